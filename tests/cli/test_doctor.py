@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from autorubric.cli.app import run
-from autorubric.runs.doctor import Finding, environment_findings, sqlite_finding
+from autorubric.runs.doctor import Finding, check_environment, check_sqlite
 from autorubric.testing import LoopbackEndpoint
 from tests.offenders import each
 
@@ -71,7 +71,7 @@ def test_another_project_that_installs_the_same_package_is_a_problem(
 
 
 def test_no_key_is_a_note_and_no_problem() -> None:
-    found = {finding.subject: finding for finding in environment_findings({})}
+    found = {finding.subject: finding for finding in check_environment({})}
     assert (found["keys"].value, found["keys"].verdict) == ("none is set", "note")
 
 
@@ -147,8 +147,8 @@ def test_a_folder_that_is_not_there_is_a_problem(tmp_path: Path, capsys: pytest.
     ],
 )
 def test_the_faults_of_sqlite_are_known_by_version(version: str, verdict: str) -> None:
-    assert isinstance(sqlite_finding(version), Finding)
-    assert sqlite_finding(version).verdict == verdict
+    assert isinstance(check_sqlite(version), Finding)
+    assert check_sqlite(version).verdict == verdict
 
 
 @contextmanager
@@ -251,7 +251,7 @@ def test_a_named_model_is_looked_up_and_asked_only_where_it_is_not_listed(
 
 
 def test_optional_packages_are_listed_and_not_warned_of() -> None:
-    found = [finding for finding in environment_findings({}) if "optional" in finding.value]
+    found = [finding for finding in check_environment({}) if "optional" in finding.value]
     assert all(finding.verdict == "ok" for finding in found)
 
 

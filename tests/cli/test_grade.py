@@ -99,7 +99,8 @@ def test_what_a_folder_holds_beside_texts_is_named_and_not_dropped_in_silence(
     command = ["grade", "--rubric", str(tmp_path / "rubric.yaml"), "--submissions", str(texts)]
     assert run([*command, "--judge", "builtin/offline", "-o", str(tmp_path / "run")]) == 0
     assert [r.item.id for r in EvalResult.from_experiment(tmp_path / "run").item_results] == ["A.TXT"]
-    assert f"{texts}: not graded, because no .txt or .md file: essay.docx, more\n" in capsys.readouterr().err
+    told = f"{texts}: not graded, because they are not .txt or .md files: essay.docx, more\n"
+    assert told in capsys.readouterr().err
 
 
 def test_labels_of_submissions_are_labels_of_the_dataset(tmp_path: Path) -> None:

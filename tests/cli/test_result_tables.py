@@ -109,7 +109,7 @@ def test_what_a_judge_said_each_time_is_in_a_column_of_its_own(tmp_path: Path) -
     ],
 )
 def test_columns_of_judges_are_readable_and_differ(judges: list[str], names: list[str]) -> None:
-    assert VoteColumns.of(dict.fromkeys(judges, 1)).names() == names
+    assert VoteColumns.from_judges(dict.fromkeys(judges, 1)).list_names() == names
 
 
 def test_tables_are_written_while_no_other_process_works_in_the_directory(

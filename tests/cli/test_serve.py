@@ -89,7 +89,7 @@ def test_a_killed_service_resumes_and_starts_over_where_its_ledger_is_lost(
         (out / "ledger" / "ledger.sqlite").unlink()
         capsys.readouterr()
         assert run(["serve", *flags, "--port", "0"]) == 1
-        told = r"is missing, but spent\.json knows of 3 calls; .*--start-over"
+        told = r"is missing, but spent\.json records 3 calls; .*--start-over"
         assert re.search(told, capsys.readouterr().err)
         counts = judge.stats()
         spent = counts["prompt_tokens"] + counts["completion_tokens"]
@@ -137,7 +137,7 @@ def test_a_service_asks_for_its_token_and_takes_what_dapo_takes_and_its_director
         (["--overlong", "--overlong-buffer", "9000"], "overlong buffer=9000 is longer than max_length=8192"),
         (["--audit", "builtin/offline"], "is also a --judge"),
         (["--audit", "vllm/m", "--audit-share", "0"], "--audit-share is 0.0; expected a number above 0"),
-        (["--audit-share", "0.1", "--on-gap", "stop"], "--audit-share, --on-gap without an audit; pass --audit"),
+        (["--audit-share", "0.1", "--on-gap", "stop"], "--audit-share, --on-gap: no effect without --audit; pass"),
         (["--deadline", "nan"], "--deadline is nan; expected a finite number"),
         (["--max-body-mb", "-1"], "--max-body-mb is -1.0; expected a number above 0"),
         (["--judge", "openai/gpt-5.1", "--judge-key-env", "NO_SUCH_KEY"], "NO_SUCH_KEY"),

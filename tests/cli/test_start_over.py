@@ -62,10 +62,10 @@ def scrambled(ledger: Path) -> None:
 
 
 LOSSES = [
-    (deleted, "is missing, but manifest.json knows of 12 calls"),
-    (deleted_with_its_folder, "is missing, but manifest.json knows of 12 calls"),
-    (emptied, "is empty, but manifest.json knows of 12 calls"),
-    (replaced_by_a_new_one, "is empty, but manifest.json knows of 12 calls"),
+    (deleted, "is missing, but manifest.json records 12 calls"),
+    (deleted_with_its_folder, "is missing, but manifest.json records 12 calls"),
+    (emptied, "is empty, but manifest.json records 12 calls"),
+    (replaced_by_a_new_one, "is empty, but manifest.json records 12 calls"),
     (scrambled, "is damaged and no reply in it can be read"),
 ]
 
@@ -133,7 +133,7 @@ async def test_evaluate_stops_at_a_lost_ledger_until_resume_is_false(tmp_path: P
     with LoopbackEndpoint().in_thread() as endpoint:
         assert await graded(endpoint) == [1.0] * ITEMS
         (tmp_path / "e" / "ledger" / "ledger.sqlite").unlink()
-        with pytest.raises(LedgerError, match=r"is missing, but manifest\.json knows of 12 calls"):
+        with pytest.raises(LedgerError, match=r"is missing, but manifest\.json records 12 calls"):
             await graded(endpoint)
         assert endpoint.counts.requests == 2 * ITEMS
         assert await graded(endpoint, resume=False) == [1.0] * ITEMS
@@ -160,7 +160,7 @@ def test_a_lost_ledger_stops_synthesis_until_it_may_start_over(
     lose(out / "ledger" / "ledger.sqlite")
     final = (out / "final.jsonl").read_bytes()
     assert run(command) == 1
-    assert f"manifest.json knows of {calls} calls" in capsys.readouterr().err
+    assert f"manifest.json records {calls} calls" in capsys.readouterr().err
     assert (out / "final.jsonl").read_bytes() == final
     assert run([*command, "--start-over"]) == 0
     assert calls_of(out) == calls

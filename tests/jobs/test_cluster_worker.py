@@ -16,7 +16,7 @@ import pytest
 
 from autorubric.cli.app import run
 from autorubric.errors import InputError
-from autorubric.jobs.cluster.ray_worker import ClusterWorker, own_place
+from autorubric.jobs.cluster.ray_worker import ClusterWorker, make_ledger_folder
 from autorubric.llm import budget, limits
 from autorubric.llm.records.database import connect
 from autorubric.llm.records.ledger import FILE_NAME
@@ -41,10 +41,10 @@ def heard(worker: ClusterWorker, folder: Path, url: str, told: int = 0) -> list[
     words: list[dict[str, Any]] = []
     blocks = iter([0, None])
     while not any("end" in word for word in words):
-        for word in worker.talk():
+        for word in worker.wait_for_messages():
             words.append(word)
             if "want" in word:
-                worker.hear({"block": next(blocks)})
+                worker.deliver({"block": next(blocks)})
     return words
 
 
@@ -102,11 +102,11 @@ def test_the_next_session_takes_in_what_a_killed_one_has_left(tmp_path: Path) ->
         name = killed.introduce([], "")["name"]
         heard(killed, tmp_path, endpoint.base_url)
     worker = ClusterWorker("run", "now", 1)
-    assert worker.left_over() == ["before-1"]
+    assert worker.list_leftovers() == ["before-1"]
     assert worker.recover("before-1") == name
-    assert len(worker.rows(0, "before-1")[0]) == ITEMS
+    assert len(worker.read_calls(0, "before-1")[0]) == ITEMS
     worker.remove("before-1")
-    assert worker.left_over() == []
+    assert worker.list_leftovers() == []
 
 
 def test_one_process_takes_in_what_workers_have_left_on_its_machine_and_names_the_others(
@@ -138,10 +138,10 @@ def test_one_process_takes_in_what_workers_have_left_on_its_machine_and_names_th
 
 
 def test_the_ledgers_of_workers_are_in_no_folder_of_somebody_else(tmp_path: Path) -> None:
-    place = own_place("run")
+    place = make_ledger_folder("run")
     assert place.parent.stat().st_mode & 0o777 == 0o700
     place.rmdir()
     target = place.parent.rename(tmp_path / "elsewhere")
     place.parent.symlink_to(target)
     with pytest.raises(InputError, match="belongs to somebody else; set TMPDIR where Ray is started"):
-        own_place("run")
+        make_ledger_folder("run")

@@ -230,7 +230,7 @@ def test_a_process_that_would_read_a_changed_input_is_refused_and_loses_nothing(
             os.kill(children(parent.pid)[0], signal.SIGKILL)
             out, err = parent.communicate()
         assert parent.returncode == 1, err
-        assert "is not the one with which the run started" in out
+        assert "than the run started with" in out
         assert '"submission":"Article' not in (tmp_path / "run" / "dataset.json").read_text().replace(": ", ":")
         data.write_text(content)
         assert run(words) == 0

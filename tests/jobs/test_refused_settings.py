@@ -74,7 +74,7 @@ REFUSED: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any], str]] =
         autorubric.serve,
         (),
         {"out": "out", "judge": OFFLINE, "most_added": 2},
-        "without evolution; pass evolve=MODEL too",
+        "no effect without evolve; pass evolve=MODEL too",
     ),
 ]
 

@@ -237,7 +237,7 @@ def test_a_shard_without_its_ledger_or_with_changed_verdicts_is_refused_until_it
             ledger.unlink()
             with case(f"{name} without a ledger"):
                 assert run(merging) == 1
-                assert f"{ledger} is missing, but manifest.json knows of" in capsys.readouterr().err
+                assert f"{ledger} is missing, but manifest.json records" in capsys.readouterr().err
             ledger.write_bytes(whole)
             items = first / "items.jsonl"
             if items.exists():

@@ -123,7 +123,7 @@ def test_permits_of_a_process_that_ended_are_not_waited_for() -> None:
             lender.hear(process, {"traffic": {"a": {"wanted": 1}}})
         await asyncio.sleep(0.3)
         assert one.heard == [{"permits": {"a": []}}, {"permits": {"a": [1]}}]
-        lender.gone(one)
+        lender.drop(one)
         lender.hear(other, {"traffic": {"a": {"withdrawn": []}}})
         await asyncio.sleep(0.3)
         assert other.heard == [{"permits": {"a": []}}, {"permits": {"a": [2]}}]
@@ -208,7 +208,7 @@ class Spender:
         self.lender = Lender(Purse(Sum()), list)
 
     def tell(self, **word: Any) -> None:
-        asyncio.get_running_loop().call_soon(self.talk.hear, word)
+        asyncio.get_running_loop().call_soon(self.talk.receive, word)
 
     def open(self, lender: Lender) -> Budget:
         """Its budget, which lives on what it borrows; call it in a context of its own."""
@@ -291,13 +291,13 @@ async def test_what_a_killed_process_asked_for_is_not_lent_to_its_successor() ->
     await asyncio.sleep(0)
     lender.hear(one, {"borrow": [[0, 0], [70, 0]]})  # waits for what the other can spare
     await asyncio.sleep(0)
-    lender.gone(one)
+    lender.drop(one)
     lender.hear(other, {"gave": [60, 0], "more": False})
     await asyncio.sleep(0.01)
     lender.hear(one, {"borrow": [[0, 0], [30, 0]]})
     await asyncio.sleep(0.01)
     assert [word["lent"] for word in one.heard if "lent" in word] == [Sum(30, 0)]
-    assert lender.purse.left().tokens == 70
+    assert lender.purse.compute_left().tokens == 70
 
 
 async def test_a_process_that_has_ended_is_lent_nothing_that_it_asked_for_before() -> None:
@@ -309,4 +309,4 @@ async def test_a_process_that_has_ended_is_lent_nothing_that_it_asked_for_before
     lender.hear(one, {"end": {}, "spare": [0, 0]})
     lender.hear(other, {"gave": [60, 0], "more": False})
     await asyncio.sleep(0.01)
-    assert lender.purse.left().tokens == 100
+    assert lender.purse.compute_left().tokens == 100

@@ -11,7 +11,7 @@ import pytest
 
 from autorubric import Criterion, DataItem, InputError, Rubric, RubricDataset, lint
 from autorubric.errors import MissingFileError
-from autorubric.jobs.submissions import check_weighed, read_dataset, rubric_in, rubrics_in
+from autorubric.jobs.submissions import check_weighed, list_rubrics, read_dataset, rubric_in
 from autorubric.synthesis.query_file import QueryFile
 from tests.offenders import offenders
 
@@ -162,9 +162,9 @@ def test_messages_name_the_dataset_as_it_was_given(tmp_path: Path) -> None:
 def test_a_rubric_without_weight_is_placed_at_the_file_or_at_the_item_that_brings_it() -> None:
     flat = Rubric([Criterion(weight=0.0, requirement="Is kind.")])
     dataset = RubricDataset("Why?", flat, [DataItem("a", ""), DataItem("b", "", rubric=Rubric(list(flat)))])
-    assert [where for where, _ in rubrics_in(dataset, Path("d.json"))] == ["d.json", "d.json: item 1"]
+    assert [where for where, _ in list_rubrics(dataset, Path("d.json"))] == ["d.json", "d.json: item 1"]
     with pytest.raises(InputError) as raised:
-        check_weighed(rubrics_in(dataset, RUBRIC))
+        check_weighed(list_rubrics(dataset, RUBRIC))
     assert [one.partition(": every")[0] for one in raised.value.problems] == ["the rubric", "the rubric: item 1"]
 
 
@@ -224,7 +224,7 @@ def test_of_a_folder_texts_are_read_and_ten_other_files_named(tmp_path: Path) ->
     (tmp_path / "a.txt").write_text("So.")
     for number in range(10):
         (tmp_path / f"{number}.pdf").touch()
-    with pytest.warns(UserWarning, match=r"no \.txt or \.md file: 0\.pdf, .*9\.pdf$"):
+    with pytest.warns(UserWarning, match=r"not \.txt or \.md files: 0\.pdf, .*9\.pdf$"):
         assert [item.id for item in read_dataset(None, RUBRIC, tmp_path, None)] == ["a.txt"]
     (tmp_path / "x.pdf").touch()
     with pytest.warns(UserWarning, match=r"9\.pdf and 1 more$"):

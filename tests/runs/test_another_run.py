@@ -17,8 +17,8 @@ from autorubric import Criterion, CriterionGrader, EvalResult, InputError, Judge
 from autorubric import evaluate as evaluate_run
 from autorubric.llm.records import lock
 from autorubric.llm.records.lock import run_lock
-from autorubric.runs.another_run import RUN_FILES, move_run_away, refuse_another_run, take_in
-from autorubric.runs.changes import changed_items
+from autorubric.runs.another_run import RUN_FILES, merge_shards, move_run_away, refuse_another_run
+from autorubric.runs.changes import find_item_changes
 from autorubric.runs.manifest import LEDGER_FOLDER, write_manifest
 from autorubric.runs.shard import WORKERS_FOLDER
 from autorubric.synthesis.final_files import FINAL_FILES, FULL_FILES
@@ -235,7 +235,7 @@ def test_criteria_differ_by_what_is_judged_and_not_by_tags() -> None:
     datasets = [RubricDataset("Why?", Rubric([criterion])) for criterion in (plain, tagged)]
     for dataset in datasets:
         dataset.add_item("Yes.", "")
-    assert changed_items(*datasets) == []
+    assert find_item_changes(*datasets) == []
 
 
 async def test_a_start_names_the_worker_of_a_killed_run_that_it_waits_for_and_can_be_stopped(
@@ -245,7 +245,7 @@ async def test_a_start_names_the_worker_of_a_killed_run_that_it_waits_for_and_ca
     worker = tmp_path / LEDGER_FOLDER / WORKERS_FOLDER / "a-1" / LEDGER_FOLDER
     with run_lock(worker), warnings.catch_warnings(record=True) as notes:
         warnings.simplefilter("always")
-        start = asyncio.create_task(take_in(tmp_path, None))
+        start = asyncio.create_task(merge_shards(tmp_path, None))
         while not notes and not start.done():
             await asyncio.sleep(0.01)
         start.cancel()
@@ -253,5 +253,5 @@ async def test_a_start_names_the_worker_of_a_killed_run_that_it_waits_for_and_ca
             await start
     [note] = notes
     assert str(note.message).startswith(f"waiting: {worker} is in use by process {os.getpid()}, which took it at ")
-    await take_in(tmp_path, None)
+    await merge_shards(tmp_path, None)
     assert not worker.exists()

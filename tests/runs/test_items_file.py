@@ -7,7 +7,7 @@ import pytest
 
 from autorubric import RubricDataset, evaluate
 from autorubric.errors import InputError
-from autorubric.runs.items_file import ItemsFile, StoredLines, UnitedLines, read_items
+from autorubric.runs.items_file import ItemsFile, MergedLines, StoredLines, read_items
 from autorubric.runs.plan import ExperimentPlan, experiment
 
 from .conftest import Bench, essays
@@ -22,7 +22,7 @@ def line(index: int, session: str) -> str:
 def killed(path: Path, session: str, indices: range, standing: int) -> None:
     """What a session that is killed leaves: nothing of it runs to its end."""
     file = ItemsFile(path, StoredLines(path) if standing else {})
-    assert len(file.rest()) == standing
+    assert len(file.list_remaining()) == standing
     for index in indices:
         file.add(index, line(index, session))
     file._file.close()
@@ -56,7 +56,7 @@ def test_a_session_that_ends_leaves_its_items_and_those_it_did_not_reach_in_orde
     with ItemsFile(path, StoredLines(path)) as file:
         for index in (3, 0, 1):
             file.add(index, line(index, "second"))
-        assert file.rest() == [2, 4]
+        assert file.list_remaining() == [2, 4]
     assert reports(path) == ["second", "second", "first", "second", "first"]
     assert [found.name for found in tmp_path.iterdir()] == ["items.jsonl"]
 
@@ -85,7 +85,7 @@ def test_lines_of_several_files_are_those_of_one_where_the_last_file_counts(tmp_
     for name, session, indices in (("here", "whole", range(4)), ("shard", "shard", range(2))):
         (tmp_path / name).write_text("".join(line(index, session) + "\n" for index in indices))
         files.append(StoredLines(tmp_path / name))
-    united = UnitedLines([(files[0], [0, -1, 2, 3]), (files[1], [1, 7])])
+    united = MergedLines([(files[0], [0, -1, 2, 3]), (files[1], [1, 7])])
     (tmp_path / "shard").unlink()
     sessions = {0: "whole", 1: "shard", 2: "whole", 3: "whole", 7: "shard"}
     assert list(united.items()) == [(place, (0.1, line(place, name).encode())) for place, name in sessions.items()]

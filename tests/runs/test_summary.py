@@ -25,7 +25,7 @@ from autorubric import (
 from autorubric.cli.grade import print_grades
 from autorubric.core.judgment import MultiChoiceVerdict
 from autorubric.runs.summary import EvaluationSummary, Moments
-from autorubric.runs.tables import COLUMNS, result_rows
+from autorubric.runs.tables import COLUMNS, read_result_rows
 from tests.offenders import each
 from tests.oracles import proportion_confint
 
@@ -75,7 +75,7 @@ def test_flags_of_judgments_and_submissions_are_told_and_tabled(
     assert "contradictory" not in told
     (tmp_path / "items.jsonl").write_text(result.to_line() + "\n")
     criteria = Rubric([Criterion(requirement="Is brief"), Criterion(requirement="Is kind")])
-    rows = list(result_rows(tmp_path / "items.jsonl", RubricDataset("Why?", criteria, [item])))
+    rows = list(read_result_rows(tmp_path / "items.jsonl", RubricDataset("Why?", criteria, [item])))
     assert [row["flags"] for row in rows] == [
         "unsupported; asks for a verdict; addresses the judge",
         "asks for a verdict; addresses the judge",
@@ -91,12 +91,12 @@ def test_an_abstention_without_an_option_for_it_is_named_in_tables(tmp_path: Pat
     item = DataItem("It is.", "")
     result = ItemResult(0, item, EvaluationReport(score=None, report=[entry]), 1.0)
     (tmp_path / "items.jsonl").write_text(result.to_line() + "\n")
-    [row] = result_rows(tmp_path / "items.jsonl", RubricDataset("Why?", Rubric([criterion]), [item]))
+    [row] = read_result_rows(tmp_path / "items.jsonl", RubricDataset("Why?", Rubric([criterion]), [item]))
     assert (row["verdict"], row["value"], row["error"]) == ("CANNOT_ASSESS", None, None)
 
 
 def ends(moments: Moments) -> tuple[float, float]:
-    found = moments.interval()
+    found = moments.compute_interval()
     assert found is not None
     return found[:2]
 
@@ -116,7 +116,7 @@ def test_scores_have_wilsons_interval_of_their_variance_and_bare_sums_students()
     assert ends(equal) == pytest.approx((proportion_confint(29.5 * 30.25 / 30.5, 29.5, method="wilson")[0], 1))
     # s = 5, and t of 2 degrees of freedom is 4.302653: 5 ± 4.302653 * 5 / sqrt(3)
     assert ends(bare) == pytest.approx((-7.42069, 17.42069), abs=1e-5)
-    assert alike.interval() is None
+    assert alike.compute_interval() is None
 
 
 @given(st.lists(st.floats(-1e9, 1e9) | st.floats(0, 1), min_size=1, max_size=30), st.randoms())
@@ -155,6 +155,6 @@ def test_a_summary_is_the_same_in_any_order(capsys: pytest.CaptureFixture[str]) 
             summary.add(result)
         print_grades(summary, [])
         told.add(capsys.readouterr().out)
-        told.add(repr((summary.scores.mean, summary.panel.interval(), summary.consistency["a"].interval())))
+        told.add(repr((summary.scores.mean, summary.panel.compute_interval(), summary.consistency["a"].interval())))
         told.add(repr((summary.consistency["a"].agreement, summary.consistency["a"].variance)))
     assert len(told) == 3

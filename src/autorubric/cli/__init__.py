@@ -15,25 +15,25 @@ EXIT_INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the `autorubric` command and leave with its exit status.
+    """Run the `autorubric` command and exit with its status.
 
     Status 0: all done. 1: something could not be finished. 2: wrong input, nothing was spent. 3: batches are with
-    the provider, and the same command collects them. 100: the score asked for was not reached. 130: interrupted.
+    the provider, and the same command collects them. 100: the required score was not reached. 130: interrupted.
     """
     gc.disable()  # loading leaves no garbage
     from autorubric.cli.app import run
     from autorubric.files.printable import protect_standard_streams
 
     gc.enable()
-    _open_what_is_closed()
+    _open_closed_streams()
     protect_standard_streams()
     status = run(list(sys.argv[1:] if arguments is None else arguments))
-    gc.freeze()  # else Python looks for cycles among all objects once more before it ends
+    gc.freeze()  # else Python collects garbage among all objects again at exit
     sys.exit(status)
 
 
-def _open_what_is_closed() -> None:
-    """Lead standard streams that were closed into nothing: a file of the run would else take their place."""
+def _open_closed_streams() -> None:
+    """Redirect closed standard streams to the null device; else a file of the run would get their descriptors."""
     for number in range(3):
         try:
             os.fstat(number)

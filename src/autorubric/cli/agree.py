@@ -13,12 +13,12 @@ from autorubric.jobs.agree import (
     OF_LABEL_STORES,
     CompareSettings,
     agree_pairwise,
-    analyzed,
+    analyze_run,
     compare,
-    measured_agreement,
+    measure_agreement,
     refuse_simulation,
 )
-from autorubric.jobs.label_source import has_completed_files, label_source, stored_labels
+from autorubric.jobs.label_source import has_completed_files, label_source, read_stored_labels
 from autorubric.runs.items_file import read_run
 from autorubric.settings import setting
 
@@ -40,11 +40,11 @@ _HEEDED = {
     "label_next": frozenset({"labels", "seed"}),
     "labels": frozenset({"confidence"}),
 }
-"""The modes by the flag that selects them, and the flags that each heeds; the first is the default."""
+"""The modes by the flag that selects them, and the flags that each uses; the first is the default."""
 
 
 class AgreeFlags(CompareSettings):
-    """The flags of `autorubric agree`, which does what several functions do."""
+    """The flags of `autorubric agree`, which covers several functions."""
 
     by: Literal["criterion", "judge", "tag"] = setting(
         "criterion", "Table rows: criterion, judge or tag.", group="Mode"
@@ -68,7 +68,7 @@ class AgreeFlags(CompareSettings):
         if len(forms) > 1:
             raise InputError(f"--{' and --'.join(forms)} are mutually exclusive; pass one of them")
         given = self.model_fields_set
-        # Rows of labels go with every mode; completed files are a mode of their own.
+        # Rows of labels fit every mode; completed files are their own mode.
         if "labels" in given and not has_completed_files(self):
             given = given - {"labels"}
         asked = [name for name in _HEEDED if name in given]
@@ -77,15 +77,15 @@ class AgreeFlags(CompareSettings):
         if asked == ["label_next", "labels"]:
             asked = ["label_next"]
         if len(asked) > 1:
-            raise InputError(f"{' and '.join(map(_flag, asked))} are mutually exclusive; use one of them")
+            raise InputError(f"{' and '.join(map(_to_flag, asked))} are mutually exclusive; use one of them")
         mode = asked[0] if asked else "by"
         flags = {name: None for heeded in _HEEDED.values() for name in sorted(heeded)}
         ignored = [name for name in flags if name in given and name not in {mode, *_HEEDED[mode]}]
         if ignored:
             verb, them = ("has", "it") if len(ignored) == 1 else ("have", "them")
-            where = f"with {_flag(mode)}" if mode in given else "here"
-            users = sorted({_flag(user) for name in ignored for user, heeded in _HEEDED.items() if name in heeded})
-            named = ", ".join(map(_flag, ignored))
+            where = f"with {_to_flag(mode)}" if mode in given else "here"
+            users = sorted({_to_flag(user) for name in ignored for user, heeded in _HEEDED.items() if name in heeded})
+            named = ", ".join(map(_to_flag, ignored))
             raise InputError(f"{named} {verb} no effect {where}; leave {them} out, or use {' or '.join(users)}")
         return self
 
@@ -94,32 +94,32 @@ class AgreeFlags(CompareSettings):
 def agree(settings: AgreeFlags) -> int:
     """Report judge-human agreement per criterion, with confidence intervals."""
     form = "json" if settings.json_output else "csv" if settings.csv else "md" if settings.md else "text"
-    print(_shown(settings).text(form), end="" if settings.csv else "\n")
+    print(_choose_report(settings).text(form), end="" if settings.csv else "\n")
     return 0
 
 
-def _shown(settings: AgreeFlags) -> Shown:
+def _choose_report(settings: AgreeFlags) -> Shown:
     if settings.criteria:
-        return show_analysis(analyzed(settings, settings.rollouts), settings.rollouts)
+        return show_analysis(analyze_run(settings, settings.rollouts), settings.rollouts)
     if settings.corrected or settings.label_next is not None or (settings.labels and has_completed_files(settings)):
-        return _labels_shown(settings)
+        return _report_labels(settings)
     if settings.pairwise:
         return show_judges(agree_pairwise(settings), settings.by)
     run = read_run(settings.run)
     store, judges = label_source(settings, run), (run.grader_config or {}).get("judges")
     may_have_labels = store is not None or settings.labels or settings.dataset is not None or settings.by == "tag"
     several_judges = settings.against is not None or (isinstance(judges, list) and len(judges) > 1)
-    # Where nobody labelled anything, judges are compared with each other.
+    # Without labels, judges are compared with each other.
     if several_judges and not may_have_labels and all(item.ground_truth is None for item in run.dataset.items):
         return show_judges(agree_pairwise(settings), settings.by)
     if store is not None or settings.against is not None:
-        return show_comparison(compare(settings)) if settings.against is not None else _label_store_shown(settings)
+        return show_comparison(compare(settings)) if settings.against is not None else _report_label_store(settings)
     by_judge = settings.model_copy(update={"per_judge": settings.by == "judge"})
-    return show_agreement(measured_agreement(run, stored_labels(run, settings, store), by_judge), settings.by)
+    return show_agreement(measure_agreement(run, read_stored_labels(run, settings, store), by_judge), settings.by)
 
 
-def _label_store_shown(settings: AgreeFlags) -> Shown:
-    """Agreement with the labels of a label store, weighted where pairs were drawn."""
+def _report_label_store(settings: AgreeFlags) -> Shown:
+    """Agreement with the labels of a label store; labels of drawn pairs are weighted."""
     from autorubric.cli.labels import show_label_agreement
     from autorubric.jobs.labels import label_agreement
 
@@ -132,20 +132,20 @@ def _label_store_shown(settings: AgreeFlags) -> Shown:
     return show_label_agreement(label_agreement(settings), settings.confidence, settings.by)
 
 
-def _labels_shown(settings: AgreeFlags) -> Shown:
-    """What labels say of scores, and which to collect next."""
+def _report_labels(settings: AgreeFlags) -> Shown:
+    """What labels say about scores, and which labels to collect next."""
     from autorubric.cli.labels import show_corrected, show_labelled_score, show_labels_to_collect
-    from autorubric.jobs.label_next import label_next, labelled_score
-    from autorubric.jobs.labels import corrected
+    from autorubric.jobs.label_next import estimate_labelled_score, label_next
+    from autorubric.jobs.labels import correct_scores
 
     if settings.corrected:
-        found, simulated = corrected(settings)
+        found, simulated = correct_scores(settings)
         return show_corrected(found, settings.confidence, simulated)
     if settings.label_next is None:
-        return show_labelled_score(labelled_score(settings, settings.confidence))
+        return show_labelled_score(estimate_labelled_score(settings, settings.confidence))
     given = {name: getattr(settings, name) for name in ("dataset", "labels", "annotator", "column")}
     return show_labels_to_collect(label_next(settings.run, n=settings.label_next, seed=settings.seed, **given))
 
 
-def _flag(name: str) -> str:
+def _to_flag(name: str) -> str:
     return f"--{name.replace('_', '-')}"

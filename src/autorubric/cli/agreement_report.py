@@ -1,4 +1,4 @@
-"""The tables of `autorubric agree`, with sentences that the intervals support, and notes."""
+"""The tables of `autorubric agree`, with conclusions that the intervals support, and notes."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from autorubric.metrics.rubric_analysis import RubricAnalysis
 from autorubric.metrics.statistic_results import ConfidenceInterval
 
 INTERVALS = "{:.10g}% confidence intervals"
-"""What the intervals of a table are called, by their level in percent."""
+"""The name of a table's intervals, given their level in percent."""
 _LEAST_SCORES = 30
-"""Scores below which Student's interval of the bias covers too little for a conclusion."""
+"""Below this number of scores, Student's interval of the bias covers too little for a conclusion."""
 _AC = "AC: Gwet's AC1 (AC2 for ordered options), chance-corrected like kappa but robust to class imbalance"
 
 
 class Ranged(NamedTuple):
-    """A metric with its interval, as a cell of a table; None for what is undefined.
+    """A metric with its interval, as a cell of a table; None if undefined.
 
     Attributes:
         value: the metric.
         interval: its interval, if it has one.
 
     Example:
-        >>> print(Shown([{"kappa": Ranged(0.5, ConfidenceInterval(lower=0.25, upper=0.75))}], {}).text("text"))
+        >>> print(Shown([{"kappa": Ranged(0.5, ConfidenceInterval(lower=0.2, upper=0.8))}], {}).text("text"))
           kappa
-          0.500 [0.250, 0.750]
+          0.500 [0.200, 0.800]
         >>> f"kappa {Ranged(0.5)}"
         'kappa 0.500'
     """
@@ -47,21 +47,21 @@ class Ranged(NamedTuple):
     interval: ConfidenceInterval | None = None
 
     def __str__(self) -> str:
-        """The metric with its interval, as in the lines above and below a table."""
+        """The metric with its interval, for the lines above and below a table."""
         return show(*self)
 
 
 @dataclass(frozen=True)
 class Shown:
-    """A table with what is said above and below it.
+    """A table with lines above and below it.
 
     Attributes:
-        rows: one mapping a row, all with the same keys. People see three places of a number; CSV has all of them,
-            and three columns of a metric with an interval.
+        rows: one mapping per row, all with the same keys. Text shows three decimals; CSV has full precision, and
+            three columns for a metric with an interval.
         whole: everything, for JSON.
         above: lines before the table.
         below: lines after it.
-        texts: columns of long texts, which CSV has and a table has not.
+        texts: columns of long texts, which only CSV includes.
     """
 
     rows: Sequence[Mapping[str, Any]]
@@ -82,7 +82,7 @@ class Shown:
         if form == "json":
             return json.dumps(self.whole, indent=2, ensure_ascii=False)
         if form == "csv":
-            return csv_text((dict(_columns(row)) for row in self.rows), "\r\n")
+            return csv_text((dict(_split_columns(row)) for row in self.rows), "\r\n")
         names = [name for name in (self.rows[0] if self.rows else ()) if name not in self.texts]
         cells = [names] if names else []
         for row in self.rows:
@@ -98,7 +98,7 @@ class Shown:
         return "\n".join([*self.above, *table, *self.below])
 
 
-def _columns(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _split_columns(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for name, value in row.items():
         if isinstance(value, Ranged):
             ends = (None, None) if value.interval is None else (value.interval.lower, value.interval.upper)
@@ -108,8 +108,8 @@ def _columns(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def show_agreement(found: MetricsResult, by: str) -> Shown:
-    """The table of the criteria, judges or tags, with the metrics of the whole run above."""
-    rows = {"criterion": _criterion_rows, "judge": _judge_rows, "tag": _tag_rows}[by](found)
+    """The table of criteria, judges or tags, below the metrics of the whole run."""
+    rows = {"criterion": _build_criterion_rows, "judge": _build_judge_rows, "tag": _build_tag_rows}[by](found)
     drawn = found.bootstrap
     confidence = drawn.confidence_level if drawn else 0.95
     ends = drawn and drawn.kappa_ci
@@ -129,14 +129,14 @@ def show_agreement(found: MetricsResult, by: str) -> Shown:
     named = [(repr(c.name), None if c.is_constant else c.kappa_ci) for c in worst_first(found)]
     named += [(f"the {scale.scale_type} criteria", scale.kappa_ci) for scale in found.pooled_by_scale or []]
     its = "its" if found.pooled_by_scale is None else "their"
-    told = sentences(named, its, found.bias.ci if found.n_scores >= _LEAST_SCORES else None)
+    told = describe_intervals(named, its, found.bias.ci if found.n_scores >= _LEAST_SCORES else None)
     below = ["", *([_AC] if any("AC" in row for row in rows) else ()), *told, *notes]
     if found.simulation is not None:
-        below += simulation_lines(found.simulation)
+        below += format_simulation(found.simulation)
     return Shown(rows, found.model_dump(mode="json"), above, below)
 
 
-def simulation_lines(found: CoverageSimulation) -> Iterator[str]:
+def format_simulation(found: CoverageSimulation) -> Iterator[str]:
     """How often the intervals covered the true values in samples of the run's own items."""
     error = 100.0 * math.sqrt(found.confidence * (1.0 - found.confidence) / found.resamples)
     yield ""
@@ -152,10 +152,10 @@ def simulation_lines(found: CoverageSimulation) -> Iterator[str]:
         )
 
 
-def sentences(
+def describe_intervals(
     named: Iterable[tuple[str, ConfidenceInterval | None]], its: str = "its", bias: ConfidenceInterval | None = None
 ) -> Iterator[str]:
-    """What the intervals support, and nothing more: those of κ, by the names of criteria, and that of the bias."""
+    """Conclusions that the intervals support: those of κ, by names of criteria, and that of the bias."""
     for name, interval in named:
         if interval is None:
             continue
@@ -171,8 +171,8 @@ def sentences(
         yield f"Scores are too low, by {-bias.upper:.3f} or more on average."
 
 
-def _statistics(part: MeasuredModel) -> dict[str, Any]:
-    """A cell for each statistic that has a column, those of installed packages included."""
+def _build_statistics(part: MeasuredModel) -> dict[str, Any]:
+    """A cell for each statistic that has a column, including those of installed packages."""
     kappa_ci = getattr(part, "micro_kappa_ci", getattr(part, "kappa_ci", None))
     ends = {"kappa": kappa_ci, "accuracy": getattr(part, "accuracy_ci", None)}
     return {
@@ -182,13 +182,13 @@ def _statistics(part: MeasuredModel) -> dict[str, Any]:
     }
 
 
-def _criterion_rows(found: MetricsResult) -> list[dict[str, Any]]:
+def _build_criterion_rows(found: MetricsResult) -> list[dict[str, Any]]:
     if found.pooled_by_scale is not None:
         return [
             {
                 "criteria": scale.scale_type,
                 "n": scale.n_points,
-                **_statistics(scale),
+                **_build_statistics(scale),
                 "abstained": scale.n_abstain,
             }
             for scale in found.pooled_by_scale
@@ -197,7 +197,7 @@ def _criterion_rows(found: MetricsResult) -> list[dict[str, Any]]:
         {
             "criterion": criterion.name,
             "n": criterion.n_samples,
-            **_statistics(criterion),
+            **_build_statistics(criterion),
             "coverage": criterion.coverage_stats.coverage if criterion.coverage_stats else None,
             "weight": f"{criterion.weight:g}",
         }
@@ -205,7 +205,7 @@ def _criterion_rows(found: MetricsResult) -> list[dict[str, Any]]:
     ]
 
 
-def _judge_rows(found: MetricsResult) -> list[dict[str, Any]]:
+def _build_judge_rows(found: MetricsResult) -> list[dict[str, Any]]:
     if not found.per_judge:
         raise InputError("--by judge: the reports of this run have no votes")
     change = {influence.judge_id: influence.accuracy_change for influence in found.without_judge}
@@ -215,7 +215,7 @@ def _judge_rows(found: MetricsResult) -> list[dict[str, Any]]:
             "judge": judge.judge_id,
             "n": judge.n_pairs,
             "mean kappa": Ranged(judge.mean_kappa, judge.kappa_ci),
-            **_statistics(judge),
+            **_build_statistics(judge),
             "score bias": Ranged(*((judge.bias.mean_bias, judge.bias.ci) if judge.bias else (None, None))),
             "panel without it": change.get(judge.judge_id),
             "asked": judge.coverage,
@@ -224,7 +224,7 @@ def _judge_rows(found: MetricsResult) -> list[dict[str, Any]]:
     ]
 
 
-def _tag_rows(found: MetricsResult) -> list[dict[str, Any]]:
+def _build_tag_rows(found: MetricsResult) -> list[dict[str, Any]]:
     if not found.per_tag:
         raise InputError("--by tag: no criterion has a tag")
     return [
@@ -233,26 +233,26 @@ def _tag_rows(found: MetricsResult) -> list[dict[str, Any]]:
             "criteria": tag.n_criteria,
             "n": tag.n_samples,
             "mean kappa": Ranged(tag.mean_kappa, tag.mean_kappa_ci),
-            **_statistics(tag),
+            **_build_statistics(tag),
         }
-        for tag in sorted(found.per_tag, key=_least_kappa)
+        for tag in sorted(found.per_tag, key=_rank_by_kappa)
     ]
 
 
-def _least_kappa(tag: TagMetrics) -> tuple[bool, float, float]:
-    """The mean κ, or that of all pairs where criteria are pooled, then accuracy; what has no κ comes last."""
+def _rank_by_kappa(tag: TagMetrics) -> tuple[bool, float, float]:
+    """A sort key: mean κ (that of all pairs if criteria are pooled), then accuracy; tags without κ come last."""
     kappa = tag.micro_kappa if tag.mean_kappa is None else tag.mean_kappa
     return kappa is None, kappa or 0.0, tag.accuracy or 0.0
 
 
 def show_judges(found: JudgeAgreement, by: str) -> Shown:
-    """How far judges agree with each other, by criterion or by pair of judges, and where they differ most."""
+    """How much judges agree with each other, by criterion or pair of judges, and where they differ most."""
     rows = [
         {"criterion": one.name, "n": one.n, "agreement": Ranged(one.agreement, one.agreement_ci), "alpha": one.alpha}
         for one in found.criteria
     ]
     if by == "judge":
-        rows = [_pair_row(pair) for pair in found.pairs]
+        rows = [_build_pair_row(pair) for pair in found.pairs]
     overall = found.overall
     ends = overall.agreement_ci
     confidence = 0.95 if ends is None else ends.confidence
@@ -277,7 +277,7 @@ def show_judges(found: JudgeAgreement, by: str) -> Shown:
     return Shown(rows, found.model_dump(mode="json"), above, [*below, *notes])
 
 
-def _pair_row(pair: JudgePair) -> dict[str, Any]:
+def _build_pair_row(pair: JudgePair) -> dict[str, Any]:
     return {
         "judge": pair.name,
         "other": pair.other,
@@ -290,7 +290,7 @@ def _pair_row(pair: JudgePair) -> dict[str, Any]:
 
 
 def show_comparison(found: JudgeComparison) -> Shown:
-    """Two runs against the same labels; the first is a."""
+    """Two runs compared on the same labels; a is the first."""
     whole = [found.accuracy, found.mean_kappa, found.score_error, found.score_bias]
     names = [
         "accuracy",

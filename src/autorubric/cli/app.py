@@ -44,19 +44,19 @@ COMMANDS = {
     "status": ("Runs", "Report the state of a run: done, failed, spent, time left."),
     "doctor": ("Runs", "Check the installation, API keys and endpoints."),
 }
-"""Each command with its panel and summary; its module is loaded when it is used."""
+"""Each command with its panel and summary; its module is loaded on use."""
 
 _MODULES = {"doctor": "status", "verify": "report"}
-"""The module of each command that shares one."""
+"""The module of each command that is not in its own."""
 
 SUMMARY = "Rubrics for language models: from queries to rubrics, grades and training data."
 
 
 class _PlainHelp:
-    """Help without colours, and without types of flags: control characters on standard output are spelled out."""
+    """Help without colours, because control characters on standard output are escaped, and without types of flags."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        import typer.rich_utils  # a fifth of the start of most commands, which print no help
+        import typer.rich_utils  # lazy: a fifth of the start time of most commands
 
         typer.rich_utils.COLOR_SYSTEM = None
         for parameter in self.get_params(ctx):  # type: ignore[attr-defined]
@@ -73,7 +73,7 @@ class _Command(_PlainHelp, typer.core.TyperCommand): ...
 
 @cache
 def _build(loaded: frozenset[str]) -> Callable[..., Any]:
-    """The command line with these commands loaded; building it takes longer than most commands."""
+    """The command line with these commands loaded; cached, because building it takes longer than most commands."""
     app = typer.Typer(
         name="autorubric",
         cls=_Group,
@@ -83,9 +83,9 @@ def _build(loaded: frozenset[str]) -> Callable[..., Any]:
         rich_markup_mode="rich",
         context_settings={"help_option_names": ["--help", "-h"]},
     )
-    app.callback()(options)
+    app.callback()(read_options)
     for name, (panel, summary) in COMMANDS.items():
-        function = load_command(name) if name in loaded else _unloaded
+        function = load_command(name) if name in loaded else _refuse_unloaded
         epilog = getattr(function, "epilog", None)
         app.command(name, cls=_Command, short_help=summary, epilog=epilog, rich_help_panel=panel)(function)
     return typer.main.get_command(app)
@@ -95,16 +95,16 @@ def load_command(name: str) -> Callable[..., int]:
     """The function of a command."""
     from autorubric.background import no_collections
 
-    with no_collections():  # loading leaves no garbage; looking for it takes a sixth of the time
+    with no_collections():  # loading leaves no garbage; collecting takes a sixth of the time
         function: Callable[..., int] = getattr(import_module(f"autorubric.cli.{_MODULES.get(name, name)}"), name)
     return function
 
 
-def _unloaded() -> int:
+def _refuse_unloaded() -> int:
     raise AssertionError("this command was called, but the arguments did not name it, so it was not loaded")
 
 
-def options(
+def read_options(
     version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
 ) -> None:
     """Rubrics for language models: from queries to rubrics, grades and training data."""
@@ -123,8 +123,8 @@ def run(arguments: list[str]) -> int:
         return 0
     debug = "--debug" in arguments
     try:
-        # Only the command that the arguments name is loaded, or all of them for shell completion. Later words may be
-        # values of its flags, such as a model called "merge".
+        # Only the named command is loaded, or all of them for shell completion. Later words may be values of flags,
+        # such as a model called "merge".
         named = next(([word] for word in arguments if word in COMMANDS), [])
         loaded = COMMANDS.keys() if "_AUTORUBRIC_COMPLETE" in os.environ else named
         with warnings.catch_warnings():
@@ -132,7 +132,7 @@ def run(arguments: list[str]) -> int:
             warnings.showwarning = partial(_print_note, set())
             words = [word for word in arguments if word != "--debug"]
             status = _build(frozenset(loaded))(
-                list(_with_values(words)) if "--batch" in words else words,
+                list(_add_batch_sizes(words)) if "--batch" in words else words,
                 prog_name="autorubric",
                 standalone_mode=False,
                 obj=arguments,
@@ -141,13 +141,13 @@ def run(arguments: list[str]) -> int:
         return EXIT_INTERRUPTED
     except Exception as error:
         if debug:
-            _say("".join(traceback.format_exception(error)).rstrip())
-        return _told(first_cause(error))
+            _print_error("".join(traceback.format_exception(error)).rstrip())
+        return _report_error(first_cause(error))
     return int(status or 0)
 
 
-def _with_values(arguments: Iterable[str]) -> Iterator[str]:
-    """The words of a command line, in which `--batch` without a number means the provider's own limit."""
+def _add_batch_sizes(arguments: Iterable[str]) -> Iterator[str]:
+    """The words of a command line; `--batch` without a number gets the value for the provider's own limit."""
     bare = False
     for word in arguments:
         if bare and word != _ANY_SIZE and not word.isdecimal():
@@ -169,28 +169,28 @@ def _print_note(
         print(f"note: {message}", file=sys.stderr)
 
 
-def _told(error: BaseException) -> int:
+def _report_error(error: BaseException) -> int:
     if hasattr(error, "format_message") and hasattr(error, "exit_code"):
         read_by: Any = error.__cause__
-        if hasattr(read_by, "errors"):  # pydantic, which typer asks
+        if hasattr(read_by, "errors"):  # of pydantic
             [problem, *_] = read_by.errors(include_url=False)
             error.message = f"{expectation(problem)}, got {problem['input']!r}"  # type: ignore[attr-defined]
-        told = shortened(error.format_message())  # empty where no command is named: the help has been printed
+        told = shortened(error.format_message())  # empty if no command is named and the help was printed
         if told:
-            _say(told if told.startswith("Usage:") else f"autorubric: {told}")
+            _print_error(told if told.startswith("Usage:") else f"autorubric: {told}")
         return EXIT_INPUT
     if isinstance(error, InputError):
-        _say(f"autorubric: {error}")
+        _print_error(f"autorubric: {error}")
         return EXIT_INPUT
     if isinstance(error, AutorubricError):
-        _say(f"autorubric: {error}")
+        _print_error(f"autorubric: {error}")
         return EXIT_UNFINISHED
     if isinstance(error, OSError | MemoryError):
-        _say(f"autorubric: {_describe_lack(error)}")
+        _print_error(f"autorubric: {_describe_lack(error)}")
         return EXIT_UNFINISHED
     kind = type(error).__name__
-    _say(f"autorubric: internal error, please report this bug: {kind}: {error}")
-    _say("progress is saved; --debug shows where it happened")
+    _print_error(f"autorubric: internal error, please report this bug: {kind}: {error}")
+    _print_error("progress is saved; --debug shows where it happened")
     return EXIT_UNFINISHED
 
 
@@ -203,6 +203,6 @@ def _describe_lack(error: OSError | MemoryError) -> str:
     return f"{error}; progress is saved; fix this and run the same command again"
 
 
-def _say(text: str) -> None:
-    """Print a message; bytes of a name that are not UTF-8 are escaped."""
+def _print_error(text: str) -> None:
+    """Print a message to standard error; bytes that are not UTF-8 are escaped."""
     print(text.encode("utf-8", "backslashreplace").decode(), file=sys.stderr)

@@ -1,4 +1,4 @@
-"""Commands made of settings models, whose fields are the flags, and the event loop that they run on."""
+"""Commands built from settings models, whose fields are the flags, and the event loop that they run on."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ _CONFIG = Annotated[
     ),
 ]  # fmt: skip
 _ONCE = ("--start-over", "--export-only", "--replace", "--batch-cancel")
-"""Flags that a resumed run leaves out."""
+"""Flags that the command to resume omits."""
 
 _ONCE_WITH_VALUE = ("--refresh",)
 """Likewise, with their values."""
@@ -74,26 +74,26 @@ def command(model: type[S], examples: str) -> Callable[[Callable[[S], int]], Cal
 
     Args:
         model: the settings.
-        examples: command lines for the end of `--help`, one a line.
+        examples: command lines for the end of `--help`, one per line.
     """
 
-    def built(carry_out: Callable[[S], int]) -> Callable[..., int]:
-        def called(context: typer.Context, config: Path | None = None, **values: Any) -> int:
+    def build(carry_out: Callable[[S], int]) -> Callable[..., int]:
+        def call(context: typer.Context, config: Path | None = None, **values: Any) -> int:
             source = context.get_parameter_source
             typed = {name: values[name] for name in values if getattr(source(name), "name", "") == "COMMANDLINE"}
             held = config_values(config, model) if config is not None else {}
 
-            def named(name: str) -> str:
+            def name_setting(name: str) -> str:
                 return f"{config}: {name}" if name in held and name not in typed else flags.get(name, name)
 
             if "again" in model.model_fields:
-                held.setdefault("again", command_again(context.obj or sys.argv[1:]))
+                held.setdefault("again", format_command(context.obj or sys.argv[1:]))
             try:
-                settings = model.checked({**held, **typed}, named)
+                settings = model.checked({**held, **typed}, name_setting)
             except ConfigError as error:
                 if config is None:
                     raise
-                # A problem that names neither the file nor a flag that was typed is one of the file.
+                # A problem that names neither the file nor a typed flag belongs to the file.
                 places = {str(config), *(flags[name] for name in typed)}
                 told = (p if any(place in p for place in places) else f"{config}: {p}" for p in error.problems)
                 raise ConfigError(told) from None
@@ -101,24 +101,24 @@ def command(model: type[S], examples: str) -> Callable[[Callable[[S], int]], Cal
 
         flags = {name: flag.name for name, flag in model.flags().items()}
         paragraphs = inspect.cleandoc(carry_out.__doc__ or "").split("\n\n")
-        called.__doc__ = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
-        called.epilog = "\n\n".join(("Examples:", *examples.strip().splitlines()))  # type: ignore[attr-defined]
+        call.__doc__ = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+        call.epilog = "\n\n".join(("Examples:", *examples.strip().splitlines()))  # type: ignore[attr-defined]
         context = inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
         config = inspect.Parameter("config", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_CONFIG)
-        called.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-            [context, *_parameters(model), config], return_annotation=int
+        call.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+            [context, *_build_parameters(model), config], return_annotation=int
         )
-        called.__annotations__ = {p.name: p.annotation for p in called.__signature__.parameters.values()}  # type: ignore[attr-defined]
-        return called
+        call.__annotations__ = {p.name: p.annotation for p in call.__signature__.parameters.values()}  # type: ignore[attr-defined]
+        return call
 
-    return built
+    return build
 
 
 def config_values(path: Path, model: type[Settings]) -> dict[str, Any]:
-    """The settings in a YAML, TOML or JSON file; relative paths in it start at the file's directory.
+    """The settings in a YAML, TOML or JSON file; relative paths are relative to the file.
 
     Raises:
-        ConfigError: it is not a mapping, or an empty one, or a key is not text.
+        ConfigError: the file is not a mapping or is empty, or a key is not a string.
     """
     values = read_document(path)
     if not isinstance(values, dict):
@@ -129,44 +129,44 @@ def config_values(path: Path, model: type[Settings]) -> dict[str, Any]:
         raise ConfigError(f"{path}: the key {name!r} is not a string, so not a setting" for name in wrong)
     for name, field in model.model_fields.items():
         value = values.get(name)
-        # A list of queries or submissions holds texts.
-        if isinstance(value, list) and any(Path in kinds_in(kind) for kind in _collections_in(field.annotation)):
-            values[name] = [_beside(path, one) for one in value]
+        # Lists of queries or submissions contain texts, not paths.
+        if isinstance(value, list) and any(Path in kinds_in(kind) for kind in _find_collections(field.annotation)):
+            values[name] = [_resolve_path(path, one) for one in value]
         elif isinstance(value, str) and Path in kinds_in(field.annotation):
-            values[name] = _beside(path, value)
+            values[name] = _resolve_path(path, value)
     return values
 
 
-def _collections_in(annotation: Any) -> Iterator[Any]:
-    """The types in an annotation that hold several values."""
+def _find_collections(annotation: Any) -> Iterator[Any]:
+    """The collection types in an annotation."""
     origin, members = get_origin(annotation), get_args(annotation)
     if origin in (Annotated, Union, UnionType):
         for member in members[:1] if origin is Annotated else members:
-            yield from _collections_in(member)
+            yield from _find_collections(member)
     elif isinstance(origin, type) and issubclass(origin, Sequence | Mapping):
         yield annotation
 
 
-def _beside(path: Path, value: Any) -> Any:
+def _resolve_path(path: Path, value: Any) -> Any:
     if not isinstance(value, str) or value.strip() in ("", "-") or find_address(value):
         return value
     return str(path.parent / value)
 
 
-def _parameters(model: type[Settings]) -> list[inspect.Parameter]:
+def _build_parameters(model: type[Settings]) -> list[inspect.Parameter]:
     shown = [
         (name, field, flag) for name, field in model.model_fields.items() if (flag := flag_for(name, field)).shown
     ]
     shown.sort(key=lambda one: (not one[2].argument, _GROUPS.index(one[2].group)))
-    return [_parameter(name, field, flag) for name, field, flag in shown]
+    return [_build_parameter(name, field, flag) for name, field, flag in shown]
 
 
-def _parameter(name: str, field: FieldInfo, flag: Flag) -> inspect.Parameter:
-    kind, is_list = _cli_type(field.annotation, flag)
+def _build_parameter(name: str, field: FieldInfo, flag: Flag) -> inspect.Parameter:
+    kind, is_list = _choose_type(field.annotation, flag)
     default = None if is_list or field.default is PydanticUndefined or field.default == () else field.default
     options: dict[str, Any] = {
         "help": field.description and field.description.replace("[", r"\["),
-        "metavar": flag.metavar or _metavar(field, kind),
+        "metavar": flag.metavar or _choose_metavar(field, kind),
         "rich_help_panel": None if flag.argument else flag.group,
         "hidden": flag.hidden,
         "show_default": field.default not in (None, ()) and field.default is not False,
@@ -182,34 +182,34 @@ def _parameter(name: str, field: FieldInfo, flag: Flag) -> inspect.Parameter:
     )
 
 
-def _metavar(field: FieldInfo, kind: Any) -> str | None:
+def _choose_metavar(field: FieldInfo, kind: Any) -> str | None:
     if Path in kinds_in(field.annotation):
         return "PATH"
     return {int: "N", float: "X", str: "TEXT"}.get(kind, "")
 
 
-def _cli_type(annotation: Any, flag: Flag) -> tuple[Any, bool]:
-    """The type that the command line reads, and whether it takes several values."""
+def _choose_type(annotation: Any, flag: Flag) -> tuple[Any, bool]:
+    """The type for the command line, and whether it takes several values."""
     kinds = kinds_in(annotation)
     for plain in (bool, int, float):
         if plain in kinds and str not in kinds and Path not in kinds:
             return plain, False
-    return str, flag.many or (not flag.argument and any(_collections_in(annotation)))
+    return str, flag.many or (not flag.argument and any(_find_collections(annotation)))
 
 
-def command_again(arguments: Sequence[str]) -> str:
-    r"""The command line that resumes a run, as a shell takes it; it works where this process was started.
+def format_command(arguments: Sequence[str]) -> str:
+    r"""The shell command that resumes a run, from the directory in which this process was started.
 
-    A script that starts the command names its own line in `AUTORUBRIC_AGAIN`.
+    A script that starts the command can set `AUTORUBRIC_AGAIN` to its own command.
 
     Args:
-        arguments: of the command that ran; flags that hold for one run only are left out.
+        arguments: the arguments of the command; flags that apply to one run only are omitted.
 
     Example:
-        >>> again = command_again(["grade", "my essays.json", "--start-over"])
+        >>> again = format_command(["grade", "my essays.json", "--start-over"])
         >>> again.endswith("grade 'my essays.json'")
         True
-        >>> command_again(["grade", "essays\udcff.json"]).endswith(r"grade $'essays\xff.json'")
+        >>> format_command(["grade", "essays\udcff.json"]).endswith(r"grade $'essays\xff.json'")
         True
     """
     if script := os.environ.get("AUTORUBRIC_AGAIN"):
@@ -226,11 +226,11 @@ def command_again(arguments: Sequence[str]) -> str:
         program = [sys.executable, "-m", "autorubric"]
     elif started.stem == "autorubric" and not (found and Path(found).resolve() == started.resolve()):
         program = [sys.argv[0]]  # `autorubric` alone would not start this installation
-    return " ".join(map(_quoted, [*program, *kept]))
+    return " ".join(map(_quote_word, [*program, *kept]))
 
 
-def _quoted(word: str) -> str:
-    """A word as a shell takes it; bytes of a file name that are not UTF-8 are escaped."""
+def _quote_word(word: str) -> str:
+    """A word quoted for a shell; bytes that are not UTF-8 are escaped."""
     try:
         word.encode()
     except UnicodeEncodeError:
@@ -242,16 +242,16 @@ def _quoted(word: str) -> str:
 T = TypeVar("T")
 
 _FILES = 16
-"""Files that are open in the smallest run: the loop's own, the ledger's, and one that is read or written."""
+"""Files that the smallest run opens: the loop's, the ledger's, and one to read or write."""
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """What the coroutine returns, run to its end on the fastest loop that is installed.
+    """Run a coroutine on the fastest installed loop; return its result.
 
-    Where a loop is running already, as in a notebook, the coroutine runs on another thread.
+    If a loop is already running, as in a notebook, the coroutine runs on another thread.
 
     Raises:
-        OSError: the process may have so few files open that the loop would fail later, without a reason.
+        OSError: the limit of open files is so low that the loop would fail later without a reason.
 
     Example:
         >>> async def answer():
@@ -275,30 +275,30 @@ def run(main: Coroutine[Any, Any, T]) -> T:
     return wait_for(main)
 
 
-def run_shown(
+def run_with_display(
     function: Callable[[Any], Coroutine[Any, Any, T]],
     settings: Settings,
     announce: Callable[[str], object] = print,
     **more: Any,
 ) -> T:
-    """What a public function returns; a display shows its progress, and Ctrl-C stops it cleanly.
+    """Run a public function with a progress display; Ctrl-C stops it cleanly.
 
     Args:
-        function: awaits the settings.
-        settings: of the command.
-        announce: prints what is to be known before anything else.
-        more: further settings, which only a command has.
+        function: the async function of the settings.
+        settings: the settings of the command.
+        announce: prints notes, such as those on stand-in models.
+        more: further settings, for commands only.
     """
     with ProgressDisplay(announce=announce) as display:
         return run(function(settings.model_copy(update={"progress": display, "stop": KeyboardStop(), **more})))
 
 
 class KeyboardStop(Stop):
-    """Stops a run cleanly at Ctrl-C or SIGTERM, and at once at a second one."""
+    """Stops a run cleanly at Ctrl-C or SIGTERM, and immediately at a second one."""
 
     _hearing = staticmethod(ending_heard)
 
-    def _heard(self) -> None:
+    def _announce_and_stop(self) -> None:
         if self.requested:
             print(
                 "exiting now; saved replies are kept, and the same command resumes the run",

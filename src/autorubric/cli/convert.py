@@ -1,4 +1,4 @@
-"""`autorubric convert`: rubric data from one format into another."""
+"""`autorubric convert`: convert rubric data between formats."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ def convert(settings: ConvertSettings) -> int:
         return 0
     done = converted(settings)
     target = None if settings.target is None else Path(settings.target)
-    print(dump_json(report_values(done), 2) if settings.as_json else "\n".join(report_lines(done, target)))
+    print(dump_json(build_report(done), 2) if settings.as_json else "\n".join(format_report(done, target)))
     return 0
 
 
-def report_values(done: Conversion) -> dict[str, Any]:
-    """The account of a conversion as JSON values.
+def build_report(done: Conversion) -> dict[str, Any]:
+    """The report on a conversion as JSON values.
 
     Example:
         >>> from autorubric.formats import Conversion
-        >>> report_values(Conversion("rar", "verl", 2, 9))["records"]
+        >>> build_report(Conversion("rar", "verl", 2, 9))["records"]
         2
     """
     return {
@@ -76,12 +76,12 @@ def report_values(done: Conversion) -> dict[str, Any]:
     }
 
 
-def report_lines(done: Conversion, target: Path | None = None) -> Iterator[str]:
-    r"""The account of a conversion, for human readers.
+def format_report(done: Conversion, target: Path | None = None) -> Iterator[str]:
+    r"""The report on a conversion as lines of text.
 
     Example:
         >>> from autorubric.formats import Conversion
-        >>> print("\n".join(report_lines(Conversion("rar", None, 2, 9))))
+        >>> print("\n".join(format_report(Conversion("rar", None, 2, 9))))
         read 2 records with 9 criteria from rar; nothing was written
         polarity: no wording contradicts its sign
         questions: no repeats
@@ -90,16 +90,17 @@ def report_lines(done: Conversion, target: Path | None = None) -> Iterator[str]:
     read = f"{counted(done.records, 'record')} with {counted(done.criteria, 'criterion')}"
     yield f"read {read} from {done.source or 'an empty file'}; {where}"
     if done.lost:
-        yield f"lost (records): {_counts(done.lost)}"
+        yield f"lost (records): {_format_counts(done.lost)}"
     if done.carried:
-        yield f"only under the key 'autorubric', which other tools do not read, by records: {_counts(done.carried)}"
+        counts = _format_counts(done.carried)
+        yield f"only under the key 'autorubric', which other tools do not read, by records: {counts}"
     if done.blank:
         yield f"without an answer: {counted(done.blank, 'item')}; `grade` decides blank submissions as UNMET"
-    yield from _polarity_lines(done)
-    yield from _question_lines(done)
+    yield from _format_polarity(done)
+    yield from _format_questions(done)
 
 
-def _polarity_lines(done: Conversion) -> Iterator[str]:
+def _format_polarity(done: Conversion) -> Iterator[str]:
     audit = done.polarity
     if audit.turned or audit.kept:
         kept = f"; {audit.kept} are kept, because they are worded as faults" if audit.kept else ""
@@ -107,7 +108,7 @@ def _polarity_lines(done: Conversion) -> Iterator[str]:
     for sign in ("negative", "positive"):
         said = {wording: count for (of, wording), count in audit.counts.items() if of == sign}
         if said:
-            yield f"polarity: criteria with {sign} weight, by wording: {_counts(said)}"
+            yield f"polarity: criteria with {sign} weight, by wording: {_format_counts(said)}"
     if not audit.contradictions:
         yield "polarity: no wording contradicts its sign"
         return
@@ -118,7 +119,7 @@ def _polarity_lines(done: Conversion) -> Iterator[str]:
     )
 
 
-def _question_lines(done: Conversion) -> Iterator[str]:
+def _format_questions(done: Conversion) -> Iterator[str]:
     found = done.questions
     if not found.repeated and not found.leaked:
         yield "questions: no repeats"
@@ -127,5 +128,5 @@ def _question_lines(done: Conversion) -> Iterator[str]:
     yield from (f"  {place} repeats {first}" for place, first in found.examples)
 
 
-def _counts(counts: Mapping[Any, int]) -> str:
+def _format_counts(counts: Mapping[Any, int]) -> str:
     return ", ".join(f"{name} {count}" for name, count in sorted(counts.items(), key=lambda pair: -pair[1]))

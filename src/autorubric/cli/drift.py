@@ -34,15 +34,16 @@ def drift(settings: DriftSettings) -> int:
     reads the run, so it can be used while the service is running.
     """
     found = drift_in_run(settings)
-    form = (settings.forms() or ["text"])[0]
+    form = (settings.list_forms() or ["text"])[0]
     left = f"left out: {counted(found.evaluations, 'reward')} of evaluations (their split is not train)"
-    below = ["", *([left, ""] if found.evaluations else []), *_told(found, settings.criteria)]
-    shown = Shown([_row(number, w) for number, w in enumerate(found.windows, 1)], _whole(found), below=below)
+    below = ["", *([left, ""] if found.evaluations else []), *_describe_drift(found, settings.criteria)]
+    rows = [_build_row(number, window) for number, window in enumerate(found.windows, 1)]
+    shown = Shown(rows, _build_json(found), below=below)
     print(shown.text(form), end="" if form == "csv" else "\n")
     return 0
 
 
-def _row(number: int, window: Window) -> dict[str, Any]:
+def _build_row(number: int, window: Window) -> dict[str, Any]:
     gap = window.gap
     over = "–" if gap is None else f"{gap.mean:+.3f}" + ("" if gap.half is None else f" ± {gap.half:.3f}")
     steps = "" if window.steps is None else "–".join(str(step) for step in dict.fromkeys(window.steps))
@@ -62,22 +63,22 @@ def _row(number: int, window: Window) -> dict[str, Any]:
     }
 
 
-def _told(found: Drift, most: int) -> Iterator[str]:
+def _describe_drift(found: Drift, most: int) -> Iterator[str]:
     saturated = [criterion for criterion in found.criteria if criterion.saturated]
     if saturated and most:
         yield "saturated criteria, largest weight first:"
-        yield from (f"  {_criterion_line(criterion)}" for criterion in saturated[:most])
+        yield from (f"  {_format_criterion(criterion)}" for criterion in saturated[:most])
         if len(saturated) > most:
             yield f"  and {len(saturated) - most} more (--criteria, --json)"
         yield ""
     if found.signals is not None and found.signals.groups:
-        yield from signal_lines(found.signals)
+        yield from format_signal(found.signals)
         yield ""
     if found.compound is not None:
-        yield compound_line(found.compound)
+        yield format_compound(found.compound)
         yield ""
     if found.audit is not None:
-        yield from audit_lines(found.audit)
+        yield from format_audit(found.audit)
         yield ""
     if advice := list(find_recommendations(found)):
         yield from (f"recommended: {sentence}" for sentence in advice)
@@ -88,7 +89,7 @@ def _told(found: Drift, most: int) -> Iterator[str]:
         yield "no warnings"
 
 
-def _criterion_line(criterion: CriterionDrift) -> str:
+def _format_criterion(criterion: CriterionDrift) -> str:
     words = clipped(criterion.requirement, _MOST_WORDS)
     return (
         f"{criterion.saturated}: {criterion.name} (weight {criterion.weight:g}): mean {criterion.before:.2f} before, "
@@ -96,7 +97,7 @@ def _criterion_line(criterion: CriterionDrift) -> str:
     )
 
 
-def _whole(found: Drift) -> Mapping[str, Any]:
+def _build_json(found: Drift) -> Mapping[str, Any]:
     windows = [
         {**asdict(window), "failed": window.failed, "gap": window.gap._asdict() if window.gap else None}
         for window in found.windows
@@ -106,7 +107,7 @@ def _whole(found: Drift) -> Mapping[str, Any]:
         "criteria": [asdict(criterion) for criterion in found.criteria],
         "saturated_weight": found.saturated_weight,
         "evaluations": found.evaluations,
-        "audit": None if found.audit is None else _plain(found.audit),
+        "audit": None if found.audit is None else _list_plain(found.audit),
         "signals": None if found.signals is None else asdict(found.signals),
         "compound": None if found.compound is None else asdict(found.compound),
         "recommendations": list(find_recommendations(found)),
@@ -114,7 +115,7 @@ def _whole(found: Drift) -> Mapping[str, Any]:
     }
 
 
-def _plain(audit: AuditSummary) -> dict[str, Any]:
+def _list_plain(audit: AuditSummary) -> dict[str, Any]:
     plain = asdict(audit)
     for held in (plain, *plain["criteria"]):
         for name in ("growth", "alarm"):
@@ -123,8 +124,8 @@ def _plain(audit: AuditSummary) -> dict[str, Any]:
     return {**plain, "interval": audit.interval and audit.interval._asdict()}
 
 
-def signal_lines(signals: GroupSignals) -> Iterator[str]:
-    """What groups teach, for human readers."""
+def format_signal(signals: GroupSignals) -> Iterator[str]:
+    """The signal of groups, as lines of text."""
     yield f"groups of the last window: {signals.groups:,}, variance within groups {figure(signals.variance, 4)}"
     if signals.effective is not None and signals.criteria is not None:
         yield f"  effective number of independent criteria: {signals.effective:.1f} of {signals.criteria:.1f}"
@@ -135,8 +136,8 @@ def signal_lines(signals: GroupSignals) -> Iterator[str]:
         yield f"  95 % interval of one reward: ± {noise.half:.3f} ({twice}{share})"
 
 
-def compound_line(found: CompoundShare) -> str:
-    """What criteria with several demands give, for human readers."""
+def format_compound(found: CompoundShare) -> str:
+    """The share of points from criteria with several demands, as a line of text."""
     graded = "each demand is judged" if found.graded == "all" else "one verdict each"
     first, last = ("–" if share is None else f"{share:.0%}" for share in (found.first, found.last))
     return (
@@ -145,8 +146,8 @@ def compound_line(found: CompoundShare) -> str:
     )
 
 
-def audit_lines(audit: AuditSummary) -> Iterator[str]:
-    """What audits found, for human readers."""
+def format_audit(audit: AuditSummary) -> Iterator[str]:
+    """The results of the audits, as lines of text."""
     dropped = audit.failures.get(DROPPED, 0)
     failed = sum(audit.failures.values()) - dropped
     yield f"audit: {audit.audits:,} audits, {failed:,} failed" + (f", {dropped:,} dropped" if dropped else "")
@@ -163,9 +164,9 @@ def audit_lines(audit: AuditSummary) -> Iterator[str]:
         alarm = "ALARM, " if one.alarm else ""
         yield f"  {one.name}: {alarm}training judge gives {one.mean:+.2f} more, {one.count:,} audits"
         for example in one.examples[-1:]:
-            yield f"    e.g. {_short(example.submission)}"
-            yield from (f"    audit judge: {_short(reason)}" for reason in [example.reason] if reason)
+            yield f"    e.g. {_shorten(example.submission)}"
+            yield from (f"    audit judge: {_shorten(reason)}" for reason in [example.reason] if reason)
 
 
-def _short(text: str) -> str:
+def _shorten(text: str) -> str:
     return clipped(" ".join(text.split()), 2 * _MOST_WORDS)

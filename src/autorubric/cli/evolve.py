@@ -1,9 +1,9 @@
-"""`autorubric evolve`: rollouts in, rubrics that discriminate between them out."""
+"""`autorubric evolve`: rubrics that discriminate between rollouts."""
 
 from __future__ import annotations
 
 from autorubric.cli import EXIT_UNFINISHED
-from autorubric.cli.command import command, run_shown
+from autorubric.cli.command import command, run_with_display
 from autorubric.cli.spending import print_early_end, print_estimate, print_spending
 from autorubric.errors import counted
 from autorubric.jobs.evolve import EvolveResult, EvolveSettings, evolve_async
@@ -21,7 +21,7 @@ def evolve(settings: EvolveSettings) -> int:
     For each query, a model proposes criteria and pitfalls. Proposals are graded on the rollouts; those that pass the
     gates are added. rubric_versions.jsonl records each version. To resume a run, run the same command again.
     """
-    result = run_shown(evolve_async, settings)
+    result = run_with_display(evolve_async, settings)
     if result.estimate is not None:
         return print_estimate("no request was sent", result.estimate)
     _print(result)

@@ -27,13 +27,13 @@ def gates(settings: GatesSettings) -> int:
     if result.replayed is None:
         print(f"{counted(result.recorded, 'row')} in {settings.record}, one for each query; fill in the labels")
     elif settings.as_json:
-        print(dump_json(_table(result.replayed), 2))
+        print(dump_json(_build_json(result.replayed), 2))
     else:
-        print("\n".join(_lines(result.replayed)))
+        print("\n".join(_format_replay(result.replayed)))
     return 0
 
 
-def _table(found: GatesReplay) -> dict[str, object]:
+def _build_json(found: GatesReplay) -> dict[str, object]:
     error, correlation = found.draw_error()
     return {
         "queries": found.queries,
@@ -41,8 +41,8 @@ def _table(found: GatesReplay) -> dict[str, object]:
         "labelled": len(found.labelled),
         "kappa": found.kappa(),
         "unreadable_replies": found.lost,
-        "shares": {name: _values(share) for name, share in found.shares().items()},
-        "draw_error": _values(error),
+        "shares": {name: _dump_share(share) for name, share in found.shares().items()},
+        "draw_error": _dump_share(error),
         "draw_error_correlation": correlation,
         "rejected_by_gate": {
             gate: dict(zip(("bad", "good", "not_labelled"), counts, strict=True))
@@ -51,11 +51,11 @@ def _table(found: GatesReplay) -> dict[str, object]:
     }
 
 
-def _values(share: Share) -> dict[str, object]:
+def _dump_share(share: Share) -> dict[str, object]:
     return {**share._asdict(), "share": share.value}
 
 
-def _lines(found: GatesReplay) -> Iterator[str]:
+def _format_replay(found: GatesReplay) -> Iterator[str]:
     yield f"{counted(len(found.judged), 'criterion')} in {counted(found.queries, 'rubric')}"
     if found.lost:
         yield f"relevance replies that could not be parsed: {found.lost:,}"
@@ -67,9 +67,9 @@ def _lines(found: GatesReplay) -> Iterator[str]:
     if not both:
         yield "the shares need labels of two annotators: fill in `labels` in the file"
     for name, share in found.shares().items():
-        yield f"  {name:<28} {_show(share)}"
+        yield f"  {name:<28} {_format_share(share)}"
     error, correlation = found.draw_error()
-    yield f"error rate of one relevance draw: {_show(error)}"
+    yield f"error rate of one relevance draw: {_format_share(error)}"
     if correlation is not None:
         yield f"correlation of the errors of two draws: {correlation:.2f}"
     yield "rejected: bad, good, not labelled"
@@ -77,7 +77,7 @@ def _lines(found: GatesReplay) -> Iterator[str]:
         yield f"  {gate:<12}" + "".join(f"{count:>6,}" for count in counts)
 
 
-def _show(share: Share) -> str:
+def _format_share(share: Share) -> str:
     if share.value is None or share.low is None or share.high is None:
         return "no case"
     interval = f"[{share.low:.1%}, {share.high:.1%}]"

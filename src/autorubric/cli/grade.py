@@ -1,4 +1,4 @@
-"""`autorubric grade`: submissions in, scores out."""
+"""`autorubric grade`: score submissions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from autorubric.cli import EXIT_SCORE, EXIT_UNFINISHED
-from autorubric.cli.command import command, run_shown
+from autorubric.cli.command import command, run_with_display
 from autorubric.cli.spending import print_early_end, print_estimate, print_failures, print_spending
 from autorubric.errors import counted
 from autorubric.jobs.grade import GradeSettings, grade_async
@@ -30,7 +30,7 @@ def grade(settings: GradeSettings) -> int:
 
     To resume a run, run the same command again: only missing and failed requests are sent.
     """
-    result = run_shown(grade_async, settings, keep=False)
+    result = run_with_display(grade_async, settings, keep=False)
     if result.estimate is not None:
         head = f"{counted(result.total_items, 'item')}; no request was sent"
         return print_estimate(head, result.estimate, divided=settings.is_divided)
@@ -38,7 +38,7 @@ def grade(settings: GradeSettings) -> int:
 
 
 def print_result(result: EvalResult, settings: GradeSettings) -> int:
-    """Print how a run ended; its exit status."""
+    """Print how a run ended; return its exit status."""
     summary = result.summary
     assert summary is not None
     print_grades(summary, summary.totals, summary.negotiated, result.stopped)
@@ -77,16 +77,16 @@ def print_grades(
 ) -> None:
     """Print scores, coverage, influential criteria, failures, cost, and parameters that endpoints did not accept."""
     print(f"\n{summary.graded} of {summary.total} items graded")
-    for line in _score_lines(summary):
+    for line in _format_scores(summary):
         print(f"  {line}")
-    ranked = summary.most_influential(_MOST_SHOWN)
+    ranked = summary.rank_by_influence(_MOST_SHOWN)
     if ranked:
         print("  most influential criteria (weight, mean verdict, share of weight x variance):")
         whole = math.fsum(criterion.influence for criterion in summary.criteria.values())
         for criterion in ranked:
             share = 100 * criterion.influence / whole
             print(f"    {criterion.name}: {criterion.weight:g}, {criterion.values.mean:.2f}, {share:.0f} %")
-    for line in (*_panel_lines(summary), *_consistency_lines(summary), *_doubt_lines(summary)):
+    for line in (*_format_panel(summary), *_format_consistency(summary), *_format_doubts(summary)):
         print(f"  {line}")
     print_spending(list(totals))
     for note in negotiated:
@@ -95,17 +95,17 @@ def print_grades(
     print_failures(summary.lost_votes, "vote", told=stopped)
 
 
-def _panel_lines(summary: EvaluationSummary) -> Iterable[str]:
+def _format_panel(summary: EvaluationSummary) -> Iterable[str]:
     panel = summary.panel
     if panel.agreement is None:
         return
-    ends, worst = panel.interval(), panel.worst
+    ends, worst = panel.compute_interval(), panel.worst
     interval = "" if ends is None else f" (95% confidence interval {ends[0]:.3f} to {ends[1]:.3f})"
     least = "" if worst is None else f", lowest on {worst[0]!r} ({worst[1]:.3f})"
     yield f"two judges agree on {panel.agreement:.3f} of {panel.pairs:,} pairs of verdicts{interval}{least}"
 
 
-def _consistency_lines(summary: EvaluationSummary) -> Iterable[str]:
+def _format_consistency(summary: EvaluationSummary) -> Iterable[str]:
     for judge in summary.consistency.values():
         if judge.agreement is None or judge.unanimous_share is None:
             continue
@@ -118,7 +118,7 @@ def _consistency_lines(summary: EvaluationSummary) -> Iterable[str]:
         )
 
 
-def _doubt_lines(summary: EvaluationSummary) -> Iterable[str]:
+def _format_doubts(summary: EvaluationSummary) -> Iterable[str]:
     if summary.flagged:
         yield f"{counted(summary.flagged, 'submission')} may contain a prompt injection; see 'flags' in items.jsonl"
     for flag, meaning in _DOUBTS.items():
@@ -126,12 +126,12 @@ def _doubt_lines(summary: EvaluationSummary) -> Iterable[str]:
             yield f"{summary.flags[flag]} judgments are {flag}: {meaning}; see 'flags' in items.jsonl"
 
 
-def _score_lines(summary: EvaluationSummary) -> Iterable[str]:
+def _format_scores(summary: EvaluationSummary) -> Iterable[str]:
     scores = summary.scores
     if not scores.count:
         yield "no item has a score"
     else:
-        interval = scores.interval()
+        interval = scores.compute_interval()
         if interval:
             shown = f", 95% confidence interval {interval[0]:.3f} to {interval[1]:.3f}"
         else:

@@ -1,4 +1,4 @@
-"""`autorubric improve`: a rubric and labels in, a rubric with proven changes out."""
+"""`autorubric improve`: change a rubric where labels prove a gain."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from autorubric.charts.html import figure
-from autorubric.cli.command import command, run_shown
+from autorubric.cli.command import command, run_with_display
 from autorubric.cli.spending import print_early_end, print_estimate, print_spending
 from autorubric.errors import counted
 from autorubric.improvement.improvement_page import advice_on, describe_sets, headline, list_warnings, signed
@@ -28,7 +28,7 @@ def improve(settings: ImproveSettings) -> int:
     compared on a second part, and the best for each criterion is tested once on a third. The original is kept unless
     the confidence interval of the gain is above 0. To resume a run, run the same command again.
     """
-    result = run_shown(improve_async, settings)
+    result = run_with_display(improve_async, settings)
     if result.estimate is not None:
         print_estimate(f"{counted(result.items, 'item')}; no request was sent", result.estimate)
         print("  the number of calls depends on the writer's proposals; losing candidates are dropped early")
@@ -36,10 +36,10 @@ def improve(settings: ImproveSettings) -> int:
     if settings.undo:
         print(f"reverted {', '.join(settings.undo)}; the rubric is in {result.out / RUBRIC_FILE}")
         return 0
-    return _ended(result, settings)
+    return _print_end(result, settings)
 
 
-def _ended(result: ImproveResult, settings: ImproveSettings) -> int:
+def _print_end(result: ImproveResult, settings: ImproveSettings) -> int:
     if result.record:
         _print(result, weights=settings.weights)
         return 0
@@ -54,15 +54,15 @@ def _print(result: ImproveResult, *, weights: bool) -> None:
         print("  decided in an earlier session; the test set is used only once")
     print(f"  items: {describe_sets(record)}")
     skipped = (f"{name}: skipped: {reason}" for name, reason in record["skipped"].items())
-    for line in (*skipped, *_test_lines(record), *_weight_lines(record, asked=weights), *_candidate_lines(record)):
+    for line in (*skipped, *_format_tests(record), *_format_weights(record, asked=weights), *_format_tried(record)):
         print(f"  {line}")
-    for note in list_warnings({**record, "stand_ins": []}):  # those are printed before anything else
+    for note in list_warnings({**record, "stand_ins": []}):  # already printed
         print(f"  note: {note}")
     print_spending(result.totals)
     print(f"  rubric: {out / RUBRIC_FILE}; report: {out / PAGE_FILE}; record: {out / RECORD_FILE}, {out / LOG_FILE}")
 
 
-def _test_lines(record: dict[str, Any]) -> Iterator[str]:
+def _format_tests(record: dict[str, Any]) -> Iterator[str]:
     for test in record["tests"]:
         low, high = map(signed, test["interval"] or (None, None))
         before, after, noise = (figure(test[name], 3) for name in ("before", "after", "noise"))
@@ -79,7 +79,7 @@ def _test_lines(record: dict[str, Any]) -> Iterator[str]:
             yield f"  {told}"
 
 
-def _weight_lines(record: dict[str, Any], *, asked: bool) -> Iterator[str]:
+def _format_weights(record: dict[str, Any], *, asked: bool) -> Iterator[str]:
     weights = record["weights"]
     if weights:
         what = "accepted" if weights["accepted"] else f"the original weights stay: {weights['reason']}"
@@ -89,7 +89,7 @@ def _weight_lines(record: dict[str, Any], *, asked: bool) -> Iterator[str]:
         yield "weights: no other weights fit the scores better"
 
 
-def _candidate_lines(record: dict[str, Any]) -> Iterator[str]:
+def _format_tried(record: dict[str, Any]) -> Iterator[str]:
     fates = [one["fate"] for one in record["tried"]]
     counts = ", ".join(f"{fates.count(fate)} {fate}" for fate in ("refused", "dropped", "tested") if fate in fates)
     if fates:

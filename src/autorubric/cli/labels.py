@@ -1,4 +1,4 @@
-"""`autorubric labels`, and what `autorubric agree` prints of labels."""
+"""`autorubric labels`, and what `autorubric agree` prints about labels."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from pydantic import model_validator
 
-from autorubric.cli.agreement_report import INTERVALS, Ranged, Shown, sentences, simulation_lines
+from autorubric.cli.agreement_report import INTERVALS, Ranged, Shown, describe_intervals, format_simulation
 from autorubric.cli.command import command
 from autorubric.errors import InputError, counted
 from autorubric.files import dump_json
@@ -39,7 +39,7 @@ autorubric labels graded --export labels.csv
 
 
 class LabelsFlags(ImportLabelsSettings, ExportLabelsSettings):
-    """The flags of `autorubric labels`, which does what several functions do."""
+    """The flags of `autorubric labels`, which covers several functions."""
 
     json_output: bool = setting(False, "Print the state as JSON.", flag="--json", group="Output")
 
@@ -67,7 +67,7 @@ def labels(settings: LabelsFlags) -> int:
         print(f"added {counted(done.labels, 'label')}{again}")
         return 0
     found = label_status(settings.run)
-    print(dump_json(asdict(found), 2) if settings.json_output else "\n".join(label_lines(found)))
+    print(dump_json(asdict(found), 2) if settings.json_output else "\n".join(format_label_status(found)))
     return 0
 
 
@@ -75,8 +75,8 @@ _ZERO = 1e-9
 _BINARY = "kappa of the binary ones"
 
 
-def label_lines(found: LabelStatus) -> Iterator[str]:
-    """The state of the labels, for human readers."""
+def format_label_status(found: LabelStatus) -> Iterator[str]:
+    """The state of the labels, as lines of text."""
     yield f"{counted(found.pairs, 'pair')} with labels"
     for name, count in found.annotators.labels.items():
         yield f"  {name}: {counted(count, 'label')}"
@@ -87,7 +87,7 @@ def label_lines(found: LabelStatus) -> Iterator[str]:
             f"{counted(found.annotators.n, 'pair')} with two labels or more: {found.annotators.differing} differ, "
             f"{found.decided} adjudicated"
         )
-    yield from annotator_lines(found.annotators)
+    yield from format_annotators(found.annotators)
     if found.skipped:
         yield f"{found.skipped} skipped"
     if found.changed:
@@ -95,7 +95,7 @@ def label_lines(found: LabelStatus) -> Iterator[str]:
 
 
 _MANY_LABELS = 100
-"""From which the normal interval of PPI++ needs no note."""
+"""From this number of labels on, the normal interval of PPI++ needs no note."""
 _METHODS = {
     "raw": "as judged",
     "labels_only": "labels alone",
@@ -107,35 +107,36 @@ _METHODS = {
 
 def show_corrected(found: CorrectedScores, confidence: float, simulation: CoverageSimulation | None = None) -> Shown:
     """The mean score and each criterion's rate: as judged, as labelled, and corrected for the judge's errors."""
-    rows = [{"metric": name, **_cells(one)} for name, one in _named(found)]
+    rows = [{"metric": name, **_build_cells(one)} for name, one in _list_corrections(found)]
     valid = "" if found.weighted else "; valid if the labelled items were drawn at random"
     above = [
         f"{counted(found.score.labelled, 'item')} with labels, {found.score.unlabelled} without; "
         f"{INTERVALS.format(100.0 * confidence)}{valid}",
         "",
     ]
-    below = ["", *(f"note: {note}" for note in _notes(found)), *(simulation_lines(simulation) if simulation else ())]
+    below = ["", *(f"note: {note}" for note in _list_notes(found))]
+    below += format_simulation(simulation) if simulation else ()
     simulated = {} if simulation is None else {"simulation": simulation.model_dump(mode="json")}
     return Shown(rows, asdict(found) | simulated, above, below)
 
 
 def show_labels_to_collect(rows: list[dict[str, Any]]) -> Shown:
-    """The pairs of item and criterion to label next, in the columns that `labels_in` reads back."""
+    """The pairs of item and criterion to label next, as a file to fill in."""
     below = ["", "write these rows to a file with --csv, fill in the column verdict, and pass the file to --labels"]
     return Shown(rows, rows, (), below, TEXTS)
 
 
 def show_labelled_score(found: LabelledScore) -> Shown:
-    """The mean score that labels collected with `--label-next` give."""
-    metric = _mean_score(found.clamped)
-    rows = [{"metric": metric, "n": found.estimate.n, "labels": found.labels, "value": _ranged(found.estimate)}]
+    """The mean score estimated from labels collected with `--label-next`."""
+    metric = _name_mean_score(found.clamped)
+    rows = [{"metric": metric, "n": found.estimate.n, "labels": found.labels, "value": _to_cell(found.estimate)}]
     notes = list(found.notes)
     whole = {"metric": metric, "labels": found.labels, **asdict(found.estimate), "notes": notes}
     return Shown(rows, whole, (), ["", *(f"note: {note}" for note in notes)] if notes else ())
 
 
 def show_label_agreement(found: LabelAgreement, confidence: float, by: str = "criterion") -> Shown:
-    """The judge against the labels of a label store, by criterion or judge; the annotators against one another."""
+    """The judge against the labels of a label store, by criterion or judge; annotators against each other."""
     judge = found.judge
     if by == "judge" and not found.by_judge:
         raise InputError("--by judge needs a run with several judges; this run has one")
@@ -143,37 +144,37 @@ def show_label_agreement(found: LabelAgreement, confidence: float, by: str = "cr
     above = [
         f"{counted(judge.items, 'item')} with labels, {counted(judge.n, 'pair')} of label and verdict, {how}; "
         f"{INTERVALS.format(100.0 * confidence)} clustered by item",
-        f"accuracy {_ranged(judge.accuracy)} (majority-class baseline {show(judge.baseline)}), "
-        f"mean kappa {_ranged(judge.mean_kappa)}, kappa of all binary pairs {_ranged(judge.kappa)}",
+        f"accuracy {_to_cell(judge.accuracy)} (majority-class baseline {show(judge.baseline)}), "
+        f"mean kappa {_to_cell(judge.mean_kappa)}, kappa of all binary pairs {_to_cell(judge.kappa)}",
     ]
     if found.mean_score is not None:
-        above.append(f"{_mean_score(found.apart)} {_ranged(found.mean_score)}, corrected by the labels")
+        above.append(f"{_name_mean_score(found.apart)} {_to_cell(found.mean_score)}, corrected by the labels")
     shown = found.by_judge if by == "judge" else found.criteria
     rows = [
-        {by: one.name, "n": one.n, "kappa": _ranged(one.kappa), "accuracy": _ranged(one.accuracy),
+        {by: one.name, "n": one.n, "kappa": _to_cell(one.kappa), "accuracy": _to_cell(one.accuracy),
          "baseline": one.baseline}
         for one in sorted(shown, key=lambda one: (one.kappa.value is None, one.kappa.value or 0.0))
     ]  # fmt: skip
-    # A κ of 0 is that of labels or verdicts of one category, which say nothing of the judge.
+    # κ is 0 if all labels or verdicts are equal, which says nothing about the judge.
     named = [
-        (repr(one.name), _ranged(one.kappa).interval) for one in found.criteria if abs(one.kappa.value or 0.0) > _ZERO
+        (repr(one.name), _to_cell(one.kappa).interval) for one in found.criteria if abs(one.kappa.value or 0) > _ZERO
     ]
-    conclusions = sentences(sorted(named, key=lambda one: one[0]))
-    below = ["", *_annotator_lines(found), *conclusions, *(f"note: {note}" for note in found.notes)]
+    conclusions = describe_intervals(sorted(named, key=lambda one: one[0]))
+    below = ["", *_format_label_agreement(found), *conclusions, *(f"note: {note}" for note in found.notes)]
     return Shown(rows, asdict(found), [*above, ""], below)
 
 
-def _annotator_lines(found: LabelAgreement) -> Iterator[str]:
+def _format_label_agreement(found: LabelAgreement) -> Iterator[str]:
     decided = found.adjudicated
     for one in (*found.by_annotator, *((decided,) if decided is not None else ())):
         who = "the adjudicated labels" if one is decided else one.name
         pairs = counted(one.n, "pair")
-        yield f"judge and {who}: accuracy {_ranged(one.accuracy)} over {pairs}, {_BINARY} {_ranged(one.kappa)}"
-    yield from annotator_lines(found.annotators)
+        yield f"judge and {who}: accuracy {_to_cell(one.accuracy)} over {pairs}, {_BINARY} {_to_cell(one.kappa)}"
+    yield from format_annotators(found.annotators)
 
 
-def annotator_lines(found: Annotators) -> Iterator[str]:
-    """How far annotators agree with one another; nothing where no pair has two labels."""
+def format_annotators(found: Annotators) -> Iterator[str]:
+    """How much annotators agree with each other; nothing if no pair has two labels."""
     for two in found.by_two:
         yield (
             f"{two.a} and {two.b}: agree on {two.agreement:.3f} of {counted(two.n, 'pair')}, "
@@ -184,36 +185,36 @@ def annotator_lines(found: Annotators) -> Iterator[str]:
         yield f"Krippendorff's alpha among annotators: binary pairs {show(found.alpha)}; by criterion: {alphas}"
 
 
-def _named(found: CorrectedScores) -> list[tuple[str, Corrections]]:
-    return [(_mean_score(found.apart), found.score), *found.criteria.items()]
+def _list_corrections(found: CorrectedScores) -> list[tuple[str, Corrections]]:
+    return [(_name_mean_score(found.apart), found.score), *found.criteria.items()]
 
 
-def _mean_score(apart: int) -> str:
-    """What the mean of sums of criteria is called, `apart` of which are not the score of their item."""
+def _name_mean_score(apart: int) -> str:
+    """The name of the mean score; `apart` items have a score that differs from the sum of their criteria."""
     return "mean score before clamping" if apart else "mean score"
 
 
-def _cells(one: Corrections) -> dict[str, Any]:
+def _build_cells(one: Corrections) -> dict[str, Any]:
     counts = {"n": one.raw.n, "labels": one.labelled}
-    return counts | {title: _ranged(getattr(one, method)) for method, title in _METHODS.items()}
+    return counts | {title: _to_cell(getattr(one, method)) for method, title in _METHODS.items()}
 
 
-def _ranged(estimate: Estimate | None) -> Ranged:
+def _to_cell(estimate: Estimate | None) -> Ranged:
     if estimate is None:
         return Ranged(None)
     return Ranged(estimate.value, ConfidenceInterval.of(estimate.interval))
 
 
-def _notes(found: CorrectedScores) -> Iterator[str]:
+def _list_notes(found: CorrectedScores) -> Iterator[str]:
     yield from found.notes
-    if found.score.labelled < _MANY_LABELS and any(one.ppi_plus_plus.interval for _, one in _named(found)):
+    if found.score.labelled < _MANY_LABELS and any(one.ppi_plus_plus.interval for _, one in _list_corrections(found)):
         yield (
             "PPI++ has the published normal interval, which with 30 labels covers a true rate in 76 to 93 % of "
             "simulated runs; prefer the post-stratified estimate"
         )
     concerned: dict[str, dict[str, list[str]]] = {}
     for method, title in _METHODS.items():
-        for name, one in _named(found):
+        for name, one in _list_corrections(found):
             estimate: Estimate | None = getattr(one, method)
             if estimate is not None and estimate.reason:
                 what = f"no {'estimate' if estimate.value is None else 'interval'} {title!r}"

@@ -1,4 +1,4 @@
-"""`autorubric lint`: problems of rubrics, found without a model."""
+"""`autorubric lint`: find problems of rubrics without a model."""
 
 from __future__ import annotations
 
@@ -25,35 +25,35 @@ def lint(settings: LintSettings) -> int:
 
     The exit status is 100 if a finding is at least as severe as --fail-on.
     """
-    rules = settings.rules()
+    rules = settings.choose_rules()
     if settings.list_rules:
         for rule in rules:
             print(f"{rule.id:<20} {rule.severity:<8} {rule.summary}")
         return 0
     run = LintRun(settings)
     try:
-        for piece in _written(run, rules, settings.format):
+        for piece in _format_output(run, rules, settings.format):
             sys.stdout.write(piece)
         sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever reads has seen enough, as `head` does; nothing more can be said on that side.
+        # The reader, such as `head`, has closed the pipe.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_SCORE if run.fails(settings.fail_on) else 0
-    run.raise_problems()  # instead of counts that would be those of a part
-    print(_summary(run), file=sys.stderr)
-    return EXIT_SCORE if run.fails(settings.fail_on) else 0
+        return EXIT_SCORE if run.has_failed(settings.fail_on) else 0
+    run.raise_problems()  # before the counts, which would be incomplete
+    print(_format_summary(run), file=sys.stderr)
+    return EXIT_SCORE if run.has_failed(settings.fail_on) else 0
 
 
-def _summary(run: LintRun) -> str:
-    """Sizes and counts, a line for each rule that found something."""
+def _format_summary(run: LintRun) -> str:
+    """Sizes and counts, and a line for each rule with findings."""
     found = ", ".join(counted(run.by_severity[name], name) for name in SEVERITIES)
     lines = [f"{counted(run.criteria, 'criterion')} in {counted(run.rubrics, 'rubric')}: {found}"]
     lines += [f"{count:>7,}  {rule}" for rule, count in run.by_rule.most_common()]
     return "\n".join(lines)
 
 
-def _written(findings: Iterable[Finding], rules: Sequence[Rule], form: str) -> Iterator[str]:
-    """The pieces of the output, each as soon as it is known."""
+def _format_output(findings: Iterable[Finding], rules: Sequence[Rule], form: str) -> Iterator[str]:
+    """The output in pieces, each as soon as it is known."""
     if form == "sarif":
         from autorubric import __version__
         from autorubric.linting.sarif import sarif

@@ -1,4 +1,4 @@
-"""`autorubric report` and `verify`: a run as one file, and that file checked."""
+"""`autorubric report` and `verify`: write a run as one file, and check that file."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ def verify(settings: VerifySettings) -> int:
     """
     found = verified(settings)
     whole = {**asdict(found), "is_verified": found.is_verified}
-    print(dump_json(whole, 2) if settings.as_json else "\n".join(_lines(found)))
+    print(dump_json(whole, 2) if settings.as_json else "\n".join(_format_verification(found)))
     return 0 if found.is_verified else EXIT_UNFINISHED
 
 
-def _lines(found: Verification) -> Iterator[str]:
+def _format_verification(found: Verification) -> Iterator[str]:
     if found.is_verified:
         yield f"verified: {counted(found.numbers, 'number')} and all texts match the run"
         return

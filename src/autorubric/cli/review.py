@@ -10,10 +10,10 @@ from functools import partial
 from pathlib import Path
 
 from autorubric.cli import EXIT_SCORE, EXIT_UNFINISHED
-from autorubric.cli.command import command, run_shown
+from autorubric.cli.command import command, run_with_display
 from autorubric.cli.spending import print_early_end, print_estimate, print_spending
 from autorubric.jobs.review import PAGE_FILE, PROPOSALS_FILE, ReviewResult, ReviewSettings, review_async
-from autorubric.jobs.rubric_files import severities_from
+from autorubric.jobs.rubric_files import list_severities
 from autorubric.llm.failure_groups import NOT_MADE
 from autorubric.reviewing.requests import as_lint_finding, review_rules
 
@@ -29,13 +29,13 @@ def review(settings: ReviewSettings) -> int:
 
     To resume a run, run the same command again. `improve` can test the proposed wordings.
     """
-    # Standard output is for findings alone where a program reads it.
+    # If a program reads standard output, it gets only findings.
     announce = print if settings.format == "text" else partial(print, file=sys.stderr)
-    result = run_shown(review_async, settings, announce)
+    result = run_with_display(review_async, settings, announce)
     if result.estimate is not None:
         return print_estimate("no request was sent", result.estimate)
     _print(result, settings)
-    return _status(result, settings)
+    return _print_end(result, settings)
 
 
 def _print(result: ReviewResult, settings: ReviewSettings) -> None:
@@ -47,24 +47,24 @@ def _print(result: ReviewResult, settings: ReviewSettings) -> None:
         from autorubric.linting.sarif import sarif
 
         findings = (as_lint_finding(one, file) for one in result.findings)
-        failures = [_told(failure) for failure in result.failures]
+        failures = [_format_failure(failure) for failure in result.failures]
         sys.stdout.writelines(sarif(findings, review_rules(), __version__, "docs/reference/review.md", failures))
     else:
         for one in result.findings:
             print(as_lint_finding(one, file).line())
     print(result, file=sys.stderr)
     for failure in result.failures:
-        if failure["kind"] not in NOT_MADE or not result.stopped:  # why the run stopped is told below
-            print(f"  {_told(failure)}", file=sys.stderr)
+        if failure["kind"] not in NOT_MADE or not result.stopped:  # why the run stopped is printed below
+            print(f"  {_format_failure(failure)}", file=sys.stderr)
     print_spending(result.totals, file=sys.stderr)
     print(f"  report: {result.out / PAGE_FILE}; for improve: {result.out / PROPOSALS_FILE}", file=sys.stderr)
 
 
-def _told(failure: Mapping[str, str]) -> str:
+def _format_failure(failure: Mapping[str, str]) -> str:
     return f"{failure['part']}: {failure['kind']}: {failure['message']}"
 
 
-def _status(result: ReviewResult, settings: ReviewSettings) -> int:
+def _print_end(result: ReviewResult, settings: ReviewSettings) -> int:
     with redirect_stdout(sys.stderr):
         ended = print_early_end(result.stopped, settings.again, interrupted=result.interrupted)
     if ended is not None:
@@ -72,5 +72,5 @@ def _status(result: ReviewResult, settings: ReviewSettings) -> int:
     if result.failures:
         print(f"retry the failed requests with:\n  {settings.again}", file=sys.stderr)
         return EXIT_UNFINISHED
-    severe = severities_from(settings.fail_on)
+    severe = list_severities(settings.fail_on)
     return EXIT_SCORE if any(one.severity in severe for one in result.findings) else 0

@@ -1,4 +1,4 @@
-"""`autorubric select`: answers in, training data out."""
+"""`autorubric select`: training data from scored answers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from autorubric.cli import EXIT_UNFINISHED
-from autorubric.cli.command import command, run_shown
+from autorubric.cli.command import command, run_with_display
 from autorubric.cli.spending import print_early_end, print_estimate, print_failures, print_spending
 from autorubric.errors import counted
 from autorubric.jobs.select import SelectSettings, select_async
@@ -30,7 +30,7 @@ def select(settings: SelectSettings) -> int:
     Scores of a finished run of `autorubric grade` are used as they are; otherwise, the candidates are graded first.
     To resume a run, run the same command again: only missing and failed requests are sent.
     """
-    result = run_shown(select_async, settings)
+    result = run_with_display(select_async, settings)
     if result.estimate is not None:
         head = f"{counted(result.queries, 'query')}, {counted(result.candidates, 'candidate')}; no request was sent"
         return print_estimate(head, result.estimate, divided=settings.is_divided)
@@ -38,7 +38,7 @@ def select(settings: SelectSettings) -> int:
 
 
 def print_result(result: SelectionResult, settings: SelectSettings) -> int:
-    """Print how a run ended; its exit status."""
+    """Print how a run ended; return its exit status."""
     for note in result.negotiated:
         print(f"note: {note}")
     if result.written is not None:
@@ -74,9 +74,9 @@ def print_selection(
         f"{total.dropped} dropped, {total.undecided} undecided; {counted(summary.answers, 'answer')} kept"
     )
     lines = (
-        *_spread_lines(written),
-        *_curve_lines(summary),
-        *_share_lines(summary),
+        *_format_spread(written),
+        *_format_curve(summary),
+        *_format_shares(summary),
     )
     for line in lines:
         print(f"  {line}")
@@ -88,8 +88,8 @@ def print_selection(
     print_failures(failures, "candidate", told=stopped)
 
 
-def _spread_lines(written: Written) -> Iterable[str]:
-    """How scores are distributed and what other thresholds would keep, where nothing was kept."""
+def _format_spread(written: Written) -> Iterable[str]:
+    """If nothing was kept: the distribution of scores, and what lower thresholds would keep."""
     spread, threshold = written.summary.spread, written.summary.keep.threshold
     if written.summary.answers or spread is None:
         return
@@ -107,7 +107,7 @@ def _spread_lines(written: Written) -> Iterable[str]:
         yield f"no threshold below {threshold:g} would keep anything" if threshold else "no score is above 0"
 
 
-def _curve_lines(summary: SelectionSummary) -> Iterable[str]:
+def _format_curve(summary: SelectionSummary) -> Iterable[str]:
     if not summary.curve:
         return
     yield "candidates, expected best score, queries with one above the threshold:"
@@ -118,8 +118,8 @@ def _curve_lines(summary: SelectionSummary) -> Iterable[str]:
         yield f"  {point.k}: {point.score:.3f}, {point.kept:.1%}{fewer}"
 
 
-def _share_lines(summary: SelectionSummary) -> Iterable[str]:
-    """What was kept by source and by model, and how long it is."""
+def _format_shares(summary: SelectionSummary) -> Iterable[str]:
+    """What was kept by source and by model, and the lengths of answers."""
     for found in summary.by_source if len(summary.by_source) > 1 else ():
         share = "none decided" if found.share is None else f"{found.share:.1%} of those decided"
         yield f"{found.source or '(no source)'}: {found.selected} of {found.queries} selected, {share}"

@@ -11,7 +11,7 @@ from autorubric.errors import InputError
 from autorubric.files import dump_json
 from autorubric.jobs.status import ShowSettings, show_async
 from autorubric.llm.recorded_exchanges import Exchange
-from autorubric.runs.cells import Cell, read_cells, said
+from autorubric.runs.cells import Cell, list_votes, read_cells, read_verdict
 from autorubric.runs.shown_item import ShownItem
 
 _EXAMPLES = """
@@ -33,22 +33,22 @@ def show(settings: ShowSettings) -> int:
     if settings.brief:
         found = replace(found, exchanges=(), others=())
     if settings.criterion is not None:
-        found = _only(found, settings.criterion)
+        found = _filter_criterion(found, settings.criterion)
     if settings.as_json:
         print(dump_json({**asdict(found), "directory": str(found.directory)}, 2))
     else:
-        print("\n".join(_lines(found)))
+        print("\n".join(_format_item(found)))
     return 0
 
 
-def _only(found: ShownItem, name: str) -> ShownItem:
-    """The item with one of its criteria."""
+def _filter_criterion(found: ShownItem, name: str) -> ShownItem:
+    """The item with only one of its criteria."""
     record: dict[str, Any] = dict(found.record or {})
     report = dict(record.get("report") or {})
     entries = report.get("criterion_reports") or []
     names = [cell.name for cell in read_cells(report)]
     kept = [entry for place, entry in enumerate(entries) if name in (names[place], f"C{place + 1}")]
-    lists = {key: [one for one in record.get(key) or () if name in _names(one)] for key in _LISTS if key in record}
+    lists = {key: [one for one in record.get(key) or () if _has_name(one, name)] for key in _LISTS if key in record}
     if not kept and not any(lists.values()):
         known = names + [one["id"] for key in lists for one in record[key]]
         raise InputError(f"--criterion {name!r}: the item has no such criterion; it has {', '.join(known) or 'none'}")
@@ -58,30 +58,30 @@ def _only(found: ShownItem, name: str) -> ShownItem:
     return replace(found, record={**record, **lists}, exchanges=exchanges, others=())
 
 
-def _names(one: Mapping[str, Any]) -> tuple[Any, ...]:
-    return one.get("id"), one.get("title"), one.get("description")
+def _has_name(one: Mapping[str, Any], name: str) -> bool:
+    return name in (one.get("id"), one.get("title"), one.get("description"))
 
 
-def _lines(found: ShownItem) -> Iterator[str]:
+def _format_item(found: ShownItem) -> Iterator[str]:
     yield f"{found.id or f'item {found.index}'} (number {found.index} of {found.directory})"
     for title, text in found.texts.items():
         yield f"{title}:"
-        yield from _indented(text)
+        yield from _indent(text)
     record = found.record or {}
     if not record:
         yield "it has not been graded yet"
     elif found.kind == "evaluation":
-        yield from _report_lines(record)
+        yield from _format_report(record)
     else:
-        yield from _rubric_lines(record)
+        yield from _format_rubric(record)
     shown: set[str] = set()
     for title, exchanges in (("", found.exchanges), ("not used by this run: ", found.others)):
         for exchange in exchanges:
-            yield from _exchange_lines(exchange, title, shown)
+            yield from _format_exchange(exchange, title, shown)
     yield from (f"note: {note}" for note in found.notes)
 
 
-def _report_lines(record: Mapping[str, Any]) -> Iterator[str]:
+def _format_report(record: Mapping[str, Any]) -> Iterator[str]:
     report = record["report"]
     score = report.get("score")
     yield f"score: {'none' if score is None else f'{score:.3f}'}"
@@ -90,18 +90,18 @@ def _report_lines(record: Mapping[str, Any]) -> Iterator[str]:
     for flag in report.get("flags") or ():
         yield f"flag of the submission: {flag}"
     for cell, entry in zip(read_cells(report), report.get("criterion_reports") or (), strict=True):
-        yield from _criterion_lines(cell, entry)
+        yield from _format_criterion(cell, entry)
 
 
-def _criterion_lines(cell: Cell, entry: Mapping[str, Any]) -> Iterator[str]:
+def _format_criterion(cell: Cell, entry: Mapping[str, Any]) -> Iterator[str]:
     yield f"{cell.word}  {cell.name} (weight {cell.weight:g})"
     if entry.get("error"):
         yield f"    error: {entry['error']}"
-    votes = [*(entry.get("votes") or ()), *(entry.get("multi_choice_votes") or ())]
+    votes = list_votes(entry)
     if not votes and entry.get("reason"):
         yield f"    {entry['reason']}"
     for vote in votes:
-        yield from _vote_lines(vote)
+        yield from _format_vote(vote)
     for quote in entry.get("quotes") or ():
         place = "not found" if quote.get("start") is None else f"characters {quote['start']} to {quote['end']}"
         yield f"    quote ({place}): {quote['text']}"
@@ -109,18 +109,19 @@ def _criterion_lines(cell: Cell, entry: Mapping[str, Any]) -> Iterator[str]:
         yield f"    flags: {', '.join(entry['flags'])}"
 
 
-def _vote_lines(vote: Mapping[str, Any]) -> Iterator[str]:
+def _format_vote(vote: Mapping[str, Any]) -> Iterator[str]:
     weight = vote.get("weight", 1.0)
     about = [*([f"weight {weight:g}"] if weight != 1.0 else []), *(["superseded"] if vote.get("superseded") else [])]
     more = f" ({', '.join(about)})" if about else ""
-    yield f"    {vote['judge_id']}{more}: {said(vote) or 'failed'}: {vote.get('reason') or vote.get('error') or ''}"
+    said = read_verdict(vote) or "failed"
+    yield f"    {vote['judge_id']}{more}: {said}: {vote.get('reason') or vote.get('error') or ''}"
     for repeat in vote.get("repeats") or ():
-        word = said(repeat) or "failed"
+        word = read_verdict(repeat) or "failed"
         yield f"      {repeat['judge_id']}: {word}: {repeat.get('reason') or repeat.get('error') or ''}"
 
 
-def _rubric_lines(record: Mapping[str, Any]) -> Iterator[str]:
-    """The criteria with their lineage, or those of the basic steps."""
+def _format_rubric(record: Mapping[str, Any]) -> Iterator[str]:
+    """The criteria with their lineage, or the criteria of the basic steps."""
     if "criteria" not in record:
         for title in ("merged_rubrics", "augmented_rubrics"):
             for item in record.get(title) or ():
@@ -129,7 +130,7 @@ def _rubric_lines(record: Mapping[str, Any]) -> Iterator[str]:
     for key, outcome in _LISTS.items():
         for one in record.get(key) or ():
             yield f"{outcome}  {one['id']}  {one['weight']:>3}  {one['description']}"
-            yield f"    {one['origin']}, by {', '.join(one['models'])}{_parents(one['parents'], fates)}"
+            yield f"    {one['origin']}, by {', '.join(one['models'])}{_format_parents(one['parents'], fates)}"
             for gate in one.get("gates") or ():
                 reason = f": {gate['reason']}" if gate.get("reason") else ""
                 yield f"    gate {gate['gate']}: {gate['outcome']}{reason} {gate.get('figures') or ''}".rstrip()
@@ -137,15 +138,15 @@ def _rubric_lines(record: Mapping[str, Any]) -> Iterator[str]:
         yield f"failed  {stage}: {reason}"
 
 
-def _parents(parents: Sequence[str], fates: Mapping[str, Mapping[str, Any]]) -> str:
+def _format_parents(parents: Sequence[str], fates: Mapping[str, Mapping[str, Any]]) -> str:
     if not parents:
         return ""
     told = [f"{one} ({fates[one]['outcome']})" if one in fates else one for one in parents]
     return f", from {', '.join(told)}"
 
 
-def _exchange_lines(one: Exchange, title: str, shown: set[str]) -> Iterator[str]:
-    """A prompt and its reply; long messages that were shown before are not repeated."""
+def _format_exchange(one: Exchange, title: str, shown: set[str]) -> Iterator[str]:
+    """A prompt and its reply; long messages shown before are not repeated."""
     name = one.judge if one.judge not in ("", one.model) else ""
     about = [
         one.about,
@@ -159,17 +160,17 @@ def _exchange_lines(one: Exchange, title: str, shown: set[str]) -> Iterator[str]
     for message in one.messages or ():
         yield f"{message.role}:"
         known = message.content in shown and len(message.content) > _SHORT
-        yield from ("  (as above)",) if known else _indented(message.content)
+        yield from ("  (as above)",) if known else _indent(message.content)
         shown.add(message.content)
     if one.reasoning:
         yield "reasoning:"
-        yield from _indented(one.reasoning)
+        yield from _indent(one.reasoning)
     if one.reply is not None:
         yield "reply:"
-        yield from _indented(one.reply)
+        yield from _indent(one.reply)
     if one.problem:
         yield f"problem: {one.problem}"
 
 
-def _indented(text: str) -> Iterable[str]:
+def _indent(text: str) -> Iterable[str]:
     return (f"  {line}" for line in text.splitlines() or [""])

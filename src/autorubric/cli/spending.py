@@ -1,4 +1,4 @@
-"""How a run ended, what failed, what it cost, or would cost: what several commands print."""
+"""What several commands print: how a run ended, what failed, and actual or estimated cost."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from autorubric.errors import counted
 from autorubric.llm.batches.setting import DETACHED
 from autorubric.llm.failure_groups import failure_lines
 from autorubric.runs.progress import format_cost, format_count, format_duration
-from autorubric.runs.stopping import resumption, without_advice
+from autorubric.runs.stopping import resumption, strip_advice
 
 if TYPE_CHECKING:
     from autorubric.llm.failure_groups import FailureGroups
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 _MOST_GROUPS = 10
 ONE_PROCESS = 1300
-"""Calls a second that one process makes at least, where nothing else limits it."""
+"""Minimum calls per second that one process makes if nothing else limits it."""
 
 
 def print_early_end(stopped: str | None, again: str | None, *, interrupted: bool, advice: str = "") -> int | None:
-    """Print why a run ended early and how to resume it; its exit status, or None if it did not end early."""
+    """Print why a run ended early and how to resume it; return its exit status, or None if it did not end early."""
     if not interrupted and not stopped:
         return None
     if stopped and stopped.startswith(DETACHED):
@@ -34,7 +34,7 @@ def print_early_end(stopped: str | None, again: str | None, *, interrupted: bool
         print(f"collect them with:\n  {again}")
         return EXIT_DETACHED
     how, again = resumption(stopped or "", again or "")
-    print("interrupted" if interrupted else f"stopped: {without_advice(stopped or '')}")
+    print("interrupted" if interrupted else f"stopped: {strip_advice(stopped or '')}")
     if advice:
         print(advice)
     print(f"resume with{how}:\n  {again}")
@@ -47,8 +47,8 @@ def print_failures(groups: FailureGroups, noun: str, indent: str = "  ", told: s
     Args:
         groups: the failures.
         noun: what failed.
-        indent: before each line.
-        told: why the run ended, if `print_early_end` printed it.
+        indent: the start of each line.
+        told: why the run ended, if already printed.
     """
     for line in failure_lines(islice(groups, _MOST_GROUPS), noun, told):
         print(f"{indent}{line}")
@@ -57,18 +57,18 @@ def print_failures(groups: FailureGroups, noun: str, indent: str = "  ", told: s
 
 
 def print_spending(totals: Sequence[Totals], file: TextIO | None = None) -> None:
-    """Print calls, tokens and cost of each role and model in all sessions, and of this one; what is uncertain."""
+    """Print calls, tokens and cost by role and model of all sessions, of this session, and what is uncertain."""
     width = max((len(total.role) for total in totals), default=0)
     for total in totals:
-        print(f"  {total.role:<{width}} {total.model}: {_spent(total)}", file=file)
+        print(f"  {total.role:<{width}} {total.model}: {_format_spending(total)}", file=file)
     if any(total.now is not None for total in totals):
         now = reduce(lambda one, more: one.plus(more), (total.now or total for total in totals))
-        print(f"  of these, in this session: {_spent(now)}", file=file)
-    for note in cost_notes(totals) if any(total.unpriced or total.unmetered for total in totals) else ():
+        print(f"  of these, in this session: {_format_spending(now)}", file=file)
+    for note in list_cost_notes(totals) if any(total.unpriced or total.unmetered for total in totals) else ():
         print(f"  {note}", file=file)
 
 
-def _spent(total: Totals) -> str:
+def _format_spending(total: Totals) -> str:
     failed = f", {total.failed} failed" if total.failed else ""
     usage, cost = total.usage, format_cost(None if total.unpriced else total.cost)
     reasoning = f" ({format_count(usage.reasoning_tokens)} reasoning)" if usage.reasoning_tokens else ""
@@ -78,7 +78,7 @@ def _spent(total: Totals) -> str:
 
 
 def print_estimate(head: str, rows: Collection[ModelEstimate], *, divided: bool = False) -> int:
-    """Print calls, tokens and cost that each model of a dry run would take, and how that was estimated; returns 0."""
+    """Print the estimated calls, tokens and cost of each model, and how they were estimated; return 0."""
     print(head)
     for row in rows:
         most = "unbounded" if row.most is None else format_count(row.most.total_tokens)
@@ -94,12 +94,12 @@ def print_estimate(head: str, rows: Collection[ModelEstimate], *, divided: bool 
         "the maximum assumes one token per byte and replies at their first limit"
     )
     if divided:
-        print(f"  {division_line(rows)}")
+        print(f"  {format_division(rows)}")
     return 0
 
 
-def division_line(rows: Iterable[ModelEstimate]) -> str:
-    """When one process is enough for a run that is to be divided."""
+def format_division(rows: Iterable[ModelEstimate]) -> str:
+    """A line that says when one process is enough."""
     calls = sum(row.calls for row in rows)
     time = format_duration(max(calls / ONE_PROCESS, 1))
     return (
@@ -108,13 +108,13 @@ def division_line(rows: Iterable[ModelEstimate]) -> str:
     )
 
 
-def cost_notes(totals: Iterable[Totals]) -> Iterator[str]:
+def list_cost_notes(totals: Iterable[Totals]) -> Iterator[str]:
     """Sentences about replies without usable token counts, and about models without a price.
 
     Example:
         >>> from autorubric.llm.records.accounts import Totals
         >>> from autorubric.llm.request import Usage
-        >>> print(*cost_notes([Totals("judge", "vllm/tiny", 6, 0, Usage(60, 6), 0.0, 6)]))
+        >>> print(*list_cost_notes([Totals("judge", "vllm/tiny", 6, 0, Usage(60, 6), 0.0, 6)]))
         no price is known for vllm/tiny; give it in dollars per million tokens with --prices FILE
         (vllm/tiny: {input: ..., output: ...}) or LLMConfig.prices
     """

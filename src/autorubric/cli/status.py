@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 from autorubric.cli import EXIT_UNFINISHED
 from autorubric.cli.command import command, run
-from autorubric.cli.spending import cost_notes
+from autorubric.cli.spending import list_cost_notes
 from autorubric.errors import counted
 from autorubric.files import dump_json
 from autorubric.jobs.status import DoctorSettings, StatusSettings, doctor_async
@@ -16,7 +16,7 @@ from autorubric.jobs.status import status as status_of_run
 from autorubric.llm.failure_groups import failure_lines
 from autorubric.runs.progress import format_cost, format_count, format_duration
 from autorubric.runs.run_status import RunStatus
-from autorubric.runs.stopping import without_advice
+from autorubric.runs.stopping import strip_advice
 
 _STATUS_EXAMPLES = """
 autorubric status graded
@@ -36,7 +36,7 @@ def status(settings: StatusSettings) -> int:
 
 
 def status_lines(found: RunStatus) -> Iterator[str]:
-    """A status, for human readers."""
+    """A status, as lines of text."""
     holder = f" ({found.holder})" if found.holder else ""
     yield f"{found.directory}: {found.kind}, {found.state}{holder}"
     rows, done, failed, *_ = found.row_counts
@@ -55,20 +55,20 @@ def status_lines(found: RunStatus) -> Iterator[str]:
         lost = f", {total.failed:,} failed" if total.failed else ""
         price = format_cost(None if total.unpriced else total.cost)
         yield f"    {total.role:<10} {total.model}: {counted(total.calls, 'call')}{lost}, {price}"
-    for note in cost_notes(found.totals):
+    for note in list_cost_notes(found.totals):
         yield f"  note       {note}"
-    yield from _batch_lines(found)
+    yield from _format_batches(found)
     if found.calls_per_second is not None:
         ago = "" if found.idle is None else f"; the last one {format_duration(found.idle)} ago"
         yield f"  pace       {found.calls_per_second:.1f} calls per second{ago}"
     if found.eta is not None:
         yield f"  time left  about {format_duration(found.eta)}"
     if found.stopped:
-        yield f"  stopped    {without_advice(found.stopped)}"
+        yield f"  stopped    {strip_advice(found.stopped)}"
     yield f"  next       {found.advice}"
 
 
-def _batch_lines(found: RunStatus) -> Iterator[str]:
+def _format_batches(found: RunStatus) -> Iterator[str]:
     for record in found.open_batches:
         ago = format_duration(max(0.0, time.time() - (record.sent_at or record.planned_at)))
         where = f"{record.remote}, {record.word}" if record.remote else "being created"

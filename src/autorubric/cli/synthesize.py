@@ -1,4 +1,4 @@
-"""`autorubric synthesize`: queries in, rubrics out."""
+"""`autorubric synthesize`: turn queries into rubrics."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from autorubric.cli import EXIT_DETACHED, EXIT_INTERRUPTED, EXIT_UNFINISHED
-from autorubric.cli.command import command, run_shown
-from autorubric.cli.spending import division_line, print_early_end, print_failures, print_spending
+from autorubric.cli.command import command, run_with_display
+from autorubric.cli.spending import format_division, print_early_end, print_failures, print_spending
 from autorubric.errors import counted
 from autorubric.files.printable import escaped, raw
 from autorubric.jobs.synthesize import SynthesizeSettings, synthesize_async
@@ -36,17 +36,17 @@ def synthesize(settings: SynthesizeSettings) -> int:
 
     To resume a run, run the same command again: only missing and failed requests are sent.
     """
-    result = run_shown(synthesize_async, settings, notice=partial(print, file=sys.stderr))
+    result = run_with_display(synthesize_async, settings, notice=partial(print, file=sys.stderr))
     if result.estimate is not None:
         print_estimate(result.estimate)
         if settings.is_divided:
-            print(division_line(result.estimate.slots.values()))
+            print(format_division(result.estimate.slots.values()))
         return 0
     return print_result(result, settings)
 
 
 def print_result(result: SynthesisResult, settings: SynthesizeSettings) -> int:
-    """Print how a run ended; its exit status."""
+    """Print how a run ended; return its exit status."""
     summary = result.summary
     assert summary is not None
     print_summary(summary, result.out)
@@ -57,7 +57,7 @@ def print_result(result: SynthesisResult, settings: SynthesizeSettings) -> int:
     stopped = None if settings.export_only else summary.stopped
     ended = None
     if stopped or result.interrupted:
-        advice = "" if summary.failed else result.advice  # which the failures above have
+        advice = "" if summary.failed else result.advice  # the failures above include it
         ended = print_early_end(stopped, settings.again, interrupted=result.interrupted, advice=advice)
     if ended in (EXIT_INTERRUPTED, EXIT_DETACHED):
         return ended
@@ -130,12 +130,12 @@ def print_estimate(estimate: Estimate) -> None:
     table = Table(title=title, title_justify="left", padding=0)
     for name in ("role", "model", "calls", "tokens in", "tokens out", "cost", "tokens at most", "cost at most"):
         left = name in {"role", "model"}
-        # In eighty columns every role and number is whole; a long name of a model is folded.
+        # Roles and numbers fit eighty columns; long model names are wrapped.
         table.add_column(name, justify="left" if left else "right", no_wrap=name == "role", overflow="fold")
     for slot, row in estimate.slots.items():
-        table.add_row(slot, escaped(row.model.name), *_estimate_cells([row]))
+        table.add_row(slot, escaped(row.model.name), *_format_estimate([row]))
     table.add_section()
-    table.add_row("total", "", *_estimate_cells(list(estimate.slots.values())))
+    table.add_row("total", "", *_format_estimate(list(estimate.slots.values())))
     Console(file=raw(sys.stdout), markup=False).print(table)
     print(
         "Calls are exact if no request has to be repeated. Tokens are estimated from the first rows, at 4 bytes"
@@ -156,7 +156,7 @@ def _print_calls(each: NeededCalls, needed: NeededCalls) -> None:
 
 
 def _print_judges(judges: Mapping[str, JudgePrice]) -> None:
-    """Print the calls and the price of both ways of judging."""
+    """Print the calls and the cost of each way of judging."""
     if not judges:
         return
     from autorubric.synthesis import evolution, rubric_merge
@@ -168,20 +168,20 @@ def _print_judges(judges: Mapping[str, JudgePrice]) -> None:
         print(f"  --judging {judging}: {counted(price.calls, 'call')}, {format_cost(price.cost)}{chosen}")
 
 
-def _estimate_cells(rows: Sequence[ModelEstimate]) -> list[str]:
-    """Calls, tokens and cost of some slots together; unknown where one of them is."""
+def _format_estimate(rows: Sequence[ModelEstimate]) -> list[str]:
+    """Calls, tokens and cost of slots together; a sum with an unknown part is unknown."""
     most = [row.most for row in rows if row.most is not None]
     bounded = len(most) == len(rows)
     return [
         f"{sum(row.calls for row in rows):,}",
         format_count(sum(row.usage.prompt_tokens for row in rows)),
         format_count(sum(row.usage.completion_tokens for row in rows)),
-        _money([row.cost for row in rows]),
+        _format_total_cost([row.cost for row in rows]),
         format_count(sum(usage.total_tokens for usage in most)) if bounded else "unbounded",
-        _money([None if row.most is None else row.model.cost(row.most) for row in rows]),
+        _format_total_cost([None if row.most is None else row.model.cost(row.most) for row in rows]),
     ]
 
 
-def _money(costs: Sequence[float | None]) -> str:
+def _format_total_cost(costs: Sequence[float | None]) -> str:
     known = [cost for cost in costs if cost is not None]
     return format_cost(sum(known) if len(known) == len(costs) else None)

@@ -1,1 +1,1 @@
-"""The public functions, one file each: its settings model, the function and its twin that is awaited."""
+"""The public functions, one file each: its settings model, the function and its async version."""

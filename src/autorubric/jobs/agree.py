@@ -13,7 +13,7 @@ from autorubric.jobs.label_source import (
     known_annotator,
     label_source,
     read_labels,
-    stored_labels,
+    read_stored_labels,
 )
 from autorubric.metrics.compare import JudgeComparison, compare_judges
 from autorubric.metrics.compute import measure_run
@@ -71,11 +71,7 @@ class AgreeSettings(LabelAgreementSettings):
         0.9
     """
 
-    simulate: bool = setting(
-        False,
-        "Measure the coverage of the intervals by resampling.",
-        group="Statistics",
-    )
+    simulate: bool = setting(False, "Measure the coverage of the intervals by resampling.", group="Statistics")
     per_judge: bool = setting(False, "Also measure each judge, and the panel without it.", cli=False)
 
 
@@ -90,12 +86,7 @@ class PairwiseSettings(AgreeSettings):
     against: RunSource | None = setting(
         None, "Another run on the same items to compare with.", metavar="RUN", group="Mode"
     )
-    items: int = setting(
-        10,
-        "Items to list with --pairwise, most disputed first.",
-        group="Output",
-        ge=0,
-    )
+    items: int = setting(10, "Items to list with --pairwise, most disputed first.", group="Output", ge=0)
 
 
 class CompareSettings(PairwiseSettings):
@@ -130,11 +121,11 @@ def agree(run: Path, settings: AgreeSettings) -> MetricsResult:
         (3, 0.67)
     """
     stored = read_run(run)
-    return measured_agreement(stored, stored_labels(stored, settings, label_source(settings, stored)), settings)
+    return measure_agreement(stored, read_stored_labels(stored, settings, label_source(settings, stored)), settings)
 
 
-def measured_agreement(stored: StoredRun, truth: RubricDataset, settings: AgreeSettings) -> MetricsResult:
-    """`agree` for a run and labels that were read already."""
+def measure_agreement(stored: StoredRun, truth: RubricDataset, settings: AgreeSettings) -> MetricsResult:
+    """`agree` for a stored run and its labels."""
     if all(item.ground_truth is None for item in truth.items):
         raise InputError(
             "no item has labels to compare the verdicts with",
@@ -187,7 +178,7 @@ def compare(run: Path, settings: CompareSettings) -> JudgeComparison:
     return compare_judges(
         stored,
         other,
-        stored_labels(stored, settings, history),
+        read_stored_labels(stored, settings, history),
         n_replicates=settings.replicates,
         confidence_level=settings.confidence,
         seed=settings.seed,
@@ -236,7 +227,7 @@ def agree_pairwise(run: Path, settings: PairwiseSettings) -> JudgeAgreement:
     )
 
 
-def analyzed(settings: LabelAgreementSettings, rollouts: int) -> RubricAnalysis:
+def analyze_run(settings: LabelAgreementSettings, rollouts: int) -> RubricAnalysis:
     """Statistics of each criterion of a run, and the signal of its rubric in groups of `rollouts` submissions."""
     from autorubric.metrics.rubric_analysis import analyze_rubric
 
@@ -248,7 +239,7 @@ OF_LABEL_STORES = "with a label store, whose pairs may be drawn with unequal pro
 
 
 def refuse_simulation(settings: AgreeSettings, where: str) -> None:
-    """Raise an error unless the intervals are those of one run with labels of whole items."""
+    """Refuse `simulate` unless the run has labels of whole items and is not compared."""
     if settings.simulate:
         raise InputError(
             f"--simulate (Python: simulate=True) resamples the labelled items of one run; it has no effect {where}"

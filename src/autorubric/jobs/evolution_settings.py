@@ -19,28 +19,18 @@ class EvolutionSettings(ModelSettings):
 
     most_added: int = setting(3, "Maximum criteria added per version.", group="Evolution", ge=1, le=50)
     retire_after: int = setting(8, "Retire a criterion after N equal verdicts.", group="Evolution", ge=2, le=10_000)
-    most_rollouts: int = setting(
-        8,
-        "Maximum rollouts per query, shown and graded.",
-        group="Evolution",
-        ge=3,
-        le=100,
-    )
+    most_rollouts: int = setting(8, "Maximum rollouts per query, shown and graded.", group="Evolution", ge=3, le=100)
     retire_original: bool = setting(
         False, "Also retire criteria of the original rubric (default: never).", group="Evolution"
     )
-    persistent: Names = setting(
-        (),
-        "Criterion that never retires; repeatable.",
-        group="Evolution",
-    )
+    persistent: Names = setting((), "Criterion that never retires; repeatable.", group="Evolution")
     writer_key_env: VariableName | None = key_variable(
         "Environment variable with the API key of the model that proposes.", "Evolution"
     )
     writer_temperature: float = setting(0.7, "Temperature of the writer.", group="Evolution")
     writer_max_tokens: int = reply_limit(4096, "Maximum tokens per reply of the writer.", "Evolution")
 
-    def evolution(self) -> EvolutionRule:
+    def build_evolution_rule(self) -> EvolutionRule:
         """How rubrics evolve.
 
         Raises:
@@ -63,12 +53,12 @@ class EvolutionSettings(ModelSettings):
             split=split,
         )
 
-    def writer_config(self, name: str) -> dict[str, LLMConfig]:
-        """The configuration of the model that proposes."""
+    def build_writer_config(self, name: str) -> dict[str, LLMConfig]:
+        """The configuration of the model that proposes criteria."""
         how = {"temperature": self.writer_temperature, "max_tokens": self.writer_max_tokens}
-        [spec] = self.specs([name], self.writer_key_env, "writer-", **how)
+        [spec] = self.build_specs([name], self.writer_key_env, "writer-", **how)
         return {"writer": spec.llm_config}
 
 
 OF_EVOLUTION = tuple(name for name in EvolutionSettings.model_fields if name not in ModelSettings.model_fields)
-"""The settings that need a model that proposes."""
+"""The settings that need a model that proposes criteria."""

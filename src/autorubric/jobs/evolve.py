@@ -1,4 +1,4 @@
-"""`autorubric.evolve`: the rollouts of a run in, rubrics that discriminate between them out, version by version."""
+"""`autorubric.evolve`: rubrics that discriminate between the rollouts of a run, version by version."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from autorubric.graders.judge import Read
 from autorubric.jobs.evolution_settings import EvolutionSettings
 from autorubric.jobs.job import ReplaceableSettings, RunSource, blocking, run_job
 from autorubric.jobs.judges import JudgeSettings, make_grader
-from autorubric.jobs.recorded_run import RecordedRun, ledger_to_estimate, run_ledger
+from autorubric.jobs.recorded_run import RecordedRun, open_estimate_ledger, run_ledger
 from autorubric.llm.executor import Executor
 from autorubric.llm.failure_groups import NOT_MADE
 from autorubric.llm.http.endpoints import one_limit
@@ -51,7 +51,7 @@ from autorubric.training.evolution.versions import (
 )
 
 _AT_ONCE = 16
-"""Queries in work at a time; each asks for several verdicts at once."""
+"""Queries in progress at a time; each asks for several verdicts at once."""
 _TOKENS_AN_ENTRY = 80
 _UNMET = (
     '{"explanation": "", "criterion_status": "UNMET"}',
@@ -95,7 +95,7 @@ class EvolveSettings(EvolutionSettings, JudgeSettings, ReplaceableSettings):
             problems.append("--few-shot shows labels of other criteria; leave it out of evolve")
         if problems:
             raise ConfigError(problems)
-        self.evolution()
+        self.build_evolution_rule()
         return self
 
 
@@ -169,8 +169,8 @@ async def evolve_async(run: Path | None, settings: EvolveSettings) -> EvolveResu
     if run is None:
         raise InputError("no run; pass RUN, a run directory of grade, select or serve (Python: the first argument)")
     if settings.dry_run:
-        return EvolveResult([], Path(settings.out), estimate=await _estimated(Path(run), settings))
-    return await _evolved(Path(run), settings)
+        return EvolveResult([], Path(settings.out), estimate=await _estimate_calls(Path(run), settings))
+    return await _run_evolution(Path(run), settings)
 
 
 evolve = blocking(evolve_async)
@@ -181,10 +181,10 @@ class EvolutionRun(RecordedRun):
     """The evolution of the rubrics of a run to their next version.
 
     Attributes:
-        evolver: evolves one.
-        log: the versions.
+        evolver: evolves one rubric.
+        log: the log of the versions.
         groups: the rollouts of each query.
-        done: queries decided, now or in an earlier session.
+        done: queries decided in this or an earlier session.
         undecided: queries whose rubric was not changed because a call failed, by reason.
     """
 
@@ -200,7 +200,7 @@ class EvolutionRun(RecordedRun):
         """Evolve the rubric of every query that is not decided yet."""
         room = asyncio.Semaphore(_AT_ONCE)
 
-        async def one(number: int, group: RolloutGroup, lineage: Lineage) -> None:
+        async def evolve_group(number: int, group: RolloutGroup, lineage: Lineage) -> None:
             async with room:
                 turn.set(next(turns))
                 if self.stopped is None:
@@ -209,7 +209,7 @@ class EvolutionRun(RecordedRun):
         async with asyncio.TaskGroup() as tasks:
             for number, group in enumerate(self.groups):
                 lineage = self.log.find(group.query, group.rubric) or self.log.begin(group.query, group.rubric)
-                tasks.create_task(one(number, group, lineage))
+                tasks.create_task(evolve_group(number, group, lineage))
 
     async def _evolve(self, number: int, group: RolloutGroup, lineage: Lineage) -> None:
         if lineage.has_decided(digest_rollouts(group.rollouts)):
@@ -228,22 +228,22 @@ class EvolutionRun(RecordedRun):
         self.done += 1
 
     def count(self) -> tuple[int, int, int]:
-        """Queries, decided ones, and undecided ones."""
+        """The numbers of all, decided and undecided queries."""
         return len(self.groups), self.done, self.undecided.total()
 
-    def record(self) -> dict[str, Any]:
-        """The prompt."""
+    def build_entries(self) -> dict[str, Any]:
+        """The fingerprint of the prompt."""
         return {"templates": {"evolve": evolve_prompt().fingerprint}}
 
 
-async def _evolved(source: Path, settings: EvolveSettings) -> EvolveResult:
+async def _run_evolution(source: Path, settings: EvolveSettings) -> EvolveResult:
     groups, grader = _read_rollouts(source), make_grader(settings)
     made_of = _identify_evolution(grader, settings)
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(aclosing(grader))
         stack.enter_context(settings.attempts_logged())
         stack.enter_context(one_limit(settings.concurrency))
-        config = settings.writer_config(str(settings.writer))
+        config = settings.build_writer_config(str(settings.writer))
         writers = await stack.enter_async_context(open_models(config, settings.concurrency))
         models = {**(await grader.open_session()).models, **writers}
         files = (VERSIONS_FILE, EVOLVED_FILE)
@@ -252,7 +252,7 @@ async def _evolved(source: Path, settings: EvolveSettings) -> EvolveResult:
         _check_newest(groups, log, source)
         executor = grader.executor_on(ledger, detached=False)
         run = EvolutionRun(
-            Evolver(settings.evolution(), writers["writer"], grader, executor.ask_for),
+            Evolver(settings.build_evolution_rule(), writers["writer"], grader, executor.ask_for),
             log,
             groups,
             executor=executor,
@@ -285,10 +285,10 @@ def _read_rollouts(source: Path) -> list[RolloutGroup]:
 
 
 def _check_newest(groups: Iterable[RolloutGroup], log: VersionLog, source: Path) -> None:
-    """Refuse rollouts that were graded by a version that is not the newest.
+    """Refuse rollouts that were not graded by the newest version of their rubric.
 
     Raises:
-        InputError: for some queries; those whose rollouts were decided on before are not among them.
+        InputError: some queries have such rollouts and are not decided yet.
     """
     old = []
     for group in groups:
@@ -308,7 +308,7 @@ def _check_newest(groups: Iterable[RolloutGroup], log: VersionLog, source: Path)
 
 
 def _identify_evolution(grader: CriterionGrader, settings: EvolveSettings) -> dict[str, Any]:
-    """What distinguishes this evolution from another one in its directory; another run continues the versions."""
+    """What distinguishes this evolution from others in its directory; a new source run continues the versions."""
     own = ("writer", "writer_temperature", "most_added", "retire_after", "most_rollouts", "retire_original")
     return {
         "judges": sorted(grader.judge_ids),
@@ -319,18 +319,18 @@ def _identify_evolution(grader: CriterionGrader, settings: EvolveSettings) -> di
     }
 
 
-async def _estimated(source: Path, settings: EvolveSettings) -> list[ModelEstimate]:
-    """The calls that the evolution would make, model by model; nothing is asked and nothing is written.
+async def _estimate_calls(source: Path, settings: EvolveSettings) -> list[ModelEstimate]:
+    """The calls that the evolution would make, per model; sends no request and writes nothing.
 
-    The writer is taken to propose as many criteria as it may, after a split that the gates have rejected.
+    Assumes that the writer proposes as many criteria as it may, after a split that the gates have rejected.
     """
     groups, out, grader = _read_rollouts(source), Path(settings.out), make_grader(settings)
-    rule, log = settings.evolution(), read_log(out / VERSIONS_FILE)
+    rule, log = settings.build_evolution_rule(), read_log(out / VERSIONS_FILE)
     _check_newest(groups, log, source)
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(aclosing(grader))
-        ledger = stack.enter_context(ledger_to_estimate(out))
-        writers = await stack.enter_async_context(open_models(settings.writer_config(str(settings.writer)), 1))
+        ledger = stack.enter_context(open_estimate_ledger(out))
+        writers = await stack.enter_async_context(open_models(settings.build_writer_config(str(settings.writer)), 1))
         models = [*(await grader.open_session()).models.values(), *writers.values()]
         settings.show_stand_ins(len(groups), [model.name for model in models])
 
@@ -338,7 +338,7 @@ async def _estimated(source: Path, settings: EvolveSettings) -> list[ModelEstima
             if request.role == EVOLVE:
                 texts = [f"{request.messages[-1].content[:120]} ({n})" for n in range(2 * rule.most_added)]
                 return Answer([Proposal("", text, 5) for text in texts], Reply(""))
-            return assumed_demands(request) or _assumed_verdict(request, read)
+            return assumed_demands(request) or _assume_verdict(request, read)
 
         def expected(request: Request) -> float:
             entries = {EVOLVE: 2 * rule.most_added, DEMANDS: 2, "licence": 2 * rule.most_added + 4}
@@ -347,11 +347,11 @@ async def _estimated(source: Path, settings: EvolveSettings) -> list[ModelEstima
         counter = CallCounter(Executor(ledger), expected, assume=assume)
         evolver = Evolver(rule, writers["writer"], grader, counter)
         for number, group in enumerate(groups):
-            await _count(evolver, number, group, log.find(group.query, group.rubric))
+            await _count_calls(evolver, number, group, log.find(group.query, group.rubric))
         return list(counter.found.values())
 
 
-async def _count(evolver: Evolver, number: int, group: RolloutGroup, lineage: Any) -> None:
+async def _count_calls(evolver: Evolver, number: int, group: RolloutGroup, lineage: Any) -> None:
     if lineage is not None and lineage.has_decided(digest_rollouts(group.rollouts)):
         return
     newest = RubricVersion(group.query, 0, group.rubric) if lineage is None else lineage.newest
@@ -360,8 +360,8 @@ async def _count(evolver: Evolver, number: int, group: RolloutGroup, lineage: An
         await evolver.evolve(newest, first, group.rollouts, str(number))
 
 
-def _assumed_verdict(request: Request, read: Read) -> Answer[Any] | None:
-    """A verdict where a judge is asked; of relevance, that nothing is said."""
+def _assume_verdict(request: Request, read: Read) -> Answer[Any] | None:
+    """UNMET for a judge's request; an empty answer for a relevance request."""
     if request.role == "licence":
         return Answer({}, Reply(""))
     found: Sequence[Any] = [read(Reply(text)) for text in _UNMET]

@@ -1,4 +1,4 @@
-"""`autorubric.gates`: the gates on recorded replies, compared with people's labels."""
+"""`autorubric.gates`: the gates on recorded replies, compared with human labels."""
 
 from __future__ import annotations
 

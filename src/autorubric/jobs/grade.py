@@ -23,9 +23,9 @@ from autorubric.files.json_values import is_missing
 from autorubric.files.remote import make_path
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.jobs.job import Columns, RubricSource, blocking, column_setting, job
-from autorubric.jobs.judges import GradingSettings, experiment_plan, make_grader
-from autorubric.jobs.recorded_run import ledger_to_estimate
-from autorubric.jobs.submissions import Rows, check_weighed, columns_named, labelled, read_dataset, rubrics_in
+from autorubric.jobs.judges import GradingSettings, build_experiment_plan, make_grader
+from autorubric.jobs.recorded_run import open_estimate_ledger
+from autorubric.jobs.submissions import Rows, check_weighed, join_labels, list_rubrics, parse_columns, read_dataset
 from autorubric.jobs.upload import check_upload, upload_finished
 from autorubric.llm.executor import Executor
 from autorubric.llm.models import stand_ins
@@ -34,22 +34,22 @@ from autorubric.runs.another_run import note_another_run
 from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, MANIFEST_FILE
 from autorubric.runs.plan import ExperimentPlan
 from autorubric.runs.result import EvalResult
-from autorubric.runs.run import REPLY_TOKENS, coming_generation, estimate
+from autorubric.runs.run import REPLY_TOKENS, estimate, find_next_generation
 from autorubric.runs.run_folder import run_folder
 from autorubric.runs.runner import run_experiment
 from autorubric.runs.shard import Part
 from autorubric.runs.summary import EvalTimingStats
-from autorubric.runs.tables import FORMATS, VoteColumns, columns_with, result_rows, write_table
+from autorubric.runs.tables import FORMATS, VoteColumns, list_columns, read_result_rows, write_table
 from autorubric.settings import FileNames, Names, setting
 
 GradeData: TypeAlias = RubricDataset | Path | str | Rows
-"""A dataset, the file of one or of rows, or submissions in memory; `check_data` makes rows of a DataFrame."""
+"""A dataset, the file of a dataset or of rows, or submissions in memory."""
 
 _LISTED = "a list of texts, rows or DataItems"
 
 
 def check_data(value: Any) -> Any:
-    """What `data` was given, with text as a path and a DataFrame as rows; refuses what is none of `GradeData`."""
+    """The `data` argument, with a string as a path and a DataFrame as rows; anything else is refused."""
     if isinstance(value, str | Path):
         return make_path(value)
     if isinstance(value, RubricDataset):
@@ -153,9 +153,9 @@ async def grade_async(data: GradeData | Rubric | None, settings: GradeSettings) 
     requests are sent again. The keyword arguments are the fields of `GradeSettings`.
 
     Args:
-        data: a dataset, the path of one or of rows, or submissions as texts, as rows such as `{"query": ...,
-            "submission": ...}`, or as a DataFrame of pandas; with `rubric=` for rows without one. Also a rubric,
-            where `submissions=` has the rest.
+        data: a dataset, the path of a dataset or of rows, or submissions as strings, as rows such as `{"query": ...,
+            "submission": ...}`, or as a pandas DataFrame; pass `rubric=` if rows have none. A rubric is also
+            accepted, together with `submissions=`.
         settings: the keyword arguments, as a settings object.
 
     Returns:
@@ -177,8 +177,8 @@ async def grade_async(data: GradeData | Rubric | None, settings: GradeSettings) 
         >>> asyncio.run(graded).get_scores()
         [1.0, 0.0]
     """
-    settings = settings.by_workers()
-    dataset, part = _own_part(_read(data, settings), settings)
+    settings = settings.with_workers()
+    dataset, part = _select_own_part(_read_dataset(data, settings), settings)
     penalty = cast("LengthPenalty | None", settings.length_penalty)
     grader = make_grader(settings, on_failure=settings.on_failure, length_penalty=penalty)
     out = Path(settings.out)
@@ -187,11 +187,11 @@ async def grade_async(data: GradeData | Rubric | None, settings: GradeSettings) 
         stack.enter_context(settings.attempts_logged())
         await check_upload(settings)
         if settings.dry_run:
-            return await _estimated(dataset, grader, settings)
+            return await _estimate_run(dataset, grader, settings)
         files = (DATASET_FILE, ITEMS_FILE, MANIFEST_FILE, *(f"results.{kind}" for kind in FORMATS))
         sources, start_over = settings.sources(), settings.start_over
         stack.enter_context(run_folder(out, files, sources, start_over=start_over, parts=settings.parts))
-        result = await _graded(dataset, grader, settings, part)
+        result = await _grade(dataset, grader, settings, part)
         summary = result.summary
         unfinished = summary is None or len(summary.failures) or summary.ended < summary.total
         await upload_finished(settings, complete=not (unfinished or result.stopped))
@@ -201,8 +201,8 @@ async def grade_async(data: GradeData | Rubric | None, settings: GradeSettings) 
 grade = blocking(grade_async)
 
 
-def _read(data: GradeData | Rubric | None, settings: GradeSettings) -> RubricDataset:
-    columns = columns_named(settings.column, (*ROLES, *LABEL_ROLES))
+def _read_dataset(data: GradeData | Rubric | None, settings: GradeSettings) -> RubricDataset:
+    columns = parse_columns(settings.column, (*ROLES, *LABEL_ROLES))
     of_labels = {role: columns.pop(role) for role in LABEL_ROLES if role in columns}
     rubric = settings.rubric
     if isinstance(data, Rubric):
@@ -211,32 +211,32 @@ def _read(data: GradeData | Rubric | None, settings: GradeSettings) -> RubricDat
         data, rubric = None, data
     found = read_dataset(data, rubric, settings.submissions, settings.prompt, columns)
     if settings.labels:
-        found = labelled(found, LabelTable(cast("list[Path]", settings.labels), settings.annotator, of_labels))
-    check_weighed(rubrics_in(found, rubric or data))
+        found = join_labels(found, LabelTable(cast("list[Path]", settings.labels), settings.annotator, of_labels))
+    check_weighed(list_rubrics(found, rubric or data))
     return found if settings.limit is None else replace(found, items=found.items[: settings.limit])
 
 
-def _own_part(whole: RubricDataset, settings: GradeSettings) -> tuple[RubricDataset, Part | None]:
-    """The items of the shard that the settings name, and what its manifest records; everything without a shard."""
-    part = settings.division().part(lambda: whole.to_json().encode(), len(whole))
+def _select_own_part(whole: RubricDataset, settings: GradeSettings) -> tuple[RubricDataset, Part | None]:
+    """The items of this run's shard and its record for the manifest; without a shard, all items and None."""
+    part = settings.build_division().part(lambda: whole.to_json().encode(), len(whole))
     if part is None:
         return whole, None
-    return replace(whole, items=[whole[place] for place in part.shard.places(whole)]), part
+    return replace(whole, items=[whole[place] for place in part.shard.find_places(whole)]), part
 
 
-def _plan(
+def _build_plan(
     dataset: RubricDataset, grader: CriterionGrader, settings: GradeSettings, part: Part | None = None
 ) -> ExperimentPlan:
     labels = stand_ins(spec.llm_config.model for spec in grader.recipe.specs)
     compared = ("few_shot_examples", "share_equal", "shard")
-    return experiment_plan(settings, dataset, grader, part, labels=labels, compared=compared)
+    return build_experiment_plan(settings, dataset, grader, part, labels=labels, compared=compared)
 
 
-async def _graded(
+async def _grade(
     dataset: RubricDataset, grader: CriterionGrader, settings: GradeSettings, part: Part | None
 ) -> EvalResult:
     plan = replace(
-        _plan(dataset, grader, settings, part), write_tables=partial(_write_tables, dataset, grader, settings)
+        _build_plan(dataset, grader, settings, part), write_tables=partial(_write_tables, dataset, grader, settings)
     )
     content = dataset.to_json().encode()
     result = await run_experiment(plan, content, progress=settings.progress, stop=settings.stop, keep=settings.keep)
@@ -246,22 +246,22 @@ async def _graded(
 
 
 def _write_tables(dataset: RubricDataset, grader: CriterionGrader, settings: GradeSettings) -> None:
-    """Write the tables that were asked for; those of an earlier session are brought up to date, too."""
+    """Write the requested tables, and update those of earlier sessions."""
     out = Path(settings.out)
     judges = grader.recipe.described()["judges"]
-    votes = VoteColumns.of({judge["judge_id"]: judge.get("repeats", 1) for judge in judges})
+    votes = VoteColumns.from_judges({judge["judge_id"]: judge.get("repeats", 1) for judge in judges})
     for kind in (kind for kind in FORMATS if kind in settings.format or (out / f"results.{kind}").exists()):
-        rows = result_rows(out / ITEMS_FILE, dataset, votes)
-        write_table(out / f"results.{kind}", rows, columns_with(votes))
+        rows = read_result_rows(out / ITEMS_FILE, dataset, votes)
+        write_table(out / f"results.{kind}", rows, list_columns(votes))
 
 
-async def _estimated(dataset: RubricDataset, grader: CriterionGrader, settings: GradeSettings) -> EvalResult:
+async def _estimate_run(dataset: RubricDataset, grader: CriterionGrader, settings: GradeSettings) -> EvalResult:
     """The result of a dry run: no request is made and nothing is written."""
     settings.show_stand_ins(len(dataset), [model.name for model in (await grader.open_session()).models.values()])
     if not settings.replace:
-        changes = partial(_plan(dataset, grader, settings).find_changes, dataset.to_json().encode())
+        changes = partial(_build_plan(dataset, grader, settings).find_changes, dataset.to_json().encode())
         note_another_run(Path(settings.out), "evaluation", changes)
-    with ledger_to_estimate(Path(settings.out)) as ledger:
+    with open_estimate_ledger(Path(settings.out)) as ledger:
         replies = [row for row in ledger.totals() if row.calls > row.failed]
         calls = sum(row.calls - row.failed for row in replies)
         length = sum(row.usage.completion_tokens for row in replies) / calls if calls else REPLY_TOKENS
@@ -271,7 +271,7 @@ async def _estimated(dataset: RubricDataset, grader: CriterionGrader, settings: 
             Executor(ledger),
             length,
             share_equal=settings.share_equal,
-            generation=coming_generation(ledger, start_over=settings.start_over),
+            generation=find_next_generation(ledger, start_over=settings.start_over),
         )
     now = datetime.now(UTC)
     timing = EvalTimingStats.from_durations([], 0.0)

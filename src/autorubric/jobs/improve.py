@@ -1,4 +1,4 @@
-"""`autorubric.improve`: a rubric and labelled items in, a rubric with proven changes out."""
+"""`autorubric.improve`: changes of a rubric's wordings and weights that labels prove."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from autorubric.jobs.job import (
     job,
 )
 from autorubric.jobs.judges import JudgeSettings, key_variable, make_grader, reply_limit
-from autorubric.jobs.submissions import columns_named, is_rows, read_dataset, rubric_in
+from autorubric.jobs.submissions import is_rows, parse_columns, read_dataset, rubric_in
 from autorubric.labels.exchange import labelled_dataset
 from autorubric.labels.label_store import read_history, run_of_store
 from autorubric.llm.config import LLMConfig
@@ -102,9 +102,9 @@ class ImproveSettings(JudgeSettings, BatchSettings, ResumableSettings):
     )
     start_over: bool = setting(False, "Ignore saved replies; needs labels that no run has used.", group="Run")
 
-    def specs(self, names: Sequence[str], key_env: str | None, of: str = "", **own: Any) -> list[JudgeSpec]:
-        """The models of these names, as `configs` describes them where it does."""
-        others = iter(super().specs([name for name in names if name not in self.configs], key_env, of, **own))
+    def build_specs(self, names: Sequence[str], key_env: str | None, of: str = "", **own: Any) -> list[JudgeSpec]:
+        """The models of these names, with the configuration from `configs` if it has one."""
+        others = iter(super().build_specs([name for name in names if name not in self.configs], key_env, of, **own))
         return [JudgeSpec(self.configs[name], name) if name in self.configs else next(others) for name in names]
 
     @model_validator(mode="after")
@@ -129,15 +129,15 @@ class ImproveSettings(JudgeSettings, BatchSettings, ResumableSettings):
             raise ConfigError(problems)
         return self
 
-    def writer_config(self) -> dict[str, LLMConfig]:
+    def build_writer_config(self) -> dict[str, LLMConfig]:
         """The configuration of the writer; empty if there is none."""
         if self.writer is None:
             return {}
         how = {"temperature": self.writer_temperature, "max_tokens": self.writer_max_tokens}
-        [spec] = self.specs([self.writer], self.writer_key_env, "writer-", **how)
+        [spec] = self.build_specs([self.writer], self.writer_key_env, "writer-", **how)
         return {"writer": spec.llm_config}
 
-    def second_grader(self) -> CriterionGrader | None:
+    def build_second_grader(self) -> CriterionGrader | None:
         """The second judge of the test set, as a grader; None if there is none.
 
         Raises:
@@ -193,14 +193,14 @@ class ImproveResult:
 
 
 @dataclass(frozen=True)
-class Inputs:
+class ImprovementInputs:
     """The inputs of an improvement, checked before anything is spent.
 
     Attributes:
-        labelled: rubric and labels.
-        proposals: wordings from a file.
-        places: criteria to work on: those that were named; without a writer those that have a proposal. None leaves
-            the choice to the run.
+        labelled: the rubric and the labels.
+        proposals: the wordings from a file.
+        places: the criteria to work on: the named ones or, without a writer, those with a proposal. None lets the
+            run choose.
         used: the record of items that earlier runs used.
     """
 
@@ -210,15 +210,15 @@ class Inputs:
     used: UsedItems
 
     @classmethod
-    def read(cls, source: Rubric | Path | str, settings: ImproveSettings) -> Inputs:
-        """The inputs that the settings name.
+    def read(cls, source: Rubric | Path | str, settings: ImproveSettings) -> ImprovementInputs:
+        """Read and check the inputs that the settings name.
 
         Raises:
             InputError: a file is wrong, the labels belong to another rubric or do not vary, or all items are in one
                 group.
         """
         rubric = source if isinstance(source, Rubric) else rubric_in(Path(source))
-        dataset = _labels(rubric, settings)
+        dataset = _read_labels(rubric, settings)
         labelled = read_labelled(rubric, dataset, group_items(dataset, settings.group_by), settings.score)
         places = chosen_places(labelled, settings.criterion)
         proposals = [] if settings.proposals is None else read_proposals(Path(settings.proposals), labelled)
@@ -228,7 +228,7 @@ class Inputs:
             if labelled.has_labels and labelled.constant(place)
         ]
         if not labelled.has_labels:
-            overlooked = _labels_overlooked(labelled) or refuse_without_panel(settings.judge, settings.repeat)
+            overlooked = _explain_overlooked_labels(labelled) or refuse_without_panel(settings.judge, settings.repeat)
             problems += filter(None, [overlooked])
             if settings.weights or settings.measure != "agreement":
                 problems.append(
@@ -244,35 +244,35 @@ class Inputs:
                 )
         if problems:
             raise InputError(problems)
-        return cls(labelled, tuple(proposals), places, UsedItems(_used_path(settings)))
+        return cls(labelled, tuple(proposals), places, UsedItems(_find_used_path(settings)))
 
-    def drawn(self, settings: ImproveSettings) -> Drawn:
+    def draw_split(self, settings: ImproveSettings) -> Drawn:
         """The split of the run in the directory, or a new one.
 
         Raises:
-            InputError: too few labels are left.
+            InputError: too few unused labels are left.
         """
-        labels = self.label_digest()
+        labels = self.digest_labels()
         held = None if settings.start_over or settings.replace else Drawn.read(Path(settings.out), labels)
         if held is not None:
             return held
         before = self.used.read()
-        both = zip(self.labelled.digests, self.labelled.text_digests, strict=True)  # older records hold exact texts
+        both = zip(self.labelled.digests, self.labelled.text_digests, strict=True)  # the latter in older records
         used = [item for item, digests in enumerate(both) if not before.isdisjoint(digests)]
         groups, strata = self.labelled.groups.tolist(), self.labelled.strata()
         split = split_items(groups, strata, kind=settings.split, used=used, seed=settings.seed)
         return Drawn(uuid4().hex, split, labels)
 
-    def label_digest(self) -> str:
+    def digest_labels(self) -> str:
         """A digest of items, labels and groups."""
         return _digest([self.labelled.digests, self.labelled.truth.tolist(), self.labelled.groups.tolist()])
 
-    def described(self, grader: CriterionGrader, settings: ImproveSettings) -> dict[str, Any]:
+    def describe_run(self, grader: CriterionGrader, settings: ImproveSettings) -> dict[str, Any]:
         """What distinguishes this run from another one in its directory."""
         own = ("writer", "candidates", "rounds", "most_criteria", "measure", "confidence_level", "split", "seed")
         return {
             "rubric": _digest(self.labelled.rubric.to_dict()),
-            "labels": self.label_digest(),
+            "labels": self.digest_labels(),
             "proposals": _digest([one.to_dict() for one in self.proposals]),
             "judges": sorted(grader.judge_ids),
             "grader": _digest({**describe_grader(grader), "stand_ins": None, "judges": None}),
@@ -282,12 +282,12 @@ class Inputs:
             "weights": settings.weights,
             "score": settings.score,
             "temperatures": [settings.temperature, settings.writer_temperature],
-            **({"configs": _digest(_sent_by(settings.configs))} if settings.configs else {}),
+            **({"configs": _digest(_list_reply_fields(settings.configs))} if settings.configs else {}),
         }
 
 
-def _sent_by(configs: Mapping[str, LLMConfig]) -> list[list[Any]]:
-    """What configurations change in the replies; addresses, keys and limits may differ when a run resumes."""
+def _list_reply_fields(configs: Mapping[str, LLMConfig]) -> list[list[Any]]:
+    """The fields of configurations that shape replies; addresses, keys and limits may differ when a run resumes."""
     fields = ("model", "temperature", "max_tokens", "top_p", "thinking", "seed", "extra_params")
     return [[name, *(getattr(config, field) for field in fields)] for name, config in sorted(configs.items())]
 
@@ -296,28 +296,28 @@ def _digest(value: Any) -> str:
     return sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 
-def _labels(rubric: Rubric, settings: ImproveSettings) -> RubricDataset:
+def _read_labels(rubric: Rubric, settings: ImproveSettings) -> RubricDataset:
     labels = settings.labels
     assert labels is not None
-    columns = columns_named(settings.column)
+    columns = parse_columns(settings.column)
     if isinstance(labels, RubricDataset):
         return labels
-    if run := _labelled_run(Path(labels)):
+    if run := _find_labelled_run(Path(labels)):
         graded, history = read_run(run).dataset, read_history(run)
         return labelled_dataset(history, graded) if history.labelled() else graded
     common = rubric if is_rows(Path(labels), rubric_given=True) else None
     return read_dataset(labels, common, None, settings.prompt, columns)
 
 
-def _labelled_run(labels: Path) -> Path | None:
-    """The run directory with the labels, given by its own path or that of its label store."""
+def _find_labelled_run(labels: Path) -> Path | None:
+    """The run directory with the labels, from its own path or the path of its label store."""
     run = run_of_store(labels) or labels
     is_run = os.path.isfile(run / MANIFEST_FILE)  # noqa: PTH113 (a name that is too long is not an error)
     return run.resolve() if is_run else None
 
 
-def _labels_overlooked(labelled: Labelled) -> str:
-    """Why a run without labels is refused: columns are named like criteria, so that people's labels would be lost."""
+def _explain_overlooked_labels(labelled: Labelled) -> str:
+    """The error if columns named like criteria may be labels that would be ignored; else empty."""
     held = set[str]().union(*(item.metadata for item in labelled.dataset))
     named = [name for name in labelled.names if name in held]
     if not named:
@@ -330,11 +330,11 @@ def _labels_overlooked(labelled: Labelled) -> str:
     )
 
 
-def _used_path(settings: ImproveSettings) -> Path:
+def _find_used_path(settings: ImproveSettings) -> Path:
     if settings.used is not None:
         return Path(settings.used)
     if isinstance(settings.labels, Path) and str(settings.labels) != "-":
-        run = _labelled_run(settings.labels)
+        run = _find_labelled_run(settings.labels)
         if run or settings.labels.is_file():
             source = run or settings.labels
             return source.with_name(f"{source.name}.used.jsonl")
@@ -370,18 +370,18 @@ async def improve_async(rubric: RubricSource | None, settings: ImproveSettings) 
         Traceback (most recent call last):
         autorubric.errors.InputError: no labelled items; pass --labels DATASET (Python: labels=)
     """
-    from autorubric.jobs.improve_run import estimated, improved, undone
+    from autorubric.jobs.improve_run import estimate_improvement, run_improvement, undo_changes
 
     if rubric is None:
         raise InputError("no rubric; pass RUBRIC (Python: the first argument)")
     if settings.undo:
-        return undone(rubric, settings.undo, Path(settings.out))
+        return undo_changes(rubric, settings.undo, Path(settings.out))
     if settings.labels is None:
         raise InputError("no labelled items; pass --labels DATASET (Python: labels=)")
-    inputs = Inputs.read(rubric, settings)
+    inputs = ImprovementInputs.read(rubric, settings)
     if settings.dry_run:
-        return await estimated(inputs, settings)
-    return await improved(inputs, settings)
+        return await estimate_improvement(inputs, settings)
+    return await run_improvement(inputs, settings)
 
 
 improve = blocking(improve_async)

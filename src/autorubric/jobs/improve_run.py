@@ -1,4 +1,4 @@
-"""An improvement in its run directory, its estimate, and changes that are reverted."""
+"""An improvement in its run directory, its estimate, and the reverting of changes."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ from autorubric.improvement.search import SHOWN_ERRORS, Commission, Rules, Shown
 from autorubric.improvement.study import Aims, Improvement, Study
 from autorubric.improvement.wording_judge import LedgerJudging, Progressing
 from autorubric.improvement.writing import Stopped, Writer, build_request, package_writer_prompt
-from autorubric.jobs.improve import ImproveResult, ImproveSettings, Inputs
+from autorubric.jobs.improve import ImprovementInputs, ImproveResult, ImproveSettings
 from autorubric.jobs.judges import make_grader
-from autorubric.jobs.recorded_run import RecordedRun, ledger_to_estimate, run_ledger
+from autorubric.jobs.recorded_run import RecordedRun, open_estimate_ledger, run_ledger
 from autorubric.jobs.submissions import rubric_in
 from autorubric.llm.executor import Executor
 from autorubric.llm.http.endpoints import one_limit
@@ -57,23 +57,23 @@ from autorubric.runs.run import DRAWS_A_GENERATION, REPLY_TOKENS, begin_generati
 
 @dataclass
 class ImprovementRun(RecordedRun):
-    """An improvement on its way.
+    """An improvement in progress.
 
     Attributes:
         inputs: rubric, labels and proposals.
-        drawn: who teaches, chooses and tests.
-        grader: who judges.
-        second: another judge, for the test set alone.
-        draws: where the draws of this generation of replies begin.
-        counts: gradings done.
+        drawn: the split into teaching, choosing and test set.
+        grader: the grader with the judges.
+        second: the grader with another judge, for the test set only.
+        draws: the first draw of this generation of replies.
+        counts: the counts of gradings.
         notes: events of the log.
-        before: how often the writer brought alternatives in an earlier session.
-        found: what came of it; None where it was stopped.
+        before: how often the writer returned alternatives in an earlier session.
+        found: the result; None if the run was stopped.
     """
 
     kind = "improvement"
     stage = "judged"
-    inputs: Inputs
+    inputs: ImprovementInputs
     drawn: Drawn
     grader: CriterionGrader
     second: CriterionGrader | None
@@ -85,7 +85,7 @@ class ImprovementRun(RecordedRun):
 
     @property
     def aims(self) -> Aims:
-        """What counts."""
+        """What is measured, on which criteria, at which confidence level."""
         settings = self.settings
         return Aims(
             settings.measure,
@@ -97,35 +97,35 @@ class ImprovementRun(RecordedRun):
         )
 
     async def execute(self) -> None:
-        """Carry the study out, or stop where no call can succeed or too many failed."""
+        """Carry out the study; stop if no call can succeed or too many failed."""
         try:
-            self.found = await self._study().run()
+            self.found = await self._build_study().run()
         except* Stopped as several:
             stopped = first_cause(several)
             assert isinstance(stopped, Stopped)
             self.end_with(stopped.failure)
             self.stop(stopped.failure.message)
-            await self.executor.drain()  # a failure cancels those who ask, and calls in flight end by themselves
+            await self.executor.drain()  # a failure cancels the callers, but calls in flight go on
 
-    def _study(self) -> Study:
+    def _build_study(self) -> Study:
         settings, inputs, labelled = self.settings, self.inputs, self.inputs.labelled
         executor, writer, template = self.executor, self.models.get("writer"), package_writer_prompt()
         rubric, used = str(self.made_of["rubric"]), inputs.used
         return Study(
             labelled,
             self.drawn.split,
-            self._judging(self.grader, executor),
+            self._build_judging(self.grader, executor),
             None if writer is None else Writer(writer, executor, labelled, self._note, template, self.draws),
-            _guard(labelled),
+            _build_guard(labelled),
             self.aims,
             Rules(settings.candidates, settings.rounds),
-            None if self.second is None else self._judging(self.second, executor),
+            None if self.second is None else self._build_judging(self.second, executor),
             inputs.proposals,
             TestDoor(self.out, self.drawn.run_id, used, labelled.text_digests, rubric),
             self._note,
         )
 
-    def _judging(self, grader: CriterionGrader, executor: Executor) -> LedgerJudging:
+    def _build_judging(self, grader: CriterionGrader, executor: Executor) -> LedgerJudging:
         window = self.settings.concurrency
         return LedgerJudging(grader, executor, self.inputs.labelled, self.draws, window, self.counts)
 
@@ -133,17 +133,17 @@ class ImprovementRun(RecordedRun):
         self.notes.append({"event": kind, **values})
 
     def count(self) -> tuple[int, int, int]:
-        """Gradings that are coming, done and failed."""
+        """The numbers of wanted, successful and failed gradings."""
         counts = self.counts
         return counts.wanted, counts.done - counts.failed, counts.failed
 
-    def record(self) -> dict[str, Any]:
-        """How often the writer brought alternatives, in the session that came furthest; and the prompt."""
+    def build_entries(self) -> dict[str, Any]:
+        """How often the writer returned alternatives, at most in any session; and the prompt."""
         now = sum(note["event"] == "written" for note in self.notes)
         return {"written": max(self.before, now), "templates": {"improve": package_writer_prompt().fingerprint}}
 
-    def about(self) -> dict[str, Any]:
-        """What the record says of the run."""
+    def describe(self) -> dict[str, Any]:
+        """What the record says about the run."""
         return {
             "autorubric": version("autorubric-hub"),
             "at": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -155,10 +155,10 @@ class ImprovementRun(RecordedRun):
         }
 
 
-async def improved(inputs: Inputs, settings: ImproveSettings) -> ImproveResult:
-    """Run the improvement in its directory, or resume it; a finished one is read, not run again."""
-    out, grader, second = Path(settings.out), make_grader(settings), settings.second_grader()
-    made_of = inputs.described(grader, settings)
+async def run_improvement(inputs: ImprovementInputs, settings: ImproveSettings) -> ImproveResult:
+    """Run or resume the improvement in its directory; a finished one is only read."""
+    out, grader, second = Path(settings.out), make_grader(settings), settings.build_second_grader()
+    made_of = inputs.describe_run(grader, settings)
     async with AsyncExitStack() as stack:
         for one in (grader, second):
             if one is not None:
@@ -166,15 +166,15 @@ async def improved(inputs: Inputs, settings: ImproveSettings) -> ImproveResult:
         stack.enter_context(rare_collections())
         stack.enter_context(settings.attempts_logged())
         stack.enter_context(one_limit(settings.concurrency))
-        writers = await stack.enter_async_context(open_models(settings.writer_config(), settings.concurrency))
+        writers = await stack.enter_async_context(open_models(settings.build_writer_config(), settings.concurrency))
         models = {**(await grader.open_session()).models, **writers}
         if second is not None:
             models |= {f"second {name}": model for name, model in (await second.open_session()).models.items()}
-        inputs.drawn(settings)  # too few labels are refused before the directory is made
+        inputs.draw_split(settings)  # refuses too few labels before the directory is created
         if inputs.used.path.parent != out:
             inputs.used.check()
         ledger = await stack.enter_async_context(
-            run_ledger(settings, ImprovementRun, FILES, made_of, models, _may_differ)
+            run_ledger(settings, ImprovementRun, FILES, made_of, models, _list_exchangeable)
         )
         before = read_manifest(out)
         if settings.start_over:
@@ -182,8 +182,8 @@ async def improved(inputs: Inputs, settings: ImproveSettings) -> ImproveResult:
                 (out / name).unlink(missing_ok=True)
         finished = read_record(out, RECORD_FILE)
         if finished is not None:
-            return _finished(inputs.labelled.rubric, finished, out, ledger)
-        drawn = inputs.drawn(settings)
+            return _restore_result(inputs.labelled.rubric, finished, out, ledger)
+        drawn = inputs.draw_split(settings)
         drawn.write(out)
         inputs.labelled.rubric.to_file(out / ORIGINAL_FILE)
         run = ImprovementRun(
@@ -199,23 +199,23 @@ async def improved(inputs: Inputs, settings: ImproveSettings) -> ImproveResult:
             models=models,
             made_of=made_of,
         )
-        return await _ended(run)
+        return await _finish_run(run)
 
 
-async def _ended(run: ImprovementRun) -> ImproveResult:
+async def _finish_run(run: ImprovementRun) -> ImproveResult:
     await run.carry_out()
     rubric, totals = run.inputs.labelled.rubric, run.ledger.totals()
     if run.found is None:
         run.save("stopped")
         return ImproveResult(rubric, {}, run.out, totals, None, run.stopped or "", run.interrupted)
-    record = improvement_record(run.inputs.labelled, run.drawn.split, run.aims, run.found, run.about())
+    record = improvement_record(run.inputs.labelled, run.drawn.split, run.aims, run.found, run.describe())
     made = write_results(run.out, rubric, record, list_events(record, run.notes))
     run.save("completed")
     return ImproveResult(made, record, run.out, totals)
 
 
-def _finished(rubric: Rubric, record: dict[str, Any], out: Path, ledger: Ledger) -> ImproveResult:
-    """The decisions of an earlier session stand: the test set is not looked at again. The files are made of them."""
+def _restore_result(rubric: Rubric, record: dict[str, Any], out: Path, ledger: Ledger) -> ImproveResult:
+    """Rebuild the result and its files from the decisions of an earlier session; the test set is not used again."""
     names = undone_names(out)
     with intact(out / RECORD_FILE):
         made, record = after_undo(rubric, record, names)
@@ -226,12 +226,12 @@ def _finished(rubric: Rubric, record: dict[str, Any], out: Path, ledger: Ledger)
     return ImproveResult(made, record, out, ledger.totals(), again=True)
 
 
-def _may_differ(manifest: Mapping[str, Any]) -> list[str]:
-    """A writer that brought nothing may be exchanged; after a kill it is not known what it brought."""
+def _list_exchangeable(manifest: Mapping[str, Any]) -> list[str]:
+    """`writer` if it may differ: the last session ended, and its writer returned nothing."""
     return ["writer"] if manifest.get("written") == 0 and manifest.get("status") != "running" else []
 
 
-def _guard(labelled: Labelled) -> Guard:
+def _build_guard(labelled: Labelled) -> Guard:
     dataset = labelled.dataset
     known = [dataset.get_item_prompt(item) for item in range(len(dataset))]
     known += filter(None, (dataset.get_item_reference_submission(item) for item in range(len(dataset))))
@@ -239,8 +239,8 @@ def _guard(labelled: Labelled) -> Guard:
     return Guard.of((item.submission for item in dataset), known, (item.id for item in dataset))
 
 
-def undone(source: Rubric | Path | str, names: Sequence[str], out: Path) -> ImproveResult:
-    """Revert changes; the rubric and a line of the log are written to the directory."""
+def undo_changes(source: Rubric | Path | str, names: Sequence[str], out: Path) -> ImproveResult:
+    """Revert changes; write the rubric and a line of the log to the directory."""
     rubric = undo(source if isinstance(source, Rubric) else rubric_in(Path(source)), names)
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -262,15 +262,15 @@ def undone(source: Rubric | Path | str, names: Sequence[str], out: Path) -> Impr
 _TOKENS_AN_ALTERNATIVE = 150
 
 
-async def estimated(inputs: Inputs, settings: ImproveSettings) -> ImproveResult:
-    """The calls that the run would make, model by model; nothing is asked and nothing is written."""
-    grader, second, out = make_grader(settings), settings.second_grader(), Path(settings.out)
-    split, labelled = inputs.drawn(settings).split, inputs.labelled
+async def estimate_improvement(inputs: ImprovementInputs, settings: ImproveSettings) -> ImproveResult:
+    """The calls that the run would make, per model; sends no request and writes nothing."""
+    grader, second, out = make_grader(settings), settings.build_second_grader(), Path(settings.out)
+    split, labelled = inputs.draw_split(settings).split, inputs.labelled
     criteria = len(labelled.rubric)
     worked = min(settings.most_criteria, criteria) if inputs.places is None else len(inputs.places)
     rounds = 1 if split.is_nested else settings.rounds
     wordings = len(inputs.proposals) + (0 if settings.writer is None else worked * settings.candidates * rounds)
-    # How many whole choosing (or nested test) sets the survivors take.
+    # The survivors' gradings, in whole choosing (or nested test) sets.
     extra = wordings * 0.5 if split.is_nested else wordings * (0.5 * 0.5 + 0.25 * 0.5)
     teach, choose, test = len(split.teach), len(split.choose), len(split.test)
     scored = settings.weights or settings.measure == "score_error"
@@ -278,25 +278,25 @@ async def estimated(inputs: Inputs, settings: ImproveSettings) -> ImproveResult:
     gradings += test * ((criteria if scored else worked) + (0 if split.is_nested else worked))
     rows: list[ModelEstimate] = []
     async with AsyncExitStack() as stack:
-        ledger = stack.enter_context(ledger_to_estimate(out))
+        ledger = stack.enter_context(open_estimate_ledger(out))
         for one, count in ((grader, gradings), (second, 2 * worked * test)):
             if one is None:
                 continue
             await stack.enter_async_context(aclosing(one))
             each = await estimate(labelled.dataset, one, Executor(Ledger.in_memory()), REPLY_TOKENS)
             rows += [row.scale(round(row.calls * count / (len(labelled) * criteria))) for row in each]
-        writers = await stack.enter_async_context(open_models(settings.writer_config(), 1))
+        writers = await stack.enter_async_context(open_models(settings.build_writer_config(), 1))
         models = [*(await grader.open_session()).models.values(), *writers.values()]
         settings.show_stand_ins(len(labelled), [model.name for model in models])
         for model in writers.values():
-            rows.append(_writer_row(model, labelled, settings).scale(worked * rounds))
+            rows.append(_estimate_writer(model, labelled, settings).scale(worked * rounds))
         recorded = ledger.count
     if recorded and rows:
         rows[0] = replace(rows[0], recorded=recorded)
     return ImproveResult(labelled.rubric, {}, out, estimate=rows, items=len(labelled))
 
 
-def _writer_row(model: Model, labelled: Labelled, settings: ImproveSettings) -> ModelEstimate:
+def _estimate_writer(model: Model, labelled: Labelled, settings: ImproveSettings) -> ModelEstimate:
     longest = sorted(range(len(labelled)), key=lambda item: -len(labelled.dataset[item].submission))
     cases = [ShownItem(item, "MET", "UNMET", "x" * 200) for item in longest[: SHOWN_ERRORS + SHOWN_ERRORS // 2]]
     commission = Commission(original(labelled.rubric, 0), cases, [], settings.candidates, 1)

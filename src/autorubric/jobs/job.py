@@ -1,4 +1,4 @@
-"""Public functions made of settings models, and the settings that several of them share."""
+"""Public functions built from settings models, and the settings that several of them share."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ Returned_co = TypeVar("Returned_co", covariant=True)
 class Job(Protocol[Data_contra, Model_contra, P, Returned_co]):
     """A public function. Its keyword parameters are the fields of its settings model.
 
-    The first argument may also be the settings themselves; keyword arguments then replace fields of it.
+    The first argument may also be a settings object; keyword arguments then replace its fields.
     """
 
     __name__: str
@@ -73,7 +73,7 @@ class Job(Protocol[Data_contra, Model_contra, P, Returned_co]):
 def job(model: Callable[P, S]) -> Callable[[Callable[[D, S], R]], Job[D, S, P, R]]:
     """Make a function of `(data, settings)` callable with the fields of `model` as keyword arguments.
 
-    The model's positional argument is the function's, too.
+    The model's positional argument becomes the function's first argument.
 
     Example:
         >>> from autorubric.settings import setting
@@ -91,18 +91,18 @@ def job(model: Callable[P, S]) -> Callable[[Callable[[D, S], R]], Job[D, S, P, R
     """
 
     def decorate(function: Callable[[D, S], R]) -> Job[D, S, P, R]:
-        fields = _ordered(model)
+        fields = _order_fields(model)
         first = next((name for name, field in fields.items() if flag_for(name, field).argument), None)
 
         def read(data: Any, given: dict[str, Any]) -> tuple[Any, Any]:
             given_whole = not given and isinstance(data, cast(Any, model))
-            settings: Any = data if given_whole else _settings(model, first, data, given)
+            settings: Any = data if given_whole else _build_settings(model, first, data, given)
             return None if first is None else getattr(settings, first), settings
 
-        def called(data: Any = None, /, **given: Any) -> Any:
+        def call(data: Any = None, /, **given: Any) -> Any:
             return function(*read(data, given))
 
-        async def awaited(data: Any = None, /, **given: Any) -> Any:
+        async def call_async(data: Any = None, /, **given: Any) -> Any:
             value, settings = read(data, given)
             with session(), ExitStack() as stack:
                 if (size := getattr(settings, "batch", None)) is not None:
@@ -111,8 +111,8 @@ def job(model: Callable[P, S]) -> Callable[[Callable[[D, S], R]], Job[D, S, P, R
                     stack.enter_context(_allow_missing_keys())
                 return await cast("Any", function)(value, settings)
 
-        wrapped: Any = functools.wraps(function)(awaited if inspect.iscoroutinefunction(function) else called)
-        wrapped.__signature__ = _signature(fields, first, function)
+        wrapped: Any = functools.wraps(function)(call_async if inspect.iscoroutinefunction(function) else call)
+        wrapped.__signature__ = _build_signature(fields, first, function)
         told = (f"    {name}: {one.description}" for name, one in fields.items() if not flag_for(name, one).hidden)
         wrapped.__doc__ = "\n".join([inspect.cleandoc(function.__doc__ or ""), "", "Keyword arguments:", *told])
         public: Job[D, S, P, R] = wrapped
@@ -123,7 +123,7 @@ def job(model: Callable[P, S]) -> Callable[[Callable[[D, S], R]], Job[D, S, P, R
 
 @contextmanager
 def _use_batches(settings: BatchSettings, size: int) -> Iterator[None]:
-    """Let the models of a function with these settings send batches; a dry run ends with how long that may take."""
+    """Within the block, models send batches as the settings say; a dry run ends with an estimate of the duration."""
     # A stronger judge needs the verdicts of the others, and judges need sampled answers.
     stages = 1 + sum(bool(getattr(settings, name, ())) for name in ("escalate_to", "sample"))
     tell = getattr(getattr(settings, "progress", None), "tell", None) or _LOG.info
@@ -137,7 +137,7 @@ def _use_batches(settings: BatchSettings, size: int) -> Iterator[None]:
 
 @contextmanager
 def _allow_missing_keys() -> Iterator[None]:
-    """Let a dry run go on without the keys of its models; a warning names those that the run needs."""
+    """Let a dry run continue without API keys; a warning names those that the run needs."""
     noted: dict[str, None] = {}
     token = keys_missing.set(noted)
     try:
@@ -151,12 +151,12 @@ def _allow_missing_keys() -> Iterator[None]:
 def blocking(function: Job[D, S, P, Coroutine[Any, Any, R]]) -> Job[D, S, P, R]:
     """The synchronous version of an async function; also works inside a running event loop (a notebook)."""
 
-    def waited(data: Any = None, /, **given: Any) -> R:
+    def call_and_wait(data: Any = None, /, **given: Any) -> R:
         returned: R = wait_for(called(data, **given))
         return returned
 
     called: Any = function
-    wrapped: Any = functools.wraps(called)(waited)
+    wrapped: Any = functools.wraps(called)(call_and_wait)
     wrapped.__name__ = wrapped.__qualname__ = called.__name__.removesuffix("_async")
     wrapped.__signature__ = inspect.signature(called)
     del wrapped.__wrapped__
@@ -164,13 +164,13 @@ def blocking(function: Job[D, S, P, Coroutine[Any, Any, R]]) -> Job[D, S, P, R]:
     return public
 
 
-def _ordered(model: Any) -> dict[str, FieldInfo]:
+def _order_fields(model: Any) -> dict[str, FieldInfo]:
     """The fields of a model, positional arguments first."""
     fields = model.model_fields
     return dict(sorted(fields.items(), key=lambda item: not flag_for(*item).argument))
 
 
-def _settings(model: Any, first: str | None, data: Any, given: dict[str, Any]) -> Any:
+def _build_settings(model: Any, first: str | None, data: Any, given: dict[str, Any]) -> Any:
     if isinstance(data, model):
         return model.checked({**data.given(), **given})
     if data is not None:
@@ -182,13 +182,13 @@ def _settings(model: Any, first: str | None, data: Any, given: dict[str, Any]) -
     return model.checked(given)
 
 
-def _signature(fields: dict[str, FieldInfo], first: str | None, function: Any) -> inspect.Signature:
+def _build_signature(fields: dict[str, FieldInfo], first: str | None, function: Any) -> inspect.Signature:
     parameters = [
         inspect.Parameter(
             name,
             inspect.Parameter.POSITIONAL_OR_KEYWORD if name == first else inspect.Parameter.KEYWORD_ONLY,
             default=inspect.Parameter.empty if field.is_required() else field.default,
-            annotation=_shown_type(field.annotation),
+            annotation=_strip_validators(field.annotation),
         )
         for name, field in fields.items()
     ]
@@ -196,36 +196,36 @@ def _signature(fields: dict[str, FieldInfo], first: str | None, function: Any) -
     return inspect.Signature(parameters, return_annotation=returned)
 
 
-def _shown_type(annotation: Any) -> Any:
+def _strip_validators(annotation: Any) -> Any:
     """A type without the validators that pydantic attaches to it."""
     origin, members = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
-        return _shown_type(members[0])
+        return _strip_validators(members[0])
     if origin in (Union, UnionType):
-        return functools.reduce(operator.or_, map(_shown_type, members))
+        return functools.reduce(operator.or_, map(_strip_validators, members))
     return annotation
 
 
-def _or_path(kind: type, advice: str = "") -> PlainValidator:
-    def checked(value: Any) -> Any:
+def _accept_path(kind: type, advice: str = "") -> PlainValidator:
+    def check(value: Any) -> Any:
         if isinstance(value, str | Path | kind):
             return make_path(value) if isinstance(value, str) else value
         raise ValueError(f"expected a {kind.__name__} or the path of one{advice}")
 
-    return PlainValidator(checked)
+    return PlainValidator(check)
 
 
-DatasetSource: TypeAlias = Annotated[RubricDataset | Path | str, _or_path(RubricDataset)]
-"""A dataset, or the file of one."""
+DatasetSource: TypeAlias = Annotated[RubricDataset | Path | str, _accept_path(RubricDataset)]
+"""A dataset or its file."""
 
 RubricSource: TypeAlias = Annotated[
-    Rubric | Path | str, _or_path(Rubric, "; Rubric.from_dict makes one from criteria")
+    Rubric | Path | str, _accept_path(Rubric, "; Rubric.from_dict makes one from criteria")
 ]
-"""A rubric, or the file of one."""
+"""A rubric or its file."""
 
 
 Columns: TypeAlias = Mapping[str, str] | Names
-"""Columns of rows by role, or `ROLE=NAME` each."""
+"""Columns of rows by role, or a list of `ROLE=NAME`."""
 
 
 def column_setting(help: str) -> Any:
@@ -233,7 +233,7 @@ def column_setting(help: str) -> Any:
     return setting((), help, metavar="ROLE=NAME", group="Input")
 
 
-def _directory(value: Any) -> Any:
+def _read_directory(value: Any) -> Any:
     names = ("experiment_dir", "out", "directory")
     found = next((held for name in names if (held := getattr(value, name, None))), value)
     if isinstance(found, str | Path) and str(found).strip():
@@ -245,20 +245,20 @@ def _directory(value: Any) -> Any:
     raise ValueError("expected a run directory, or the result of a run that has one")
 
 
-RunSource: TypeAlias = Annotated[Path | Any, BeforeValidator(_directory)]
+RunSource: TypeAlias = Annotated[Path | Any, BeforeValidator(_read_directory)]
 """A run directory, or the result of a run that has one. Always a `Path` after validation."""
 
 
 def run_job(
     model: Callable[P, S],
 ) -> Callable[[Callable[[Path, S], R]], Job[EvalResult | SelectionResult | SynthesisResult | Path | str, S, P, R]]:
-    """`job` for a function that gets the directory of a run."""
+    """`job` for a function that takes a run directory."""
     decorate: Callable[[Callable[[Path, S], R]], Any] = job(model)
     return decorate
 
 
 def refuse_existing(target: Path, *, force: bool) -> None:
-    """Raise an error if a file exists, unless `force` is set.
+    """Raise an error if a file exists and `force` is not set.
 
     Raises:
         InputError: the file exists, or cannot be written.
@@ -278,7 +278,7 @@ _SIZES = {"": 0, "auto": 0, "true": 0, "none": None, "false": None}
 
 
 def _read_size(value: Any) -> int | None:
-    """The most requests in a batch, 0 for the provider's limit; None without batches."""
+    """The maximum number of requests in a batch, 0 for the provider's limit; None without batches."""
     text = str(value).strip().lower()
     if text in _SIZES:
         return _SIZES[text]
@@ -336,16 +336,16 @@ class RunSettings(Settings):
             raise ConfigError("--log-prompts has no effect without --log-json; pass --log-json FILE as well")
         return self
 
-    def passed_on(self, what: str, without: Collection[str], kept: Collection[str] = ()) -> dict[str, Any]:
-        """The settings that further processes of this run need, as JSON values.
+    def dump_for_processes(self, what: str, without: Collection[str], kept: Collection[str] = ()) -> dict[str, Any]:
+        """The settings that worker processes of this run need, as JSON values.
 
         Args:
-            what: the run, for messages.
-            without: names that are left out, as those are that only Python or a config file can pass.
-            kept: names of the latter that are not.
+            what: names the run in messages.
+            without: names to leave out, in addition to settings that only Python or a config file can pass.
+            kept: names of such settings to keep.
 
         Raises:
-            ConfigError: a setting holds a Python object.
+            ConfigError: the value of a setting is a Python object.
         """
         unshown = {name for name, flag in type(self).flags().items() if not flag.shown}.difference(kept)
         try:
@@ -354,14 +354,14 @@ class RunSettings(Settings):
             raise ConfigError(f"{what} needs each setting as plain text; {error}") from None
 
     def attempts_logged(self) -> AbstractContextManager[None]:
-        """While the context is open, each attempt at a model gets a line in the file of `log_json`."""
+        """Within the block, log each request attempt to the file of `log_json`."""
         from autorubric.llm.attempts import attempt_log
 
         log = None if self.log_json is None else Path(self.log_json)
         return attempt_log(log, str(self.out), prompts=self.log_prompts)
 
     def show_stand_ins(self, rows: int, names: Iterable[str]) -> None:
-        """Let `progress` show, before anything is asked, which of these models only stand in for real ones."""
+        """Let `progress` show which of these models only stand in for real ones, before any request."""
         if self.progress is not None:
             from autorubric.llm.models import stand_ins
 
@@ -375,7 +375,7 @@ class ReplaceableSettings(RunSettings):
 
 
 class ResumableSettings(ReplaceableSettings):
-    """A run that can be started over, or estimated without a request."""
+    """A run that can be started over or estimated without a request."""
 
     start_over: bool = setting(False, "Ignore saved replies; earlier spending still counts.", group="Run")
     dry_run: bool = setting(False, "Print requests, tokens and cost; spend nothing.", group="Budget")

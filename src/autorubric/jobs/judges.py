@@ -43,23 +43,23 @@ def reply_limit(default: int, help: str, group: str) -> Any:
 class ModelSettings(EndpointSettings):
     """The models of a command, with its endpoint settings."""
 
-    def specs(self, names: Sequence[str], key_env: str | None, of: str = "", **own: Any) -> list[JudgeSpec]:
+    def build_specs(self, names: Sequence[str], key_env: str | None, of: str = "", **own: Any) -> list[JudgeSpec]:
         """A judge for each `MODEL` or `MODEL@BASE_URL`; its id is the model's name.
 
-        Where several addresses serve one model, the first judge has the model's name for its id, and the others have
+        If several addresses serve one model, the id of the first judge is the model's name; those of the others are
         `MODEL@BASE_URL`.
 
         Args:
-            names: as they were given.
-            key_env: the variable of their own key.
-            of: what the flag of their temperature begins with, such as `sample-`.
+            names: the names as given.
+            key_env: the environment variable with their key; None uses `api_key_env`.
+            of: the prefix of their temperature flag, such as `sample-`.
             own: their temperature, tokens and further fields of `LLMConfig`.
 
         Raises:
-            ConfigError: one model twice, or a setting is wrong.
+            ConfigError: a model is given twice, or a setting is wrong.
 
         Example:
-            >>> [spec] = ModelSettings().specs(["qwen@http://localhost:8000/v1"], None, temperature=0.0)
+            >>> [spec] = ModelSettings().build_specs(["qwen@http://localhost:8000/v1"], None, temperature=0.0)
             >>> spec.judge_id, spec.llm_config.model, spec.llm_config.api_base
             ('qwen', 'qwen', 'http://localhost:8000/v1')
         """
@@ -80,18 +80,18 @@ class ModelSettings(EndpointSettings):
                 is_taken = any(spec.judge_id == model for spec in specs) and names.count(name) == 1
                 specs.append(JudgeSpec(config, name if is_taken else model))
             except ConfigError as error:
-                raise ConfigError(_under_its_flag(problem, model, of) for problem in error.problems) from None
+                raise ConfigError(_name_flag(problem, model, of) for problem in error.problems) from None
         return specs
 
 
-def _model_names(value: Any) -> Any:
+def _check_model_names(value: Any) -> Any:
     judges = value if isinstance(value, list | tuple) else [value]
     if any(isinstance(one, LLMConfig | JudgeSpec | CriterionGrader) for one in judges):
         raise ValueError("expected names of models; for a configuration or a grader, use evaluate(dataset, grader)")
     return value
 
 
-def _way_to_call(name: str) -> str:
+def _check_calls(name: str) -> str:
     judge_kind(name)
     return name
 
@@ -99,7 +99,7 @@ def _way_to_call(name: str) -> str:
 class JudgeSettings(ModelSettings):
     """The judges and how they are called."""
 
-    judge: Annotated[Names, BeforeValidator(_model_names)] = setting(
+    judge: Annotated[Names, BeforeValidator(_check_model_names)] = setting(
         (), "MODEL or MODEL@BASE_URL; several form a panel; none: checks only.", group="Judges"
     )
     judge_key_env: VariableName | None = key_variable(
@@ -107,7 +107,7 @@ class JudgeSettings(ModelSettings):
     )
     temperature: float = setting(0.0, "Judge temperature.", group="Judges")
     max_tokens: int = reply_limit(2048, "Tokens per reply; doubled if truncated.", "Judges")
-    calls: Annotated[str, AfterValidator(_way_to_call)] = setting(
+    calls: Annotated[str, AfterValidator(_check_calls)] = setting(
         "per_criterion", "per_criterion or per_item.", group="Judges"
     )
     repeat: int = setting(1, "Ask each judge N times, for a majority.", group="Judges", ge=1, le=100)
@@ -173,12 +173,12 @@ class JudgeSettings(ModelSettings):
         return self
 
     def _refuse_judge_settings(self) -> None:
-        """Raise an error for settings of judges if there is no judge, because they would have no effect."""
-        if unused := self.flags_given(self.of_judges()):
+        """Refuse settings of judges if there is no judge, because they would have no effect."""
+        if unused := self.flags_given(self.list_judge_settings()):
             verb = "has" if len(unused) == 1 else "have"
             raise ConfigError(f"{', '.join(unused)} {verb} no effect without a judge; pass --judge MODEL too")
 
-    def of_judges(self) -> tuple[str, ...]:
+    def list_judge_settings(self) -> tuple[str, ...]:
         """The settings that need a judge."""
         own = (
             name for name, flag in JudgeSettings.flags().items() if flag.group in ("Judges", "Panel", "Prompt cache")
@@ -214,7 +214,7 @@ def make_grader(
     judges, strong = (
         [
             JudgeSpec(spec.llm_config, spec.judge_id, spec.weight, repeats=settings.repeat)
-            for spec in settings.specs(
+            for spec in settings.build_specs(
                 names,
                 settings.judge_key_env,
                 temperature=settings.temperature,
@@ -249,16 +249,16 @@ def make_grader(
     )
 
 
-def recorded_examples(grader: CriterionGrader) -> dict[str, str]:
-    """A digest of the labelled items for few-shot examples, for manifests; empty without them."""
+def digest_examples(grader: CriterionGrader) -> dict[str, str]:
+    """The digest of the few-shot examples, for manifests; empty without examples."""
     few_shot = grader.recipe.options.few_shot
     if few_shot is None:
         return {}
     return {"few_shot_examples": dataset_hash(few_shot.data.to_json().encode())}
 
 
-def _under_its_flag(problem: str, model: str, of: str) -> str:
-    """What is wrong with a field, named as the flag that has set it."""
+def _name_flag(problem: str, model: str, of: str) -> str:
+    """The problem, with the flag instead of the field that it sets."""
     for field, flag in (("temperature", f"{of}temperature"), ("timeout", "timeout")):
         head = f"model {model!r} has {field}="
         if problem.startswith(head):
@@ -272,7 +272,7 @@ class GradingSettings(JudgeSettings, BatchSettings, ShardedSettings):
     share_equal: bool = setting(False, "Reuse replies for identical submissions.", group="Run")
 
 
-def experiment_plan(
+def build_experiment_plan(
     settings: GradingSettings,
     dataset: RubricDataset,
     grader: CriterionGrader,
@@ -284,10 +284,10 @@ def experiment_plan(
     """The plan of a run with these settings.
 
     Args:
-        settings: of the run.
-        dataset: what is graded.
-        grader: made of the settings.
-        part: the shard that the run is, if any.
+        settings: the settings.
+        dataset: the dataset to grade.
+        grader: the grader, built from the settings.
+        part: the shard, if the run is one.
         labels: the notes on stand-ins, for the manifest.
         compared: names of settings that change results.
     """
@@ -300,7 +300,7 @@ def experiment_plan(
         settings={
             "command": settings.command,
             **settings.recorded(),
-            **recorded_examples(grader),
+            **digest_examples(grader),
             "stand_ins": labels,
             "again": settings.again,
             **({} if part is None else {PART: part.recorded()}),

@@ -1,4 +1,4 @@
-"""`autorubric.label_next`: the labels to collect next, their file, and the mean score that they give."""
+"""`autorubric.label_next`: the labels to collect next, their file, and the mean score estimated from them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class LabelNextSettings(LabelSettings):
 
 @dataclass(frozen=True)
 class LabelledScore:
-    """The mean score that labels of `label_next` give.
+    """The mean score estimated from labels of `label_next`.
 
     Attributes:
         estimate: the mean score with its interval.
@@ -91,30 +91,30 @@ def label_next(run: Path, settings: LabelNextSettings) -> list[dict[str, Any]]:
     seed = settings.seed + batch
     asked = choose_pairs(pairs, settings.n, filled.labels, seed)
     draw = f"{len(asked)} of {len(open_pairs(pairs, with_labels(pairs, filled.labels)))}, seed {seed}"
-    return [row_to_label(request, batch, draw, truth) for request in asked]
+    return [build_row(request, batch, draw, truth) for request in asked]
 
 
-def labelled_score(settings: LabelSettings, confidence: float) -> LabelledScore:
-    """The mean score that completed files of `label_next` give.
+def estimate_labelled_score(settings: LabelSettings, confidence: float) -> LabelledScore:
+    """The mean score estimated from completed files of `label_next`.
 
     Raises:
-        InputError: the files are of another run, or of another state of its labels.
+        InputError: the files belong to another run or to another state of its labels.
     """
     _, filled, pairs = _read_filled(settings)
     _refuse_other_state(pairs, filled)
-    estimate = score_from_labels(pairs, filled.weighted(), confidence)
-    return LabelledScore(estimate, len(filled.labels), pairs.clamped, tuple(_notes(pairs, filled, estimate)))
+    estimate = score_from_labels(pairs, filled.weight_labels(), confidence)
+    return LabelledScore(estimate, len(filled.labels), pairs.clamped, tuple(_list_notes(pairs, filled, estimate)))
 
 
-def _read_filled(settings: LabelSettings) -> tuple[RubricDataset, Filled, JudgedPairs]:
-    """What was graded, the labels in completed files, and the pairs of item and criterion."""
+def _read_filled(settings: LabelSettings) -> tuple[RubricDataset, FilledLabels, JudgedPairs]:
+    """The graded dataset, the labels in completed files, and the pairs of item and criterion."""
     stored = read_run(settings.run)
     truth = read_labels(stored, settings.model_copy(update={"labels": ()}))
     return truth, labels_in(settings.files, truth), read_pairs(stored, truth)
 
 
-def _notes(pairs: JudgedPairs, filled: Filled, estimate: Estimate) -> Iterator[str]:
-    yield from filled.notes()
+def _list_notes(pairs: JudgedPairs, filled: FilledLabels, estimate: Estimate) -> Iterator[str]:
+    yield from filled.find_open_batches()
     if pairs.clamped:
         yield (
             f"{pairs.clamped} of {len(pairs.items)} scores are clamped to [0, 1], this estimate is not; "
@@ -124,8 +124,8 @@ def _notes(pairs: JudgedPairs, filled: Filled, estimate: Estimate) -> Iterator[s
         yield estimate.reason
 
 
-def _refuse_other_state(pairs: JudgedPairs, filled: Filled) -> None:
-    """Refuse labels that were drawn while other pairs were open than are now."""
+def _refuse_other_state(pairs: JudgedPairs, filled: FilledLabels) -> None:
+    """Refuse labels that were drawn when another number of pairs was open."""
     with_labels(pairs, filled.labels)
     for batch, (_, then) in sorted(filled.draws.items()):
         earlier = [label for label in filled.labels if label.batch < batch]
@@ -138,35 +138,35 @@ def _refuse_other_state(pairs: JudgedPairs, filled: Filled) -> None:
 
 
 COLUMNS = ("item", "id", "criterion", "name", "probability", "batch", "draw", "verdict")
-"""Of the file that a person fills in: `verdict` is theirs, the rest stays as it is."""
+"""The columns of the file to fill in: annotators fill in `verdict`; the rest must not change."""
 TEXTS = ("requirement", "choices", "submission")
-"""Further columns, for whoever labels."""
+"""Further columns, for the annotator to read."""
 _LONGEST_TEXT = 30_000
-"""Characters of a text in that file: spreadsheets take 32,767 in a cell."""
+"""Maximum characters of a text in that file; a spreadsheet cell takes 32,767."""
 _LEAST_PROBABILITY = 1e-9
 _KEPT = ("item", "criterion", "probability", "batch", "draw")
 _DRAW = re.compile(r"(\d+) of (\d+), seed (\d+)")
 
 
-class Filled(NamedTuple):
+class FilledLabels(NamedTuple):
     """The labels of completed files.
 
     Attributes:
-        labels: theirs.
-        draws: for each batch, the number of pairs drawn and the number of open pairs then.
+        labels: the labels.
+        draws: by batch, the number of pairs drawn and the number of pairs that were open.
     """
 
     labels: list[CellLabel]
     draws: dict[int, tuple[int, int]]
 
-    def weighted(self) -> list[CellLabel]:
-        """The labels, each standing also for its part of those of its batch that stayed open."""
+    def weight_labels(self) -> list[CellLabel]:
+        """The labels, weighted for those of their batch that are still open."""
         got = Counter(label.batch for label in self.labels)
         shares = {batch: min(1.0, got[batch] / asked) for batch, (asked, _) in self.draws.items()}
         return [replace(label, probability=label.probability * shares[label.batch]) for label in self.labels]
 
-    def notes(self) -> Iterator[str]:
-        """What is open."""
+    def find_open_batches(self) -> Iterator[str]:
+        """A note on each batch that has open labels."""
         got = Counter(label.batch for label in self.labels)
         for batch, (asked, _) in sorted(self.draws.items()):
             if got[batch] < asked:
@@ -176,18 +176,18 @@ class Filled(NamedTuple):
                 )
 
 
-def row_to_label(request: LabelRequest, batch: int, draw: str, dataset: RubricDataset) -> dict[str, Any]:
-    """The row of a request.
+def build_row(request: LabelRequest, batch: int, draw: str, dataset: RubricDataset) -> dict[str, Any]:
+    """The row of a label request.
 
     Args:
         request: what to label.
         batch: the number of the draw it is from.
-        draw: how many were drawn of how many, and by which seed.
-        dataset: what was graded.
+        draw: how many pairs were drawn, of how many, and the seed.
+        dataset: the graded dataset.
     """
     item = dataset[request.item]
     criterion = dataset.get_item_rubric(request.item).rubric[request.criterion]
-    words = [word for word in _choices(criterion) if word != CriterionVerdict.CANNOT_ASSESS]
+    words = [word for word in _list_choices(criterion) if word != CriterionVerdict.CANNOT_ASSESS]
     return {
         "item": request.item,
         "id": item.id or "",
@@ -203,16 +203,16 @@ def row_to_label(request: LabelRequest, batch: int, draw: str, dataset: RubricDa
     }
 
 
-def labels_in(paths: Sequence[Path], dataset: RubricDataset) -> Filled:
-    """The labels in files that `--label-next --csv` wrote and a person filled in; rows without a verdict are open.
+def labels_in(paths: Sequence[Path], dataset: RubricDataset) -> FilledLabels:
+    """The labels in completed files of `--label-next --csv`; rows without a verdict are open.
 
     Args:
         paths: the files.
-        dataset: what was graded.
+        dataset: the graded dataset.
 
     Raises:
-        InputError: a column is missing, a cell has an invalid value, a row's id and name are not those of its
-            item and criterion, or a batch is of two draws; all at once.
+        InputError: a column is missing, a value is invalid, a row's id and name are not those of its item and
+            criterion, or a batch comes from two draws; reports all problems together.
     """
     labels: list[CellLabel] = []
     draws: dict[int, str] = {}
@@ -221,7 +221,7 @@ def labels_in(paths: Sequence[Path], dataset: RubricDataset) -> Filled:
         with collected(problems):
             for record in read_rows(path, problems, what="Label file"):
                 _check_columns(record.fields, path)
-                made, wrong = _read(record.fields, dataset, draws)
+                made, wrong = _read_row(record.fields, dataset, draws)
                 labels += made
                 problems += (f"{record.where}: {sentence}" for sentence in wrong)
     if not labels and not problems and paths:
@@ -229,14 +229,14 @@ def labels_in(paths: Sequence[Path], dataset: RubricDataset) -> Filled:
     if problems:
         raise InputError(problems)
     batches = {label.batch for label in labels}
-    return Filled(labels, {batch: read_draw(draw)[:2] for batch, draw in draws.items() if batch in batches})
+    return FilledLabels(labels, {batch: read_draw(draw)[:2] for batch, draw in draws.items() if batch in batches})
 
 
 def read_draw(text: str) -> tuple[int, int, int]:
     """The number of pairs drawn, of how many, and the seed, from the column `draw`.
 
     Raises:
-        ValueError: it does not.
+        ValueError: the text is not of this form.
     """
     found = _DRAW.fullmatch(text.strip())
     if found is None or not 0 < int(found[1]) <= int(found[2]):
@@ -254,10 +254,12 @@ def _check_columns(row: Mapping[str, Any], path: Path) -> None:
         )
 
 
-def _read(row: Mapping[str, str], dataset: RubricDataset, draws: dict[int, str]) -> tuple[list[CellLabel], list[str]]:
-    """The label of a row, none where the verdict is open, and sentences on what is wrong with the row."""
+def _read_row(
+    row: Mapping[str, str], dataset: RubricDataset, draws: dict[int, str]
+) -> tuple[list[CellLabel], list[str]]:
+    """The label of a row (none if its verdict is open), and the problems of the row."""
     try:
-        made = list(_label(row))
+        made = list(_read_label(row))
         batch, draw = int(row["batch"]), row["draw"].strip()
         read_draw(draw)
     except (ValueError, TypeError, AttributeError):
@@ -268,10 +270,10 @@ def _read(row: Mapping[str, str], dataset: RubricDataset, draws: dict[int, str])
             f"batch {batch} comes from two draws ({draws[batch]}; {draw}); "
             "pass the labels of the first with --labels before drawing the next"
         ]
-    return made, [wrong for label in made for wrong in _problems(row, label, dataset)]
+    return made, [wrong for label in made for wrong in _find_problems(row, label, dataset)]
 
 
-def _label(row: Mapping[str, str]) -> Iterator[CellLabel]:
+def _read_label(row: Mapping[str, str]) -> Iterator[CellLabel]:
     word = (row["verdict"] or "").strip()
     if not word:
         return
@@ -282,14 +284,14 @@ def _label(row: Mapping[str, str]) -> Iterator[CellLabel]:
     yield CellLabel(int(row["item"]), int(row["criterion"]), verdict, probability, batch)
 
 
-def _choices(criterion: Criterion) -> list[str]:
+def _list_choices(criterion: Criterion) -> list[str]:
     if criterion.options is None:
         return list(CriterionVerdict.__members__)
     return [option.label for option in criterion.options]
 
 
-def _problems(row: Mapping[str, str], label: CellLabel, dataset: RubricDataset) -> Iterator[str]:
-    """Names of item and criterion that differ from those of the dataset, and a verdict that the criterion lacks."""
+def _find_problems(row: Mapping[str, str], label: CellLabel, dataset: RubricDataset) -> Iterator[str]:
+    """Problems: id or name differ from the dataset's, or the criterion does not have the verdict."""
     if not 0 <= label.item < len(dataset):
         return
     rubric = dataset.get_item_rubric(label.item).rubric
@@ -308,4 +310,4 @@ def _problems(row: Mapping[str, str], label: CellLabel, dataset: RubricDataset) 
             cell(rubric[label.criterion], label.verdict)
     except ValueError:
         word = label.verdict.value if isinstance(label.verdict, CriterionVerdict) else label.verdict
-        yield f"verdict {word!r} is not one of {', '.join(_choices(rubric[label.criterion]))}"
+        yield f"verdict {word!r} is not one of {', '.join(_list_choices(rubric[label.criterion]))}"

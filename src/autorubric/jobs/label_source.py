@@ -1,4 +1,4 @@
-"""Where the labels of a run come from: one choice for `agree`, `report`, `view` and whatever else reads labels."""
+"""Where the labels of a run come from, for `agree`, `report`, `view` and everything else that reads labels."""
 
 from __future__ import annotations
 
@@ -26,22 +26,19 @@ class LabelChoice(Settings):
         None, "Dataset with labels, if the graded one has none.", metavar="FILE", group="Input", reads=True
     )
     labels: FileNames = setting(
-        (),
-        "Table or export of labels, or RUN/labels; repeatable.",
-        group="Input",
-        reads=True,
+        (), "Table or export of labels, or RUN/labels; repeatable.", group="Input", reads=True
     )
     annotator: str | None = setting(None, "Annotator whose labels count, or majority.", group="Input")
     column: Names = column_setting("Column of --labels: id, criterion, label or annotator.")
 
     @property
     def is_default(self) -> bool:
-        """Whether nothing was chosen."""
+        """Whether all fields have their defaults."""
         return not (self.dataset is not None or self.labels or self.annotator or self.column)
 
     @property
     def files(self) -> list[Path]:
-        """What `labels` names."""
+        """The files that `labels` names."""
         return list(cast("list[Path]", self.labels))
 
 
@@ -52,7 +49,7 @@ class LabelSettings(LabelChoice):
 
 
 NAMELESS = "labels"
-"""The annotator of labels in a file that names none."""
+"""The annotator of labels in a file without annotators."""
 
 
 def read_labels(run: StoredRun, settings: LabelChoice) -> RubricDataset:
@@ -61,25 +58,25 @@ def read_labels(run: StoredRun, settings: LabelChoice) -> RubricDataset:
     Raises:
         InputError: the labels are for other items or criteria, or a file is wrong.
     """
-    truth = run.dataset if settings.dataset is None else _relabelled(run.dataset, settings.dataset)
+    truth = run.dataset if settings.dataset is None else _relabel(run.dataset, settings.dataset)
     paths = settings.files
     if _has_dataset(paths):
-        return _relabelled(truth, paths[0])
-    table = _label_table(settings) if paths or settings.column or settings.annotator else None
+        return _relabel(truth, paths[0])
+    table = _find_label_table(settings) if paths or settings.column or settings.annotator else None
     if table is None:
         return truth
-    from autorubric.jobs.submissions import labelled
+    from autorubric.jobs.submissions import join_labels
 
-    return labelled(truth, table)
+    return join_labels(truth, table)
 
 
-def stored_labels(run: StoredRun, settings: LabelChoice, history: History | None) -> RubricDataset:
-    """`read_labels`, or the labels of the label store where they are for whole items and nothing was drawn.
+def read_stored_labels(run: StoredRun, settings: LabelChoice, history: History | None) -> RubricDataset:
+    """The labels of the label store if they are for whole items and not drawn; else those of `read_labels`.
 
     Args:
         run: the run.
-        settings: what was chosen.
-        history: what `label_source` returned.
+        settings: the choice of labels.
+        history: the labels of single pairs; None if there are none.
 
     Raises:
         InputError: the labels are for other items or criteria, a file is wrong, or pairs were drawn for labelling.
@@ -101,7 +98,7 @@ def stored_labels(run: StoredRun, settings: LabelChoice, history: History | None
 
 
 def has_drawn_labels(history: History) -> bool:
-    """Whether some of the labels are of drawn pairs."""
+    """Whether some labels are for drawn pairs."""
     return any(history.labels(key) for key in history.draws)
 
 
@@ -109,7 +106,7 @@ def known_annotator(history: History, name: str | None) -> str | None:
     """The annotator whose labels of a store count; None for the majority of all annotators.
 
     Raises:
-        InputError: there is no label of this annotator.
+        InputError: this annotator has no labels.
     """
     who, known = None if name == MAJORITY else name, history.annotators()
     if who is not None and who not in known:
@@ -131,8 +128,8 @@ def note_other_labels(run: Path, count: int | None = None) -> None:
 def label_source(settings: LabelChoice, run: StoredRun) -> History | None:
     """The labels of single pairs that the settings refer to; None for labels of whole items, or none at all.
 
-    They are in a label store, an export of one, or a table that has a part of an item's labels. Without `labels` and
-    `dataset` it is the store of the run itself, if its dataset has no labels and there is one.
+    They come from a label store, its export, or a table with labels for a part of an item's criteria. Without
+    `labels` and `dataset`, they come from the run's own store, if there is one and its dataset has no labels.
 
     Raises:
         InputError: `labels` names a label store and other files, or a file is wrong.
@@ -141,20 +138,20 @@ def label_source(settings: LabelChoice, run: StoredRun) -> History | None:
         stores = [store for path in settings.files if (store := run_of_store(path)) is not None]
         if stores and len(settings.files) > 1:
             raise InputError("--labels takes either one label store or files; not both")
-        return read_history(stores[0]) if stores else _labels_of_pairs(settings, run)
+        return read_history(stores[0]) if stores else _read_pair_labels(settings, run)
     if settings.dataset is not None or not store_path(run.directory).exists():
         return None
     return read_history(run.directory) if all(item.ground_truth is None for item in run.dataset) else None
 
 
-def _labels_of_pairs(settings: LabelChoice, run: StoredRun) -> History | None:
-    """The labels in events of an export, or in tables with a part of an item's labels; None for labels of items."""
-    from autorubric.jobs.submissions import columns_named
+def _read_pair_labels(settings: LabelChoice, run: StoredRun) -> History | None:
+    """The labels in an export or in tables that label items partly; None for labels of whole items."""
+    from autorubric.jobs.submissions import parse_columns
     from autorubric.labels import exchange
 
     paths = settings.files
     if not any(map(exchange.is_events, paths)):
-        table = None if _has_dataset(paths) else _label_table(settings)
+        table = None if _has_dataset(paths) else _find_label_table(settings)
         try:
             if table is None or table.joined(run.dataset):
                 return None
@@ -163,8 +160,8 @@ def _labels_of_pairs(settings: LabelChoice, run: StoredRun) -> History | None:
         except InputError:
             if not all(map(exchange.is_rows, paths)):
                 raise
-            # Of a store, the labels that count are known where annotators disagree.
-    columns = columns_named(list(settings.column), ("id", *LABEL_ROLES))
+            # A label store decides which labels count if annotators disagree.
+    columns = parse_columns(list(settings.column), ("id", *LABEL_ROLES))
     read = exchange.read_labels(run.dataset, paths, NAMELESS, columns)
     for note in read.notes:
         warn(note)
@@ -174,14 +171,14 @@ def _labels_of_pairs(settings: LabelChoice, run: StoredRun) -> History | None:
 def has_completed_files(settings: LabelChoice) -> bool:
     """Whether `labels` are completed files of `label_next`, not rows of id, criterion, label."""
     paths = settings.files
-    return bool(paths) and not any(map(run_of_store, paths)) and _label_table(settings) is None
+    return bool(paths) and not any(map(run_of_store, paths)) and _find_label_table(settings) is None
 
 
-def _label_table(settings: LabelChoice) -> LabelTable | None:
-    """The labels in files that contain rows of id, criterion and label; None where `--label-next` wrote the files.
+def _find_label_table(settings: LabelChoice) -> LabelTable | None:
+    """The labels in files with rows of id, criterion and label; None for files of `--label-next`.
 
     Raises:
-        InputError: files of both kinds are given, or flags that say how to read rows of labels without any.
+        InputError: files of both kinds are given, or flags for reading rows of labels without such rows.
     """
     paths, column = settings.files, list(settings.column)
     if any(map(run_of_store, paths)):
@@ -190,9 +187,9 @@ def _label_table(settings: LabelChoice) -> LabelTable | None:
     if len(kinds) > 1:
         raise InputError("--labels takes either files of --label-next or rows of id, criterion, label; not both")
     if kinds == {True}:
-        from autorubric.jobs.submissions import columns_named
+        from autorubric.jobs.submissions import parse_columns
 
-        return LabelTable(paths, settings.annotator, columns_named(column, ("id", *LABEL_ROLES)))
+        return LabelTable(paths, settings.annotator, parse_columns(column, ("id", *LABEL_ROLES)))
     for flag, value in (("--annotator", settings.annotator), ("--column", column)):
         if value:
             raise InputError(f"{flag} needs --labels FILE with rows of id, criterion, label")
@@ -203,7 +200,7 @@ def _has_dataset(paths: list[Path]) -> bool:
     """Whether the file is a labelled dataset.
 
     Raises:
-        InputError: there are other files next to it.
+        InputError: it is given together with other files.
     """
     found = [path for path in paths if is_dataset(path)]
     if found and len(paths) > 1:
@@ -211,7 +208,7 @@ def _has_dataset(paths: list[Path]) -> bool:
     return bool(found)
 
 
-def _relabelled(graded: RubricDataset, source: RubricDataset | Path | str) -> RubricDataset:
+def _relabel(graded: RubricDataset, source: RubricDataset | Path | str) -> RubricDataset:
     from autorubric.dataset import RubricDataset
     from autorubric.metrics.joining import relabelled
 

@@ -13,8 +13,8 @@ from autorubric.files import write_atomically
 from autorubric.jobs.agree import OF_LABEL_STORES, AgreeSettings, LabelAgreementSettings, refuse_simulation
 from autorubric.jobs.job import RunSource, column_setting, refuse_existing, run_job
 from autorubric.jobs.label_next import COLUMNS, labels_in, read_draw
-from autorubric.jobs.label_source import has_drawn_labels, known_annotator, label_source, stored_labels
-from autorubric.jobs.submissions import columns_named
+from autorubric.jobs.label_source import has_drawn_labels, known_annotator, label_source, read_stored_labels
+from autorubric.jobs.submissions import parse_columns
 from autorubric.labels.annotators import Annotators, compare_annotators
 from autorubric.labels.event import Draw, Event, PairFinder, checked_annotator, checked_verdict, find_pair
 from autorubric.labels.exchange import FORMS, Imported, add_labels, exported, read_labels
@@ -52,11 +52,7 @@ class ImportLabelsSettings(LabelStatusSettings):
     """
 
     files: FileNames = setting(
-        (),
-        "Labels to add: a table, dataset or export; repeatable.",
-        flag="--import",
-        group="Input",
-        reads=True,
+        (), "Labels to add: a table, dataset or export; repeatable.", flag="--import", group="Input", reads=True
     )
     annotator: str | None = setting(
         None, "Annotator of imported labels, if the file does not give one.", group="Input"
@@ -73,10 +69,7 @@ class ExportLabelsSettings(LabelStatusSettings):
     """
 
     target: LocalName | None = setting(
-        None,
-        "Write the labels to a .csv, .jsonl or .json file.",
-        flag="--export",
-        group="Output",
+        None, "Write the labels to a .csv, .jsonl or .json file.", flag="--export", group="Output"
     )
     final: bool = setting(False, "In .csv, one row per pair: the final label, after adjudication.", group="Output")
     force: bool = setting(False, "Replace the file of --export if it exists.", group="Output")
@@ -91,7 +84,7 @@ class LabelStatus:
         changed: labelled pairs that have changed since or are gone; they do not count.
         drawn: pairs that were drawn for labelling.
         open: drawn pairs without a label.
-        skipped: pairs that an annotator skipped, one for each annotator.
+        skipped: pairs that an annotator skipped, counted once per annotator.
         undecided: pairs on which annotators differ, not adjudicated.
         decided: adjudicated pairs.
         annotators: the annotators and their agreement.
@@ -109,9 +102,9 @@ class LabelStatus:
 
 @run_job(LabelAgreementSettings)
 def label_agreement(run: Path, settings: LabelAgreementSettings) -> LabelAgreement:
-    r"""Agreement of a run with the labels of its label store, and of the annotators with one another.
+    r"""Agreement of a run with the labels of its label store, and of the annotators with each other.
 
-    Labels of drawn pairs are weighted by the probabilities of the draw, as plain agreement on them is biased.
+    Labels of drawn pairs are weighted by the probabilities of the draw, because plain agreement on them is biased.
 
     Args:
         run: a run directory, or the result of a run that has one.
@@ -144,22 +137,22 @@ def label_agreement(run: Path, settings: LabelAgreementSettings) -> LabelAgreeme
     return measured(stored, stored.dataset, history, modes, settings.draws, who)
 
 
-def corrected(settings: AgreeSettings) -> tuple[CorrectedScores, CoverageSimulation | None]:
-    """The scores of a run, corrected for the judge's errors; with `simulate`, how often their intervals cover."""
+def correct_scores(settings: AgreeSettings) -> tuple[CorrectedScores, CoverageSimulation | None]:
+    """The scores of a run, corrected for the judge's errors; with `simulate`, the coverage of their intervals."""
     run, confidence = read_run(settings.run), settings.confidence
     history = label_source(settings, run)
     if history is not None and has_drawn_labels(history):
         refuse_simulation(settings, OF_LABEL_STORES)
         who = known_annotator(history, settings.annotator)
         return correct_by_labels(run, run.dataset, history, confidence, who), None
-    table = graded_table(run, stored_labels(run, settings, history))
+    table = graded_table(run, read_stored_labels(run, settings, history))
     simulated = simulate_table(table, confidence, settings.seed) if settings.simulate else None
     return correct_table(table, confidence=confidence), simulated
 
 
 @run_job(LabelStatusSettings)
 def label_status(run: Path, settings: LabelStatusSettings) -> LabelStatus:
-    """The number of labels of a run, their annotators, and the agreement among these.
+    """The number of labels of a run, its annotators, and the agreement among them.
 
     Args:
         run: a run directory, or the result of a run that has one.
@@ -193,7 +186,7 @@ def label_status(run: Path, settings: LabelStatusSettings) -> LabelStatus:
 
 @run_job(ImportLabelsSettings)
 def import_labels(run: Path, settings: ImportLabelsSettings) -> Imported:
-    """Add the labels in files to the label store of a run: all of them, or none if one is invalid.
+    """Add the labels in files to the label store of a run; if one is invalid, none is added.
 
     Args:
         run: a run directory, or the result of a run that has one.
@@ -214,9 +207,9 @@ def import_labels(run: Path, settings: ImportLabelsSettings) -> Imported:
     if not paths:
         raise InputError("no file to import; pass --import FILE (Python: files=)")
     roles = ("id", "criterion", "label", "annotator", "note", "quote", "seconds")
-    columns = columns_named(list(settings.column), roles)
+    columns = parse_columns(list(settings.column), roles)
     drawn = [path for path in paths if not columns and is_drawn(path)]
-    events = drawn_events(drawn, stored.dataset, settings.annotator)
+    events = read_drawn_events(drawn, stored.dataset, settings.annotator)
     others = [path for path in paths if path not in drawn]
     read = read_labels(stored.dataset, others, settings.annotator, columns)
     read = read._replace(events=(*events, *read.events))
@@ -271,13 +264,13 @@ def is_drawn(path: Path) -> bool:
     return first is not None and first.fields.keys() >= set(COLUMNS)
 
 
-def drawn_events(paths: Sequence[Path], dataset: RubricDataset, annotator: str | None) -> list[Event]:
+def read_drawn_events(paths: Sequence[Path], dataset: RubricDataset, annotator: str | None) -> list[Event]:
     """The draws and labels of completed files; rows without a verdict are drawn pairs that stay open.
 
     Args:
         paths: the files.
-        dataset: what was graded.
-        annotator: whose labels these are.
+        dataset: the graded dataset.
+        annotator: the annotator of the labels.
 
     Raises:
         InputError: a cell is wrong, no row has a verdict, or no annotator is given.
@@ -287,10 +280,11 @@ def drawn_events(paths: Sequence[Path], dataset: RubricDataset, annotator: str |
     if annotator is None:
         raise InputError("the file does not say whose label this is; pass --annotator NAME (Python: annotator=)")
     name, labels = checked_annotator(annotator), labels_in(paths, dataset).labels
-    return [*_draws(paths, dataset), *(_label(one.item, one.criterion, one.verdict, dataset, name) for one in labels)]
+    found = (_build_label(one.item, one.criterion, one.verdict, dataset, name) for one in labels)
+    return [*_read_draws(paths, dataset), *found]
 
 
-def _draws(paths: Sequence[Path], dataset: RubricDataset) -> Iterator[Event]:
+def _read_draws(paths: Sequence[Path], dataset: RubricDataset) -> Iterator[Event]:
     problems: list[str] = []
     for path in paths:
         for record in read_rows(path, problems, what="Label file"):
@@ -307,7 +301,7 @@ def _draws(paths: Sequence[Path], dataset: RubricDataset) -> Iterator[Event]:
         raise InputError(problems)
 
 
-def _label(index: int, place: int, verdict: object, dataset: RubricDataset, annotator: str) -> Event:
+def _build_label(index: int, place: int, verdict: object, dataset: RubricDataset, annotator: str) -> Event:
     pair = find_pair(dataset, index, place)
     word = checked_verdict(dataset.get_item_rubric(index)[place], str(getattr(verdict, "value", verdict)))
     return Event(0, 0.0, "label", pair.item, pair.criterion, pair.digest, annotator, word)

@@ -1,4 +1,4 @@
-"""What several processes share: one budget that they borrow from, and one pace for each endpoint and key."""
+"""What several processes share: one budget to borrow from, and one pace per endpoint and key."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from autorubric.llm.http.pace import SPENDS, Pace, Sent
 from autorubric.llm.sharing import Sum
 
 _PIECES = 4
-"""Each process borrows at most this part, divided by the number of processes, of what is left of a budget."""
+"""A process normally borrows 1 / (this · number of processes) of what is left of a budget."""
 
 
 @dataclass(slots=True)
@@ -36,33 +36,33 @@ class Purse:
 
     def lend(self, to: Any, missing: Sum) -> Sum | None:
         """More budget for a process that lacks `missing`; None if too little is left."""
-        left, pieces = self.left(), _PIECES * self.processes
+        left, pieces = self.compute_left(), _PIECES * self.processes
         if not missing.within(left):
             return None
         more = Sum(*(max(lack, here // pieces) for lack, here in zip(missing, left.bounded(), strict=True)))
         self.lent[to] = self.lent.get(to, Sum()).plus(more)
         return more
 
-    def left(self) -> Sum:
-        """What is not lent."""
+    def compute_left(self) -> Sum:
+        """The budget that is not lent."""
         left = self.limit
         for one in self.lent.values():
             left = left.minus(one)
         return left
 
     def give_back(self, by: Any, spare: Sum) -> None:
-        """Take back what a process does not need."""
+        """Take back budget that a process does not need."""
         self.lent[by] = self.lent.get(by, Sum()).minus(spare)
 
 
 _SPENDS = SPENDS / 2
-"""Share of requests that may be refused to find a higher limit: several processes hear later that it was too fast."""
+"""Share of requests that may be refused to find a higher limit; halved, as several processes react later."""
 
 _TOGETHER = 0.01
-"""Seconds between two grants of permits, at least."""
+"""Minimum seconds between two grants of permits."""
 
 _AGAIN = 0.1
-"""Seconds between two looks at what calls of other processes have left."""
+"""Seconds between two checks of what other processes can spare."""
 
 _INSTANT = 1e-6  # seconds; smaller waits are rounding errors
 
@@ -72,26 +72,26 @@ class Borrower(Protocol):
 
     @property
     def name(self) -> Hashable:
-        """Tells it from all others that have ever borrowed."""
+        """Its name, unique among all that have ever borrowed."""
         ...
 
     def tell(self, **word: Any) -> None:
-        """Send it a word."""
+        """Send it a message."""
         ...
 
 
 @dataclass(slots=True)
 class SharedPace:
-    """Learns a rate limit from the reports of all processes, and gives out permits once there is one.
+    """Learns a rate limit from the reports of all processes, and grants permits once there is one.
 
-    The algorithm is that of a single process. An outcome counts for the rate at which its permit was given.
+    The algorithm is that of a single process. An outcome counts for the rate at which its permit was granted.
 
     Attributes:
         account: identifies the endpoint and the key.
         borrowers: the running processes.
-        clock: in seconds.
-        pace: of all processes together.
-        is_limited: whether a limit has shown.
+        clock: returns seconds.
+        pace: the pace of all processes together.
+        is_limited: whether a limit was detected.
     """
 
     account: str
@@ -100,48 +100,48 @@ class SharedPace:
     pace: Pace = field(default_factory=lambda: Pace(spends=_SPENDS))
     is_limited: bool = False
     _sent: dict[tuple[Hashable, int], Sent] = field(default_factory=dict)
-    _wanted: dict[Borrower, int] = field(default_factory=dict)  # permits; the process whose turn it is comes first
+    _wanted: dict[Borrower, int] = field(default_factory=dict)  # permits; the next process to serve comes first
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
     _timer: asyncio.TimerHandle | None = None
 
-    def hear(self, one: Borrower, told: Mapping[str, Any]) -> None:
-        """Process the report of a process, and give out the permits that are due."""
+    def read_report(self, one: Borrower, told: Mapping[str, Any]) -> None:
+        """Read the report of a process, and grant the permits that are due."""
         now = self.clock()
         for number, ago in told.get("sent", ()):
             self._sent[one.name, number] = self.pace.sent(now - ago)
-        for sent in self._taken(one, told.get("passed", ())):
+        for sent in self._pop_sent(one, told.get("passed", ())):
             self.pace.passed(sent, now)
         for number, retry_after in told.get("refused", ()):
-            for sent in self._taken(one, (number,)):
+            for sent in self._pop_sent(one, (number,)):
                 self.pace.refused(sent, now, retry_after)
-        for sent in self._taken(one, told.get("withdrawn", ())):
+        for sent in self._pop_sent(one, told.get("withdrawn", ())):
             self.pace.withdrawn(sent)
         if wanted := told.get("wanted", 0):
             self._wanted[one] = self._wanted.get(one, 0) + wanted
-        self._limit([one] if "sent" in told else [])
+        self._announce_limit([one] if "sent" in told else [])
         self._grant()
 
-    def gone(self, one: Borrower) -> None:
+    def drop(self, one: Borrower) -> None:
         """Stop waiting for reports of a process that has ended."""
         self._wanted.pop(one, None)
-        for sent in self._taken(one, [number for name, number in self._sent if name == one.name]):
+        for sent in self._pop_sent(one, [number for name, number in self._sent if name == one.name]):
             self.pace.withdrawn(sent)
 
-    def _taken(self, one: Borrower, numbers: Iterable[int]) -> Iterator[Sent]:
-        """The requests of a process, which are forgotten then; those of which nothing is known are left out."""
+    def _pop_sent(self, one: Borrower, numbers: Iterable[int]) -> Iterator[Sent]:
+        """Remove and return requests of a process; unknown ones are skipped."""
         for number in numbers:
             if (sent := self._sent.pop((one.name, number), None)) is not None:
                 yield sent
 
-    def _limit(self, free: Iterable[Borrower]) -> None:
-        """Once a limit has shown, inform all processes, and later those that send without a permit."""
+    def _announce_limit(self, free: Iterable[Borrower]) -> None:
+        """When a limit is detected, inform all processes; later, those that send without a permit."""
         if not self.is_limited and (self.pace.is_closed or self.pace.rate < math.inf):
             self.is_limited, free = True, self.borrowers()
         for one in free if self.is_limited else ():
             one.tell(permits={self.account: []})
 
     def _grant(self) -> None:
-        """Give out the permits that are due, one to each process in turn."""
+        """Grant the permits that are due, one to each process in turn."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -162,20 +162,20 @@ class SharedPace:
 
 @dataclass(slots=True)
 class Lender:
-    """Lends from the shared budget and, once that is empty, what other processes can spare; divides rates.
+    """Lends from the shared budget and, when that is empty, what other processes can spare; shares rate limits.
 
     Attributes:
         purse: the shared budget.
         borrowers: the running processes.
-        clock: in seconds.
+        clock: returns seconds.
     """
 
     purse: Purse
     borrowers: Callable[[], Iterable[Borrower]]
     clock: Callable[[], float] = time.monotonic
-    _asked: set[Hashable] = field(default_factory=set)  # who has to tell yet what it can spare
+    _asked: set[Hashable] = field(default_factory=set)  # processes that have not answered yet what they can spare
     _answered: asyncio.Event = field(default_factory=asyncio.Event)
-    _missing: dict[Hashable, Sum] = field(default_factory=dict)  # of those who wait for their turn
+    _missing: dict[Hashable, Sum] = field(default_factory=dict)  # budget that waiting processes lack
     _more: bool = False
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
     _lending: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -186,10 +186,10 @@ class Lender:
         for account, told in word.get("traffic", {}).items():
             if account not in self._accounts:
                 self._accounts[account] = SharedPace(account, self.borrowers, self.clock)
-            self._accounts[account].hear(one, told)
+            self._accounts[account].read_report(one, told)
         if "borrow" in word:
             held, missing = (Sum(*part) for part in word["borrow"])
-            self.purse.lent[one.name] = held.bounded()  # now: later it may have given back a part
+            self.purse.lent[one.name] = held.bounded()  # set now: later it may have given back a part
             self._missing[one.name] = missing
             task = asyncio.create_task(self._lend(one))
             self._tasks.add(task)
@@ -197,36 +197,36 @@ class Lender:
         if "gave" in word:
             gave = Sum(*word["gave"])
             self.purse.give_back(one.name, gave)
-            if one.name in self._missing:  # it asked before it gave this, so now it lacks this too
+            if one.name in self._missing:  # it asked before it gave this back, so it lacks this, too
                 self._missing[one.name] = self._missing[one.name].plus(gave)
             self._more |= word["more"]
-            self._answer(one.name)
-        if "spare" in word:  # it ends
+            self._note_answer(one.name)
+        if "spare" in word:  # the process ends
             self.purse.give_back(one.name, Sum(*word["spare"]))
             self._missing.pop(one.name, None)
 
-    def gone(self, one: Borrower) -> None:
+    def drop(self, one: Borrower) -> None:
         """Stop waiting for messages of a process that has ended."""
-        self._answer(one.name)
+        self._note_answer(one.name)
         self._missing.pop(one.name, None)
         for account in self._accounts.values():
-            account.gone(one)
+            account.drop(one)
 
     async def _lend(self, one: Borrower) -> None:
         async with self._lending:
-            # A process that has ended lacks nothing any more.
+            # A process that has ended is not in `_missing`.
             while (missing := self._missing.get(one.name)) and (lent := self.purse.lend(one.name, missing)) is None:
                 await self._collect(one)
-                if missing.within(self.purse.left()):
+                if missing.within(self.purse.compute_left()):
                     continue
                 if not self._more:
                     break
                 await asyncio.sleep(_AGAIN)
             if self._missing.pop(one.name, None):
-                one.tell(lent=lent, left=self.purse.left())
+                one.tell(lent=lent, left=self.purse.compute_left())
 
     async def _collect(self, one: Borrower) -> None:
-        """Take back what the other processes can spare, and ask whether calls of theirs may leave more."""
+        """Take back what other processes can spare, and learn whether their calls in flight may free more."""
         others = [other for other in self.borrowers() if other is not one]
         self._asked, self._more = {other.name for other in others}, False
         for other in others:
@@ -235,7 +235,7 @@ class Lender:
         if others:
             await self._answered.wait()
 
-    def _answer(self, name: Hashable) -> None:
+    def _note_answer(self, name: Hashable) -> None:
         self._asked.discard(name)
         if not self._asked:
             self._answered.set()

@@ -1,4 +1,4 @@
-"""`autorubric.merge`: the shards of a run in, the run out."""
+"""`autorubric.merge`: merges the shards of a run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from autorubric.jobs.sharding import ShardedSettings, load_job
 from autorubric.llm.batches.batch_store import open_batches
 from autorubric.runs.another_run import locked
 from autorubric.runs.changes import changed_values, describe_difference
-from autorubric.runs.manifest import run_manifest
+from autorubric.runs.manifest import require_manifest
 from autorubric.runs.result import EvalResult
 from autorubric.runs.run_folder import LEDGER_FOLDER
 from autorubric.runs.shard import Part, Parts, Shard
@@ -65,22 +65,22 @@ async def merge_async(shards: Path | Sequence[Path | str], settings: MergeSettin
         Traceback (most recent call last):
         autorubric.errors.MissingFileError: no-such-run is not a run directory: it has no readable manifest.json
     """
-    result, _ = await merged_run(settings)
+    result, _ = await merge_run(settings)
     return result
 
 
 merge = blocking(merge_async)
 
 
-async def merged_run(settings: MergeSettings) -> tuple[Merged, ShardedSettings]:
-    """The result of the run whose shards are merged, and its settings."""
+async def merge_run(settings: MergeSettings) -> tuple[Merged, ShardedSettings]:
+    """Merge the shards of a run; return its result and its settings."""
     folders = cast("Sequence[Path]", settings.shards)
     if any(Path(folder).resolve() == Path(settings.out).resolve() for folder in folders):
         raise InputError(f"{settings.out} is one of the shards; pass another directory with --out (in Python: out)")
     first, parts = find_parts(folders, partial=settings.partial)
     model, run = load_job(first.command)
     own = {"out": settings.out, "replace": settings.replace, "wait": settings.wait, "again": settings.again}
-    of_run = model.checked({**first.settings, **own}).of_parts(parts)
+    of_run = model.checked({**first.settings, **own}).with_parts(parts)
     async with locked(parts, wait=settings.wait):
         return await run(of_run), of_run
 
@@ -90,28 +90,28 @@ def find_parts(folders: Sequence[Path], *, partial: bool) -> tuple[Part, Parts]:
 
     Args:
         folders: the run directories of all shards, in any order.
-        partial: shards may be missing or unfinished.
+        partial: whether shards may be missing or unfinished.
 
     Raises:
         InputError: a directory is not a shard, shards belong to different runs, or one is given twice, missing or
-            unfinished; all problems at once.
+            unfinished; reports all problems together.
     """
-    found = [_Found.read(folder) for folder in folders]
+    found = [_ShardRun.read(folder) for folder in folders]
     problems = [f"{one.folder} is a whole run; expected a run with --shard I/N" for one in found if one.part is None]
     shards = [(one, one.part) for one in found if one.part is not None]
     if not shards:
         raise InputError(problems or "no run directories", _ADVICE)
     (start, first), held = shards[0], dict[Shard, Path]()
     for one, part in shards:
-        changes = list(_differences(first, part))
+        changes = list(_find_differences(first, part))
         problems += [f"{one.folder} is a shard of another run than {start.folder}: {change}" for change in changes]
         if part.shard in held and not changes:
             problems.append(f"shard {part.shard} is given twice: {held[part.shard]} and {one.folder}")
         held.setdefault(part.shard, one.folder)
         problems += (
-            [] if changes else list(_uncollected(one)) or ([] if partial else list(_unfinished(part.shard, one)))
+            [] if changes else list(_check_open(one)) or ([] if partial else list(_check_ended(part.shard, one)))
         )
-    problems += [] if partial else _missing(first.shard.of, held)
+    problems += [] if partial else _find_missing(first.shard.of, held)
     if problems:
         raise InputError(problems, "" if partial else _ADVICE)
     return first, Parts(
@@ -119,14 +119,14 @@ def find_parts(folders: Sequence[Path], *, partial: bool) -> tuple[Part, Parts]:
     )
 
 
-def _missing(of: int, held: Collection[Shard]) -> Iterator[str]:
+def _find_missing(of: int, held: Collection[Shard]) -> Iterator[str]:
     names = [str(shard) for index in range(1, of + 1) if (shard := Shard(index, of)) not in held]
     if names:
         yield f"missing: {'shard' if len(names) == 1 else 'shards'} {first_few(names, _MOST_LISTED)}"
 
 
-class _Found(NamedTuple):
-    """A run directory, its manifest, and which part of another run it is."""
+class _ShardRun(NamedTuple):
+    """A run directory, its manifest, and the shard that it is, if any."""
 
     folder: Path
     manifest: Mapping[str, Any]
@@ -134,8 +134,8 @@ class _Found(NamedTuple):
 
     @classmethod
     def read(cls, folder: Path) -> Self:
-        manifest = run_manifest(folder)
-        return cls(folder, manifest, Part.of_manifest(manifest))
+        manifest = require_manifest(folder)
+        return cls(folder, manifest, Part.from_manifest(manifest))
 
     @property
     def again(self) -> str | None:
@@ -149,7 +149,7 @@ _ADVICE = (
 _MOST_LISTED = 20
 
 
-def _differences(first: Part, part: Part) -> Iterator[str]:
+def _find_differences(first: Part, part: Part) -> Iterator[str]:
     names = (("command", first.command, part.command), ("number of shards", first.shard.of, part.shard.of))
     yield from (f"{name} {now}, there {before}" for name, before, now in names if before != now)
     if first.command == part.command:
@@ -158,7 +158,7 @@ def _differences(first: Part, part: Part) -> Iterator[str]:
         yield f"its input of {part.rows:,} rows differs from the input there ({first.rows:,} rows)"
 
 
-def _unfinished(shard: Shard, found: _Found) -> Iterator[str]:
+def _check_ended(shard: Shard, found: _ShardRun) -> Iterator[str]:
     manifest = found.manifest
     if manifest.get("status") == "completed":
         return
@@ -169,8 +169,8 @@ def _unfinished(shard: Shard, found: _Found) -> Iterator[str]:
     yield f"shard {shard} ({found.folder}): {done:,} of {rows or 0:,} rows are finished{how}"
 
 
-def _uncollected(found: _Found) -> Iterator[str]:
-    """The open batches of a shard: the merged run would not know of them, and pay for their requests again."""
+def _check_open(found: _ShardRun) -> Iterator[str]:
+    """The problem of open batches: the merged run would not know them, and pay for their requests again."""
     records = open_batches(found.folder / LEDGER_FOLDER)
     if records:
         requests = counted(sum(record.count for record in records), "request")

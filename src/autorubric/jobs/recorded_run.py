@@ -1,4 +1,4 @@
-"""What runs of `evolve`, `improve` and `review` share: a locked directory, a ledger, and a manifest of one shape."""
+"""What runs of `evolve`, `improve` and `review` share: a locked directory, a ledger and the manifest."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from autorubric.llm.models import check_priced, stand_ins
 from autorubric.llm.records.ledger import FILE_NAME, Ledger
 from autorubric.llm.request import Model
 from autorubric.runs.another_run import Opening, locked_ledger
-from autorubric.runs.changes import changed_since_paid
+from autorubric.runs.changes import find_run_changes
 from autorubric.runs.manifest import MANIFEST_FILE, write_manifest
 from autorubric.runs.progress import RunState, StageState
 from autorubric.runs.run_folder import LEDGER_FOLDER, run_folder
@@ -27,11 +27,11 @@ class RecordedRun(StoppableRun):
     """A run whose manifest records its inputs and its progress.
 
     Attributes:
-        kind: of the run, as in manifests.
+        kind: the kind of run in manifests.
         stage: the name of finished rows in the progress display.
         executor: makes the requests.
-        settings: of the run.
-        ledger: keeps its replies.
+        settings: the settings of the run.
+        ledger: records its replies.
         models: all models that it calls.
         made_of: what distinguishes it from another run in its directory.
     """
@@ -46,10 +46,10 @@ class RecordedRun(StoppableRun):
 
     @abstractmethod
     def count(self) -> tuple[int, int, int]:
-        """Rows to do, finished, and failed."""
+        """The numbers of all, finished and failed rows."""
 
     @abstractmethod
-    def record(self) -> dict[str, Any]:
+    def build_entries(self) -> dict[str, Any]:
         """Further entries of the manifest, such as the prompts of this kind of run."""
 
     @property
@@ -62,21 +62,21 @@ class RecordedRun(StoppableRun):
         """A sentence for each built-in model that stands in for a real one."""
         return stand_ins(model.name for model in self.models.values())
 
-    def state(self) -> RunState:
-        """How far it is."""
+    def build_state(self) -> RunState:
+        """The state of the run, for progress displays."""
         (rows, finished, failed), activity = self.count(), self.activity
         stage = StageState(self.stage, finished, sum(one.in_flight for one in activity), failed)
         return RunState.of(rows, finished + failed, [stage], activity, self.stand_ins)
 
     async def carry_out(self) -> None:
-        """Execute the run, which its manifest follows; how it ended is for the caller to save.
+        """Execute the run and keep its manifest current; the caller saves the final status.
 
         Raises:
-            InputError: a key, a model or an address was refused, and nothing was paid.
+            InputError: a key, model or address was refused; nothing was spent.
         """
         self.save("running")
         try:
-            await self.to_the_end(self.settings.progress, self.settings.stop, self.state)
+            await self.run_to_end(self.settings.progress, self.settings.stop, self.build_state)
         except BaseException:
             self.save("stopped")
             raise
@@ -97,7 +97,7 @@ class RecordedRun(StoppableRun):
                 "counts": {"rows": rows, "finished": finished, "failed": failed},
                 "error": self.stopped,
                 "calls": self.ledger.count,
-                **self.record(),
+                **self.build_entries(),
             },
         )
 
@@ -114,15 +114,15 @@ async def run_ledger(
     """The ledger of a run in its directory, locked against other processes.
 
     Args:
-        settings: of the run.
-        run: its kind.
-        files: what it writes next to manifest and ledger.
+        settings: the settings of the run.
+        run: the class of the run.
+        files: the files that it writes, in addition to manifest and ledger.
         made_of: what distinguishes it from another run in the directory.
         models: all models that it calls.
-        free: names in `made_of` that may differ from the run that a manifest records.
+        free: returns, for a manifest, the names in `made_of` that may differ from it.
 
     Raises:
-        InputError: the directory cannot be used or contains another run, or there is a dollar budget without a price.
+        InputError: the directory cannot be used or contains another run, or a dollar budget has no prices.
     """
     check_priced(models, settings.budget_usd)
     out, start_over = Path(settings.out), bool(getattr(settings, "start_over", False))
@@ -130,14 +130,14 @@ async def run_ledger(
         async with locked_ledger(
             out,
             run.kind,
-            lambda manifest: changed_since_paid(manifest, made_of, free(manifest)),
+            lambda manifest: find_run_changes(manifest, made_of, free(manifest)),
             Opening(settings.wait, start_over, settings.replace),
         ) as ledger:
             ledger.price(models.values())
             yield ledger
 
 
-def ledger_to_estimate(out: Path) -> Ledger:
+def open_estimate_ledger(out: Path) -> Ledger:
     """The ledger of a run directory, for a dry run; an empty one if there is none."""
     folder = out / LEDGER_FOLDER
     return Ledger.open(folder) if (folder / FILE_NAME).exists() else Ledger.in_memory()

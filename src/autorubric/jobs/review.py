@@ -21,7 +21,7 @@ from autorubric.graders.judge import request_again
 from autorubric.graders.session import Limits
 from autorubric.jobs.job import BatchSettings, ResumableSettings, RubricSource, blocking, job
 from autorubric.jobs.judges import ModelSettings, key_variable, reply_limit
-from autorubric.jobs.recorded_run import RecordedRun, ledger_to_estimate, run_ledger
+from autorubric.jobs.recorded_run import RecordedRun, open_estimate_ledger, run_ledger
 from autorubric.jobs.submissions import rubric_in
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.executor import Executor
@@ -43,7 +43,7 @@ from autorubric.reviewing.requests import (
     review_prompt,
     usable_findings,
 )
-from autorubric.runs.run import DRAWS_A_GENERATION, begin_generation, coming_generation
+from autorubric.runs.run import DRAWS_A_GENERATION, begin_generation, find_next_generation
 from autorubric.settings import setting
 
 RECORD_FILE, PROPOSALS_FILE, PAGE_FILE = "review.json", "proposals.json", "report.html"
@@ -81,10 +81,10 @@ class ReviewSettings(ModelSettings, BatchSettings, ResumableSettings):
             raise ConfigError("no reviewer; pass --reviewer MODEL")
         return self
 
-    def config(self) -> dict[str, LLMConfig]:
+    def build_config(self) -> dict[str, LLMConfig]:
         """The configuration of the reviewer."""
         how = {"temperature": self.temperature, "max_tokens": self.max_tokens}
-        [spec] = self.specs([str(self.reviewer)], self.reviewer_key_env, "", **how)
+        [spec] = self.build_specs([str(self.reviewer)], self.reviewer_key_env, "", **how)
         return {"reviewer": spec.llm_config}
 
 
@@ -151,8 +151,8 @@ async def review_async(rubric: RubricSource | None, settings: ReviewSettings) ->
         raise InputError("no rubric; pass RUBRIC (Python: the first argument)")
     read = rubric if isinstance(rubric, Rubric) else rubric_in(Path(rubric))
     if settings.dry_run:
-        return ReviewResult([], estimate=await _estimated(read, settings))
-    return await _reviewed(read, "" if isinstance(rubric, Rubric) else str(rubric), settings)
+        return ReviewResult([], estimate=await _estimate_calls(read, settings))
+    return await _run_review(read, "" if isinstance(rubric, Rubric) else str(rubric), settings)
 
 
 review = blocking(review_async)
@@ -163,11 +163,11 @@ class ReviewRun(RecordedRun):
     """The review of the parts of a rubric.
 
     Attributes:
-        parts: what is reviewed.
+        parts: the parts to review.
         draws: the first draw of this generation of replies.
         found: findings by part.
         lost: why a part was not reviewed.
-        left: the usable findings in the last reply on a part that was lost.
+        left: the usable findings in the last reply on a lost part.
     """
 
     kind = "review"
@@ -201,7 +201,7 @@ class ReviewRun(RecordedRun):
 
     @property
     def findings(self) -> list[ReviewFinding]:
-        """What was found, the faults of the rubric as a whole first."""
+        """The findings, those about the whole rubric first."""
         parts = self.found | self.left
         found = [one for number in sorted(parts) for one in parts[number]]
         return sorted(dict.fromkeys(found), key=lambda one: one.number)
@@ -219,15 +219,15 @@ class ReviewRun(RecordedRun):
         ]
 
     def count(self) -> tuple[int, int, int]:
-        """Parts to review, reviewed, and lost."""
+        """The numbers of all, reviewed and lost parts."""
         return len(self.parts), len(self.found), sum(one.kind not in NOT_MADE for one in self.lost.values())
 
-    def record(self) -> dict[str, Any]:
-        """The prompt."""
+    def build_entries(self) -> dict[str, Any]:
+        """The fingerprint of the prompt."""
         return {"templates": {"review": review_prompt().fingerprint}}
 
 
-async def _reviewed(rubric: Rubric, file: str, settings: ReviewSettings) -> ReviewResult:
+async def _run_review(rubric: Rubric, file: str, settings: ReviewSettings) -> ReviewResult:
     made_of = {
         "rubric": shown_criteria(rubric),
         "guidelines": rubric.guidelines,
@@ -238,7 +238,7 @@ async def _reviewed(rubric: Rubric, file: str, settings: ReviewSettings) -> Revi
     files = (RECORD_FILE, PROPOSALS_FILE, PAGE_FILE)
     async with AsyncExitStack() as stack:
         stack.enter_context(settings.attempts_logged())
-        models = await stack.enter_async_context(open_models(settings.config(), settings.concurrency))
+        models = await stack.enter_async_context(open_models(settings.build_config(), settings.concurrency))
         ledger = await stack.enter_async_context(run_ledger(settings, ReviewRun, files, made_of, models))
         run = ReviewRun(
             list_parts(rubric, settings.query),
@@ -250,12 +250,12 @@ async def _reviewed(rubric: Rubric, file: str, settings: ReviewSettings) -> Revi
             made_of=made_of,
         )
         await run.carry_out()
-        _write(run, rubric, file)
+        _write_results(run, rubric, file)
         run.save("stopped" if run.stopped else "failed" if run.lost else "completed")
         return ReviewResult(run.findings, run.failures, run.out, ledger.totals(), None, run.stopped, run.interrupted)
 
 
-def _write(run: ReviewRun, rubric: Rubric, file: str) -> None:
+def _write_results(run: ReviewRun, rubric: Rubric, file: str) -> None:
     findings = [one.as_dict() for one in run.findings]
     record = {
         "headline": headline(run.findings, len(run.failures)),
@@ -275,13 +275,13 @@ def _write(run: ReviewRun, rubric: Rubric, file: str) -> None:
     write_atomically(run.out / PAGE_FILE, [page(record)])
 
 
-async def _estimated(rubric: Rubric, settings: ReviewSettings) -> list[ModelEstimate]:
-    """The calls that the review would make; nothing is asked and nothing is written."""
+async def _estimate_calls(rubric: Rubric, settings: ReviewSettings) -> list[ModelEstimate]:
+    """The calls that the review would make; sends no request and writes nothing."""
     async with AsyncExitStack() as stack:
-        ledger = stack.enter_context(ledger_to_estimate(Path(settings.out)))
-        model = (await stack.enter_async_context(open_models(settings.config(), 1)))["reviewer"]
+        ledger = stack.enter_context(open_estimate_ledger(Path(settings.out)))
+        model = (await stack.enter_async_context(open_models(settings.build_config(), 1)))["reviewer"]
         parts, executor = list_parts(rubric, settings.query), Executor(ledger)
-        draws = coming_generation(ledger, start_over=settings.start_over) * DRAWS_A_GENERATION
+        draws = find_next_generation(ledger, start_over=settings.start_over) * DRAWS_A_GENERATION
         settings.show_stand_ins(len(parts), [model.name])
         row = ModelEstimate(model)
         for part in parts:

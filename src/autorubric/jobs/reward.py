@@ -1,4 +1,4 @@
-"""`autorubric.reward`: rewards for a trainer, in its process."""
+"""`autorubric.reward`: rewards for a trainer, in the trainer's process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from autorubric.dataset.item import ROLES
 from autorubric.jobs.grade import GradeData, check_data
 from autorubric.jobs.job import Columns, RubricSource, RunSettings, blocking, column_setting, job
 from autorubric.jobs.judges import JudgeSettings, make_grader
-from autorubric.jobs.submissions import columns_named, read_dataset
+from autorubric.jobs.submissions import parse_columns, read_dataset
 from autorubric.llm.request import Model
 from autorubric.runs.another_run import REWARDS
 from autorubric.runs.manifest import MANIFEST_FILE, read_manifest, write_manifest
@@ -28,7 +28,7 @@ from autorubric.training.rewarder import Rewarder, Sample
 from autorubric.training.rewards import Reward, RewardRule, SoftOverlong
 
 RewardData: TypeAlias = GradeData | Sequence[Sample]
-"""Whatever `grade` takes, or samples of submission, rubric, query and length in tokens."""
+"""Everything that `grade` takes, or `Sample`s."""
 
 
 def _check_samples(value: Any) -> Any:
@@ -54,7 +54,7 @@ class RewardRuleSettings(JudgeSettings):
     )
     dropout_seed: int = setting(0, "Random seed of --dropout.", group="Reward")
 
-    def rule(self) -> RewardRule:
+    def build_reward_rule(self) -> RewardRule:
         """The rule that turns a report into a reward."""
         overlong = SoftOverlong(self.overlong_length, self.overlong_buffer, self.overlong_factor)
         return RewardRule(
@@ -89,18 +89,18 @@ class RewardSettings(RewardRuleSettings, RunSettings):
 async def reward_async(data: RewardData, settings: RewardSettings) -> list[Reward]:
     """Give each submission a reward for training, with the value of each criterion.
 
-    A failed judgment gives no reward, never 0: `Reward.value` is None then, and `Reward.failure` says why.
+    A failed judgment gives no reward, never 0: `Reward.value` is then None, and `Reward.failure` says why.
     Trainers have adapters in `autorubric.training.adapters`; `autorubric serve` does the same over HTTP.
 
     Args:
-        data: a dataset, the path of one or of rows, submissions as texts, or `Sample`s.
+        data: a dataset, the path of a dataset or of rows, submissions as strings, or `Sample`s.
         settings: the keyword arguments, as a settings object.
 
     Returns:
         A reward for each submission, in order.
 
     Raises:
-        InputError: a setting, a file or a row is wrong, or no reward can be made of a rubric; nothing was spent.
+        InputError: a setting, a file or a row is wrong, or a rubric allows no reward; nothing was spent.
 
     Example:
         >>> import asyncio, tempfile
@@ -111,16 +111,16 @@ async def reward_async(data: RewardData, settings: RewardSettings) -> list[Rewar
         >>> found.value, dict(found.criteria)
         (1.0, {'Short': 1.0})
     """
-    samples = _samples(data, settings)
+    samples = _read_samples(data, settings)
     out = Path(settings.out)
     with settings.attempts_logged(), run_folder(out, (MANIFEST_FILE,), settings.sources()):
         grader = make_grader(settings, run_dir=out / LEDGER_FOLDER)
         async with aclosing(grader):
-            rewarder, session = _CountingRewarder(grader, settings.rule()), await grader.open_session()
+            rewarder, session = _CountingRewarder(grader, settings.build_reward_rule()), await grader.open_session()
             models = session.models.values()
             run = _RewardRun(executor=session.executor, samples=samples, models=models, rewarder=rewarder)
-            with run.shown_in(out):
-                await run.to_the_end(settings.progress, settings.stop, run.state)
+            with run.recorded_in(out):
+                await run.run_to_end(settings.progress, settings.stop, run.build_state)
             return run.rewards
 
 
@@ -128,7 +128,7 @@ reward = blocking(reward_async)
 
 
 class _CountingRewarder(Rewarder):
-    """Counts the rewards that it has given, and those of them that are none."""
+    """Counts the samples that it has answered, and those that failed."""
 
     given = failed = 0
 
@@ -141,7 +141,7 @@ class _CountingRewarder(Rewarder):
 
 @dataclass(kw_only=True)
 class _RewardRun(StoppableRun):
-    """The rewards of some samples; where it is stopped, the others have none."""
+    """The rewards of samples; after a stop, the remaining samples have none."""
 
     samples: Sequence[Sample]
     models: Collection[Model]
@@ -152,43 +152,43 @@ class _RewardRun(StoppableRun):
         self.rewards = await self.rewarder.rewards(self.samples)
 
     @contextmanager
-    def shown_in(self, out: Path) -> Iterator[None]:
-        """Let the manifest of a directory without another run say how far they are."""
+    def recorded_in(self, out: Path) -> Iterator[None]:
+        """Record the progress in the manifest of the directory, unless another run owns it."""
         before = read_manifest(out)
         if before is not None and before.get("kind") != REWARDS:
             yield
             return
-        write_manifest(out, self._manifest("running"))
+        write_manifest(out, self._build_manifest("running"))
         try:
             yield
         except BaseException:
             with suppress(OSError):  # the error says more
-                write_manifest(out, self._manifest("stopped"))
+                write_manifest(out, self._build_manifest("stopped"))
             raise
         is_whole = len(self.rewards) == len(self.samples) and not self.rewarder.failed
-        write_manifest(out, self._manifest("completed" if is_whole else "stopped"))
+        write_manifest(out, self._build_manifest("completed" if is_whole else "stopped"))
 
-    def _manifest(self, status: str) -> dict[str, Any]:
+    def _build_manifest(self, status: str) -> dict[str, Any]:
         given, failed = self.rewarder.given, self.rewarder.failed
         counts = {"rows": len(self.samples), "finished": given - failed, "failed": failed}
         error = self.stopped or (self.executor and self.executor.find_refusal(self.models))
         return {"kind": REWARDS, "status": status, "counts": counts, "error": error}
 
-    def state(self) -> RunState:
+    def build_state(self) -> RunState:
         given, failed, activity = self.rewarder.given, self.rewarder.failed, self.activity
         stage = StageState("rewarded", given - failed, sum(one.in_flight for one in activity), failed)
         return RunState.of(len(self.samples), given, [stage], activity)
 
 
-def _samples(data: RewardData, settings: RewardSettings) -> list[Sample]:
+def _read_samples(data: RewardData, settings: RewardSettings) -> list[Sample]:
     if isinstance(data, list | tuple) and any(isinstance(one, Sample) for one in data):
         return [one for one in data if isinstance(one, Sample)]
-    columns = columns_named(settings.column, ROLES)
+    columns = parse_columns(settings.column, ROLES)
     dataset: RubricDataset = read_dataset(data, settings.rubric, None, settings.prompt, columns)  # type: ignore[arg-type]
-    return [_sample(dataset, index, item) for index, item in enumerate(dataset)]
+    return [_build_sample(dataset, index, item) for index, item in enumerate(dataset)]
 
 
-def _sample(dataset: RubricDataset, index: int, item: DataItem) -> Sample:
+def _build_sample(dataset: RubricDataset, index: int, item: DataItem) -> Sample:
     return Sample(
         item.submission,
         dataset.get_item_rubric(index),

@@ -1,4 +1,4 @@
-"""`autorubric.lint` and `autorubric.convert`: files of rubrics, without a model."""
+"""`autorubric.lint` and `autorubric.convert`: rubric files, without a model."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from autorubric.formats import Conversion, Options
 from autorubric.formats import convert as convert_file
 from autorubric.formats.format_registry import IN_ROW
 from autorubric.jobs.job import Columns, column_setting, job
-from autorubric.jobs.submissions import columns_named
+from autorubric.jobs.submissions import parse_columns
 from autorubric.linting import SEVERITIES, Finding, Rule, chosen_rules, lint_raw_rubric, lint_rubric
 from autorubric.linting.records import NO_RUBRIC, is_row
 from autorubric.linting.rubric_sources import iter_rubrics, rubrics_in_memory
@@ -61,7 +61,7 @@ def _check_ids(value: Any) -> Any:
     return ids
 
 
-def severities_from(fail_on: str) -> Sequence[str]:
+def list_severities(fail_on: str) -> Sequence[str]:
     """The severities that are at least as high as `fail_on`; none for `never`."""
     return SEVERITIES[: SEVERITIES.index(fail_on) + 1] if fail_on != "never" else ()
 
@@ -96,46 +96,46 @@ class LintSettings(Settings):
         "error", "Exit with 100 from error, warning or note up; never.", group="Output"
     )
 
-    def rules(self) -> Sequence[Rule]:
-        """The rules that run."""
+    def choose_rules(self) -> Sequence[Rule]:
+        """The rules to run."""
         return chosen_rules(list(self.select), list(self.ignore))
 
 
 class LintRun:
-    """Findings in files, one after the other, and counts that are complete when the findings are."""
+    """Iterates over the findings in files; the counts are complete after the last one."""
 
     def __init__(self, settings: LintSettings) -> None:
         if not settings.data:
             raise InputError("no input file; pass FILE")
-        self._data, self._rules = settings.data, settings.rules()
-        self._columns = columns_named(settings.column, _ROLES)
+        self._data, self._rules = settings.data, settings.choose_rules()
+        self._columns = parse_columns(settings.column, _ROLES)
         self.criteria = self.rubrics = 0
         self.by_severity: Counter[str] = Counter()
         self.by_rule: Counter[str] = Counter()
         self.problems: list[str] = []
 
     def __iter__(self) -> Iterator[Finding]:
-        for finding in self._findings():
+        for finding in self._find():
             self.by_severity[finding.severity] += 1
             self.by_rule[finding.rule] += 1
             yield finding
 
-    def fails(self, fail_on: str) -> bool:
-        """Whether there is a finding as severe as `fail_on`."""
-        return any(self.by_severity[name] for name in severities_from(fail_on))
+    def has_failed(self, fail_on: str) -> bool:
+        """Whether there is a finding at least as severe as `fail_on`."""
+        return any(self.by_severity[name] for name in list_severities(fail_on))
 
     def raise_problems(self) -> None:
-        """Raise an error if something could not be read; rows without a rubric get the option that names its column.
+        """Raise an error if something could not be read; for rows without a rubric it names the column option.
 
         Raises:
-            InputError: with every problem.
+            InputError: something could not be read; lists every problem.
         """
         if self.problems:
             bare = any(problem.endswith(NO_RUBRIC) for problem in self.problems)
             option = f"name the column of the rubric with {COLUMN_OPTION.format(role='rubric')}"
             raise InputError(self.problems, option if bare else "")
 
-    def _findings(self) -> Iterator[Finding]:
+    def _find(self) -> Iterator[Finding]:
         data: Any = self._data
         if isinstance(data, Rubric) or not _is_read(data, self._columns):
             yield from lint_rubric(data, rules=self._rules)
@@ -151,7 +151,7 @@ class LintRun:
 
 
 def _is_read(data: Any, columns: Mapping[str, str]) -> bool:
-    """Whether rubrics are found in it: files, a dataset, or rows; not in the criteria of one rubric."""
+    """Whether the data contains rubrics (files, a dataset or rows), rather than the criteria of one rubric."""
     if isinstance(data, Mapping) or isinstance(data[0], Path):
         return True
     return any(isinstance(one, Mapping) and (bool(columns) or is_row(one)) for one in data)
@@ -162,8 +162,8 @@ def lint(data: LintData | None, settings: LintSettings) -> list[Finding]:
     """Find weak or faulty criteria in rubrics, without a model.
 
     Args:
-        data: a rubric or a list of them, the criteria of one, a dataset, rows with rubrics such as those of
-            `synthesize`, or one or several files. The row of a finding is the place in the list, from 1.
+        data: a rubric or a list of rubrics, the criteria of one, a dataset, rows with rubrics such as those of
+            `synthesize`, or one or several files. The row of a finding is the position in the list, from 1.
         settings: the keyword arguments, as a settings object.
 
     Raises:
@@ -181,7 +181,7 @@ def lint(data: LintData | None, settings: LintSettings) -> list[Finding]:
 
 
 ConvertSource: TypeAlias = Path | str
-"""The file to read; its ending says which kind."""
+"""The file to read; its suffix gives the file type."""
 
 
 class ConvertSettings(Settings):
@@ -244,7 +244,7 @@ def convert(source: ConvertSource | None, settings: ConvertSettings) -> Conversi
         raise InputError("no input file; pass IN, or --list to see the formats")
     if settings.target is None and settings.polarity != "audit":
         raise InputError("no output file; pass OUT, or --polarity audit to report only")
-    columns = columns_named(settings.column, IN_ROW)
+    columns = parse_columns(settings.column, IN_ROW)
     if columns and settings.from_ is not None:
         raise InputError("--column (in Python: column) names columns of rows in no named format; leave out --from")
     options = Options(

@@ -1,4 +1,4 @@
-"""`autorubric.select`: candidate answers in, training data out."""
+"""`autorubric.select`: training data from scored candidate answers."""
 
 from __future__ import annotations
 
@@ -16,9 +16,16 @@ from autorubric.errors import ConfigError, InputError
 from autorubric.files.remote import make_path
 from autorubric.jobs.job import Columns, blocking, column_setting, job
 from autorubric.jobs.judges import GradingSettings, key_variable, make_grader, reply_limit
-from autorubric.jobs.selection_run import Sampling, Selection, SelectionResult, estimated, is_run_directory, selected
-from autorubric.jobs.selection_run import selected_from_run as from_run
-from autorubric.jobs.submissions import check_weighed, columns_named
+from autorubric.jobs.selection_run import (
+    Sampling,
+    Selection,
+    SelectionResult,
+    estimate_selection,
+    is_run_directory,
+    run_selection,
+)
+from autorubric.jobs.selection_run import select_from_run as from_run
+from autorubric.jobs.submissions import check_weighed, parse_columns
 from autorubric.jobs.upload import check_upload, upload_finished
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.secrets import VariableName
@@ -49,7 +56,7 @@ def _check_data(value: Any) -> Path:
 
 if TYPE_CHECKING:
     _Data: TypeAlias = SelectData
-else:  # pydantic would look into the fields of EvalResult
+else:  # pydantic would inspect the fields of EvalResult
     _Data = Annotated[Path, PlainValidator(_check_data)]
 
 
@@ -92,7 +99,7 @@ class SelectSettings(GradingSettings):
 
     @model_validator(mode="after")
     def _check_selection(self) -> Self:
-        self.rule()
+        self.build_rule()
         check_trainers(self.trainer)
         if self.sample and self.candidates is not None:
             raise InputError("--candidates and --sample are mutually exclusive; pass one of them")
@@ -100,14 +107,14 @@ class SelectSettings(GradingSettings):
             raise InputError("--sample-key-env is the key of --sample models; pass --sample MODEL too")
         return self
 
-    def rule(self) -> Keep:
-        """What is kept."""
+    def build_rule(self) -> Keep:
+        """The rule for what to keep."""
         return parse_keep(self.keep, self.threshold, self.margin)
 
-    def of_judges(self) -> tuple[str, ...]:
-        """The settings that need a judge; models that write candidates have endpoints, too."""
+    def list_judge_settings(self) -> tuple[str, ...]:
+        """The settings that need a judge; models that write candidates also use endpoint settings."""
         shared = {"base_url", "api_key_env", "allow_plain_http", "max_tokens_ceiling"} if self.sample else set()
-        return tuple(name for name in super().of_judges() if name not in shared)
+        return tuple(name for name in super().list_judge_settings() if name not in shared)
 
 
 @job(SelectSettings)
@@ -122,7 +129,7 @@ async def select_async(data: SelectData, settings: SelectSettings) -> SelectionR
         settings: the keyword arguments, as a settings object.
 
     Returns:
-        What was kept, with its statistics; the files for trainers are in `settings.out`.
+        The selected answers with statistics; the files for trainers are in `settings.out`.
 
     Raises:
         InputError: a setting, a file or a row is wrong, or a key or model was refused; nothing was spent.
@@ -137,29 +144,29 @@ async def select_async(data: SelectData, settings: SelectSettings) -> SelectionR
     if is_run_directory(path):
         _refuse_unused(settings, path)
         await check_upload(settings)
-        return await _uploaded(from_run(path, settings.rule(), trainers, settings), settings)
-    settings = settings.by_workers()
+        return await _upload(from_run(path, settings.build_rule(), trainers, settings), settings)
+    settings = settings.with_workers()
     grader = make_grader(settings)
-    sampling = Sampling(_samplers(settings), settings.k) if settings.sample else None
-    queries, candidates, skipped = _inputs(settings, path)
-    part = settings.division().part(partial(_content, queries, candidates), len(queries))
+    sampling = Sampling(_build_samplers(settings), settings.k) if settings.sample else None
+    queries, candidates, skipped = _read_inputs(settings, path)
+    part = settings.build_division().part(partial(_serialize_inputs, queries, candidates), len(queries))
     if part is not None:
         queries = [query for query in queries if part.shard.has(query.text, None)]
         candidates = _join_candidates(queries, candidates)
     taken = candidates if sampling is None else sampling
-    selection = Selection(queries, taken, grader, settings.rule(), skipped, settings, trainers, part)
+    selection = Selection(queries, taken, grader, settings.build_rule(), skipped, settings, trainers, part)
     async with aclosing(grader):
         with settings.attempts_logged():
             await check_upload(settings)
             if settings.dry_run:
-                return await estimated(selection)
-            return await _uploaded(await selected(selection), settings)
+                return await estimate_selection(selection)
+            return await _upload(await run_selection(selection), settings)
 
 
 select = blocking(select_async)
 
 
-async def _uploaded(result: SelectionResult, settings: SelectSettings) -> SelectionResult:
+async def _upload(result: SelectionResult, settings: SelectSettings) -> SelectionResult:
     ended_early = result.stopped or result.interrupted or result.failures
     await upload_finished(settings, complete=result.written is not None and not ended_early)
     return result
@@ -174,20 +181,20 @@ def _refuse_unused(settings: SelectSettings, run: Path) -> None:
         )
 
 
-def _samplers(settings: SelectSettings) -> dict[str, LLMConfig]:
-    """The configuration of each model that writes candidates, by its name."""
+def _build_samplers(settings: SelectSettings) -> dict[str, LLMConfig]:
+    """The configuration of each model that writes candidates, by name."""
     how = {"temperature": settings.sample_temperature, "max_tokens": settings.sample_max_tokens}
     configs: dict[str, LLMConfig] = {}
-    for spec in settings.specs(settings.sample, settings.sample_key_env, "sample-", **how):
+    for spec in settings.build_specs(settings.sample, settings.sample_key_env, "sample-", **how):
         if spec.judge_id in configs:
             raise ConfigError(f"--sample has {spec.judge_id!r} twice; to get more answers from one model, raise -k")
         configs[spec.judge_id] = spec.llm_config
     return configs
 
 
-def _inputs(settings: SelectSettings, path: Path) -> tuple[list[RubricQuery], list[CandidateAnswer], list[str]]:
-    """The queries that can be used, their candidates, and why others cannot."""
-    columns = columns_named(settings.column, _ROLES)
+def _read_inputs(settings: SelectSettings, path: Path) -> tuple[list[RubricQuery], list[CandidateAnswer], list[str]]:
+    """The usable queries, their candidates, and why other queries are unusable."""
+    columns = parse_columns(settings.column, _ROLES)
     file = None if settings.candidates is None else Path(settings.candidates)
     answer = {role: columns.pop(role) for role in ("submission",) if file is not None and role in columns}
     found = read_queries(path, columns)
@@ -212,7 +219,7 @@ def _inputs(settings: SelectSettings, path: Path) -> tuple[list[RubricQuery], li
     if not queries:
         raise InputError([f"{path}: no query can be used", *problems])
     bare = [query for query in queries if any(criterion.check is None for criterion in query.rubric)]
-    if bare and not settings.judge:  # said once, not once a criterion
+    if bare and not settings.judge:  # one error, not one per criterion
         count = f"{len(bare)} of {len(queries)} queries"
         raise InputError(f"{count} have criteria without a check, the first in {bare[0].where}; pass --judge MODEL")
     check_weighed((query.where or query.id, query.rubric) for query in queries)
@@ -224,7 +231,7 @@ def _join_candidates(queries: Sequence[RubricQuery], candidates: Sequence[Candid
     return [candidate for candidate in candidates if candidate.query in wanted]
 
 
-def _content(queries: Sequence[RubricQuery], candidates: Sequence[CandidateAnswer]) -> bytes:
-    """What a selection is made from, as bytes that equal inputs share."""
+def _serialize_inputs(queries: Sequence[RubricQuery], candidates: Sequence[CandidateAnswer]) -> bytes:
+    """The inputs of a selection as bytes; equal inputs give equal bytes."""
     asked = [[query.id, query.turns, query.rubric.to_dict(), query.source] for query in queries]
     return json.dumps([asked, [astuple(candidate) for candidate in candidates]]).encode()

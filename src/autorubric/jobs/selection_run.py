@@ -1,4 +1,4 @@
-"""One selection: candidates sampled or read, graded, decided on, and written for trainers."""
+"""One selection: candidates are sampled or read, graded, selected, and written for trainers."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from autorubric.errors import InputError, collected
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.session import Limits
 from autorubric.jobs.job import ReplaceableSettings
-from autorubric.jobs.judges import GradingSettings, experiment_plan, recorded_examples
-from autorubric.jobs.recorded_run import ledger_to_estimate
+from autorubric.jobs.judges import GradingSettings, build_experiment_plan, digest_examples
+from autorubric.jobs.recorded_run import open_estimate_ledger
 from autorubric.jobs.submissions import check_weighed
 from autorubric.llm.batches.setting import widened
 from autorubric.llm.config import LLMConfig
@@ -30,12 +30,12 @@ from autorubric.llm.request import Model
 from autorubric.notes import warn
 from autorubric.runs.another_run import Opening, locked_ledger, move_run_away, refuse_another_run
 from autorubric.runs.blocks import all_records, feed
-from autorubric.runs.changes import changed_grader, changed_items, changed_values, describe_change
+from autorubric.runs.changes import changed_grader, changed_values, describe_change, find_item_changes
 from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, MANIFEST_FILE, read_manifest, write_manifest
 from autorubric.runs.plan import describe_grader
 from autorubric.runs.progress import RunState, StageState
 from autorubric.runs.result import EvalResult, ItemResult
-from autorubric.runs.run import REPLY_TOKENS, coming_generation, estimate
+from autorubric.runs.run import REPLY_TOKENS, estimate, find_next_generation
 from autorubric.runs.run_folder import run_folder
 from autorubric.runs.runner import run_experiment
 from autorubric.runs.shard import PART, Part
@@ -55,7 +55,7 @@ from autorubric.training.selection_summary import DECISIONS_FILE, SUMMARY_FILE, 
 from autorubric.training.trainer_files import training_files
 
 SAMPLING, GRADING = range(2)
-"""The rounds of workers of a cluster: a candidate has its number only when all are sampled."""
+"""The rounds of cluster workers: candidates are numbered only after all are sampled."""
 
 _GENERATION = "sampling_generation"
 _MARKS = (MANIFEST_FILE, ITEMS_FILE)
@@ -64,7 +64,7 @@ _COMPARED = ("sample", "sample_temperature", "sample_max_tokens", "few_shot_exam
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """The models that write candidates, and how many each."""
+    """The models that write candidates, and the number of candidates of each."""
 
     configs: Mapping[str, LLMConfig]
     k: int
@@ -72,13 +72,13 @@ class Sampling:
 
 @dataclass
 class SelectionResult:
-    """What was selected.
+    """The result of a selection.
 
     Attributes:
-        directory: where everything is written.
+        directory: the run directory.
         queries: the number of queries.
         candidates: the number of candidates.
-        written: statistics, files for trainers, and what lower thresholds would keep; None if nothing was decided.
+        written: statistics, trainer files, and what lower thresholds would keep; None if nothing was decided.
         failures: why candidates have no score, grouped by cause.
         totals: calls, tokens and cost by role and model, all sessions in the directory together.
         negotiated: parameters that endpoints did not accept, and what was sent instead.
@@ -108,13 +108,13 @@ class SelectionResult:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """The files for trainers; none where nothing was kept."""
+        """The files for trainers; empty if nothing was kept."""
         return () if self.written is None else self.written.files
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """A selection, ready to run; `candidates` are the answers or the models that write them, `part` is of a shard."""
+    """A selection, ready to run; `candidates` are answers or the models that write them, `part` is its shard."""
 
     queries: Sequence[RubricQuery]
     candidates: Sequence[CandidateAnswer] | Sampling
@@ -132,7 +132,7 @@ class Selection:
 
     @property
     def limits(self) -> Limits:
-        """What may be spent, and how much is asked at a time."""
+        """The limits of spending and of concurrent calls."""
         return Limits(self.settings.budget_usd, self.settings.budget_tokens, self.settings.concurrency)
 
 
@@ -146,16 +146,16 @@ def is_run_directory(data: Path) -> bool:
     return os.path.isdir(data) and any((data / name).exists() for name in _MARKS)  # noqa: PTH112 (long names)
 
 
-def selected_from_run(
+def select_from_run(
     folder: Path, keep: Keep, trainers: tuple[str, ...], settings: ReplaceableSettings
 ) -> SelectionResult:
-    """The selection from a finished grading run, with its own scores: no request is made.
+    """The selection from a finished grading run, by its scores; sends no request.
 
     Args:
         folder: the directory of the grading run.
         keep: the rule for what to keep.
         trainers: the trainers to write files for.
-        settings: where it is written; `limit` takes the first queries only.
+        settings: the run directory; `limit` takes only the first queries.
 
     Raises:
         InputError: the run has not finished or cannot be read, or the directory contains another selection.
@@ -165,8 +165,8 @@ def selected_from_run(
     check_weighed((query.where or query.id, query.rubric) for query in run.queries)
     source = read_manifest(folder) or {}
     about = {"graded_run": str(folder.resolve()), "dataset_hash": source.get("dataset_hash")}
-    with run_folder(out, (*_selection_files(), MANIFEST_FILE), [folder]):
-        if refuse_another_run(out, "selection", partial(_other_source, about), replace=settings.replace):
+    with run_folder(out, (*_list_selection_files(), MANIFEST_FILE), [folder]):
+        if refuse_another_run(out, "selection", partial(_find_other_source, about), replace=settings.replace):
             move_run_away(out)
         write_manifest(out, {"kind": "selection", "status": "running", **about})
         written = write_selection(out, Pool(run.queries, run.scored, run.items), keep, trainers)
@@ -179,21 +179,21 @@ def selected_from_run(
     return result
 
 
-def _other_source(about: Mapping[str, Any], manifest: Mapping[str, Any]) -> list[str]:
-    """Whether an earlier selection was made from another grading run."""
+def _find_other_source(about: Mapping[str, Any], manifest: Mapping[str, Any]) -> list[str]:
+    """How the grading run differs from that of an earlier selection."""
     before = {name: manifest[name] for name in about if name in manifest}
     return changed_values(before, {name: about[name] for name in before})
 
 
-async def selected(selection: Selection) -> SelectionResult:
-    """Sample candidates if models write them, grade them, and decide.
+async def run_selection(selection: Selection) -> SelectionResult:
+    """Sample candidates if models write them, grade them, and select.
 
     Raises:
         InputError: a rubric cannot be judged, or a key, model name or address was refused; nothing was paid.
     """
-    labels = stand_ins(await _model_names(selection))
+    labels = stand_ins(await _list_model_names(selection))
     settings = selection.settings
-    files = (*_selection_files(), DATASET_FILE, ITEMS_FILE, MANIFEST_FILE)
+    files = (*_list_selection_files(), DATASET_FILE, ITEMS_FILE, MANIFEST_FILE)
     sources, start_over = settings.sources(), settings.start_over
     with run_folder(selection.out, files, sources, start_over=start_over, parts=settings.parts):
         result = SelectionResult(selection.out, len(selection.queries), 0)
@@ -201,15 +201,15 @@ async def selected(selection: Selection) -> SelectionResult:
         paid = False
         candidates = selection.candidates
         if isinstance(candidates, Sampling):
-            run = await _sampled(selection, candidates, labels)
+            run = await _sample_candidates(selection, candidates, labels)
             paid = run.has_paid
             if run.refused and not run.interrupted and not paid:
                 raise InputError(run.stopped or "the endpoint refused the run", run.advice)
-            if run.interrupted or run.stopped or _round() == SAMPLING:
+            if run.interrupted or run.stopped or _find_round() == SAMPLING:
                 return replace(result, stopped=run.stopped, interrupted=run.interrupted)
             unsampled = [ScoredCandidate(candidate, None, str(failure)) for candidate, failure in run.unsampled()]
             candidates = run.candidates()
-        graded, scored, failures = await _graded(selection, candidates, labels)
+        graded, scored, failures = await _grade_candidates(selection, candidates, labels)
         summary = graded.summary
         assert summary is not None
         result = replace(
@@ -233,17 +233,18 @@ async def selected(selection: Selection) -> SelectionResult:
         return result
 
 
-async def estimated(selection: Selection) -> SelectionResult:
+async def estimate_selection(selection: Selection) -> SelectionResult:
     """The requests and cost of the run; nothing is sent or written."""
-    selection.settings.show_stand_ins(0, await _model_names(selection))
+    selection.settings.show_stand_ins(0, await _list_model_names(selection))
     rows: list[ModelEstimate] = []
-    with ledger_to_estimate(selection.out) as ledger:
+    with open_estimate_ledger(selection.out) as ledger:
         replied = ((total, total.calls - total.failed) for total in ledger.totals())
         lengths = {total.role: total.usage.completion_tokens / count for total, count in replied if count}
         candidates = selection.candidates
         if isinstance(candidates, Sampling):
             async with open_models(candidates.configs, selection.limits.in_flight) as models:
-                run = _sampling_run(selection, candidates, models, Executor(ledger), _generation(selection, ledger))
+                generation = _find_generation(selection, ledger)
+                run = _build_sampling_run(selection, candidates, models, Executor(ledger), generation)
                 rows, candidates = estimate_sampling(run, lengths.get(ROLE) or ANSWER_TOKENS)
         rows += await estimate(
             graded_dataset(selection.queries, list(candidates), selection.out.name),
@@ -251,13 +252,13 @@ async def estimated(selection: Selection) -> SelectionResult:
             Executor(ledger),
             lengths.get("judge") or REPLY_TOKENS,
             share_equal=selection.settings.share_equal,
-            generation=coming_generation(ledger, start_over=selection.settings.start_over),
+            generation=find_next_generation(ledger, start_over=selection.settings.start_over),
         )
     return SelectionResult(selection.out, len(selection.queries), len(candidates), estimate=rows)
 
 
-async def _model_names(selection: Selection) -> list[str]:
-    """All models that are asked; refuses rubrics that cannot be judged, all before a call is paid for."""
+async def _list_model_names(selection: Selection) -> list[str]:
+    """The names of all models; refuses rubrics that cannot be judged before anything is spent."""
     session = await selection.grader.open_session()
     names = [model.name for model in session.models.values()]
     if isinstance(selection.candidates, Sampling):
@@ -275,8 +276,8 @@ async def _model_names(selection: Selection) -> list[str]:
     return names
 
 
-async def _sampled(selection: Selection, sampling: Sampling, labels: Sequence[str]) -> SamplingRun:
-    """The run in which models wrote the candidates."""
+async def _sample_candidates(selection: Selection, sampling: Sampling, labels: Sequence[str]) -> SamplingRun:
+    """The run in which models write the candidates."""
     settings, limits = selection.settings, selection.limits
     async with (
         open_models(sampling.configs, limits.in_flight) as models,
@@ -289,30 +290,30 @@ async def _sampled(selection: Selection, sampling: Sampling, labels: Sequence[st
     ):
         ledger.price(models.values())
         executor = Executor(ledger, limits.budget(ledger), detached=False)
-        is_sampled = settings.parts is not None or _round() == GRADING
+        is_sampled = settings.parts is not None or _find_round() == GRADING
         if is_sampled:
             workers = None if settings.parts is None else settings.parts.workers
             executor.replay((workers and workers.stopped) or "not in the shards that were merged", ledger.failures())
-        generation = _generation(selection, ledger)
+        generation = _find_generation(selection, ledger)
         if settings.start_over:
             ledger.keep_note(_GENERATION, generation)
-        run = _sampling_run(selection, sampling, models, executor, generation)
+        run = _build_sampling_run(selection, sampling, models, executor, generation)
 
         def state() -> RunState:
             done, failed = len(run.answers), sum(one.kind not in NOT_MADE for one in run.failed.values())
             stage = StageState("sampled", done, sum(a.in_flight for a in run.activity), failed)
             return RunState.of(run.total, done + failed, [stage], run.activity, labels)
 
-        shown = nullcontext() if is_sampled or _round() is not None else _shown_as_sampling(selection, run)
+        shown = nullcontext() if is_sampled or _find_round() is not None else _show_as_sampling(selection, run)
         with shown, all_records() if is_sampled else nullcontext():
-            await run.to_the_end(settings.progress, settings.stop, state)
+            await run.run_to_end(settings.progress, settings.stop, state)
         await executor.drain()
     return run
 
 
 @contextmanager
-def _shown_as_sampling(selection: Selection, run: SamplingRun) -> Iterator[None]:
-    """Let the manifest say that candidates are sampled, and why that ended early, unless some have been graded."""
+def _show_as_sampling(selection: Selection, run: SamplingRun) -> Iterator[None]:
+    """Record in the manifest that candidates are sampled, and why that stopped, unless some were graded before."""
     if (read_manifest(selection.out) or {}).get("dataset_hash"):
         yield
         return
@@ -326,19 +327,19 @@ def _shown_as_sampling(selection: Selection, run: SamplingRun) -> Iterator[None]
         write_manifest(selection.out, {**content, "status": "failed", "error": run.stopped})
 
 
-async def _graded(
+async def _grade_candidates(
     selection: Selection, candidates: Sequence[CandidateAnswer], labels: Sequence[str]
 ) -> tuple[EvalResult, list[ScoredCandidate], FailureGroups]:
     """The grading run, the score of each candidate, and why judgments failed."""
-    settings = selection.settings
+    settings, grader = selection.settings, selection.grader
     dataset = graded_dataset(selection.queries, candidates, selection.out.name)
-    plan = experiment_plan(settings, dataset, selection.grader, selection.part, labels=labels, compared=_COMPARED)
+    plan = build_experiment_plan(settings, dataset, grader, selection.part, labels=labels, compared=_COMPARED)
     plan = replace(plan, same_items=not isinstance(selection.candidates, Sampling))
     found: dict[int, ScoredCandidate] = {}
     failures = FailureGroups()
 
-    def take(result: ItemResult) -> None:
-        share = compute_share(result.report, selection.grader.scoring.cannot_assess)
+    def record_score(result: ItemResult) -> None:
+        share = compute_share(result.report, grader.scoring.cannot_assess)
         failure = result.error or (None if share is not None else "abstained: no criterion could be assessed")
         score = None if result.error else share
         found[result.item_idx] = ScoredCandidate(candidates[result.item_idx], score, failure, result.item_idx)
@@ -347,7 +348,7 @@ async def _graded(
 
     content = dataset.to_json().encode()
     graded = await run_experiment(
-        plan, content, on_item=take, progress=settings.progress, stop=settings.stop, keep=False
+        plan, content, on_item=record_score, progress=settings.progress, stop=settings.stop, keep=False
     )
     for index in {*range(len(candidates))} - found.keys():
         failures.add_text(why := f"stopped: {graded.stopped}", where="judge")
@@ -356,9 +357,9 @@ async def _graded(
 
 
 def _find_changes(selection: Selection, sampling: Sampling, manifest: Mapping[str, Any]) -> list[str]:
-    """What differs from an earlier run that sampled: judges, models, fewer samples, or its queries and rubrics."""
+    """Changes since an earlier sampling run: judges, models, fewer samples, queries or rubrics."""
     before = manifest.get("eval_config") or {}
-    now = selection.settings.recorded() | recorded_examples(selection.grader)
+    now = selection.settings.recorded() | digest_examples(selection.grader)
     names = [name for name in _COMPARED if name in before]
     changes = changed_grader(manifest.get("grader_config"), describe_grader(selection.grader))
     changes += changed_values({name: before[name] for name in names}, {name: now.get(name) for name in names})
@@ -369,28 +370,28 @@ def _find_changes(selection: Selection, sampling: Sampling, manifest: Mapping[st
         queries = [DataItem("-", "", rubric=query.rubric, prompt=query.text) for query in selection.queries]
         answered = {item.metadata.get("query"): item for item in RubricDataset.from_stored(path).items}
         earlier = [replace(item, submission="-", id=None) for item in answered.values()]
-        changes += changed_items(RubricDataset(items=earlier), RubricDataset(items=queries))
+        changes += find_item_changes(RubricDataset(items=earlier), RubricDataset(items=queries))
     return changes
 
 
-def _sampling_run(
+def _build_sampling_run(
     selection: Selection, sampling: Sampling, models: Mapping[str, Model], executor: Executor, generation: int
 ) -> SamplingRun:
     pairs, window = list(models.items()), widened(selection.limits.in_flight)
     return SamplingRun(selection.queries, pairs, sampling.k, window, generation, executor=executor)
 
 
-def _selection_files() -> tuple[str, ...]:
+def _list_selection_files() -> tuple[str, ...]:
     return (*training_files(), DECISIONS_FILE, SUMMARY_FILE)
 
 
-def _round() -> int | None:
-    """The round of this worker of a cluster; None for every other run, which samples and then grades."""
+def _find_round() -> int | None:
+    """The round of this cluster worker; None for every other run, which samples and then grades."""
     own = feed.get()
     return None if own is None else own.round
 
 
-def _generation(selection: Selection, ledger: Ledger) -> int:
-    """How often sampling was started over when the next run is made, that run included."""
+def _find_generation(selection: Selection, ledger: Ledger) -> int:
+    """How many times sampling will have been started over, including this run."""
     once_more = selection.settings.start_over and any(total.role == ROLE for total in ledger.totals())
     return int(ledger.find_note(_GENERATION) or 0) + once_more

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from autorubric.training.service.reward_server import ServiceSettings
 
 _OF_FIRST_PROCESS = frozenset({"port", "processes", "wait", "start_over", "replace", "announce", "progress", "stop"})
-"""Settings of a service that only the first of its processes needs."""
+"""Settings that only the main process of a service needs."""
 
 
 class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
@@ -76,10 +76,7 @@ class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
     on_gap: Literal["warn", "stop"] = setting("warn", "On an alarm: warn or stop.", group="Audit")
     repeat_share: float = setting(0.0, "Share of rewards judged twice, to measure noise.", group="Audit", ge=0, le=1)
     evolve: str | None = setting(
-        None,
-        "Model that proposes criteria from rollouts.",
-        metavar="MODEL",
-        group="Evolution",
+        None, "Model that proposes criteria from rollouts.", metavar="MODEL", group="Evolution"
     )
     timeout: float = setting(120.0, "Seconds before one attempt times out.", group="Endpoint")
     out: NewDirectory = setting("rewards", "Run directory; saved replies in it are reused.", short="-o", group="Run")
@@ -93,7 +90,7 @@ class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
 
     @property
     def splits(self) -> bool:
-        """The model that evolves splits criteria."""
+        """Whether a model that evolves rubrics can split criteria."""
         return self.evolve is not None
 
     @model_validator(mode="after")
@@ -105,7 +102,7 @@ class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
         of_audit = ("audit_share", "audit_budget", "audit_tokens", "audit_tolerance", "on_gap")
         if self.audit is None:
             if unused := self.flags_given(of_audit):
-                raise ConfigError(f"{', '.join(unused)} without an audit; pass --audit MODEL too")
+                raise ConfigError(f"{', '.join(unused)}: no effect without --audit; pass --audit MODEL too")
         elif not self.judge:
             raise ConfigError("--audit compares with --judge; pass --judge MODEL as well")
         elif self.audit in self.judge:
@@ -113,7 +110,7 @@ class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
         return self
 
     def _check_processes(self) -> None:
-        """Refuse what one process has to see every reward for."""
+        """Refuse settings that need one process to see all rewards."""
         if self.processes is None or self.processes == 1:
             return
         one = [name for name in ("audit", "evolve", "repeat_share", "log_json") if getattr(self, name)]
@@ -128,39 +125,39 @@ class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
         if not hasattr(socket, "send_fds"):
             raise ConfigError("--processes needs a system that passes sockets between processes; leave it out")
 
-    def by_processes(self) -> ServiceProcesses | None:
-        """The processes that serve; None if this one does.
+    def build_processes(self) -> ServiceProcesses | None:
+        """The processes that serve; None if this process serves.
 
         Raises:
-            ConfigError: a setting cannot be passed to them.
+            ConfigError: a setting cannot be passed to other processes.
         """
         from autorubric.jobs.service_processes import ServiceProcesses
 
         if self.processes is None or self.processes == 1:
             return None
-        passed = self.passed_on("a service with --processes", _OF_FIRST_PROCESS)
+        passed = self.dump_for_processes("a service with --processes", _OF_FIRST_PROCESS)
         return ServiceProcesses({**passed, "out": str(self.out)}, self.processes, self.concurrency)
 
     def _check_evolution(self) -> None:
         if self.evolve is None:
             if unused := self.flags_given(OF_EVOLUTION):
-                raise ConfigError(f"{', '.join(unused)} without evolution; pass --evolve MODEL too")
+                raise ConfigError(f"{', '.join(unused)}: no effect without --evolve; pass --evolve MODEL too")
         elif not self.judge:
             raise ConfigError("--evolve grades its proposals with --judge; pass --judge MODEL as well")
         else:
-            self.evolution()
+            self.build_evolution_rule()
 
-    def recorded_evolution(self) -> dict[str, Any] | None:
-        """What the manifest records of the evolution: another one is another service."""
+    def describe_evolution(self) -> dict[str, Any] | None:
+        """What the manifest records about the evolution; another evolution is another service."""
         if self.evolve is None:
             return None
-        rule = {name: value for name, value in asdict(self.evolution()).items() if name != "gates"}
-        if not rule["split"]:  # as manifests of earlier versions have it
+        rule = {name: value for name, value in asdict(self.build_evolution_rule()).items() if name != "gates"}
+        if not rule["split"]:  # as in manifests of earlier versions
             del rule["split"]
         return {"model": self.evolve, **rule, "persistent": list(self.persistent)}
 
-    def auditing(self) -> AuditPlan | None:
-        """How the judge is audited."""
+    def build_audit(self) -> AuditPlan | None:
+        """How the judge is audited; None without an audit."""
         if self.audit is None:
             return None
         from autorubric.training.audit import AuditPlan
@@ -190,7 +187,7 @@ async def serve_async(_: None, settings: ServeSettings) -> RewardEngine | Servic
         The service; its `executor.snapshot()` counts requests.
 
     Raises:
-        InputError: a setting is wrong, or the address or directory cannot be taken; nothing was spent.
+        InputError: a setting is wrong, or the address or directory is not available; nothing was spent.
 
     Example:
         >>> import tempfile
@@ -205,11 +202,11 @@ async def serve_async(_: None, settings: ServeSettings) -> RewardEngine | Servic
     from autorubric.jobs.service_processes import serve_by_processes
     from autorubric.training.service.reward_server import serve_rewards
 
-    limits, processes = service_limits(settings, os.environ), settings.by_processes()
-    grader, audit, rule = make_grader(settings), settings.auditing(), settings.rule()
+    limits, processes = build_limits(settings, os.environ), settings.build_processes()
+    grader, audit, rule = make_grader(settings), settings.build_audit(), settings.build_reward_rule()
     if audit is not None:
         audit.check_family(grader)
-    out, service = Path(settings.out), _service(settings, rule, limits)
+    out, service = Path(settings.out), _build_service(settings, rule, limits)
     async with AsyncExitStack() as stack:
         stack.enter_context(one_limit(settings.concurrency))
         names: list[str] = []
@@ -218,7 +215,7 @@ async def serve_async(_: None, settings: ServeSettings) -> RewardEngine | Servic
                 names += [model.name for model in (await one.open_session()).models.values()]
         settings.show_stand_ins(0, names)
         service = replace(service, evolution=await _open_evolution(settings, stack))
-        stack.enter_context(rare_collections())  # a long search for cycles would be a long wait for somebody
+        stack.enter_context(rare_collections())  # a long garbage collection would delay requests
         stack.enter_context(settings.attempts_logged())
         stack.enter_context(run_folder(out, (MANIFEST_FILE,), start_over=settings.start_over))
 
@@ -231,7 +228,7 @@ async def serve_async(_: None, settings: ServeSettings) -> RewardEngine | Servic
         return await serve_rewards(service, grader, rule, audit, announce, settings.stop)
 
 
-def _service(settings: ServeSettings, rule: RewardRule, limits: ServiceLimits) -> ServiceSettings:
+def _build_service(settings: ServeSettings, rule: RewardRule, limits: ServiceLimits) -> ServiceSettings:
     from autorubric.training.service.reward_server import ServiceSettings
 
     return ServiceSettings(
@@ -251,15 +248,15 @@ def _service(settings: ServeSettings, rule: RewardRule, limits: ServiceLimits) -
             "gates": list(rule.gates),
             "overlong": rule.overlong and asdict(rule.overlong),
             "dropout": [rule.dropout, rule.dropout_by, rule.dropout_seed] if rule.dropout else None,
-            "evolution": settings.recorded_evolution(),
+            "evolution": settings.describe_evolution(),
             "settings": settings.recorded(),
             "again": settings.again,
         },
     )
 
 
-def service_limits(settings: ServeSettings, environ: Mapping[str, str]) -> ServiceLimits:
-    """The token that a request needs, and the limits of its body and duration."""
+def build_limits(settings: ServeSettings, environ: Mapping[str, str]) -> ServiceLimits:
+    """The required token, and the limits of a request's body and duration."""
     from autorubric.training.service.reward_app import ServiceLimits
 
     token = checked_token(settings.host, settings.token_env, environ)
@@ -267,15 +264,15 @@ def service_limits(settings: ServeSettings, environ: Mapping[str, str]) -> Servi
 
 
 async def _open_evolution(settings: ServeSettings, stack: AsyncExitStack) -> EvolutionPlan | None:
-    """How the service evolves rubrics, with the model open as long as the stack is."""
+    """How the service evolves rubrics; the model stays open as long as the stack."""
     if settings.evolve is None:
         return None
     from autorubric.training.evolution.live import EvolutionPlan
 
-    config = settings.writer_config(settings.evolve)
+    config = settings.build_writer_config(settings.evolve)
     models = await stack.enter_async_context(open_models(config, settings.concurrency))
     check_priced(models, settings.budget_usd)
-    return EvolutionPlan(models["writer"], settings.evolution())
+    return EvolutionPlan(models["writer"], settings.build_evolution_rule())
 
 
 serve = blocking(serve_async)

@@ -1,4 +1,4 @@
-"""A service of several processes behind one port: the first accepts, lends the budget, and restarts the others."""
+"""A service of several processes behind one port: the main one accepts, lends budget and restarts the others."""
 
 from __future__ import annotations
 
@@ -37,21 +37,21 @@ from autorubric.training.service.reward_server import (
 
 _MODULE = "autorubric.jobs.service_worker"
 _MOST_FAILED_STARTS = 3
-"""How often in a row a process may end before it serves."""
+"""Maximum consecutive starts that end before the process serves."""
 _ASKED = 2.0
-"""Seconds in which a process has to tell its counts; after that, its last report is taken."""
+"""Seconds that a process has to report its counts; after that, its last report counts."""
 
 
 @dataclass(slots=True, eq=False)
 class _Worker(Child):
-    """One of the processes that give rewards.
+    """One of the processes that compute rewards.
 
     Attributes:
-        place: its place on the board.
+        place: its index on the board.
         starts: how often it was started.
-        failed_starts: how often in a row it ended before it served.
-        channel: where it takes connections from, while it serves.
-        counts: what it has told last.
+        failed_starts: consecutive starts that ended before it served.
+        channel: where it receives connections, while it serves.
+        counts: its last report.
         end: how it ended.
     """
 
@@ -64,7 +64,7 @@ class _Worker(Child):
 
     @property
     def name(self) -> tuple[int, int]:
-        """Tells it from those in its place before."""
+        """Its name, unique among all processes at its place."""
         return self.place, self.starts
 
 
@@ -73,11 +73,11 @@ class ServiceProcesses:
     """Runs the processes of a service until it is stopped.
 
     Attributes:
-        settings: of every process, as JSON values.
-        processes: how many.
+        settings: the settings of every process, as JSON values.
+        processes: the number of processes.
         concurrency: the limit of concurrent requests, all processes together.
         left: the remaining budget.
-        stopped: why one of them gave no rewards any more; None if all did.
+        stopped: why a process stopped computing rewards; None if none did.
     """
 
     settings: Mapping[str, Any]
@@ -95,15 +95,15 @@ class ServiceProcesses:
 
     @property
     def executor(self) -> ServiceProcesses:
-        """What counts the calls: see `snapshot`."""
+        """The object that counts calls; see `snapshot`."""
         return self
 
     def snapshot(self) -> dict[str, Activity]:
-        """What all processes have done so far, by role."""
-        return self._whole().activity
+        """The activity of all processes so far, by role."""
+        return self._sum_counts().activity
 
     async def run(self, listening: socket.socket, announce: Callable[[], object], stop: Stop) -> None:
-        """Serve until SIGTERM, Ctrl-C or `stop`, let all processes answer what is open; a second signal ends them.
+        """Serve until SIGTERM, Ctrl-C or `stop`, then let processes answer open requests; a second signal ends them.
 
         Raises:
             InputError: no process can serve with these settings.
@@ -111,7 +111,7 @@ class ServiceProcesses:
         with ExitStack() as stack:
             file = stack.enter_context(tempfile.TemporaryFile())
             self._board, self._file = Board.made(file, self.processes), file.fileno()
-            self._lender = Lender(Purse(self.left, self.processes), self._living)
+            self._lender = Lender(Purse(self.left, self.processes), self._list_living)
             self._door, self._announce = Door(listening), announce
             stack.callback(self._door.close)
             stack.enter_context(ending_heard(self._end))
@@ -122,17 +122,17 @@ class ServiceProcesses:
             raise self._problem
 
     def _end(self) -> None:
-        """Let all processes answer what is open, and end."""
+        """Let all processes answer open requests and end."""
         self._ending = True
         self._door.close()
         for one in self._workers:
             one.tell(stop=True)
 
-    def _living(self) -> list[_Worker]:
+    def _list_living(self) -> list[_Worker]:
         return [one for one in self._workers if one.channel is not None]
 
     async def _supervise(self, one: _Worker) -> None:
-        """Run a process until the service ends; start it again if it is killed."""
+        """Run a process until the service ends; restart it if it is killed."""
         while not self._ending:
             code = await self._run_once(one)
             if self._ending or self._problem is not None:
@@ -148,29 +148,29 @@ class ServiceProcesses:
                 await asyncio.sleep(min(one.failed_starts - 1, 1))
 
     async def _run_once(self, one: _Worker) -> int | None:
-        """Start a process and receive its messages until it ends; returns its status."""
+        """Start a process and receive its messages until it ends; return its exit status."""
         ours, theirs = socket.socketpair()
         one.starts, one.end = one.starts + 1, None
-        order = {**self._order(one), "channel": theirs.fileno(), "board": self._file}
+        order = {**self._build_order(one), "channel": theirs.fileno(), "board": self._file}
         with ours, one.started(_MODULE, order, (theirs.fileno(), self._file)) as process:
             theirs.close()
             if self._ending:
                 one.tell(stop=True)
             while (word := await one.words.get()) is not None:
-                self._hear(one, word, ours)
-            self._gone(one, ours)
+                self._receive(one, word, ours)
+            self._retire(one, ours)
         return process.returncode
 
-    def _order(self, one: _Worker) -> dict[str, Any]:
+    def _build_order(self, one: _Worker) -> dict[str, Any]:
         share, rest = divmod(self.concurrency, self.processes)
         settings = {**self.settings, "concurrency": share + (one.place < rest)}
         return {"settings": settings, "place": one.place, "processes": self.processes}
 
-    def _hear(self, one: _Worker, word: dict[str, Any], channel: socket.socket) -> None:
+    def _receive(self, one: _Worker, word: dict[str, Any], channel: socket.socket) -> None:
         if "ready" in word:
             one.channel, one.failed_starts = channel, 0
             self._door.add(channel)
-            if len(self._living()) == self.processes:
+            if len(self._list_living()) == self.processes:
                 announce, self._announce = self._announce, lambda: None
                 announce()
         if "note" in word and word["note"] not in self._notes:
@@ -180,39 +180,39 @@ class ServiceProcesses:
             one.end = word["end"]
             one.counts = one.end.get("counts", one.counts)
             self.stopped = one.end.get("refused") or self.stopped
-        self._hear_counts(one, word)
+        self._receive_counts(one, word)
         self._lender.hear(one, word)
 
-    def _hear_counts(self, one: _Worker, word: dict[str, Any]) -> None:
+    def _receive_counts(self, one: _Worker, word: dict[str, Any]) -> None:
         if "counts" in word:
             one.counts = word["counts"]
-            self._told(word.get("to"), one)
+            self._note_report(word.get("to"), one)
         if "whole" in word:
-            task = asyncio.create_task(self._sum(one, word["whole"]))
+            task = asyncio.create_task(self._answer_with_sum(one, word["whole"]))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    def _gone(self, one: _Worker, channel: socket.socket) -> None:
-        """Take over the counts and the unused budget of a process that has ended."""
+    def _retire(self, one: _Worker, channel: socket.socket) -> None:
+        """Keep the counts and take back the unused budget of a process that has ended."""
         self._door.remove(channel)
         one.channel = None
         if one.end is None:
             self._lender.purse.lent[one.name] = self._board.used(one.place)
-        self._lender.gone(one)
+        self._lender.drop(one)
         self._board.clear(one.place)
         if one.counts is not None:
             self._past.add(one.counts, ended=True)
             one.counts = None
         for number in list(self._asked):
-            self._told(number, one)
+            self._note_report(number, one)
 
     def _fail(self, problem: AutorubricError) -> None:
         self._problem = self._problem or problem
         self._end()
 
-    async def _sum(self, one: _Worker, number: int) -> None:
-        """Ask the other processes for their counts, and tell one of them the sum."""
-        others = [other for other in self._living() if other is not one]
+    async def _answer_with_sum(self, one: _Worker, number: int) -> None:
+        """Collect the counts of the other processes, and send the sum to the one that asked."""
+        others = [other for other in self._list_living() if other is not one]
         waiting, done = self._asked[number] = {other.place for other in others}, asyncio.Event()
         for other in others:
             other.tell(count=number)
@@ -221,17 +221,17 @@ class ServiceProcesses:
                 if waiting:
                     await done.wait()
         del self._asked[number]
-        whole = self._whole()
+        whole = self._sum_counts()
         one.tell(summed=whole.told(whole.activity), to=number)
 
-    def _told(self, number: int | None, one: _Worker) -> None:
+    def _note_report(self, number: int | None, one: _Worker) -> None:
         if number in self._asked:
             waiting, done = self._asked[number]
             waiting.discard(one.place)
             if not waiting:
                 done.set()
 
-    def _whole(self) -> ServiceMetrics:
+    def _sum_counts(self) -> ServiceMetrics:
         whole = ServiceMetrics()
         whole.add(self._past.told(self._past.activity))
         for one in self._workers:
@@ -248,13 +248,13 @@ async def serve_by_processes(
     announce: Callable[[str], object],
     stop: Stop,
 ) -> ServiceProcesses:
-    """Serve with several processes until SIGTERM, Ctrl-C or `stop`; returns what they did.
+    """Serve with several processes until SIGTERM, Ctrl-C or `stop`; return them with their counts.
 
     Args:
         service: the settings of the service.
-        grader: what each process grades with.
-        processes: the number of processes.
-        budget: a function of what was spent before.
+        grader: the grader of each process.
+        processes: the processes to run.
+        budget: returns the budget, given what was spent before.
         announce: called with the address once all processes serve.
         stop: ends the service.
     """
@@ -266,12 +266,12 @@ async def serve_by_processes(
             processes.left = budget(spent=ledger.spent()).left()
         listening, url = stack.enter_context(listening_at(service.host, service.port))
         stack.enter_context(shown_as_running(service.out, content, lambda: processes.stopped))
-        stack.callback(_take_in, service)
+        stack.callback(_record_leftovers, service)
         await processes.run(listening, partial(announce, url), stop)
     return processes
 
 
-def _take_in(service: ServiceSettings) -> None:
-    """Record what killed processes have left."""
+def _record_leftovers(service: ServiceSettings) -> None:
+    """Record the replies that killed processes left."""
     open_ledger(service.out).close()
     shutil.rmtree(service.out / LEDGER_FOLDER / PROCESSES_FOLDER, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""One of the processes of a service: it gives the rewards for the connections that the first process hands to it."""
+"""A worker process of a service: it computes rewards for the connections that the main process hands to it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 from autorubric.background import ignore_ending, rare_collections
 from autorubric.jobs.judges import make_grader
-from autorubric.jobs.serve import ServeSettings, service_limits
+from autorubric.jobs.serve import ServeSettings, build_limits
 from autorubric.jobs.talk import Talk, run_ordered
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.lock import PROCESSES_FOLDER, run_lock
@@ -25,13 +25,13 @@ from autorubric.training.service.reward_app import Admission, RewardService
 from autorubric.training.service.reward_server import LINGER, serve_connections
 
 _BACKSTOP = 20.0
-"""Seconds beyond twice the grace after which a process whose parent has gone ends, whatever it does."""
+"""Seconds beyond twice the grace after which a process without its parent is forced to end."""
 _TELL = 1.0
-"""Seconds between two reports; a kill loses the counts, not the records, since the last."""
+"""Seconds between two reports; a kill loses the counts since the last report, but no records."""
 
 
-class _Whole:
-    """Asks the first process for the counts of all processes."""
+class _TotalCounts:
+    """Asks the main process for the counts of all processes."""
 
     def __init__(self, talk: Talk) -> None:
         self._talk = talk
@@ -48,15 +48,15 @@ class _Whole:
             del self._asked[number]
         return whole
 
-    def hear(self, number: int, told: dict[str, Any]) -> None:
+    def receive(self, number: int, told: dict[str, Any]) -> None:
         answer = self._asked.get(number)
         if answer is not None and not answer.done():
             answer.set_result(told)
 
 
 async def serve_part(talk: Talk, order: dict[str, Any]) -> dict[str, Any]:
-    """Serve until the first process announces its end or disappears."""
-    ignore_ending()  # a signal for the whole group: the first process tells the others
+    """Serve until the main process sends a stop or disappears."""
+    ignore_ending()  # the signal reaches the whole group; the main process stops the others
     settings = ServeSettings.checked(order["settings"])
     place, processes = order["place"], order["processes"]
     board, channel = Board(order["board"], processes), socket.socket(fileno=order["channel"])
@@ -71,23 +71,23 @@ async def serve_part(talk: Talk, order: dict[str, Any]) -> dict[str, Any]:
         ledger = stack.enter_context(Ledger.open(out / LEDGER_FOLDER, linger=LINGER, shared=True, logs=logs))
         ledger.keep_spent(out / SPENT_FILE)
         await grader.open_session()
-        engine = RewardEngine(grader, ledger, settings.rule(), prefix_first=settings.prefix_first)
-        whole = _Whole(talk)
+        engine = RewardEngine(grader, ledger, settings.build_reward_rule(), prefix_first=settings.prefix_first)
+        whole = _TotalCounts(talk)
         admission = Admission(settings.queue, Seat(board, place))
-        service = RewardService(engine, admission, service_limits(settings, os.environ), whole)
+        service = RewardService(engine, admission, build_limits(settings, os.environ), whole)
 
-        def heard(word: dict[str, Any]) -> None:
+        def receive(word: dict[str, Any]) -> None:
             if "count" in word:
                 talk.say(counts=service.told(), to=word["count"])
             if "summed" in word:
-                whole.hear(word["to"], word["summed"])
+                whole.receive(word["to"], word["summed"])
             if "stop" in word:
                 ends.put_nowait(None)
 
         loop = asyncio.get_running_loop()
         gone = partial(loop.call_soon_threadsafe, ends.put_nowait, None)
-        talk.listen(heard, gone, 2 * settings.grace + _BACKSTOP)
-        telling = asyncio.create_task(_tell(talk, service))
+        talk.listen(receive, gone, 2 * settings.grace + _BACKSTOP)
+        telling = asyncio.create_task(_report_counts(talk, service))
         try:
             engine.interrupted = await serve_connections(
                 service.handle,
@@ -104,7 +104,7 @@ async def serve_part(talk: Talk, order: dict[str, Any]) -> dict[str, Any]:
         return {"counts": service.told(), "refused": engine.stopped}
 
 
-async def _tell(talk: Talk, service: RewardService) -> None:
+async def _report_counts(talk: Talk, service: RewardService) -> None:
     while True:
         await asyncio.sleep(_TELL)
         talk.say(counts=service.told())

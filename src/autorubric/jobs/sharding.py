@@ -1,4 +1,4 @@
-"""Runs that are divided: into shards that run anywhere, into processes here, or among the workers of a cluster."""
+"""Runs that are divided into shards that run anywhere, into local processes, or among cluster workers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _OF_ONE_SHARD = frozenset(
         *("log_json", "log_prompts", "budget_usd", "budget_tokens", "fail_under", "show"),
     }
 )
-"""Settings that may differ between the shards of a run, and that a merge does without."""
+"""Settings that may differ between the shards of a run, and that a merge does not need."""
 
 
 class ShardedSettings(UploadedSettings):
@@ -66,22 +66,22 @@ class ShardedSettings(UploadedSettings):
 
     @property
     def is_divided(self) -> bool:
-        """Whether it was asked to run in shards or in several processes."""
+        """Whether the settings ask for a shard or several processes."""
         return self.shard is not None or self.engine is not None or (self.processes or 1) > 1
 
     @property
     def parts(self) -> Parts | None:
-        """The shards that this run unites; None for every other run."""
+        """The shards that this run merges; None for every other run."""
         return self._parts
 
-    def of_parts(self, parts: Parts) -> Self:
-        """The settings of the run that unites these shards, without a request."""
+    def with_parts(self, parts: Parts) -> Self:
+        """The settings of the run that merges these shards without sending requests."""
         made = self.model_copy()
         made._parts = parts
         return made
 
-    def by_workers(self) -> Self:
-        """The settings of the run that starts its own processes; unchanged where one process does it.
+    def with_workers(self) -> Self:
+        """The settings of the run that starts its own workers; unchanged if one process suffices.
 
         Raises:
             MissingPackageError: Ray is needed, and not installed.
@@ -91,12 +91,12 @@ class ShardedSettings(UploadedSettings):
         number = min(self.processes or 1, concurrency)
         if self._parts is not None or (number == 1 and self.engine is None) or once:
             return self
-        workers = self._workers(self._passed(), number)
-        return self.of_parts(Parts({}, by_prompt=self.command == "select", is_partial=True, workers=workers))
+        workers = self._build_workers(self._dump_common(), number)
+        return self.with_parts(Parts({}, by_prompt=self.command == "select", is_partial=True, workers=workers))
 
-    def _workers(self, passed: Mapping[str, Any], number: int) -> Workers:
-        """The processes on this machine, or the workers of a Ray cluster."""
-        from autorubric.jobs.workers import WorkerProcesses  # most runs are not divided, and start without it
+    def _build_workers(self, passed: Mapping[str, Any], number: int) -> Workers:
+        """Processes on this machine, or workers of a Ray cluster."""
+        from autorubric.jobs.workers import WorkerProcesses  # lazy: most runs are not divided
 
         if self.engine is None:
             return WorkerProcesses(self, passed, number)
@@ -106,7 +106,7 @@ class ShardedSettings(UploadedSettings):
         check_installed()
         return RayWorkers(self, passed, number)
 
-    def division(self) -> Division:
+    def build_division(self) -> Division:
         """How the run is divided.
 
         Raises:
@@ -114,18 +114,18 @@ class ShardedSettings(UploadedSettings):
         """
         if self.shard is None:
             return Division(self.command, parts=self._parts)
-        return Division(self.command, Shard.parse(self.shard), self._passed())
+        return Division(self.command, Shard.parse(self.shard), self._dump_common())
 
-    def _passed(self) -> dict[str, Any]:
+    def _dump_common(self) -> dict[str, Any]:
         """The settings that all shards have in common, as JSON values."""
         if Path("-") in self.sources():
             raise ConfigError("standard input can be read only once, and each shard reads it; pass a file")
-        # Of what only Python or a config file can pass, the models alone shape the results.
-        return self.passed_on("a run in shards or processes", _OF_ONE_SHARD, ("roles", "full"))
+        # Of the settings without a flag, only those of the models shape results.
+        return self.dump_for_processes("a run in shards or processes", _OF_ONE_SHARD, ("roles", "full"))
 
 
 def load_job(command: str) -> tuple[type[ShardedSettings], Any]:
-    """The settings of a command whose runs can be divided, and its function; only its own modules are imported.
+    """The settings model and the function of a command whose runs can be divided; imports only its own modules.
 
     Raises:
         KeyError: the runs of this command cannot be divided.

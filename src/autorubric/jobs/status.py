@@ -1,4 +1,4 @@
-"""Functions that only look: `autorubric.status`, `drift`, `show` and `doctor`."""
+"""Functions that only read: `autorubric.status`, `drift`, `show` and `doctor`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from autorubric.errors import ConfigError, InputError, counted
 from autorubric.jobs.job import RunSource, blocking, job, run_job
 from autorubric.llm.http.secrets import VariableName, split_address
 from autorubric.llm.records.ledger_view import ledger_view
-from autorubric.runs.manifest import ledger_folder, read_manifest, run_manifest
+from autorubric.runs.manifest import ledger_folder, read_manifest, require_manifest
 from autorubric.runs.run_status import RunStatus, count_graded, run_status
 from autorubric.settings import LocalName, Names, NewDirectory, Settings, setting
 
@@ -39,7 +39,7 @@ class StatusSettings(Settings):
 
 @run_job(StatusSettings)
 def status(run: Path, settings: StatusSettings) -> RunStatus:
-    """Report the state of a run: done, failed and why, spent, pace, time left, and what to do next.
+    """Report the state of a run: rows done, failures with reasons, cost, pace, time left, and what to do next.
 
     Only reads the run, so it can be called at any time, also after a crash.
 
@@ -77,11 +77,11 @@ class DriftSettings(Settings):
 
     @model_validator(mode="after")
     def _check_forms(self) -> Self:
-        if len(self.forms()) > 1:
-            raise InputError(f"--{' and --'.join(self.forms())} are mutually exclusive; pass one of them")
+        if len(self.list_forms()) > 1:
+            raise InputError(f"--{' and --'.join(self.list_forms())} are mutually exclusive; pass one of them")
         return self
 
-    def forms(self) -> list[str]:
+    def list_forms(self) -> list[str]:
         """The output forms that were chosen, other than text."""
         chosen = (("json", self.as_json), ("csv", self.as_csv), ("md", self.as_markdown))
         return [name for name, given in chosen if given]
@@ -157,7 +157,7 @@ async def show_async(run: Path, settings: ShowSettings) -> ShownItem:
 
     For a synthesis run, the item is a query: its rubric, and the history of each criterion. It only reads, so it can
     be called during the run. Ledgers keep replies, not prompts: prompts are rebuilt from the dataset and the
-    templates, or a note tells why not.
+    templates; if that fails, a note says why.
 
     Args:
         run: a run directory, or the result of a run that has one.
@@ -177,7 +177,7 @@ async def show_async(run: Path, settings: ShowSettings) -> ShownItem:
     from autorubric.runs.shown_item import show_graded
     from autorubric.synthesis.shown_query import show_query
 
-    manifest = run_manifest(run)
+    manifest = require_manifest(run)
     kind = manifest.get("kind", "evaluation")
     item = None if settings.item is None else str(settings.item)
     if kind == "synthesis":
@@ -237,20 +237,20 @@ async def doctor_async(_: None, settings: DoctorSettings) -> list[Finding]:
         >>> [finding.subject for finding in asyncio.run(doctor_async())][:3]
         ['autorubric', 'python', 'system']
     """
-    from autorubric.runs.doctor import disk_findings, endpoint_findings, environment_findings, sqlite_finding
+    from autorubric.runs.doctor import check_disk, check_endpoint, check_environment, check_sqlite
 
-    places = _places(list(settings.base_url), [split_address(name) for name in settings.model])
+    places = _group_by_address(list(settings.base_url), [split_address(name) for name in settings.model])
     key, plain = settings.api_key_env, settings.allow_plain_http
-    reached = await asyncio.gather(*(endpoint_findings(url, names, key, plain_http=plain) for url, names in places))
+    reached = await asyncio.gather(*(check_endpoint(url, names, key, plain_http=plain) for url, names in places))
     endpoints = (finding for findings in reached for finding in findings)
-    return [*environment_findings(), sqlite_finding(), *disk_findings(Path(settings.out)), *endpoints]
+    return [*check_environment(), check_sqlite(), *check_disk(Path(settings.out)), *endpoints]
 
 
 doctor = blocking(doctor_async)
 
 
-def _places(urls: list[str], named: list[tuple[str, str | None]]) -> list[tuple[str | None, list[str]]]:
-    """Each address with the models to look for there; None for models at the address of their provider."""
+def _group_by_address(urls: list[str], named: list[tuple[str, str | None]]) -> list[tuple[str | None, list[str]]]:
+    """Each address with the models to look for there; None is the address of a model's provider."""
     found: dict[str, list[str]] = {url: [] for url in urls}
     at_providers: list[tuple[str | None, list[str]]] = []
     for name, own in named:

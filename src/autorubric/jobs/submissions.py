@@ -1,4 +1,4 @@
-"""The data of functions that grade: a dataset, or submissions (rows, texts, a folder) with a rubric."""
+"""The input of functions that grade: a dataset, or submissions (rows, texts, a folder) with a rubric."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _LABELS = ("ground_truth", "ground_truth_reasons")
 _KEYS = ("submission", "id", "description", "prompt", "query", "reference_submission", "metadata", *_LABELS)
 _TEXTS = (".txt", ".md")
 IN_MEMORY = "submissions"
-"""What messages and runs call submissions that are in no file."""
+"""The name of submissions in memory, in messages and runs."""
 Rows: TypeAlias = Sequence[str | DataItem | Mapping[str, Any]]
-"""Submissions in memory: texts, items, or rows as lines of JSON hold them."""
+"""Submissions in memory: strings, items, or rows like those of JSON Lines."""
 _MOST_NAMED = 10
 
 
@@ -41,10 +41,10 @@ class Submissions:
     """Submissions in a file or folder, or in rows in memory.
 
     Attributes:
-        source: the file or folder, or the rows: mappings as lines of JSON hold them, and texts.
+        source: the file or folder, or rows: strings, and mappings like those of JSON Lines.
         columns: columns that the user chose, by role.
         rubric: the rubric of all rows; None if each row has its own.
-        notes: called with a sentence for each column that was guessed.
+        notes: collects a sentence for each guessed column.
     """
 
     source: Path | Sequence[Any]
@@ -54,14 +54,14 @@ class Submissions:
 
     @property
     def where(self) -> str:
-        """What messages call them."""
+        """Their name in messages."""
         return input_name(self.source) if isinstance(self.source, Path) else IN_MEMORY
 
     def items(self) -> list[DataItem]:
-        """The submissions; a warning lists what else a directory contains.
+        """The submissions; a warning lists other files of a directory.
 
         Raises:
-            InputError: with one problem for each row that is none, or because there is nothing.
+            InputError: rows are invalid (one problem for each), or there are none.
 
         Example:
             >>> Submissions(Path("essays.csv")).items()
@@ -85,39 +85,39 @@ class Submissions:
     def _items(self, problems: list[str]) -> Iterator[tuple[str, DataItem]]:
         path = self.source
         if not isinstance(path, Path):
-            yield from self._read(_listed(list(path), self.where), problems, is_table=False)
+            yield from self._read(_list_records(list(path), self.where), problems, is_table=False)
             return
         if _is_texts(path):
-            yield from ((text.name, DataItem(read_text(text), text.name, id=text.name)) for text in _texts(path))
+            yield from ((text.name, DataItem(read_text(text), text.name, id=text.name)) for text in _list_texts(path))
             return
         found = row_file(path, what="Submissions")
-        records = _listed(found.document(), found.name) if found.is_document else found.rows(problems)
+        records = _list_records(found.document(), found.name) if found.is_document else found.rows(problems)
         yield from self._read(records, problems, is_table=found.is_table)
 
     def _read(self, rows: Iterator[Record], problems: list[str], is_table: bool) -> Iterator[tuple[str, DataItem]]:
         reader = item_reader(self.where, self.columns, self.notes)
         for record in item_records(rows, reader, problems, is_table=is_table):
-            yield from ((record.where, item) for item in self._item(record, problems))
+            yield from ((record.where, item) for item in self._read_item(record, problems))
 
-    def _item(self, record: Record, problems: list[str]) -> Iterator[DataItem]:
-        """The item of a row; none after adding to `problems` what is wrong with it."""
-        found = [f"{record.where}: {problem}" for problem in _problems(record.fields, self.rubric is None)]
+    def _read_item(self, record: Record, problems: list[str]) -> Iterator[DataItem]:
+        """The item of a row; if the row is wrong, adds to `problems` and yields none."""
+        found = [f"{record.where}: {problem}" for problem in _find_problems(record.fields, self.rubric is None)]
         if not found:
             try:
-                yield _made(record, self.rubric)
+                yield _build_item(record, self.rubric)
             except InputError as error:
                 found = [p if p.startswith(record.where) else f"{record.where}: {p}" for p in error.problems]
         problems += found
 
 
-def columns_named(given: Mapping[str, str] | Sequence[str] | None, known: Sequence[str] = ROLES) -> dict[str, str]:
+def parse_columns(given: Mapping[str, str] | Sequence[str] | None, known: Sequence[str] = ROLES) -> dict[str, str]:
     """The columns of `--column ROLE=NAME` flags, by role.
 
     Raises:
-        InputError: one is not of this form, or its role is unknown or comes twice.
+        InputError: a flag is not of this form, or its role is unknown or given twice.
 
     Example:
-        >>> columns_named(["submission=final answer"])
+        >>> parse_columns(["submission=final answer"])
         {'submission': 'final answer'}
     """
     named: dict[str, str] = {}
@@ -133,8 +133,8 @@ def columns_named(given: Mapping[str, str] | Sequence[str] | None, known: Sequen
     return named
 
 
-def labelled(dataset: RubricDataset, table: LabelTable) -> RubricDataset:
-    """The dataset with the labels of a table; a warning lists each column that was guessed."""
+def join_labels(dataset: RubricDataset, table: LabelTable) -> RubricDataset:
+    """The dataset with the labels of a table; warns about guessed columns."""
     joined = table.joined(dataset)
     for note in table.notes:
         warn(note)
@@ -146,8 +146,8 @@ def is_rows(path: Path, *, rubric_given: bool) -> bool:
 
     Args:
         path: the file.
-        rubric_given: whether a rubric for all rows, or the names of their columns, come with the file. JSON Lines
-            with a `submission` in each line are rows then; otherwise they are items of a dataset.
+        rubric_given: whether a rubric for all rows or column names are given with the file. JSON Lines with a
+            `submission` are then rows; otherwise they are items of a dataset.
 
     Raises:
         InputError: it cannot be read.
@@ -159,7 +159,7 @@ def is_rows(path: Path, *, rubric_given: bool) -> bool:
         problems: list[str] = []
         first = next(iter(found.rows(problems)), None) if not found.is_table else None
         if first is None:
-            return rubric_given or found.is_table or bool(problems)  # whoever reads the rows reports their problems
+            return rubric_given or found.is_table or bool(problems)  # the reader of the rows reports their problems
         is_head = first.fields.keys() == {"dataset"}
         return not is_head and (rubric_given or "submission" not in first.fields)
     with opened_text(path) as file:
@@ -169,7 +169,7 @@ def is_rows(path: Path, *, rubric_given: bool) -> bool:
     return rubric_given and not (isinstance(value, dict) and "items" in value)
 
 
-def _listed(value: Any, name: str) -> Iterator[Record]:
+def _list_records(value: Any, name: str) -> Iterator[Record]:
     for index, one in enumerate(document_rows(value, name)):
         fields = {"submission": one} if isinstance(one, str | None) else plain(one)
         if not isinstance(fields, dict):
@@ -180,14 +180,14 @@ def _listed(value: Any, name: str) -> Iterator[Record]:
 
 
 def _is_texts(path: Path) -> bool:
-    """Whether a path is a text, or a folder that is not a dataset."""
+    """Whether a path is a text file, or a folder that is not a dataset."""
     if os.path.isdir(path):  # noqa: PTH112 (a name that is too long is not an error)
         return not is_dataset_folder(path)
     return path.suffix.lower() in _TEXTS and not is_stream(path) and not _is_table(path)
 
 
 def _is_table(path: Path) -> bool:
-    """Whether a text is a table, or lines of JSON, with a column of submissions."""
+    """Whether a text file is a table or JSON Lines with a column of submissions."""
     problems: list[str] = []
     with suppress(InputError):
         found = row_file(path)
@@ -197,19 +197,19 @@ def _is_table(path: Path) -> bool:
     return False
 
 
-def _texts(folder: Path) -> list[Path]:
-    """The texts in a folder, or the given one; a note lists other files in the folder."""
+def _list_texts(folder: Path) -> list[Path]:
+    """The text files in a folder, or the given file; warns about other files in the folder."""
     if not os.path.isdir(folder):  # noqa: PTH112
         return [folder]
     found = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
     texts = [path for path in found if path.is_file() and path.suffix.lower() in _TEXTS]
     others = [path.name for path in found if path not in texts]
     if others:
-        warn(f"{folder}: not graded, because no .txt or .md file: {first_few(others, _MOST_NAMED)}")
+        warn(f"{folder}: not graded, because they are not .txt or .md files: {first_few(others, _MOST_NAMED)}")
     return texts
 
 
-def _problems(record: dict[str, Any], own_rubrics: bool) -> list[str]:
+def _find_problems(record: dict[str, Any], own_rubrics: bool) -> list[str]:
     unknown = {key: nearest(str(key), _KEYS) for key in record if key not in _KEYS}
     found = [f"unknown key {key!r}; did you mean {right!r}?" for key, right in unknown.items() if right]
     if "submission" not in record and "submission" not in unknown.values():
@@ -224,7 +224,7 @@ def _problems(record: dict[str, Any], own_rubrics: bool) -> list[str]:
     return found
 
 
-def _made(record: Record, common: Rubric | None) -> DataItem:
+def _build_item(record: Record, common: Rubric | None) -> DataItem:
     fields = record.fields
     own = fields.get("rubric")
     item = DataItem(
@@ -241,7 +241,7 @@ def _made(record: Record, common: Rubric | None) -> DataItem:
             **{key: fields[key] for key in fields if key not in (*_KEYS, "rubric")},
         },
     )
-    item.rubric = None if common else item.rubric  # its labels have been read by the common one
+    item.rubric = None if common else item.rubric  # the labels were read with the common rubric
     return item
 
 
@@ -254,10 +254,10 @@ def read_dataset(
 ) -> RubricDataset:
     """The given dataset, or one made from submissions and a rubric for all or for each of them.
 
-    A warning lists each column that was guessed.
+    Warns about guessed columns.
 
     Raises:
-        InputError: neither or both are given, or a file is wrong.
+        InputError: neither or both of dataset and submissions are given, or a file is wrong.
 
     Example:
         >>> read_dataset(None, Path("rubric.yaml"), None, None)
@@ -297,7 +297,7 @@ def _read_rows(
     path = Path(submissions) if isinstance(submissions, str | Path) else None
     if path is not None or columns or not all(isinstance(one, str | DataItem) for one in submissions):
         source = Submissions(path or submissions, columns, criteria)
-        items, where, name = source.items(), source.where, _name(path) if path else IN_MEMORY
+        items, where, name = source.items(), source.where, _name_run(path) if path else IN_MEMORY
         for note in [*source.notes, *query_notes(where, items, prompt)]:
             warn(note)
     else:
@@ -313,7 +313,7 @@ def _read_rows(
 
 
 def rubric_in(path: Path) -> Rubric:
-    r"""The rubric in an input of any kind; in a table and in JSON Lines each row is a criterion.
+    r"""The rubric in an input of any kind; in a table or JSON Lines, each row is a criterion.
 
     Raises:
         InputError: it cannot be read, or a criterion is wrong.
@@ -326,14 +326,14 @@ def rubric_in(path: Path) -> Rubric:
         Criterion(weight=5.0, requirement='Is kind.', name='Tone')
     """
     name, value = input_name(path), read_rubric_file(path)
-    rubric = rubric_from(_only_rubric(value, name), name, nulls=True)
+    rubric = rubric_from(_unwrap_shared_rubric(value, name), name, nulls=True)
     for note in unread_notes(rubric.rubric):
         warn(f"{name}: {note}")
     return rubric
 
 
-def _only_rubric(value: Any, name: str) -> Any:
-    """The rubric of a dataset whose items share one, such as `evolved.json` of a single query; else the value."""
+def _unwrap_shared_rubric(value: Any, name: str) -> Any:
+    """The rubric that all items of a dataset share, such as `evolved.json` of one query; any other value as it is."""
     if not isinstance(value, Mapping) or value.get("rubric") is not None or not isinstance(value.get("items"), list):
         return value
     own = [one.get("rubric") for one in value["items"] if isinstance(one, Mapping)]
@@ -343,13 +343,13 @@ def _only_rubric(value: Any, name: str) -> Any:
 
 
 def check_weighed(rubrics: Iterable[tuple[str, Rubric]]) -> None:
-    """Raise an error for rubrics whose weights are all 0: they give every submission the same score.
+    """Refuse rubrics whose weights are all 0, because no score can be computed.
 
     Args:
         rubrics: each with its place, for messages.
 
     Raises:
-        InputError: with one problem for each of them.
+        InputError: there are such rubrics; one problem for each.
 
     Example:
         >>> check_weighed([("r.yaml", Rubric.from_dict([{"requirement": "Is brief", "weight": 0}]))])
@@ -362,8 +362,8 @@ def check_weighed(rubrics: Iterable[tuple[str, Rubric]]) -> None:
         raise InputError(flat)
 
 
-def rubrics_in(dataset: RubricDataset, source: object) -> Iterator[tuple[str, Rubric]]:
-    """Each rubric of a dataset once, with its place: the file, or the first item that brings it along."""
+def list_rubrics(dataset: RubricDataset, source: object) -> Iterator[tuple[str, Rubric]]:
+    """Each distinct rubric of a dataset with its place: the file, or the first item that has it."""
     where = source if isinstance(source, str | Path) else "the rubric"
     seen: set[int] = set()
     for index in range(len(dataset)):
@@ -374,6 +374,6 @@ def rubrics_in(dataset: RubricDataset, source: object) -> Iterator[tuple[str, Ru
         yield (str(where) if dataset[index].rubric is None else f"{where}: item {index}"), rubric
 
 
-def _name(path: Path) -> str:
-    """What a run on a file is called: its name without the ending."""
+def _name_run(path: Path) -> str:
+    """The name of a run on a file: the file's name without suffixes."""
     return "stdin" if is_stream(path) else path.with_suffix("").stem if path.suffix in (".gz", ".zst") else path.stem

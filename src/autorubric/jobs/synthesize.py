@@ -1,4 +1,4 @@
-"""`autorubric.synthesize`: queries in, rubrics out."""
+"""`autorubric.synthesize`: rubrics from queries."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ class SynthesizeSettings(SynthesisSettings, BatchSettings, ShardedSettings):
     show: int = setting(0, "Print the first N finished rubrics.", group="Output", ge=0, le=10**9)
     notice: Callable[[str], object] | None = setting(None, "Called with each note on the input.", cli=False)
 
-    def _passed(self) -> dict[str, Any]:
-        # A shard has a directory of its own, which does not know the version of the run.
-        return super()._passed() | {"protocol": resolve_protocol(self).protocol}
+    def _dump_common(self) -> dict[str, Any]:
+        # A shard's own directory does not know the protocol version of the run.
+        return super()._dump_common() | {"protocol": resolve_protocol(self).protocol}
 
 
 @job(SynthesizeSettings)
@@ -60,7 +60,7 @@ async def synthesize_async(queries: Queries | None, settings: SynthesizeSettings
     requests are sent again. The keyword arguments are the fields of `SynthesizeSettings`.
 
     Args:
-        queries: the path of a file of rows, or queries as texts, conversations or rows.
+        queries: the path of a file of rows, or queries as strings, conversations or rows.
         settings: the keyword arguments, as a settings object.
 
     Returns:
@@ -77,11 +77,11 @@ async def synthesize_async(queries: Queries | None, settings: SynthesizeSettings
         ('Why is the sky blue?', True)
     """
     if settings.processes or settings.engine:
-        settings = settings.by_workers()
+        settings = settings.with_workers()
     rows = None
     if not isinstance(queries, str | Path):
-        rows, queries = list(_rows(cast(Any, queries))), "the queries"
-    run, division = settings.model_copy(update={"input": Path(queries)}), settings.division()
+        rows, queries = list(_read_rows(cast(Any, queries))), "the queries"
+    run, division = settings.model_copy(update={"input": Path(queries)}), settings.build_division()
     with settings.attempts_logged() if settings.log_json is not None else nullcontext():
         await check_upload(settings)
         if settings.dry_run:
@@ -94,8 +94,8 @@ async def synthesize_async(queries: Queries | None, settings: SynthesizeSettings
 synthesize = blocking(synthesize_async)
 
 
-def _rows(queries: Sequence[Any]) -> Iterator[Record]:
-    """Queries in memory as the rows of a file would hold them."""
+def _read_rows(queries: Sequence[Any]) -> Iterator[Record]:
+    """Queries in memory as the rows of a file."""
     for index, one in enumerate(queries):
         where, row = f"item {index}", dict(one) if isinstance(one, Mapping) else {"question": one}
         with problems_at(f"{where}: "):
@@ -143,7 +143,7 @@ async def _run(settings: SynthesizeSettings, division: Division, rows: Sequence[
             run.interrupted = workers is not None and workers.interrupted
         if settings.export_only or parts is not None:
             executor.replay("export only", ledger.failures())
-        # Workers have been stopped already; what they have recorded becomes files.
+        # Workers have ended already; this run only writes files from their records.
         stop = settings.stop if workers is None else None
         async with watched(run, settings.progress, stop, run.state):
             await run.execute()
@@ -176,7 +176,7 @@ async def _estimate(
 
 
 def _announce(prepared: Prepared, models: Mapping[str, Model], notice: Callable[[str], object] | None) -> None:
-    """Print notes on the input, and what changed since the last run."""
+    """Pass on notes about the input, and about changes since the last run."""
     if notice is None:
         return
     for note in prepared.notes:

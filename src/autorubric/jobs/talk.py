@@ -1,7 +1,7 @@
-"""The talk of a process with those that it starts, both ends of it: lines of JSON on standard input and output.
+"""Both ends of the communication between a process and its children: lines of JSON on standard input and output.
 
-The first line of standard input is the order; further lines are words of the parent. Each line of standard output is
-a word of the child. When standard input ends, the parent has gone.
+The first line of standard input is the order; further lines are messages of the parent. Each line of standard output
+is a message of the child. When standard input ends, the parent has ended.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from autorubric.llm.sharing import Sharing, Sum, sharing
 from autorubric.notes import Note
 
 REPORT_SECONDS = 0.25
-"""How often a process tells what it has sent to endpoints whose limits are not known."""
+"""Seconds between two reports of what a process sent to endpoints without known limits."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -38,8 +38,8 @@ class Child:
     """A child process and its messages.
 
     Attributes:
-        process: the last one that was started; None before the first.
-        words: its messages; None when it has ended.
+        process: the last process started; None before the first start.
+        words: its messages; the last one is None.
     """
 
     process: subprocess.Popen[bytes] | None = None
@@ -57,16 +57,16 @@ class Child:
     def started(
         self, module: str, order: Mapping[str, Any], files: Iterable[int] = ()
     ) -> Iterator[subprocess.Popen[bytes]]:
-        """A process that runs a module; at the end of the block its input is closed and it is waited for.
+        """Start a process that runs a module; when the block ends, close its input and wait for it.
 
         Args:
-            module: what it runs.
-            order: the first word it hears.
-            files: descriptors that it inherits.
+            module: the module.
+            order: the first message.
+            files: file descriptors that it inherits.
         """
         command, pipe, loop = [sys.executable, "-m", module], subprocess.PIPE, asyncio.get_running_loop()
         kept = tuple(files)
-        # In a session of its own: Ctrl-C reaches this process alone, which tells the others.
+        # In its own session, so that Ctrl-C reaches only this process, which stops the children.
         with subprocess.Popen(
             command, stdin=pipe, stdout=pipe, start_new_session=True, pass_fds=kept
         ) as self.process:
@@ -83,7 +83,7 @@ class Child:
 
 
 def _listen(one: Child, process: subprocess.Popen[bytes], loop: asyncio.AbstractEventLoop) -> None:
-    """Pass on the messages of a process, and None when it has ended."""
+    """Queue the messages of a process, and None when it has ended."""
     assert process.stdout is not None
     for line in process.stdout:
         try:
@@ -95,8 +95,8 @@ def _listen(one: Child, process: subprocess.Popen[bytes], loop: asyncio.Abstract
 
 
 @cache
-def _stdin() -> IO[bytes]:
-    """Standard input without a buffer, which is locked while a thread reads."""
+def _open_stdin() -> IO[bytes]:
+    """Unbuffered standard input, because a buffer stays locked while a thread reads."""
     return open(0, "rb", buffering=0, closefd=False)
 
 
@@ -113,47 +113,41 @@ class Talk:
         """Send a message to the parent; ignored if it has ended."""
         self._send(word)
 
-    def spare(self) -> Sum:
-        """What this process has borrowed and not spent, which it no longer has from now on."""
+    def give_back_spare(self) -> Sum:
+        """Give up and return the budget that this process has borrowed and not spent."""
         budget = None if self._shared is None else self._shared.budget
         return Sum() if budget is None else budget.give_spare()
 
     def share(self, processes: int, base: Path | None = None, used: Callable[[Sum], None] = lambda _: None) -> None:
-        """Share a budget and limits with the other processes of the parent, from now on in this context.
+        """Share the budget and limits of the parent's processes, from now on in this context.
 
         Args:
-            processes: their number.
+            processes: the number of processes.
             base: see `Sharing`.
             used: see `Sharing`.
         """
-        self._shared = Sharing(
-            processes,
-            base,
-            self._borrow,
-            lambda traffic: self.say(traffic=traffic),
-            used=used,
-        )
+        self._shared = Sharing(processes, base, self._borrow, lambda traffic: self.say(traffic=traffic), used=used)
         sharing.set(self._shared)
         self._reporting = asyncio.get_running_loop().create_task(self._report())
 
     def listen(self, heard: Callable[[dict[str, Any]], None], ended: Callable[[], object], most: float) -> None:
-        """Hear the parent from now on, in the running loop.
+        """Receive the parent's messages from now on, in the running loop.
 
         Args:
-            heard: is given each word.
-            ended: is called, on another thread, when the parent has gone.
-            most: seconds after which this process then ends, whatever it does.
+            heard: called with each message.
+            ended: called on another thread when the parent has ended.
+            most: seconds after which this process is then forced to end.
         """
         loop = asyncio.get_running_loop()
 
-        def hear(word: dict[str, Any]) -> None:
-            self.hear(word)
+        def deliver(word: dict[str, Any]) -> None:
+            self.receive(word)
             heard(word)
 
         def read() -> None:
             with suppress(ValueError):  # torn by a kill
-                for line in _stdin():
-                    loop.call_soon_threadsafe(hear, json.loads(line))
+                for line in _open_stdin():
+                    loop.call_soon_threadsafe(deliver, json.loads(line))
             with suppress(RuntimeError):  # the loop has ended
                 loop.call_soon_threadsafe(self._end_borrowing)
             ended()
@@ -173,7 +167,7 @@ class Talk:
         return lent
 
     def _end_borrowing(self) -> None:
-        """The parent has ended: refuse everything that waits for more budget."""
+        """After the parent has ended, refuse more budget to everything that waits for it."""
         self._alone = True
         if self._shared is not None:
             self._shared.left = None
@@ -181,13 +175,13 @@ class Talk:
             self._answer.set_result(None)
 
     async def _report(self) -> None:
-        """Report several times a second what was sent."""
+        """Report several times per second what was sent."""
         while True:
             await asyncio.sleep(REPORT_SECONDS)
             if self._shared is not None:
                 self._shared.report()
 
-    def hear(self, word: dict[str, Any]) -> None:
+    def receive(self, word: dict[str, Any]) -> None:
         """Handle a message of the parent about shared limits."""
         assert self._shared is not None
         budget = self._shared.budget
@@ -196,22 +190,22 @@ class Talk:
                 self._shared.left = Sum(*word["left"]).plus(budget.left())
             self._answer.set_result(None if word["lent"] is None else Sum(*word["lent"]))
         if "give" in word:
-            is_lent = self._answer is not None and self._answer.done()  # to a call that runs in a moment
-            spare = Sum() if is_lent else self.spare()
+            is_lent = self._answer is not None and self._answer.done()  # to a call that is about to run
+            spare = Sum() if is_lent else self.give_back_spare()
             self.say(gave=spare, more=is_lent or (budget is not None and budget.running > 0))
         if "permits" in word:
             self._shared.grant(word["permits"])
 
 
 def run_ordered(work: Callable[[Talk, dict[str, Any]], Coroutine[Any, Any, dict[str, Any]]]) -> None:
-    """Carry out an order of the parent, and report the result to it.
+    """Carry out the parent's order, and report the result.
 
     Args:
-        work: called with the talk and the order; returns the result.
+        work: called with the connection and the order; returns the result.
     """
     out = os.dup(1)
-    os.dup2(2, 1)  # what else prints does not disturb the talk
-    order = json.loads(_stdin().readline() or b"{}")
+    os.dup2(2, 1)  # other prints must not mix with the messages
+    order = json.loads(_open_stdin().readline() or b"{}")
     if order:
         talk = Talk(partial(_send, out, threading.Lock()))
         carry_out(talk, work(talk, order))
@@ -226,10 +220,10 @@ def _send(out: int, lock: threading.Lock, word: dict[str, Any]) -> None:
 
 
 def carry_out(talk: Talk, work: Coroutine[Any, Any, dict[str, Any]]) -> None:
-    """Do some work in a separate event loop, and report the result to the parent.
+    """Run a coroutine in a new event loop, and report its result to the parent.
 
     Args:
-        talk: with the parent.
+        talk: the connection to the parent.
         work: returns the result.
     """
     warnings.simplefilter("always", Note)
@@ -244,4 +238,4 @@ def carry_out(talk: Talk, work: Coroutine[Any, Any, dict[str, Any]]) -> None:
         end = {"stopped": str(error)}
     except BaseException:
         end = {"stopped": f"a worker failed: {traceback.format_exc()}"}
-    talk.say(end=end, spare=talk.spare())
+    talk.say(end=end, spare=talk.give_back_spare())

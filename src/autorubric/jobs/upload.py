@@ -1,4 +1,4 @@
-"""The files of a finished run, copied to a bucket."""
+"""Upload the files of a finished run to a bucket."""
 
 from __future__ import annotations
 
@@ -17,36 +17,36 @@ from autorubric.runs.manifest import MANIFEST_FILE
 from autorubric.runs.run_folder import LEDGER_FOLDER, SPENT_FILE
 
 UPLOADS_FILE = ".uploads.json"
-"""In the run directory: what was uploaded to which address."""
+"""In the run directory: the uploaded files, by address."""
 
 
 _LOCAL = (LEDGER_FOLDER, SPENT_FILE)
 
 
 async def check_upload(settings: UploadedSettings) -> None:
-    """Raise an error before anything is spent if the destination cannot be written or contains another run.
+    """Refuse a destination that cannot be written or contains another run, before anything is spent.
 
     An empty object is written and deleted there; a dry run only checks the address.
 
     Raises:
-        ConfigError: the destination refuses, contains another run, or its address is invalid.
+        ConfigError: the destination refuses the upload or contains another run, or its address is invalid.
     """
     if settings.upload is None:
         return
-    address = _destination(settings.upload)
+    address = _parse_destination(settings.upload)
     if not settings.dry_run:
-        await asyncio.to_thread(_check, address, settings)
+        await asyncio.to_thread(_check_destination, address, settings)
 
 
 async def upload_finished(settings: UploadedSettings, *, complete: bool) -> None:
-    """Upload the files of a complete run, except the ledger, the manifest last; skip files that are there.
+    """Upload the files of a complete run except the ledger, the manifest last; skip unchanged files.
 
     Raises:
-        UploadError: the destination cannot be reached or refuses.
+        UploadError: the destination cannot be reached or refuses the upload.
     """
     if settings.upload is None:
         return
-    address = _destination(settings.upload)
+    address = _parse_destination(settings.upload)
     if not complete:
         warn(f"nothing was uploaded to {address}: the run is not complete")
         return
@@ -59,7 +59,7 @@ async def upload_finished(settings: UploadedSettings, *, complete: bool) -> None
         ) from error
 
 
-def _destination(value: str) -> str:
+def _parse_destination(value: str) -> str:
     address = find_address(value.rstrip("/"))
     if address is None:
         raise ConfigError(f"--upload {value!r} is not an address; expected s3://BUCKET/PATH or gs://BUCKET/PATH")
@@ -70,10 +70,10 @@ def _destination(value: str) -> str:
     return address
 
 
-def _check(address: str, settings: UploadedSettings) -> None:
+def _check_destination(address: str, settings: UploadedSettings) -> None:
     out = Path(settings.out)
     check_writable(address)
-    if settings.replace or address in _uploads(out):
+    if settings.replace or address in _find_uploads(out):
         return
     if read_version(f"{address}/{MANIFEST_FILE}") is not None:
         raise ConfigError(
@@ -83,21 +83,21 @@ def _check(address: str, settings: UploadedSettings) -> None:
 
 
 def _upload(address: str, out: Path) -> None:
-    uploads = _uploads(out)
+    uploads = _find_uploads(out)
     done = uploads.setdefault(address, {})
-    _keep(out, uploads)
-    for name in _names(out):
+    _save_uploads(out, uploads)
+    for name in _list_names(out):
         target = f"{address}/{name}"
-        digest = _digest(out / name)
+        digest = _hash_file(out / name)
         if done.get(name) == [digest, read_version(target)]:
             continue
         put(out / name, target)
         done[name] = [digest, read_version(target)]
-        _keep(out, uploads)
+        _save_uploads(out, uploads)
 
 
-def _names(out: Path) -> Iterator[str]:
-    """The files of a run by their names, the manifest last: where it is, the others are."""
+def _list_names(out: Path) -> Iterator[str]:
+    """The names of a run's files, the manifest last: where it exists, the upload is complete."""
     for path in sorted(out.rglob("*"), key=lambda path: (path.name == MANIFEST_FILE, path)):
         inner = path.relative_to(out)
         kept = any(part in _LOCAL or part.startswith((".", "replaced-")) for part in inner.parts)
@@ -105,13 +105,13 @@ def _names(out: Path) -> Iterator[str]:
             yield inner.as_posix()
 
 
-def _digest(path: Path) -> str:
+def _hash_file(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _uploads(out: Path) -> dict[str, dict[str, list[str | None]]]:
-    """What was uploaded before, by address and name: the digest here and the version there."""
+def _find_uploads(out: Path) -> dict[str, dict[str, list[str | None]]]:
+    """The earlier uploads by address and name: local digest and remote version."""
     try:
         found = json.loads((out / UPLOADS_FILE).read_bytes())
     except (OSError, ValueError):
@@ -119,5 +119,5 @@ def _uploads(out: Path) -> dict[str, dict[str, list[str | None]]]:
     return found if isinstance(found, dict) and all(isinstance(one, dict) for one in found.values()) else {}
 
 
-def _keep(out: Path, uploads: dict[str, dict[str, list[str | None]]]) -> None:
+def _save_uploads(out: Path, uploads: dict[str, dict[str, list[str | None]]]) -> None:
     write_atomically(out / UPLOADS_FILE, [json.dumps(uploads, indent=1) + "\n"])

@@ -1,4 +1,4 @@
-"""The processes of one run, with one budget, one pace and one progress display."""
+"""The worker processes of one run, with one budget, one pace and one progress display."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from autorubric.runs.stopping import GRACE_SECONDS, Stop, watched
 
 _MODULE = "autorubric.jobs.workers"
 _MOST_RESTARTS = 3
-"""How often the process of a shard is started again after it was killed."""
+"""Maximum restarts of a shard's process after it was killed."""
 
 
 @dataclass(slots=True, eq=False)
@@ -50,17 +50,16 @@ class ShardChild(Child):
 class WorkerProcesses:
     """Runs the shards of a run, one process each, until all have ended.
 
-    A process that was killed is restarted and resumes its shard. If this process is killed, the others notice
-    and end.
+    A killed process is restarted and resumes its shard. If this process is killed, its workers notice and end.
 
     Attributes:
-        settings: of the whole run.
+        settings: the settings of the whole run.
         passed: the settings of every process, as JSON values.
-        processes: how many.
+        processes: the number of processes.
         stopped: why it ended early.
         interrupted: whether it was interrupted.
         advice: what to do about the failure that stopped it.
-        digest: of the input.
+        digest: returns the digest of the input.
     """
 
     settings: Any
@@ -76,7 +75,7 @@ class WorkerProcesses:
     _notes: set[str] = field(default_factory=set)
 
     async def run(self, directory: Path) -> Mapping[Shard, Path]:
-        """Run all shards to their end, once; the directory of each.
+        """Run all shards once; return their directories.
 
         Raises:
             InputError: a key, a model or a price is wrong; nothing was spent.
@@ -84,59 +83,59 @@ class WorkerProcesses:
         if not self._shards:
             with open_ledger(directory) as ledger:
                 base = directory / LEDGER_FOLDER if ledger.count else None
-                self._lender = Lender(Purse(self._left(ledger.spent()), self.processes), self._living)
+                self._lender = Lender(Purse(self._compute_left(ledger.spent()), self.processes), self._list_living)
             token = secrets.token_hex(4)
             place = directory / LEDGER_FOLDER / WORKERS_FOLDER
             for index in range(1, self.processes + 1):
                 self._shards.append(ShardChild(Shard(index, self.processes), place / f"{token}-{index}", index))
-            async with watched(self, self.settings.progress, self.settings.stop, self._state):
+            async with watched(self, self.settings.progress, self.settings.stop, self._build_state):
                 await asyncio.gather(*(self._supervise(one, base) for one in self._shards))
             self._conclude()
         return {one.shard: one.folder for one in self._shards}
 
     def interrupt(self) -> None:
-        """Stop because a person asked for it."""
+        """Stop at a person's request."""
         self.interrupted = True
         for one in self._shards:
             one.tell(stop=True)
 
     def expect(self, digest: Callable[[], str]) -> None:
-        """Remember how to compute a digest of the input, which all processes have to read."""
+        """Set the function that computes the digest of the input, which all processes must read."""
         self.digest = digest
 
     def clear(self) -> None:
-        """Remove the directories of the shards, which the run directory has taken in."""
+        """Remove the directories of the shards after they are merged."""
         for one in self._shards:
             shutil.rmtree(one.folder, ignore_errors=True)
 
-    def _left(self, spent: Spent) -> Sum:
+    def _compute_left(self, spent: Spent) -> Sum:
         return Budget(usd=self.settings.budget_usd, tokens=self.settings.budget_tokens, spent=spent).left()
 
     async def _supervise(self, one: ShardChild, base: Path | None) -> None:
         for attempt in range(_MOST_RESTARTS + 1):
             if attempt and self.interrupted:
                 return
-            with one.started(_MODULE, self._order(one, base)) as process:
+            with one.started(_MODULE, self._build_order(one, base)) as process:
                 if self.interrupted:
                     one.tell(stop=True)
                 while (word := await one.words.get()) is not None:
-                    self._hear(one, word)
+                    self._read_message(one, word)
             code = process.returncode
-            self._lender.gone(one)
+            self._lender.drop(one)
             if one.end is not None:
                 return
             warn(f"the process of shard {one.shard} ended with status {code}")
         one.end = {"stopped": f"the process of shard {one.shard} ended {_MOST_RESTARTS + 1} times without a result"}
 
-    def _order(self, one: ShardChild, base: Path | None) -> dict[str, Any]:
-        """What the process of a shard is to run."""
+    def _build_order(self, one: ShardChild, base: Path | None) -> dict[str, Any]:
+        """The order for the process of a shard."""
         share, rest = divmod(self.settings.concurrency, self.processes)
         own: dict[str, Any] = {
             name: getattr(self.settings, name) for name in ("budget_usd", "budget_tokens", "again")
         }
         own |= {"out": str(one.folder), "shard": str(one.shard), "concurrency": share + (one.number <= rest)}
         if "format" in self.passed:
-            own["format"] = ()  # tables are written once, of the whole run
+            own["format"] = ()  # tables are written once, for the whole run
         settings = {name: value for name, value in {**self.passed, **own}.items() if value is not None}
         return {
             "command": self.settings.command,
@@ -146,7 +145,7 @@ class WorkerProcesses:
             "base": None if base is None else str(base),
         }
 
-    def _hear(self, one: ShardChild, word: dict[str, Any]) -> None:
+    def _read_message(self, one: ShardChild, word: dict[str, Any]) -> None:
         if "state" in word:
             stages = [StageState(**stage) for stage in word["state"].pop("stages")]
             one.state = RunState(**word["state"], stages=stages)
@@ -157,15 +156,15 @@ class WorkerProcesses:
             one.end = word["end"]
         self._lender.hear(one, word)
 
-    def _living(self) -> list[ShardChild]:
+    def _list_living(self) -> list[ShardChild]:
         return [one for one in self._shards if one.end is None]
 
     def _conclude(self) -> None:
-        """Report why the run ended early, if it did; raise errors of the input if nothing was spent."""
+        """Note why the run ended early, if it did; raise errors of the input if nothing was spent."""
         ends = [one.end or {} for one in self._shards]
         problems = dict.fromkeys(problem for end in ends for problem in end.get("problems", ()))
         if problems and not self.interrupted:
-            spent = self._spent_now()
+            spent = self._read_spent()
             if not (spent.tokens or spent.unpriced):
                 self.clear()
                 raise InputError(problems, "\n".join(dict.fromkeys(end.get("advice", "") for end in ends)).strip())
@@ -174,18 +173,18 @@ class WorkerProcesses:
         self.interrupted |= any(end.get("interrupted") for end in ends)
         self.stopped = "interrupted" if self.interrupted else next(iter(reasons), None)
         if self.stopped is not None and self.stopped.startswith("budget of "):
-            (head, raising, advice), spent = self.stopped.partition("; raise"), self._spent_now()
+            (head, raising, advice), spent = self.stopped.partition("; raise"), self._read_spent()
             paid = "unknown cost" if spent.unpriced else f"${spent.cost:.4g}"
             self.stopped = f"{head}; {spent.tokens:,} tokens, {paid} spent in this session{raising}{advice}"
 
-    def _spent_now(self) -> Spent:
+    def _read_spent(self) -> Spent:
         spent = Spent()
         for one in self._shards:
             with open_ledger(one.folder) as ledger:
                 spent = spent.plus(ledger.spent())
         return spent
 
-    def _state(self) -> RunState:
+    def _build_state(self) -> RunState:
         states = [one.state for one in self._shards if one.state is not None]
         stages: dict[str, StageState] = {}
         for stage in (stage for state in states for stage in state.stages):
@@ -203,28 +202,28 @@ class WorkerProcesses:
 
 
 _BACKSTOP = GRACE_SECONDS + 20.0
-"""Seconds after which a process whose parent has gone ends, whatever it does."""
+"""Seconds after which a process without its parent is forced to end."""
 
 
 async def run_shard(talk: Talk, order: dict[str, Any]) -> dict[str, Any]:
-    """Run the shard that the parent orders; returns the result."""
+    """Run the shard that the parent orders; return its result."""
     stop = Stop()
 
-    def heard(word: dict[str, Any]) -> None:
+    def receive(word: dict[str, Any]) -> None:
         if "stop" in word:
             stop()
 
-    def told(state: RunState) -> None:
+    def report(state: RunState) -> None:
         talk.say(state=asdict(state))
 
     expected_input.set(order["input"])
     talk.share(order["processes"], Path(order["base"]) if order["base"] else None)
-    talk.listen(heard, stop, _BACKSTOP)
+    talk.listen(receive, stop, _BACKSTOP)
     model, job = load_job(order["command"])
-    return _end(await job(model.checked({**order["settings"], "progress": told, "stop": stop})))
+    return _describe_end(await job(model.checked({**order["settings"], "progress": report, "stop": stop})))
 
 
-def _end(result: Any) -> dict[str, Any]:
+def _describe_end(result: Any) -> dict[str, Any]:
     summary = getattr(result, "summary", None)
     stopped = getattr(result, "stopped", None) or None
     interrupted = getattr(result, "interrupted", False) or getattr(summary, "interrupted", False)

@@ -1,4 +1,4 @@
-"""A run directory means one run: another run in it is refused or moved away; shards of its own are taken in."""
+"""One run per directory: another run is refused or moved away; the run's own shards are merged into it."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ RUN_FILES: Mapping[str, tuple[str, ...]] = {
 """The files and folders that runs of each kind write next to the manifest and the ledger."""
 
 REWARDS = "rewards"
-"""The kind of the rewards that a program was given."""
+"""The kind of run that only computes rewards."""
 
 _MOVING = ".replacing"
 
@@ -63,16 +63,16 @@ _MOVING = ".replacing"
 def refuse_another_run(
     directory: Path, kind: str, find_changes: Callable[[Mapping[str, Any]], Sequence[str]], *, replace: bool
 ) -> bool:
-    """Whether a directory contains another run, which this one replaces. Call it under the lock of the directory.
+    """Whether this run replaces another one in the directory. The caller holds the directory's lock.
 
     Args:
         directory: the run directory.
         kind: of the run that is about to start, as manifests name it.
-        find_changes: what differs from the run whose manifest it is given.
-        replace: another run may be replaced.
+        find_changes: finds what differs from the run of a manifest.
+        replace: whether another run may be replaced.
 
     Raises:
-        InputError: it holds another run, and `replace` is not set; nothing was changed.
+        InputError: it contains another run, and `replace` is not set; nothing was changed.
     """
     if (directory / _MOVING).is_dir():
         _move_back(directory)
@@ -81,7 +81,7 @@ def refuse_another_run(
         raise InputError(
             (f"{directory}: {change}" for change in changes),
             f"{directory} contains another run. Pass another --out, or --replace (in Python: replace=True): its "
-            f"files then move to {_next_folder(directory)}, and its saved replies stay usable.",
+            f"files then move to {_find_free_folder(directory)}, and its saved replies stay usable.",
         )
     return bool(changes)
 
@@ -93,7 +93,7 @@ class Opening(NamedTuple):
         wait: wait while another process works in it, instead of failing.
         start_over: see `open_ledger`.
         replace: move another run in it away.
-        parts: shards whose ledgers it takes in.
+        parts: shards whose ledgers it merges.
     """
 
     wait: bool = False
@@ -109,12 +109,12 @@ async def locked_ledger(
     find_changes: Callable[[Mapping[str, Any]], Sequence[str]],
     opening: Opening,
 ) -> AsyncIterator[Ledger]:
-    """The ledger of a run directory that no other process works in, once another run in it is refused or moved away.
+    """The ledger of a run directory, under the directory's lock; another run in it is refused or moved away.
 
     Args:
         directory: the run directory.
         kind: of the run, a key of `RUN_FILES`.
-        find_changes: what differs from the run that a manifest records.
+        find_changes: finds what differs from the run of a manifest.
         opening: how the directory is opened.
 
     Raises:
@@ -124,7 +124,7 @@ async def locked_ledger(
     """
     with await held_run(directory / LEDGER_FOLDER, wait=opening.wait):
         replaces = refuse_another_run(directory, kind, find_changes, replace=opening.replace)
-        await take_in(directory, opening.parts)
+        await merge_shards(directory, opening.parts)
         with open_ledger(directory, start_over=opening.start_over) as ledger:
             if replaces:
                 move_run_away(directory)
@@ -145,7 +145,7 @@ def _find_another_run(
 ) -> Sequence[str]:
     manifest = read_manifest(directory) or {}
     held = str(manifest.get("kind") or kind)
-    if held == REWARDS:  # it only says how far they are; any run may use their replies
+    if held == REWARDS:  # its manifest only reports progress; any run may use its replies
         return find_changes({})
     if held == kind:
         return find_changes(manifest)
@@ -153,16 +153,16 @@ def _find_another_run(
 
 
 def move_run_away(directory: Path) -> Path:
-    """Move the files of the run in a directory to `replaced-N` in it; ledger and sums of cost stay.
+    """Move the files of the run in a directory to `replaced-N` in it; the ledger and the recorded costs stay.
 
-    They move to a hidden folder first, so that a process that is killed on the way leaves either all of them in their
-    place (`refuse_another_run` moves them back) or all of them in the new one.
+    They move to a hidden folder first. So after a kill either all of them are in the new folder, or
+    `refuse_another_run` moves all of them back.
     """
     manifest = read_manifest(directory) or {}
     names = [MANIFEST_FILE, *RUN_FILES.get(str(manifest.get("kind") or "evaluation"), ())]
     if (manifest.get("settings") or {}).get("profile") == "full":
         names += RUN_FILES["full synthesis"]
-    moving, target = directory / _MOVING, _next_folder(directory)
+    moving, target = directory / _MOVING, _find_free_folder(directory)
     moving.mkdir()
     # The manifest goes first: without it, no reader takes the rest for a run.
     for name in names:
@@ -177,7 +177,7 @@ def move_run_away(directory: Path) -> Path:
 
 
 def _move_back(directory: Path) -> None:
-    """Undo a move that a kill broke off."""
+    """Undo a move that was interrupted by a kill."""
     moving = directory / _MOVING
     for path in sorted(moving.iterdir(), key=lambda path: path.name == MANIFEST_FILE):
         path.rename(directory / path.name)
@@ -185,7 +185,7 @@ def _move_back(directory: Path) -> None:
     sync_folder(directory)
 
 
-def _next_folder(directory: Path) -> Path:
+def _find_free_folder(directory: Path) -> Path:
     number = 1
     while (directory / f"replaced-{number}").exists():
         number += 1
@@ -197,7 +197,7 @@ _RENAMED_ROLE = "judge"
 
 @asynccontextmanager
 async def locked(parts: Parts, *, wait: bool) -> AsyncIterator[None]:
-    """Keep other processes out of the shards.
+    """Hold the locks of all shards.
 
     Raises:
         RunLockedError: another process works in one of them, and `wait` is False.
@@ -208,67 +208,67 @@ async def locked(parts: Parts, *, wait: bool) -> AsyncIterator[None]:
         yield
 
 
-async def take_in(directory: Path, parts: Parts | None, dataset: RubricDataset | None = None) -> None:
-    """Copy the calls of the shards, and of workers that were killed, into the ledger of a run directory, each once.
+async def merge_shards(directory: Path, parts: Parts | None, dataset: RubricDataset | None = None) -> None:
+    """Merge the calls of the shards, and of workers that were killed, into the ledger of a run directory, each once.
 
     Workers run their shards first.
 
     Args:
         directory: the run directory; this process holds its lock, and no ledger in it is open.
         parts: the shards; None for a run that is not divided.
-        dataset: of all shards, where calls are about its items: they get the names that items have there.
+        dataset: of all shards; the calls get the item names that it has. None if calls are not about its items.
 
     Raises:
-        InputError: shards were started over a different number of times.
+        InputError: the shards were not started over equally often.
         LedgerError: a ledger is damaged, lost or cannot be written.
     """
     left = directory / LEDGER_FOLDER / WORKERS_FOLDER
-    # The folders that the workers of this run have left are taken in below.
+    # The folders of this run's own workers are merged below.
     if left.is_dir() and (parts is None or parts.workers is None or not parts.folders):
-        await _take_in_left(directory, left, dataset)
+        await _merge_leftovers(directory, left, dataset)
     if parts is None:
         return
     if parts.workers is not None:
         parts.started = time.monotonic()
         parts.folders = await parts.workers.run(directory)
     else:
-        open_ledger(directory).close()  # takes in what a killed process left
-    places = dict(parts.places(dataset)) if dataset is not None and parts.folders else {}
+        open_ledger(directory).close()  # recovers what a killed process left
+    places = dict(parts.find_places(dataset)) if dataset is not None and parts.folders else {}
     for shard, folder in parts.folders.items():
         name = str(shard) if parts.workers is None else folder.name
         # The calls of a Ray worker may have been added one block after the other.
         if parts.workers is None or (folder / LEDGER_FOLDER / FILE_NAME).exists():
-            _unite(directory, folder, name)
+            _merge_ledger(directory, folder, name)
         if dataset is not None and (parts.workers is None or (folder / DATASET_FILE).exists()):
             _rename(directory, folder, name, dataset, places[shard])
 
 
-async def _take_in_left(directory: Path, left: Path, dataset: RubricDataset | None) -> None:
-    """Take in the shards of workers whose parent was killed, and remove them."""
-    open_ledger(directory).close()  # takes in what a killed process left
+async def _merge_leftovers(directory: Path, left: Path, dataset: RubricDataset | None) -> None:
+    """Merge the shards of workers whose parent was killed, and remove them."""
+    open_ledger(directory).close()  # recovers what a killed process left
     for folder in sorted(left.glob("*")):
         if (folder / MACHINES_FILE).exists():
-            _take_in_machines(directory, (folder / MACHINES_FILE).read_text(encoding="utf-8").splitlines())
+            _merge_ray_leftovers(directory, (folder / MACHINES_FILE).read_text(encoding="utf-8").splitlines())
             shutil.rmtree(folder)
             continue
-        with await held_run(folder / LEDGER_FOLDER, wait=True):  # a worker that is still there notices soon and ends
+        with await held_run(folder / LEDGER_FOLDER, wait=True):  # a worker that still runs will notice and end
             if (folder / LEDGER_FOLDER / FILE_NAME).exists():
-                _unite(directory, folder, folder.name)
-            part = Part.of_manifest(read_manifest(folder) or {})
+                _merge_ledger(directory, folder, folder.name)
+            part = Part.from_manifest(read_manifest(folder) or {})
             if part is not None and dataset is not None and (folder / DATASET_FILE).exists():
-                places = part.shard.places(dataset, by_prompt=part.command == "select")
+                places = part.shard.find_places(dataset, by_prompt=part.command == "select")
                 _rename(directory, folder, folder.name, dataset, places)
         shutil.rmtree(folder)
 
 
-def _take_in_machines(directory: Path, told: Iterable[str]) -> None:
-    """Add what Ray workers have left on this machine; report which other machines may have more."""
+def _merge_ray_leftovers(directory: Path, told: Iterable[str]) -> None:
+    """Merge what Ray workers left on this machine; warn about other machines that may have more."""
     here, places = socket.gethostname(), {tuple(json.loads(line)) for line in told}
     for place in sorted(Path(place) for machine, place in places if machine == here):
         for folder in sorted(place.glob("*")):
-            add_all_rows(directory / LEDGER_FOLDER, folder / LEDGER_FOLDER, recovered_name(folder))
+            add_all_rows(directory / LEDGER_FOLDER, folder / LEDGER_FOLDER, recover_ledger(folder))
             shutil.rmtree(folder)
-        with suppress(OSError):  # it was never made, or is gone
+        with suppress(OSError):  # it was never created, or is already removed
             place.rmdir()
     others = sorted({machine for machine, _ in places if machine != here})
     if others:
@@ -279,11 +279,11 @@ def _take_in_machines(directory: Path, told: Iterable[str]) -> None:
 
 
 NAME_FILE = "name"
-"""Next to the ledger of a Ray worker: what distinguishes it from all others."""
+"""Next to the ledger of a Ray worker; contains its unique name."""
 
 
-def recovered_name(folder: Path) -> str:
-    """The name of the ledger of a Ray worker, once it has taken in what a killed worker had not committed."""
+def recover_ledger(folder: Path) -> str:
+    """Commit what a killed Ray worker had not committed; return the unique name of its ledger."""
     if (folder / LEDGER_FOLDER / FILE_NAME).exists():
         with run_lock(folder / LEDGER_FOLDER, wait=True), open_ledger(folder):
             pass
@@ -291,13 +291,13 @@ def recovered_name(folder: Path) -> str:
     return name.read_text(encoding="utf-8") if name.exists() else folder.name
 
 
-def _unite(directory: Path, folder: Path, name: str) -> None:
-    open_ledger(folder).close()  # takes in what a killed process left
+def _merge_ledger(directory: Path, folder: Path, name: str) -> None:
+    open_ledger(folder).close()  # recovers what a killed process left
     add_ledger(directory / LEDGER_FOLDER, folder / LEDGER_FOLDER, name)
 
 
 def _rename(directory: Path, folder: Path, name: str, dataset: RubricDataset, places: Sequence[int]) -> None:
-    """Give the calls of a shard the names that its items have in the dataset of all shards."""
+    """Rename the items of a shard's calls to their names in the dataset of all shards."""
     pairs = enumerate(zip(RubricDataset.from_stored(folder / DATASET_FILE), places, strict=False))
     named = {item.id or str(number): dataset[place].id or str(place) for number, (item, place) in pairs}
     changed = {before: now for before, now in named.items() if before != now}

@@ -1,4 +1,4 @@
-"""The blocks of records that the workers of a cluster are given; every other run takes all of its input."""
+"""The blocks of records that a driver assigns to cluster workers; every other run reads all of its input."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BLOCK = 64
 
 @dataclass
 class BlockQueue:
-    """Numbers blocks from 0 on, and returns the unfinished blocks of a lost worker first.
+    """Hands out block numbers from 0 on, the unfinished blocks of a lost worker first.
 
     Example:
         >>> blocks = BlockQueue()
@@ -49,7 +49,7 @@ class BlockQueue:
         return self._next - 1
 
     def put_back(self, blocks: Iterable[int]) -> None:
-        """Give these blocks to others."""
+        """Return blocks to the queue, for other workers."""
         for block in blocks:
             heapq.heappush(self._returned, block)
 
@@ -63,13 +63,13 @@ class BlockQueue:
 
 
 class Feed:
-    """The next work of a cluster worker, and its finished work; used in the event loop of its run.
+    """The blocks of a cluster worker and its finished records; used in the event loop of its run.
 
     Args:
-        say: passes a word on to the driver.
+        say: sends a message to the driver.
 
     Attributes:
-        round: how often all records were passed over before.
+        round: how many passes over all records ended before.
     """
 
     def __init__(self, say: Callable[..., None]) -> None:
@@ -81,27 +81,27 @@ class Feed:
         self._lines: deque[bytes] = deque()
 
     def give(self, block: int | None) -> None:
-        """The next block; None if there is nothing more to do."""
+        """Queue the next block; None if there is no more work."""
         self._given.put_nowait(block)
 
-    def ended(self, key: int, line: bytes | None = None) -> None:
-        """A record has ended, and all of its replies are durable.
+    def mark_ended(self, key: int, line: bytes | None = None) -> None:
+        """Note that a record has ended and all of its replies are durable.
 
         Args:
-            key: of the record.
-            line: of its result, where the run writes one.
+            key: the record's key.
+            line: the line of its result, if the run writes one.
         """
         if line is not None:
             self._lines.append(line)
         block = self._block_of.pop(key)
         self._left[block] -= 1
-        self._tell_if_done(block)
+        self._report_if_done(block)
 
     def take_lines(self) -> list[bytes]:
-        """The lines of records that ended since the last call; on any thread."""
+        """The result lines of records that ended since the last call. Thread-safe."""
         return [self._lines.popleft() for _ in range(len(self._lines))]
 
-    async def records(
+    async def receive_records(
         self, grouped: Callable[[], Iterable[Sequence[T]]], key: Callable[[T], int]
     ) -> AsyncGenerator[T, None]:
         """The records of one block after the other, until the driver has no more."""
@@ -121,11 +121,11 @@ class Feed:
             found = [one for group in met for one in group]
             self._left[block] = len(found)
             self._block_of.update(dict.fromkeys(map(key, found), block))
-            self._tell_if_done(block)
+            self._report_if_done(block)
             for one in found:
                 yield one
 
-    def _tell_if_done(self, block: int) -> None:
+    def _report_if_done(self, block: int) -> None:
         if not self._left[block]:
             del self._left[block]
             self._say(done=block)
@@ -136,7 +136,7 @@ feed: ContextVar[Feed | None] = ContextVar("feed", default=None)
 
 @contextmanager
 def all_records() -> Iterator[None]:
-    """Within the block a worker of a cluster takes all records, as every other run does."""
+    """Within the block, a cluster worker reads all records, as every other run does."""
     before = feed.set(None)
     try:
         yield
@@ -150,9 +150,9 @@ async def work_off(
     window: int,
     is_over: Callable[[], bool],
 ) -> None:
-    """Work on the records that `fed` gives, at most `window` at a time, until all have ended.
+    """Work on records, at most `window` at a time, until all have ended.
 
-    Once the run `is_over`, no further one is begun.
+    Once the run `is_over`, no further record is started.
     """
     room = asyncio.Semaphore(window)
     async with aclosing(records) as given, asyncio.TaskGroup() as group:
@@ -162,31 +162,31 @@ async def work_off(
                 break
             (own := copy_context()).run(turn.set, next(turns))
             group.create_task(work(record), context=own).add_done_callback(lambda _: room.release())
-            await asyncio.sleep(0)  # so that its first call is on its way while the prompts of others are made
+            await asyncio.sleep(0)  # sends its first call before the next prompts are built
 
 
 async def fed(
     records: Iterable[T], key: Callable[[T], int], grouped: Callable[[], Iterable[Sequence[T]]]
 ) -> AsyncGenerator[T, None]:
-    """The records of a run: all of them, or on a worker of a cluster those that it is given.
+    """The records of a run: all of them, or those that a cluster worker is assigned.
 
     Args:
         records: of the whole run.
-        key: tells a record from the others.
-        grouped: the records with equal ones in one group; called again where a lost block is repeated.
+        key: identifies a record.
+        grouped: returns the records, equal ones in one group; called again to repeat a lost block.
     """
     own = feed.get()
     if own is None:
         for one in records:
             yield one
         return
-    async with aclosing(own.records(grouped, key)) as given:
+    async with aclosing(own.receive_records(grouped, key)) as given:
         async for one in given:
             yield one
 
 
 def note_ended(key: int, line: str | bytes | None = None) -> None:
-    """Tell the driver of a cluster that a record has ended; elsewhere nothing."""
+    """Tell the driver of a cluster that a record has ended; does nothing in other runs."""
     own = feed.get()
     if own is not None:
-        own.ended(key, line.encode() if isinstance(line, str) else line)
+        own.mark_ended(key, line.encode() if isinstance(line, str) else line)

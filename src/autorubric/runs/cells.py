@@ -1,4 +1,4 @@
-"""The criteria of one item, from its record, for the index of a view, pages and cards."""
+"""The criteria of one item, read from its record, for the view's index, pages and cards."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from autorubric.llm.failure_groups import NOT_MADE, kind_and_message
 
 FAILURE, ABSTENTION, UNASKED = "FAILED", "CANNOT_ASSESS", "NOT_REQUESTED"
 NO_VERDICT = frozenset({FAILURE, UNASKED})
-"""The words of judgments that failed, or that were not requested as the run or its budget ended."""
+"""The words of judgments that failed or were not requested because the run or its budget ended."""
 
 
-def said(vote: Mapping[str, Any]) -> str | None:
+def read_verdict(vote: Mapping[str, Any]) -> str | None:
     """The verdict or option label of a vote; None if it failed.
 
     Example:
-        >>> said({"judge_id": "a", "verdict": "MET"}), said({"judge_id": "a", "selected_label": None, "na": True})
+        >>> read_verdict({"judge_id": "a", "verdict": "MET"}), read_verdict({"selected_label": None, "na": True})
         ('MET', 'CANNOT_ASSESS')
     """
     if vote.get("error") is not None:
@@ -29,15 +29,15 @@ def said(vote: Mapping[str, Any]) -> str | None:
 
 
 class Cell(NamedTuple):
-    """One criterion of one item, without what differs from item to item: cells of many items are equal.
+    """One criterion of one item, without what is specific to the item (such as the reason): many items share cells.
 
     Attributes:
         name: of the criterion; `C1`, `C2`, … where it has none.
-        requirement: its words.
+        requirement: its text.
         weight: its weight.
         word: the verdict or option that counts, `CANNOT_ASSESS`, `FAILED` or `NOT_REQUESTED`.
         value: what is scored, in [0, 1]; None for an abstention or a failure.
-        votes: judge and word of each vote that did not fail, the superseded ones included.
+        votes: judge and word of each vote that did not fail, including superseded ones.
         scale: the options and the scale type of the criterion, as JSON; empty for a binary one.
     """
 
@@ -55,7 +55,7 @@ class Cell(NamedTuple):
         return len({word for _, word in self.votes}) > 1
 
     def doubt(self, confidence: float | None) -> float:
-        """One less the confidence, or the share of votes that differ; 1 without a verdict."""
+        """1 − confidence, or the share of votes that differ; 1 without a verdict."""
         if self.word == ABSTENTION or self.word in NO_VERDICT:
             return 1.0
         if confidence is not None:
@@ -81,7 +81,7 @@ def read_cells(report: Mapping[str, Any]) -> Iterator[Cell]:
     for number, found in enumerate(report.get("criterion_reports") or (), start=1):
         criterion = found.get("criterion", found)
         cast = found.get("votes") or found.get("multi_choice_votes") or ()
-        word, value = _word(found)
+        word, value = _read_word(found)
         scale = {name: criterion[name] for name in ("options", "scale_type") if name in criterion}
         yield Cell(
             criterion.get("name") or f"C{number}",
@@ -89,12 +89,12 @@ def read_cells(report: Mapping[str, Any]) -> Iterator[Cell]:
             criterion.get("weight", 10.0),
             word,
             value,
-            tuple([(vote["judge_id"], one) for vote in cast if (one := said(vote)) is not None]),
+            tuple([(vote["judge_id"], one) for vote in cast if (one := read_verdict(vote)) is not None]),
             json.dumps(scale) if criterion.get("options") else "",
         )
 
 
-def _word(found: Mapping[str, Any]) -> tuple[str, float | None]:
+def _read_word(found: Mapping[str, Any]) -> tuple[str, float | None]:
     error = found.get("error")
     if error is not None:
         return UNASKED if kind_and_message(error)[0] in NOT_MADE else FAILURE, None
@@ -118,7 +118,7 @@ def list_entries(
     Args:
         record: its result as JSON values; None if it has none.
         stored: the item as JSON values, with its labels.
-        numbers: the place of each criterion in the run, by name.
+        numbers: the index of each criterion in the run, by name.
     """
     report = (record or {}).get("report") or {}
     labels, reasons = stored.get("ground_truth") or (), stored.get("ground_truth_reasons") or ()
@@ -146,7 +146,7 @@ def list_entries(
                 "flags": list(found.get("flags") or ()),
                 "escalated": bool(found.get("escalated")),
                 "quotes": list(found.get("quotes") or ()),
-                "votes": [_vote(vote) for vote in list_votes(found)],
+                "votes": [_describe_vote(vote) for vote in list_votes(found)],
             }
         )
     return made
@@ -157,13 +157,13 @@ def list_votes(found: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [*(found.get("votes") or ()), *(found.get("multi_choice_votes") or ())]
 
 
-def _vote(vote: Mapping[str, Any]) -> dict[str, Any]:
+def _describe_vote(vote: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "judge": vote["judge_id"],
-        "verdict": said(vote),
+        "verdict": read_verdict(vote),
         "reason": (vote.get("reason") or "")[:_MOST_REASON],
         "error": vote.get("error"),
         "confidence": vote.get("confidence"),
         "superseded": bool(vote.get("superseded")),
-        "repeats": [said(one) or "failed" for one in vote.get("repeats") or ()],
+        "repeats": [read_verdict(one) or "failed" for one in vote.get("repeats") or ()],
     }

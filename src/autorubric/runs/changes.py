@@ -1,6 +1,6 @@
-"""What a run is made of that differs from the run in its directory, one sentence for each difference.
+"""How a run differs from the earlier run in its directory, one sentence per difference.
 
-A finished run that is repeated, and of which nothing differs that shapes its files, leaves them as they are.
+Repeating a finished run leaves its files as they are if nothing that shapes them has changed.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ _OF_TRANSPORT = frozenset(
 
 
 def describe_change(what: str, before: Any, now: Any) -> str:
-    """A sentence with the old and the new value of something.
+    """A sentence with the old and the new value.
 
     Example:
         >>> describe_change("judges", ["a", "b"], ["a"])
         'judges: a, b before, now a'
     """
-    return f"{what}: {_shown(before)} before, now {_shown(now)}"
+    return f"{what}: {_format_value(before)} before, now {_format_value(now)}"
 
 
 def changed_grader(before: Mapping[str, Any] | None, now: Mapping[str, Any]) -> list[str]:
-    """How a grader differs from the one that a manifest records, in what changes results.
+    """How a grader differs, in what changes results, from the one in a manifest.
 
-    What the manifest does not record, because an earlier version wrote it, is not compared.
+    Fields that an earlier version did not record are not compared.
 
     Example:
         >>> changed_grader({"quorum": 2, "judges": []}, {"quorum": 3, "judges": [], "seed": 1})
@@ -59,33 +59,33 @@ def changed_grader(before: Mapping[str, Any] | None, now: Mapping[str, Any]) -> 
     """
     if before is None:
         return []
-    old, new = map(_judges, (before, now))
+    old, new = map(_index_judges, (before, now))
     changes = [] if old.keys() == new.keys() else [describe_change("judges", list(old), list(new))]
     for name in (name for name in old if name in new):
-        changes += changed_values(_without_transport(old[name]), _without_transport(new[name]), f"judge {name}: ")
+        changes += changed_values(_drop_transport(old[name]), _drop_transport(new[name]), f"judge {name}: ")
     skipped = {"judges", "stand_ins"}
-    # Recorded only where it is not the default, so that other manifests stay as they are.
+    # Recorded only where it is not the default, so that other manifests do not change.
     old = {key: value for key, value in {"compound": "as_is", **before}.items() if key not in skipped}
     return changes + changed_values(old, {key: now.get(key, "as_is" if key == "compound" else None) for key in old})
 
 
-def _judges(grader: Mapping[str, Any]) -> dict[str, Any]:
-    """The configurations of its judges by their names; a damaged one is left out."""
+def _index_judges(grader: Mapping[str, Any]) -> dict[str, Any]:
+    """The configurations of a grader's judges by id; damaged ones are skipped."""
     held = grader.get("judges")
     judges = held if isinstance(held, list | tuple) else ()
     return {str(judge["judge_id"]): judge for judge in judges if isinstance(judge, dict) and "judge_id" in judge}
 
 
 def digest_grader(made_of: Mapping[str, Any]) -> str:
-    """Eight digits that graders share which are alike in everything that changes results."""
-    judges = [_without_transport(judge) for judge in made_of.get("judges") or ()]
+    """Eight hex digits, equal for graders that agree in everything that changes results."""
+    judges = [_drop_transport(judge) for judge in made_of.get("judges") or ()]
     text = json.dumps({**made_of, "judges": judges, "stand_ins": None}, sort_keys=True, default=str)
     return sha256(text.encode()).hexdigest()[:8]
 
 
 def describe_difference(what: str, there: Any, here: Any) -> str:
-    """A sentence with the values of something in another run and in this one."""
-    return f"{what}: {_shown(here)}, there {_shown(there)}"
+    """A sentence with the values in another run and in this one."""
+    return f"{what}: {_format_value(here)}, there {_format_value(there)}"
 
 
 def changed_values(
@@ -94,19 +94,19 @@ def changed_values(
     head: str = "",
     describe: Callable[[str, Any, Any], str] = describe_change,
 ) -> list[str]:
-    """How nested settings differ; a setting that is absent is None, and so is an empty list.
+    """How nested settings differ; an empty list counts as absent.
 
     Args:
         before: the settings of the earlier run.
-        now: those of this one.
-        head: begins each sentence.
+        now: the settings of this run.
+        head: the start of each sentence.
         describe: makes a sentence of the name and both values.
 
     Example:
         >>> changed_values({"model": {"temperature": 0.0}}, {"model": {"temperature": 1.0}}, "judge a: ")
         ['judge a: model.temperature: 0.0 before, now 1.0']
     """
-    old, new = dict(_flat(before)), dict(_flat(now))
+    old, new = dict(_flatten(before)), dict(_flatten(now))
     return [
         describe(head + name, old.get(name), new.get(name))
         for name in dict.fromkeys((*old, *new))
@@ -114,21 +114,21 @@ def changed_values(
     ]
 
 
-def changed_since_paid(manifest: Mapping[str, Any], now: Mapping[str, Any], free: Collection[str] = ()) -> list[str]:
-    """How a run differs from the one in its directory, if that one may have paid for a call.
+def find_run_changes(manifest: Mapping[str, Any], now: Mapping[str, Any], free: Collection[str] = ()) -> list[str]:
+    """How a run differs from the earlier one in its directory, if that one may have paid for a call.
 
     Args:
         manifest: of the run in the directory; empty if there is none.
-        now: what the run is made of.
+        now: what shapes this run.
         free: names in `now` that may differ.
 
     Example:
-        >>> changed_since_paid({"calls": 0, "status": "stopped", "made_of": {"writer": "a"}}, {"writer": "b"})
+        >>> find_run_changes({"calls": 0, "status": "stopped", "made_of": {"writer": "a"}}, {"writer": "b"})
         []
-        >>> changed_since_paid({"calls": 3, "made_of": {"writer": "a"}}, {"writer": "b"})
+        >>> find_run_changes({"calls": 3, "made_of": {"writer": "a"}}, {"writer": "b"})
         ['writer: a before, now b']
     """
-    # A killed process leaves the count of calls with which it began.
+    # A killed process leaves the number of calls from its start.
     if not manifest.get("calls") and manifest.get("status") != "running":
         return []
     both = manifest.get("made_of") or {}, now
@@ -136,41 +136,41 @@ def changed_since_paid(manifest: Mapping[str, Any], now: Mapping[str, Any], free
     return changed_values(old, new)
 
 
-def changed_dataset(directory: Path, manifest: Mapping[str, Any], content: bytes, now_hash: str) -> list[str]:
-    """How a dataset differs from the one that was graded in a directory; see `changed_items`.
+def find_dataset_changes(directory: Path, manifest: Mapping[str, Any], content: bytes, now_hash: str) -> list[str]:
+    """How a dataset differs from the one that was graded in a directory; see `find_item_changes`.
 
     Args:
         directory: the run directory, with the copy of the dataset.
-        manifest: what its manifest says.
-        content: the dataset of now, as it is written to a file.
-        now_hash: the digest of that.
+        manifest: its manifest.
+        content: the current dataset, as it is written to a file.
+        now_hash: the digest of `content`.
     """
     before, path = manifest.get("dataset_hash"), directory / DATASET_FILE
     if before == now_hash or (before is None and not path.exists()):
         return []
     try:
-        return changed_items(RubricDataset.from_stored(path), RubricDataset.from_json(content.decode()))
+        return find_item_changes(RubricDataset.from_stored(path), RubricDataset.from_json(content.decode()))
     except InputError:  # missing or damaged
         return [describe_change("dataset (its digest)", before, now_hash)]
 
 
 def find_places(directory: Path, dataset: RubricDataset, content: bytes) -> Sequence[int]:
-    """The place that each item of the dataset copied in a directory has now; -1 for one that is gone or changed.
+    """The current index of each item of the dataset stored in a directory; -1 for one that is gone or changed.
 
     Args:
         directory: the run directory.
-        dataset: the one of now.
-        content: the same, as it is written to a file.
+        dataset: the current dataset.
+        content: the dataset as it is written to a file.
     """
     path = directory / DATASET_FILE
     try:
         if path.read_bytes() == content + b"\n":
             return range(len(dataset))
-        before = _contents(RubricDataset.from_stored(path))
+        before = _hash_items(RubricDataset.from_stored(path))
     except (OSError, InputError):
         return ()
     places: dict[int, deque[int]] = {}
-    for place, found in enumerate(_contents(RubricDataset.from_json(content.decode()))):
+    for place, found in enumerate(_hash_items(RubricDataset.from_json(content.decode()))):
         places.setdefault(found, deque()).append(place)
     return [places[one].popleft() if places.get(one) else -1 for one in before]
 
@@ -178,25 +178,25 @@ def find_places(directory: Path, dataset: RubricDataset, content: bytes) -> Sequ
 def write_dataset(
     directory: Path, content: bytes, places: Sequence[int], held: Mapping[int, tuple[float, bytes]]
 ) -> None:
-    """Write the dataset of a run, and the lines of earlier sessions again where items have moved.
+    """Write the dataset of a run; if items have moved, rewrite the lines of earlier sessions.
 
     Args:
         directory: the run directory.
         content: the dataset as it is written to a file.
-        places: what `find_places` found there before.
-        held: the duration and the line of each item with a result, by the places of now.
+        places: the result of `find_places`.
+        held: the duration and the line of each item with a result, by current index.
     """
     items = directory / ITEMS_FILE
     stays = bool(places) and all(place == index for index, place in enumerate(places))
     if not stays:
-        items.unlink(missing_ok=True)  # before the dataset changes: a kill in between leaves no mix of both
+        items.unlink(missing_ok=True)  # first, so that a kill in between leaves no mix of both
     write_atomically(directory / DATASET_FILE, [content, b"\n"])
     if held and not stays:
         write_atomically(items, (line + b"\n" for _, line in held.values()))
 
 
-def changed_items(before: RubricDataset, now: RubricDataset) -> list[str]:
-    """How a dataset differs from the one that was graded; more items and other labels do not count.
+def find_item_changes(before: RubricDataset, now: RubricDataset) -> list[str]:
+    """How a dataset differs from the one that was graded; added items and changed labels do not count.
 
     Example:
         >>> from autorubric.core.criterion import Criterion
@@ -204,10 +204,10 @@ def changed_items(before: RubricDataset, now: RubricDataset) -> list[str]:
         >>> first, second = RubricDataset("Why?", rubric), RubricDataset("Why?", rubric)
         >>> first.add_item("Yes.", "")
         >>> second.add_item("No.", "")
-        >>> changed_items(first, second)
+        >>> find_item_changes(first, second)
         ["dataset: 1 item before, now 1; submission of item 0: 'Yes.' before, now 'No.'"]
     """
-    old, new = _contents(before), _contents(now)
+    old, new = _hash_items(before), _hash_items(now)
     missing = Counter(old)
     missing.subtract(Counter(new))
     gone = [index for index, content in enumerate(old) if missing[content] > 0]
@@ -216,12 +216,12 @@ def changed_items(before: RubricDataset, now: RubricDataset) -> list[str]:
     head = f"dataset: {counted(len(old), 'item')} before, now {len(new):,}"
     if gone[0] >= len(new):
         return [f"{head}; item {gone[0]} is missing"]
-    example = next(_differences(before, now, gone[0]), f"item {gone[0]} has changed")
+    example = next(_find_differences(before, now, gone[0]), f"item {gone[0]} has changed")
     more = f", and {len(gone) - 1} more earlier items differ" if len(gone) > 1 else ""
     return [f"{head}; {example}{more}"]
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if value is None:
         return "none"
     if isinstance(value, list | tuple) and all(isinstance(one, str) for one in value):
@@ -229,41 +229,41 @@ def _shown(value: Any) -> str:
     return shortened(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), _LONGEST) or "none"
 
 
-def _flat(values: Mapping[str, Any], head: str = "") -> Iterator[tuple[str, Any]]:
+def _flatten(values: Mapping[str, Any], head: str = "") -> Iterator[tuple[str, Any]]:
     for key, value in values.items():
         if isinstance(value, Mapping):
-            yield from _flat(value, f"{head}{key}.")
+            yield from _flatten(value, f"{head}{key}.")
         elif value is not None and value not in ([], ()):
             yield head + key, json.loads(json.dumps(value, default=str))
 
 
-def _without_transport(judge: Mapping[str, Any]) -> dict[str, Any]:
+def _drop_transport(judge: Mapping[str, Any]) -> dict[str, Any]:
     model = {key: value for key, value in (judge.get("model") or {}).items() if key not in _OF_TRANSPORT}
     return {"repeats": 1, **judge, "model": model}
 
 
-def _contents(dataset: RubricDataset) -> list[int]:
-    """What the verdicts on each item depend on, as numbers that equal items share."""
+def _hash_items(dataset: RubricDataset) -> list[int]:
+    """A hash of everything that the verdicts on each item depend on."""
     rubrics: dict[int, str] = {}
     found = []
     for index, item in enumerate(dataset):
         rubric = dataset.get_item_rubric(index)
-        text = rubrics.setdefault(id(rubric), _rubric_text(rubric))
+        text = rubrics.setdefault(id(rubric), _serialize_rubric(rubric))
         prompt, reference = dataset.get_item_prompt(index), dataset.get_item_reference_submission(index)
         found.append(hash((item.submission, prompt, reference, text)))
     return found
 
 
-def _rubric_text(rubric: Rubric) -> str:
-    return json.dumps([rubric.guidelines, *map(_judged_fields, rubric)], sort_keys=True)
+def _serialize_rubric(rubric: Rubric) -> str:
+    return json.dumps([rubric.guidelines, *map(_dump_judged_fields, rubric)], sort_keys=True)
 
 
-def _judged_fields(criterion: Criterion) -> dict[str, Any]:
+def _dump_judged_fields(criterion: Criterion) -> dict[str, Any]:
     return criterion.model_dump(mode="json", exclude={"tags"})
 
 
-def _differences(before: RubricDataset, now: RubricDataset, index: int) -> Iterator[str]:
-    """How an item differs from the one in its place, in its texts and then in its criteria."""
+def _find_differences(before: RubricDataset, now: RubricDataset, index: int) -> Iterator[str]:
+    """How the item at an index has changed: its texts, then its criteria."""
     of = f"of item {index}" + (f" ({before[index].id})" if before[index].id else "")
     texts = (
         ("submission", before[index].submission, now[index].submission),
@@ -272,19 +272,19 @@ def _differences(before: RubricDataset, now: RubricDataset, index: int) -> Itera
     )
     for name, old, new in texts:
         if old != new:
-            yield f"{name} {of}: {_quoted(old)} before, now {_quoted(new)}"
+            yield f"{name} {of}: {_quote_text(old)} before, now {_quote_text(new)}"
     rubrics = before.get_item_rubric(index), now.get_item_rubric(index)
-    if _rubric_text(rubrics[0]) == _rubric_text(rubrics[1]):
+    if _serialize_rubric(rubrics[0]) == _serialize_rubric(rubrics[1]):
         return
     if len(rubrics[0]) != len(rubrics[1]):
         yield describe_change(f"criteria {of}", len(rubrics[0]), len(rubrics[1]))
     for number, (one, other) in enumerate(zip(*rubrics, strict=False), start=1):
         name = one.name or f"C{number}"
-        yield from changed_values(_judged_fields(one), _judged_fields(other), f"criterion {name!r} {of}: ")
+        yield from changed_values(_dump_judged_fields(one), _dump_judged_fields(other), f"criterion {name!r} {of}: ")
     yield f"rubric {of} has changed"
 
 
-def _quoted(text: str | None) -> str:
+def _quote_text(text: str | None) -> str:
     return "none" if text is None else repr(shortened(text, _LONGEST))
 
 
@@ -293,14 +293,14 @@ _NOTE = "finished"
 
 @dataclass(frozen=True, slots=True)
 class FinishedRun:
-    """What a run is made of, and the files that it leaves.
+    """What shapes a run, and the files that it writes.
 
-    The ledger holds a digest of all of it, so that a lost or replaced ledger makes no run finished.
+    The ledger keeps the digest of both, so a run whose ledger is lost or replaced does not count as finished.
 
     Attributes:
-        ledger: of the run.
-        made_of: everything that shapes the files except the code, as JSON values; of any other value the text counts.
-        files: that the run writes; a missing one differs from an empty one.
+        ledger: the run's ledger.
+        made_of: everything that shapes the files except the code, as JSON values; other values count by their text.
+        files: the files that the run writes; a missing one differs from an empty one.
     """
 
     ledger: Ledger
@@ -308,7 +308,7 @@ class FinishedRun:
     files: tuple[Path, ...]
 
     def find(self) -> Any:
-        """What was kept when the same run finished, if its files and replies are what they were; None otherwise."""
+        """The value kept when the same run finished; None if its files or replies have changed since."""
         found = self.ledger.find_note(_NOTE)
         if found is None or found["digest"] != self._digest() or not self.ledger.is_intact:
             return None
@@ -320,15 +320,15 @@ class FinishedRun:
 
     def _digest(self) -> str:
         calls = [[total.role, total.model, total.calls, total.failed] for total in self.ledger.totals()]
-        made_of = [__version__, _code(), calls, self.made_of]
+        made_of = [__version__, _list_code_files(), calls, self.made_of]
         digest = blake2b(json.dumps(made_of, sort_keys=True, default=str).encode(), digest_size=16)
         with ThreadPoolExecutor() as pool:  # hashing lets other threads run
-            for content in pool.map(_content, self.files):
+            for content in pool.map(_hash_file, self.files):
                 digest.update(content)
         return digest.hexdigest()
 
 
-def _content(path: Path) -> bytes:
+def _hash_file(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
             return file_digest(file, partial(blake2b, digest_size=16)).digest()
@@ -337,8 +337,8 @@ def _content(path: Path) -> bytes:
 
 
 @cache
-def _code() -> list[list[Any]]:
-    """Names, sizes and times of this package's files: a working copy changes without a new version."""
+def _list_code_files() -> list[list[Any]]:
+    """Names, sizes and times of this package's files, because a working copy changes without a new version."""
     folder = Path(__file__).parents[1]
     files = [Path(at, name) for at, _, names in os.walk(folder) if "__pycache__" not in at for name in names]
     start = len(str(folder)) + 1

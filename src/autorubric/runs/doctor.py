@@ -1,4 +1,4 @@
-"""Checks of the installation, disk, keys and endpoints: one finding per line."""
+"""Checks of the installation, disk, keys and endpoints."""
 
 from __future__ import annotations
 
@@ -40,25 +40,25 @@ DISTRIBUTION = "autorubric-hub"
 PACKAGE = "autorubric"
 _SYNCS = 40
 _BLOCK = 4096
-_SLOW_SYNC = 0.02  # seconds; a commit waits this long for the disk
+_SLOW_SYNC = 0.02  # seconds that a commit waits for the disk
 _FEW_FILES = 1024
 _MEGABYTES = 16
 
 
-def environment_findings(environ: Mapping[str, str] = os.environ) -> Iterator[Finding]:
-    """Versions, extras, limits, and the keys that are set, by name.
+def check_environment(environ: Mapping[str, str] = os.environ) -> Iterator[Finding]:
+    """Versions, extras, limits, and the names of the keys that are set.
 
     Example:
-        >>> found = {f.subject: f.value for f in environment_findings({"OPENAI_API_KEY": "sk-planted"})}
+        >>> found = {f.subject: f.value for f in check_environment({"OPENAI_API_KEY": "sk-planted"})}
         >>> found["keys"]
         'OPENAI_API_KEY'
     """
     yield Finding("autorubric", __version__)
     yield Finding("python", f"{platform.python_version()} ({sys.executable})")
     yield Finding("system", f"{platform.system()} {platform.release()} {platform.machine()}, {os.cpu_count()} cores")
-    yield from _other_projects()
-    yield from _packages()
-    yield _open_files()
+    yield from _find_other_projects()
+    yield from _check_packages()
+    yield _check_open_files()
     providers = list_providers().values()
     names = {AZURE_KEY, *(name for provider in providers for name in provider.key_env)}
     keys = sorted(name for name in names if environ.get(name))
@@ -73,16 +73,16 @@ def environment_findings(environ: Mapping[str, str] = os.environ) -> Iterator[Fi
 
 
 _BACKPORTS = ((3, 44, 6), (3, 50, 7))
-"""Versions with the repair of 3.51.3 (https://sqlite.org/wal.html#walresetbug)."""
+"""Versions with the fix of 3.51.3 (https://sqlite.org/wal.html#walresetbug)."""
 
 
-def sqlite_finding(version: str = sqlite3.sqlite_version) -> Finding:
-    """The version of SQLite, and which of its known faults it has.
+def check_sqlite(version: str = sqlite3.sqlite_version) -> Finding:
+    """The version of SQLite, and which known bugs it has.
 
     Example:
-        >>> sqlite_finding("3.51.3").verdict, sqlite_finding("3.52.0").verdict, sqlite_finding("3.40.1").verdict
+        >>> check_sqlite("3.51.3").verdict, check_sqlite("3.52.0").verdict, check_sqlite("3.40.1").verdict
         ('ok', 'note', 'note')
-        >>> sqlite_finding("3.50.7").verdict, sqlite_finding("3.50.6").verdict
+        >>> check_sqlite("3.50.7").verdict, check_sqlite("3.50.6").verdict
         ('ok', 'note')
     """
     numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:3])
@@ -98,16 +98,16 @@ def sqlite_finding(version: str = sqlite3.sqlite_version) -> Finding:
     return Finding("sqlite", version, "note", advice)
 
 
-def disk_findings(directory: Path) -> Iterator[Finding]:
-    """Filesystem, free space, writing speed, and how long a write takes to be durable there.
+def check_disk(directory: Path) -> Iterator[Finding]:
+    """Filesystem, free space, writing speed, and how long a durable write takes.
 
     Example:
-        >>> [f.verdict for f in disk_findings(Path("/no/such/folder"))]
+        >>> [f.verdict for f in check_disk(Path("/no/such/folder"))]
         ['problem']
     """
     try:
         with tempfile.TemporaryDirectory(dir=directory, prefix=".autorubric-doctor-") as folder:
-            speed, sync = _writing(Path(folder) / "block")
+            speed, sync = _measure_writing(Path(folder) / "block")
         free = shutil.disk_usage(directory).free
     except OSError as error:
         yield Finding(
@@ -129,13 +129,13 @@ def disk_findings(directory: Path) -> Iterator[Finding]:
         yield Finding("sync", value)
 
 
-def _other_projects() -> Iterator[Finding]:
-    """Other distributions that install a package called autorubric: the one installed last replaced files of ours."""
+def _find_other_projects() -> Iterator[Finding]:
+    """Other distributions that install a package called autorubric; the one installed last replaces our files."""
     others = {
         re.sub(r"[-_.]+", "-", found.name or "").lower(): found.version
         for found in (
             *importlib.metadata.distributions(name=PACKAGE),
-            *filter(_installs_our_package, importlib.metadata.distributions()),
+            *filter(_has_our_package, importlib.metadata.distributions()),
         )
     }
     others.pop(DISTRIBUTION, None)
@@ -147,15 +147,15 @@ def _other_projects() -> Iterator[Finding]:
         yield Finding(name, version, "problem", advice)
 
 
-def _installs_our_package(found: importlib.metadata.Distribution) -> bool:
-    # `files` makes a path of each of some 30,000 lines, which took most of the time of the command.
+def _has_our_package(found: importlib.metadata.Distribution) -> bool:
+    # `files` builds a path for each of some 30,000 lines, which took most of the command's time.
     if record := found.read_text("RECORD"):
         lines = f"\n{record}"
-        return f"\n{PACKAGE}/" in lines or f'\n"{PACKAGE}/' in lines  # several times as fast as a pattern
+        return f"\n{PACKAGE}/" in lines or f'\n"{PACKAGE}/' in lines  # several times faster than a regex
     return any(file.parts[0] == PACKAGE for file in found.files or ())
 
 
-def _packages() -> Iterator[Finding]:
+def _check_packages() -> Iterator[Finding]:
     for name in ("aiohttp", "pydantic", "pyarrow", "numpy", "opentelemetry-api"):
         try:
             yield Finding(name, importlib.metadata.version(name))
@@ -166,7 +166,7 @@ def _packages() -> Iterator[Finding]:
                 yield Finding(name, "missing", "problem", "run: pip install autorubric-hub")
 
 
-def _open_files() -> Finding:
+def _check_open_files() -> Finding:
     limits = open_file_limits()
     if limits is None:
         return Finding("open files", "no limit is known on this system")
@@ -176,8 +176,8 @@ def _open_files() -> Finding:
     return Finding("open files", "unlimited" if soft < 0 else str(soft))
 
 
-def _writing(path: Path) -> tuple[float, float]:
-    """Bytes a second of one long write, and the median seconds of a small durable one."""
+def _measure_writing(path: Path) -> tuple[float, float]:
+    """Bytes per second of one long write, and the median seconds of a small durable one."""
     block, waits = os.urandom(_BLOCK), []
     with path.open("wb", buffering=0) as file:
         for _ in range(_SYNCS):
@@ -202,10 +202,10 @@ class Finding:
     """One thing that was checked.
 
     Attributes:
-        subject: what.
+        subject: what was checked.
         value: what was found.
         verdict: `ok`, `note` (works, but worth knowing) or `problem`.
-        advice: what to do about it, or what it means.
+        advice: what to do, or what it means.
     """
 
     subject: str
@@ -215,13 +215,13 @@ class Finding:
 
 
 _NO_SUCH_PATH = frozenset({404, 405, 410, 501})
-_SHORT_REPLY = 16  # tokens; some endpoints refuse to write fewer
+_SHORT_REPLY = 16  # tokens; some endpoints refuse a lower limit
 _MOST_LISTED = 5
-_TIMEOUT = 10.0  # seconds that one answer may take
+_TIMEOUT = 10.0  # seconds per answer
 
 
 @dataclass(frozen=True, slots=True)
-class _Listing:
+class _ModelListing:
     """The answer to a request for the list of models; `models` is None if the endpoint does not list them."""
 
     status: int
@@ -229,7 +229,7 @@ class _Listing:
     seconds: float
 
 
-async def endpoint_findings(
+async def check_endpoint(
     base_url: str | None = None,
     models: Sequence[str] = (),
     key_env: str | None = None,
@@ -237,8 +237,7 @@ async def endpoint_findings(
 ) -> list[Finding]:
     """Whether an endpoint answers, and whether each of the named models is there.
 
-    Nothing is generated, with one exception: a named model that the endpoint does not list is asked for a reply of
-    a few tokens.
+    Nothing is generated, except a reply of a few tokens from each named model that the endpoint does not list.
 
     Args:
         base_url: the address; by default that of the provider of the first model.
@@ -251,7 +250,7 @@ async def endpoint_findings(
 
     Example:
         >>> import asyncio
-        >>> [found] = asyncio.run(endpoint_findings("http://127.0.0.1:9/v1"))
+        >>> [found] = asyncio.run(check_endpoint("http://127.0.0.1:9/v1"))
         >>> found.verdict, found.advice
         ('problem', 'check the address, and that the server is running')
     """
@@ -267,35 +266,35 @@ async def endpoint_findings(
     endpoint = resolve(configs[0] if configs else LLMConfig("doctor", **settings))
     if is_builtin(endpoint.name):
         return [Finding("model", f"{endpoint.name}: runs in this process")]
-    # A connection for each request: servers close them after an error without saying so.
+    # A connection per request: servers silently close connections after an error.
     connector = aiohttp.TCPConnector(force_close=True)
     try:
         async with aiohttp.ClientSession(
             timeout=aiohttp.ClientTimeout(total=_TIMEOUT), connector=connector
         ) as session:
-            listing = await _listing(session, endpoint)
-            found = await _endpoint_finding(session, endpoint, listing)
+            listing = await _request_listing(session, endpoint)
+            found = await _assess_endpoint(session, endpoint, listing)
     except (TimeoutError, aiohttp.ClientError, OSError) as error:
         words = transport_error(error, _TIMEOUT)
         advice = "check the address, and that the server is running"
         return [Finding("endpoint", f"{endpoint.base_url}: {words}", "problem", advice)]
     if found.verdict == "problem":
         return [found]
-    if configs:  # the models tell what an empty request could not
+    if configs:  # the findings on the models say more than an empty request
         found = replace(found, verdict="ok", advice="")
-    return [found, *[await _model_finding(config, listing.models) for config in configs]]
+    return [found, *[await _check_model(config, listing.models) for config in configs]]
 
 
-async def _listing(session: aiohttp.ClientSession, endpoint: Endpoint) -> _Listing:
+async def _request_listing(session: aiohttp.ClientSession, endpoint: Endpoint) -> _ModelListing:
     started = time.perf_counter()
     url, headers = endpoint.url("/models"), endpoint.authorization()
     async with session.get(url, headers=headers, allow_redirects=False) as answer:
         body = await answer.content.read(1 << 22)
-        models = _names(body) if answer.status == 200 else None
-        return _Listing(answer.status, models, time.perf_counter() - started)
+        models = _parse_model_names(body) if answer.status == 200 else None
+        return _ModelListing(answer.status, models, time.perf_counter() - started)
 
 
-def _names(body: bytes) -> tuple[str, ...] | None:
+def _parse_model_names(body: bytes) -> tuple[str, ...] | None:
     """The names in a list of models, or None if the body is something else."""
     try:
         content: Any = parse_json(body.decode())
@@ -308,18 +307,18 @@ def _names(body: bytes) -> tuple[str, ...] | None:
     return tuple(name.removeprefix("models/") for name in names if isinstance(name, str))
 
 
-async def _endpoint_finding(session: aiohttp.ClientSession, endpoint: Endpoint, listing: _Listing) -> Finding:
+async def _assess_endpoint(session: aiohttp.ClientSession, endpoint: Endpoint, listing: _ModelListing) -> Finding:
     where, took = endpoint.base_url, f"after {listing.seconds * 1e3:.0f} ms"
     value = f"{where}: HTTP {listing.status} {took}"
     if 300 <= listing.status < 400:
         return Finding("endpoint", value, "problem", "it redirects, and keys do not follow; correct the base URL")
-    status = listing.status if listing.status in (401, 403) else await _chat_status(session, endpoint)
+    status = listing.status if listing.status in (401, 403) else await _request_chat_status(session, endpoint)
     if status in (401, 403):
         advice = "it needs a key, or another one; name its variable with --api-key-env"
         return Finding("endpoint", f"{where}: HTTP {status} {took}", "problem", advice)
     if status in _NO_SUCH_PATH or 300 <= status < 400:
         value = f"{where}: HTTP {listing.status} for /models, HTTP {status} for /chat/completions"
-        return Finding("endpoint", value, "problem", await _address_advice(session, endpoint))
+        return Finding("endpoint", value, "problem", await _suggest_address(session, endpoint))
     if listing.models is not None:
         return Finding("endpoint", f"{value}, {counted(len(listing.models), 'model')}")
     if status >= 500:
@@ -328,8 +327,8 @@ async def _endpoint_finding(session: aiohttp.ClientSession, endpoint: Endpoint, 
     return Finding("endpoint", f"{where}: takes chat completions; has no list of models (HTTP {listing.status})")
 
 
-async def _chat_status(session: aiohttp.ClientSession, endpoint: Endpoint) -> int:
-    """The status of a request without messages, to which nothing can be generated, as the answer's words mean it."""
+async def _request_chat_status(session: aiohttp.ClientSession, endpoint: Endpoint) -> int:
+    """The status of a request without messages, which generates nothing; corrected by what the answer says."""
     url, headers = endpoint.url("/chat/completions"), endpoint.authorization()
     async with session.post(url, json={}, headers=headers, allow_redirects=False) as answer:
         said = read_answer(HttpReply(answer.status, await answer.content.read(1 << 22)), 0.0)
@@ -339,16 +338,16 @@ async def _chat_status(session: aiohttp.ClientSession, endpoint: Endpoint) -> in
         return 404 if (answer.status, kind) == (200, "no_model") else answer.status  # LM Studio
 
 
-async def _address_advice(session: aiohttp.ClientSession, endpoint: Endpoint) -> str:
-    """What the base URL may have to be, where something answers there."""
+async def _suggest_address(session: aiohttp.ClientSession, endpoint: Endpoint) -> str:
+    """The corrected base URL, if something answers there."""
     if not endpoint.is_versioned:
         other = replace(endpoint, base_url=endpoint.url("/v1"))
-        if await _chat_status(session, other) not in _NO_SUCH_PATH:
+        if await _request_chat_status(session, other) not in _NO_SUCH_PATH:
             return f"the base URL is probably {other.base_url}, which answers"
     return "no chat completions endpoint found here; check the base URL, which usually ends in /v1"
 
 
-async def _model_finding(config: LLMConfig, listed: Sequence[str] | None) -> Finding:
+async def _check_model(config: LLMConfig, listed: Sequence[str] | None) -> Finding:
     endpoint = resolve(config)
     name, where = endpoint.model, endpoint.base_url
     if listed is not None and (name in listed or f"{name}:latest" in listed):
@@ -357,18 +356,18 @@ async def _model_finding(config: LLMConfig, listed: Sequence[str] | None) -> Fin
     try:
         reply = await model.complete(Request((Message("user", "Hi"),), "doctor"))
     except CallError as error:
-        return Finding("model", error.failure.message, "problem", _choice(name, listed))
+        return Finding("model", error.failure.message, "problem", _suggest_models(name, listed))
     finally:
         await model.close()
     if listed is None or reply.model == name:
         return Finding("model", f"{name}: answers at {where}")
     served = f" as {reply.model!r}" if reply.model else ""
     return Finding(
-        "model", f"{name}: answers at {where}{served}", "note", f"it is not listed; {_choice(name, listed)}"
+        "model", f"{name}: answers at {where}{served}", "note", f"it is not listed; {_suggest_models(name, listed)}"
     )
 
 
-def _choice(name: str, listed: Sequence[str] | None) -> str:
+def _suggest_models(name: str, listed: Sequence[str] | None) -> str:
     if not listed:
         return "check the model's name and the key"
     near = difflib.get_close_matches(name, listed, n=_MOST_LISTED, cutoff=0.4) or listed[:_MOST_LISTED]

@@ -1,4 +1,4 @@
-"""`items.jsonl`, a line for each item that ended: written as items end, and read one item at a time."""
+"""`items.jsonl`: one line per finished item, written as items end and read one at a time."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ _KEYS = {"item_idx", "duration_seconds", "report", "error"}
 
 
 class ItemsFile:
-    """The item results of a run in progress. Memory is one offset an item.
+    """The item results of a run in progress. Memory is one offset per item.
 
-    A process that is killed leaves whole lines and at most one torn one at the end, which readers skip.
+    A killed process leaves whole lines and at most one torn line at the end, which readers skip.
 
     Args:
         path: the file.
-        held: the lines of earlier sessions that still count. Those of items that this session does not add stay;
-            the file stays as it is until this session has added all of them, so that a kill loses none.
+        held: the lines of earlier sessions that still count. The file is not replaced until this session has
+            added all of these items, so that a kill loses none; lines of items that it does not add are kept.
     """
 
     def __init__(self, path: Path, held: Mapping[int, tuple[float, bytes]]) -> None:
@@ -55,7 +55,7 @@ class ItemsFile:
         self._held = held
         self._missing = len(held)
         draft = path.with_name(f".{path.name}.next")
-        draft.unlink(missing_ok=True)  # of a session that was killed
+        draft.unlink(missing_ok=True)  # left by a killed session
         self._draft = draft if held else None
         self._slots: dict[int, int] = {}
         self._starts = array("Q")
@@ -75,13 +75,13 @@ class ItemsFile:
             self._draft.replace(self.path)
             self._draft = None
 
-    def rest(self) -> list[int]:
+    def list_remaining(self) -> list[int]:
         """The items of earlier sessions that this one has not added."""
         return [index for index in self._held if index not in self._slots]
 
-    def lines(self) -> Iterator[bytes]:
-        """The lines so far and those of the rest, in the order of items."""
-        for index in sorted((*self._slots, *self.rest())):
+    def read_lines(self) -> Iterator[bytes]:
+        """The lines of this session and the remaining earlier ones, in the order of items."""
+        for index in sorted((*self._slots, *self.list_remaining())):
             slot = self._slots.get(index)
             if slot is None:
                 yield self._held[index][1] + b"\n"
@@ -97,45 +97,44 @@ class ItemsFile:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        write_atomically(self.path, self.lines())
+        write_atomically(self.path, self.read_lines())
         self._file.close()
         if self._draft is not None:
             self._draft.unlink()
 
 
 def read_items(path: Path) -> Iterator[dict[str, Any]]:
-    """The records of an items file in the order of items; of several on one item the last one.
+    """The records of an items file in the order of items; the last one counts if an item has several.
 
-    A torn last line is skipped: it is that of a process that was killed.
+    A torn last line, left by a killed process, is skipped.
 
     Raises:
         InputError: another line is damaged, or it is not a regular file.
     """
     lines = StoredLines(path)
-    for index, line in lines.in_order():
+    for index, line in lines.read_in_order():
         try:
             record = json.loads(line)
         except (ValueError, RecursionError):
             record = None
         if not isinstance(record, dict) or not record.keys() >= _KEYS:
-            raise InputError(_damage(path, f"the line of item {index}"))
+            raise InputError(_describe_damage(path, f"the line of item {index}"))
         yield record
     if lines.damaged:
-        raise InputError(_damage(path, f"line {lines.damaged[0]}"))
+        raise InputError(_describe_damage(path, f"line {lines.damaged[0]}"))
     if lines.is_changed and lines:
         warn_of_change(path, lines.missing)
 
 
 class StoredLines(Mapping[int, tuple[float, bytes]]):
-    """The duration and the line of each item in an items file, read from disk on each use; empty where there is none.
+    """The duration and the line of each item in an items file, read from disk on each use; empty without a file.
 
-    The file may be replaced meanwhile: what is read is the file as it was.
+    If the file is replaced meanwhile, the old one is still read.
 
     Attributes:
-        damaged: the numbers of damaged lines, from 1, which are left out; the last line, which may be torn, is not
-            one.
-        is_changed: whether the file is not as the run left it, by the CRC-32 in the manifest.
-        missing: how many items it lacks of those that the manifest has as completed.
+        damaged: the numbers (from 1) of damaged lines, which are skipped; a torn last line is not one of them.
+        is_changed: whether the file differs from what the run wrote, by the CRC-32 in the manifest.
+        missing: how many items that the manifest lists as completed are missing.
     """
 
     def __init__(self, path: Path) -> None:
@@ -154,7 +153,7 @@ class StoredLines(Mapping[int, tuple[float, bytes]]):
             if wrong:
                 self.damaged.append(wrong)
             head = _HEAD.match(line) if line.endswith(b"}\n") else None
-            found = (int(head[1]), float(head[2])) if head is not None else _parsed_head(line)
+            found = (int(head[1]), float(head[2])) if head is not None else _parse_head(line)
             wrong = 0 if found is not None else number
             if found is not None:
                 self._found[found[0]] = len(self._durations)
@@ -171,12 +170,12 @@ class StoredLines(Mapping[int, tuple[float, bytes]]):
     def refuse_damaged(self) -> None:
         """Raise an InputError if a line is damaged."""
         if self.damaged:
-            raise InputError(_damage(self._path, f"line {self.damaged[0]}"))
-        for index, line in self.in_order():
-            if _parsed_head(line) is None:
-                raise InputError(_damage(self._path, f"the line of item {index}"))
+            raise InputError(_describe_damage(self._path, f"line {self.damaged[0]}"))
+        for index, line in self.read_in_order():
+            if _parse_head(line) is None:
+                raise InputError(_describe_damage(self._path, f"the line of item {index}"))
 
-    def in_order(self) -> Iterator[tuple[int, bytes]]:
+    def read_in_order(self) -> Iterator[tuple[int, bytes]]:
         """Index and line of each item, by index."""
         for index in sorted(self._found):
             yield index, self[index][1]
@@ -194,12 +193,12 @@ class StoredLines(Mapping[int, tuple[float, bytes]]):
         return len(self._found)
 
 
-class UnitedLines(Mapping[int, tuple[float, bytes]]):
-    """The lines of several files as those of one, in the order of its items, read from disk on each use.
+class MergedLines(Mapping[int, tuple[float, bytes]]):
+    """The lines of several files as one file, in the order of its items, read from disk on each use.
 
     Args:
-        files: each with the places of its items in the one file, -1 for an item that has none there; the last one
-            that has a place counts.
+        files: each with the index of its items in the merged file, -1 for an item that has none. Of several
+            lines of one item, that of the last file counts.
     """
 
     def __init__(self, files: Sequence[tuple[StoredLines, Sequence[int]]]) -> None:
@@ -221,7 +220,7 @@ class UnitedLines(Mapping[int, tuple[float, bytes]]):
             raise KeyError(place)
         index, number = self._found[2 * at : 2 * at + 2]
         seconds, line = self._files[number][0][index]
-        return seconds, renumbered(line, place)
+        return seconds, renumber_line(line, place)
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._order)
@@ -230,21 +229,21 @@ class UnitedLines(Mapping[int, tuple[float, bytes]]):
         return len(self._order)
 
 
-def renumbered(line: bytes, index: int) -> bytes:
-    """The line of an item that has another place in another file.
+def renumber_line(line: bytes, index: int) -> bytes:
+    """The line of an item with another index.
 
     Example:
-        >>> renumbered(b'{"item_idx":0,"duration_seconds":1.5,"error":null,"report":{}}', 12)
+        >>> renumber_line(b'{"item_idx":0,"duration_seconds":1.5,"error":null,"report":{}}', 12)
         b'{"item_idx":12,"duration_seconds":1.5,"error":null,"report":{}}'
     """
     return _INDEX.sub(b"%d" % index, line, count=1)
 
 
-def _damage(path: Path, place: str) -> str:
+def _describe_damage(path: Path, place: str) -> str:
     return f"{path}: {place} is damaged; grade into the run directory again: saved replies are not paid for twice"
 
 
-def _parsed_head(line: bytes) -> tuple[int, float] | None:
+def _parse_head(line: bytes) -> tuple[int, float] | None:
     """Index and duration of a line that another program wrote; None for a damaged or torn one."""
     try:
         record = json.loads(line)
@@ -258,9 +257,9 @@ Report: TypeAlias = EvaluationReport | EnsembleEvaluationReport
 
 
 def report_json(report: Report) -> str:
-    """The report as one line of JSON: every field of it, the criteria under `criterion_reports`.
+    """The report as one line of JSON: every field, with the criteria under `criterion_reports`.
 
-    Of the criteria, which are many, fields that hold their default are left out.
+    Criteria, which are many, omit fields that have their default.
 
     Example:
         >>> report_json(EvaluationReport(score=0.5))
@@ -276,7 +275,7 @@ def report_json(report: Report) -> str:
 
 
 def report_from(record: Mapping[str, Any]) -> Report:
-    """The report of JSON values, as `report_json` writes them.
+    """The report from its JSON values.
 
     Raises:
         InputError: they are not a report.
@@ -291,9 +290,9 @@ def report_from(record: Mapping[str, Any]) -> Report:
         # AutoRubric before 1.6 stored scores without criteria, and no type.
         kind = record["report_type"] if criteria is not None else record.get("report_type", "single")
         if kind == "ensemble":
-            values["report"] = _each(EnsembleCriterionReport, criteria)
+            values["report"] = _validate_each(EnsembleCriterionReport, criteria)
             return EnsembleEvaluationReport.model_validate(values)
-        values["report"] = _each(CriterionReport, criteria)
+        values["report"] = _validate_each(CriterionReport, criteria)
         return EvaluationReport.model_validate(values)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise InputError(f"not a report: {error}") from None
@@ -311,18 +310,18 @@ def stored_report(path: Path, record: Mapping[str, Any]) -> Report:
         raise InputError(f"{path}: the line of item {record['item_idx']} is damaged: {error}") from None
 
 
-def _each(kind: Any, records: Any) -> list[Any] | None:
+def _validate_each(kind: Any, records: Any) -> list[Any] | None:
     return None if records is None else [kind.model_validate(record) for record in records]
 
 
 @dataclass(frozen=True)
 class StoredRun:
-    """The run of a directory, also one that is in progress or was killed.
+    """The run of a directory; it may be in progress or killed.
 
     Attributes:
-        directory: where it is.
+        directory: the run directory.
         dataset: its copy of what was graded.
-        manifest: what was run, and how far it came.
+        manifest: what was run, and its progress.
         grader_config: the configuration of its grader, as the manifest records it.
     """
 
@@ -357,8 +356,8 @@ class StoredRun:
             raise InputError(f"{self.directory}: no item has been graded yet")
 
 
-def _rubric(record: Mapping[str, Any]) -> Rubric | None:
-    """The criteria of the report in a line; None where it holds none."""
+def _read_rubric(record: Mapping[str, Any]) -> Rubric | None:
+    """The criteria of the report in a record; None if it has none."""
     try:
         criteria = [entry.criterion for entry in report_from(record["report"]).report or ()]
         return Rubric(criteria) if criteria else None
@@ -369,11 +368,11 @@ def _rubric(record: Mapping[str, Any]) -> Rubric | None:
 def read_run(directory: Path | str) -> StoredRun:
     """The run of a directory.
 
-    AutoRubric 1.6 stored no submissions: its items have the criteria of their report, and are empty otherwise.
+    AutoRubric 1.6 stored no submissions; its items have the criteria of their reports and nothing else.
 
     Raises:
-        MissingFileError: the directory holds no experiment, or is one of this package's and lacks the dataset.
-        InputError: its files are not what a run writes.
+        MissingFileError: the directory contains no experiment, or lacks the dataset that its manifest names.
+        InputError: a file of the run is not valid.
     """
     folder = Path(directory)
     manifest, path = load_manifest(folder), folder / DATASET_FILE
@@ -381,7 +380,7 @@ def read_run(directory: Path | str) -> StoredRun:
         dataset = RubricDataset.from_stored(path)
         manifest.warn_of_change(path)
         return StoredRun(folder, dataset, manifest, manifest.grader_config)
-    rubrics = {record["item_idx"]: _rubric(record) for record in read_items(folder / ITEMS_FILE)}
+    rubrics = {record["item_idx"]: _read_rubric(record) for record in read_items(folder / ITEMS_FILE)}
     known = next((rubric for rubric in rubrics.values() if rubric is not None), None)
     count = max(manifest.total_items, *rubrics, 0) if known else 0
     items = [DataItem("", "", rubric=rubrics.get(index) or known) for index in range(count)]

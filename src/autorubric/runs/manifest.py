@@ -1,4 +1,4 @@
-"""The manifest of a run directory: what was run, with which models and templates, and how far it came."""
+"""The manifest of a run directory: what was run, with which models and templates, and its progress."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from autorubric.notes import warn
 
 MANIFEST_FILE = "manifest.json"
 CHANGED = "changed"
-"""In place of the digest of an items file, while it may contain lines that were changed after the run."""
+"""Instead of the digest of an items file that may contain lines changed after the run."""
 _KINDS: Mapping[str, Any] = {
     **dict.fromkeys(("made_of", "settings", "models", "templates", "counts", "grader_config", "eval_config"), dict),
     "total_duration_seconds": int | float,
@@ -28,7 +28,7 @@ _KINDS: Mapping[str, Any] = {
 
 
 def write_manifest(directory: Path, content: Mapping[str, Any]) -> None:
-    """Replace the manifest of `directory`, keeping the moment of its first writing."""
+    """Replace the manifest of `directory`, keeping its creation time."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
     created = (read_manifest(directory) or {}).get("created_at", now)
     whole = {"created_at": created, "updated_at": now, **content}
@@ -39,7 +39,7 @@ def write_manifest(directory: Path, content: Mapping[str, Any]) -> None:
 def read_manifest(directory: Path) -> dict[str, Any] | None:
     """The manifest of a run directory; None if there is none or it cannot be read.
 
-    A manifest is a view: a damaged one costs nothing but its history. So what is not of its kind is left out.
+    A manifest is only a view, so values of the wrong type are ignored.
     """
     path = directory / MANIFEST_FILE
     if not os.path.isfile(path):  # noqa: PTH113 (a name that is too long is not an error here)
@@ -53,7 +53,7 @@ def read_manifest(directory: Path) -> dict[str, Any] | None:
     return {name: value for name, value in content.items() if isinstance(value, _KINDS.get(name, object))}
 
 
-def run_manifest(directory: Path) -> dict[str, Any]:
+def require_manifest(directory: Path) -> dict[str, Any]:
     """The manifest of a run directory.
 
     Raises:
@@ -77,26 +77,26 @@ _TIMES = ("created_at", "started_at", "completed_at")
 
 @dataclass
 class ExperimentManifest:
-    """What an experiment is and how far it came.
+    """What an experiment is, and its progress.
 
     Attributes:
         experiment_name: the directory's name.
         created_at: when it was first run.
         dataset_name: the dataset's name.
-        dataset_hash: of everything in the dataset.
+        dataset_hash: the digest of everything in the dataset.
         total_items: items to grade.
         status: `running` (or killed), `completed` (every item has its verdicts), `failed` (some have not).
         completed_indices: items whose every criterion has a verdict.
-        error: why the last run ended early.
+        error: why the last run ended early; None if it did not.
         started_at: when the last run began.
         completed_at: when it ended.
-        total_duration_seconds: of all runs together.
+        total_duration_seconds: the duration of all runs together.
         dataset_path: the copy of the dataset, in the directory.
-        grader_config: the configuration of the grader; a record, never read back.
+        grader_config: the configuration of the grader, for the record.
         eval_config: settings of the last run.
         calls: calls in the ledger, all runs together; None without a ledger of the directory's own.
         negotiated: parameters that endpoints did not accept, and what was sent instead.
-        items_digest: of the file of the items when the last run ended; see `digest_lines`.
+        items_digest: the digest of the items file when the last run ended; see `digest_lines`.
 
     Example:
         >>> from datetime import UTC
@@ -133,7 +133,7 @@ class ExperimentManifest:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> ExperimentManifest:
-        """The manifest of JSON values; unknown keys are left out.
+        """The manifest from JSON values; unknown keys are ignored.
 
         Raises:
             InputError: it is not a mapping, a key is missing, or a time is not valid.
@@ -157,12 +157,12 @@ class ExperimentManifest:
         write_manifest(directory, {"kind": "evaluation", **self.to_dict()})
 
     def warn_of_change(self, path: Path) -> str:
-        """Warn if the dataset at `path`, the run's copy, is not the one that the run wrote; the warning, or empty."""
+        """Warn if `path`, the run's copy of the dataset, has changed since the run; the warning, or empty."""
         if not self.dataset_hash:
             return ""
         if not path.is_file():  # AutoRubric 1.6 stored none
             return warn_of_change(path) if self.dataset_path else ""
-        digest, left = sha256(), path.stat().st_size - 1  # the digest is without the line break at the end
+        digest, left = sha256(), path.stat().st_size - 1  # the digest excludes the final line break
         with path.open("rb") as file:
             while chunk := file.read(min(left, _CHUNK)):
                 digest.update(chunk)
@@ -182,7 +182,7 @@ def load_manifest(directory: Path) -> ExperimentManifest:
         Traceback (most recent call last):
         autorubric.errors.MissingFileError: no-such-run is not a run directory: it has no readable manifest.json
     """
-    found = run_manifest(directory)
+    found = require_manifest(directory)
     kind = found.get("kind", "evaluation")
     if kind != "evaluation":
         raise InputError(f"{directory} is a run of {kind}; expected a run of `autorubric grade`")
@@ -191,7 +191,7 @@ def load_manifest(directory: Path) -> ExperimentManifest:
 
 
 def digest_lines(lines: Iterable[bytes]) -> str:
-    """The CRC-32 of a file's lines, by which damage is noticed. It takes a tenth of the time to parse them.
+    """The CRC-32 of a file's lines, to detect damage. It takes a tenth of the time of parsing them.
 
     Example:
         >>> digest_lines([b"{}"])
@@ -204,11 +204,11 @@ def digest_lines(lines: Iterable[bytes]) -> str:
 
 
 def warn_of_change(path: Path, missing: int = 0) -> str:
-    """Warn that a file is not as the run left it: it is missing, or damage left it readable.
+    """Warn that a file is missing or has changed since the run wrote it.
 
     Args:
-        path: of the items or of the dataset.
-        missing: the items that it lacks.
+        path: the items file or the dataset.
+        missing: how many items are missing from it.
 
     Returns:
         The warning, with the name of the file alone.

@@ -1,4 +1,4 @@
-"""An experiment directory around a run: lock, ledger, views, and the manifest at both ends."""
+"""The experiment directory of a run: lock, ledger, files, and the manifest at start and end."""
 
 from __future__ import annotations
 
@@ -23,44 +23,44 @@ from autorubric.llm.models import negotiated
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.lock import held_run
 from autorubric.llm.request import Model
-from autorubric.runs.another_run import move_run_away, refuse_another_run, take_in
+from autorubric.runs.another_run import merge_shards, move_run_away, refuse_another_run
 from autorubric.runs.blocks import feed
 from autorubric.runs.changes import (
     FinishedRun,
-    changed_dataset,
     changed_grader,
     changed_values,
+    find_dataset_changes,
     find_places,
     write_dataset,
 )
-from autorubric.runs.items_file import ItemsFile, StoredLines, UnitedLines
+from autorubric.runs.items_file import ItemsFile, MergedLines, StoredLines
 from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, ExperimentManifest, read_manifest
-from autorubric.runs.run import EvaluationRun, begin_generation, coming_generation, copies_in
+from autorubric.runs.run import EvaluationRun, begin_generation, find_next_generation, number_copies
 from autorubric.runs.run_folder import LEDGER_FOLDER, open_ledger
 from autorubric.runs.shard import Parts, measure_seconds
 
 WINDOW = 64
-"""Items open at a time where neither the caller nor the grader says."""
+"""Items in progress at a time, if neither the caller nor the grader sets a limit."""
 
 
 @dataclass(frozen=True)
 class ExperimentPlan:
-    """What is graded by whom, where and how.
+    """What is graded, by which grader, where and how.
 
     Attributes:
         dataset: what is graded.
-        grader: who grades.
-        directory: where everything is written.
+        grader: the grader.
+        directory: the experiment directory.
         window: the maximum number of items in progress; None takes the grader's calls in flight.
         prefix_first: let the first call of an item go ahead alone.
         resume: False requests everything again.
-        settings: what the manifest says of the run's settings.
+        settings: the run's settings, as the manifest records them.
         wait: wait while another process works in the directory, instead of failing.
         share_equal: let equal items share their replies, instead of asking about each.
-        replace: take the place of another run in the directory, whose files move to their own folder.
+        replace: replace another run in the directory; its files move to their own folder.
         compared: names in `settings` that change results.
-        parts: the shards that this run unites, without a request; None for every other run.
-        same_items: whether items have to be those of the earlier run; False where models write them.
+        parts: the shards that this run merges without sending requests; None for every other run.
+        same_items: whether the items must be those of the earlier run; False if models write them.
         write_tables: called once the items are on disk, while no other process works in the directory.
     """
 
@@ -80,11 +80,11 @@ class ExperimentPlan:
     write_tables: Callable[[], object] | None = None
 
     def find_changes(self, content: bytes, manifest: Mapping[str, Any]) -> list[str]:
-        """What differs from the run that a manifest records, in what changes results.
+        """What differs, in what changes results, from the run of a manifest.
 
         Args:
             content: the dataset as it is written to a file.
-            manifest: of the earlier run in the directory.
+            manifest: the manifest of the earlier run in the directory.
         """
         if manifest.get("status") == "failed" and not manifest.get("completed_indices"):
             return []  # no item has a result: a corrected model name or file may use the directory
@@ -94,7 +94,7 @@ class ExperimentPlan:
         now = {name: self.settings.get(name) for name in names}
         changes += changed_values({name: before[name] for name in names}, now)
         if self.same_items:
-            changes += changed_dataset(self.directory, manifest, content, dataset_hash(content))
+            changes += find_dataset_changes(self.directory, manifest, content, dataset_hash(content))
         return changes
 
 
@@ -107,15 +107,15 @@ def describe_grader(grader: Grader[Any]) -> dict[str, Any]:
 
 @asynccontextmanager
 async def experiment(plan: ExperimentPlan, content: bytes) -> AsyncIterator[tuple[EvaluationRun, ExperimentManifest]]:
-    """A run that is ready to execute in its directory; its end is recorded when the block exits.
+    """A run that is ready to execute; its end is recorded when the block exits.
 
     Args:
-        plan: what is run.
+        plan: what to run.
         content: the dataset as it is written to a file.
 
     Raises:
-        InputError: a criterion has neither judge nor check, or a check that cannot be run, or the directory contains
-            another run; nothing was asked.
+        InputError: a criterion has neither judge nor check, a check cannot be run, or the directory contains
+            another run; nothing was requested.
         RunLockedError: another process works in the directory.
     """
     folder, grader = plan.directory / LEDGER_FOLDER, plan.grader
@@ -128,22 +128,22 @@ async def experiment(plan: ExperimentPlan, content: bytes) -> AsyncIterator[tupl
         replaces = refuse_another_run(plan.directory, "evaluation", changes, replace=plan.replace)
         if own and plan.parts is not None and plan.parts.workers is not None:
             with open_ledger(plan.directory) as calls:
-                again = coming_generation(calls, start_over=not plan.resume)
-                earlier = await _finished_run(plan, content, calls, again)
+                again = find_next_generation(calls, start_over=not plan.resume)
+                earlier = await _build_finished_run(plan, content, calls, again)
                 plan = replace(plan, parts=plan.parts if earlier is None or earlier.find() is None else None)
-        await take_in(plan.directory, plan.parts, plan.dataset)
+        await merge_shards(plan.directory, plan.parts, plan.dataset)
         ledger = stack.enter_context(open_ledger(plan.directory, start_over=not plan.resume)) if own else None
         places = find_places(plan.directory, plan.dataset, content)
-        before = _before(plan, places, replaces=replaces)
+        before = _read_earlier_lines(plan, places, replaces=replaces)
         held = {} if replaces and plan.parts is None else before
         if replaces:
             move_run_away(plan.directory)
         write_dataset(plan.directory, content, places, held)
-        manifest = _manifest(plan, dataset_hash(content))
+        manifest = _build_manifest(plan, dataset_hash(content))
         manifest.calls = None if ledger is None else ledger.count
         manifest.save(plan.directory)
         generation = 0 if ledger is None else begin_generation(ledger, start_over=not plan.resume)
-        finished = await _finished_run(plan, content, ledger, generation)
+        finished = await _build_finished_run(plan, content, ledger, generation)
         ended = stack.enter_context(ExitStack())  # exits once the file of the items is closed
         items = stack.enter_context(ItemsFile(plan.directory / ITEMS_FILE, held))
         run = EvaluationRun(
@@ -154,22 +154,22 @@ async def experiment(plan: ExperimentPlan, content: bytes) -> AsyncIterator[tupl
             window=plan.window or (grader.max_in_flight if isinstance(grader, CriterionGrader) else WINDOW),
             prefix_first=plan.prefix_first,
             generation=generation,
-            copies={} if plan.share_equal or plan.parts else copies_in(plan.dataset),
+            copies={} if plan.share_equal or plan.parts else number_copies(plan.dataset),
             parts=plan.parts,
             is_finished=finished is not None and finished.find() is not None,
         )
         ended.push(partial(_write_tables, plan, run))
-        ended.callback(_keep_finished, finished, run, manifest)
+        ended.callback(_record_finished, finished, run, manifest)
         models: Mapping[str, Model] = {}
         if isinstance(grader, CriterionGrader):
             models = (await grader.open_session()).models
-            await _let_ask(run, grader, ledger)
-        stack.enter_context(_ended(manifest, plan, run, models, ledger))
+            await _attach_executor(run, grader, ledger)
+        stack.enter_context(_record_end(manifest, plan, run, models, ledger))
         yield run, manifest
 
 
-async def _let_ask(run: EvaluationRun, grader: CriterionGrader, ledger: Ledger | None) -> None:
-    """Give a run the executor of its grader, which records in the run's own ledger if there is one."""
+async def _attach_executor(run: EvaluationRun, grader: CriterionGrader, ledger: Ledger | None) -> None:
+    """Attach the executor of the grader, which records in the run's own ledger if there is one."""
     session = await grader.open_session()
     run.executor, run.totals = session.executor, grader.totals
     if ledger is not None:
@@ -177,16 +177,16 @@ async def _let_ask(run: EvaluationRun, grader: CriterionGrader, ledger: Ledger |
         run.executor, run.totals = grader.executor_on(ledger, detached=False), ledger.totals
 
 
-async def _finished_run(
+async def _build_finished_run(
     plan: ExperimentPlan, content: bytes, ledger: Ledger | None, generation: int
 ) -> FinishedRun | None:
-    """What shows that the run has finished before; None if the code of others shapes its results."""
+    """The record of an earlier finish; None if third-party code shapes the results."""
     grader = plan.grader
     if ledger is None or (plan.parts is not None and plan.parts.workers is None) or feed.get() is not None:
         return None
     if not isinstance(grader, CriterionGrader) or not grader.is_described:
         return None
-    if any(criterion.check is not None for rubric in _rubrics(plan.dataset).values() for criterion in rubric):
+    if any(criterion.check is not None for rubric in _find_rubrics(plan.dataset).values() for criterion in rubric):
         return None
     made_of = {
         "grader": describe_grader(grader),
@@ -199,7 +199,7 @@ async def _finished_run(
     return FinishedRun(ledger, made_of, (plan.directory / ITEMS_FILE,))
 
 
-def _keep_finished(finished: FinishedRun | None, run: EvaluationRun, manifest: ExperimentManifest) -> None:
+def _record_finished(finished: FinishedRun | None, run: EvaluationRun, manifest: ExperimentManifest) -> None:
     has_ended_well = manifest.status == "completed" and manifest.error is None and run.is_whole
     if finished is not None and has_ended_well and not run.is_finished:
         finished.keep(True)
@@ -210,26 +210,26 @@ def _write_tables(plan: ExperimentPlan, run: EvaluationRun, failed: object, *_: 
         plan.write_tables()
 
 
-def _before(plan: ExperimentPlan, places: Sequence[int], *, replaces: bool) -> UnitedLines:
-    """The duration and the line of each item that has ended: in the shards, or else earlier in this directory."""
+def _read_earlier_lines(plan: ExperimentPlan, places: Sequence[int], *, replaces: bool) -> MergedLines:
+    """The duration and the line of each finished item, from the shards or from earlier sessions in this directory."""
     here = [(StoredLines(plan.directory / ITEMS_FILE), places)] if plan.resume else []
     if plan.parts is None:
-        return UnitedLines(here)
-    found = UnitedLines([*([] if replaces else here), *plan.parts.lines(plan.dataset)])
+        return MergedLines(here)
+    found = MergedLines([*([] if replaces else here), *plan.parts.read_lines(plan.dataset)])
     if plan.parts.workers is not None:
         plan.parts.workers.clear()
     return found
 
 
 @contextmanager
-def _ended(
+def _record_end(
     manifest: ExperimentManifest,
     plan: ExperimentPlan,
     run: EvaluationRun,
     models: Mapping[str, Model],
     ledger: Ledger | None,
 ) -> Iterator[None]:
-    """Write the manifest's end, however the run ends."""
+    """Record the end in the manifest, however the run ends."""
     started = time.monotonic() - measure_seconds(plan.parts)
     try:
         yield
@@ -247,7 +247,7 @@ def _ended(
         manifest.save(plan.directory)
 
 
-def _manifest(plan: ExperimentPlan, content_hash: str) -> ExperimentManifest:
+def _build_manifest(plan: ExperimentPlan, content_hash: str) -> ExperimentManifest:
     now = datetime.now(UTC)
     before = read_manifest(plan.directory) or {}
     return ExperimentManifest(
@@ -268,30 +268,30 @@ def _manifest(plan: ExperimentPlan, content_hash: str) -> ExperimentManifest:
 
 
 async def _check_rubrics(plan: ExperimentPlan) -> None:
-    """Refuse rubrics that the grader cannot decide, before anything is spent."""
+    """Refuse rubrics that the grader cannot judge, before anything is spent."""
     if not isinstance(plan.grader, CriterionGrader):
         return
     judge = (await plan.grader.open_session()).judge
     places: dict[str, list[int]] = {}
-    for index, rubric in _rubrics(plan.dataset).items():
+    for index, rubric in _find_rubrics(plan.dataset).items():
         try:
             judge.check_rubric(rubric.rubric)
         except InputError as error:
             for problem in error.problems:
                 places.setdefault(problem, []).append(index)
     if places:
-        raise InputError(_placed(problem, indices, plan.dataset) for problem, indices in places.items())
+        raise InputError(_locate_problem(problem, indices, plan.dataset) for problem, indices in places.items())
 
 
-def _rubrics(dataset: RubricDataset) -> dict[int, Rubric]:
-    """Each rubric of the dataset, by the first item that is graded by it."""
+def _find_rubrics(dataset: RubricDataset) -> dict[int, Rubric]:
+    """Each distinct rubric of the dataset, by the index of its first item."""
     seen: dict[int, int] = {}
     rubrics = {index: dataset.get_item_rubric(index) for index in range(len(dataset))}
     return {index: rubric for index, rubric in rubrics.items() if seen.setdefault(id(rubric), index) == index}
 
 
-def _placed(problem: str, indices: list[int], dataset: RubricDataset) -> str:
-    """The problem, after the item whose own rubric has it."""
+def _locate_problem(problem: str, indices: list[int], dataset: RubricDataset) -> str:
+    """The problem, prefixed with the item whose own rubric has it."""
     first = indices[0]
     if dataset[first].rubric is None:
         return problem
@@ -311,20 +311,20 @@ class EvalConfig:
         show_progress: show progress; see `ProgressDisplay`.
         progress_style: kept for compatibility; both styles show the same.
         max_concurrent_items: the maximum number of items in progress; None takes the grader's calls in flight.
-        experiment_name: the directory's name; None derives one from the dataset, and from the grader where another
-            grader has taken that name. A name whose directory contains a run with other items, judges or settings is
+        experiment_name: the directory's name; None derives one from the dataset, and from the grader if another
+            grader has that name. A name whose directory contains a run with other items, judges or settings is
             refused without `replace`.
-        experiments_dir: where experiment directories are made.
+        experiments_dir: the parent of experiment directories.
         resume: False requests everything again; earlier replies stay on record and count toward the budget.
         prefix_first: let the first call of an item go ahead alone, so that endpoints that cache prompt prefixes
             compute the item's once.
         share_equal: let items with the same prompt, submission, reference and criteria share their replies. By
             default each item is asked about by requests of its own.
-        replace: take the place of another run in the directory: its files move to `replaced-N` there, and its saved
-            replies stay usable.
+        replace: replace another run in the directory; its files move to `replaced-N` there, and its saved replies
+            stay usable.
 
     Raises:
-        ValueError: the name could leave the directory, or a number is none.
+        ValueError: the name could leave the directory, or a number is not valid.
 
     Example:
         >>> EvalConfig(experiment_name="../elsewhere")
@@ -359,15 +359,15 @@ class EvalConfig:
             raise InputError(problems)
 
 
-def experiment_name(dataset: RubricDataset, content: bytes) -> str:
-    """The default name of an experiment: the dataset's own, and a digest of what is in it.
+def name_experiment(dataset: RubricDataset, content: bytes) -> str:
+    """The default name of an experiment: the dataset's name and a digest of its content.
 
     Args:
         dataset: what is evaluated.
         content: the dataset as it is written to a file.
 
     Example:
-        >>> experiment_name(RubricDataset("Explain", name="Essays, week 3"), b"{}")
+        >>> name_experiment(RubricDataset("Explain", name="Essays, week 3"), b"{}")
         'Essays-week-3-44136fa3'
     """
     plain = re.sub(r"[^\w.]+", "-", dataset.name or "").strip("-.")[:80]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 REPORT_SECONDS = 0.25
-"""Between two calls of a progress callback."""
+"""Seconds between two calls of a progress callback."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +103,9 @@ Progress: TypeAlias = Callable[[RunState], object]
 
 @asynccontextmanager
 async def reported(progress: Progress | None, state: Callable[[], RunState]) -> AsyncIterator[None]:
-    """Tell `progress` the state of a run until the block ends.
+    """Pass the state of a run to `progress` until the block ends.
 
-    If it raises meanwhile, the run goes on without it, and what it raised is raised in the end.
+    If `progress` raises, the run goes on without it, and the exception is raised at the end.
     """
     if progress is None:
         yield
@@ -117,7 +117,7 @@ async def reported(progress: Progress | None, state: Callable[[], RunState]) -> 
             await asyncio.sleep(REPORT_SECONDS)
             try:
                 tell(state())
-            except BaseException as error:  # even an exit: in this task it would end the loop, for which callers wait
+            except BaseException as error:  # even SystemExit, which would end the loop
                 raised.append(error)
 
     progress(state())
@@ -198,7 +198,7 @@ class ProgressDisplay(AbstractContextManager["ProgressDisplay"]):
 
 
 def _open_view(out: TextIO | None) -> _View:
-    if out is None and "IPython" in sys.modules and (display := _notebook_display()) is not None:
+    if out is None and "IPython" in sys.modules and (display := _find_notebook_display()) is not None:
         return _NotebookView(display)
     out = out or sys.stderr
     return _TerminalView(out) if out.isatty() else _LogView(out)
@@ -233,7 +233,7 @@ class _NotebookView:
             self.handle.update(content, raw=True)
 
 
-def _notebook_display() -> Callable[..., Any] | None:
+def _find_notebook_display() -> Callable[..., Any] | None:
     """IPython's `display` where this process is a notebook's kernel, else None."""
     shell = import_module("IPython").get_ipython()
     display: Callable[..., Any] = import_module("IPython.display").display
@@ -252,17 +252,17 @@ class _TerminalView:
         self._live.start()
 
     def show(self, state: RunState, elapsed: float) -> None:
-        self._live.update(_table(state, elapsed), refresh=True)
+        self._live.update(_render_table(state, elapsed), refresh=True)
 
     def close(self) -> None:
         self._live.stop()
 
 
 _View: TypeAlias = _LogView | _NotebookView | _TerminalView
-"""Shows a state again and again, at most once in `interval` seconds; a live one replaces what it showed."""
+"""Shows states, at most one per `interval` seconds; a live view replaces what it showed."""
 
 
-def _table(state: RunState, elapsed: float) -> Table:
+def _render_table(state: RunState, elapsed: float) -> Table:
     from rich.progress_bar import ProgressBar
     from rich.table import Table
 
@@ -274,18 +274,18 @@ def _table(state: RunState, elapsed: float) -> Table:
         table.add_row(escaped(stage.name), bar, done, f"{stage.in_flight} {stage.unit}", failed)
     outer = Table.grid()
     outer.add_row(table)
-    outer.add_row("; ".join([*_session(state, elapsed), f"{format_duration(elapsed)} so far"]))
+    outer.add_row("; ".join([*_format_session(state, elapsed), f"{format_duration(elapsed)} so far"]))
     return outer
 
 
 def format_progress(state: RunState, elapsed: float) -> str:
     """Rows, stages, calls, tokens, cost and time left in one line.
 
-    Calls are left out where none is counted, as with a grader that makes none.
+    Calls are omitted if there are none, as with a grader that makes none.
 
     Args:
-        state: how far the run is.
-        elapsed: seconds since it began.
+        state: the state of the run.
+        elapsed: seconds since the start.
 
     Example:
         >>> stage = StageState("graded", 24, 6, 1)
@@ -295,10 +295,11 @@ def format_progress(state: RunState, elapsed: float) -> str:
         ['this session: 200 calls (20/s), 6 in flight, 50 reused', '3 retries, 2 of them rate limits (429)']
     """
     stages = (f"{one.name} {one.done}" + (f", {one.failed} failed" if one.failed else "") for one in state.stages)
-    return "; ".join([f"{state.finished}/{state.rows} rows processed", ", ".join(stages), *_session(state, elapsed)])
+    rows = f"{state.finished}/{state.rows} rows processed"
+    return "; ".join([rows, ", ".join(stages), *_format_session(state, elapsed)])
 
 
-def _session(state: RunState, elapsed: float) -> list[str]:
+def _format_session(state: RunState, elapsed: float) -> list[str]:
     """Calls, retries, tokens and cost of this session, and the time left."""
     parts = []
     if state.calls or state.reused or state.in_flight:

@@ -179,13 +179,13 @@ class EvalResult(Displayed):
         return f"<EvalResult{name}: {', '.join(parts)}>"
 
     def _rows(self) -> Iterator[dict[str, Any]]:
-        """A row for each criterion of each item, as the tables of `autorubric grade -f` have it."""
-        from autorubric.runs.tables import VoteColumns, record_rows
+        """A row for each criterion of each item, as in the tables of `autorubric grade -f`."""
+        from autorubric.runs.tables import VoteColumns, build_rows
 
         judges = (self.grader_config or {}).get("judges") or ()
-        votes = VoteColumns.of({judge["judge_id"]: judge.get("repeats", 1) for judge in judges})
+        votes = VoteColumns.from_judges({judge["judge_id"]: judge.get("repeats", 1) for judge in judges})
         for found in self.item_results:
-            yield from record_rows(found.to_dict(), found.item, votes)
+            yield from build_rows(found.to_dict(), found.item, votes)
 
     def _shown_rows(self) -> Iterator[dict[str, Any]]:
         """A row for each item."""
@@ -199,7 +199,7 @@ class EvalResult(Displayed):
             }
 
     def _shown_above(self) -> str:
-        """The scores in twentieths, and the mean value of each criterion with its interval."""
+        """A histogram of scores, and the mean value of each criterion with its interval."""
         scores = self.get_scores()
         if not scores:
             return ""
@@ -208,7 +208,7 @@ class EvalResult(Displayed):
             bins[min(max(int(round(score * _BINS, 6)), 0), _BINS - 1)] += 1
         bars = [(f"{place / _BINS:.2f}", float(count)) for place, count in enumerate(bins)]
         charts = [bar_chart("Scores", bars, "score, from", "items")]
-        rows = list(_criteria_means(self))[:_MOST_CRITERIA]
+        rows = list(_compute_criterion_means(self))[:_MOST_CRITERIA]
         if rows:
             charts.append(interval_chart("Mean value of each criterion", rows, "mean value"))
         return html_charts(charts)
@@ -263,18 +263,18 @@ class EvalResult(Displayed):
 
     @classmethod
     def from_experiment(cls, experiment_path: Path | str) -> EvalResult:
-        """The result of an experiment directory, also of a run that is in progress or was killed.
+        """The result of an experiment directory; the run may be in progress or killed.
 
         AutoRubric 1.6 stored no submissions; those of its items are empty.
 
         Raises:
             MissingFileError: the directory contains no experiment.
-            ValueError: its files are not what a run writes.
+            ValueError: a file of the run is not valid.
         """
         directory = Path(experiment_path)
         run = read_run(directory)
         results = list(StoredItems(run.source, run.dataset))
-        usage, cost = paid(_totals(directory), [result.report for result in results])
+        usage, cost = sum_paid(_read_totals(directory), [result.report for result in results])
         seen = {result.item_idx: (result.duration_seconds, result.error) for result in results}
         return make_result(results, run.manifest, directory, usage, cost, seen=seen)
 
@@ -340,13 +340,13 @@ def make_result(
     )
 
 
-def paid(totals: Iterable[Totals], reports: Iterable[Report] = ()) -> tuple[TokenUsage | None, float | None]:
-    """Tokens and dollars of all recorded calls; the dollars are None if a price is not known.
+def sum_paid(totals: Iterable[Totals], reports: Iterable[Report] = ()) -> tuple[TokenUsage | None, float | None]:
+    """Tokens and dollars of all recorded calls; the dollars are None if a price is unknown.
 
-    Without a record of calls (a grader of the user's own), those that the reports state.
+    Without recorded calls (a user's own grader), the sums over the reports.
 
     Example:
-        >>> paid([], [EvaluationReport(score=1.0, completion_cost=0.5)])
+        >>> sum_paid([], [EvaluationReport(score=1.0, completion_cost=0.5)])
         (None, 0.5)
     """
     rows = list(totals)
@@ -363,7 +363,7 @@ def paid(totals: Iterable[Totals], reports: Iterable[Report] = ()) -> tuple[Toke
     return tokens, None if unpriced else sum(row.cost for row in rows)
 
 
-def _totals(directory: Path) -> list[Totals]:
+def _read_totals(directory: Path) -> list[Totals]:
     from autorubric.llm.records.ledger_view import ledger_view
     from autorubric.runs.run_folder import LEDGER_FOLDER
 
@@ -375,10 +375,10 @@ def _totals(directory: Path) -> list[Totals]:
 
 
 _BINS = 20
-_MOST_CRITERIA = 12  # what fits a screen
+_MOST_CRITERIA = 12  # fits a screen
 
 
-def _criteria_means(result: EvalResult) -> Iterator[Ranged]:
+def _compute_criterion_means(result: EvalResult) -> Iterator[Ranged]:
     values: dict[str, list[float]] = {}
     for found in result.item_results:
         for number, one in enumerate(getattr(found.report, "report", None) or (), start=1):

@@ -28,30 +28,30 @@ from autorubric.llm.records.call_rows import request_key
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Answer, Failure, Model, Request
 from autorubric.runs.blocks import fed, feed, note_ended, work_off
-from autorubric.runs.items_file import ItemsFile, Report, UnitedLines
+from autorubric.runs.items_file import ItemsFile, MergedLines, Report
 from autorubric.runs.manifest import CHANGED, digest_lines
 from autorubric.runs.result import ItemResult
-from autorubric.runs.shard import Parts, equal_together
+from autorubric.runs.shard import Parts, group_equal_items
 from autorubric.runs.stopping import StoppableRun
 
 DRAWS_A_GENERATION = 1000
 """Draws that one generation of replies may use; starting over begins the next one."""
 
 
-def coming_generation(ledger: Ledger, *, start_over: bool) -> int:
-    """How often everything was requested again when the next run is made, that run included; nothing is kept.
+def find_next_generation(ledger: Ledger, *, start_over: bool) -> int:
+    """How many times the run will have been started over, including the next run; records nothing.
 
     Example:
         >>> with Ledger.in_memory() as ledger:
-        ...     coming_generation(ledger, start_over=True)
+        ...     find_next_generation(ledger, start_over=True)
         0
     """
     return int(ledger.find_note("generation") or 0) + bool(start_over and ledger.count)
 
 
 def begin_generation(ledger: Ledger, *, start_over: bool) -> int:
-    """The same, kept."""
-    generation = coming_generation(ledger, start_over=start_over)
+    """The same as `find_next_generation`, and record it."""
+    generation = find_next_generation(ledger, start_over=start_over)
     if start_over:
         ledger.keep_note("generation", generation)
     return generation
@@ -63,19 +63,19 @@ class EvaluationRun(StoppableRun):
 
     Attributes:
         dataset: what is graded.
-        grader: who grades; a `CriterionGrader` asks through `executor`.
-        items: takes the line of each item as it ends.
-        before: duration and line of each item in an earlier run.
+        grader: the grader; a `CriterionGrader` asks through `executor`.
+        items: receives the line of each item as it ends.
+        before: the duration and the line of each item of earlier sessions.
         window: the maximum number of items in progress.
         prefix_first: let the first call of an item go ahead alone.
         generation: how often the run was started over.
-        copies: see `JudgeInput.copies`, by item, for items that are equal to earlier ones.
+        copies: `JudgeInput.copies` by item, for items that equal earlier ones.
         on_result: called with the result of each item.
         asked: items about which a model was asked in this run.
         is_finished: whether `before` has the result of every item and nothing has changed since.
         is_whole: whether no criterion of an item lacks a verdict because its judgment failed.
-        parts: the shards that it unites: items in `before` are taken as they are, and no other is opened.
-        keeps_changed: whether lines stay that may have been changed after the earlier run.
+        parts: the shards that it merges: items in `before` are kept as they are, and no other is opened.
+        keeps_changed: whether kept lines may have been changed after the earlier run.
         completed: indices of items with a report that counts.
         totals: calls, tokens and cost of all sessions.
     """
@@ -101,10 +101,10 @@ class EvaluationRun(StoppableRun):
         """Grade every item."""
         if self.parts is None and not self.is_finished:
             if self.executor is not None and batching.get() is not None:
-                await self.executor.send_ahead(self._first_requests())
-            places = fed(range(len(self.dataset)), int, partial(equal_together, self.dataset))
-            await work_off(places, self._item, widened(self.window), lambda: self.stopped is not None)
-        if feed.get() is None:  # the driver of a cluster has the lines of earlier sessions
+                await self.executor.send_ahead(self._build_first_requests())
+            places = fed(range(len(self.dataset)), int, partial(group_equal_items, self.dataset))
+            await work_off(places, self._run_item, widened(self.window), lambda: self.stopped is not None)
+        if feed.get() is None:  # in a cluster, the driver keeps the lines of earlier sessions
             await self._keep_rest()
         if self.parts is not None and self.parts.workers is not None:
             self.interrupted = self.parts.workers.interrupted
@@ -112,31 +112,31 @@ class EvaluationRun(StoppableRun):
 
     def digest_items(self) -> str:
         """The digest of the items file; `CHANGED`, which matches no file, while a changed line may remain in it."""
-        return CHANGED if self.keeps_changed else digest_lines(self.items.lines())
+        return CHANGED if self.keeps_changed else digest_lines(self.items.read_lines())
 
-    async def _first_requests(self) -> AsyncIterator[tuple[Model, Request]]:
-        """The requests about each item that do not depend on replies."""
+    async def _build_first_requests(self) -> AsyncIterator[tuple[Model, Request]]:
+        """The requests on each item that do not depend on replies."""
         grader = self.grader
         if not isinstance(grader, CriterionGrader) or not grader.recipe.asks_at_once:
             return
         for index in range(len(self.dataset)):
-            asked = _Asked(self.generation * DRAWS_A_GENERATION)
+            asked = _RequestCollector(self.generation * DRAWS_A_GENERATION)
             try:
-                await grader.judgments(describe_input(self.dataset, index, grader, self.copies), asked)
+                await grader.judgments(build_input(self.dataset, index, grader, self.copies), asked)
             except AutorubricError:
                 continue  # the item fails with this when it is graded
             for one in asked.requests:
                 yield one
 
-    async def _item(self, index: int) -> None:
-        digest = self._digest(index)
+    async def _run_item(self, index: int) -> None:
+        digest = self._hash_inputs(index)
         recorded = self.before.get(index)
         if digest and recorded is not None and recorded[1].endswith(f'"digest":"{digest}"}}'.encode()):
             self._keep(index, recorded[1])
             return
         started = time.perf_counter()
-        watch = _Watch(self)
-        report = await self._report(index, watch)
+        watch = _WatchedAsk(self)
+        report = await self._grade_item(index, watch)
         seconds = round(time.perf_counter() - started, 6)
         if watch.asked or self.executor is None:
             self.asked += 1
@@ -145,20 +145,21 @@ class EvaluationRun(StoppableRun):
         result = ItemResult(index, self.dataset[index], report, seconds, report.error)
         line = result.to_line()
         self._add(index, f'{line[:-1]},"digest":"{digest}"}}' if digest and report.error is None else line)
-        self._tell(result)
+        self._note_result(result)
 
-    def _tell(self, result: ItemResult) -> None:
+    def _note_result(self, result: ItemResult) -> None:
         if result.error is None:
             self.completed.add(result.item_idx)
         self.is_whole &= not result.report.failed_count
         self.on_result(result)
 
-    async def _report(self, index: int, watch: _Watch) -> Report:
+    async def _grade_item(self, index: int, watch: _WatchedAsk) -> Report:
         dataset, grader = self.dataset, self.grader
         try:
             if isinstance(grader, CriterionGrader):
-                return await grader.grade_input(describe_input(dataset, index, grader, self.copies), self._ask(watch))
-            submission, query, reference, _ = _told(dataset, index)
+                inputs = build_input(dataset, index, grader, self.copies)
+                return await grader.grade_input(inputs, self._build_ask(watch))
+            submission, query, reference, _ = _collect_texts(dataset, index)
             report: Report = await dataset.get_item_rubric(index).grade(submission, grader, query, reference)
             return report
         except LedgerError:
@@ -168,20 +169,20 @@ class EvaluationRun(StoppableRun):
         except Exception as error:
             return EvaluationReport(score=None, error=f"unknown: {type(error).__name__}: {error}")
 
-    def _ask(self, watch: _Watch) -> Ask | None:
+    def _build_ask(self, watch: _WatchedAsk) -> Ask | None:
         if self.executor is None:
             return None
         watch.ask = self.executor.ask_for
         return PrefixFirst(watch) if self.prefix_first and batching.get() is None else watch
 
-    def _digest(self, index: int) -> str | None:
-        """What an item's result depends on, for a grader that has no ledger but a fingerprint."""
+    def _hash_inputs(self, index: int) -> str | None:
+        """A hash of what an item's result depends on, for a grader with a fingerprint but no ledger."""
         if self.executor is not None:
             return None
         fingerprint = self.grader.fingerprint() if isinstance(self.grader, Grader) else None
         if fingerprint is None:
             return None
-        submission, query, reference, _ = _told(self.dataset, index)
+        submission, query, reference, _ = _collect_texts(self.dataset, index)
         rubric = self.dataset.get_item_rubric(index).to_dict()
         parts = [submission, rubric, query, reference, fingerprint, self.generation]
         return sha256(json.dumps(parts).encode()).hexdigest()[:32]
@@ -191,19 +192,19 @@ class EvaluationRun(StoppableRun):
         note_ended(index, line)
 
     async def _keep_rest(self) -> None:
-        """Keep what earlier sessions or the shards have graded and this session has not opened."""
-        for index in self.items.rest():
-            self.keeps_changed = isinstance(self.before, UnitedLines) and self.before.is_changed
-            await asyncio.sleep(0)  # whoever stops the run, or shows its progress, gets a turn
+        """Keep items that earlier sessions or the shards have graded and this session has not opened."""
+        for index in self.items.list_remaining():
+            self.keeps_changed = isinstance(self.before, MergedLines) and self.before.is_changed
+            await asyncio.sleep(0)  # lets stop signals and progress displays run
             self._keep(index, self.before[index][1])
 
     def _keep(self, index: int, line: bytes) -> None:
         self._add(index, line)
-        self._tell(ItemResult.from_dict(json.loads(line), self.dataset[index]))
+        self._note_result(ItemResult.from_dict(json.loads(line), self.dataset[index]))
 
 
-class _Watch:
-    """Asks, and notes whether a model was asked about the item and whether the run can go on."""
+class _WatchedAsk:
+    """An `Ask` that notes whether a model was asked about the item, and ends the run if it cannot go on."""
 
     __slots__ = ("_draws", "_run", "ask", "asked")
 
@@ -226,7 +227,7 @@ class _Watch:
         return outcome
 
 
-class _Asked:
+class _RequestCollector:
     """An `Ask` that records requests and sends nothing."""
 
     def __init__(self, draws: int) -> None:
@@ -239,7 +240,7 @@ class _Asked:
 
 
 REPLY_TOKENS = 120
-"""Assumed length of a verdict with its explanation, where nothing is on record to measure."""
+"""Assumed length of a verdict with its explanation, if no reply is on record."""
 
 _NOT_ASKED = Failure("stopped", "dry run")
 
@@ -253,22 +254,22 @@ async def estimate(
     share_equal: bool = False,
     generation: int = 0,
 ) -> list[ModelEstimate]:
-    """The calls that a run would make, model by model.
+    """The calls that a run would make, per model.
 
-    A cascade counts as if its second judge were asked about everything that is not on record.
+    For a cascade, assumes that the second judge is asked about everything that is not on record.
 
     Args:
-        dataset: what would be graded.
-        grader: who would grade.
-        executor: finds what is on record; makes no call here.
+        dataset: the dataset to grade.
+        grader: the grader.
+        executor: looks up recorded replies; makes no call here.
         reply_tokens: the expected length of a reply.
-        share_equal: equal items share their replies.
-        generation: how often everything was requested again (`coming_generation`).
+        share_equal: whether equal items share their replies.
+        generation: how often everything was requested again (`find_next_generation`).
     """
     counter = CallCounter(executor, reply_tokens, generation)
-    copies = {} if share_equal else copies_in(dataset)
+    copies = {} if share_equal else number_copies(dataset)
     for index in range(len(dataset)):
-        await grader.grade_input(describe_input(dataset, index, grader, copies), counter)
+        await grader.grade_input(build_input(dataset, index, grader, copies), counter)
     return list(counter.found.values())
 
 
@@ -276,10 +277,10 @@ class CallCounter:
     """An `Ask` that counts instead of asking.
 
     Args:
-        executor: finds what is on record.
-        reply_tokens: the expected length of a reply, or of the reply to a request.
+        executor: looks up recorded replies.
+        reply_tokens: the expected length of a reply, or a function of the request that returns it.
         generation: how often everything was requested again.
-        assume: what a reply is taken to say where later requests depend on it; None if they do not.
+        assume: the assumed content of a reply on which later requests depend; None if none does.
     """
 
     def __init__(
@@ -297,7 +298,7 @@ class CallCounter:
         self._counted: set[bytes] = set()
 
     async def __call__(self, model: Model, request: Request, read: Read, follow_up: FollowUp) -> Answered:
-        """What is on record or assumed; else a failure, once the call is counted."""
+        """The recorded or assumed answer; else a failure, and the call is counted."""
         request = replace(request, draw=request.draw + self._draws)
         rows = self.found.setdefault(id(model), ModelEstimate(model))
         reply = self._executor.find(model, request)
@@ -313,11 +314,11 @@ class CallCounter:
         return self._assume(request, read) or _NOT_ASKED
 
 
-def copies_in(dataset: RubricDataset) -> dict[int, tuple[int, ...]]:
+def number_copies(dataset: RubricDataset) -> dict[int, tuple[int, ...]]:
     """`JudgeInput.copies` of the items whose submission, prompt, reference and guidelines another item has as well.
 
-    The numbers follow the order of the dataset. Where items are added, removed or moved, only equal items exchange
-    their replies, and no other item's requests change.
+    The numbers follow the order of the dataset. If items are added, removed or moved, only equal items exchange
+    replies; no other item's requests change.
 
     Example:
         >>> from autorubric.core.criterion import Criterion
@@ -325,30 +326,30 @@ def copies_in(dataset: RubricDataset) -> dict[int, tuple[int, ...]]:
         >>> dataset = RubricDataset("Agree?", Rubric([Criterion(requirement="Is brief")]))
         >>> for text in ("Yes.", "No.", "Yes."):
         ...     dataset.add_item(text, "")
-        >>> copies_in(dataset)
+        >>> number_copies(dataset)
         {0: (0,), 2: (1,)}
     """
-    keys = [hash(_told(dataset, index)) for index in range(len(dataset))]
+    keys = [hash(_collect_texts(dataset, index)) for index in range(len(dataset))]
     count, met, found = Counter(keys), Occurrences(), {}
     for index, key in enumerate(keys):
         if count[key] > 1:
-            submission, query, reference, guidelines = _told(dataset, index)
+            submission, query, reference, guidelines = _collect_texts(dataset, index)
             criteria = tuple(dataset.get_item_rubric(index))
             found[index] = met.numbered(JudgeInput(submission, criteria, query, reference, guidelines)).copies
     return found
 
 
-def describe_input(
+def build_input(
     dataset: RubricDataset, index: int, grader: CriterionGrader, copies: Mapping[int, tuple[int, ...]]
 ) -> JudgeInput:
-    """What judges are given of an item; `copies` as `copies_in` finds them."""
-    submission, query, reference, guidelines = _told(dataset, index)
+    """The input of the judges for an item; `copies` as from `number_copies`."""
+    submission, query, reference, guidelines = _collect_texts(dataset, index)
     rubric = dataset.get_item_rubric(index).rubric
     inputs = grader.read_input(submission, rubric, query, reference, guidelines=guidelines)
     return replace(inputs, item=dataset[index].id or str(index), copies=copies.get(index, ()))
 
 
-def _told(dataset: RubricDataset, index: int) -> tuple[str, str, str | None, str | None]:
-    """The input of the judges for an item, apart from its criteria."""
+def _collect_texts(dataset: RubricDataset, index: int) -> tuple[str, str, str | None, str | None]:
+    """The submission, prompt, reference and guidelines of an item."""
     prompt, reference = dataset.get_item_prompt(index), dataset.get_item_reference_submission(index)
     return dataset[index].submission, prompt, reference, dataset.get_item_rubric(index).guidelines

@@ -1,4 +1,4 @@
-"""The directory of a run and its ledger, both checked before anything is written."""
+"""A run's directory and its ledger, checked before anything is written."""
 
 from __future__ import annotations
 
@@ -42,19 +42,19 @@ def run_folder(
     start_over: bool = False,
     parts: Parts | None = None,
 ) -> Iterator[None]:
-    """Make a run directory if there is none; if the run is refused before it paid, what was made is removed again.
+    """Create a run directory if there is none; remove it again if the run is refused before it has paid.
 
     Args:
         out: the directory.
         files: names of the files that the run will write into it.
         sources: files and folders that the run reads.
-        start_over: a ledger that cannot be read is moved aside.
-        parts: the shards that it unites; unless it has started them itself, it pays for nothing.
+        start_over: move an unreadable ledger aside.
+        parts: the shards that it merges; unless it started them itself, it pays for nothing.
 
     Raises:
-        InputError: it cannot be made or written, something else has the name of one of its files, or it would
-            overwrite a source.
-        AutorubricError: the same, after the run has paid for replies, which are kept.
+        InputError: it cannot be created or written, the name of one of its files is taken by something that is
+            not a regular file, or the run would overwrite a source.
+        AutorubricError: the run failed with an InputError after it had paid for replies, which are kept.
 
     Example:
         >>> import tempfile
@@ -66,18 +66,18 @@ def run_folder(
         >>> out.exists()
         False
     """
-    _check(out, tuple(files), sources)
+    _check_paths(out, tuple(files), sources)
     ledger = out / LEDGER_FOLDER / FILE_NAME
     if not start_over and os.path.lexists(ledger):
-        _refuse_no_ledger(ledger)
+        _refuse_non_ledger(ledger)
     new: list[Path] = []
-    before = _tokens_spent(out)
+    before = _read_spent_tokens(out)
     try:
-        _make(out, new)
+        _make_folders(out, new)
         yield
     except InputError as error:
         pays = parts is None or parts.workers is not None
-        if pays and (_tokens_spent(out) > before or (new and _have_workers_paid(out))):
+        if pays and (_read_spent_tokens(out) > before or (new and _have_workers_paid(out))):
             raise AutorubricError(f"{error}; progress is saved; fix this and run the same command again") from error
         if out in new:
             shutil.rmtree(out, ignore_errors=True)
@@ -87,12 +87,12 @@ def run_folder(
         raise
     except OSError as error:
         if is_exhausted(error) and not is_out_of_files(error) and error.filename is None:
-            error.filename = str(out)  # a write to an open file does not say where
+            error.filename = str(out)  # a write to an open file does not name it
         raise
 
 
-def _make(out: Path, new: list[Path]) -> None:
-    """Make a folder and those that it is in; `new` gets those that this run has made, the innermost first."""
+def _make_folders(out: Path, new: list[Path]) -> None:
+    """Create a folder and its parents; append those that were missing to `new`, the innermost first."""
     try:
         for folder in reversed(list(takewhile(lambda folder: not folder.exists(), (out, *out.parents)))):
             with suppress(FileExistsError):  # another run has made it meanwhile
@@ -104,17 +104,17 @@ def _make(out: Path, new: list[Path]) -> None:
         raise InputError(f"{out}: cannot be made or written: {error.strerror}; pass another --out") from error
 
 
-def _tokens_spent(out: Path) -> int:
+def _read_spent_tokens(out: Path) -> int:
     spent = read_spent_file(out / SPENT_FILE)
     return 0 if spent is None else spent.tokens
 
 
 def _have_workers_paid(out: Path) -> bool:
     workers = out / LEDGER_FOLDER / WORKERS_FOLDER
-    return os.path.isdir(workers) and any(map(_tokens_spent, workers.iterdir()))  # noqa: PTH112 (see above)
+    return os.path.isdir(workers) and any(map(_read_spent_tokens, workers.iterdir()))  # noqa: PTH112 (see above)
 
 
-def _check(out: Path, files: tuple[str, ...], sources: Iterable[Path]) -> None:
+def _check_paths(out: Path, files: tuple[str, ...], sources: Iterable[Path]) -> None:
     for place in (out, *out.parents):
         if os.path.lexists(place) and not os.path.isdir(place):  # noqa: PTH112 (a name that is too long is not an error here)
             raise InputError(f"{place} is not a directory; pass another --out")
@@ -142,7 +142,7 @@ def _refuse_overwriting(out: Path, files: tuple[str, ...], source: Path) -> None
         raise InputError(f"{source}: the run would overwrite its own input with {taken[0]}; pass another --out")
 
 
-def _refuse_no_ledger(path: Path) -> None:
+def _refuse_non_ledger(path: Path) -> None:
     try:
         with path.open("rb") as file:
             head = file.read(len(_SQLITE))
@@ -167,7 +167,7 @@ _LOG = logging.getLogger("autorubric.ledger")
 
 
 def open_ledger(directory: Path, *, start_over: bool = False, linger: float = LINGER) -> Ledger:
-    """The ledger of a run directory, made where the run is new.
+    """The ledger of a run directory, created for a new run.
 
     Args:
         directory: the run directory.
@@ -176,7 +176,7 @@ def open_ledger(directory: Path, *, start_over: bool = False, linger: float = LI
         linger: see `Ledger.open`.
 
     Raises:
-        LedgerError: the ledger is missing or empty while the manifest knows of calls, or no reply in it can be read.
+        LedgerError: the ledger is missing or empty although the manifest records calls, or it cannot be read.
 
     Example:
         >>> import tempfile
@@ -185,7 +185,7 @@ def open_ledger(directory: Path, *, start_over: bool = False, linger: float = LI
         ...     write_manifest(Path(folder), {"calls": 120})
         ...     open_ledger(Path(folder))
         Traceback (most recent call last):
-        autorubric.errors.LedgerError: .../ledger/ledger.sqlite is missing, but manifest.json knows of 120 calls; ...
+        autorubric.errors.LedgerError: .../ledger/ledger.sqlite is missing, but manifest.json records 120 calls; ...
     """
     remove_drafts(directory)
     folder, spent = directory / LEDGER_FOLDER, read_spent_file(directory / SPENT_FILE)
@@ -193,20 +193,20 @@ def open_ledger(directory: Path, *, start_over: bool = False, linger: float = LI
     calls, source = manifest.get("calls") or 0, MANIFEST_FILE
     if not calls and spent is not None and spent.calls:
         calls, source = spent.calls, SPENT_FILE
-    known = f"{source} knows of {counted(calls, 'call') if calls else 'a run that recorded in it'}"
+    known = f"{source} records {counted(calls, 'call') if calls else 'a run that wrote to it'}"
     if start_over:
-        ledger = _opened_anyhow(folder, linger)
+        ledger = _open_or_replace(folder, linger)
     else:
         had_one = calls or (manifest and (manifest.get("completed_indices") or (folder / WRITE_LOCK).exists()))
         path = folder / FILE_NAME
         if had_one and not path.exists():
-            raise _lost(path, "missing", known)
+            raise _build_lost_error(path, "missing", known)
         if had_one and path.stat().st_size == 0 and not path.with_name(f"{path.name}-wal").exists():
-            raise _lost(path, "empty", known)
+            raise _build_lost_error(path, "empty", known)
         ledger = Ledger.open(folder, linger=linger)
         if calls and not ledger.count:
             ledger.close()
-            raise _lost(path, "empty", known)
+            raise _build_lost_error(path, "empty", known)
     if calls or spent is not None:
         _count_lost(ledger, calls, spent, folder)
     ledger.keep_spent(directory / SPENT_FILE)
@@ -216,7 +216,7 @@ def open_ledger(directory: Path, *, start_over: bool = False, linger: float = LI
 
 
 def _refuse_open_batches(ledger: Ledger, folder: Path) -> None:
-    """Refuse to send single requests while batches with some of them are open: both would be paid."""
+    """Refuse single requests while open batches may contain them: both would be paid for."""
     opened, how = open_batches(folder), batching.get()
     try:
         if how is not None and how.models:
@@ -236,13 +236,13 @@ def _refuse_open_batches(ledger: Ledger, folder: Path) -> None:
 
 
 def _count_lost(ledger: Ledger, calls: int, spent: Spent | None, folder: Path) -> None:
-    """Keep in the ledger what calls cost that it has no records of, so that a budget counts them.
+    """Record in the ledger the cost of calls that it has lost, so that a budget counts them.
 
     Args:
-        ledger: of the run.
+        ledger: the run's ledger.
         calls: how many there were.
-        spent: what they cost; None if no file has the sums.
-        folder: of the ledger.
+        spent: what they cost; None if no file records it.
+        folder: the ledger's folder.
     """
     recorded = ledger.spent()
     missing = max(calls - recorded.calls, 0)
@@ -259,7 +259,7 @@ def _count_lost(ledger: Ledger, calls: int, spent: Spent | None, folder: Path) -
         _LOG.warning("%s: %s; what they cost (%s) still counts in a budget", folder, what, cost)
 
 
-def _opened_anyhow(folder: Path, linger: float) -> Ledger:
+def _open_or_replace(folder: Path, linger: float) -> Ledger:
     try:
         return Ledger.open(folder, linger=linger)
     except LedgerError as error:
@@ -269,7 +269,7 @@ def _opened_anyhow(folder: Path, linger: float) -> Ledger:
     return Ledger.open(folder, linger=linger)
 
 
-def _lost(path: Path, how: str, known: str) -> LedgerError:
+def _build_lost_error(path: Path, how: str, known: str) -> LedgerError:
     return LedgerError(
         f"{path} is {how}, but {known}; restore it from a copy, or request everything again with --start-over (in "
         "Python: start_over=True)"

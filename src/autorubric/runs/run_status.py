@@ -29,15 +29,15 @@ State: TypeAlias = Literal["running", "died", "completed", "unfinished"]
 
 
 class RowCounts(NamedTuple):
-    """How far the rows of a run are.
+    """The progress of a run's rows.
 
     Attributes:
-        rows: rows to do; None where nobody knows yet.
+        rows: rows to do; None if unknown.
         done: rows that are finished.
         failed: rows with something that failed.
-        calls_per_row: calls that a row takes; None if it is to be seen from the ledger.
-        groups: failures of its rows by cause, as far as the run's files tell.
-        lost_votes: failed votes of panels that have a verdict all the same, by judge and cause.
+        calls_per_row: calls per row; None to estimate it from the ledger.
+        groups: failures of its rows by cause, as far as the run's files show.
+        lost_votes: failed votes of panels that still have a verdict, by judge and cause.
     """
 
     rows: int | None
@@ -62,16 +62,16 @@ class RunStatus:
         holder: the process that works in it, or None.
         row_counts: the progress of its rows.
         failures: requests that failed and were not answered since, by the kind of failure.
-        unanswered: the same by role and cause, less what the groups of the row counts tell already.
+        unanswered: the same by role and cause, except those in the groups of the row counts.
         spent: calls, tokens and dollars of all sessions, worst cases included.
         totals: the same by role and model.
         calls_per_second: over the last minute of work.
         idle: seconds since the last call ended.
-        eta: seconds until the end at this pace; None if it is not running or nothing can be said.
+        eta: estimated seconds until the end; None if it is not running or no estimate is possible.
         stopped: why it stopped early, in its own words.
         again: the command line that resumes it, if known.
-        batches: those of the run, oldest first.
-        is_ledger_missing: whether the manifest records calls, and there is no ledger.
+        batches: the batches of the run, oldest first.
+        is_ledger_missing: whether the manifest records calls but there is no ledger.
     """
 
     directory: str
@@ -127,7 +127,7 @@ class RunStatus:
 
     @property
     def open_batches(self) -> list[BatchRecord]:
-        """The batches that are not collected."""
+        """The batches that are not yet collected."""
         return [record for record in self.batches if record.is_open]
 
     def to_dict(self) -> dict[str, Any]:
@@ -148,7 +148,7 @@ def run_status(directory: Path, counters: Mapping[str, CountRows]) -> RunStatus:
 
     Args:
         directory: the run's directory.
-        counters: how rows are counted, by the kind that manifests name; others are counted by their `counts`.
+        counters: functions that count rows, by the manifest's kind; `count_rows` counts those of other kinds.
 
     Raises:
         InputError: there is no run, or its ledger is damaged.
@@ -160,13 +160,13 @@ def run_status(directory: Path, counters: Mapping[str, CountRows]) -> RunStatus:
     """
     whole, parts = _read_status(directory, counters), []
     for folder in sorted((directory / LEDGER_FOLDER / WORKERS_FOLDER).glob("*")):
-        with suppress(InputError):  # it has recorded nothing yet
+        with suppress(InputError):  # nothing is recorded yet
             parts.append(_read_status(folder, counters))
-    return _united(whole, parts) if parts else whole
+    return _merge_statuses(whole, parts) if parts else whole
 
 
 def _read_status(directory: Path, counters: Mapping[str, CountRows]) -> RunStatus:
-    """The state of a run by the files of its own directory."""
+    """The state of a run from the files of its own directory."""
     manifest, folder = read_manifest(directory), ledger_folder(directory)
     if manifest is None and folder is None:
         raise InputError(f"{directory} is not a run directory: it has neither manifest.json nor a ledger")
@@ -177,14 +177,14 @@ def _read_status(directory: Path, counters: Mapping[str, CountRows]) -> RunStatu
         try:
             view = None if folder is None else stack.enter_context(ledger_view(folder))
         except MissingFileError:
-            if manifest.get("status") != "running":  # one that died as it began has written nothing yet
+            if manifest.get("status") != "running":  # a run that died at its start has written nothing yet
                 raise
         kind = str(manifest.get("kind") or "unknown")
         row_counts = counters.get(kind, count_rows)(directory, manifest, view)
         if view is not None:
-            view.hold()  # the counts of calls below agree, and are not older than those of rows
+            view.hold()  # so the counts of calls below agree and are as recent as those of rows
         pace = Pace(None, None) if view is None else view.pace()
-        state = _state(manifest, holder, row_counts)
+        state = _determine_state(manifest, holder, row_counts)
         return RunStatus(
             str(directory),
             kind,
@@ -199,18 +199,18 @@ def _read_status(directory: Path, counters: Mapping[str, CountRows]) -> RunStatu
             () if view is None else tuple(view.totals()),
             pace.calls_per_second,
             None if pace.last is None else seconds_since(pace.last),
-            _seconds_left(row_counts, pace, view) if state == "running" else None,
-            _reason(manifest),
-            _again(manifest),
+            _estimate_seconds_left(row_counts, pace, view) if state == "running" else None,
+            _find_stop_reason(manifest),
+            _find_command(manifest),
             folder is None and bool(read_count(manifest.get("calls"))),
             () if folder is None else tuple(BatchStore(folder).records()),
         )
 
 
-def _united(whole: RunStatus, parts: Sequence[RunStatus]) -> RunStatus:
-    """The state of a run with that of the shards which its processes work on, or which it has not taken in yet.
+def _merge_statuses(whole: RunStatus, parts: Sequence[RunStatus]) -> RunStatus:
+    """The state of a run merged with its shards that are in progress or not merged yet.
 
-    A process finds the rows of earlier sessions finished too, so these do not add up.
+    Shards also count the rows that earlier sessions finished, so the finished rows are not summed with the run's own.
     """
     paces = [one.calls_per_second for one in parts if one.state == "running" and one.calls_per_second is not None]
     left = [one.eta for one in parts if one.eta is not None]
@@ -222,29 +222,30 @@ def _united(whole: RunStatus, parts: Sequence[RunStatus]) -> RunStatus:
         again=whole.again or parts[0].again,
         kind=parts[0].kind if whole.kind == "unknown" else whole.kind,
         state=whole.state if whole.state == "running" else "died",
-        row_counts=_united_rows(whole.row_counts, parts),
+        row_counts=_merge_row_counts(whole.row_counts, parts),
         failures=failures,
-        unanswered=_united_groups(one.unanswered for one in (whole, *parts)),
+        unanswered=_merge_groups(one.unanswered for one in (whole, *parts)),
         spent=reduce(Spent.plus, (one.spent for one in parts), whole.spent),
-        totals=_united_totals([*whole.totals, *(total for one in parts for total in one.totals)]),
+        totals=_merge_totals([*whole.totals, *(total for one in parts for total in one.totals)]),
         calls_per_second=math.fsum(paces) if paces else whole.calls_per_second,
         idle=min((one.idle for one in (whole, *parts) if one.idle is not None), default=None),
         eta=max(left) if left and whole.state == "running" else None,
     )
 
 
-def _united_rows(whole: RowCounts, parts: Sequence[RunStatus]) -> RowCounts:
-    part, counts = Part.of_manifest(read_manifest(Path(parts[0].directory)) or {}), [one.row_counts for one in parts]
+def _merge_row_counts(whole: RowCounts, parts: Sequence[RunStatus]) -> RowCounts:
+    part = Part.from_manifest(read_manifest(Path(parts[0].directory)) or {})
+    counts = [one.row_counts for one in parts]
     return RowCounts(
         whole.rows if part is None else part.rows,
         max(whole.done, sum(one.done for one in counts)),
         sum(one.failed for one in counts),
-        groups=_united_groups(one.groups for one in counts),
-        lost_votes=_united_groups(one.lost_votes for one in counts),
+        groups=_merge_groups(one.groups for one in counts),
+        lost_votes=_merge_groups(one.lost_votes for one in counts),
     )
 
 
-def _united_groups(groups: Iterable[Iterable[FailureGroup]]) -> tuple[FailureGroup, ...]:
+def _merge_groups(groups: Iterable[Iterable[FailureGroup]]) -> tuple[FailureGroup, ...]:
     found: dict[tuple[str, str, str], FailureGroup] = {}
     for one in (one for few in groups for one in few):
         known = found.get((one.where, one.kind, one.message))
@@ -253,7 +254,7 @@ def _united_groups(groups: Iterable[Iterable[FailureGroup]]) -> tuple[FailureGro
     return tuple(found.values())
 
 
-def _united_totals(totals: Iterable[Totals]) -> tuple[Totals, ...]:
+def _merge_totals(totals: Iterable[Totals]) -> tuple[Totals, ...]:
     found: dict[tuple[str, str], Totals] = {}
     for one in totals:
         known = found.get((one.role, one.model))
@@ -275,7 +276,7 @@ def count_rows(directory: Path, manifest: Mapping[str, Any], view: LedgerView | 
 
 
 def read_count(value: Any) -> int | None:
-    """A number of rows out of a manifest, which a person or another program may have changed; else None.
+    """A number of rows from a manifest; None if it is not a valid count (a manifest may have been edited).
 
     Example:
         >>> read_count(9), read_count("many"), read_count(-1), read_count(True)
@@ -284,30 +285,29 @@ def read_count(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
-def _state(manifest: Mapping[str, Any], holder: str | None, row_counts: RowCounts) -> State:
+def _determine_state(manifest: Mapping[str, Any], holder: str | None, row_counts: RowCounts) -> State:
     if holder is not None:
         return "running"
     status = manifest.get("status")
     if status == "completed":
-        # Failed judgments, votes that a stopped run left out, and rows that are not in its files any more are
-        # requested again.
+        # Failed judgments, votes that a stopped run left out, and rows missing from its files are requested again.
         is_whole = row_counts.rows is None or row_counts.done + row_counts.failed >= row_counts.rows
-        is_whole = is_whole and not row_counts.groups and not _reason(manifest)
+        is_whole = is_whole and not row_counts.groups and not _find_stop_reason(manifest)
         return "completed" if is_whole else "unfinished"
     return "died" if status in ("running", None) else "unfinished"
 
 
-def _reason(manifest: Mapping[str, Any]) -> str:
+def _find_stop_reason(manifest: Mapping[str, Any]) -> str:
     return str(manifest.get("error") or (manifest.get("counts") or {}).get("stopped") or "")
 
 
-def _again(manifest: Mapping[str, Any]) -> str:
-    """The command that resumes a run, wherever its kind of manifest keeps it."""
+def _find_command(manifest: Mapping[str, Any]) -> str:
+    """The command that resumes a run, wherever the manifest of its kind keeps it."""
     places = (manifest.get("eval_config"), manifest, manifest.get("settings"))
     return next((str(one["again"]) for one in places if one and one.get("again")), "")
 
 
-def _seconds_left(row_counts: RowCounts, pace: Pace, view: LedgerView | None) -> float | None:
+def _estimate_seconds_left(row_counts: RowCounts, pace: Pace, view: LedgerView | None) -> float | None:
     if view is None or row_counts.rows is None or not pace.calls_per_second:
         return None
     calls, items = view.touched()
@@ -317,14 +317,14 @@ def _seconds_left(row_counts: RowCounts, pace: Pace, view: LedgerView | None) ->
     return max(0, row_counts.rows - row_counts.done - row_counts.failed) * each / pace.calls_per_second
 
 
-_HEAD = 400  # bytes of a line that hold its error
+_HEAD = 400  # bytes of a line that contain its error
 _FINE = re.compile(rb', ?"error": ?null, ?"report":')
 _FAILED = re.compile(rb'"error": ?"')
 _NOT_ASKED = tuple(words.encode() for words in NOT_ASKED)
 
 
 def count_graded(directory: Path, manifest: Mapping[str, Any], view: LedgerView | None) -> RowCounts:
-    """Items that are graded and items that failed, from the lines that are written as items end.
+    """The numbers of graded and failed items, from the lines written as items end.
 
     Example:
         >>> count_graded(Path("no-such-run"), {"total_items": 3}, None)
@@ -334,7 +334,7 @@ def count_graded(directory: Path, manifest: Mapping[str, Any], view: LedgerView 
     items: list[Any] | None = None
     done = not_asked = 0
     groups, lost_votes = FailureGroups(), FailureGroups()
-    for index, line in lines.in_order():
+    for index, line in lines.read_in_order():
         head = line[:_HEAD]
         is_fine = _FINE.search(head) is not None
         done += is_fine
@@ -349,14 +349,14 @@ def count_graded(directory: Path, manifest: Mapping[str, Any], view: LedgerView 
 
 
 def _read_items(directory: Path) -> list[Any]:
-    """The stored items of a run, for their ids; none where there is no readable dataset."""
+    """The stored items of a run, for their ids; empty without a readable dataset."""
     with suppress(OSError, ValueError, KeyError, RecursionError):
         return list(json.loads((directory / DATASET_FILE).read_bytes())["items"])
     return []
 
 
 def _add_failures(groups: FailureGroups, lost_votes: FailureGroups, item: str, record: dict[str, Any]) -> None:
-    """Take in what failed of an item."""
+    """Add what failed of an item to both groups."""
     entries = record["report"].get("criterion_reports")
     for entry in [record] if entries is None else entries:
         if isinstance(entry.get("error"), str):

@@ -1,4 +1,4 @@
-"""Running a grader over a dataset: `evaluate` in a run directory, `fill_ground_truth` for labels."""
+"""Run a grader over a dataset: `evaluate` in a run directory, `fill_ground_truth` for labels."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from autorubric.llm.sharing import sharing
 from autorubric.notes import warn
 from autorubric.runs.changes import changed_grader, digest_grader
 from autorubric.runs.manifest import ITEMS_FILE, read_manifest
-from autorubric.runs.plan import EvalConfig, ExperimentPlan, describe_grader, experiment, experiment_name
+from autorubric.runs.plan import EvalConfig, ExperimentPlan, describe_grader, experiment, name_experiment
 from autorubric.runs.progress import Progress, ProgressDisplay, RunState, StageState, reported
-from autorubric.runs.result import EvalResult, ItemResult, StoredItems, make_result, paid
+from autorubric.runs.result import EvalResult, ItemResult, StoredItems, make_result, sum_paid
 from autorubric.runs.run import EvaluationRun
 from autorubric.runs.stopping import Stop
 from autorubric.runs.summary import EvalTimingStats, EvaluationSummary
 
 _LOG_DELAY = 10.0
-"""Seconds until a log gets its first line of progress."""
+"""Seconds until the first line of progress in a log."""
 
 
 class FailedFast(AutorubricError, RuntimeError):
@@ -56,15 +56,15 @@ async def run_experiment(
     """The result of grading every item of a plan's dataset in its directory.
 
     Args:
-        plan: what is run.
+        plan: what to run.
         content: the dataset as it is written to a file.
         on_item: called with the result of each item as it ends.
         progress: called with the state of the run.
-        stop: ends the run early.
-        keep: False leaves the item results on disk, to be read when they are first used.
+        stop: can end the run early.
+        keep: False leaves the item results on disk and reads them on first use.
 
     Raises:
-        InputError: a criterion has neither judge nor check; nothing was asked.
+        InputError: a criterion has neither judge nor check; nothing was requested.
         RunLockedError: another process works in the directory.
     """
     sizes = [len(item.rubric or plan.dataset.rubric or ()) for item in plan.dataset]
@@ -72,10 +72,10 @@ async def run_experiment(
     kept: dict[int, ItemResult] = {}
     seen: dict[int, tuple[float, str | None]] = {}
 
-    # The first process of a run takes in the results of the others, which only count them.
+    # The main process of a run adds up all results; its workers only count them.
     add = summary.add if sharing.get() is None else summary.count
 
-    def take(result: ItemResult) -> None:
+    def record_result(result: ItemResult) -> None:
         add(result)
         seen[result.item_idx] = result.duration_seconds, result.error
         if keep:
@@ -84,11 +84,11 @@ async def run_experiment(
             on_item(result)
 
     async with experiment(plan, content) as (run, manifest):
-        run.on_result = take
+        run.on_result = record_result
         stand_ins: list[str] = (manifest.grader_config or {}).get("stand_ins", [])
-        by_workers = plan.parts is not None and plan.parts.workers is not None  # they have reported
+        by_workers = plan.parts is not None and plan.parts.workers is not None  # the workers have reported progress
         shown = None if by_workers else progress
-        await run.to_the_end(shown, stop, lambda: _state(run, summary, stand_ins))
+        await run.run_to_end(shown, stop, lambda: _build_state(run, summary, stand_ins))
         _count_left(summary, run, sum(size for index, size in enumerate(sizes) if index not in seen))
         summary.totals, summary.interrupted = run.totals(), run.interrupted
         summary.refused, summary.advice = run.refused and not run.has_paid, run.advice
@@ -97,7 +97,7 @@ async def run_experiment(
         [kept[index] for index in sorted(kept)] if keep else StoredItems(plan.directory / ITEMS_FILE, plan.dataset)
     )
     own = () if isinstance(plan.grader, CriterionGrader) else (item.report for item in items)
-    result = make_result(items, manifest, plan.directory, *paid(summary.totals, own), seen=seen)
+    result = make_result(items, manifest, plan.directory, *sum_paid(summary.totals, own), seen=seen)
     seconds = (result.completed_at - result.started_at).total_seconds()
     durations = [seen[index][0] for index in sorted(seen)]
     result.timing_stats = EvalTimingStats.from_durations(durations, seconds, asked=run.asked)
@@ -106,12 +106,12 @@ async def run_experiment(
 
 
 def _count_left(summary: EvaluationSummary, run: EvaluationRun, left: int) -> None:
-    """Count the judgments of items that were not begun before the run was stopped."""
+    """Count the judgments of items that had not started when the run was stopped."""
     if left and run.stopped and not run.stopped.startswith(DETACHED):
         summary.failures.add("stopped", run.stopped, count=left)
 
 
-def _state(run: EvaluationRun, summary: EvaluationSummary, stand_ins: Sequence[str]) -> RunState:
+def _build_state(run: EvaluationRun, summary: EvaluationSummary, stand_ins: Sequence[str]) -> RunState:
     failed, ended = summary.failed - summary.not_asked, summary.ended - summary.not_asked
     stage = StageState("graded", summary.graded, sum(a.in_flight for a in run.activity), failed)
     return RunState.of(summary.total, ended, [stage], run.activity, stand_ins)
@@ -119,7 +119,7 @@ def _state(run: EvaluationRun, summary: EvaluationSummary, stand_ins: Sequence[s
 
 @contextmanager
 def _display(*, shown: bool) -> Iterator[Progress | None]:
-    """The progress of a published function, which leaves a log alone in a short run."""
+    """The progress display of a published function; a short run writes no lines to a log."""
     if not shown:
         yield None
         return
@@ -130,14 +130,14 @@ def _display(*, shown: bool) -> Iterator[Progress | None]:
 class EvalRunner:
     """Grades a dataset in its own directory.
 
-    Every reply of a judge is recorded before it is used. The same run again resumes: recorded requests are not sent
-    again, failed ones are. More items may be added. Where earlier items, judges or settings changed, the run is
-    refused unless `replace` is set, and then only what changed is requested.
+    Every reply of a judge is recorded before it is used. Running it again resumes: recorded requests are not sent
+    again, failed ones are. Items may be added. If earlier items, judges or settings changed, the run is refused
+    unless `replace` is set; then only what changed is requested.
 
     Args:
-        dataset: what is graded.
-        grader: who grades. Judges of a `CriterionGrader` are asked through the directory's ledger, unless the
-            grader has one of its own. Of any other grader a finished item is kept if it has a `fingerprint`.
+        dataset: the dataset to grade.
+        grader: the grader. A `CriterionGrader` records its judges' replies in the directory's ledger, unless it has
+            its own. Finished items of any other grader are kept if it has a `fingerprint`.
         config: settings.
 
     Example:
@@ -166,14 +166,14 @@ class EvalRunner:
 
         Raises:
             RunLockedError: another process works in the directory.
-            RuntimeError: an item failed and `fail_fast` is set; no call is made any more then.
+            RuntimeError: an item failed and `fail_fast` is set; no further call is made.
         """
         config, dataset = self.config, self.dataset
         content = dataset.to_json().encode()
         plan = ExperimentPlan(
             dataset,
             self.grader,
-            self._directory(content),
+            self._choose_directory(content),
             window=config.max_concurrent_items,
             prefix_first=config.prefix_first,
             resume=config.resume,
@@ -183,19 +183,19 @@ class EvalRunner:
             settings={**asdict(config), "experiments_dir": str(config.experiments_dir)},
         )
 
-        def take(result: ItemResult) -> None:
+        def raise_failure(result: ItemResult) -> None:
             if config.fail_fast and result.error is not None:
                 raise FailedFast(f"Evaluation failed at item {result.item_idx}: {result.error}")
 
         with _display(shown=config.show_progress) as progress:
-            return await run_experiment(plan, content, on_item=take, progress=progress)
+            return await run_experiment(plan, content, on_item=raise_failure, progress=progress)
 
-    def _directory(self, content: bytes) -> Path:
-        """The directory of the run; without a name, another grader on the same dataset has one of its own."""
+    def _choose_directory(self, content: bytes) -> Path:
+        """The directory of the run; without a name, each grader of a dataset gets its own."""
         folder, named = Path(self.config.experiments_dir), self.config.experiment_name
         if named is not None:
             return folder / named
-        plain = folder / experiment_name(self.dataset, content)
+        plain = folder / name_experiment(self.dataset, content)
         made_of = describe_grader(self.grader)
         changes = changed_grader((read_manifest(plain) or {}).get("grader_config"), made_of)
         if not changes or self.config.replace:
@@ -278,13 +278,13 @@ async def fill_ground_truth(
 ) -> RubricDataset:
     """A copy of the dataset with the grader's verdicts as ground truth.
 
-    Items that could not be graded are left out, with a warning that says why; so are items on which a judge chose
-    the "not applicable" option that graders add, where the criterion itself has none to be labelled with.
+    Items that could not be graded are left out, with a warning that says why. So are items on which a judge chose
+    the "not applicable" option that graders add, if the criterion itself has no such option.
 
     Args:
         dataset: at least one item.
-        grader: who labels.
-        force: label again the items that have ground truth; their reasons are dropped.
+        grader: the grader that labels.
+        force: relabel items that have ground truth; their reasons are dropped.
         show_progress: show progress; see `ProgressDisplay`.
         max_concurrent_items: the maximum number of items in progress.
 
@@ -304,20 +304,20 @@ async def fill_ground_truth(
         prompt, reference = dataset.get_item_prompt(index), dataset.get_item_reference_submission(index)
         try:
             report = await rubric.grade(item.submission, grader, prompt, reference)
-            filled[index] = replace(item, ground_truth=_labels(report, rubric), ground_truth_reasons=None)
+            filled[index] = replace(item, ground_truth=_read_labels(report, rubric), ground_truth_reasons=None)
         except Exception as error:
             problems[index] = str(error)
         finally:
             room.release()
 
-    def state() -> RunState:
+    def build_state() -> RunState:
         ended = len(filled) + len(problems)
         stage = StageState("labelled", len(filled), opened - ended, len(problems))
         return RunState.of(len(dataset), ended, [stage], ())
 
     opened = 0
     with _display(shown=show_progress) as progress:
-        async with reported(progress, state), asyncio.TaskGroup() as group:
+        async with reported(progress, build_state), asyncio.TaskGroup() as group:
             for index, item in enumerate(dataset):
                 opened += 1
                 if item.ground_truth is not None and not force:
@@ -325,7 +325,7 @@ async def fill_ground_truth(
                     continue
                 await room.acquire()
                 group.create_task(fill(index))
-    _tell(problems, len(filled))
+    _report_problems(problems, len(filled))
     return replace(dataset, items=[filled[index] for index in sorted(filled)])
 
 
@@ -343,12 +343,12 @@ def fill_ground_truth_sync(dataset: RubricDataset, grader: Grader[Any], **settin
     return wait_for(fill_ground_truth(dataset, grader, **settings))
 
 
-def _labels(report: EvaluationReport | EnsembleEvaluationReport, rubric: Rubric) -> list[CriterionVerdict | str]:
-    """The final verdicts of a report, which are labels of the rubric's own criteria."""
+def _read_labels(report: EvaluationReport | EnsembleEvaluationReport, rubric: Rubric) -> list[CriterionVerdict | str]:
+    """The final verdicts of a report, as labels of the rubric's own criteria."""
     if report.report is None:
         raise InputError(report.error or "the report has no criteria")
     problems: list[str] = []
-    found = [_verdict(criterion) for criterion in report.report]
+    found = [_read_verdict(criterion) for criterion in report.report]
     labels = GroundTruthReader(rubric).read(found, problems)
     if labels is None:
         if CANONICAL_NA_OPTION.label in found:
@@ -357,7 +357,7 @@ def _labels(report: EvaluationReport | EnsembleEvaluationReport, rubric: Rubric)
     return labels
 
 
-def _verdict(report: CriterionReport | EnsembleCriterionReport) -> CriterionVerdict | str:
+def _read_verdict(report: CriterionReport | EnsembleCriterionReport) -> CriterionVerdict | str:
     verdict, choice = report.final()
     found = verdict if choice is None else choice.selected_label
     if report.error is not None or found is None:
@@ -365,7 +365,7 @@ def _verdict(report: CriterionReport | EnsembleCriterionReport) -> CriterionVerd
     return found
 
 
-def _tell(problems: dict[int, str], kept: int) -> None:
+def _report_problems(problems: dict[int, str], kept: int) -> None:
     if not problems:
         return
     first = min(problems)

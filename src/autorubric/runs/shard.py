@@ -1,4 +1,4 @@
-"""One part of a run that is divided among machines: which items it has, and what its manifest records."""
+"""One shard of a run that is divided among machines: its items, and what its manifest records."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ PART = "part"
 """The key under which a manifest records that its run is one shard of another."""
 
 WORKERS_FOLDER = "shards"
-"""In the ledger's folder: the shards of a run that divides itself, until the run has taken them in."""
+"""In the ledger's folder: the shards of a run that divides itself, until they are merged."""
 
 MACHINES_FILE = "machines"
-"""In a folder there: on which machines the Ray workers of the run keep their ledgers, and in which folders."""
+"""In a folder there: the machines and folders in which the run's Ray workers keep their ledgers."""
 
 _FORM = re.compile(r"\s*(\d{1,6})\s*/\s*(\d{1,6})\s*")
 
@@ -38,8 +38,7 @@ _FORM = re.compile(r"\s*(\d{1,6})\s*/\s*(\d{1,6})\s*")
 class Shard:
     """Shard `index` of `of`, counted from 1.
 
-    What a record contains decides which shard it belongs to, so equal records are always in the same shard and no
-    request is sent by two shards.
+    The content of a record decides its shard, so equal records are in the same shard and no request is sent by two.
 
     Example:
         >>> one, two = Shard.parse("1/2"), Shard.parse("2/2")
@@ -54,10 +53,10 @@ class Shard:
 
     @classmethod
     def parse(cls, text: str) -> Shard:
-        """The shard that a text such as `2/8` names.
+        """The shard named by a text such as `2/8`.
 
         Raises:
-            ValueError: it names none.
+            ValueError: the text does not name a shard.
 
         Example:
             >>> Shard.parse("9/8")
@@ -79,32 +78,32 @@ class Shard:
 
     def has(self, *content: Any) -> bool:
         """Whether a record with this content belongs to the shard."""
-        return _number(content) % self.of == self.index - 1
+        return _hash_content(content) % self.of == self.index - 1
 
-    def places(self, dataset: RubricDataset, *, by_prompt: bool = False) -> list[int]:
-        """The places of the shard's items in the dataset.
+    def find_places(self, dataset: RubricDataset, *, by_prompt: bool = False) -> list[int]:
+        """The indices of the shard's items in the dataset.
 
         Items with the same prompt and submission are in the same shard; if `by_prompt`, so are those with the same
         prompt.
         """
-        numbers = _numbers(dataset, by_prompt=by_prompt)
+        numbers = _hash_items(dataset, by_prompt=by_prompt)
         return [place for place, number in enumerate(numbers) if number % self.of == self.index - 1]
 
 
-def _number(content: Sequence[Any]) -> int:
+def _hash_content(content: Sequence[Any]) -> int:
     return int.from_bytes(blake2b(json.dumps(content).encode(), digest_size=8).digest())
 
 
-def _numbers(dataset: RubricDataset, *, by_prompt: bool) -> Iterator[int]:
-    """A number for each item, from which its shard follows."""
+def _hash_items(dataset: RubricDataset, *, by_prompt: bool) -> Iterator[int]:
+    """A hash for each item, which determines its shard."""
     for place, item in enumerate(dataset):
-        yield _number((dataset.get_item_prompt(place), None if by_prompt else item.submission))
+        yield _hash_content((dataset.get_item_prompt(place), None if by_prompt else item.submission))
 
 
-def equal_together(dataset: RubricDataset) -> list[list[int]]:
-    """The places of items with the same prompt and submission, one list for each; in the order of the first."""
+def group_equal_items(dataset: RubricDataset) -> list[list[int]]:
+    """The indices of items, grouped by equal prompt and submission, in the order of each group's first item."""
     found: dict[int, list[int]] = {}
-    for place, number in enumerate(_numbers(dataset, by_prompt=False)):
+    for place, number in enumerate(_hash_items(dataset, by_prompt=False)):
         found.setdefault(number, []).append(place)
     return list(found.values())
 
@@ -114,8 +113,8 @@ class Part:
     """What the manifest of a shard records, so that the shards of a run can be merged.
 
     Attributes:
-        shard: which part it is.
-        command: of the run.
+        shard: the shard.
+        command: the run's command.
         whole: a digest of the input of all shards.
         rows: rows of the input of all shards.
         settings: the settings that were passed.
@@ -138,8 +137,8 @@ class Part:
         }
 
     @classmethod
-    def of_manifest(cls, manifest: Mapping[str, Any]) -> Part | None:
-        """The part that a manifest records, or None if its run is not a shard."""
+    def from_manifest(cls, manifest: Mapping[str, Any]) -> Part | None:
+        """The part recorded in a manifest; None if its run is not a shard."""
         found: Any = manifest.get(PART) or (manifest.get("eval_config") or {}).get(PART)
         try:
             return cls(
@@ -157,29 +156,29 @@ class Workers(Protocol):
     advice: str
 
     def expect(self, digest: Callable[[], str]) -> None:
-        """Learn how to compute a digest of the input."""
+        """Set the function that computes the digest of the input."""
         ...
 
     async def run(self, directory: Path) -> Mapping[Shard, Path]:
-        """Run all shards to their end, once; the directory of each. Call it under the lock of the run directory."""
+        """Run all shards once; return their directories. The caller holds the lock of the run directory."""
         ...
 
     def clear(self) -> None:
-        """Remove the directories of the shards, which the run directory has taken in."""
+        """Remove the directories of the shards after they are merged."""
         ...
 
 
 @dataclass(slots=True)
 class Parts:
-    """The run directories of the shards that a run unites.
+    """The run directories of the shards that a run merges.
 
     Attributes:
         folders: the directory of each shard.
-        whole: a digest of the input of all shards; None if this run itself has given it to them.
+        whole: a digest of the input of all shards; None if this run itself assigns it to them.
         rows: rows of that input.
         by_prompt: whether prompts alone decide which shard an item belongs to.
         is_partial: whether shards may be missing or unfinished.
-        workers: run the shards, if this run starts them itself.
+        workers: run the shards if this run starts them itself; else None.
         started: when the workers started, on the monotonic clock.
     """
 
@@ -191,28 +190,28 @@ class Parts:
     workers: Workers | None = None
     started: float | None = None
 
-    def places(self, dataset: RubricDataset) -> Iterator[tuple[Shard, list[int]]]:
-        """Each shard, with the places of its items in the dataset of all shards."""
+    def find_places(self, dataset: RubricDataset) -> Iterator[tuple[Shard, list[int]]]:
+        """Each shard, with the indices of its items in the dataset of all shards."""
         found: dict[int, list[int]] = {}
         of = next(iter(self.folders)).of
-        for place, number in enumerate(_numbers(dataset, by_prompt=self.by_prompt)):
+        for place, number in enumerate(_hash_items(dataset, by_prompt=self.by_prompt)):
             found.setdefault(number % of + 1, []).append(place)
         return ((shard, found.get(shard.index, [])) for shard in self.folders)
 
-    def lines(self, dataset: RubricDataset) -> list[tuple[StoredLines, Sequence[int]]]:
-        """The lines of each shard, with the places of its items in the dataset of all shards.
+    def read_lines(self, dataset: RubricDataset) -> list[tuple[StoredLines, Sequence[int]]]:
+        """The lines of each shard, with the indices of its items in the dataset of all shards.
 
         Raises:
-            InputError: a file of items is damaged or lacks items.
+            InputError: an items file is damaged or lacks items.
         """
         from autorubric.runs.items_file import StoredLines
 
         found: list[tuple[StoredLines, Sequence[int]]] = []
-        for shard, places in self.places(dataset):
+        for shard, places in self.find_places(dataset):
             path = self.folders[shard] / ITEMS_FILE
             held = StoredLines(path)
             advice = "run the shard again: saved replies are not paid for twice"
-            if self.workers is None:  # workers of this run have just written theirs
+            if self.workers is None:  # otherwise the run's own workers have just written it
                 held.refuse_damaged()
                 if held.is_changed:
                     raise InputError(f"{path} has changed since the shard wrote it; {advice}")
@@ -225,12 +224,12 @@ class Parts:
 
 
 def measure_seconds(parts: Parts | None) -> float:
-    """How long ago the processes of a run started on its shards; 0 without processes."""
+    """Seconds since a run started its workers; 0 without workers."""
     return 0.0 if parts is None or parts.started is None else time.monotonic() - parts.started
 
 
 expected_input: ContextVar[str | None] = ContextVar("expected_input", default=None)
-"""In a process that a run has started: a digest of the input that the run has read."""
+"""In a worker process: the digest of the input that the run has read."""
 
 
 def _digest(whole: Callable[[], bytes]) -> str:
@@ -239,13 +238,13 @@ def _digest(whole: Callable[[], bytes]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Division:
-    """How a run is divided: it is a shard of another run, it unites shards, or neither.
+    """How a run is divided: it is a shard of another run, it merges shards, or neither.
 
     Attributes:
-        command: of the run.
-        shard: which shard it is.
-        settings: what was passed, where it is a shard.
-        parts: the shards that it unites.
+        command: the run's command.
+        shard: the shard that it is, if any.
+        settings: the settings passed to a shard.
+        parts: the shards that it merges.
     """
 
     command: str
@@ -257,11 +256,11 @@ class Division:
         """What the manifest of a shard records; None if the run is not a shard.
 
         Args:
-            whole: makes the input of all shards, or what stands for it.
+            whole: returns the input of all shards, or something that identifies it.
             rows: rows in it.
 
         Raises:
-            InputError: the input is not that of the shards which the run unites.
+            InputError: the input differs from that of the shards to merge.
         """
         workers = None if self.parts is None else self.parts.workers
         if workers is not None:
@@ -271,9 +270,8 @@ class Division:
         digest = _digest(whole)
         if expected_input.get() not in (None, digest):
             raise InputError(
-                f"the input that a process on {socket.gethostname()} has read ({rows:,} rows) is not the one with "
-                "which the run started; it has changed since, or another machine has another file under the same "
-                "path: restore it, and run the same command again"
+                f"a process on {socket.gethostname()} read another input ({rows:,} rows) than the run started with: "
+                "the file has changed since, or differs between machines; restore it, and run the same command again"
             )
         if self.shard is not None:
             return Part(self.shard, self.command, digest, rows, self.settings)

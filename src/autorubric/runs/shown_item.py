@@ -1,4 +1,4 @@
-"""One item of a run in full: its texts, the report on it, and every prompt and raw reply."""
+"""One item of a run in full: its texts, its report, and every prompt and raw reply."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from autorubric.llm.records.ledger_view import LedgerView, ledger_view
 from autorubric.prompts.judging import load_judge_prompts
 from autorubric.runs.items_file import StoredRun, read_items, read_run, stored_report
 from autorubric.runs.manifest import ledger_folder, read_manifest
-from autorubric.runs.run import DRAWS_A_GENERATION, copies_in, describe_input
+from autorubric.runs.run import DRAWS_A_GENERATION, build_input, number_copies
 
 
 @dataclass(frozen=True)
@@ -29,13 +29,13 @@ class ShownItem:
 
     Attributes:
         directory: the run directory.
-        kind: of the run, as its manifest says.
+        kind: the kind of run, from its manifest.
         index: the item's place in the dataset or input, from 0.
         id: its id; empty if it has none.
-        texts: what it is: prompt, reference and submission, or the query.
-        record: its result: the report, or the row with the lineage of its criteria. None if it has not ended.
+        texts: prompt, reference and submission, or the query, by title.
+        record: its report, or its row with the lineage of its criteria; None if it has not ended.
         exchanges: prompts and replies in the order of the run, failed ones included.
-        others: recorded calls about it that this run does not use, such as those before it was started over.
+        others: recorded calls about it that the run does not use, such as those before it was started over.
         notes: what could not be shown.
     """
 
@@ -51,7 +51,7 @@ class ShownItem:
 
 
 async def show_graded(directory: Path, name: str | None) -> ShownItem:
-    """An item of a grading run, by its id or its place; the first one by default.
+    """An item of a grading run, by id or index; the first one by default.
 
     Raises:
         InputError: the item does not exist, or the run cannot be read.
@@ -87,7 +87,7 @@ async def show_graded(directory: Path, name: str | None) -> ShownItem:
 
 
 def find_item(dataset: RubricDataset, name: str | None) -> int:
-    """The place of an item, by its id or, where no item has that id, by its number from 0.
+    """The index of an item, by its id or, if no item has that id, by its index as text.
 
     Raises:
         InputError: the item does not exist.
@@ -110,7 +110,7 @@ def find_item(dataset: RubricDataset, name: str | None) -> int:
 
 
 def _find_record(run: StoredRun, index: int, *, begun: bool) -> Mapping[str, Any] | None:
-    """The result of an item; None if the item has not ended, or no item has in a run that has just begun."""
+    """The result of an item; None if it has not ended. A run that has just `begun` may have no result yet."""
     records = read_items(run.source) if begun else run.item_results
     found = [record for record in records if record["item_idx"] == index]
     if not found:
@@ -138,8 +138,8 @@ async def _replay(
     session = await grader.open_session()
     replay.names = {id(model): name for name, model in session.models.items()}
     draws = int(view.find_note("generation") or 0) * DRAWS_A_GENERATION
-    copies = {} if (manifest.get("eval_config") or {}).get("share_equal") else copies_in(run.dataset)
-    inputs = describe_input(run.dataset, index, grader, copies)
+    copies = {} if (manifest.get("eval_config") or {}).get("share_equal") else number_copies(run.dataset)
+    inputs = build_input(run.dataset, index, grader, copies)
 
     async def ask(model: Any, request: Any, *others: Any) -> Any:
         return await replay.ask_for(model, replace(request, draw=request.draw + draws), *others)
@@ -153,7 +153,7 @@ async def _replay(
 
 
 def _rebuild(run: StoredRun, manifest: Mapping[str, Any], notes: list[str]) -> CriterionGrader | None:
-    """The grader that a manifest records, for its prompts; None and a note where it cannot be rebuilt."""
+    """The grader recorded in a manifest, for its prompts; None and a note if it cannot be rebuilt."""
     made_of = run.grader_config or {}
     if made_of.get("type") != "CriterionGrader" or not made_of.get("judges"):
         notes.append("no model was asked, or a custom grader asked it: no prompts to show")
@@ -171,7 +171,7 @@ def _rebuild(run: StoredRun, manifest: Mapping[str, Any], notes: list[str]) -> C
 
 
 def _make_grader(made_of: Mapping[str, Any], settings: Mapping[str, Any]) -> CriterionGrader:
-    # No request is sent, so that no key is needed.
+    # No request is sent, so no key is needed.
     specs = [
         JudgeSpec(
             LLMConfig(**{**judge["model"], "api_key": "unused", "api_key_env": None, "allow_plain_http": True}),

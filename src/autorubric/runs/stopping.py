@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _WRONG_INPUT = frozenset({"auth", "no_model", "unreachable"})
 GRACE_SECONDS = 10.0
-"""How long requests in flight may take to end after a run was asked to stop."""
+"""Seconds that requests in flight may take to end after a stop."""
 
 STOPPING = (
     f"\nstopping: requests in flight have {GRACE_SECONDS:.0f} s to finish, and their replies are saved; "
@@ -40,15 +40,15 @@ _BUDGET = re.compile(
 
 
 def resumption(stopped: str, again: str) -> tuple[str, str]:
-    """How the command that resumes a run differs, and this command: after a budget, with a higher one.
+    """The change that lets a run resume, such as a higher budget, and the command with that change.
 
     Args:
         stopped: why the run ended.
-        again: the command that it ran; empty if it was started from Python.
+        again: the command of the run; empty if it was started from Python.
 
     Example:
-        >>> resumption("budget of 900 tokens reached after 1 call: 500 spent, and the next call may cost 600; ...",
-        ...            "autorubric grade a.json --budget-tokens 900 -o run")
+        >>> stopped = "budget of 900 tokens reached after 1 call: 500 spent, and the next call may cost 600; ..."
+        >>> resumption(stopped, "autorubric grade a.json --budget-tokens 900 -o run")
         (' a budget of 1,800 tokens', 'autorubric grade a.json -o run --budget-tokens 1800')
     """
     found = _BUDGET.search(stopped)
@@ -64,11 +64,11 @@ def resumption(stopped: str, again: str) -> tuple[str, str]:
     return f" a budget of {shown}", f"{without} --budget-{flag} {value}"
 
 
-def without_advice(stopped: str) -> str:
-    """Why a run ended, without what `resumption` does.
+def strip_advice(stopped: str) -> str:
+    """Why a run ended, without the advice to raise the budget.
 
     Example:
-        >>> without_advice("budget of $1.00 reached, and the next call may cost $2; raise the budget to resume")
+        >>> strip_advice("budget of $1.00 reached, and the next call may cost $2; raise the budget to resume")
         'budget of $1.00 reached, and the next call may cost $2'
     """
     return stopped.partition("; raise the budget")[0]
@@ -79,24 +79,24 @@ class Stoppable(Protocol):
 
     @property
     def executor(self) -> Executor | None:
-        """Who makes its requests."""
+        """The executor of its requests."""
         ...
 
     def interrupt(self) -> None:
-        """Open nothing more; requests in flight end by themselves."""
+        """Start nothing more; requests in flight finish."""
         ...
 
 
 @dataclass(kw_only=True)
 class StoppableRun(ABC):
-    """A run of many requests: it stops when a person, a budget or a refused key ends it.
+    """A run of many requests, which a person, a budget or a refused key can stop.
 
     Attributes:
-        executor: makes the requests; None if nothing is asked through one.
-        stopped: why nothing more is opened; None while it is.
+        executor: makes the requests; None if the run makes none.
+        stopped: why the run stopped; None if it did not.
         interrupted: whether the run was interrupted.
         refused: whether a wrong key, model name or address stopped it.
-        advice: what to do about the failure that stopped it.
+        advice: what to do about the failure that stopped the run.
     """
 
     executor: Executor | None = None
@@ -116,12 +116,12 @@ class StoppableRun(ABC):
         return any(role.paid for role in self.activity)
 
     def interrupt(self) -> None:
-        """Stop because a person asked for it."""
+        """Stop at a person's request."""
         self.interrupted = True
         self.stop("interrupted")
 
     def stop(self, reason: str) -> None:
-        """Open nothing more and make no further call; calls in flight end by themselves."""
+        """Start nothing more and make no further call; calls in flight finish."""
         self.stopped = self.stopped or reason
         if self.executor is not None:
             self.executor.stop(reason)
@@ -133,8 +133,8 @@ class StoppableRun(ABC):
             self.advice = self.advice or advice_on(failure.kind, failure.message)
             self.stop(failure.message)
 
-    async def to_the_end(self, progress: Progress | None, stop: Stop | None, state: Callable[[], RunState]) -> None:
-        """Execute the run, `watched`; where an error ends it early, no call continues in the background."""
+    async def run_to_end(self, progress: Progress | None, stop: Stop | None, state: Callable[[], RunState]) -> None:
+        """Execute the run under `watched`; if an error ends it early, no call continues in the background."""
         from autorubric.llm.executor import no_call_left_behind
 
         async with watched(self, progress, stop, state), no_call_left_behind(self.executor):
@@ -162,7 +162,7 @@ class Stop:
     _hearing: Callable[[Callable[[], object]], AbstractContextManager[None]] = staticmethod(interrupt_heard)
 
     def __call__(self) -> None:
-        """Stop the run; a run that has not started does nothing."""
+        """Stop the run; a run that has not started yet will do nothing."""
         self.requested = True
         if self._told is not None:
             loop, heard = self._told
@@ -170,13 +170,13 @@ class Stop:
 
     @contextmanager
     def bound(self, run: Stoppable) -> Iterator[None]:
-        """Stop `run` when called, and at Ctrl-C, while the block lasts."""
-        with self.heard_by(partial(self._end, run)), self._hearing(self._heard):
+        """Within the block, calling this object or Ctrl-C stops `run`."""
+        with self.heard_by(partial(self._end, run)), self._hearing(self._announce_and_stop):
             yield
 
     @contextmanager
     def heard_by(self, heard: Callable[[], object]) -> Iterator[None]:
-        """Call `heard` in the running event loop when this is called, while the block lasts."""
+        """Within the block, calling this object calls `heard` in the running event loop."""
         self._told = (asyncio.get_running_loop(), heard)
         if self.requested:
             self()
@@ -185,8 +185,8 @@ class Stop:
         finally:
             self._told = None
 
-    def _heard(self) -> None:
-        """End the run at the Ctrl-C that a synchronous call in a notebook passes on."""
+    def _announce_and_stop(self) -> None:
+        """Stop at a Ctrl-C passed on by a synchronous call in a notebook."""
         print(STOPPING, file=sys.stderr)
         self()
 
@@ -201,7 +201,7 @@ class Stop:
 async def watched(
     run: Stoppable, progress: Progress | None, stop: Stop | None, state: Callable[[], RunState]
 ) -> AsyncIterator[None]:
-    """Tell `progress` the state of a run until the block ends, and let `stop` and Ctrl-C stop it."""
+    """Pass the state of a run to `progress` until the block ends, and let `stop` and Ctrl-C stop it."""
     with (stop or Stop()).bound(run):
         async with reported(progress, state):
             yield

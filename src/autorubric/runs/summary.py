@@ -1,4 +1,4 @@
-"""The statistics of an evaluation, gathered as items end: memory grows with the criteria, not with the items."""
+"""The statistics of an evaluation, collected as items end; memory grows with the criteria, not the items."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Moments:
-    """Count, mean and variance of numbers, from exact sums, so the same in any order.
+    """Count, mean and variance of numbers, from exact sums, so independent of their order.
 
     Example:
         >>> moments = Moments()
@@ -39,7 +39,7 @@ class Moments:
     _places: int = 0
 
     def add(self, number: float) -> None:
-        """Take one more number in."""
+        """Add a number."""
         self.count += 1
         self.least, self.most = min(self.least, number), max(self.most, number)
         above, below = number.as_integer_ratio()  # a power of 2
@@ -58,15 +58,15 @@ class Moments:
 
     @property
     def variance(self) -> float:
-        """Of the numbers themselves (divided by their count)."""
+        """The population variance (divided by the count)."""
         spread = self.count * self._squares - self._total * self._total
         return spread / (self.count * self.count << 2 * self._places) if self.count else 0.0
 
-    def interval(self) -> Interval | None:
+    def compute_interval(self) -> Interval | None:
         """The 95 % confidence interval of the mean; see `autorubric.metrics.intervals.mean_interval`.
 
-        Numbers that all lie in [0, 1] are taken for values on this scale. None for fewer than two numbers, and for
-        equal ones on another scale.
+        If all numbers are in [0, 1], this range is taken as their scale. None for fewer than two numbers, and for
+        equal numbers on another scale.
         """
         ends = (0.0, 1.0) if self.least >= 0.0 and self.most <= 1.0 else None
         total, squares = self._total / (1 << self._places), self._squares / (1 << 2 * self._places)
@@ -77,11 +77,11 @@ class Moments:
 class PanelAgreement:
     """How often two judges of a panel give the same verdict, without labels.
 
-    Verdicts that no judge gave (checks, empty submissions) do not count, nor do failures and abstentions; of a
-    cascade, judges are compared with those that were asked together with them.
+    Failures, abstentions and verdicts without a judge (checks, empty submissions) do not count. In a cascade, only
+    judges that were asked together are compared.
 
     Attributes:
-        criteria: pairs of verdicts and how many of them are the same, by criterion.
+        criteria: the number of pairs of verdicts, and of equal pairs, by criterion.
     """
 
     criteria: dict[str, list[int]] = field(default_factory=dict)
@@ -89,7 +89,7 @@ class PanelAgreement:
 
     @property
     def pairs(self) -> int:
-        """Pairs of verdicts."""
+        """The number of pairs of verdicts."""
         return sum(count for count, _ in self._items)
 
     @property
@@ -103,12 +103,12 @@ class PanelAgreement:
         shares = {name: same / count for name, (count, same) in self.criteria.items()}
         return min(shares.items(), key=lambda one: one[1]) if len(shares) > 1 else None
 
-    def interval(self) -> Interval | None:
+    def compute_interval(self) -> Interval | None:
         """The 95 % confidence interval of the agreement; see `clustered_interval`."""
         return clustered_interval(self._items)
 
     def add(self, criteria: Iterable[EnsembleCriterionReport]) -> None:
-        """Take the votes on one item in."""
+        """Add the votes on one item."""
         pairs = agreed = 0
         for number, entry in enumerate(criteria, start=1):
             if len(entry.votes) + len(entry.multi_choice_votes) < 2:
@@ -123,7 +123,7 @@ class PanelAgreement:
 
 
 def _count_pairs(entry: EnsembleCriterionReport) -> tuple[int, int]:
-    """Pairs of verdicts on one criterion, and how many of them are the same."""
+    """The number of pairs of verdicts on one criterion, and of equal pairs."""
     words: dict[bool, Counter[object]] = {True: Counter(), False: Counter()}
     for vote in entry.votes:
         if not vote.is_error and vote.judge_id not in NO_JUDGE and vote.verdict is not CriterionVerdict.CANNOT_ASSESS:
@@ -139,12 +139,12 @@ def _count_pairs(entry: EnsembleCriterionReport) -> tuple[int, int]:
 
 @dataclass(slots=True)
 class CriterionSummary:
-    """How one criterion came out over the items.
+    """The verdicts on one criterion over all items.
 
     Attributes:
-        name: its name, or its number where it has none.
+        name: its name, or its number if it has none.
         weight: its weight.
-        values: of the verdicts that are scored, in [0, 1].
+        values: the values of its scored verdicts, in [0, 1].
         abstained: items where the judges could not assess it.
         failed: items where the verdict is missing.
     """
@@ -157,7 +157,7 @@ class CriterionSummary:
 
     @property
     def influence(self) -> float:
-        """Size of the weight times the variance of the verdicts: 0 where all items are alike."""
+        """|weight| times the variance of the verdicts; 0 if all items are alike."""
         return abs(self.weight) * self.values.variance
 
 
@@ -168,24 +168,24 @@ class EvaluationSummary:
     Attributes:
         total: items of the dataset.
         ended: items that were graded or failed.
-        scores: of the items that have one.
+        scores: the scores of the items that have one.
         failed: items without a report that counts.
-        not_asked: those of them that nothing was wrong with: the run ended, or its budget, before they were judged.
+        not_asked: those of them that were not judged because the run or its budget ended.
         judged: criteria with a verdict, abstentions included.
         judgments: criteria of all items with a report.
         expected: criteria of all items of the dataset, as far as known.
         failures: why judgments failed, grouped by cause.
-        lost_votes: why votes failed on criteria that have a verdict all the same, by judge.
-        flagged: items whose submission looks as if it addressed the judge.
-        flags: judgments by their flags, such as `unsupported`.
+        lost_votes: why votes failed on criteria that still have a verdict, by judge.
+        flagged: items whose submission seems to address the judge.
+        flags: the number of judgments by flag, such as `unsupported`.
         criteria: the statistics of each criterion.
-        panel: of several judges, how well they agrees with each other.
-        consistency: of each judge that was asked repeatedly, how well it agrees with itself.
+        panel: how well several judges agree with each other.
+        consistency: how well each judge that was asked repeatedly agrees with itself.
         totals: calls, tokens and cost by role and model, all sessions in the run directory together.
         negotiated: parameters that endpoints did not accept, and what was sent instead.
         interrupted: whether the run was interrupted.
         refused: whether a wrong key, model name or address stopped it before anything was paid.
-        advice: what to do about that.
+        advice: what to do about the refusal.
     """
 
     total: int
@@ -216,22 +216,22 @@ class EvaluationSummary:
 
     @property
     def coverage(self) -> float | None:
-        """The share of criteria that have a verdict, in [0, 1]; items that were not begun count as without one."""
+        """The share of criteria that have a verdict, in [0, 1]; items that were not started have none."""
         return self.judged / self.all_judgments if self.all_judgments else None
 
     @property
     def all_judgments(self) -> int:
-        """Criteria of all items, whether they were begun or not."""
+        """Criteria of all items, started or not."""
         return max(self.judgments, self.expected)
 
     def count(self, result: ItemResult) -> None:
-        """Take in no more of the result of one item than the progress of a run shows."""
+        """Count the result of one item, as far as the progress display needs."""
         self.ended += 1
         self.failed += result.error is not None
         self.not_asked += any(words in (result.error or "") for words in NOT_ASKED)
 
     def add(self, result: ItemResult) -> None:
-        """Take the result of one item in."""
+        """Add the result of one item."""
         self.count(result)
         report = result.report
         self.flagged += bool(report.flags)
@@ -253,8 +253,8 @@ class EvaluationSummary:
                     if vote.is_error:
                         self.lost_votes.add_text(vote.error, result.name, vote.judge_id)
 
-    def most_influential(self, count: int) -> Sequence[CriterionSummary]:
-        """The criteria that decided most, the first one most; those that decided nothing are left out."""
+    def rank_by_influence(self, count: int) -> Sequence[CriterionSummary]:
+        """The criteria with the most influence, in descending order, without those that have none."""
         ranked = sorted(self.criteria.values(), key=lambda found: -found.influence)
         return [found for found in ranked[:count] if found.influence > 0]
 
@@ -280,16 +280,16 @@ class EvaluationSummary:
 
 @dataclass
 class EvalTimingStats:
-    """How long items took.
+    """The durations of items.
 
     Attributes:
-        total_duration_seconds: of the run.
-        mean_item_duration_seconds: the mean over items, as all the others here.
+        total_duration_seconds: the duration of the run.
+        mean_item_duration_seconds: the mean over items.
         min_item_duration_seconds: the fastest item.
         max_item_duration_seconds: the slowest item.
         p50_item_duration_seconds: half of the items took no longer.
         p95_item_duration_seconds: 95 of 100 items took no longer.
-        items_per_second: items that this run asked about, over its duration.
+        items_per_second: items that this run asked about, divided by its duration.
 
     Example:
         >>> EvalTimingStats(8.0, 2.0, 1.0, 3.0, 2.0, 3.0, items_per_second=0.5).p50_item_duration_seconds
@@ -313,7 +313,7 @@ class EvalTimingStats:
         Args:
             durations: seconds of each item.
             total_duration: seconds of the run.
-            asked: items that the run asked about; the others were on record. By default all of them.
+            asked: items that the run asked about (the others were on record); all by default.
 
         Example:
             >>> EvalTimingStats.from_durations([1.0, 3.0, 2.0], 4.0).p50_item_duration_seconds

@@ -14,7 +14,7 @@ from autorubric.dataset import DataItem, RubricDataset
 from autorubric.errors import InputError
 from autorubric.files import atomic_writer, parquet_writer
 from autorubric.files.printable import defused
-from autorubric.runs.cells import NO_VERDICT, list_votes, read_cells, said
+from autorubric.runs.cells import NO_VERDICT, list_votes, read_cells, read_verdict
 from autorubric.runs.items_file import read_items
 
 Row: TypeAlias = dict[str, Any]
@@ -35,8 +35,8 @@ COLUMNS: Mapping[str, type] = {
 }
 """Name and type of each column, before those of the judges; any but `item_idx` may be empty (null).
 
-`flags` are what a reader should know of the judgment, such as `unsupported`, and then of the submission, such as
-`addresses the judge`; semicolons part them.
+`flags` say what a reader should know about the judgment, such as `unsupported`, and then about the submission, such
+as `addresses the judge`; they are separated by semicolons.
 """
 
 FORMATS = ("json", "jsonl", "csv", "parquet")
@@ -48,7 +48,7 @@ _LONGEST = 100
 
 @dataclass(frozen=True, slots=True)
 class VoteColumns:
-    """Which column contains the verdict of which judge, and which one its repeats.
+    """The names of the columns with each judge's verdict and repeats.
 
     Attributes:
         verdicts: the name of the column, by judge id.
@@ -59,18 +59,18 @@ class VoteColumns:
     repeats: Mapping[str, str]
 
     @classmethod
-    def of(cls, judges: Mapping[str, int]) -> VoteColumns:
+    def from_judges(cls, judges: Mapping[str, int]) -> VoteColumns:
         """The columns of judges.
 
-        Runs of characters that column names should not hold become `_`. Names that are then equal, in upper or lower
-        case, are numbered in the order of the judges.
+        Runs of characters that column names should not contain become `_`. Names that are then equal, ignoring case,
+        are numbered in the order of the judges.
 
         Args:
-            judges: how often each judge is asked, by its id.
+            judges: how often each judge is asked, by id.
 
         Example:
-            >>> columns = VoteColumns.of({"openai/gpt-5.1": 1, "a b": 1, "A,B": 3})
-            >>> columns.names()
+            >>> columns = VoteColumns.from_judges({"openai/gpt-5.1": 1, "a b": 1, "A,B": 3})
+            >>> columns.list_names()
             ['verdict_openai/gpt-5.1', 'verdict_a_b', 'verdict_A_B_2', 'repeats_A_B_2']
         """
         names: dict[str, str] = {}
@@ -87,23 +87,23 @@ class VoteColumns:
             {judge: f"repeats_{names[judge]}" for judge, count in judges.items() if count > 1},
         )
 
-    def names(self) -> list[str]:
-        """All of them, in order."""
+    def list_names(self) -> list[str]:
+        """All column names, in order."""
         return [*self.verdicts.values(), *self.repeats.values()]
 
-    def row(self, criterion: Mapping[str, Any]) -> dict[str, str | None]:
-        """What each judge said on a criterion, from its report as JSON values.
+    def build_row(self, criterion: Mapping[str, Any]) -> dict[str, str | None]:
+        """Each judge's cells for a criterion, from its report as JSON values.
 
-        The cell of a judge that failed or was not asked is empty. Repeats are in the order they were asked; one that
-        failed is `-`.
+        The cell of a judge that failed or was not asked is empty. Repeats are in the order of asking; a failed one
+        is `-`.
         """
-        row: dict[str, str | None] = dict.fromkeys(self.names())
+        row: dict[str, str | None] = dict.fromkeys(self.list_names())
         for vote in list_votes(criterion):
             judge = vote["judge_id"]
             if judge in self.verdicts:
-                row[self.verdicts[judge]] = said(vote)
+                row[self.verdicts[judge]] = read_verdict(vote)
             if judge in self.repeats:
-                repeats = [said(repeat) or "-" for repeat in vote.get("repeats") or ()]
+                repeats = [read_verdict(repeat) or "-" for repeat in vote.get("repeats") or ()]
                 row[self.repeats[judge]] = "; ".join(repeats) or None
         return row
 
@@ -111,35 +111,35 @@ class VoteColumns:
 NO_VOTES = VoteColumns({}, {})
 
 
-def columns_with(votes: VoteColumns) -> dict[str, type]:
-    """Name and type of each column of a table, those of its judges included.
+def list_columns(votes: VoteColumns) -> dict[str, type]:
+    """Name and type of each column of a table, including those of its judges.
 
     Example:
-        >>> list(columns_with(VoteColumns.of({"a": 1})))[-2:]
+        >>> list(list_columns(VoteColumns.from_judges({"a": 1})))[-2:]
         ['flags', 'verdict_a']
     """
-    return {**COLUMNS, **dict.fromkeys(votes.names(), str)}
+    return {**COLUMNS, **dict.fromkeys(votes.list_names(), str)}
 
 
-def result_rows(items: Path, dataset: RubricDataset, votes: VoteColumns = NO_VOTES) -> Iterator[Row]:
+def read_result_rows(items: Path, dataset: RubricDataset, votes: VoteColumns = NO_VOTES) -> Iterator[Row]:
     """The rows of an items file, in the order of items and criteria.
 
     A report without criteria (an item that could not be opened) has one row, with its error.
 
     Args:
         items: the file.
-        dataset: what was graded.
+        dataset: the graded dataset.
         votes: columns for the verdict of each judge.
     """
     for record in read_items(items):
-        yield from record_rows(record, dataset[record["item_idx"]], votes)
+        yield from build_rows(record, dataset[record["item_idx"]], votes)
 
 
-def record_rows(record: Mapping[str, Any], item: DataItem, votes: VoteColumns = NO_VOTES) -> Iterator[Row]:
+def build_rows(record: Mapping[str, Any], item: DataItem, votes: VoteColumns = NO_VOTES) -> Iterator[Row]:
     """The rows of one item, from its result as JSON values.
 
     Args:
-        record: as `ItemResult.to_dict` has it.
+        record: the result, as from `ItemResult.to_dict`.
         item: the item.
         votes: columns for the verdict of each judge.
     """
@@ -153,8 +153,8 @@ def record_rows(record: Mapping[str, Any], item: DataItem, votes: VoteColumns = 
     suspicious = report.get("flags") or []
     criteria = report.get("criterion_reports")
     if not criteria:
-        empty = dict.fromkeys(columns_with(votes))
-        yield empty | head | {"error": record["error"], "flags": _flags(suspicious)}
+        empty = dict.fromkeys(list_columns(votes))
+        yield empty | head | {"error": record["error"], "flags": _join_flags(suspicious)}
         return
     for cell, found in zip(read_cells(report), criteria, strict=True):
         own = {
@@ -165,12 +165,12 @@ def record_rows(record: Mapping[str, Any], item: DataItem, votes: VoteColumns = 
             "agreement": found.get("agreement"),
             "reason": found.get("final_reason", found.get("reason")),
             "error": found.get("error"),
-            "flags": _flags([*(found.get("flags") or []), *suspicious]),
+            "flags": _join_flags([*(found.get("flags") or []), *suspicious]),
         }
-        yield head | own | votes.row(found)
+        yield head | own | votes.build_row(found)
 
 
-def _flags(flags: Sequence[str]) -> str | None:
+def _join_flags(flags: Sequence[str]) -> str | None:
     return "; ".join(flags) or None
 
 
@@ -179,11 +179,11 @@ def write_table(path: Path, rows: Iterator[Row], columns: Mapping[str, type] = C
 
     Args:
         path: the file.
-        rows: with all `columns` each.
-        columns: name and type.
+        rows: the rows, each with all `columns`.
+        columns: the name and type of each column.
 
     Raises:
-        InputError: another extension, or the file cannot be written.
+        InputError: the extension is unknown, or the file cannot be written.
 
     Example:
         >>> write_table(Path("results.xlsx"), iter([]))

@@ -1,4 +1,4 @@
-"""The driver of a run on a cluster: it gives blocks to workers, and takes what they recorded into the main ledger."""
+"""The driver of a run on a cluster: it assigns blocks to workers and merges their records into the main ledger."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from autorubric.errors import InputError, LedgerError, counted
-from autorubric.jobs.cluster.ray_cluster import ClusterGone, RayCluster, RemoteWorker, WorkerGone, answered
-from autorubric.jobs.cluster.ray_worker import versions
+from autorubric.jobs.cluster.ray_cluster import ClusterGone, RayCluster, RemoteWorker, WorkerGone, call_ray
+from autorubric.jobs.cluster.ray_worker import list_versions
 from autorubric.jobs.lending import Lender, Purse
 from autorubric.jobs.workers import ShardChild, WorkerProcesses
 from autorubric.llm.http.providers import keys_used
@@ -36,10 +36,10 @@ from autorubric.runs.stopping import watched
 
 _WHOLE = Shard(1, 1)
 _MOST_DEATHS = 10
-"""How often a worker is started again without a block done in between."""
+"""Maximum restarts of a worker that completes no block in between."""
 
 _START_SECONDS = 120.0
-"""How long Ray may take to start a worker's process."""
+"""Seconds that Ray may take to start a worker's process."""
 
 
 @dataclass(slots=True, eq=False)
@@ -61,7 +61,7 @@ class Link(ShardChild):
 
     @property
     def name(self) -> Hashable:
-        """The name of the ledger that the budget is lent to: what a lost ledger has spent stays spent."""
+        """The name of its ledger, to which budget is lent: what a lost ledger has spent stays spent."""
         return self.ledger
 
     def tell(self, **word: Any) -> None:
@@ -74,8 +74,8 @@ class Link(ShardChild):
 class RayWorkers(WorkerProcesses):
     """Runs the records of a run on the workers of a Ray cluster, a block at a time.
 
-    A worker that was killed is started again on its machine and reads its own ledger again. If its machine is lost,
-    others do its blocks. In the second of two rounds the workers find what all of them have recorded in the first.
+    A killed worker is restarted on its machine and reads its own ledger again. If its machine is lost, other workers
+    do its blocks. In the second of two rounds, all workers find what any of them recorded in the first.
     """
 
     _keys: set[str] = field(default_factory=set)
@@ -95,7 +95,7 @@ class RayWorkers(WorkerProcesses):
         keys_used.set(self._keys)
 
     async def run(self, directory: Path) -> Mapping[Shard, Path]:
-        """Run all records to their end, once; where the lines of their results are.
+        """Run all records once; return the folder with the lines of their results.
 
         Raises:
             InputError: Ray, a version, a key, the input, a model or a price is wrong; nothing was spent.
@@ -106,22 +106,22 @@ class RayWorkers(WorkerProcesses):
             asked = None if self.settings.processes is None else self.processes
             self._cluster = await loop.run_in_executor(None, RayCluster, self.settings.ray_address, asked)
             self.processes = asked or min(self._cluster.cpus, self.settings.concurrency)
-            rounds = 2 if getattr(self.settings, "sample", None) else 1  # all is sampled before anything is graded
+            rounds = 2 if getattr(self.settings, "sample", None) else 1  # sample everything before grading
             try:
-                # One connection for all blocks: the last one to close copies the write-ahead log into the file.
+                # One connection for all blocks: closing the last one copies the write-ahead log into the file.
                 with closing(connect(self._main / FILE_NAME)) as self._records:
-                    async with watched(self, self.settings.progress, self.settings.stop, self._state):
+                    async with watched(self, self.settings.progress, self.settings.stop, self._build_state):
                         for number in range(rounds):
                             if not self._is_over():
-                                await self._work(number)
+                                await self._run_round(number)
             finally:
                 with suppress(ClusterGone):
-                    await answered(self._cluster.close)
+                    await call_ray(self._cluster.close)
             self._conclude()
         return {_WHOLE: self._spool}
 
     def clear(self) -> None:
-        """Remove the lines, which the run directory has taken in."""
+        """Remove the lines after they are merged into the run directory."""
         shutil.rmtree(self._spool, ignore_errors=True)
 
     def _prepare(self, directory: Path) -> None:
@@ -132,33 +132,33 @@ class RayWorkers(WorkerProcesses):
         self._spool = self._main / WORKERS_FOLDER / secrets.token_hex(4)
         self._spool.mkdir(parents=True, mode=0o700)
         (self._spool / MACHINES_FILE).touch()
-        open_ledger(directory).close()  # made where the run is new
+        open_ledger(directory).close()  # creates it for a new run
 
-    async def _work(self, number: int) -> None:
-        """Pass over all records once; what a lost worker had borrowed in an earlier round stays spent."""
+    async def _run_round(self, number: int) -> None:
+        """Make one pass over all records; budget that a lost worker borrowed in an earlier round stays spent."""
         self._round = number
         links = [Link(_WHOLE, Path(), number) for number in range(1, self.processes + 1)]
         self._shards = [*links]
         self._names = self._names[0], secrets.token_hex(4)
         self._blocks, self._is_open = BlockQueue(), False
-        await _all(self._first_start(one) for one in links)
+        await _run_all(self._start_first_time(one) for one in links)
         for one in links:
             assert one.remote is not None
-            for folder in await one.remote.call("left_over"):  # of a session whose driver was killed
-                await self._take_over(one, folder)
+            for folder in await one.remote.call("list_leftovers"):  # left by a session whose driver was killed
+                await self._merge_ledger(one, folder)
         with open_ledger(self._main.parent) as ledger:
             spent, recorded = ledger.spent(), ledger.count
         if recorded:
-            self._base = await asyncio.to_thread(_copied, self._main, self._spool / f"base{number}")
+            self._base = await asyncio.to_thread(_snapshot_ledger, self._main, self._spool / f"base{number}")
         if not number:
             self._before = spent
-            self._lender = Lender(Purse(self._left(spent), self.processes), self._living)
-        await _all(self._attend(one) for one in links)
+            self._lender = Lender(Purse(self._compute_left(spent), self.processes), self._list_living)
+        await _run_all(self._supervise_remote(one) for one in links)
         left = len(self._blocks) + sum(len(one.blocks) for one in links)
         if left and not self._is_over():
             links[0].end = {"stopped": f"{counted(left, 'block')} of records could not be done"}
 
-    async def _first_start(self, one: Link) -> None:
+    async def _start_first_time(self, one: Link) -> None:
         try:
             await self._start(one)
         except (WorkerGone, TimeoutError) as error:
@@ -166,21 +166,21 @@ class RayWorkers(WorkerProcesses):
             raise InputError(f"Ray cannot start worker {one.number}: {why}") from None
 
     async def _start(self, one: Link) -> bool:
-        """Start the process of a worker; whether it found its own ledger again.
+        """Start the process of a worker; return whether it found its own ledger.
 
         Raises:
-            InputError: it has other versions, or lacks a key.
+            InputError: its versions differ, or it lacks a key.
         """
         assert self._cluster is not None
         one.remote = self._cluster.start(*self._names, one.number, node=one.node)
         machines = self._spool / MACHINES_FILE
         introduced = one.remote.call("introduce", sorted(self._keys), str(machines.resolve()))
         told = await asyncio.wait_for(introduced, _START_SECONDS)
-        one.node = await one.remote.call("node")
+        one.node = await one.remote.call("find_node")
         with machines.open("a", encoding="utf-8") as file:
             file.write(json.dumps([told["machine"], str(Path(told["folder"]).parent)]) + "\n")
         one.machine, one.folder, one.is_here = told["machine"], Path(told["folder"]), told["has_base"]
-        one.ledger, one.told = told["name"], self._added(told["name"])
+        one.ledger, one.told = told["name"], self._find_last_added(told["name"])
         self._check(told)
         return bool(told["resumes"])
 
@@ -188,7 +188,7 @@ class RayWorkers(WorkerProcesses):
         where = f"the worker on {told['machine']}"
         problems = [
             f"{where} has {name} {there}, this machine {here}; install the same version on both"
-            for name, here in versions().items()
+            for name, here in list_versions().items()
             if (there := told["versions"].get(name)) != here
         ]
         problems += [
@@ -198,15 +198,15 @@ class RayWorkers(WorkerProcesses):
         if problems:
             raise InputError(problems)
 
-    def _added(self, name: str) -> int:
+    def _find_last_added(self, name: str) -> int:
         with closing(connect(self._main / FILE_NAME)) as connection:
             return added_up_to(connection, name)
 
-    async def _take_over(self, one: Link, folder: str) -> None:
-        """Take in all calls of a ledger on the machine of a worker, those too that were not committed; remove it."""
+    async def _merge_ledger(self, one: Link, folder: str) -> None:
+        """Merge all calls of a ledger on a worker's machine, including uncommitted ones, then remove it."""
         assert one.remote is not None
         name = await one.remote.call("recover", folder)
-        while (found := await one.remote.call("rows", self._added(name), folder))[0]:
+        while (found := await one.remote.call("read_calls", self._find_last_added(name), folder))[0]:
             await self._add(name, *found)
         await one.remote.call("remove", folder)
 
@@ -214,27 +214,27 @@ class RayWorkers(WorkerProcesses):
         async with self._taking:
             return await asyncio.to_thread(add_rows, self._records, name, rows, notes)
 
-    async def _attend(self, one: Link) -> None:
-        """Hear a worker until it has ended, and start it again when it was killed."""
+    async def _supervise_remote(self, one: Link) -> None:
+        """Receive a worker's messages until it ends; restart it if it was killed."""
         while True:
             try:
                 await self._begin(one)
                 while one.end is None:
                     assert one.remote is not None
-                    for word in await one.remote.call("talk"):
-                        await self._take(one, word)
+                    for word in await one.remote.call("wait_for_messages"):
+                        await self._receive(one, word)
                 await self._dismiss(one)
                 return
             except WorkerGone as error:
-                self._lender.gone(one)
-                if one.end is not None or not await self._restarted(one, str(error)):
-                    self._serve()
+                self._lender.drop(one)
+                if one.end is not None or not await self._restart(one, str(error)):
+                    self._assign_blocks()
                     return
 
     async def _dismiss(self, one: Link) -> None:
         assert one.remote is not None
         try:
-            await self._take_over(one, one.folder.name)
+            await self._merge_ledger(one, one.folder.name)
         except LedgerError as error:
             warn(
                 f"the last replies of worker {one.number} stay in {one.folder} on {one.machine}, and the next "
@@ -242,11 +242,11 @@ class RayWorkers(WorkerProcesses):
             )
         one.remote.end()
         one.remote = None
-        self._lender.gone(one)
-        self._serve()
+        self._lender.drop(one)
+        self._assign_blocks()
 
-    async def _restarted(self, one: Link, why: str) -> bool:
-        """Start a killed worker again; where that is impossible, its blocks go to the others."""
+    async def _restart(self, one: Link, why: str) -> bool:
+        """Restart a killed worker; if that is impossible, give its blocks to the others."""
         one.deaths += 1
         one.is_ready = one.is_waiting = False
         if one.deaths > _MOST_DEATHS or self.interrupted:
@@ -260,35 +260,35 @@ class RayWorkers(WorkerProcesses):
             }
             return False
         if is_lost:
-            # Another node may have no CPU free, so the others do not wait until this worker has started.
+            # Another node may have no free CPU, so the other workers get its blocks before it has restarted.
             one.node = None
-            self._lose(one)
-            self._serve()
+            self._hand_over_blocks(one)
+            self._assign_blocks()
         try:
             resumes = await self._start(one)
         except WorkerGone as error:
-            return await self._restarted(one, str(error))
+            return await self._restart(one, str(error))
         except (TimeoutError, InputError) as error:
             return self._give_up(one, str(error) or why)
         if resumes:
             one.again = sorted(one.blocks)
         else:
-            self._lose(one)
+            self._hand_over_blocks(one)
         warn(f"worker {one.number} was killed and restarted: {why}")
         return True
 
     def _give_up(self, one: Link, why: str) -> bool:
         if one.remote is not None:
             one.remote.end()
-        if not self.interrupted:  # else the next session takes in what its ledger has
-            self._lose(one)
+        if not self.interrupted:  # else the next session merges its ledger
+            self._hand_over_blocks(one)
         one.end = {}
-        if not self._living():
+        if not self._list_living():
             one.end = {"stopped": f"no worker can be kept alive; the last one: {why}"}
         return False
 
-    def _lose(self, one: Link) -> None:
-        """Give the blocks of a lost machine to the others, and report how many calls may be paid for twice."""
+    def _hand_over_blocks(self, one: Link) -> None:
+        """Give the blocks of a lost machine to other workers; report how many calls may be paid for twice."""
         if one.state is None and not one.blocks:
             return
         made = 0 if one.state is None else one.state.calls + one.state.in_flight
@@ -303,7 +303,7 @@ class RayWorkers(WorkerProcesses):
 
     async def _begin(self, one: Link) -> None:
         assert one.remote is not None
-        order = self._order(one, None)
+        order = self._build_order(one, None)
         order["settings"].pop("out")
         addresses = {
             name: value
@@ -316,8 +316,8 @@ class RayWorkers(WorkerProcesses):
         order |= {"folder": str(Path.cwd()), "addresses": addresses, "round": self._round}
         await one.remote.call("begin", order, one.told)
 
-    async def _take(self, one: Link, word: dict[str, Any]) -> None:
-        """Hear a word of a worker; rows are durable before their blocks count as done."""
+    async def _receive(self, one: Link, word: dict[str, Any]) -> None:
+        """Receive a worker's message; rows are durable before their blocks count as done."""
         one.is_ready |= "ready" in word
         if "rows" in word:
             one.taken += await self._add(one.ledger, word["rows"], word["notes"])
@@ -329,11 +329,11 @@ class RayWorkers(WorkerProcesses):
             one.blocks.discard(word["done"])
             one.deaths = 0
         one.is_waiting |= "want" in word
-        self._hear(one, word)
-        self._serve()
+        self._read_message(one, word)
+        self._assign_blocks()
 
-    def _serve(self) -> None:
-        """Give blocks to the workers that wait for one; nothing before all have read the input."""
+    def _assign_blocks(self) -> None:
+        """Assign blocks to the workers that wait for one, once all have read the input."""
         links = [one for one in self._shards if isinstance(one, Link)]
         self._is_open = self._is_open or all(one.is_ready or one.end is not None for one in links)
         if not self._is_open:
@@ -351,33 +351,33 @@ class RayWorkers(WorkerProcesses):
                 one.tell(block=block)
 
     def _is_over(self) -> bool:
-        """Whether no further block is given out."""
-        return self.interrupted or any(_reason(one.end) for one in self._shards)
+        """Whether no further block is assigned."""
+        return self.interrupted or any(_has_stopped(one.end) for one in self._shards)
 
-    def _state(self) -> RunState:
-        state = super()._state()
+    def _build_state(self) -> RunState:
+        state = super()._build_state()
         return replace(state, rows=max((one.state.rows for one in self._shards if one.state is not None), default=0))
 
     def interrupt(self) -> None:
-        """Stop because a person asked for it."""
+        """Stop at a person's request."""
         super().interrupt()
-        self._serve()
+        self._assign_blocks()
 
-    def _spent_now(self) -> Spent:
+    def _read_spent(self) -> Spent:
         with open_ledger(self._main.parent) as ledger:
             return ledger.spent().beyond(self._before)
 
 
-def _copied(ledger: Path, folder: Path) -> Path:
-    """A folder with a copy of a ledger, which does not change while the ledger grows."""
+def _snapshot_ledger(ledger: Path, folder: Path) -> Path:
+    """A new folder with a snapshot of a ledger."""
     folder.mkdir(mode=0o700)
     with closing(sqlite3.connect(ledger / FILE_NAME)) as connection:
         connection.execute("VACUUM INTO ?", (str(folder / FILE_NAME),))
     return folder
 
 
-async def _all(works: Iterable[Coroutine[Any, Any, Any]]) -> None:
-    """Wait for all of them; if one fails, the others are cancelled."""
+async def _run_all(works: Iterable[Coroutine[Any, Any, Any]]) -> None:
+    """Run all coroutines; if one fails, cancel the others."""
     try:
         async with asyncio.TaskGroup() as group:
             for work in works:
@@ -389,5 +389,5 @@ async def _all(works: Iterable[Coroutine[Any, Any, Any]]) -> None:
         raise InputError(problem for error in wrong for problem in error.problems) from None
 
 
-def _reason(end: Mapping[str, Any] | None) -> bool:
+def _has_stopped(end: Mapping[str, Any] | None) -> bool:
     return end is not None and bool(end.get("stopped") or end.get("problems"))

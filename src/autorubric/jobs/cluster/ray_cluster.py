@@ -21,7 +21,7 @@ _HOW = "(--processes; in Python: processes)"
 
 
 _ANSWER_SECONDS = 25.0
-"""How long a cluster may take to answer; Ray ends this process, without a word of ours, after 60 seconds."""
+"""Seconds that a cluster may take to answer; after 60 seconds Ray would end this process without a message."""
 
 
 _CHUNK = 32 << 20
@@ -32,11 +32,11 @@ class WorkerGone(Exception):
 
 
 class ClusterGone(Exception):
-    """The cluster was stopped, or cannot be reached any more."""
+    """The cluster was stopped or is unreachable."""
 
 
 def check_installed() -> None:
-    """Refuse to go on without Ray.
+    """Raise an error if Ray is not installed.
 
     Raises:
         MissingPackageError: it is not installed.
@@ -46,12 +46,12 @@ def check_installed() -> None:
 
 @dataclass(slots=True)
 class RemoteWorker:
-    """A worker as the driver sees it; each of its methods can be awaited."""
+    """The driver's proxy of a worker."""
 
     actor: Any
 
     async def call(self, method: str, *values: Any) -> Any:
-        """What a method of `ClusterWorker` returns.
+        """Call a method of `ClusterWorker`; return its result.
 
         Raises:
             WorkerGone: the worker was killed, or its machine was lost.
@@ -67,7 +67,7 @@ class RemoteWorker:
             raise WorkerGone(lines[-1] if "Error:" in lines[-1] else lines[0]) from None
 
     async def send(self, path: Path) -> None:
-        """Send a file, which becomes a part of the ledger that the worker finds replies in.
+        """Send a file of the ledger in which the worker looks up replies.
 
         Raises:
             WorkerGone: the worker was killed, or its machine was lost.
@@ -80,7 +80,7 @@ class RemoteWorker:
 
     def tell(self, word: dict[str, Any]) -> None:
         """Send a message without waiting; ignored if the receiver has ended."""
-        self.actor.hear.remote(word)
+        self.actor.deliver.remote(word)
 
     def end(self) -> None:
         """End the worker's process."""
@@ -93,8 +93,8 @@ class RayCluster:
     """A connection to a running cluster, or to one started on this machine.
 
     Args:
-        address: of the cluster; None takes `RAY_ADDRESS`, and without it starts one.
-        workers: how many will be started; None for one a CPU.
+        address: the address of the cluster; None uses `RAY_ADDRESS` or, without it, starts one.
+        workers: the number of workers to start; None for one per CPU.
 
     Raises:
         InputError: there is no cluster at the address, it runs other versions, or it has fewer CPUs than workers.
@@ -102,7 +102,7 @@ class RayCluster:
 
     def __init__(self, address: str | None, workers: int | None) -> None:
         check_installed()
-        # A cluster that this process starts sends no statistics of its use to anybody.
+        # A cluster that this process starts sends no usage statistics.
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         import ray
 
@@ -115,7 +115,7 @@ class RayCluster:
             raise InputError(f"{workers} workers {_HOW} need a CPU each, and the Ray cluster has {self.cpus}")
 
     def start(self, *about: Any, node: str | None = None) -> RemoteWorker:
-        """Start a worker, on a node if that is still there.
+        """Start a worker, on the given node if it is still there.
 
         Args:
             about: the arguments of `ClusterWorker`.
@@ -125,7 +125,7 @@ class RayCluster:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         how = "SPREAD" if node is None else NodeAffinitySchedulingStrategy(node, soft=True)
-        # Two methods run at a time: one waits for what the worker says, the other passes on a word of the driver.
+        # Two methods run at a time: one waits for messages of the worker, the other delivers those of the driver.
         options = {"num_cpus": 1, "max_concurrency": 2, "max_restarts": 0, "scheduling_strategy": how}
         return RemoteWorker(ray.remote(_Actor).options(**options).remote(*about))
 
@@ -137,19 +137,19 @@ class RayCluster:
         """
         import ray
 
-        found = await answered(ray.nodes)
+        found = await call_ray(ray.nodes)
         return any(one["NodeID"] == node and one["Alive"] for one in found)
 
     def close(self) -> None:
-        """Disconnect, and end the cluster if this object has started it."""
+        """Disconnect, and end the cluster if this object started it."""
         import ray
 
         if not self._was_connected:
             ray.shutdown()
 
 
-async def answered(function: Callable[[], Any]) -> Any:
-    """The result of a Ray function, on a thread that nothing waits for: without its cluster, Ray blocks it."""
+async def call_ray(function: Callable[[], Any]) -> Any:
+    """The result of a Ray function, called on a daemon thread because Ray blocks forever if its cluster is gone."""
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[Any] = loop.create_future()
 
@@ -159,9 +159,9 @@ async def answered(function: Callable[[], Any]) -> Any:
         except Exception as error:
             found, problem = None, error
         with suppress(RuntimeError):  # the loop is closed
-            loop.call_soon_threadsafe(told, found, problem)
+            loop.call_soon_threadsafe(set_answer, found, problem)
 
-    def told(found: Any, problem: Exception | None) -> None:
+    def set_answer(found: Any, problem: Exception | None) -> None:
         if not answer.done() and problem is None:
             answer.set_result(found)
         elif not answer.done():
@@ -183,16 +183,16 @@ def _connect(address: str, workers: int | None) -> None:
         more = {"num_cpus": workers or os.cpu_count(), "include_dashboard": False}
     try:
         ray.init(address=address, log_to_driver=False, configure_logging=False, **more)
-    except Exception as error:  # Ray raises many kinds, plain `Exception` among them
-        said = _told(error)
-        raise InputError(f"Ray at {address}: {said}; {_advice(said)}") from None
+    except Exception as error:  # Ray raises many kinds, including plain `Exception`
+        said = _format_error(error)
+        raise InputError(f"Ray at {address}: {said}; {_suggest_fix(said)}") from None
 
 
-def _advice(said: str) -> str:
-    """What to do about an error of Ray's.
+def _suggest_fix(said: str) -> str:
+    """What to do about an error from Ray.
 
     Example:
-        >>> _advice("Version mismatch: The cluster was started with: Ray: 2.59.0")
+        >>> _suggest_fix("Version mismatch: The cluster was started with: Ray: 2.59.0")
         'install the same versions of Ray and Python on both sides'
     """
     if "version" in said.lower():
@@ -205,11 +205,11 @@ def _advice(said: str) -> str:
     )
 
 
-def _told(error: Exception) -> str:
-    r"""The message of an error, in one line.
+def _format_error(error: Exception) -> str:
+    r"""The message of an error, on one line.
 
     Example:
-        >>> _told(RuntimeError("Version mismatch: The cluster was started with:\n    Ray: 2.59.0\n"))
+        >>> _format_error(RuntimeError("Version mismatch: The cluster was started with:\n    Ray: 2.59.0\n"))
         'Version mismatch: The cluster was started with: Ray: 2.59.0'
     """
     words = " ".join(str(error).split())
@@ -217,9 +217,9 @@ def _told(error: Exception) -> str:
 
 
 class _Actor(ClusterWorker):
-    """A worker that knows where it runs."""
+    """A worker that can tell its node."""
 
-    def node(self) -> str:
+    def find_node(self) -> str:
         """The id of its node."""
         import ray
 

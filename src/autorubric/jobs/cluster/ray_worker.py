@@ -1,4 +1,4 @@
-"""One worker of a cluster: it runs the blocks that the driver gives it, and answers each one after its commit."""
+"""One worker of a cluster: it runs the blocks that the driver assigns, and reports each one after its commit."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ from autorubric.jobs.talk import Talk, carry_out
 from autorubric.jobs.workers import run_shard
 from autorubric.llm.http.secrets import environment
 from autorubric.llm.records.union import read_rows
-from autorubric.runs.another_run import NAME_FILE, recovered_name
+from autorubric.runs.another_run import NAME_FILE, recover_ledger
 from autorubric.runs.blocks import Feed, feed
 from autorubric.runs.run_folder import LEDGER_FOLDER
 
 _PATIENCE = 0.5
-"""Seconds after which the driver hears from a worker at least."""
+"""Maximum seconds between two answers of a worker."""
 
 _BASE = "base"
 
 
-def versions() -> dict[str, str]:
-    """What has to be equal on all machines."""
+def list_versions() -> dict[str, str]:
+    """The versions that must be equal on all machines."""
     return {"autorubric": __version__, "Python": ".".join(platform.python_version_tuple()[:2])}
 
 
-def own_place(run: str) -> Path:
-    """Where the workers of a run keep their ledgers on this machine, on its own disk; only this user can read it.
+def make_ledger_folder(run: str) -> Path:
+    """The folder for the workers' ledgers on this machine's own disk, created if missing, readable only by this user.
 
     Raises:
-        InputError: another user has taken the name.
+        InputError: the folder belongs to another user.
     """
     top = Path(tempfile.gettempdir()) / f"autorubric-ray-{getpass.getuser()}"
     try:
@@ -59,7 +59,7 @@ def own_place(run: str) -> Path:
 
 
 class RemoteTalk(Talk):
-    """The connection to a driver, whose messages are calls instead of lines."""
+    """The connection to a driver that sends messages as method calls, not as lines."""
 
     def __init__(self, send: Callable[[dict[str, Any]], None]) -> None:
         super().__init__(send)
@@ -69,15 +69,15 @@ class RemoteTalk(Talk):
         self._heard: Callable[[dict[str, Any]], None] = lambda word: None
 
     def listen(self, heard: Callable[[dict[str, Any]], None], ended: Callable[[], object], most: float) -> None:
-        """Receive messages of the driver in the running loop; when it ends, Ray ends this process."""
+        """Receive the driver's messages in the running loop. If the driver ends, Ray ends this process."""
         with self._lock:
             self._heard, self._loop, early = heard, asyncio.get_running_loop(), self._early
         for function, value in early:
             function(value)
 
-    def hear(self, word: dict[str, Any]) -> None:
-        """Handle a message of the driver."""
-        super().hear(word)
+    def receive(self, word: dict[str, Any]) -> None:
+        """React to a message of the driver."""
+        super().receive(word)
         self._heard(word)
 
     def call_soon(self, function: Callable[[Any], object], value: Any) -> None:
@@ -91,20 +91,20 @@ class RemoteTalk(Talk):
 
 
 class ClusterWorker:
-    """The actor of one worker. Its methods are called by the driver, and may run at the same time.
+    """The actor of one worker. The driver calls its methods, two at a time.
 
     Args:
-        run: names the run; equal for all of its sessions.
-        session: names this session of the run.
-        number: of the worker.
+        run: identifies the run in all of its sessions.
+        session: identifies this session of the run.
+        number: the worker's number.
     """
 
     def __init__(self, run: str, session: str, number: int) -> None:
-        self._place = own_place(run)
+        self._place = make_ledger_folder(run)
         self._session = session
         self._folder = self._place / f"{session}-{number}"
         self._name = secrets.token_hex(8)
-        self._talk = RemoteTalk(self._take_word)
+        self._talk = RemoteTalk(self._queue_message)
         self._feed = Feed(self._talk.say)
         self._words: list[dict[str, Any]] = []
         self._state: Any = None
@@ -112,17 +112,17 @@ class ClusterWorker:
         self._told = 0
 
     def introduce(self, keys: Sequence[str], marker: str) -> dict[str, Any]:
-        """What the driver has to know before the run starts.
+        """What the driver must know before the run starts.
 
         Args:
-            keys: names of the environment variables that hold keys.
+            keys: names of the environment variables with keys.
             marker: a file on the driver's machine.
         """
         path, there = self._folder / NAME_FILE, environment()
         before = path.read_text(encoding="utf-8") if path.exists() else None
         self._name = before or self._name
         return {
-            "versions": versions(),
+            "versions": list_versions(),
             "machine": socket.gethostname(),
             "folder": str(self._folder),
             "name": self._name,
@@ -131,31 +131,31 @@ class ClusterWorker:
             "has_base": Path(marker).exists(),
         }
 
-    def left_over(self) -> list[str]:
-        """The folders that workers of earlier sessions have left on this machine."""
+    def list_leftovers(self) -> list[str]:
+        """The folders that workers of earlier sessions left on this machine."""
         return [path.name for path in self._place.glob("*") if not path.name.startswith(f"{self._session}-")]
 
     def recover(self, folder: str) -> str:
-        """Add what a killed worker had not committed; returns the name of its ledger."""
-        return recovered_name(self._place / folder)
+        """Commit what a killed worker had not committed; return the name of its ledger."""
+        return recover_ledger(self._place / folder)
 
-    def rows(self, after: int, folder: str) -> tuple[list[Any], dict[str, Any]]:
-        """The calls of a ledger after one of them, and its notes on limits and budgets.
+    def read_calls(self, after: int, folder: str) -> tuple[list[Any], dict[str, Any]]:
+        """The calls of a ledger after a given one, and its notes on limits and budgets.
 
         Args:
-            after: the id of the call.
-            folder: of the ledger.
+            after: the id of that call.
+            folder: the ledger's folder.
         """
         return read_rows(self._place / folder / LEDGER_FOLDER, after)
 
     def remove(self, folder: str) -> None:
-        """Remove a ledger that the driver has taken over."""
+        """Remove a ledger that the driver has merged."""
         shutil.rmtree(self._place / folder, ignore_errors=True)
         with suppress(OSError):  # others are left
             self._place.rmdir()
 
     def receive(self, name: str, place: int, data: bytes) -> None:
-        """Write a part of a file of the driver's ledger, whose replies are found on this machine too."""
+        """Write a chunk of the driver's ledger, so that its replies are found on this machine, too."""
         base = self._folder / _BASE
         base.mkdir(mode=0o700, parents=True, exist_ok=True)
         with (base / name).open("r+b" if place else "wb") as file:
@@ -166,8 +166,8 @@ class ClusterWorker:
         """Start the run.
 
         Args:
-            order: what is run; without `base` it is what was received.
-            told: the id of the last call of this worker's ledger that the driver has.
+            order: the run; without `base`, replies are looked up in the received ledger.
+            told: the id of the last call of this worker's ledger that the driver already has.
         """
         self._told = told
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -184,15 +184,15 @@ class ClusterWorker:
         feed.set(self._feed)
         carry_out(self._talk, run_shard(self._talk, order))
 
-    def hear(self, word: dict[str, Any]) -> None:
+    def deliver(self, word: dict[str, Any]) -> None:
         """Receive a message of the driver."""
         if "block" in word:
             self._talk.call_soon(self._feed.give, word["block"])
         else:
-            self._talk.call_soon(self._talk.hear, word)
+            self._talk.call_soon(self._talk.receive, word)
 
-    def talk(self) -> list[dict[str, Any]]:
-        """The words for the driver, as soon as there are any; with a block that is done, all calls since the last."""
+    def wait_for_messages(self) -> list[dict[str, Any]]:
+        """Wait for messages to the driver and return them; after a finished block, with all calls since the last."""
         with self._urgent:
             self._urgent.wait_for(lambda: self._words, _PATIENCE)
             words, self._words = self._words, []
@@ -200,10 +200,10 @@ class ClusterWorker:
                 words.append({"state": self._state})
                 self._state = None
         if any("done" in word or "end" in word for word in words):
-            words.insert(0, self._answer())
+            words.insert(0, self._collect_calls())
         return words
 
-    def _answer(self) -> dict[str, Any]:
+    def _collect_calls(self) -> dict[str, Any]:
         lines = self._feed.take_lines()
         rows, notes = read_rows(self._folder / LEDGER_FOLDER, self._told)
         while rows and (found := read_rows(self._folder / LEDGER_FOLDER, rows[-1][0]))[0]:
@@ -211,7 +211,7 @@ class ClusterWorker:
         self._told = rows[-1][0] if rows else self._told
         return {"rows": rows, "notes": notes, "lines": lines}
 
-    def _take_word(self, word: dict[str, Any]) -> None:
+    def _queue_message(self, word: dict[str, Any]) -> None:
         with self._urgent:
             if "state" in word:
                 self._state = word["state"]
