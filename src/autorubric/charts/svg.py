@@ -311,7 +311,7 @@ class Axes:
     diagonal: bool = False
 
 
-def draw_line_chart(title: str, series: Sequence[Series], axes: Axes) -> str:
+def plot_lines(title: str, series: Sequence[Series], axes: Axes) -> str:
     """A line chart as an SVG document.
 
     Args:
@@ -320,7 +320,7 @@ def draw_line_chart(title: str, series: Sequence[Series], axes: Axes) -> str:
         axes: their titles and ranges; `diagonal` draws the line on which both are equal.
 
     Example:
-        >>> chart = draw_line_chart("Best of k", [Series("mean", [Point(1, 0.5), Point(2, 0.75)])], Axes("k", "mean"))
+        >>> chart = plot_lines("Best of k", [Series("mean", [Point(1, 0.5), Point(2, 0.75)])], Axes("k", "mean"))
         >>> chart.count("<circle"), chart.count("<polyline")
         (2, 1)
     """

@@ -194,7 +194,7 @@ def label_next(
     Example:
         >>> from autorubric.metrics.example_run import build_example_run
         >>> dataset, reports = build_example_run()
-        >>> [(r.item, r.name, round(r.probability, 2)) for r in label_next(reports, 3, dataset)]
+        >>> [(item, name, round(probability, 2)) for item, _, name, probability in label_next(reports, 3, dataset)]
         [(4, 'Causes', 0.83), (4, 'Style', 0.38), (5, 'Causes', 0.83)]
     """
     if isinstance(k, bool) or not isinstance(k, int) or k < 1:

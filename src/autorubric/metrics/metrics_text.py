@@ -203,7 +203,8 @@ def build_rows(found: MetricsResult) -> list[dict[str, Any]]:
 
 def _build_row(part: _Part, level: str, name: str, kind: str) -> dict[str, Any]:
     """The statistics of a part of the run and how much of it is compared."""
-    values = {f"{one.name}_micro" if one.name in _POOLED else one.name: part.value(one.name) for one in statistics()}
+    names = [one.name for one in statistics()]
+    values = {f"{name}_micro" if name in _POOLED else name: part.value(name) for name in names}
     coverage = {column: getattr(part.coverage_stats, column, None) for column in _COVERAGE}
     return {"level": level, "name": name, "criterion_type": kind, **values, **coverage}
 

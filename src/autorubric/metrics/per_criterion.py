@@ -62,6 +62,7 @@ def measure_criteria(
     for column, raw, points in zip(run.table.columns, *by_column, strict=True):
         part, n = build_part(column, points, raw.votes), len(points)
         values, counts = measure(part), part.counts
+        wilson = wilson_interval(int(np.trace(counts)), n, confidence)
         fields: dict[str, Any] = {
             "name": column.name,
             "index": column.index,
@@ -72,7 +73,7 @@ def measure_criteria(
             "coverage_stats": measure_coverage(raw, n, run.lost.where(run.lost.column == column.index)),
             "weight": column.criterion.weight,
             "tags": column.criterion.tags,
-            "accuracy_ci": ConfidenceInterval.of(wilson_interval(int(np.trace(counts)), n, confidence), "wilson"),
+            "accuracy_ci": ConfidenceInterval.of(wilson, "wilson"),
             "n_judges": max(len(part.votes), 1),
             "confusion_matrix": ConfusionMatrix(matrix=counts.tolist(), labels=list(part.labels)),
         }

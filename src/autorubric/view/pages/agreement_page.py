@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from autorubric.charts.svg import Axes, Point, Ranged, Series, draw_line_chart, interval_chart
+from autorubric.charts.svg import Axes, Point, Ranged, Series, interval_chart, plot_lines
 from autorubric.errors import counted
 from autorubric.metrics.intervals import DISTRUST, TRUST
 from autorubric.runs.cells import ABSTENTION, FAILURE, UNASKED
@@ -158,8 +158,7 @@ def _draw_charts(rows: list[dict[str, Any]], reliability: list[dict[str, Any]], 
             for one in reliability
         ]
         axes = Axes("confidence of the verdict", "share that is the label", (0.0, 1.0), (0.0, 1.0), diagonal=True)
-        series = [Series("verdicts", points)]
-        charts["reliability"] = draw_line_chart("Reliability of stated confidence", series, axes)
+        charts["reliability"] = plot_lines("Reliability of stated confidence", [Series("verdicts", points)], axes)
     return charts
 
 

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from autorubric.charts.svg import Axes, Point, Series, draw_line_chart
+from autorubric.charts.svg import Axes, Point, Series, plot_lines
 from autorubric.view import figures
 from autorubric.view.index.schema import FILE_NAME
 from autorubric.view.page import PAGE_ROWS, Page, Query, Refusal
@@ -66,7 +66,7 @@ def build_comparison_page(
         reach = min(0.0, *scores), max(1.0, *scores)
         axes = Axes(f"score in {source.name}", f"score in {other.name}", reach, reach, diagonal=True)
         pairs = [Point(a, b, f"{name}: {a:.3f}, {b:.3f}") for a, b, name in points]
-        charts["scores"] = draw_line_chart("Scores in both runs", [Series("items", pairs, joined=False)], axes)
+        charts["scores"] = plot_lines("Scores in both runs", [Series("items", pairs, joined=False)], axes)
     return Page("comparison", f"{source.name} and {other.name}", data, rows, charts)
 
 

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-from autorubric.charts.svg import Axes, Point, Series, bar_chart, draw_line_chart
+from autorubric.charts.svg import Axes, Point, Series, bar_chart, plot_lines
 from autorubric.errors import InputError
 from autorubric.view.page import Page, Query, Refusal
 from autorubric.view.sources import Source
@@ -39,16 +39,15 @@ def build_drift_page(source: Source, query: Query) -> Page:
     rewards = [Point(row["window"], row["reward"]) for row in rows if row["reward"] is not None]
     if rewards:
         axes = Axes("window", "mean reward")
-        charts["reward"] = draw_line_chart("Reward", [Series("reward", rewards)], axes)
+        charts["reward"] = plot_lines("Reward", [Series("reward", rewards)], axes)
         lengths = [Point(row["window"], row["characters"]) for row in rows]
-        charts["length"] = draw_line_chart(
+        charts["length"] = plot_lines(
             "Length of submissions", [Series("characters", lengths)], Axes("window", "characters")
         )
     gaps = [_build_gap_point(row) for row in rows if row["gap"] is not None]
     if gaps:
         axes = Axes("window", "gap in reward")
-        title = "Gap to the audit’s judge, with its 95 % interval"
-        charts["gap"] = draw_line_chart(title, [Series("gap", gaps)], axes)
+        charts["gap"] = plot_lines("Gap to the audit’s judge, with its 95 % interval", [Series("gap", gaps)], axes)
     return Page("drift", f"Drift in {source.name}", data, rows, charts)
 
 
@@ -68,7 +67,7 @@ def build_best_page(source: Source, query: Query) -> Page:
             Series("share above the threshold", [Point(one["k"], one["kept"]) for one in curve]),
         ]
         axes = Axes("candidates a query (k)", "mean over queries", (0.0, 1.0))
-        charts["curve"] = draw_line_chart("Best of k", series, axes)
+        charts["curve"] = plot_lines("Best of k", series, axes)
     tenths = (summary.get("spread") or {}).get("tenths")
     if tenths:
         bars = [(f"{place / 10:.1f}", float(n)) for place, n in enumerate(tenths)]

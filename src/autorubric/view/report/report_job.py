@@ -340,7 +340,7 @@ def _render_criteria(criteria: Sequence[Mapping[str, Any]], agreement: Mapping[s
     own, rule = (" agrees with labels |", "---:|") if labelled else ("", "")
     yield from ("", f"| Criterion | weight | mean value | failed |{own}", f"|---|---:|---:|---:|{rule}")
     for one in criteria[:_MOST_CRITERIA]:
-        mean = figure(one["mean"], 3) + (f" ({format_interval(one['interval'], 3)})" if one["interval"] else "")
+        mean = f"{figure(one['mean'], 3)} ({format_interval(one['interval'], 3)})".removesuffix(" ()")
         cells = [_format_name(one["name"]), f"{one['weight']:g}", mean, f"{one['failed']:,}"]
         if labelled:
             label = labelled.get(one["criterion"])
