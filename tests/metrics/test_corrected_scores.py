@@ -11,7 +11,7 @@ from autorubric.core.judgment import CannotAssessConfig, MultiChoiceVerdict
 from autorubric.core.report import CriterionReport, EvaluationReport
 from autorubric.errors import InputError
 from autorubric.metrics.corrected import corrected_scores
-from autorubric.metrics.example_run import build_example_run
+from autorubric.metrics.example_run import example_run
 from autorubric.metrics.scores import ScoreRule
 from autorubric.metrics.table import Report
 
@@ -58,7 +58,7 @@ def test_labels_shrink_the_interval_of_score_and_criteria() -> None:
 
 
 def test_a_run_and_its_reports_give_the_same() -> None:
-    dataset, reports = build_example_run()
+    dataset, reports = example_run()
     results = [Result(n, r) for n, r in enumerate(reports) if isinstance(r, EvaluationReport)]
     assert corrected_scores(Run(results), dataset) == corrected_scores(reports, dataset)
 
@@ -98,7 +98,7 @@ def test_a_multi_choice_criterion_is_corrected_on_the_scale_of_its_options() -> 
 
 
 def test_items_with_rubrics_of_their_own_have_a_score_but_no_criteria() -> None:
-    dataset, reports = build_example_run()
+    dataset, reports = example_run()
     own = Rubric([Criterion(requirement=f"own {n}") for n in range(3)])
     items = [replace(item, rubric=own) if n == 5 else item for n, item in enumerate(dataset)]
     entries = [CriterionReport(**c.model_dump(), verdict=CriterionVerdict.MET, reason=None) for c in own]
@@ -108,7 +108,7 @@ def test_items_with_rubrics_of_their_own_have_a_score_but_no_criteria() -> None:
 
 
 def test_what_is_left_out_is_counted() -> None:
-    dataset, reports = build_example_run()
+    dataset, reports = example_run()
     failed = EvaluationReport(score=None, report=reports[1].report if reports[1] else None, error="1 failed")
     found = corrected_scores([None, failed, *reports[2:]], dataset)
     assert found.notes == (
@@ -120,7 +120,7 @@ def test_what_is_left_out_is_counted() -> None:
 
 
 def test_a_run_without_ground_truth_or_of_another_dataset_is_refused() -> None:
-    dataset, reports = build_example_run()
+    dataset, reports = example_run()
     bare = replace(dataset, items=[DataItem(item.submission, item.description) for item in dataset])
     with pytest.raises(InputError, match="no graded item has ground truth"):
         corrected_scores(reports, bare)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from autorubric import Criterion, CriterionVerdict, Rubric, RubricDataset
 from autorubric.core.report import CriterionReport, EvaluationReport
 from autorubric.errors import InputError
-from autorubric.metrics.example_run import build_example_run
+from autorubric.metrics.example_run import example_run
 from autorubric.metrics.label_choice import (
     CellLabel,
     choose_pairs,
@@ -53,7 +53,7 @@ def test_a_systematic_draw_takes_each_pair_with_its_probability() -> None:
 
 
 def test_a_run_says_itself_what_its_labels_are_asked_for() -> None:
-    dataset, reports = build_example_run()
+    dataset, reports = example_run()
     results = [
         SimpleNamespace(item_idx=n, item=item, report=report)
         for n, (item, report) in enumerate(zip(dataset, reports, strict=True))
@@ -65,7 +65,7 @@ def test_a_run_says_itself_what_its_labels_are_asked_for() -> None:
 
 
 def test_labelled_pairs_are_not_asked_for_again() -> None:
-    dataset, reports = build_example_run()
+    dataset, reports = example_run()
     first = label_next(reports, 4, dataset, seed=1)
     labels = [CellLabel(r.item, r.criterion, "MET", r.probability) for r in first]
     second = label_next(reports, 9, dataset, labels=labels, seed=2)
@@ -78,14 +78,14 @@ def test_labelled_pairs_are_not_asked_for_again() -> None:
 
 
 def test_with_every_label_the_score_is_the_mean_of_the_truth() -> None:
-    dataset, reports = build_example_run()
+    dataset, reports = example_run()
     labels = [CellLabel(item, c, "UNMET", 1.0) for item in (4, 5) for c in range(3)]
     # Points over 40 (30 + 10), not clamped: (40 + 40 + 0 - 10 + 0 + 0) / 40 / 6.
     assert sampled_score(reports, dataset, labels).value == pytest.approx(70 / 240)
 
 
 def test_the_sampled_score_is_unbiased_over_draws_and_batches() -> None:
-    dataset, reports = build_example_run()
+    dataset, reports = example_run()
     truth = {(4, 0): "UNMET", (4, 1): "MET", (4, 2): "UNMET", (5, 0): "MET", (5, 1): "MET", (5, 2): "UNMET"}
     pairs, figures = read_pairs(reports, dataset), []
     for seed in range(800):
@@ -104,7 +104,7 @@ def test_the_sampled_score_is_unbiased_over_draws_and_batches() -> None:
 
 
 def test_doubt_follows_what_labels_show_of_each_criterion() -> None:
-    dataset, reports = build_example_run()
+    dataset, reports = example_run()
     pairs = read_pairs(reports, dataset)
     found = doubt(pairs, pairs.truth).reshape(6, 3)
     # Style, judged MET on items 1 and 2 with labels MET, UNMET: (1 + 1) / (0.25·2 + 1) · 0.25 = 1/3.
@@ -220,13 +220,13 @@ def test_a_mean_before_clamping_may_lie_below_0() -> None:
 
 @each(("k", "seed"), [(2.5, 0), ("3", 0), (True, 0), (float("nan"), 0), (1, -1), (1, 0.5)])
 def test_numbers_that_are_none_are_refused(k: Any, seed: Any) -> None:
-    dataset, reports = build_example_run()
+    dataset, reports = example_run()
     with pytest.raises(InputError, match=r"expected a whole number"):
         label_next(reports, k, dataset, seed=seed)
 
 
 def test_labels_that_fit_no_pair_are_named() -> None:
-    dataset, reports = build_example_run()
+    dataset, reports = example_run()
     pairs = read_pairs(reports, dataset)
     labels = [
         CellLabel(9, 0, "MET", 0.5),
@@ -256,7 +256,7 @@ def test_chosen_labels_give_intervals_hardly_wider_than_whole_random_items(setti
 
 
 def test_the_mean_error_that_labels_show_is_taken_off_all_pairs_of_the_group() -> None:
-    dataset, reports = build_example_run()
+    dataset, reports = example_run()
     pairs = read_pairs(reports, dataset)
     places = np.flatnonzero(~np.isnan(pairs.values) & ~pairs.labelled)
     errors = np.where(np.isnan(pairs.values), 0.0, 1.0 - 2.0 * np.nan_to_num(pairs.values))

@@ -15,7 +15,7 @@ from autorubric.core.report import (
 )
 from autorubric.errors import InputError
 from autorubric.metrics import CriterionAnalysis, analyze_rubric
-from autorubric.metrics.example_run import build_example_run
+from autorubric.metrics.example_run import example_run
 from autorubric.metrics.item_analysis import (
     compute_item_rest_correlations,
     correlate_columns,
@@ -210,7 +210,7 @@ def test_a_criterion_that_all_meet_has_no_difficulty() -> None:
 
 
 def test_failures_and_abstentions_are_no_verdicts() -> None:
-    dataset, reports = build_example_run()
+    dataset, reports = example_run()
     first = reports[0]
     assert isinstance(first, EvaluationReport) and first.report is not None
     entries = [
@@ -227,21 +227,21 @@ def test_failures_and_abstentions_are_no_verdicts() -> None:
 
 
 def test_a_row_is_json_values_with_the_ends_of_its_intervals() -> None:
-    dataset, reports = build_example_run()
+    dataset, reports = example_run()
     row = next(row for row in criteria_of(reports, dataset) if row.name == "Style").to_row()
     low, high = proportion_confint(3, 6, method="wilson")
     assert row["pass_rate"] == pytest.approx({"value": 0.5, "low": low, "high": high, "n": 6})
 
 
 def test_the_rubric_as_a_whole_comes_with_its_criteria() -> None:
-    dataset, reports = build_example_run()
+    dataset, reports = example_run()
     found = analyze_rubric(reports, dataset, rollouts=6)
     assert len(found.criteria) == 3 and found.group.queries == 1
     assert found.group.silent == 0.0
 
 
 def test_a_run_that_does_not_fit_its_dataset_is_refused() -> None:
-    dataset, reports = build_example_run()
+    dataset, reports = example_run()
     with pytest.raises(InputError, match="5 reports for 6 items"):
         criteria_of(reports[:5], dataset)
     with pytest.raises(InputError, match="no report with criteria"):

@@ -82,9 +82,9 @@ def compute_metrics(  # noqa: PLR0913 (published signature)
             one criterion of an item, no pair is left, or an argument is wrong.
 
     Example:
-        >>> from autorubric.metrics.example_run import build_example_run
+        >>> from autorubric.metrics.example_run import example_run
         >>> from types import SimpleNamespace as Run
-        >>> dataset, reports = build_example_run()
+        >>> dataset, reports = example_run()
         >>> results = [Run(item_idx=place, report=report, error=None) for place, report in enumerate(reports)]
         >>> found = compute_metrics(Run(item_results=results), dataset)
         >>> round(found.criterion_accuracy, 3), round(found.mean_kappa, 3), found.n_items

@@ -175,8 +175,8 @@ def corrected_scores(
         InputError: the run does not fit the dataset, or no item has ground truth.
 
     Example:
-        >>> from autorubric.metrics.example_run import build_example_run
-        >>> dataset, reports = build_example_run()
+        >>> from autorubric.metrics.example_run import example_run
+        >>> dataset, reports = example_run()
         >>> figures = corrected_scores(reports, dataset)
         >>> figures.score.raw.value, figures.score.labels_only.value
         (0.5, 0.5)

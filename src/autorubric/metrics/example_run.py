@@ -11,7 +11,7 @@ from autorubric.metrics.table import Report
 _VERDICTS = {"0": "UNMET", "1": "MET"}
 
 
-def build_example_run() -> tuple[RubricDataset, list[Report | None]]:
+def example_run() -> tuple[RubricDataset, list[Report | None]]:
     """Six graded submissions of three criteria, four of them labelled, for examples and first steps."""
     rubric = Rubric(
         [

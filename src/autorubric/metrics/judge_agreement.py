@@ -160,9 +160,9 @@ def agreement_among_judges(  # noqa: PLR0913 (the arguments of compute_metrics)
         InputError: there are no two judges to compare, or the two runs have no item or criterion in common.
 
     Example:
-        >>> from autorubric.metrics.example_run import build_example_run
+        >>> from autorubric.metrics.example_run import example_run
         >>> from types import SimpleNamespace as Run
-        >>> dataset, reports = build_example_run()
+        >>> dataset, reports = example_run()
         >>> results = [Run(item_idx=place, report=report, error=None) for place, report in enumerate(reports)]
         >>> run = Run(item_results=results)
         >>> agreement_among_judges(run, dataset, run, names=("run", "its copy")).overall.agreement

@@ -192,8 +192,8 @@ def label_next(
         InputError: `k` is below 1, the run does not fit the dataset, or everything is labelled.
 
     Example:
-        >>> from autorubric.metrics.example_run import build_example_run
-        >>> dataset, reports = build_example_run()
+        >>> from autorubric.metrics.example_run import example_run
+        >>> dataset, reports = example_run()
         >>> [(item, name, round(probability, 2)) for item, _, name, probability in label_next(reports, 3, dataset)]
         [(4, 'Causes', 0.83), (4, 'Style', 0.38), (5, 'Causes', 0.83)]
     """
@@ -241,8 +241,8 @@ def sampled_score(
         InputError: there are no labels, or one does not fit the run.
 
     Example:
-        >>> from autorubric.metrics.example_run import build_example_run
-        >>> dataset, reports = build_example_run()
+        >>> from autorubric.metrics.example_run import example_run
+        >>> dataset, reports = example_run()
         >>> asked = label_next(reports, 3, dataset)
         >>> labels = [CellLabel(r.item, r.criterion, "UNMET", r.probability) for r in asked]
         >>> 0.0 < sampled_score(reports, dataset, labels).value < 1.0

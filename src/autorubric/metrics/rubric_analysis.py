@@ -179,8 +179,8 @@ def analyze_rubric(
         InputError: the run does not fit the dataset, or its items have different rubrics.
 
     Example:
-        >>> from autorubric.metrics.example_run import build_example_run
-        >>> dataset, reports = build_example_run()
+        >>> from autorubric.metrics.example_run import example_run
+        >>> dataset, reports = example_run()
         >>> found = analyze_rubric(reports, dataset, rollouts=4)
         >>> [(criterion.name, criterion.pass_rate.value, criterion.advice) for criterion in found.criteria]
         [('Errors', 0.16..., 'keep'), ('Style', 0.5, 'keep'), ('Causes', 0.5, 'keep')]

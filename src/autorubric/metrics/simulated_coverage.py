@@ -42,9 +42,9 @@ def simulate_coverage(labelled: LabelledRun, draws: Draws, resamples: int = _RES
         resamples: how many samples are drawn.
 
     Example:
-        >>> from autorubric.metrics.example_run import build_example_run
+        >>> from autorubric.metrics.example_run import example_run
         >>> from types import SimpleNamespace as Run
-        >>> dataset, reports = build_example_run()
+        >>> dataset, reports = example_run()
         >>> results = [Run(item_idx=place, report=report, error=None) for place, report in enumerate(reports)]
         >>> from autorubric.metrics.labelled_run import read_labelled_run
         >>> labelled = read_labelled_run(Run(item_results=results), dataset)
@@ -136,8 +136,8 @@ def simulate_corrections(
         InputError: see `corrected_scores`.
 
     Example:
-        >>> from autorubric.metrics.example_run import build_example_run
-        >>> dataset, reports = build_example_run()
+        >>> from autorubric.metrics.example_run import example_run
+        >>> dataset, reports = example_run()
         >>> found = simulate_corrections(reports, dataset, resamples=20)
         >>> found.items, [one.name for one in found.intervals][:2]
         (4, ['mean score, labels alone', 'mean score, corrected (PPI)'])
