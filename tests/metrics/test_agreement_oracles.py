@@ -13,9 +13,9 @@ from autorubric.metrics.agreement_statistics import Part, measure
 from autorubric.metrics.confusion import (
     Level,
     accuracy,
-    agreement_weights,
     balanced_accuracy,
     cohen_kappa,
+    compute_agreement_weights,
     confusion_counts,
     fleiss_kappa,
     gwet_ac,
@@ -169,7 +169,7 @@ def test_ac2_with_quadratic_weights_by_hand() -> None:
     # Σw = 3 + 4·0.75 + 0 = 6; p_e = 6/(3·2)·22/36 = 22/36.
     counts = confusion_counts([0, 1, 2], [0, 2, 0], 3)
     expected = (1.75 / 3 - 22 / 36) / (1 - 22 / 36)
-    weights = agreement_weights(range(3), "quadratic")
+    weights = compute_agreement_weights(range(3), "quadratic")
     assert gwet_pairs(counts, weights) == close(expected)
     assert gwet_ac([[2, 0, 0], [0, 1, 1], [1, 0, 1]], weights) == close(expected)
 
@@ -180,7 +180,7 @@ def test_votes_on_options_with_an_order_agree_in_part_and_others_do_not() -> Non
     # AC2 = (36 − 25)/(48 − 25). Without an order p_o = 1/2, p_e = 3/6 · 5/8 = 5/16; AC1 = (8 − 5)/(16 − 5).
     none, votes = np.empty(0, np.int64), np.array([[0, 2], [1, 2]])
     values = np.array([0.0, 0.5, 1.0])
-    weights = agreement_weights(values, "linear")
+    weights = compute_agreement_weights(values, "linear")
     ordered = Part("ordinal", none, none, ("a", "b", "c"), weights, votes=votes, vote_values=values)
     unordered = Part("nominal", none, none, ("a", "b", "c"), weights, votes=votes)
     assert measure(ordered)["judge_gwet"] == close(11 / 23)
@@ -194,10 +194,10 @@ def test_votes_on_options_with_an_order_agree_in_part_and_others_do_not() -> Non
 
 def test_near_misses_are_measured_against_the_widest_distance_of_the_values() -> None:
     # 0, 0.25 and 0.5: half of the widest distance is 0.25, wherever it ends.
-    assert agreement_weights([0.0, 0.25, 0.5], "linear")[0].tolist() == [1.0, 0.5, 0.0]
-    assert agreement_weights([0.0, 0.25, 0.5], "quadratic")[0].tolist() == [1.0, 0.75, 0.0]
-    assert agreement_weights([0.5, 0.5], "linear").tolist() == [[1.0, 1.0], [1.0, 1.0]]
-    assert agreement_weights([0.5, 0.75]).tolist() == [[1.0, 0.0], [0.0, 1.0]]
+    assert compute_agreement_weights([0.0, 0.25, 0.5], "linear")[0].tolist() == [1.0, 0.5, 0.0]
+    assert compute_agreement_weights([0.0, 0.25, 0.5], "quadratic")[0].tolist() == [1.0, 0.75, 0.0]
+    assert compute_agreement_weights([0.5, 0.5], "linear").tolist() == [[1.0, 1.0], [1.0, 1.0]]
+    assert compute_agreement_weights([0.5, 0.75]).tolist() == [[1.0, 0.0], [0.0, 1.0]]
 
 
 def test_ac1_of_three_raters_by_hand() -> None:

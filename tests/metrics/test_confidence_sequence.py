@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from autorubric.metrics.confidence_sequence import ConfidenceSequence, _bound
+from autorubric.metrics.confidence_sequence import ConfidenceSequence, _compute_bound
 from tests.offenders import each
 
 # gamma_exponential_mixture_bound(v, alpha, v_opt=10, c=1, alpha_opt=alpha) of confseq 0.0.11, built from source.
@@ -26,7 +26,7 @@ CONFSEQ = {
 
 def test_the_bound_is_that_of_the_authors_package() -> None:
     for (variance, alpha), expected in CONFSEQ.items():
-        assert _bound(variance, alpha) == pytest.approx(expected, rel=1e-8), (variance, alpha)
+        assert _compute_bound(variance, alpha) == pytest.approx(expected, rel=1e-8), (variance, alpha)
 
 
 def test_the_interval_is_the_mean_and_the_bound_over_the_count() -> None:
@@ -44,7 +44,7 @@ def test_the_interval_is_the_mean_and_the_bound_over_the_count() -> None:
 
 
 def reach(squares: float) -> float:
-    return _bound(squares, 0.025) / 400
+    return _compute_bound(squares, 0.025) / 400
 
 
 def test_a_sequence_misses_the_running_average_of_drifting_means_at_most_as_often_as_stated() -> None:

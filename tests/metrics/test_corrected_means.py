@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from autorubric.metrics.corrected import ScoreRange, correct_mean, plain_mean
+from autorubric.metrics.corrected import ScoreRange, correct_mean, estimate_mean
 from autorubric.metrics.intervals import bounded_interval
 from benchmarks.corrected_coverage import JUDGES, RARE, simulate_score
 from tests.offenders import each
@@ -57,7 +57,7 @@ def test_the_interval_of_ppi_is_wilsons_of_the_variance_of_the_regression() -> N
 
 
 def test_the_interval_of_a_plain_mean_has_a_quarter_of_a_score_at_either_end() -> None:
-    found = plain_mean([0.0, 0.0, 1.0]).interval
+    found = estimate_mean([0.0, 0.0, 1.0]).interval
     # Mean (1 + 0.25) / 3.5 = 5/14; for verdicts the variance is that of 3.5 trials over 2.5.
     assert found is not None
     assert found[:2] == pytest.approx(proportion_confint(2.5 * 5 / 14, 2.5, method="wilson"))
@@ -69,8 +69,8 @@ def test_a_judge_that_never_varies_corrects_nothing() -> None:
 
 
 def test_a_mean_of_nothing_is_none_and_says_why() -> None:
-    assert plain_mean([]).value is None
-    assert plain_mean([0.4]).reason == "1 score; an interval needs 2"
+    assert estimate_mean([]).value is None
+    assert estimate_mean([0.4]).reason == "1 score; an interval needs 2"
     assert correct_mean([0.1, 0.2], [0.1, 0.2], [0.3]).ppi.reason == "2 labels; a correction needs 3"
     assert correct_mean(LABELS, JUDGED, []).ppi.value is None
 
@@ -99,7 +99,7 @@ def test_a_mean_of_mostly_perfect_scores_is_covered_where_students_t_is_too_narr
     for _ in range(500):
         # Nineteen items in twenty score 1, the others anything: a mean of 0.975.
         scores = np.where(rng.random(30) < 0.95, 1.0, rng.random(30))
-        found = plain_mean(scores).interval
+        found = estimate_mean(scores).interval
         covered["plain"] += found is not None and found.holds(0.975)
         reach = stats.t.ppf(0.975, 29) * stats.sem(scores)
         covered["t"] += abs(scores.mean() - 0.975) <= reach

@@ -4,13 +4,13 @@ import pytest
 
 from autorubric.errors import InputError
 from autorubric.metrics.corrected_rate import (
-    _equal_tailed,
+    _compute_credible_interval,
     correct_rate,
-    labelled_cells,
-    misjudged_rate_interval,
-    plain_rate,
+    count_cells,
+    estimate_rate,
     ppi_plus_plus,
     rogan_gladen,
+    rogan_gladen_interval,
     split_rate_interval,
 )
 from autorubric.metrics.intervals import LabelledCells
@@ -63,7 +63,7 @@ def test_the_intervals_of_corrected_rates_are_those_of_jeffreys_posteriors(
     order = np.argsort(points)
     below = np.cumsum(weights[order]) / weights.sum()
     low, high = (float(points[order][np.searchsorted(below, tail)]) for tail in (0.025, 0.975))
-    misjudged = misjudged_rate_interval(cells, rest_met, rest)
+    misjudged = rogan_gladen_interval(cells, rest_met, rest)
     assert misjudged is not None
     assert misjudged[:2] == pytest.approx((low, high), abs=0.05 * (high - low))
 
@@ -72,14 +72,14 @@ def test_the_ends_of_an_interval_are_the_quantiles_of_numpy() -> None:
     rng = np.random.default_rng(5)
     for size, confidence in ((2, 0.5), (3, 0.95), (1000, 0.9), (20_000, 0.95), (20_000, 0.123)):
         draws = rng.beta(0.5, 3.0, size).round(3)  # some are equal
-        assert _equal_tailed(draws, confidence)[:2] == tuple(
+        assert _compute_credible_interval(draws, confidence)[:2] == tuple(
             np.quantile(draws, [(1 - confidence) / 2, (1 + confidence) / 2])
         )
 
 
 def test_more_met_labels_and_more_met_verdicts_move_no_end_down() -> None:
     with_labels = [split_rate_interval(LabelledCells(k, 10 - k, 1, 19), 100, 300) for k in range(11)]
-    misjudged = [misjudged_rate_interval(LabelledCells(12, 2, 3, 13), 40 + 20 * k, 300) for k in range(10)]
+    misjudged = [rogan_gladen_interval(LabelledCells(12, 2, 3, 13), 40 + 20 * k, 300) for k in range(10)]
     for found in (with_labels, misjudged):
         for ends in zip(*((i.low, i.high) for i in found if i is not None), strict=True):
             assert (np.diff(ends) > -0.005).all()  # but for the draws
@@ -116,7 +116,7 @@ def test_ppi_is_the_rate_of_labels_within_each_verdict() -> None:
 
 def test_a_plain_rate_has_wilsons_interval_of_95_percent_unless_told_otherwise() -> None:
     verdicts = [1, 1, 0, 1]
-    for found, alpha in ((plain_rate(verdicts), 0.05), (plain_rate(verdicts, 0.8), 0.2)):
+    for found, alpha in ((estimate_rate(verdicts), 0.05), (estimate_rate(verdicts, 0.8), 0.2)):
         assert (found.value, found.n) == (0.75, 4) and found.interval is not None
         assert found.interval[:2] == pytest.approx(proportion_confint(3, 4, alpha, "wilson"))
 
@@ -210,7 +210,7 @@ def test_a_rate_of_one_is_no_more_than_one_and_within_its_interval() -> None:
 
 
 def test_the_two_by_two_table_counts_each_side() -> None:
-    assert labelled_cells([1, 0, 1, 0, 0], [1, 1, 0, 0, 0]) == LabelledCells(1, 1, 1, 2)
+    assert count_cells([1, 0, 1, 0, 0], [1, 1, 0, 0, 0]) == LabelledCells(1, 1, 1, 2)
 
 
 def test_a_confidence_in_percent_is_refused() -> None:

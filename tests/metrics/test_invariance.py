@@ -19,7 +19,7 @@ from autorubric.metrics.confusion import accuracy, balanced_accuracy, gwet_pairs
 from autorubric.metrics.intervals import Interval, wilson_interval
 from autorubric.metrics.jackknife import (
     Draws,
-    effective_items,
+    count_effective_items,
     jackknife_intervals,
     kappa_interval,
     mean_kappa_interval,
@@ -37,7 +37,7 @@ CRITERIA = [
     Criterion(name="Tone", weight=3, requirement="Is kind", options=OPTIONS, scale_type="ordinal"),
     Criterion(name="Kind", weight=2, requirement="Which kind?", options=OPTIONS, scale_type="nominal"),
 ]
-COLUMNS = [Column.of(criterion, place) for place, criterion in enumerate(CRITERIA)]
+COLUMNS = [Column.from_criterion(criterion, place) for place, criterion in enumerate(CRITERIA)]
 UNITS = (1 / 3, 0.5, 7.0, 1e-6, 1e6)
 
 
@@ -106,7 +106,7 @@ def test_weights_have_no_unit_in_any_kernel() -> None:
         "jackknife of kappa": lambda c: ends(kappa_interval(c * three, both, DRAWS).interval),
         "mean kappa": lambda c: ends(mean_kappa_interval([c * one_pair, c * other], weights, DRAWS)),
         "share": lambda c: ends(share_interval(c * hits, c * sizes)),
-        "effective items": lambda c: effective_items(c * sizes),
+        "effective items": lambda c: count_effective_items(c * sizes),
         "jackknife": lambda c: ends(
             jackknife_intervals(c * np.column_stack([hits, sizes]), share, ["plain"], 0.95)[0]
         ),

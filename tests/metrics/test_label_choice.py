@@ -13,14 +13,14 @@ from autorubric.metrics.example_run import example_run
 from autorubric.metrics.label_choice import (
     CellLabel,
     choose_pairs,
+    compute_inclusion_probabilities,
     corrected_sums,
     doubt,
-    inclusion_probabilities,
+    draw_systematically,
     label_next,
     read_pairs,
     sampled_score,
     score_from_labels,
-    systematic_draw,
     with_labels,
 )
 from autorubric.metrics.table import Report
@@ -30,14 +30,14 @@ from tests.offenders import each
 
 @given(st.lists(st.floats(0, 100), min_size=1, max_size=40), st.integers(1, 40))
 def test_probabilities_sum_to_the_labels_asked_for_and_none_is_zero(sizes: list[float], k: int) -> None:
-    chances = inclusion_probabilities(sizes, k)
+    chances = compute_inclusion_probabilities(sizes, k)
     assert chances.sum() == pytest.approx(min(k, len(sizes)))
     assert chances.min() > 0 and chances.max() <= 1
 
 
 def test_larger_pairs_are_drawn_in_proportion_to_their_size() -> None:
     # A tenth is shared evenly: 0.9·(1, 3)/4 + 0.1/2.
-    assert inclusion_probabilities([1.0, 3.0], 1) == pytest.approx([0.275, 0.725])
+    assert compute_inclusion_probabilities([1.0, 3.0], 1) == pytest.approx([0.275, 0.725])
 
 
 def test_a_systematic_draw_takes_each_pair_with_its_probability() -> None:
@@ -45,7 +45,7 @@ def test_a_systematic_draw_takes_each_pair_with_its_probability() -> None:
     rng, rounds = np.random.default_rng(4), 20_000
     counts = np.zeros(6)
     for _ in range(rounds):
-        drawn = systematic_draw(chances, rng)
+        drawn = draw_systematically(chances, rng)
         assert len(drawn) == 3
         counts[drawn] += 1
     # The standard error of a share of 20,000 is at most 0.0035.

@@ -93,13 +93,13 @@ def test_pooled_criteria_of_the_same_categories_have_one_guess(graded: Make) -> 
     assert (found.majority_baseline, found.per_judge["a"].majority_baseline) == pytest.approx((4 / 6, 4 / 6))
     assert found.per_tag[0].majority_baseline == pytest.approx(4 / 6)
     none = np.empty(0, np.int64)
-    assert majority_baseline([Column.of(own(0), 0)], Points(none, none, none, none, none[None])) is None
+    assert majority_baseline([Column.from_criterion(own(0), 0)], Points(none, none, none, none, none[None])) is None
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from("abcd")), min_size=1))
 def test_the_guess_is_the_best_constant_word_of_each_criterion(pairs: list[tuple[int, str]]) -> None:
     options = [{"label": label, "value": value / 3} for value, label in enumerate("abcd")]
-    columns = [Column.of(own(number, options), number) for number in range(3)]
+    columns = [Column.from_criterion(own(number, options), number) for number in range(3)]
     column = np.array([place for place, _ in pairs])
     truth = np.array(["abcd".index(label) for _, label in pairs])
     hits = sum(max(sum(pair == (place, label) for pair in pairs) for label in "abcd") for place in range(3))

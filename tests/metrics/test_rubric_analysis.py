@@ -17,11 +17,11 @@ from autorubric.errors import InputError
 from autorubric.metrics import CriterionAnalysis, analyze_rubric
 from autorubric.metrics.example_run import example_run
 from autorubric.metrics.item_analysis import (
-    correlations,
+    compute_item_rest_correlations,
+    correlate_columns,
     effective_criteria,
     estimate_correlation,
-    expected_group_variance,
-    item_rest_correlations,
+    estimate_group_variance,
     score_shares,
 )
 from autorubric.metrics.reading_runs import read_table
@@ -62,7 +62,7 @@ def labelled(dataset: RubricDataset, table: npt.NDArray[np.bool_]) -> RubricData
 def test_correlations_with_gaps_are_those_of_the_pairs_that_are_there() -> None:
     table = RNG.random((60, 4)).round(1)
     table[RNG.random(table.shape) < 0.2] = np.nan
-    found = correlations(table)
+    found = correlate_columns(table)
     for left in range(4):
         for right in range(4):
             both = ~np.isnan(table[:, left]) & ~np.isnan(table[:, right])
@@ -72,7 +72,7 @@ def test_correlations_with_gaps_are_those_of_the_pairs_that_are_there() -> None:
 
 def test_a_constant_criterion_has_no_correlation() -> None:
     table = np.column_stack([np.ones(10), np.arange(10.0)])
-    assert np.isnan(correlations(table)[0]).all()
+    assert np.isnan(correlate_columns(table)[0]).all()
     estimate = estimate_correlation(float("nan"), 10)
     assert (estimate.value, estimate.reason) == (None, "one side is constant")
 
@@ -89,9 +89,13 @@ def test_the_item_rest_correlation_leaves_the_criterion_itself_out() -> None:
     table = (RNG.random((50, 3)) < 0.5).astype(float)
     weights = np.array([3.0, 1.0, -2.0])
     rest = table[:, [1, 2]] @ weights[[1, 2]]
-    assert item_rest_correlations(table, weights)[0] == pytest.approx(stats.pearsonr(table[:, 0], rest).statistic)
+    assert compute_item_rest_correlations(table, weights)[0] == pytest.approx(
+        stats.pearsonr(table[:, 0], rest).statistic
+    )
     others = table[:, [0, 1]] @ weights[[0, 1]]
-    assert item_rest_correlations(table, weights)[2] == pytest.approx(stats.pearsonr(-table[:, 2], others).statistic)
+    assert compute_item_rest_correlations(table, weights)[2] == pytest.approx(
+        stats.pearsonr(-table[:, 2], others).statistic
+    )
 
 
 def test_copies_of_one_criterion_count_once_and_constants_not_at_all() -> None:
@@ -119,16 +123,16 @@ def test_shares_of_the_score_sum_to_one_and_a_constant_decides_nothing() -> None
 
 def test_the_variance_of_a_group_is_that_of_its_rollouts() -> None:
     # Query a: 0 0 1 1 has variance 1/3; b: 1 1 has 0. Pooled: (1 + 0) / (3 + 1) = 1/4; for n = 2 half of it.
-    found = expected_group_variance([0, 0, 1, 1, 1, 1, float("nan")], list("aaaabba"), 2)
+    found = estimate_group_variance([0, 0, 1, 1, 1, 1, float("nan")], list("aaaabba"), 2)
     assert (found.within, found.expected, found.queries) == (0.25, 0.125, 2)
     # Pairs that are equal: 2 of 6 in a, 1 of 1 in b.
     assert found.silent == pytest.approx((2 / 6 + 1) / 2)
-    assert expected_group_variance([0, 1], ["a", "b"], 2).within is None
-    assert expected_group_variance([0, 1], ["a", "a"], 3).silent is None
+    assert estimate_group_variance([0, 1], ["a", "b"], 2).within is None
+    assert estimate_group_variance([0, 1], ["a", "a"], 3).silent is None
     with pytest.raises(InputError, match="n=1"):
-        expected_group_variance([0], ["a"], 1)
+        estimate_group_variance([0], ["a"], 1)
     with pytest.raises(InputError, match="1 reward for 2 queries"):
-        expected_group_variance([0], ["a", "b"], 2)
+        estimate_group_variance([0], ["a", "b"], 2)
 
 
 def test_a_criterion_that_all_meet_is_to_be_dropped_and_comes_first() -> None:

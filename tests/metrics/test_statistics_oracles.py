@@ -11,7 +11,15 @@ import pytest
 
 from autorubric import extras
 from autorubric.errors import MissingPackageError
-from autorubric.metrics.correlation import correlation, inversions, kendall, mae, pearson, rmse, spearman
+from autorubric.metrics.correlation import (
+    compute_correlation,
+    count_inversions,
+    kendall,
+    mae,
+    pearson,
+    rmse,
+    spearman,
+)
 from autorubric.metrics.distribution import (
     earth_movers_distance,
     ks_test,
@@ -65,20 +73,20 @@ def test_a_perfect_order_has_the_exact_p_value() -> None:
 def test_inversions_are_what_counting_pairs_gives() -> None:
     values = np.random.default_rng(3).integers(0, 9, 60)
     expected = sum(values[i] > values[j] for i in range(60) for j in range(i + 1, 60))
-    assert inversions(values) == expected
+    assert count_inversions(values) == expected
 
 
 def test_too_little_or_constant_data_has_no_correlation() -> None:
-    assert correlation([1, 2], [1, 2]).interpretation == "insufficient data"
+    assert compute_correlation([1, 2], [1, 2]).interpretation == "insufficient data"
     # 0.1 + 0.2 and 0.3 differ by rounding alone.
-    constant = correlation([0.1 + 0.2, 0.3, 0.3], [1, 2, 3], "pearson")
+    constant = compute_correlation([0.1 + 0.2, 0.3, 0.3], [1, 2, 3], "pearson")
     assert (constant.coefficient, constant.p_value, constant.interpretation) == (None, None, "undefined")
 
 
 def test_the_interval_of_pearson_is_that_of_scipy() -> None:
     x, y = samples(5, 50, False)
     expected = stats.pearsonr(x, y).confidence_interval(0.9)
-    found = correlation(x, y, "pearson", 0.9).ci
+    found = compute_correlation(x, y, "pearson", 0.9).ci
     assert found is not None
     assert (found.lower, found.upper) == close(tuple(expected))
 
@@ -246,10 +254,13 @@ def test_one_order_on_both_sides_is_a_correlation_of_one_and_not_nearly_one(seed
     if len(set(values)) > 1:
         assert spearman(values, values**3) == (1.0, 0.0)
         assert spearman(values, -values) == (-1.0, 0.0)
-        assert [correlation(values, sign * values, "kendall").coefficient for sign in (1.0, -1.0)] == [1.0, -1.0]
+        assert [compute_correlation(values, sign * values, "kendall").coefficient for sign in (1.0, -1.0)] == [
+            1.0,
+            -1.0,
+        ]
         # No spread is left that could make an interval, also where Pearson's r ends a rounding below 1.
         ways: tuple[CorrelationMethod, ...] = ("pearson", "spearman", "kendall")
-        assert [correlation(values, 3.0 * values + 0.1, way).ci for way in ways] == [None] * 3
+        assert [compute_correlation(values, 3.0 * values + 0.1, way).ci for way in ways] == [None] * 3
 
 
 @each("hole", [None, float("nan"), float("inf")])
@@ -274,7 +285,7 @@ def test_what_is_no_series_of_numbers_is_refused(values: Any) -> None:
 
 
 def test_series_that_belong_together_have_one_length() -> None:
-    for figure in (systematic_bias, pearson, spearman, kendall, correlation):
+    for figure in (systematic_bias, pearson, spearman, kendall, compute_correlation):
         with pytest.raises(ValueError, match="there are 3 and 1 values"):
             figure([0.0, 0.5, 1.0], [0.5])
 
@@ -283,5 +294,5 @@ def test_a_correlation_of_nothing_but_rounding_is_0() -> None:
     # Σ (x − x̄)(y − ȳ) = 0 on paper: y is the same at equal distances from the middle of x.
     x, y = [0.1, 0.2, 0.3, 0.4, 0.5], [0.7, 0.3, 0.1, 0.3, 0.7]
     for one, other in ((x, y), (y, x), (x[::-1], y)):
-        found = correlation(one, other, "pearson")
+        found = compute_correlation(one, other, "pearson")
         assert (found.coefficient, found.p_value, found.interpretation) == (0.0, 1.0, "very weak positive")

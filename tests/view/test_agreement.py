@@ -72,10 +72,10 @@ def compare_with_agree(run: Path) -> None:
     expected = agree(run)
     with reading(indexed(run)) as connection:
         assert connection is not None
-        whole = figures.against_labels(connection)
+        whole = figures.measure_against_labels(connection)
         rows = connection.execute("SELECT criterion, name, scale FROM criteria").fetchall()
         shown = {
-            name: figures.agreement(figures.pairs(connection, number).get((HUMAN, FINAL), []), scale)
+            name: figures.measure_agreement(figures.read_pairs(connection, number).get((HUMAN, FINAL), []), scale)
             for number, name, scale in rows
         }
     assert whole.value == pytest.approx(expected.criterion_accuracy)

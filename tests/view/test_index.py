@@ -55,7 +55,7 @@ def test_the_figures_of_three_items_are_those_counted_by_hand(tmp_path: Path) ->
     path = indexed(write_run(tmp_path / "run", ITEMS, LINES))
     with reading(path) as connection:
         assert connection is not None
-        found = figures.scores(connection)
+        found = figures.read_scores(connection)
         # Two scores, 1 and 1/4: mean 5/8. With a quarter of a score at each end, the mean is 1.5/2.5 = 0.6 and its
         # variance (1 + 1/16 + 1/4 - 2.5 · 0.36) / 2.5 / 1.5 = 0.11, that of 0.24/0.11 trials.
         assert (found["items"], found["scored"], found["mean"]) == (3, 2, 0.625)
@@ -63,14 +63,14 @@ def test_the_figures_of_three_items_are_those_counted_by_hand(tmp_path: Path) ->
         assert found["interval"] == pytest.approx(proportion_confint(0.6 * trials, trials, method="wilson"))
         # Item 0: judges differ on Brief, and the verdict MET is not the label UNMET. Item 2 failed.
         assert (found["failed"], found["disputed"], found["differs"], found["labelled"]) == (1, 1, 1, 2)
-        cause, brief = figures.criteria(connection)
+        cause, brief = figures.read_criteria(connection)
         assert (cause["mean"], cause["judged"], cause["failed"], cause["abstained"]) == (0.5, 2, 1, 0)
         assert (brief["mean"], brief["judged"], brief["failed"], brief["abstained"]) == (1.0, 2, 0, 1)
         # 5 of 6 judgments did not fail. Of 4 labelled verdicts, 3 are the label.
-        assert figures.judgments(connection).coverage == pytest.approx(5 / 6)
-        assert figures.against_labels(connection).value == pytest.approx(3 / 4)
+        assert figures.count_judgments(connection).coverage == pytest.approx(5 / 6)
+        assert figures.measure_against_labels(connection).value == pytest.approx(3 / 4)
         # Cause decides: variance 1/4, weight 3. Brief is MET wherever it is judged.
-        assert [(one["name"], one["influence"]) for one in figures.drivers(connection)] == [("Cause", 0.75)]
+        assert [(one["name"], one["influence"]) for one in figures.find_drivers(connection)] == [("Cause", 0.75)]
     # Doubts: (1 − 0.9 + 1/2) / 2, 0, and 1 where the verdict is missing.
     doubts = [-doubt for (doubt,) in rows(path, "SELECT doubt FROM items ORDER BY item")]
     assert doubts == pytest.approx([0.3, 0.0, 1.0])
@@ -132,8 +132,8 @@ def test_each_item_of_a_stored_dataset_is_found_by_its_offset(name: str, tmp_pat
     path = STORED / name / "run" / "dataset.json"
     lines, whole = DatasetLines(path, tmp_path / "scratch.json"), RubricDataset.from_file(path)
     assert len(lines) == len(whole)
-    assert [lines.alone(number)[0] for number in range(len(whole))] == whole.items
-    assert [len(lines.rubric(lines.item(n))) for n in range(len(whole))] == [
+    assert [lines.extract_item(number)[0] for number in range(len(whole))] == whole.items
+    assert [len(lines.list_criteria(lines.read_item(n))) for n in range(len(whole))] == [
         len(whole.get_item_rubric(n).rubric) for n in range(len(whole))
     ]
     assert not (tmp_path / "scratch.json").exists()
@@ -144,7 +144,7 @@ def test_a_dataset_of_another_layout_is_copied_once(tmp_path: Path) -> None:
     path = run / "dataset.json"
     path.write_text(json.dumps(json.loads(path.read_text())))  # on one line
     lines = DatasetLines(path, tmp_path / "scratch.json")
-    assert [lines.item(number)["id"] for number in range(3)] == ["e0", "e1", "e2"]
+    assert [lines.read_item(number)["id"] for number in range(3)] == ["e0", "e1", "e2"]
 
 
 def test_an_item_that_spans_two_chunks_of_the_file_is_found(tmp_path: Path) -> None:
@@ -152,4 +152,4 @@ def test_an_item_that_spans_two_chunks_of_the_file_is_found(tmp_path: Path) -> N
     items = [item(number, text="x" * 1_500_000) for number in range(9)]
     run = write_run(tmp_path / "run", items, [])
     lines = DatasetLines(run / "dataset.json", tmp_path / "scratch.json")
-    assert [lines.item(number)["id"] for number in range(9)] == [f"e{number}" for number in range(9)]
+    assert [lines.read_item(number)["id"] for number in range(9)] == [f"e{number}" for number in range(9)]

@@ -1,7 +1,7 @@
 """HTML without scripts, fonts or requests: escaped text, judged criteria, and self-contained pages.
 
-In the text of others, characters that hide, turn or imitate are spelled out. Judged criteria have one template for
-the view, the report and the cards of notebooks.
+In untrusted text, characters that are invisible or change the direction are spelled out. Judged criteria have one
+template for the view, the report and the cards of notebooks.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from autorubric.charts.svg import clipped
+from autorubric.charts.svg import clip_text
 
 if TYPE_CHECKING:
     from jinja2 import BaseLoader, Environment, Template
 
 
-# Controls but tab and line ends, half characters, and characters that have no width or change the direction.
+# Controls except tab and line ends, lone surrogates, and characters that have no width or change the direction.
 # U+200C and U+200D stay: scripts and emoji need them.
 _HIDDEN = re.compile(
     "[\x00-\x08\x0b\x0c\r\x0e-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f"
@@ -36,16 +36,16 @@ class Span(NamedTuple):
 
 
 def spelled(text: str) -> str:
-    r"""A text without characters that a reader could not see, each written as its number.
+    r"""A text with each invisible character replaced by its code point.
 
     Example:
         >>> spelled("a\u202eb\x00")
         'a⟨U+202E⟩b⟨U+0000⟩'
     """
-    return _HIDDEN.sub(_number, text) if not text.isprintable() else text
+    return _HIDDEN.sub(_spell_code_point, text) if not text.isprintable() else text
 
 
-def text_html(text: str, marks: Iterable[Span] = ()) -> str:
+def render_text(text: str, marks: Iterable[Span] = ()) -> str:
     r"""A text as HTML: escaped, hidden characters as labelled elements, and stretches of it marked.
 
     Args:
@@ -53,21 +53,21 @@ def text_html(text: str, marks: Iterable[Span] = ()) -> str:
         marks: stretches, in any order; those that overlap become one.
 
     Example:
-        >>> text_html("a < b", [Span(0, 1)])
+        >>> render_text("a < b", [Span(0, 1)])
         '<mark>a</mark> &lt; b'
-        >>> text_html("\u202e")
+        >>> render_text("\u202e")
         '<span class="hidden" title="RIGHT-TO-LEFT OVERRIDE">U+202E</span>'
     """
     parts, at = [], 0
-    for span in _joined(marks, len(text)):
-        parts.append(_html(text[at : span.start]))
-        parts.append(f"<mark>{_html(text[span.start : span.end])}</mark>")
+    for span in _join_spans(marks, len(text)):
+        parts.append(_escape_text(text[at : span.start]))
+        parts.append(f"<mark>{_escape_text(text[span.start : span.end])}</mark>")
         at = span.end
-    parts.append(_html(text[at:]))
+    parts.append(_escape_text(text[at:]))
     return "".join(parts)
 
 
-def _joined(marks: Iterable[Span], length: int) -> Iterator[Span]:
+def _join_spans(marks: Iterable[Span], length: int) -> Iterator[Span]:
     inside = sorted(Span(max(0, one.start), min(one.end, length)) for one in marks if one.start < one.end)
     held: Span | None = None
     for one in inside:
@@ -82,23 +82,23 @@ def _joined(marks: Iterable[Span], length: int) -> Iterator[Span]:
         yield held
 
 
-def _html(text: str) -> str:
+def _escape_text(text: str) -> str:
     if text.isprintable():
         return escape(text)
     parts: list[str] = []
     at = 0
     for found in _HIDDEN.finditer(text):
-        parts += (escape(text[at : found.start()]), _element(found[0]))
+        parts += (escape(text[at : found.start()]), _render_hidden(found[0]))
         at = found.end()
     return "".join((*parts, escape(text[at:])))
 
 
-def _element(character: str) -> str:
+def _render_hidden(character: str) -> str:
     name = unicodedata.name(character, "CONTROL CHARACTER")
     return f'<span class="hidden" title="{name}">U+{ord(character):04X}</span>'
 
 
-def _number(found: re.Match[str]) -> str:
+def _spell_code_point(found: re.Match[str]) -> str:
     return f"⟨U+{ord(found[0]):04X}⟩"
 
 
@@ -114,7 +114,7 @@ def cut_part(text: str, start: int, most: int) -> tuple[str, Sequence[tuple[int,
 
 
 MOST_CARDS = 50
-# A notebook has a style of its own, light or dark: these only arrange.
+# Notebooks have their own style, light or dark: these rules only arrange.
 _STYLE = (
     ".ar-judged{list-style:none;padding:0;text-align:left}.ar-judged>li{border:1px solid #8888;border-radius:8px;"
     "padding:4px 12px;margin:6px 0}.ar-judged h3{font-size:1em;margin:2px 0}.ar-judged p{margin:2px 0}"
@@ -134,19 +134,19 @@ def figure(value: float | None, places: int = 2) -> str:
     return "–" if value is None else f"{value:z.{places}f}"
 
 
-def marked(text: str, marks: Iterable[Sequence[int]] = ()) -> Any:
+def render_marked(text: str, marks: Iterable[Sequence[int]] = ()) -> Any:
     """A text for a template, with stretches of it marked."""
     from markupsafe import Markup
 
-    return Markup(text_html(text, [Span(*one) for one in marks]))
+    return Markup(render_text(text, [Span(*one) for one in marks]))
 
 
-def printed(value: Any) -> Any:
-    """What a template prints of a value: hidden characters of a text are spelled out."""
+def escape_printed(value: Any) -> Any:
+    """What a template prints for a value: in a text, hidden characters are spelled out."""
     return spelled(value) if type(value) is str else value
 
 
-def html_templates(loader: BaseLoader) -> Environment:
+def build_templates(loader: BaseLoader) -> Environment:
     """Templates of HTML. Whatever they print is escaped, and hidden characters are spelled out."""
     from jinja2 import Environment, StrictUndefined
 
@@ -154,21 +154,21 @@ def html_templates(loader: BaseLoader) -> Environment:
         loader=loader,
         autoescape=True,
         undefined=StrictUndefined,
-        finalize=printed,
+        finalize=escape_printed,
         trim_blocks=True,
         lstrip_blocks=True,
         auto_reload=False,
     )
     # Jinja's own `truncate` drops the whole last word: in a language without spaces, everything.
-    made.filters |= {"text": marked, "figure": figure, "truncate": clipped}
+    made.filters |= {"text": render_marked, "figure": figure, "truncate": clip_text}
     return made
 
 
 @cache
-def _cards() -> Template:
+def _build_cards() -> Template:
     from jinja2 import PackageLoader
 
-    return html_templates(PackageLoader("autorubric", "charts")).from_string(
+    return build_templates(PackageLoader("autorubric", "charts")).from_string(
         "{% import 'judged.html' as judged %}<style>{{ style }}</style><ol class='ar-judged'>"
         "{% for one in criteria %}<li>{{ judged.criterion(one) }}</li>{% endfor %}</ol>"
         "{% if more %}<p>The first {{ criteria | length }} criteria; to_dataframe() has all of them.</p>{% endif %}"
@@ -184,8 +184,7 @@ def judged_html(criteria: Sequence[Mapping[str, Any]]) -> str:
     shown = criteria[:MOST_CARDS]
     from markupsafe import Markup
 
-    html: str = _cards().render(criteria=shown, more=len(criteria) > len(shown), style=Markup(_STYLE))
-    return html
+    return str(_build_cards().render(criteria=shown, more=len(criteria) > len(shown), style=Markup(_STYLE)))
 
 
 @cache
@@ -194,4 +193,4 @@ def page_template(package: str) -> Template:
     from jinja2 import DictLoader
 
     sources = {name: files(name).joinpath("page.html").read_text("utf-8") for name in ("autorubric.charts", package)}
-    return html_templates(DictLoader(sources)).get_template(package)
+    return build_templates(DictLoader(sources)).get_template(package)

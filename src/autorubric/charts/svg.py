@@ -17,7 +17,7 @@ from unicodedata import east_asian_width
 
 WIDTH, HEIGHT = 640, 340
 INK, FILL, LINE, SECOND = "#24292f", "#4c78a8", "#d0d7de", "#b4531f"
-# What no XML document may hold.
+# Characters that XML does not allow.
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
@@ -39,7 +39,7 @@ class Frame:
         return self.bottom - (self.bottom - self.top) * share
 
 
-def document(title: str, parts: Iterable[str], size: tuple[int, int] = (WIDTH, HEIGHT)) -> str:
+def draw_document(title: str, parts: Iterable[str], size: tuple[int, int] = (WIDTH, HEIGHT)) -> str:
     """An SVG document.
 
     Args:
@@ -48,7 +48,7 @@ def document(title: str, parts: Iterable[str], size: tuple[int, int] = (WIDTH, H
         size: width and height in pixels.
 
     Example:
-        >>> document("Weights", []).count("Weights")
+        >>> draw_document("Weights", []).count("Weights")
         2
     """
     width, height = size
@@ -56,9 +56,9 @@ def document(title: str, parts: Iterable[str], size: tuple[int, int] = (WIDTH, H
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" class="chart" width="{width}" height="{height}" '
             f'viewBox="0 0 {width} {height}" role="img" font-family="sans-serif" font-size="12" fill="{INK}">',
-            f"<title>{escaped(title)}</title>",
+            f"<title>{escape_xml(title)}</title>",
             f'<rect class="paper" width="{width}" height="{height}" fill="#ffffff"/>',
-            text(16, 22, title, size=15, anchor="start"),
+            draw_text(16, 22, title, size=15, anchor="start"),
             *parts,
             "</svg>",
             "",
@@ -66,47 +66,47 @@ def document(title: str, parts: Iterable[str], size: tuple[int, int] = (WIDTH, H
     )
 
 
-def text(x: float, y: float, words: str, *, size: int = 12, anchor: str = "middle", turn: int = 0) -> str:
+def draw_text(x: float, y: float, words: str, *, size: int = 12, anchor: str = "middle", turn: int = 0) -> str:
     """Words at a place.
 
     Example:
-        >>> text(8, 9, "a < b")
+        >>> draw_text(8, 9, "a < b")
         '<text x="8.0" y="9.0" font-size="12" text-anchor="middle">a &lt; b</text>'
     """
-    turned = f' transform="rotate({turn} {x:.1f} {y:.1f})"' if turn else ""
-    return f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="{anchor}"{turned}>{escaped(words)}</text>'
+    way = f' transform="rotate({turn} {x:.1f} {y:.1f})"' if turn else ""
+    return f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="{anchor}"{way}>{escape_xml(words)}</text>'
 
 
 def draw_rows(frame: Frame, ticks: Sequence[float], low: float, high: float) -> list[str]:
     """The horizontal lines of a vertical axis, each with its number."""
     lines = []
-    for tick, words in zip(ticks, numbers(ticks), strict=True):
+    for tick, words in zip(ticks, format_ticks(ticks), strict=True):
         y = frame.y((tick - low) / (high - low))
         lines.append(
             f'<line class="grid" x1="{frame.left:g}" y1="{y:.1f}" x2="{frame.right:g}" y2="{y:.1f}" stroke="{LINE}"/>'
         )
-        lines.append(text(frame.left - 6, y + 5, words, anchor="end"))
+        lines.append(draw_text(frame.left - 6, y + 5, words, anchor="end"))
     return lines
 
 
-def numbers(ticks: Sequence[float]) -> list[str]:
+def format_ticks(ticks: Sequence[float]) -> list[str]:
     """The ticks of an axis as text, all with the same number of decimals.
 
     Example:
-        >>> numbers([0.5, 0.52]), numbers([0.0, 5000.0])
+        >>> format_ticks([0.5, 0.52]), format_ticks([0.0, 5000.0])
         (['0.50', '0.52'], ['0', '5,000'])
     """
     places = next(places for places in range(13) if all(round(tick, places) == tick for tick in ticks))
     return [f"{tick:,.{places}f}" for tick in ticks]
 
 
-def ticks_between(low: float, high: float, most: int = 5) -> list[float]:
+def choose_ticks(low: float, high: float, most: int = 5) -> list[float]:
     """Round numbers that an axis from `low` to `high` is marked with, at most about `most`.
 
     Example:
-        >>> ticks_between(0.0, 1.0), ticks_between(3.0, 47.0)
+        >>> choose_ticks(0.0, 1.0), choose_ticks(3.0, 47.0)
         ([0.0, 0.2, 0.4, 0.6, 0.8, 1.0], [10.0, 20.0, 30.0, 40.0])
-        >>> ticks_between(2.0, 2.0)
+        >>> choose_ticks(2.0, 2.0)
         [2.0]
     """
     if not high > low:
@@ -118,21 +118,21 @@ def ticks_between(low: float, high: float, most: int = 5) -> list[float]:
     return [round(place * step, 12) for place in range(int(first), int(last) + 1)]
 
 
-def escaped(words: str) -> str:
+def escape_xml(words: str) -> str:
     """Text escaped for an SVG element; characters that XML does not allow are replaced.
 
     Example:
-        >>> escaped("<b>")
+        >>> escape_xml("<b>")
         '&lt;b&gt;'
     """
     return escape(_CONTROLS.sub("\ufffd", words), quote=False).replace('"', "&quot;")
 
 
-def clipped(words: str, most: int) -> str:
-    """Words that fit if there is room for `most` characters.
+def clip_text(words: str, most: int) -> str:
+    """Words, cut to at most `most` characters.
 
     Example:
-        >>> clipped("Names the cause", 9)
+        >>> clip_text("Names the cause", 9)
         'Names th…'
     """
     return words if len(words) <= most else f"{words[: most - 1]}…"
@@ -164,33 +164,33 @@ def bar_chart(title: str, bars: Sequence[tuple[str, float]], x_title: str, y_tit
     slanted = letters > 6 and _LETTER * letters > step
     every = 1 if slanted else max(1, ceil(_LARGE_LETTER * letters / step))
     frame = Frame(_LEFT, WIDTH - _RIGHT, _TOP, HEIGHT - (_BOTTOM_SLANTED if slanted else _BOTTOM))
-    parts = draw_rows(frame, _marks(bars, highest), 0.0, highest)
+    parts = draw_rows(frame, _choose_marks(bars, highest), 0.0, highest)
     for number, (label, height) in enumerate(bars):
         left = _LEFT + number * step
         parts.append(
-            _bar(label, height, frame.bottom - frame.y(min(height / highest, 1.0)), left, frame.bottom, step)
+            _draw_bar(label, height, frame.bottom - frame.y(min(height / highest, 1.0)), left, frame.bottom, step)
         )
         if number % every == 0 and slanted:
-            parts.append(text(left + step / 2 + 4, frame.bottom + 14, label, anchor="end", turn=-35))
+            parts.append(draw_text(left + step / 2 + 4, frame.bottom + 14, label, anchor="end", turn=-35))
         elif number % every == 0:
-            parts.append(text(left + step / 2, frame.bottom + 25, label))
-    told = "; ".join(f"{label}: {height:g}" for label, height in bars)
-    parts.append(f"<desc>{escaped(told)}</desc>")  # what screen readers have of the bars
-    parts.append(text((_LEFT + WIDTH - _RIGHT) / 2, HEIGHT - 10, x_title))
-    parts.append(text(22, (_TOP + frame.bottom) / 2, y_title, turn=-90))
-    return document(title, parts)
+            parts.append(draw_text(left + step / 2, frame.bottom + 25, label))
+    described = "; ".join(f"{label}: {height:g}" for label, height in bars)
+    parts.append(f"<desc>{escape_xml(described)}</desc>")  # for screen readers
+    parts.append(draw_text((_LEFT + WIDTH - _RIGHT) / 2, HEIGHT - 10, x_title))
+    parts.append(draw_text(22, (_TOP + frame.bottom) / 2, y_title, turn=-90))
+    return draw_document(title, parts)
 
 
-def _marks(bars: Sequence[tuple[str, float]], highest: float) -> list[float]:
+def _choose_marks(bars: Sequence[tuple[str, float]], highest: float) -> list[float]:
     """The numbers on the vertical axis: whole ones where the heights are."""
-    ticks = ticks_between(0.0, highest, 4)
+    ticks = choose_ticks(0.0, highest, 4)
     return [tick for tick in ticks if tick % 1 == 0] if all(height % 1 == 0 for _, height in bars) else ticks
 
 
-def _bar(label: str, height: float, tall: float, left: float, base: float, step: float) -> str:
+def _draw_bar(label: str, height: float, tall: float, left: float, base: float, step: float) -> str:
     return (
         f'<rect class="bar" x="{left + step * 0.1:.1f}" y="{base - tall:.1f}" width="{step * 0.8:.1f}" '
-        f'height="{tall:.1f}" fill="{FILL}"><title>{escaped(label)}: {height:g}</title></rect>'
+        f'height="{tall:.1f}" fill="{FILL}"><title>{escape_xml(label)}: {height:g}</title></rect>'
     )
 
 
@@ -198,18 +198,18 @@ def _bar(label: str, height: float, tall: float, left: float, base: float, step:
 _SIDE, _ROW, _LONGEST = 24, 46, 23.5  # the last one in em
 
 
-def _fitting(name: str) -> str:
-    """As much of a name as a row has room for.
+def _fit_name(name: str) -> str:
+    """A name, cut to the width of a row.
 
     Example:
-        >>> [len(_fitting(letter * 60)) for letter in "iW潮"]
+        >>> [len(_fit_name(letter * 60)) for letter in "iW潮"]
         [44, 23, 23]
     """
     wide = (east_asian_width(one) in "WF" or one in "MWmw@%" for one in name)
     ends = accumulate(
         1.0 if is_wide else 0.7 if one.isupper() else 0.53 for is_wide, one in zip(wide, name, strict=True)
     )
-    return clipped(name, bisect_right(list(ends), _LONGEST))
+    return clip_text(name, bisect_right(list(ends), _LONGEST))
 
 
 class Ranged(NamedTuple):
@@ -243,29 +243,29 @@ def interval_chart(title: str, rows: Sequence[Ranged], x_title: str, ends: tuple
         return frame.x((min(max(value, low), high) - low) / (high - low))
 
     parts = []
-    ticks = ticks_between(low, high)
-    for tick, words in zip(ticks, numbers(ticks), strict=True):
+    ticks = choose_ticks(low, high)
+    for tick, words in zip(ticks, format_ticks(ticks), strict=True):
         parts.append(
             f'<line class="grid" x1="{x(tick):.1f}" y1="{frame.top:g}" x2="{x(tick):.1f}" y2="{frame.bottom:g}" '
             f'stroke="{LINE}"/>'
         )
-        parts.append(text(x(tick), frame.bottom + 20, words))
+        parts.append(draw_text(x(tick), frame.bottom + 20, words))
     for number, row in enumerate(rows):
         y = frame.top + _ROW * (number + 0.78)
-        parts.append(text(frame.left + 6, y - 14, _fitting(row.name), anchor="start"))
-        told = f"{row.name}: {row.value:.3f}"
+        parts.append(draw_text(frame.left + 6, y - 14, _fit_name(row.name), anchor="start"))
+        hint = f"{row.name}: {row.value:.3f}"
         if row.low is not None and row.high is not None:
-            told += f" ({row.low:.3f} to {row.high:.3f})"
+            hint += f" ({row.low:.3f} to {row.high:.3f})"
             parts.append(
                 f'<line class="series0" x1="{x(row.low):.1f}" y1="{y:.1f}" x2="{x(row.high):.1f}" y2="{y:.1f}" '
                 f'stroke="{FILL}" stroke-width="2"/>'
             )
         parts.append(
             f'<circle class="series0" cx="{x(row.value):.1f}" cy="{y:.1f}" r="4.5" fill="{FILL}" stroke="{FILL}">'
-            f"<title>{escaped(told)}</title></circle>"
+            f"<title>{escape_xml(hint)}</title></circle>"
         )
-    parts.append(text((frame.left + frame.right) / 2, height - 10, x_title))
-    return document(title, parts, (WIDTH, height))
+    parts.append(draw_text((frame.left + frame.right) / 2, height - 10, x_title))
+    return draw_document(title, parts, (WIDTH, height))
 
 
 _FRAME = Frame(_LEFT, WIDTH - _RIGHT, 66, HEIGHT - _BOTTOM)
@@ -279,7 +279,7 @@ class Point:
     Attributes:
         x: its place.
         y: its value.
-        label: what a pointer over it is told; the value by default.
+        label: its tooltip; by default the value.
         low: lower end of an interval.
         high: upper end of an interval.
     """
@@ -311,7 +311,7 @@ class Axes:
     diagonal: bool = False
 
 
-def line_chart(title: str, series: Sequence[Series], axes: Axes) -> str:
+def plot_lines(title: str, series: Sequence[Series], axes: Axes) -> str:
     """A line chart as an SVG document.
 
     Args:
@@ -320,24 +320,24 @@ def line_chart(title: str, series: Sequence[Series], axes: Axes) -> str:
         axes: their titles and ranges; `diagonal` draws the line on which both are equal.
 
     Example:
-        >>> chart = line_chart("Best of k", [Series("score", [Point(1, 0.5), Point(2, 0.75)])], Axes("k", "score"))
+        >>> chart = plot_lines("Best of k", [Series("mean", [Point(1, 0.5), Point(2, 0.75)])], Axes("k", "mean"))
         >>> chart.count("<circle"), chart.count("<polyline")
         (2, 1)
     """
     points = [point for one in series for point in one.points]
-    x_low, x_high = axes.x_range or _span([point.x for point in points])
+    x_low, x_high = axes.x_range or _find_span([point.x for point in points])
     ends = [end for point in points for end in (point.y, point.low, point.high) if end is not None]
-    y_low, y_high = axes.y_range or _span(ends, 0.06)
-    parts = draw_rows(_FRAME, ticks_between(y_low, y_high), y_low, y_high)
+    y_low, y_high = axes.y_range or _find_span(ends, 0.06)
+    parts = draw_rows(_FRAME, choose_ticks(y_low, y_high), y_low, y_high)
 
     def place(x: float, y: float) -> tuple[float, float]:
         return _FRAME.x((x - x_low) / (x_high - x_low)), _FRAME.y((y - y_low) / (y_high - y_low))
 
-    ticks = ticks_between(x_low, x_high, 8)
+    ticks = choose_ticks(x_low, x_high, 8)
     if axes.x_range is None and all(point.x % 1 == 0 for point in points):
         ticks = [tick for tick in ticks if tick % 1 == 0]  # no half candidates or windows
-    for tick, words in zip(ticks, numbers(ticks), strict=True):
-        parts.append(text(place(tick, y_low)[0], _FRAME.bottom + 25, words))
+    for tick, words in zip(ticks, format_ticks(ticks), strict=True):
+        parts.append(draw_text(place(tick, y_low)[0], _FRAME.bottom + 25, words))
     if axes.diagonal:
         low, high = max(x_low, y_low), min(x_high, y_high)
         (x1, y1), (x2, y2) = place(low, low), place(high, high)
@@ -350,15 +350,15 @@ def line_chart(title: str, series: Sequence[Series], axes: Axes) -> str:
         bars = [
             (place(p.x, p.low), place(p.x, p.high)) for p in one.points if p.low is not None and p.high is not None
         ]
-        parts += _drawn(one, shown, bars, number)
+        parts += _draw_series(one, shown, bars, number)
         if len(series) > 1:
-            parts.append(_legend(one.name, number))
-    parts.append(text((_FRAME.left + _FRAME.right) / 2, HEIGHT - 10, axes.x_title))
-    parts.append(text(22, (_FRAME.top + _FRAME.bottom) / 2, axes.y_title, turn=-90))
-    return document(title, parts)
+            parts.append(_draw_legend(one.name, number))
+    parts.append(draw_text((_FRAME.left + _FRAME.right) / 2, HEIGHT - 10, axes.x_title))
+    parts.append(draw_text(22, (_FRAME.top + _FRAME.bottom) / 2, axes.y_title, turn=-90))
+    return draw_document(title, parts)
 
 
-def _drawn(
+def _draw_series(
     one: Series,
     shown: Sequence[tuple[Point, tuple[float, float]]],
     bars: Sequence[tuple[tuple[float, float], tuple[float, float]]],
@@ -374,21 +374,21 @@ def _drawn(
         parts.append(f'<polyline class="{kind}" points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
     parts += [
         f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="{colour}" stroke="{colour}">'
-        f"<title>{escaped(point.label or f'{point.x:g}: {point.y:.4g}')}</title></circle>"
+        f"<title>{escape_xml(point.label or f'{point.x:g}: {point.y:.4g}')}</title></circle>"
         for point, (x, y) in shown
     ]
     return parts
 
 
-def _legend(name: str, number: int) -> str:
+def _draw_legend(name: str, number: int) -> str:
     x, colour = _FRAME.left + 4 + 190 * number, _COLOURS[number % len(_COLOURS)]
     kind = f"series{number % len(_COLOURS)}"
-    return f'<circle class="{kind}" cx="{x}" cy="42" r="4" fill="{colour}" stroke="{colour}"/>' + text(
+    return f'<circle class="{kind}" cx="{x}" cy="42" r="4" fill="{colour}" stroke="{colour}"/>' + draw_text(
         x + 9, 46, name, anchor="start"
     )
 
 
-def _span(values: Sequence[float], room: float = 0.0) -> tuple[float, float]:
+def _find_span(values: Sequence[float], room: float = 0.0) -> tuple[float, float]:
     """The range of values, with `room` on either side as a share of it."""
     low, high = min(values, default=0.0), max(values, default=1.0)
     return (low - room * (high - low), high + room * (high - low)) if high > low else (low - 0.5, high + 0.5)

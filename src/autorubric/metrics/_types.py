@@ -1,4 +1,4 @@
-"""The published home of the result types."""
+"""The result types, under their published path."""
 
 from autorubric.metrics.criterion_results import *  # noqa: F403
 from autorubric.metrics.results import *  # noqa: F403

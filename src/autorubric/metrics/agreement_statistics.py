@@ -1,8 +1,8 @@
-"""The agreement statistics: the package's own, in the order in which tables show them, and those of other packages.
+"""The agreement statistics: built-in ones, in the order of tables, and those of installed packages.
 
-A statistic is a function from the labelled pairs of a part of a run to a number. It is computed for the run, each
-criterion, judge and tag, and appears in the tables, the JSON and the exports. A package adds its own with an entry
-point in the group `autorubric.statistics` that names a `Statistic`.
+A statistic maps the labelled pairs of a part of a run to a number. It is computed for the run and for each criterion,
+judge and tag, and appears in tables, JSON and exports. A package adds one with an entry point in the group
+`autorubric.statistics` that names a `Statistic`.
 """
 
 from __future__ import annotations
@@ -47,17 +47,17 @@ class Part:
     """The labelled pairs of a part of a run: those of one criterion, or of all criteria of one kind.
 
     Attributes:
-        kind: of the criteria; the run, a judge and a tag are measured on their binary criteria.
-        truth: the category of each label, as its place in `labels`.
-        judged: likewise of each verdict.
-        labels: the categories; empty where criteria with different options are pooled, which have no `counts`.
+        kind: of the criteria; the run, judges and tags are measured on binary criteria.
+        truth: the category of each label, as an index into `labels`.
+        judged: the same for each verdict.
+        labels: the categories; empty if criteria with different options are pooled, which have no `counts`.
         weights: how much each pair of categories counts as agreement, in [0, 1].
         ranks: the rank of each category by value.
-        true_values: the value of each label, in [0, 1]; empty where an abstention is a category, which has no value.
-        judged_values: likewise of each verdict.
-        votes: judges × points, also those without a usable label, of the judges that have one; negative for a missing
-            vote. Empty where a single judge is measured.
-        vote_values: the value of each category of `votes`; None where categories have no order.
+        true_values: the value of each label, in [0, 1]; empty if an abstention is a category, which has no value.
+        judged_values: the same for each verdict.
+        votes: judges that voted × points, including points without a usable label; negative if a vote is missing.
+            Empty if a single judge is measured.
+        vote_values: the value of each category of `votes`; None if categories have no order.
 
     Example:
         >>> Part("binary", np.array([0, 0, 1]), np.array([0, 1, 1]), ("MET", "UNMET")).counts.tolist()
@@ -94,7 +94,7 @@ class Statistic:
         name: its key in JSON and exports.
         compute: its value for a part of a run; None if it is undefined.
         needs: the input that it reads: `counts` (the confusion matrix), `values` of labels and verdicts, or `votes`
-            of several judges. Where the part does not have it, the statistic is left out.
+            of several judges. A part without it does not have the statistic.
         title: the heading of its column in the tables of `autorubric agree`; None for no column.
         kinds: the kinds of criteria that it is defined for.
 
@@ -111,17 +111,17 @@ class Statistic:
     kinds: tuple[CriterionType, ...] = get_args(CriterionType)
 
 
-def _alpha(part: Part) -> float | None:
+def _compute_alpha(part: Part) -> float | None:
     """Krippendorff's α among the judges.
 
-    Nominal without an order, ordinal for one criterion with an order, interval where such criteria are pooled.
+    Nominal for unordered options, ordinal for one ordered criterion, interval if ordered criteria are pooled.
     """
     ordered: Literal["interval", "ordinal"] = "ordinal" if part.labels else "interval"
     return krippendorff_alpha(part.ratings, "nominal" if part.vote_values is None else ordered, part.vote_values)
 
 
-def _icc(part: Part) -> float | None:
-    """ICC(2,1) of the values that the judges gave; None without an order, and where criteria are pooled."""
+def _compute_icc(part: Part) -> float | None:
+    """ICC(2,1) of the judges' values; None for unordered options and for pooled criteria."""
     if part.vote_values is None or not part.labels:
         return None
     return icc(np.where(part.votes >= 0, part.vote_values[np.maximum(part.votes, 0)], np.nan).T)
@@ -144,16 +144,16 @@ STATISTICS = (
     Statistic("adjacent_accuracy", lambda part: accuracy(part.counts, part.ranks, within=1), kinds=_ORDINAL),
     Statistic("rmse", lambda part: rmse(part.judged_values, part.true_values), "values"),
     Statistic("mae", lambda part: mae(part.judged_values, part.true_values), "values"),
-    Statistic("krippendorff_alpha", _alpha, "votes"),
+    Statistic("krippendorff_alpha", _compute_alpha, "votes"),
     Statistic("fleiss_kappa", lambda part: fleiss_kappa(part.ratings, len(part.votes)), "votes"),
     Statistic("judge_gwet", lambda p: gwet_ac(p.ratings, None if p.vote_values is None else p.weights), "votes"),
-    Statistic("icc", _icc, "votes", kinds=_ORDINAL),
+    Statistic("icc", _compute_icc, "votes", kinds=_ORDINAL),
 )
 
 
 @lru_cache(maxsize=1)
 def statistics() -> tuple[Statistic, ...]:
-    """All statistics: the package's own, then those of installed packages by name."""
+    """All statistics: the built-in ones, then those of installed packages, by name."""
     found = {statistic.name: statistic for statistic in STATISTICS}
     problems = []
     for name in plugins(_GROUP):
@@ -186,8 +186,7 @@ def measure(part: Part, chosen: Iterable[Statistic] | None = None) -> dict[str, 
                 value = statistic.compute(part)
                 number = None if value is None else float(value)
             except Exception as error:
-                told = f"{type(error).__name__}: {error}"
-                raise InputError(f"statistic {statistic.name!r} failed: {told}") from error
+                raise InputError(f"statistic {statistic.name!r} failed: {type(error).__name__}: {error}") from error
             values[statistic.name] = None if number is None or np.isnan(number) else number
     return values
 
@@ -206,11 +205,11 @@ _STATISTIC_BY_FIELD = {
     "value_rmse": "rmse",
     "value_mae": "mae",
 }
-"""Published fields that have another name than the statistic that they hold."""
+"""Published fields whose name differs from that of their statistic."""
 
 
 class MeasuredModel(MetricModel):
-    """The statistics of a part of a run; those without their own field are in `statistics`.
+    """Statistics of a part of a run; those without a field of their own are in `statistics`.
 
     Attributes:
         statistics: by name, those of installed packages included.
@@ -219,8 +218,8 @@ class MeasuredModel(MetricModel):
     statistics: dict[str, float | None] = Field(default_factory=dict)
 
     @classmethod
-    def measured(cls, values: Mapping[str, float | None]) -> dict[str, Any]:
-        """The fields that hold these statistics; one that was not measured is None."""
+    def to_fields(cls, values: Mapping[str, float | None]) -> dict[str, Any]:
+        """The values of the fields; None for a statistic that was not measured."""
         by_field = {name: _STATISTIC_BY_FIELD.get(name, name) for name in cls.model_fields}
         known = {statistic.name for statistic in statistics()}
         fields: dict[str, Any] = {field: values.get(name) for field, name in by_field.items() if name in known}

@@ -1,7 +1,7 @@
-"""The sums over items that agreement is a function of, and the statistics and intervals of some criteria.
+"""Agreement from sums over items: statistics and intervals of a set of criteria.
 
-An item adds, for every criterion, the cells of its confusion matrix, then the sums of the score differences. So the
-statistics of all items, and those without each of them, come from one product of arrays.
+Each item adds the cells of every criterion's confusion matrix, then the sums of its score differences. So one array
+product gives the statistics of all items and of every sample that leaves one item out.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from autorubric.metrics.distribution import systematic_bias
 from autorubric.metrics.intervals import Interval
 from autorubric.metrics.jackknife import (
     Draws,
-    Found,
+    IntervalResult,
     bounded_mean_intervals,
     kappa_interval,
     mean_kappa_interval,
@@ -42,38 +42,38 @@ _ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the sums of each criterion are: the cells of its confusion matrix, one criterion after the other."""
+    """Where the confusion matrix of each criterion is in a row of sums, one criterion after the other."""
 
-    starts: tuple[int, ...]  # the first place of each criterion's cells, and the end of all cells
-    sizes: tuple[int, ...]  # how many categories it has
-    weights: tuple[Floats, ...]  # of its κ
+    starts: tuple[int, ...]  # the first cell of each criterion, then the end of all cells
+    sizes: tuple[int, ...]  # how many categories each criterion has
+    weights: tuple[Floats, ...]  # of each criterion's κ
     binary: tuple[bool, ...]
     span: float = 1.0  # the largest possible error of a score
 
     def summarize(self, sums: Floats) -> Floats:
-        """Accuracy, mean κ, binary κ, score RMSE, bias and MAE, then the κ of every criterion, of sums (…, m).
+        """Accuracy, mean κ, binary κ, score RMSE, bias and MAE, then the κ of every criterion, from sums (…, m).
 
         The mean κ is over the criteria whose κ is defined in these sums.
         """
-        cells, (tables, pooled) = self.starts[-1], self.tables(sums)
+        cells, (tables, pooled) = self.starts[-1], self.split_tables(sums)
         each = [kappas(t, w) for t, w in zip(tables, self.weights, strict=True)]
         stacked = np.stack(each, axis=-1)
         known = ~np.isnan(stacked)
         mean = ratio(np.where(known, stacked, 0.0).sum(axis=-1), known.sum(axis=-1))
         hits = sum(np.trace(table, axis1=-2, axis2=-1) for table in tables)
         n, shift, squares, sizes = (sums[..., cells + place] for place in range(4))
-        # Sums that are 0 on paper may be just below it, as differences of sums.
+        # Differences of sums that should be 0 may be just below it.
         errors = np.sqrt(np.maximum(ratio(squares, n), 0.0)), ratio(shift, n), ratio(sizes, n)
         accuracy = ratio(hits, sums[..., :cells].sum(axis=-1))
         return np.stack([accuracy, mean, kappas(pooled), *errors, *each], axis=-1)
 
-    def hits(self, total: Floats) -> tuple[Floats, Floats]:
-        """How many pairs of each criterion agree, and how many it has, of the sums over items."""
-        tables, _ = self.tables(total)
+    def count_hits(self, total: Floats) -> tuple[Floats, Floats]:
+        """The agreeing pairs and all pairs of each criterion, from the sums over items."""
+        tables, _ = self.split_tables(total)
         return np.array([np.trace(table) for table in tables]), np.array([table.sum() for table in tables])
 
-    def tables(self, sums: Floats) -> tuple[list[Floats], Floats]:
-        """The confusion matrix of each criterion, and that of all binary ones together, of sums (…, m)."""
+    def split_tables(self, sums: Floats) -> tuple[list[Floats], Floats]:
+        """The confusion matrix of each criterion, and that of all binary ones together, from sums (…, m)."""
         tables = [
             sums[..., start : start + size * size].reshape(*sums.shape[:-1], size, size)
             for start, size in zip(self.starts, self.sizes, strict=False)
@@ -81,45 +81,44 @@ class Layout:
         binary = [table for table, is_binary in zip(tables, self.binary, strict=True) if is_binary]
         return tables, sum(binary[1:], binary[0]) if binary else np.zeros((*sums.shape[:-1], 2, 2))
 
-    def intervals(self, sums: Floats, draws: Draws) -> list[Found]:
-        """An interval for each statistic of `summarize`, given what each item adds to the sums.
+    def intervals(self, sums: Floats, draws: Draws) -> list[IntervalResult]:
+        """An interval for each statistic of `summarize`, from what each item adds to the sums.
 
         The mean κ is over the criteria whose κ is defined in all items.
         """
         cells = self.starts[-1]
         paired, scored = sums[sums[:, :cells].any(axis=1)], sums[sums[:, cells] > 0]
-        tables, pooled = self.tables(paired)
+        tables, pooled = self.split_tables(paired)
         hits = sum(np.trace(table, axis1=-2, axis2=-1) for table in tables)
         accuracy = share_interval(hits, paired[:, :cells].sum(axis=-1), draws.confidence)
-        each = [kappa_interval(*of, draws) for of in zip(tables, self.weights, strict=True)]
+        each = [kappa_interval(t, w, draws) for t, w in zip(tables, self.weights, strict=True)]
         known = [at for at, w in enumerate(self.weights) if not np.isnan(kappas(tables[at].sum(axis=0), w))]
-        mean_kappa = Found(None, _POSTERIOR)
+        mean_kappa = IntervalResult(None, _POSTERIOR)
         if len(known) == 1:
             mean_kappa = each[known[0]]
         elif known:
             found = mean_kappa_interval([tables[at] for at in known], [self.weights[at] for at in known], draws)
-            mean_kappa = Found(found, _POSTERIOR)
+            mean_kappa = IntervalResult(found, _POSTERIOR)
         micro = kappa_interval(pooled, np.eye(pooled.shape[-1]), draws)
-        rmse = mae = of_bias = None
+        rmse = mae = bias = None
         if len(scored):
             shift, squares, sizes = (scored[:, cells + 1 : cells + 4] / scored[:, cells : cells + 1]).T
             most = max(self.span, float(sizes.max()))
             ends = np.array([[0.0, 0.0], [most**2, most]])
             square, mae = bounded_mean_intervals(np.column_stack([squares, sizes]), ends, draws)
             rmse = Interval(math.sqrt(square.low), math.sqrt(square.high), square.confidence)
-            bias = systematic_bias(shift, np.zeros_like(shift), confidence=draws.confidence).ci
-            of_bias = None if bias is None else Interval(bias.lower, bias.upper, bias.confidence)
-        of_scores = Found(rmse, _POSTERIOR), Found(of_bias, "t"), Found(mae, _POSTERIOR)
-        return [Found(accuracy, "wilson"), mean_kappa, micro, *of_scores, *each]
+            ci = systematic_bias(shift, np.zeros_like(shift), confidence=draws.confidence).ci
+            bias = None if ci is None else Interval(ci.lower, ci.upper, ci.confidence)
+        scores = IntervalResult(rmse, _POSTERIOR), IntervalResult(bias, "t"), IntervalResult(mae, _POSTERIOR)
+        return [IntervalResult(accuracy, "wilson"), mean_kappa, micro, *scores, *each]
 
 
 def sum_items(
     columns: Sequence[Column], rows: int, points: Points, scores: ScorePairs | None = None
 ) -> tuple[Layout, Floats]:
-    """Where the sums of some criteria are, and what each of the first `rows` items adds to them and to the scores'.
+    """The layout of the sums, and what each of the first `rows` items adds: rows × (all cells + `SCORE_SUMS`).
 
-    What items add is an array of rows × (cells of all criteria + `SCORE_SUMS`). Weights of points have no unit here:
-    equal ones count 1, others 1 on average.
+    Weights of points are relative: equal ones count as 1, others as 1 on average.
     """
     sizes = np.array([len(column.categories) for column in columns], np.int64)
     starts = np.cumsum([0, *sizes**2])
@@ -145,14 +144,14 @@ def sum_items(
     return layout, sums
 
 
-class Measured(NamedTuple):
-    """The agreement over some of the criteria: statistics by name, and the intervals of some."""
+class ColumnAgreement(NamedTuple):
+    """The agreement over some of the criteria: statistics, and the intervals of some, by name."""
 
     values: dict[str, float | None]
     intervals: dict[str, ConfidenceInterval | None]
 
 
-def measure_columns(run: LabelledRun, columns: Flags, draws: Draws | None) -> Measured:
+def measure_columns(run: LabelledRun, columns: Flags, draws: Draws | None) -> ColumnAgreement:
     """The agreement over the chosen columns; intervals by resampling items.
 
     Accuracy and the majority-class baseline are over all pairs, all other statistics over the binary ones.
@@ -164,33 +163,33 @@ def measure_columns(run: LabelledRun, columns: Flags, draws: Draws | None) -> Me
     values["accuracy"] = float((points.truth == points.judged).mean()) if len(points) else None
     values["majority_baseline"] = majority_baseline(run.table.columns, points, pooled=run.pooled)
     if not len(points):
-        return Measured(values | {"mean_kappa": None}, {})
+        return ColumnAgreement(values | {"mean_kappa": None}, {})
     if run.pooled:
         chosen, points = pool(run.table.columns, points)
     else:
         chosen = tuple(column for column, wanted in zip(run.table.columns, columns, strict=True) if wanted)
         points = replace(points, column=(np.cumsum(columns) - 1)[points.column])
     layout, sums = sum_items(chosen, len(run.table.items), points, run.scores)
-    tables, _ = layout.tables(sums.sum(axis=0))
+    tables, _ = layout.split_tables(sums.sum(axis=0))
     each = np.array([kappas(table, column.agreement) for table, column in zip(tables, chosen, strict=True)])
     mean = ratio(np.nansum(each), np.count_nonzero(~np.isnan(each)))
-    # Columns that stand for many criteria at once have no κ of their own.
+    # A column that pools many criteria has no κ of its own.
     values["mean_kappa"] = None if run.pooled else defined(mean)
     if draws is None:
-        return Measured(values, {})
+        return ColumnAgreement(values, {})
     names = [*SUMMED, *(column.name if run.pooled else str(column.index) for column in chosen)]
     found = zip(names, layout.intervals(sums, draws), strict=True)
     intervals = {name: ConfidenceInterval.of(*each) for name, each in found}
-    return Measured(values, intervals | ({"mean_kappa": None} if run.pooled else {}))
+    return ColumnAgreement(values, intervals | ({"mean_kappa": None} if run.pooled else {}))
 
 
 def pool(columns: Sequence[Column], points: Points) -> tuple[tuple[Column, ...], Points]:
     """The same points with one column for all binary criteria and one, right or wrong, for all others."""
     binary = np.array([column.kind == "binary" for column in columns])[points.column]
     criterion = columns[0].criterion.model_copy(update={"options": None})
-    met = next((column for column in columns if column.kind == "binary"), Column.of(criterion, 0))
+    met = next((column for column in columns if column.kind == "binary"), Column.from_criterion(criterion, 0))
     # Right and wrong options are not MET and UNMET: the κ of all binary pairs leaves them out.
-    wrong = replace(Column.of(criterion, 1, "multi-choice"), kind="nominal")
+    wrong = replace(Column.from_criterion(criterion, 1, "multi-choice"), kind="nominal")
     pooled = replace(met, index=0, name="binary"), wrong
     made = replace(
         points,

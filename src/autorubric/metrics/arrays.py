@@ -1,4 +1,4 @@
-"""The arrays that statistics are computed on, and quotients that may be undefined.
+"""Arrays of statistics, and quotients that may be undefined.
 
 Inside the package an undefined value is NaN, so that batches are computed at once; results contain None instead.
 """
@@ -31,8 +31,8 @@ def defined(value: Any) -> float | None:
     return None if np.isnan(number) else number
 
 
-def numbers(*series: ArrayLike) -> list[Floats]:
-    """The values of each series as a flat array of floats; several series belong together one by one."""
+def read_numbers(*series: ArrayLike) -> list[Floats]:
+    """Each series as a flat array of finite floats; all must have the same length."""
     found = list[Floats]()
     for values in series:
         try:

@@ -1,4 +1,4 @@
-"""Compares two judges on the same labelled items."""
+"""Comparison of two judges on the same labelled items."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from autorubric.metrics.agreement_sums import SUMMED, Layout, pool, sum_items
 from autorubric.metrics.arrays import Flags, Floats, Ints, defined, ratio
 from autorubric.metrics.intervals import holm
 from autorubric.metrics.jackknife import Draws, Scale, Summary, checked_draws, jackknife_intervals
-from autorubric.metrics.labelled_run import LabelledRun, read_labelled_run, settle
+from autorubric.metrics.labelled_run import LabelledRun, read_labelled_run, resolve_abstentions
 from autorubric.metrics.metrics_text import show
 from autorubric.metrics.scores import ScoreRule, describe_rule, pair_scores, read_rule
 from autorubric.metrics.statistic_results import ConfidenceInterval, MetricModel
-from autorubric.metrics.table import CannotAssessMode, Column, GradedRun, Modes, NAMode, Points, checked_modes
+from autorubric.metrics.table import CannotAssessMode, Column, GradedRun, Modes, NAMode, Points, check_modes
 
 _ROUNDING = 1e-12
 
@@ -36,8 +36,7 @@ class Difference(MetricModel):
         ci: its interval (Student's t of the jackknife over items).
         p_value: two-sided, by exchanging the two judges item by item.
         p_holm: the p-value adjusted for all criteria (Holm); None for statistics of the whole run.
-        n: pairs of verdicts, or of scores, that it rests on: for a mean κ those of the criteria it is over, for a
-            binary κ the binary ones.
+        n: how many pairs of verdicts or scores: for a mean κ those of its criteria, for a binary κ the binary ones.
     """
 
     name: str
@@ -57,13 +56,13 @@ class JudgeComparison(Displayed, MetricModel):
         accuracy: share of pairs that agree.
         mean_kappa: mean κ over the criteria whose κ is defined for both; None where criteria are pooled.
         micro_kappa: κ over all binary pairs.
-        score_error: mean size of the score's error; lower is better. None, as is the bias, where the runs make
-            scores by different rules.
+        score_error: mean absolute error of the score; lower is better. This and the bias are undefined if the runs
+            use different scoring rules.
         score_bias: mean of score − true score, so that the difference is that of the mean scores.
         per_criterion: the κ of each criterion, with Holm's p-values.
         n_items: items that both judged.
         n_replicates: of the permutation test.
-        warnings: what a reader should know; `run a` and `run b` are the two.
+        warnings: what a reader should know of `run a` and `run b`.
 
     Example:
         >>> import tempfile
@@ -86,8 +85,8 @@ class JudgeComparison(Displayed, MetricModel):
     warnings: list[str] = Field(default_factory=list)
 
     def summary(self) -> str:
-        """The differences as text, with a sentence where the interval supports one."""
-        return "\n".join(_lines(self))
+        """The differences as text, and which judge agrees more, if the interval shows it."""
+        return "\n".join(_render_lines(self))
 
     def _rows(self) -> Iterator[dict[str, Any]]:
         whole = (self.accuracy, self.mean_kappa, self.micro_kappa, self.score_error, self.score_bias)
@@ -107,7 +106,7 @@ def compare_judges(  # noqa: PLR0913 (the arguments of compute_metrics)
     cannot_assess: CannotAssessMode = "exclude",
     na_mode: NAMode = "exclude",
 ) -> JudgeComparison:
-    """How two runs differ in their agreement with the labels, over the pairs that both have.
+    """The difference between two runs in agreement with the labels, over the pairs that both judged.
 
     Intervals leave out one item at a time (jackknife). P-values exchange the two judges item by item, which keeps
     the correlation within an item; the smallest possible one is 1 / (n_replicates + 1).
@@ -137,7 +136,7 @@ def compare_judges(  # noqa: PLR0913 (the arguments of compute_metrics)
         3
     """
     draws = checked_draws("n_replicates", n_replicates, confidence_level, seed)
-    modes = checked_modes(cannot_assess, na_mode)
+    modes = check_modes(cannot_assess, na_mode)
     first, second, two_rules = _use_one_rule(_read("a", a, dataset, modes), _read("b", b, dataset, modes))
     first, second, left_out = _align(first, second)
     notes = [
@@ -156,7 +155,7 @@ def compare_judges(  # noqa: PLR0913 (the arguments of compute_metrics)
 
 
 def comparison(made: list[Difference], items: int, draws: Draws, notes: Sequence[str]) -> JudgeComparison:
-    """The result on the differences of `SUMMED` and of criteria, with Holm's correction over these."""
+    """The comparison from the differences of `SUMMED` and then of criteria, whose p-values it adjusts (Holm)."""
     named = {found.name: found for found in made[: len(SUMMED)]}
     adjusted = holm([found.p_value for found in made[len(SUMMED) :]])
     each = [found.model_copy(update={"p_holm": p}) for found, p in zip(made[len(SUMMED) :], adjusted, strict=True)]
@@ -174,15 +173,15 @@ def comparison(made: list[Difference], items: int, draws: Draws, notes: Sequence
 
 
 def _read(name: str, run: GradedRun, dataset: RubricDataset, modes: Modes) -> LabelledRun:
-    """A labelled run; problems name which of the two it is."""
+    """A labelled run; errors say which of the two it is."""
     with problems_at(f"run {name}: "):
         return read_labelled_run(run, dataset, modes)
 
 
 def _use_one_rule(a: LabelledRun, b: LabelledRun) -> tuple[LabelledRun, LabelledRun, str | None]:
-    """The runs with scores by one rule; without scores, and with the reason, if there is no such rule.
+    """Both runs scored by one rule; if there is none, without scores and with the reason.
 
-    A run that did not record its rule takes that of the other where its scores follow from that one too.
+    A run without a recorded rule takes that of the other, if that gives its scores too.
     """
     names = describe_rule(a.scores.rule), describe_rule(b.scores.rule)
     if names[0] == names[1]:
@@ -192,12 +191,12 @@ def _use_one_rule(a: LabelledRun, b: LabelledRun) -> tuple[LabelledRun, Labelled
     if (other := _score_by(b, a.scores.rule)) is not None:
         return a, other, None
     why = f"scores are not compared, as they are made by different rules: a by {names[0]}; b by {names[1]}"
-    bare = [replace(run, scores=run.scores.on(np.full(len(run.table.items), -1))) for run in (a, b)]
+    bare = [replace(run, scores=run.scores.renumber(np.full(len(run.table.items), -1))) for run in (a, b)]
     return bare[0], bare[1], why
 
 
 def _score_by(run: LabelledRun, rule: ScoreRule) -> LabelledRun | None:
-    """The run scored by another rule; None if it recorded its own, or its scores do not follow from that one."""
+    """The run scored by another rule; None if it recorded its own, or the other does not give its scores."""
     if read_rule(run.table.settings) is not None:
         return None
     stated = {"normalize": rule.normalize, "cannot_assess": rule.cannot_assess.model_dump()}
@@ -220,20 +219,20 @@ def differences(
     criteria, sizes, scored = named
     width = sums[0].shape[1]
     totals = [total.sum(axis=0) for total in sums]
-    # Fixed before anything is drawn: replicates in which another κ is defined would be about other criteria.
+    # Fixed before drawing: replicates with other defined κ would compare other criteria.
     counted = ~np.isnan(sum(layout.summarize(total)[len(SUMMED) :] for total in totals)) & bool(criteria)
 
-    def both(a: Floats, b: Floats) -> tuple[Floats, Floats]:
+    def summarize_both(a: Floats, b: Floats) -> tuple[Floats, Floats]:
         return _share_criteria(layout.summarize(a), layout.summarize(b), counted)
 
-    def difference(total: Floats) -> Floats:
-        a, b = both(total[..., :width], total[..., width:])
+    def compute_difference(total: Floats) -> Floats:
+        a, b = summarize_both(total[..., :width], total[..., width:])
         return np.asarray(a - b)
 
     scales: list[Scale] = ["plain"] * (len(SUMMED) + len(layout.sizes))
-    intervals = jackknife_intervals(np.hstack(sums), difference, scales, draws.confidence)
-    p_values = _permutation_test(*sums, difference, draws)
-    values = both(*totals)
+    intervals = jackknife_intervals(np.hstack(sums), compute_difference, scales, draws.confidence)
+    p_values = _permutation_test(*sums, compute_difference, draws)
+    values = summarize_both(*totals)
     kappa_pairs = [int(sizes[chosen].sum()) for chosen in (counted, np.array(layout.binary))]
     counts = [int(sizes.sum()), *kappa_pairs, *[scored] * 3, *sizes.tolist()]
     return [
@@ -279,7 +278,7 @@ def _permutation_test(a: Floats, b: Floats, difference: Summary, draws: Draws) -
 
 
 def _align(a: LabelledRun, b: LabelledRun) -> tuple[LabelledRun, LabelledRun, str | None]:
-    """The runs on the items and pairs that both have, and a sentence on labelled pairs without a verdict of one."""
+    """Both runs on their common items and pairs, and a sentence on labelled pairs that a run did not judge."""
     columns: dict[Hashable, Column] = {}
     for run in (a, b):
         for column in run.table.columns:
@@ -287,7 +286,7 @@ def _align(a: LabelledRun, b: LabelledRun) -> tuple[LabelledRun, LabelledRun, st
     items = np.intersect1d(a.table.items, b.table.items)
     first, second = (_renumber(run, columns, items) for run in (a, b))
     labels = replace(first.table.points, judged=np.zeros_like(first.table.points.truth))
-    labelled = settle(replace(first.table, points=labels))
+    labelled = resolve_abstentions(replace(first.table, points=labels))
     asked, *keys = (points.row * len(columns) + points.column for points in (labelled, first.points, second.points))
     shared, left_out = np.intersect1d(keys[0], keys[1]), None
     if left := len(np.unique(asked)) - len(shared):
@@ -307,12 +306,12 @@ def _align(a: LabelledRun, b: LabelledRun) -> tuple[LabelledRun, LabelledRun, st
         if pooled:
             merged, points = pool(table.columns, points)
             table = replace(table, columns=merged)
-        made.append(replace(run, table=table, points=points, scores=run.scores.on(rows), pooled=pooled))
+        made.append(replace(run, table=table, points=points, scores=run.scores.renumber(rows), pooled=pooled))
     return made[0], made[1], left_out
 
 
 def _renumber(run: LabelledRun, columns: Mapping[Hashable, Column], items: Ints) -> LabelledRun:
-    """The run on some items, whose rows follow the order of `items`, with the columns of both runs."""
+    """The run on `items`, in their order, with the columns of both runs."""
     moved = np.array([columns[column.key].index for column in run.table.columns], np.int64)
     kept = np.isin(run.table.items, items)
     place = np.where(kept, np.searchsorted(items, run.table.items), -1)
@@ -322,31 +321,31 @@ def _renumber(run: LabelledRun, columns: Mapping[Hashable, Column], items: Ints)
         return replace(points, row=place[points.row], column=moved[points.column])
 
     table = replace(run.table, columns=tuple(columns.values()), points=move(run.table.points), items=items)
-    return replace(run, table=table, points=move(run.points), scores=run.scores.on(place))
+    return replace(run, table=table, points=move(run.points), scores=run.scores.renumber(place))
 
 
-def _lines(found: JudgeComparison) -> Iterator[str]:
+def _render_lines(found: JudgeComparison) -> Iterator[str]:
     yield f"{counted(found.n_items, 'item')} that both judged; {counted(found.n_replicates, 'replicate')}"
     whole = (found.accuracy, found.mean_kappa, found.micro_kappa, found.score_error, found.score_bias)
     titles = ("accuracy", "mean kappa", "kappa, binary", "score error", "score bias")
-    for title, figure in zip(titles, whole, strict=True):
+    for title, one in zip(titles, whole, strict=True):
         yield (
-            f"  {title:<14} a {show(figure.a)}, b {show(figure.b)}, a − b {show(figure.difference, figure.ci)}, "
-            f"p {show(figure.p_value)}"
+            f"  {title:<14} a {show(one.a)}, b {show(one.b)}, a − b {show(one.difference, one.ci)}, "
+            f"p {show(one.p_value)}"
         )
-    for figure in found.per_criterion:
+    for one in found.per_criterion:
         yield (
-            f"  {figure.name}: kappa a {show(figure.a)}, b {show(figure.b)}, a − b "
-            f"{show(figure.difference, figure.ci)}, p {show(figure.p_value)}, Holm {show(figure.p_holm)}, "
-            f"n={figure.n}"
+            f"  {one.name}: kappa a {show(one.a)}, b {show(one.b)}, a − b "
+            f"{show(one.difference, one.ci)}, p {show(one.p_value)}, Holm {show(one.p_holm)}, "
+            f"n={one.n}"
         )
     yield describe_winner(found.accuracy)
     yield from (f"  note: {warning}" for warning in found.warnings)
 
 
-def describe_winner(figure: Difference) -> str:
+def describe_winner(one: Difference) -> str:
     """A sentence on which judge agrees more with the labels, if the interval supports one."""
-    ends, p_value = figure.ci, figure.p_value or 0.0
+    ends, p_value = one.ci, one.p_value or 0.0
     if ends is None or ends.lower <= 0.0 <= ends.upper or p_value > 1.0 - ends.confidence:
         return "On these items, the difference in agreement between the two runs is not significant."
     return f"{'a' if ends.lower > 0 else 'b'} agrees more with the labels."

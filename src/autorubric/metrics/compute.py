@@ -1,4 +1,4 @@
-"""From a graded run and the labels of its items to judge-human agreement."""
+"""Judge-human agreement of a graded run with the labels of its items."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ import numpy as np
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.metrics.agreement_statistics import measure
-from autorubric.metrics.agreement_sums import Measured, measure_columns
+from autorubric.metrics.agreement_sums import ColumnAgreement, measure_columns
 from autorubric.metrics.arrays import Floats, Ints, defined, ratio
 from autorubric.metrics.confusion import confusion_counts
 from autorubric.metrics.criterion_results import CannotAssessStats, ConfusionMatrix, CriterionMetricsUnion, NAStats
 from autorubric.metrics.intervals import check_confidence, wilson_interval
-from autorubric.metrics.jackknife import Draws, checked_draws, effective_items
+from autorubric.metrics.jackknife import Draws, checked_draws, count_effective_items
 from autorubric.metrics.labelled_run import (
     LabelledRun,
     PerItemMetrics,
     compare_abstentions,
     measure_coverage,
     read_labelled_run,
-    settle,
+    resolve_abstentions,
 )
-from autorubric.metrics.per_criterion import criterion_part, measure_criteria, measure_scales
+from autorubric.metrics.per_criterion import build_part, measure_criteria, measure_scales
 from autorubric.metrics.results import (
     BootstrapResults,
     JudgeInfluence,
@@ -43,7 +43,7 @@ from autorubric.metrics.table import (
     GradedRun,
     NAMode,
     Table,
-    checked_modes,
+    check_modes,
 )
 
 
@@ -92,7 +92,7 @@ def compute_metrics(  # noqa: PLR0913 (published signature)
     """
     check_confidence(confidence_level)
     draws = checked_draws("n_bootstrap", n_bootstrap, confidence_level, seed) if bootstrap else None
-    run = read_labelled_run(eval_result, dataset, checked_modes(cannot_assess, na_mode), per_item_metrics)
+    run = read_labelled_run(eval_result, dataset, check_modes(cannot_assess, na_mode), per_item_metrics)
     return measure_run(run, confidence_level, draws, per_judge=per_judge)
 
 
@@ -105,14 +105,14 @@ def measure_run(run: LabelledRun, confidence: float, draws: Draws | None, *, per
     macro_accuracy, mean_alpha = ratio(np.nansum(averaged, axis=0), (~np.isnan(averaged)).sum(axis=0))
     kinds = [column.kind for column in table.columns]
     accuracy_ci = whole.intervals.get("accuracy")
-    if draws is None:  # as if all pairs of an item were one: never too narrow, however the criteria of an item agree
-        worth = effective_items(np.bincount(points.row).astype(float))
+    if draws is None:  # each item counts as one observation: never too narrow, however correlated its criteria are
+        worth = count_effective_items(np.bincount(points.row).astype(float))
         wilson = wilson_interval((whole.values["accuracy"] or 0.0) * worth, worth, confidence)
         accuracy_ci = ConfidenceInterval.of(wilson, "wilson")
     found = whole.intervals | {"accuracy": accuracy_ci}
     ends = {name: None if one is None else (one.lower, one.upper) for name, one in found.items()}
     return MetricsResult(
-        **MetricsResult.measured(whole.values),
+        **MetricsResult.to_fields(whole.values),
         **compare_scores(run.scores, confidence),
         n_kappa_criteria=sum(criterion.kappa is not None for criterion in each),
         macro_accuracy=defined(macro_accuracy),
@@ -148,13 +148,13 @@ def measure_run(run: LabelledRun, confidence: float, draws: Draws | None, *, per
         coverage_stats=measure_coverage(table.points, len(points), run.lost),
         n_scores=len(run.scores.rows),
         score_rule=describe_rule(run.scores.rule),
-        self_consistency=[_read_consistency(judge, confidence) for judge in table.consistency],
-        warnings=[*run.warnings, *_notes_on(run, each, whole)],
+        self_consistency=[_convert_consistency(judge, confidence) for judge in table.consistency],
+        warnings=[*run.warnings, *_collect_notes(run, each, whole)],
     )
 
 
-def _notes_on(run: LabelledRun, each: list[CriterionMetricsUnion], whole: Measured) -> list[str]:
-    """What a reader must know of the numbers."""
+def _collect_notes(run: LabelledRun, each: list[CriterionMetricsUnion], whole: ColumnAgreement) -> list[str]:
+    """Notes on what the numbers leave out, and on those that are undefined or uninformative."""
     items, labelled, scores = len(run.table.items), len(run.table.points), len(run.scores.rows)
     failed, skipped = (int((run.table.points.judged == code).sum()) for code in (FAILED, ABSENT))
     abstained = labelled - failed - skipped - len(run.points)
@@ -199,13 +199,13 @@ def _measure_tags(run: LabelledRun, draws: Draws | None) -> list[TagMetrics]:
                 accuracy_ci=found.intervals.get("accuracy"),
                 mean_kappa_ci=found.intervals.get("mean_kappa"),
                 micro_kappa_ci=found.intervals.get("kappa"),
-                **TagMetrics.measured(found.values),
+                **TagMetrics.to_fields(found.values),
             )
         )
     return made
 
 
-def _read_consistency(judge: SelfConsistency, confidence: float) -> JudgeSelfConsistency:
+def _convert_consistency(judge: SelfConsistency, confidence: float) -> JudgeSelfConsistency:
     """The published form of a judge's self-consistency."""
     return JudgeSelfConsistency(
         judge_id=judge.judge_id,
@@ -228,7 +228,7 @@ def measure_judges(run: LabelledRun, confidence: float, draws: Draws | None) -> 
         votes = table.points.votes[place]
         own = replace(table, points=replace(table.points, judged=votes))
         asked = table.points.where(votes > ABSENT)
-        pairs = settle(own)
+        pairs = resolve_abstentions(own)
         scores = pair_scores(table, table.judge_scores[place], votes)
         every = np.ones(len(table.columns), bool)
         measured = measure_columns(replace(run, table=own, points=pairs, scores=scores), every, draws)
@@ -236,8 +236,8 @@ def measure_judges(run: LabelledRun, confidence: float, draws: Draws | None) -> 
         found[judge] = JudgeMetrics(
             judge_id=judge,
             mean_kappa=measured.values["mean_kappa"],
-            **JudgeMetrics.measured(measured.values),
-            **(fields if len(scores.judged) else dict.fromkeys(fields)),  # None, not statistics of nothing
+            **JudgeMetrics.to_fields(measured.values),
+            **(fields if len(scores.judged) else dict.fromkeys(fields)),  # all None without scores
             confusion_matrix=_count_verdicts(own),
             coverage="full" if len(asked) == len(table.points) or not table.escalated else "escalated",
             n_pairs=len(pairs),
@@ -250,7 +250,7 @@ def measure_judges(run: LabelledRun, confidence: float, draws: Draws | None) -> 
 
 
 def _count_verdicts(table: Table) -> ConfusionMatrix | None:
-    """Binary votes and labels before abstentions are settled."""
+    """The confusion matrix of binary votes and labels, with abstentions as a category; None without any."""
     points = table.points
     chosen = points.where(table.is_binary[points.column] & (points.judged > FAILED))
     if not len(chosen):
@@ -261,7 +261,7 @@ def _count_verdicts(table: Table) -> ConfusionMatrix | None:
 
 
 def _refuse_gaps(table: Table) -> None:
-    """Refuse judges that voted on only some items of a criterion: their metrics would be of different items."""
+    """Refuse judges that voted on only some items of a criterion: their metrics would not be comparable."""
     problems = []
     every = np.bincount(table.points.column, minlength=len(table.columns))
     for judge, votes in zip(table.judges, table.points.votes, strict=True):
@@ -278,22 +278,22 @@ def _refuse_gaps(table: Table) -> None:
 
 
 def leave_out_judges(run: LabelledRun) -> list[JudgeInfluence]:
-    """What the most frequent vote of the others agrees with, for each judge left out; empty for fewer than three."""
+    """The agreement of the panel without each judge, by the most frequent vote; empty for fewer than three judges."""
     table = run.table
     if len(table.judges) < 3:
         return []
-    whole = _find_right(table, np.arange(len(table.judges)))
+    whole = _mark_correct(table, np.arange(len(table.judges)))
     found = []
     for place, judge in enumerate(table.judges):
         others = np.delete(np.arange(len(table.judges)), place)
-        without = _find_right(table, others)
+        without = _mark_correct(table, others)
         compared, both = without[~np.isnan(without)], (without - whole)[~np.isnan(without - whole)]
         found.append(
             JudgeInfluence(
                 judge_id=judge,
                 accuracy_without=float(compared.mean()) if len(compared) else None,
                 accuracy_change=float(both.mean()) if len(both) else None,
-                alpha_without=None if run.pooled else _mean_alpha(table, others),
+                alpha_without=None if run.pooled else _compute_mean_alpha(table, others),
                 n_pairs=len(compared),
                 n_both=len(both),
             )
@@ -301,26 +301,26 @@ def leave_out_judges(run: LabelledRun) -> list[JudgeInfluence]:
     return found
 
 
-def _find_right(table: Table, judges: Ints) -> Floats:
-    """For each point 1 where the most frequent vote of some judges is the label, else 0; NaN where undecided."""
-    # What is settled keeps the places of its points where the votes would be.
+def _mark_correct(table: Table, judges: Ints) -> Floats:
+    """For each point 1 if the most frequent vote of some judges is the label, else 0; NaN if undecided."""
+    # The votes carry the indices of the points through `resolve_abstentions`.
     places = np.arange(len(table.points))[None]
-    panel = replace(table.points, judged=_most_frequent(table, table.points.votes[judges]), votes=places)
-    pairs = settle(replace(table, points=panel))
+    panel = replace(table.points, judged=_find_most_frequent(table, table.points.votes[judges]), votes=places)
+    pairs = resolve_abstentions(replace(table, points=panel))
     found = np.full(len(table.points), np.nan)
     found[pairs.votes[0]] = pairs.truth == pairs.judged
     return found
 
 
-def _most_frequent(table: Table, votes: Ints) -> Ints:
-    """The most frequent category of each point, of equals the one that scores least; abstentions only if alone."""
+def _find_most_frequent(table: Table, votes: Ints) -> Ints:
+    """The most frequent category of each point; ties go to the lowest score, abstentions win only if alone."""
     best = np.full(votes.shape[1], FAILED, np.int64)
     best[(votes == ABSTAINED).any(axis=0)] = ABSTAINED
     most = np.zeros(votes.shape[1], np.int64)
     for column in table.columns:
         here = np.flatnonzero(table.points.column == column.index)
         cost = column.values if column.criterion.weight >= 0 else -column.values
-        # From the worst category up, so that another has to have more votes to replace it.
+        # From the worst category up: a better one needs more votes to replace it.
         for code in np.argsort(cost, kind="stable"):
             count = (votes[:, here] == code).sum(axis=0)
             more = here[count > most[here]]
@@ -329,12 +329,12 @@ def _most_frequent(table: Table, votes: Ints) -> Ints:
     return best
 
 
-def _mean_alpha(table: Table, judges: Ints) -> float | None:
+def _compute_mean_alpha(table: Table, judges: Ints) -> float | None:
     """Krippendorff's α among some judges, averaged over criteria."""
     alphas = []
     for column in table.columns:
         raw = table.points.where(table.points.column == column.index)
-        part = criterion_part(column, raw.where(slice(0)), raw.votes[judges])
+        part = build_part(column, raw.where(slice(0)), raw.votes[judges])
         alpha = measure(part).get("krippendorff_alpha")
         alphas += [] if alpha is None else [alpha]
     return float(np.mean(alphas)) if alphas else None

@@ -13,11 +13,11 @@ _TIGHTEST = 10.0
 
 @dataclass
 class ConfidenceSequence:
-    """The mean of values that arrive one after another, with an interval that holds for all their counts together.
+    """A running mean with an interval that is valid at all sample sizes simultaneously.
 
-    The interval may be read after every value, and a decision taken as soon as it allows one: the probability that it
-    *ever* misses the running average of the conditional means is at most `alpha`. The values need not be independent
-    or have one mean; they only need to stay within their range. Each value costs constant time and memory.
+    It may be checked after every value, and a decision made as soon as the interval allows one: the probability that
+    it *ever* misses the running average of the conditional means is at most `alpha`. The values need not be
+    independent or have one mean, but must stay within their range. Each value costs constant time and memory.
 
     Method: empirical Bernstein with a gamma-exponential mixture, theorem 4 and proposition 9 of Howard, Ramdas,
     McAuliffe and Sekhon (2021), "Time-uniform, nonparametric, nonasymptotic confidence sequences", Annals of
@@ -51,7 +51,7 @@ class ConfidenceSequence:
             raise ValueError(f"the range from {self.lowest} to {self.highest} is empty")
 
     def add(self, value: float) -> None:
-        """Take the next value.
+        """Add the next value.
 
         Raises:
             ValueError: the value lies outside the range.
@@ -67,33 +67,33 @@ class ConfidenceSequence:
     @property
     def mean(self) -> float:
         """The mean of the values so far; NaN without values."""
-        return self._scaled(self._total / self.count) if self.count else math.nan
+        return self._scale(self._total / self.count) if self.count else math.nan
 
     def interval(self) -> Interval:
-        """The interval at this moment, within the range of the values."""
+        """The current interval, within the range of the values."""
         if not self.count:
             return Interval(self.lowest, self.highest, 1 - self.alpha)
-        share, reach = self._total / self.count, _bound(self._squares, self.alpha / 2) / self.count
+        share, reach = self._total / self.count, _compute_bound(self._squares, self.alpha / 2) / self.count
         low, high = max(0.0, share - reach), min(1.0, share + reach)
-        return Interval(self._scaled(low), self._scaled(high), 1 - self.alpha)
+        return Interval(self._scale(low), self._scale(high), 1 - self.alpha)
 
     def is_above(self, bound: float) -> bool:
         """Whether the whole interval lies above `bound`; in most cases far cheaper than the interval itself."""
         excess = self._total - self.count * (bound - self.lowest) / (self.highest - self.lowest)
-        # No mixture of exponential martingales is better than the best of them, and none of these is below this one.
+        # A mixture of martingales is never above the best of them, whose logarithm is at most excess² / (2·squares).
         if excess <= 0 or excess * excess <= 2 * self._squares * math.log(2 / self.alpha):
             return False
         return _log_mixture(excess, self._squares, _find_rho(self.alpha / 2)) > math.log(2 / self.alpha)
 
-    def _scaled(self, share: float) -> float:
+    def _scale(self, share: float) -> float:
         """A share of the range in the units of the values."""
         return self.lowest + share * (self.highest - self.lowest)
 
 
-def _bound(squares: float, alpha: float) -> float:
-    """The uniform bound: a sum of deviations, in units of the range, exceeds it at any time with at most `alpha`.
+def _compute_bound(squares: float, alpha: float) -> float:
+    """Uniform bound: a sum of deviations (in units of the range) ever exceeds it with probability `alpha` or less.
 
-    Found by bisection, where the mixture martingale reaches 1 / alpha (Ville 1939).
+    Found by bisection: where the mixture martingale reaches 1 / alpha (Ville 1939).
     """
     rho = _find_rho(alpha)
     target = math.log(1 / alpha)
@@ -145,7 +145,7 @@ _SPACING = 1.25
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """How far the mean behind a moment lies above the mean before it.
+    """How far the mean after a restart lies above the mean before it.
 
     Attributes:
         since: how many values make up the baseline.
@@ -169,7 +169,7 @@ class Growth:
 
 @dataclass(slots=True)
 class _Restart:
-    """A moment at which the mean since it is compared with the mean before it: its count, that mean, its interval."""
+    """A point in the sequence: count, mean and interval of the values before it, and the sequence after it."""
 
     since: int
     baseline: float
@@ -179,16 +179,16 @@ class _Restart:
 
 @dataclass
 class GrowthSequence:
-    """Watches values for a mean that grows, however late, with one error probability for the whole sequence.
+    """Detects a mean that grows, however late, with one error probability for the whole sequence.
 
     The null hypothesis: at no restart and no later moment is the average of the conditional means since the restart
     more than `tolerance` above their average before it. Restarts are at values 50, 62, 77, ... (a quarter more each
     time), so that growth that begins late is compared with a baseline that ends shortly before. One confidence
     sequence gives the upper bound of all baselines; the sequence that begins at restart k has the share
     1 / ((k + 1)(k + 2)) of `alpha`. So under the null hypothesis `found` is ever set with a probability of at most
-    `alpha`, for a sequence of any length that is looked at after each value.
+    `alpha`, however long the sequence is.
 
-    Starting a confidence sequence again and again for changes is the method of Shekhar and Ramdas (2023), "Sequential
+    Restarting confidence sequences to detect changes is the method of Shekhar and Ramdas (2023), "Sequential
     changepoint detection via backward confidence sequences"; spending alpha over the restarts bounds the probability
     of any false alarm instead of their rate.
 
@@ -219,13 +219,13 @@ class GrowthSequence:
         self.whole = ConfidenceSequence(self.alpha, self.lowest, self.highest)
 
     def add(self, value: float) -> None:
-        """Take the next value; `found` is set at the first one that shows growth."""
+        """Add the next value; the first one that shows growth sets `found`."""
         self.whole.add(value)
         for restart in self._restarts:
             restart.after.add(value)
-            # After the alarm the restarts go on, so that `growth` can be looked at.
+            # Restarts go on after the alarm, so that growth can still be estimated.
             if self.found is None and restart.after.is_above(restart.before.high + self.tolerance):
-                self.found = self._growth(restart)
+                self.found = self._compare_means(restart)
         if self.whole.count >= self._next:
             self._restart()
 
@@ -234,18 +234,18 @@ class GrowthSequence:
 
         All intervals together, at all moments, miss with a probability of at most twice `alpha`.
         """
-        found = [self._growth(restart) for restart in self._restarts if restart.after.count]
+        found = [self._compare_means(restart) for restart in self._restarts if restart.after.count]
         return max(found, key=lambda one: one.interval.low, default=None)
 
     def _restart(self) -> None:
-        """Begin a sequence at this moment, with its share of `alpha`."""
+        """Start a sequence here, with its share of `alpha`."""
         number = len(self._restarts)
         share = 1 / ((number + 1) * (number + 2))
         after = ConfidenceSequence(self.alpha * share, self.lowest, self.highest)
         self._restarts.append(_Restart(self.whole.count, self.whole.mean, self.whole.interval(), after))
         self._next = math.floor(self.whole.count * _SPACING)
 
-    def _growth(self, restart: _Restart) -> Growth:
+    def _compare_means(self, restart: _Restart) -> Growth:
         """The comparison at a restart; both intervals hold together with a probability of 1 − 2·`alpha`."""
         after = restart.after.interval()
         interval = Interval(after.low - restart.before.high, after.high - restart.before.low, 1 - 2 * self.alpha)

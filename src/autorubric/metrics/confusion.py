@@ -1,4 +1,4 @@
-"""Agreement of two raters from their confusion matrix, and of any number: accuracies, κ, AC, MCC, α, ICC."""
+"""Agreement of two raters, from their confusion matrix, and of more: accuracy, κ, AC, MCC, α, ICC."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def accuracy(counts: ArrayLike, ranks: ArrayLike | None = None, within: int = 0)
     Args:
         counts: rows are the truth.
         ranks: the place of each category in the order of their values; by default their own order.
-        within: how many places off still count as right.
+        within: how many ranks apart still count as right.
 
     Example:
         >>> accuracy([[2, 1], [0, 1]]), accuracy([[2, 1, 0], [0, 1, 0], [1, 0, 0]], within=1)
@@ -101,7 +101,7 @@ def mcc(counts: ArrayLike) -> float | None:
 KappaWeights: TypeAlias = Literal["nominal", "linear", "quadratic"]
 
 
-def agreement_weights(values: ArrayLike, kind: KappaWeights = "nominal") -> Floats:
+def compute_agreement_weights(values: ArrayLike, kind: KappaWeights = "nominal") -> Floats:
     """How much each pair of categories counts as agreement, in [0, 1].
 
     Args:
@@ -111,7 +111,7 @@ def agreement_weights(values: ArrayLike, kind: KappaWeights = "nominal") -> Floa
             `quadratic`: 1 − the square of that.
 
     Example:
-        >>> agreement_weights([0.0, 0.5, 1.0], "quadratic")[0].tolist()
+        >>> compute_agreement_weights([0.0, 0.5, 1.0], "quadratic")[0].tolist()
         [1.0, 0.75, 0.0]
     """
     points = np.asarray(values, float)
@@ -130,7 +130,7 @@ def kappas(counts: ArrayLike, weights: Floats | None = None) -> Floats:
     """
     table = np.asarray(counts, float)
     size = table.shape[-1]
-    # Both as disagreement, times the square of the sum: 1 − p_e is exact where everything is one category.
+    # Both as disagreement times the squared total, so that 1 − p_e is exactly 0 if all is one category.
     apart = 1.0 - (np.eye(size) if weights is None else weights)
     rows, columns = table @ np.ones(size), np.ones(size) @ table
     observed = table.reshape(*table.shape[:-2], size * size) @ apart.ravel() * (rows @ np.ones(size))
@@ -143,10 +143,10 @@ def cohen_kappa(
     """Cohen's κ of two raters, in [−1, 1]: agreement beyond chance; None where both use one and the same category.
 
     Args:
-        truth: codes: the places of the categories in `values`.
-        judged: likewise.
-        values: of all categories, those that nobody chose included.
-        weights: how much near misses count; see `agreement_weights`.
+        truth: the category of each item, as an index into `values`.
+        judged: the same for the other rater.
+        values: of all categories, chosen or not.
+        weights: how much near misses count; see `compute_agreement_weights`.
 
     Example:
         >>> cohen_kappa([0, 0, 1, 1], [0, 1, 1, 1], [0, 1])
@@ -155,7 +155,7 @@ def cohen_kappa(
         True
     """
     points = np.asarray(values, float)
-    return defined(kappas(confusion_counts(truth, judged, len(points)), agreement_weights(points, weights)))
+    return defined(kappas(confusion_counts(truth, judged, len(points)), compute_agreement_weights(points, weights)))
 
 
 def gwet_pairs(counts: ArrayLike, weights: Floats | None = None) -> float | None:
@@ -178,7 +178,7 @@ def gwet_pairs(counts: ArrayLike, weights: Floats | None = None) -> float | None
 def gwet_ac(ratings: ArrayLike, weights: Floats | None = None) -> float | None:
     """Gwet's AC1 (AC2 with weights) of any number of raters, at most 1; None if no item has two ratings.
 
-    Source: Gwet 2014, Handbook of Inter-Rater Reliability, chapters 2 and 5; an item counts with all its ratings.
+    Source: Gwet 2014, Handbook of Inter-Rater Reliability, chapters 2 and 5.
 
     Args:
         ratings: how many raters put each item (row) into each category (column). Raters may be missing.
@@ -251,8 +251,8 @@ def krippendorff_alpha(ratings: ArrayLike, level: Level = "nominal", values: Arr
 
     Args:
         ratings: how many judges put each item (row) into each category (column).
-        level: `nominal`, `ordinal` (categories stand in the order of the columns, or of `values`) or `interval`.
-        values: of the categories, for `interval` and the order of `ordinal`; by default their numbers.
+        level: `nominal`, `ordinal` (in the order of the columns, or of `values`) or `interval`.
+        values: of the categories, for `ordinal` and `interval`; by default 0, 1, 2, …
 
     Example:
         >>> krippendorff_alpha([[2, 0], [2, 0], [0, 2], [1, 1]])
@@ -265,17 +265,17 @@ def krippendorff_alpha(ratings: ArrayLike, level: Level = "nominal", values: Arr
     pairs = (table / (votes - 1.0)[:, None]).T @ table
     pairs -= np.diag((table / (votes - 1.0)[:, None]).sum(axis=0))
     totals = table.sum(axis=0)
-    distance = _distances(totals, points, level)
+    distance = _compute_distances(totals, points, level)
     expected = (np.outer(totals, totals) * distance).sum() / max(totals.sum() - 1.0, 1.0)
     return defined(1.0 - ratio((pairs * distance).sum(), expected))
 
 
-def _distances(totals: Floats, points: Floats, level: Level) -> Floats:
-    """The squared distance of every two categories."""
+def _compute_distances(totals: Floats, points: Floats, level: Level) -> Floats:
+    """The squared distance of each pair of categories."""
     if level == "nominal":
         return 1.0 - np.eye(len(points))
     if level == "ordinal":
-        # Categories of one value share a place, so distances are counted by value.
+        # Categories with equal values share a rank.
         places, place = np.unique(points, return_inverse=True)
         at = np.bincount(place, weights=totals, minlength=len(places))
         points = (np.cumsum(at) - at / 2.0)[place]
@@ -283,15 +283,13 @@ def _distances(totals: Floats, points: Floats, level: Level) -> Floats:
 
 
 _CONSTANT = 1e-12
-"""Differences below this share of the values' own size are rounding."""
+"""Differences below this share of the values are rounding errors."""
 
 
 def icc(values: ArrayLike) -> float | None:
-    """The intraclass correlation over the items that every judge scored, at most 1; None if it is undefined.
+    """The intraclass correlation over the items that every judge scored, at most 1.
 
-    That is the case with fewer than two items or judges, and where all scores are equal. A judge's leniency counts as
-    disagreement.
-
+    None for fewer than two items or judges, and if all scores are equal. A judge's leniency counts as disagreement.
     Source: ICC(2,1) of Shrout and Fleiss 1979.
 
     Args:

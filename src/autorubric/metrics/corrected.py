@@ -1,4 +1,4 @@
-"""A run's scores, corrected with the labels that some of its items have."""
+"""A run's scores, corrected with the labels of some of its items."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from autorubric.metrics.arrays import Flags, Floats
 from autorubric.metrics.corrected_rate import (
     NO_LABELS,
     Corrections,
+    build_missing_estimate,
     correct_rate,
-    missing_estimate,
-    plain_rate,
+    estimate_rate,
     ppi_plus_plus,
 )
 from autorubric.metrics.intervals import Estimate, bounded_interval, check_confidence, mean_interval
@@ -30,11 +30,11 @@ _MOST_LEVERAGE = 0.9
 
 
 class ScoreRange(NamedTuple):
-    """Where scores lie, and how far one judgment can move them.
+    """The range of scores, and how far one judgment can move them.
 
     Attributes:
-        low: the least score.
-        high: the greatest score.
+        low: the lowest score.
+        high: the highest score.
         one_error: how far an error on the heaviest criterion moves the score of one item. One pseudo-label
             with an error of this size stands for the errors that few labels do not show.
     """
@@ -82,10 +82,10 @@ def correct_mean(
     truth, seen, rest = (np.asarray(values, dtype=float) for values in (labels, judged, judged_rest))
     n, others = len(truth), len(rest)
     everything = np.concatenate([seen, rest])
-    ppi = missing_estimate(n, others, 3) or _prediction_powered(truth, seen, rest, scale, confidence)
+    ppi = build_missing_estimate(n, others, 3) or _estimate_ppi_mean(truth, seen, rest, scale, confidence)
     return Corrections(
-        raw=plain_mean(everything, scale, confidence),
-        labels_only=plain_mean(truth, scale, confidence) if n else Estimate(None, reason=NO_LABELS),
+        raw=estimate_mean(everything, scale, confidence),
+        labels_only=estimate_mean(truth, scale, confidence) if n else Estimate(None, reason=NO_LABELS),
         ppi=ppi,
         rogan_gladen=None,
         labelled=n,
@@ -94,17 +94,17 @@ def correct_mean(
     )
 
 
-def plain_mean(values: npt.ArrayLike, scale: ScoreRange = UNIT, confidence: float = 0.95) -> Estimate:
+def estimate_mean(values: npt.ArrayLike, scale: ScoreRange = UNIT, confidence: float = 0.95) -> Estimate:
     """The mean of scores, with an interval that stays on their scale; see `mean_interval`."""
     numbers = np.asarray(values, dtype=float)
     n, total = len(numbers), float(numbers.sum())
     interval = mean_interval(n, total, float(numbers @ numbers), scale[:2], confidence)
     if interval is None:
         return Estimate(total if n else None, n=n, reason=f"{counted(n, 'score')}; an interval needs 2")
-    return Estimate(float(numbers.mean()), interval.widened(float(numbers.mean())), n)
+    return Estimate(float(numbers.mean()), interval.widen(float(numbers.mean())), n)
 
 
-def _prediction_powered(truth: Floats, seen: Floats, rest: Floats, scale: ScoreRange, confidence: float) -> Estimate:
+def _estimate_ppi_mean(truth: Floats, seen: Floats, rest: Floats, scale: ScoreRange, confidence: float) -> Estimate:
     """The regression estimator of `correct_mean`: PPI++ with its variance for small samples."""
     n, others, judged = len(truth), len(rest), np.concatenate([seen, rest])
     apart = seen - seen.mean()
@@ -117,7 +117,7 @@ def _prediction_powered(truth: Floats, seen: Floats, rest: Floats, scale: ScoreR
     variance = squares / (n + 1) / n + slope**2 * float(judged.var(ddof=1)) / (n + others)
     interval = bounded_interval(value, variance, scale[:2], confidence)
     shown = min(scale.high, max(scale.low, value))
-    return Estimate(shown, interval.widened(shown), n + others)
+    return Estimate(shown, interval.widen(shown), n + others)
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ class CorrectedScores(Displayed):
             items have their own rubrics.
         notes: what a reader should know: items left out, labels too few or of no use.
         weighted: whether the labels are of pairs that were drawn, weighted by the probabilities of the draw.
-        apart: of weighted labels, items whose score is clamped or has a length penalty: `score` is before that.
+        apart: with weighted labels, how many scores are clamped or have a length penalty; `score` is before both.
     """
 
     score: Corrections
@@ -140,14 +140,14 @@ class CorrectedScores(Displayed):
     apart: int = 0
 
     def __repr__(self) -> str:
-        found = [f"{name} {_shown(one.ppi)}" for name, one in self.criteria.items()]
+        found = [f"{name} {_format_estimate(one.ppi)}" for name, one in self.criteria.items()]
         notes = f"; {counted(len(self.notes), 'note')}" if self.notes else ""
-        score = f"score {_shown(self.score.ppi)}, as judged {_shown(self.score.raw)}"
+        score = f"score {_format_estimate(self.score.ppi)}, as judged {_format_estimate(self.score.raw)}"
         return f"<CorrectedScores: {score}; {listed(found) or 'no criteria'}{notes}>"
 
     def _rows(self) -> Iterator[dict[str, Any]]:
         for name, one in (("score", self.score), *self.criteria.items()):
-            found = {"raw": one.raw.row(), "labels_only": one.labels_only.row(), "ppi": one.ppi.row()}
+            found = {"raw": one.raw.to_row(), "labels_only": one.labels_only.to_row(), "ppi": one.ppi.to_row()}
             yield {"name": name, **flat(found), "labelled": one.labelled, "unlabelled": one.unlabelled}
 
 
@@ -188,20 +188,20 @@ def corrected_scores(
 
 def correct_table(table: Table, rule: ScoreRule | None = None, confidence: float = 0.95) -> CorrectedScores:
     """`corrected_scores` of a run that has been read."""
-    named = {figure.name: figure.corrected(confidence) for figure in figures(table, rule)}
+    named = {one.name: one.correct(confidence) for one in build_estimands(table, rule)}
     score = named.pop("")
-    return CorrectedScores(score, named, tuple(_notes(table, [("mean score", score), *named.items()])))
+    return CorrectedScores(score, named, tuple(_collect_notes(table, [("mean score", score), *named.items()])))
 
 
-class Figure(NamedTuple):
-    """What is corrected: the mean score (without a name), or the mean of a criterion.
+class Estimand(NamedTuple):
+    """A mean to correct: of the scores, or of a criterion.
 
     Attributes:
         name: of the criterion; empty for the mean score.
         truth: of the labelled items.
-        seen: what the judge said of them.
-        rest: what it said of the items without labels.
-        judged: what it said of all.
+        seen: the judge's values of them.
+        rest: its values of the items without labels.
+        judged: its values of all items.
         scale: of scores; None for verdicts, which are 0 and 1.
     """
 
@@ -212,41 +212,41 @@ class Figure(NamedTuple):
     judged: Floats
     scale: ScoreRange | None
 
-    def corrected(self, confidence: float) -> Corrections:
-        """Its estimates by every method."""
+    def correct(self, confidence: float) -> Corrections:
+        """The estimates by every method."""
         parts = self.truth, self.seen, self.rest
         if self.scale is None:
-            return replace(correct_rate(*parts, confidence), raw=plain_rate(self.judged, confidence))
+            return replace(correct_rate(*parts, confidence), raw=estimate_rate(self.judged, confidence))
         made = correct_mean(*parts, self.scale, confidence)
-        return replace(made, raw=plain_mean(self.judged, self.scale, confidence))
+        return replace(made, raw=estimate_mean(self.judged, self.scale, confidence))
 
 
-def figures(table: Table, rule: ScoreRule | None = None) -> Iterator[Figure]:
-    """The mean score of a run and the mean of each criterion; no criteria where items have their own rubrics.
+def build_estimands(table: Table, rule: ScoreRule | None = None) -> Iterator[Estimand]:
+    """The mean score of a run and the mean of each criterion; no criteria if items have their own rubrics.
 
     Raises:
         InputError: no item has ground truth.
     """
     if not table.labelled.any():
         raise InputError("no graded item has ground truth; label some items, drawn at random, to correct the scores")
-    yield _score(table, rule or read_rule(table.settings) or ScoreRule())
+    yield _build_score_estimand(table, rule or read_rule(table.settings) or ScoreRule())
     if not len(table.find_other_rubrics()):
-        values, truth = table.matrix(table.values), table.matrix(table.truth_values)
+        values, truth = table.to_matrix(table.values), table.to_matrix(table.truth_values)
         for place, column in enumerate(table.rubric_columns):
-            yield _criterion(column, values[:, place], truth[:, place], table.labelled)
+            yield _build_criterion_estimand(column, values[:, place], truth[:, place], table.labelled)
 
 
-def _score(table: Table, rule: ScoreRule) -> Figure:
-    """The mean score as a figure, of the items that have one."""
+def _build_score_estimand(table: Table, rule: ScoreRule) -> Estimand:
+    """The mean score, over the items that have one."""
     scored = table.only(~np.isnan(table.scores))
     truth = score_rows(scored, scored.points.truth, rule)
     labelled = scored.labelled & ~np.isnan(truth)
     parts = truth[labelled], scored.scores[labelled], scored.scores[~scored.labelled]
-    return Figure("", *parts, scored.scores, _score_range(scored, rule))
+    return Estimand("", *parts, scored.scores, _find_score_range(scored, rule))
 
 
-def _score_range(table: Table, rule: ScoreRule) -> ScoreRange:
-    """The scale of a run's scores, and by how much one error on the heaviest criterion moves one."""
+def _find_score_range(table: Table, rule: ScoreRule) -> ScoreRange:
+    """The range of a run's scores, and how far one error on the heaviest criterion moves one."""
     if not len(table.items):
         return ScoreRange(0.0, 1.0 if rule.normalize else 0.0)
     row, weights = table.points.row, table.weights[table.points.column]
@@ -259,19 +259,19 @@ def _score_range(table: Table, rule: ScoreRule) -> ScoreRange:
     return ScoreRange(-float(negative.max()), float(positive.max()), float(most.max()))
 
 
-def _criterion(column: Column, judged: Floats, truth: Floats, labelled: Flags) -> Figure:
-    """A criterion as a figure, from verdicts and labels (0, 1 or values), NaN where there is none."""
+def _build_criterion_estimand(column: Column, judged: Floats, truth: Floats, labelled: Flags) -> Estimand:
+    """The mean of a criterion, from verdicts and labels (0, 1 or values); NaN if missing."""
     seen = ~np.isnan(judged)
     both = seen & ~np.isnan(truth)
     parts = truth[both], judged[both], judged[seen & ~labelled], judged[seen]
-    # A panel's mean of options, or a split vote scored in between, is a number and no verdict.
+    # A panel's mean of options, or a split vote scored in between, is a number, not a verdict.
     if column.kind == "binary" and {*truth[both].tolist(), *judged[seen].tolist()} <= {0.0, 1.0}:
-        return Figure(column.name, *parts, None)
+        return Estimand(column.name, *parts, None)
     low, high = float(column.values.min()), float(column.values.max())
-    return Figure(column.name, *parts, ScoreRange(low, high, high - low))
+    return Estimand(column.name, *parts, ScoreRange(low, high, high - low))
 
 
-def _notes(table: Table, named: list[tuple[str, Corrections]]) -> Iterator[str]:
+def _collect_notes(table: Table, named: list[tuple[str, Corrections]]) -> Iterator[str]:
     """Sentences on items left out, too few labels, and criteria without a usable one."""
     yield from describe_left_out(table, "the mean score")
     labelled = int(table.labelled.sum())
@@ -285,7 +285,7 @@ def _notes(table: Table, named: list[tuple[str, Corrections]]) -> Iterator[str]:
         )
 
 
-def _shown(estimate: Estimate) -> str:
+def _format_estimate(estimate: Estimate) -> str:
     if estimate.value is None:
         return f"unknown ({clipped(estimate.reason or '', 60)})"
     ends = estimate.interval

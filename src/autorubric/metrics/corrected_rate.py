@@ -83,13 +83,13 @@ def correct_rate(
     check_confidence(confidence)
     for name, values in (("labels", labels), ("judged", judged), ("judged_rest", judged_rest)):
         _check_binary(name, values)
-    cells = labelled_cells(labels, judged)
+    cells = count_cells(labels, judged)
     verdicts = np.asarray(judged_rest, dtype=float)
     rest, rest_met, n = len(verdicts), int(verdicts.sum()), cells.labels
     return Corrections(
-        raw=plain_rate(np.concatenate([np.asarray(judged, dtype=float), verdicts]), confidence),
-        labels_only=plain_rate(labels, confidence, NO_LABELS),
-        ppi=_prediction_powered(cells, rest_met, rest, confidence),
+        raw=estimate_rate(np.concatenate([np.asarray(judged, dtype=float), verdicts]), confidence),
+        labels_only=estimate_rate(labels, confidence, NO_LABELS),
+        ppi=_estimate_ppi_rate(cells, rest_met, rest, confidence),
         rogan_gladen=rogan_gladen(cells, rest_met, rest, confidence),
         labelled=n,
         unlabelled=rest,
@@ -97,8 +97,8 @@ def correct_rate(
     )
 
 
-def plain_rate(verdicts: npt.ArrayLike, confidence: float = 0.95, missing: str = "no verdicts") -> Estimate:
-    """The share of verdicts that are 1, of 0 and 1, with Wilson's interval; `missing` says why there are none."""
+def estimate_rate(verdicts: npt.ArrayLike, confidence: float = 0.95, missing: str = "no verdicts") -> Estimate:
+    """The share of ones among verdicts of 0 and 1, with Wilson's interval; `missing` is the reason without any."""
     met = np.asarray(verdicts, dtype=float)
     n, count = len(met), int(met.sum())
     if not n:
@@ -106,7 +106,7 @@ def plain_rate(verdicts: npt.ArrayLike, confidence: float = 0.95, missing: str =
     return Estimate(count / n, wilson_interval(count, n, confidence), n)
 
 
-def labelled_cells(labels: npt.ArrayLike, judged: npt.ArrayLike) -> LabelledCells:
+def count_cells(labels: npt.ArrayLike, judged: npt.ArrayLike) -> LabelledCells:
     """The 2 × 2 table of labels and verdicts, both 0 or 1."""
     truth, verdicts = np.asarray(labels, dtype=bool), np.asarray(judged, dtype=bool)
     check_paired(len(truth), len(verdicts))
@@ -125,9 +125,9 @@ def _check_binary(name: str, values: npt.ArrayLike) -> None:
             raise InputError(f"{name}: value {number} is {value!r}; expected 0 or 1; leave out undecided pairs")
 
 
-def _prediction_powered(cells: LabelledCells, rest_met: int, rest: int, confidence: float) -> Estimate:
+def _estimate_ppi_rate(cells: LabelledCells, rest_met: int, rest: int, confidence: float) -> Estimate:
     """The post-stratified rate, Σ P(judge says v)·P(MET | v) (Holt and Smith 1979), with its posterior interval."""
-    missing = missing_estimate(cells.labels, rest, 2)
+    missing = build_missing_estimate(cells.labels, rest, 2)
     if missing is not None:
         return missing
     n = cells.labels
@@ -139,7 +139,7 @@ def _prediction_powered(cells: LabelledCells, rest_met: int, rest: int, confiden
         value = cells.met / n
     value = min(1.0, value)
     interval = split_rate_interval(cells, rest_met, rest, confidence)
-    return Estimate(value, interval.widened(value), n + rest)
+    return Estimate(value, interval.widen(value), n + rest)
 
 
 _DRAWS = 20_000
@@ -186,7 +186,7 @@ def rogan_gladen(cells: LabelledCells, rest_met: int, rest: int, confidence: flo
     """
     met, unmet = cells.met, cells.labels - cells.met
     if not (met and unmet and rest):
-        return RoganGladen(None, n=cells.labels, reason=_missing(met, unmet, rest))
+        return RoganGladen(None, n=cells.labels, reason=_explain_missing(met, unmet, rest))
     sensitivity, specificity = cells.true_met / met, cells.true_unmet / unmet
     rate, gain = rest_met / rest, sensitivity + specificity - 1.0
     if gain <= 0.0:
@@ -195,11 +195,11 @@ def rogan_gladen(cells: LabelledCells, rest_met: int, rest: int, confidence: flo
     seen, of = (rate, sensitivity, 1.0 - specificity), (rest, met, unmet)
     weights = (1.0, -value, value - 1.0)
     variance = sum(w * w * p * (1.0 - p) / n for w, p, n in zip(weights, seen, of, strict=True))
-    interval, reason = misjudged_rate_interval(cells, rest_met, rest, confidence), None
+    interval, reason = rogan_gladen_interval(cells, rest_met, rest, confidence), None
     if interval is None:
         often = "less" if value < 0.5 else "more"
         reason = f"the judge says MET {often} often than its errors allow"
-    return RoganGladen(value, interval and interval.widened(value), cells.labels, reason, variance / gain**2)
+    return RoganGladen(value, interval and interval.widen(value), cells.labels, reason, variance / gain**2)
 
 
 @lru_cache(maxsize=8192)
@@ -211,26 +211,26 @@ def split_rate_interval(cells: LabelledCells, rest_met: int, rest: int, confiden
     Bayesian Prediction-Powered Inference, arXiv:2405.06034 (2024).
     """
     judged = cells.judged_met + rest_met
-    share, met, unmet = _posteriors(
+    share, met, unmet = _draw_posteriors(
         (judged, cells.labels + rest - judged),
         (cells.true_met, cells.false_met),
         (cells.false_unmet, cells.true_unmet),
     )
-    return _equal_tailed(share * met + (1.0 - share) * unmet, confidence)
+    return _compute_credible_interval(share * met + (1.0 - share) * unmet, confidence)
 
 
 @lru_cache(maxsize=8192)
-def misjudged_rate_interval(
+def rogan_gladen_interval(
     cells: LabelledCells, rest_met: int, rest: int, confidence: float = 0.95
 ) -> Interval | None:
     """The interval of the pass rate π that solves q = π·Se + (1 - π)·(1 - Sp), by Monte Carlo with a fixed seed.
 
-    q, Se and Sp are drawn from their posteriors with Jeffreys' prior, each draw gives a rate, and rates beyond 0 and
-    1 count as these ends (Henrion, bootComb, Int. J. Epidemiology 50 (2021) 1071-1076). A draw whose judge is no
-    better than chance tells nothing: half of these count as 0 and half as 1. None where fewer than 1 - confidence of
-    the draws have a rate between 0 and 1: then the errors on the labels do not explain the verdicts on the rest.
+    q, Se and Sp are drawn from their posteriors with Jeffreys' prior; each draw gives a rate, clipped to [0, 1]
+    (Henrion, bootComb, Int. J. Epidemiology 50 (2021) 1071-1076). A draw whose judge is no better than chance is
+    uninformative: half of these count as 0 and half as 1. None if fewer than 1 - confidence of the draws have a rate
+    between 0 and 1: then the errors on the labels do not explain the verdicts on the rest.
     """
-    rate, sensitivity, false_rate = _posteriors(
+    rate, sensitivity, false_rate = _draw_posteriors(
         (rest_met, rest - rest_met), (cells.true_met, cells.false_unmet), (cells.false_met, cells.true_unmet)
     )
     gain = sensitivity - false_rate
@@ -238,27 +238,27 @@ def misjudged_rate_interval(
     if (informed & (false_rate <= rate) & (rate <= sensitivity)).mean() < 1.0 - confidence:
         return None
     solved = np.clip((rate - false_rate) / np.where(informed, gain, 1.0), 0.0, 1.0)
-    return _equal_tailed(np.where(informed, solved, np.arange(_DRAWS) % 2), confidence)
+    return _compute_credible_interval(np.where(informed, solved, np.arange(_DRAWS) % 2), confidence)
 
 
-def _posteriors(*counts: tuple[int, int]) -> Iterator[npt.NDArray[np.float64]]:
+def _draw_posteriors(*counts: tuple[int, int]) -> Iterator[npt.NDArray[np.float64]]:
     """Draws of rates from their posteriors with Jeffreys' prior, given hits and misses."""
-    return (_posterior(hits, misses, seed) for seed, (hits, misses) in enumerate(counts))
+    return (_draw_posterior(hits, misses, seed) for seed, (hits, misses) in enumerate(counts))
 
 
 @lru_cache(maxsize=128)
-def _posterior(hits: int, misses: int, seed: int) -> npt.NDArray[np.float64]:
+def _draw_posterior(hits: int, misses: int, seed: int) -> npt.NDArray[np.float64]:
     """Draws of one rate from Beta(hits + 1/2, misses + 1/2), cached as many calls share a seed and counts."""
     return np.random.default_rng(seed).beta(hits + 0.5, misses + 0.5, _DRAWS)
 
 
-def _equal_tailed(draws: npt.NDArray[np.float64], confidence: float) -> Interval:
+def _compute_credible_interval(draws: npt.NDArray[np.float64], confidence: float) -> Interval:
     """The equal-tailed credible interval of a posterior, from draws of it."""
     low, high = np.quantile(draws, ((1.0 - confidence) / 2.0, (1.0 + confidence) / 2.0))
     return Interval(float(low), float(high), confidence)
 
 
-def _missing(met: int, unmet: int, rest: int) -> str:
+def _explain_missing(met: int, unmet: int, rest: int) -> str:
     """Why Rogan-Gladen has no estimate: it needs labels of both classes, and items without labels."""
     if not (met or unmet):
         return NO_LABELS
@@ -267,8 +267,8 @@ def _missing(met: int, unmet: int, rest: int) -> str:
     return f"no label is {'UNMET' if met else 'MET'}"
 
 
-def missing_estimate(labels: int, rest: int, least: int) -> Estimate | None:
-    """What a correction gives that has too few labels, or nothing to correct; None if it has what it needs."""
+def build_missing_estimate(labels: int, rest: int, least: int) -> Estimate | None:
+    """The estimate of a correction with too few labels, or nothing to correct; None if it can be computed."""
     if not labels:
         return Estimate(None, reason=NO_LABELS)
     if labels < least:
@@ -277,7 +277,7 @@ def missing_estimate(labels: int, rest: int, least: int) -> Estimate | None:
 
 
 def check_paired(labels: int, judged: int) -> None:
-    """Raises InputError unless there are as many verdicts as labels."""
+    """Raise InputError unless there are as many verdicts as labels."""
     if labels != judged:
         raise InputError(f"{counted(labels, 'label')}, but {counted(judged, 'verdict')}; expected one for each label")
 
@@ -314,7 +314,7 @@ def ppi_plus_plus(
     check_paired(n, len(seen))
     if not np.isfinite(np.concatenate([truth, seen, rest])).all():
         raise InputError("labels and verdicts must be finite numbers; leave out the pairs without one")
-    missing = missing_estimate(n, others, 2)
+    missing = build_missing_estimate(n, others, 2)
     if missing is not None:
         return missing
     spread = float(np.concatenate([seen, rest]).var(ddof=1))

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from autorubric.metrics.arrays import Floats, Ints, numbers
+from autorubric.metrics.arrays import Floats, Ints, read_numbers
 from autorubric.metrics.intervals import normal_quantile, t_p_value
 from autorubric.metrics.statistic_results import (
     INSUFFICIENT,
@@ -19,7 +19,7 @@ from autorubric.metrics.statistic_results import (
 )
 
 _CONSTANT = 1e-13
-"""A spread below this share of the values' own size is rounding; so is a smaller distance of |r| from 0 or 1."""
+"""A spread below this share of the values is a rounding error; so is a smaller distance of |r| from 0 or 1."""
 
 
 def pearson(x: ArrayLike, y: ArrayLike) -> tuple[float, float] | None:
@@ -32,13 +32,13 @@ def pearson(x: ArrayLike, y: ArrayLike) -> tuple[float, float] | None:
         >>> round(r, 4), round(p, 4)
         (0.9827, 0.0173)
     """
-    first, second = numbers(x, y)
+    first, second = read_numbers(x, y)
     n = len(first)
     if n < 3 or is_constant(first) or is_constant(second):
         return None
-    # By a power of 2, so that squares of large and small values are numbers and those of ranks stay whole.
+    # Scaled by a power of 2: squares neither overflow nor underflow, and those of ranks stay whole.
     a, b = (np.ldexp(v, -np.frexp(np.abs(v).max())[1]) for v in (first - first.mean(), second - second.mean()))
-    # One root of the product, so that equal series give 1, not nearly 1.
+    # One root of the product, so that equal series give exactly 1.
     r = float(np.clip(a @ b / math.sqrt(float(a @ a) * float(b @ b)), -1.0, 1.0))
     rest = (1.0 - r) * (1.0 + r)
     if abs(r) < _CONSTANT:
@@ -61,8 +61,8 @@ def spearman(x: ArrayLike, y: ArrayLike) -> tuple[float, float] | None:
         >>> round(rho, 12), round(p, 12)
         (0.8, 0.2)
     """
-    places = (np.unique(v, return_inverse=True, return_counts=True)[1:] for v in numbers(x, y))
-    # The mean rank of equal values is the end of their ranks less half of their number, and half of it over.
+    places = (np.unique(v, return_inverse=True, return_counts=True)[1:] for v in read_numbers(x, y))
+    # n equal values share their mean rank: the last of their ranks less (n − 1) / 2.
     return pearson(*((np.cumsum(n) - (n - 1) / 2.0)[place] for place, n in places))
 
 
@@ -77,7 +77,7 @@ def kendall(x: ArrayLike, y: ArrayLike) -> tuple[float, float] | None:
         >>> round(tau, 12), round(p, 12)
         (0.666666666667, 0.333333333333)
     """
-    a, b = (np.unique(series, return_inverse=True)[1] for series in numbers(x, y))
+    a, b = (np.unique(series, return_inverse=True)[1] for series in read_numbers(x, y))
     n = len(a)
     if n < 3 or a.max() == 0 or b.max() == 0:
         return None
@@ -87,12 +87,12 @@ def kendall(x: ArrayLike, y: ArrayLike) -> tuple[float, float] | None:
     ties_x, ties_y, ties_both = (np.unique(places, return_counts=True)[1].astype(np.int64) for places in series)
     pairs = n * (n - 1) // 2
     tied_x, tied_y, tied_both = (int((t * (t - 1) // 2).sum()) for t in (ties_x, ties_y, ties_both))
-    discordant = inversions(b)
+    discordant = count_inversions(b)
     difference = pairs - tied_x - tied_y + tied_both - 2 * discordant
-    # One root of whole numbers, so that one order on both sides gives 1, not nearly 1.
+    # One root of whole numbers, so that equal orders give exactly 1.
     tau = difference / math.sqrt((pairs - tied_x) * (pairs - tied_y))
     if not tied_x and not tied_y and (n <= 33 or min(discordant, pairs - discordant) <= 1):
-        return tau, _exact_p_value(n, min(discordant, pairs - discordant))
+        return tau, _compute_exact_p_value(n, min(discordant, pairs - discordant))
     # The variance of C − D without correlation: Kendall 1970, equation 4.3.
     (x2, x3), (y2, y3) = (
         (float((t * (t - 1.0) * (t - 2.0)).sum()), float((t * (t - 1.0) * (2.0 * t + 5.0)).sum()))
@@ -103,7 +103,7 @@ def kendall(x: ArrayLike, y: ArrayLike) -> tuple[float, float] | None:
     return tau, t_p_value(difference / math.sqrt(variance), math.inf)
 
 
-def inversions(places: Ints) -> int:
+def count_inversions(places: Ints) -> int:
     """The number of pairs in descending order.
 
     Bit by bit from the highest: among values that agree so far, each 1 before a 0 is a pair. O(n · log n).
@@ -116,12 +116,12 @@ def inversions(places: Ints) -> int:
         starts = np.flatnonzero(np.r_[True, group[1:] != group[:-1]])
         ones -= np.repeat(ones[starts], np.diff(np.r_[starts, len(values)]))
         total += int(ones[one == 0].sum())
-        # Stable, so that those with the same bits keep the order that is counted.
+        # A stable sort: values with the same bits keep their order.
         values = values[np.argsort(values >> bit, kind="stable")]
     return total
 
 
-def _exact_p_value(n: int, few: int) -> float:
+def _compute_exact_p_value(n: int, few: int) -> float:
     """The two-sided p-value of Kendall's τ without ties (Kendall 1970): n items, the rarer kind of pairs `few` times.
 
     Twice the share of the n! orders with at most `few` inversions.
@@ -138,14 +138,14 @@ def _exact_p_value(n: int, few: int) -> float:
     return min(1.0, 2 * sum(counts) / math.factorial(n))
 
 
-_WAYS: dict[str, Callable[[ArrayLike, ArrayLike], tuple[float, float] | None]] = {
+_METHODS: dict[str, Callable[[ArrayLike, ArrayLike], tuple[float, float] | None]] = {
     "pearson": pearson,
     "spearman": spearman,
     "kendall": kendall,
 }
 
 
-def correlation(
+def compute_correlation(
     x: ArrayLike, y: ArrayLike, method: CorrelationMethod = "spearman", confidence: float = 0.95
 ) -> CorrelationResult:
     """The correlation of two series.
@@ -160,13 +160,13 @@ def correlation(
         confidence: of the interval.
 
     Example:
-        >>> found = correlation([1, 2, 3, 4], [1, 2, 4, 3], "kendall")
+        >>> found = compute_correlation([1, 2, 3, 4], [1, 2, 4, 3], "kendall")
         >>> round(found.coefficient, 4), found.interpretation, found.n_samples
         (0.6667, 'moderate positive', 4)
-        >>> correlation([1, 1, 1], [1, 2, 3]).interpretation
+        >>> compute_correlation([1, 1, 1], [1, 2, 3]).interpretation
         'undefined'
     """
-    found, n = _WAYS[method](x, y), np.size(x)
+    found, n = _METHODS[method](x, y), np.size(x)
     if found is None:
         why = INSUFFICIENT if n < 3 else UNDEFINED
         return CorrelationResult(coefficient=None, interpretation=why, n_samples=n, method=method)
@@ -194,7 +194,7 @@ def rmse(predicted: ArrayLike, true: ArrayLike) -> float | None:
         >>> rmse([0.0, 1.0], [0.0, 0.5])
         0.3535533905932738
     """
-    difference = np.subtract(*numbers(predicted, true))
+    difference = np.subtract(*read_numbers(predicted, true))
     return math.sqrt(float(np.mean(difference**2))) if len(difference) else None
 
 
@@ -205,5 +205,5 @@ def mae(predicted: ArrayLike, true: ArrayLike) -> float | None:
         >>> mae([0.0, 1.0], [0.0, 0.5])
         0.25
     """
-    difference = np.subtract(*numbers(predicted, true))
+    difference = np.subtract(*read_numbers(predicted, true))
     return float(np.mean(np.abs(difference))) if len(difference) else None

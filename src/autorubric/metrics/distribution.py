@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from autorubric.extras import require
-from autorubric.metrics.arrays import Floats, numbers
+from autorubric.metrics.arrays import Floats, read_numbers
 from autorubric.metrics.correlation import is_constant
 from autorubric.metrics.intervals import check_confidence, t_p_value, t_quantile
 from autorubric.metrics.statistic_results import (
@@ -24,7 +24,7 @@ from autorubric.metrics.statistic_results import (
 
 _LEAST_BIAS = 0.001
 _ROUNDING = 1e-9
-"""Differences that spread less than this share of the values are one difference and rounding."""
+"""A spread of differences below this share of the values is a rounding error."""
 
 
 def systematic_bias(
@@ -32,12 +32,12 @@ def systematic_bias(
 ) -> BiasResult:
     """The mean of predicted − true, with a t-test, Cohen's d and an interval.
 
-    Where all differences are the same, effect size and interval are undefined: nothing is known of their spread.
+    If all differences are equal, effect size and interval are undefined: their spread is unknown.
 
     Args:
-        y_pred: what the judge said.
-        y_true: the truth.
-        paired: the two belong together value by value; False compares two independent samples (Welch 1947).
+        y_pred: the judge's values.
+        y_true: the true values.
+        paired: whether values belong in pairs; False compares two independent samples (Welch 1947).
         confidence: of the interval; a p-value below 1 − confidence is significant.
 
     Example:
@@ -49,7 +49,7 @@ def systematic_bias(
         (None, None)
     """
     check_confidence(confidence)
-    predicted, true = numbers(y_pred, y_true) if paired else [*numbers(y_pred), *numbers(y_true)]
+    predicted, true = read_numbers(y_pred, y_true) if paired else [*read_numbers(y_pred), *read_numbers(y_true)]
     n, mean = min(len(predicted), len(true)), None
     direction: Literal["positive", "negative", "none"] = "none"
     if n:
@@ -99,7 +99,7 @@ def wasserstein_distance(dist1: ArrayLike, dist2: ArrayLike, *, normalize: bool 
     Args:
         dist1: one sample.
         dist2: the other; the sizes may differ.
-        normalize: in shares of the range that both samples together span. False for the units of the values.
+        normalize: in shares of the range of both samples together; False for the units of the values.
 
     Example:
         >>> round(wasserstein_distance([0.5, 0.6, 0.7], [0.6, 0.7, 0.8]), 6)
@@ -111,10 +111,10 @@ def wasserstein_distance(dist1: ArrayLike, dist2: ArrayLike, *, normalize: bool 
 
 
 def earth_movers_distance(dist1: ArrayLike, dist2: ArrayLike, *, normalize: bool = True) -> EMDResult:
-    """The earth mover's distance, and in which direction the first sample differs.
+    """The earth mover's distance, and the direction in which the first sample differs.
 
-    Normalized, the distance is a share of the range that the two samples happen to span: two samples of nearly equal
-    scores are as far apart as 0 and 1. `score_distance` measures on the scale of scores.
+    Normalized, it is a share of the range of the two samples, so samples of nearly equal scores can be as far apart
+    as 0 and 1. `score_distance` uses the scale of scores instead.
 
     Args:
         dist1: one sample, such as the judge's scores.
@@ -126,15 +126,13 @@ def earth_movers_distance(dist1: ArrayLike, dist2: ArrayLike, *, normalize: bool
         >>> round(found.emd, 6), found.bias_direction, found.interpretation
         (0.333333, 'lower', 'substantial differences')
     """
-    [first], [second] = numbers(dist1), numbers(dist2)
+    [first], [second] = read_numbers(dist1), read_numbers(dist2)
     unit = float(np.ptp(np.concatenate([first, second]))) if normalize and len(first) and len(second) else 1.0
-    return _moved(first, second, unit or 1.0)
+    return _measure_distance(first, second, unit or 1.0)
 
 
 def score_distance(dist1: ArrayLike, dist2: ArrayLike) -> EMDResult:
-    """The earth mover's distance in shares of the scale of scores, whatever part of it the samples fill.
-
-    The scale is [0, 1]; it is longer only where a value lies beyond.
+    """The earth mover's distance in shares of the scale of scores: [0, 1], extended to values beyond.
 
     Args:
         dist1: one sample, such as the judge's scores.
@@ -147,13 +145,13 @@ def score_distance(dist1: ArrayLike, dist2: ArrayLike) -> EMDResult:
         >>> round(found.emd, 6), found.bias_direction, found.interpretation
         (0.001, 'none', 'very similar')
     """
-    [first], [second] = numbers(dist1), numbers(dist2)
+    [first], [second] = read_numbers(dist1), read_numbers(dist2)
     every = np.concatenate([first, second, [0.0, 1.0]])
-    return _moved(first, second, float(np.ptp(every)))
+    return _measure_distance(first, second, float(np.ptp(every)))
 
 
-def _moved(first: Floats, second: Floats, unit: float) -> EMDResult:
-    """How far the one is from the other, in units of `unit`."""
+def _measure_distance(first: Floats, second: Floats, unit: float) -> EMDResult:
+    """The distance of two samples, in multiples of `unit`."""
     if not len(first) or not len(second):
         return EMDResult(
             emd=None,
@@ -163,7 +161,7 @@ def _moved(first: Floats, second: Floats, unit: float) -> EMDResult:
             bias_magnitude=None,
             interpretation=INSUFFICIENT,
         )
-    emd = _area_between(np.sort(first), np.sort(second)) / unit
+    emd = _compute_area_between(np.sort(first), np.sort(second)) / unit
     shift = float(first.mean() - second.mean()) / unit
     direction: Literal["higher", "lower", "none"] = "none"
     if abs(shift) > _LEAST_SHIFT:
@@ -178,8 +176,8 @@ def _moved(first: Floats, second: Floats, unit: float) -> EMDResult:
     )
 
 
-def _area_between(first: Floats, second: Floats) -> float:
-    """The integral of the distance of two empirical distribution functions (Wasserstein-1), of sorted samples."""
+def _compute_area_between(first: Floats, second: Floats) -> float:
+    """The area between two empirical distribution functions (Wasserstein-1), from sorted samples."""
     every = np.sort(np.concatenate([first, second]))
     steps = np.diff(every)
     below_first = np.searchsorted(first, every[:-1], side="right") / len(first)
@@ -206,12 +204,12 @@ def ks_test(sample1: ArrayLike, sample2: ArrayLike | None = None) -> KSTestResul
         >>> found.statistic, round(found.p_value, 6), found.is_significant
         (1.0, 0.028571, True)
     """
-    [first] = numbers(sample1)
+    [first] = read_numbers(sample1)
     if sample2 is None:
         spread = float(first.std()) if len(first) and not is_constant(first) else 0.0
-        return _tested("kstest", first, "norm", (first.mean(), spread)) if spread else _tested("kstest")
-    [second] = numbers(sample2)
-    return _tested("ks_2samp", first, second) if len(first) and len(second) else _tested("ks_2samp")
+        return _run_test("kstest", first, "norm", (first.mean(), spread)) if spread else _run_test("kstest")
+    [second] = read_numbers(sample2)
+    return _run_test("ks_2samp", first, second) if len(first) and len(second) else _run_test("ks_2samp")
 
 
 def ks_test_uniform(sample: ArrayLike) -> KSTestResult:
@@ -225,11 +223,11 @@ def ks_test_uniform(sample: ArrayLike) -> KSTestResult:
         >>> found.statistic, found.is_significant
         (0.9, True)
     """
-    [values] = numbers(sample)
-    return _tested("kstest", values, "uniform") if len(values) else _tested("kstest")
+    [values] = read_numbers(sample)
+    return _run_test("kstest", values, "uniform") if len(values) else _run_test("kstest")
 
 
-def _tested(test: str, *sample: object) -> KSTestResult:
+def _run_test(test: str, *sample: object) -> KSTestResult:
     """The result of a test of scipy; undefined without a sample."""
     require(["scipy"], "stats", "the Kolmogorov-Smirnov test")
     if not sample:
@@ -258,13 +256,13 @@ def score_distribution(
         >>> found.mean, found.std, found.iqr, found.histogram
         (0.5, 0.5, 0.5, ([1.0, 2.0], [0.0, 0.5, 1.0]))
     """
-    [values] = numbers(scores)
+    [values] = read_numbers(scores)
     n = len(values)
     if not n:
         return DistributionResult(n=0, **dict.fromkeys(_FIGURES))
     q25, median, q75 = (float(q) for q in np.quantile(values, [0.25, 0.5, 0.75]))
     spread = n > 1
-    skewness, kurtosis = _shape(values)
+    skewness, kurtosis = _compute_shape(values)
     counts, edges = np.histogram(values, bins=bins)
     return DistributionResult(
         n=n,
@@ -286,8 +284,8 @@ def score_distribution(
 _FIGURES = ("mean", "std", "variance", "min", "max", "median", "q25", "q75", "iqr", "skewness", "kurtosis")
 
 
-def _shape(values: Floats) -> tuple[float | None, float | None]:
-    """Skewness and excess kurtosis; None if all values are alike."""
+def _compute_shape(values: Floats) -> tuple[float | None, float | None]:
+    """Skewness and excess kurtosis; None if all values are equal."""
     if is_constant(values):
         return None, None
     centred = values - values.mean()

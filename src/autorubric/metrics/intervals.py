@@ -1,4 +1,4 @@
-"""Confidence intervals, estimates with one, corrected p-values, and the distributions that these need."""
+"""Confidence intervals, estimates, adjusted p-values, and the distributions that they need."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _AT_EACH_END = 0.25
 
 
 DISTRUST, TRUST = 0.41, 0.61
-"""A judge is not relied on where the interval of κ ends below the first, and is where it begins at the second."""
+"""Rely on a judge if the interval of κ starts at `TRUST` or above; do not if it ends below `DISTRUST`."""
 
 
 class Interval(NamedTuple):
@@ -52,14 +52,14 @@ class Interval(NamedTuple):
         """Whether the value lies in it, its ends included."""
         return self.low <= value <= self.high
 
-    def within(self, least: float, most: float) -> Interval:
+    def clip(self, least: float, most: float) -> Interval:
         """The part of it between two bounds, for quantities that cannot lie beyond."""
         return Interval(
             float(min(max(self.low, least), most)), float(max(min(self.high, most), least)), self.confidence
         )
 
-    def widened(self, value: float) -> Interval:
-        """The interval, made just wide enough to hold a value."""
+    def widen(self, value: float) -> Interval:
+        """The interval, extended to a value."""
         return Interval(min(self.low, value), max(self.high, value), self.confidence)
 
 
@@ -83,7 +83,7 @@ class Estimate:
     n: int = 0
     reason: str | None = None
 
-    def row(self) -> dict[str, float | None]:
+    def to_row(self) -> dict[str, float | None]:
         """Its value and the ends of its interval, by name."""
         low, high = (None, None) if self.interval is None else self.interval[:2]
         return {"value": self.value, "low": low, "high": high}
@@ -101,12 +101,12 @@ def wilson_interval(
 ) -> Interval | None:
     """The score interval of a proportion; None for no observations.
 
-    (p + z²/2n ± z·√(p·(1 − p)/n + z²/4n²)) / (1 + z²/n). Source: Wilson 1927. The observations are independent:
-    one an item, not several criteria of one item; `autorubric.metrics.jackknife.share_interval` allows for these.
+    (p + z²/2n ± z·√(p·(1 − p)/n + z²/4n²)) / (1 + z²/n). Source: Wilson 1927. Observations must be independent, one
+    per item; `autorubric.metrics.jackknife.share_interval` allows for several criteria of one item.
 
     Args:
         hits: how many observations count, or the share times `n`.
-        n: how many observations there are, or as many independent ones as they are worth.
+        n: how many observations there are, or their effective number.
         confidence: of the interval.
         quantile: z; None for that of the normal distribution.
 
@@ -147,7 +147,7 @@ def bounded_interval(value: float, variance: float, ends: tuple[float, float], c
     found = wilson_interval(share * trials, trials, confidence)
     if found is None:
         return Interval(value, value, confidence)
-    return Interval(low + span * found.low, low + span * found.high, confidence).within(low, ends[1])
+    return Interval(low + span * found.low, low + span * found.high, confidence).clip(low, ends[1])
 
 
 def mean_interval(
@@ -184,7 +184,7 @@ def mean_interval(
     weight = n + 2.0 * _AT_EACH_END
     mean = (total + _AT_EACH_END * sum(ends)) / weight
     spread = squares + _AT_EACH_END * (ends[0] ** 2 + ends[1] ** 2) - weight * mean**2
-    return bounded_interval(mean, max(spread, 0.0) / weight / (weight - 1.0), ends, confidence).widened(value)
+    return bounded_interval(mean, max(spread, 0.0) / weight / (weight - 1.0), ends, confidence).widen(value)
 
 
 def rate_interval(n: int, total: float, squares: float, confidence: float = 0.95) -> Interval | None:
@@ -203,10 +203,10 @@ def rate_interval(n: int, total: float, squares: float, confidence: float = 0.95
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
-    """The p-values, adjusted so that all together are wrong no more often than one alone.
+    """Holm's adjusted p-values, which control the probability of any false rejection.
 
-    The i-th smallest of m becomes max over the smaller ones of (m − i + 1)·p, at most 1. Source: Holm 1979. Tests
-    without a p-value (None) do not count.
+    The i-th smallest of m becomes the maximum of (m − i + 1)·p over it and all smaller ones, at most 1. Source: Holm
+    1979. Tests without a p-value (None) do not count.
 
     Example:
         >>> holm([0.01, 0.04, None, 0.03])
@@ -229,7 +229,7 @@ def t_p_value(t: float, df: float) -> float:
     if math.isinf(t):
         return 0.0
     if df > _NEARLY_NORMAL:
-        # Abramowitz and Stegun 26.7.8: off by about 1/df², where the fraction would lose digits to rounding.
+        # Abramowitz and Stegun 26.7.8, with an error of about 1/df²; the fraction would lose digits to rounding.
         return math.erfc(abs(t) * (1.0 - 0.25 / df) / math.sqrt(1.0 + t * t / (2.0 * df)) / math.sqrt(2.0))
     return beta_cdf(df / (df + t * t), df / 2.0, 0.5)
 
@@ -274,22 +274,22 @@ def beta_cdf(x: float, a: float, b: float) -> float:
 
 def _beta_fraction(x: float, a: float, b: float) -> float:
     """The continued fraction of the incomplete beta function (Abramowitz and Stegun 26.5.8), by Lentz's method."""
-    c, d = 1.0, 1.0 / _apart(1.0 - (a + b) * x / (a + 1.0))
+    c, d = 1.0, 1.0 / _avoid_zero(1.0 - (a + b) * x / (a + 1.0))
     value = d
     for m in range(1, _MOST_TERMS):
         even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
         odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
         for term in (even, odd):
-            d = 1.0 / _apart(1.0 + term * d)
-            c = _apart(1.0 + term / c)
+            d = 1.0 / _avoid_zero(1.0 + term * d)
+            c = _avoid_zero(1.0 + term / c)
             value *= c * d
         if abs(c * d - 1.0) < _CLOSE * 4:
             break
     return value
 
 
-def _apart(value: float) -> float:
-    """A value that can be divided by."""
+def _avoid_zero(value: float) -> float:
+    """The value, or a tiny one instead of 0, as a divisor."""
     return value if abs(value) > _TINY else _TINY
 
 

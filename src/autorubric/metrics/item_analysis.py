@@ -15,7 +15,7 @@ from autorubric.metrics.arrays import Floats
 from autorubric.metrics.intervals import Estimate, Interval, normal_quantile
 
 
-def correlations(values: npt.ArrayLike) -> Floats:
+def correlate_columns(values: npt.ArrayLike) -> Floats:
     """Pearson's correlation of each pair of columns (φ for 0/1), over rows that have both; NaN where constant."""
     table = np.asarray(values, dtype=float)
     seen = (~np.isnan(table)).astype(float)
@@ -41,14 +41,14 @@ def estimate_correlation(value: float, n: int, confidence: float = 0.95) -> Esti
     # A correlation of 1 in a sample is not certain: Fisher's z is taken just short of it.
     centre = math.atanh(max(-1.0 + 0.5 / n, min(1.0 - 0.5 / n, value)))
     interval = Interval(math.tanh(centre - reach), math.tanh(centre + reach), confidence)
-    return Estimate(value, interval.widened(value), n)
+    return Estimate(value, interval.widen(value), n)
 
 
-def item_rest_correlations(values: npt.ArrayLike, weights: npt.ArrayLike) -> Floats:
+def compute_item_rest_correlations(values: npt.ArrayLike, weights: npt.ArrayLike) -> Floats:
     """The corrected item-total correlation: each criterion's points with the points of all others.
 
-    Of the others, those that were judged on the item count, as a mean over their weights. A negative weight counts
-    as what it costs, so that a sound pitfall has a positive correlation too. NaN where either side is constant.
+    The others are those that were judged on the item, as a mean over their weights. A pitfall (negative weight)
+    counts as what it costs, so that a sound one correlates positively too. NaN where either side is constant.
     """
     table, weight = np.asarray(values, dtype=float), np.asarray(weights, dtype=float)
     seen = ~np.isnan(table)
@@ -58,7 +58,7 @@ def item_rest_correlations(values: npt.ArrayLike, weights: npt.ArrayLike) -> Flo
     with np.errstate(invalid="ignore", divide="ignore"):
         rest = np.where(rest_size > 0, (points.sum(axis=1, keepdims=True) - points) / rest_size, np.nan)
     own = np.where(seen, table * np.where(weight < 0, -1.0, 1.0), np.nan)
-    pairs = [correlations(np.column_stack([own[:, c], rest[:, c]]))[0, 1] for c in range(table.shape[1])]
+    pairs = [correlate_columns(np.column_stack([own[:, c], rest[:, c]]))[0, 1] for c in range(table.shape[1])]
     return np.array(pairs)
 
 
@@ -67,7 +67,7 @@ def effective_criteria(values: npt.ArrayLike) -> float | None:
 
     Constant criteria count for nothing; k copies of one criterion count for one. None if all are constant.
     """
-    matrix = correlations(values)
+    matrix = correlate_columns(values)
     varied = ~np.isnan(np.diag(matrix))
     if not varied.any():
         return None
@@ -93,13 +93,13 @@ def score_shares(values: npt.ArrayLike, weights: npt.ArrayLike) -> Floats | None
 
 
 class GroupVariance(NamedTuple):
-    """What groups of n rollouts of one query each are expected to show.
+    """The variance of rewards to expect in groups of n rollouts of one query.
 
     Attributes:
         within: the variance of rewards of one query, unbiased and pooled over queries; None if no query has
             two rewards.
-        expected: the expected variance around the group's own mean, within · (n - 1) / n; None likewise.
-        silent: the chance that all n rewards are equal, so that the group teaches nothing; None if no query
+        expected: the expected variance around the group's own mean, within · (n - 1) / n; None as for `within`.
+        silent: the probability that all n rewards are equal, so that the group teaches nothing; None if no query
             has n rewards.
         queries: how many queries have two rewards or more.
     """
@@ -110,14 +110,14 @@ class GroupVariance(NamedTuple):
     queries: int
 
 
-def expected_group_variance(rewards: npt.ArrayLike, queries: Sequence[Hashable], n: int) -> GroupVariance:
+def estimate_group_variance(rewards: npt.ArrayLike, queries: Sequence[Hashable], n: int) -> GroupVariance:
     """The variance of the reward in groups of n rollouts, from the rewards of submissions by query.
 
     `silent` averages over queries the share of groups of n, drawn without replacement from the query's
     rewards, that are all equal: Σ C(count of a value, n) / C(rewards, n).
 
     Args:
-        rewards: one a submission; NaN if there is none.
+        rewards: one per submission; NaN if there is none.
         queries: what each submission answers.
         n: rollouts in a group, at least 2.
 
@@ -125,7 +125,7 @@ def expected_group_variance(rewards: npt.ArrayLike, queries: Sequence[Hashable],
         InputError: `n` is below 2, or there are not as many queries as rewards.
 
     Example:
-        >>> figures = expected_group_variance([0, 1, 0, 1, 1, 1], ["a", "a", "a", "a", "b", "b"], 2)
+        >>> figures = estimate_group_variance([0, 1, 0, 1, 1, 1], ["a", "a", "a", "a", "b", "b"], 2)
         >>> round(figures.within, 3), round(figures.expected, 3), round(figures.silent, 3)
         (0.25, 0.125, 0.667)
     """
@@ -179,12 +179,12 @@ class ItemResponse(NamedTuple):
 def fit_item_response(values: npt.ArrayLike) -> ItemResponse | None:
     """The model's parameters by marginal maximum likelihood; None with fewer than three criteria or ten items.
 
-    EM over 41 abilities (Bock and Aitkin, Psychometrika 46 (1981)), each criterion maximised by one damped
-    Newton step a round. Weak normal priors (slope 1 ± 1, level 0 ± 3) keep criteria that all meet finite, at
-    the price of some shrinkage with few items.
+    EM over 41 abilities (Bock and Aitkin, Psychometrika 46 (1981)), with one damped Newton step per criterion and
+    round. Weak normal priors (slope 1 ± 1, level 0 ± 3) keep criteria that all meet finite, at the price of some
+    shrinkage with few items.
 
     Args:
-        values: items × criteria in [0, 1], NaN where nothing was said; give a pitfall as 1 - MET.
+        values: items × criteria in [0, 1], NaN without a verdict; give a pitfall as 1 - MET.
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -204,8 +204,8 @@ def fit_item_response(values: npt.ArrayLike) -> ItemResponse | None:
     share = np.clip(counts @ met / np.maximum(counts @ seen, 1), 0.02, 0.98)
     slope, level = np.ones(table.shape[1]), np.log(share / (1.0 - share))
     for _ in range(_MOST_ROUNDS):
-        posterior = _posterior(met, missed, slope, level) * counts[:, None]
-        new_slope, new_level = _newton_step(met.T @ posterior, missed.T @ posterior, slope, level)
+        posterior = _compute_posterior(met, missed, slope, level) * counts[:, None]
+        new_slope, new_level = _compute_newton_step(met.T @ posterior, missed.T @ posterior, slope, level)
         moved = max(float(np.abs(new_slope - slope).max()), float(np.abs(new_level - level).max()))
         slope, level = new_slope, new_level
         if moved < _CLOSE:
@@ -215,7 +215,7 @@ def fit_item_response(values: npt.ArrayLike) -> ItemResponse | None:
     return ItemResponse(slope, difficulty, level)
 
 
-def _posterior(met: Floats, missed: Floats, slope: Floats, level: Floats) -> Floats:
+def _compute_posterior(met: Floats, missed: Floats, slope: Floats, level: Floats) -> Floats:
     """The E-step: the posterior of each item's ability over the grid, items × abilities; rows sum to 1."""
     logit = np.outer(slope, _ABILITIES) + level[:, None]
     log_met, log_missed = -np.logaddexp(0.0, -logit), -np.logaddexp(0.0, logit)
@@ -224,7 +224,7 @@ def _posterior(met: Floats, missed: Floats, slope: Floats, level: Floats) -> Flo
     return np.asarray(joint / joint.sum(axis=1, keepdims=True))
 
 
-def _newton_step(met: Floats, missed: Floats, slope: Floats, level: Floats) -> tuple[Floats, Floats]:
+def _compute_newton_step(met: Floats, missed: Floats, slope: Floats, level: Floats) -> tuple[Floats, Floats]:
     """The M-step: one damped Newton step of slope and level of all criteria together.
 
     `met` and `missed` are the expected counts of the E-step, criteria × abilities.

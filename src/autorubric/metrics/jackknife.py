@@ -41,7 +41,7 @@ class Draws(NamedTuple):
 
 
 def checked_draws(named: str, replicates: int, confidence: float, seed: int | None) -> Draws:
-    """The draws that a caller asks for; `named` is what it calls `replicates`.
+    """The draws, validated; `named` is the caller's name of `replicates`.
 
     Raises:
         InputError: a value is out of its range.
@@ -99,7 +99,7 @@ def jackknife_intervals(
             to, back = _TRANSFORMS["plain"][:2]
         centre = float(to(np.array([value]))[0])
         reach = quantile * math.sqrt(jackknife_variance(to(left_out), times))
-        intervals.append(Interval(back(centre - reach), back(centre + reach), confidence).within(least, most))
+        intervals.append(Interval(back(centre - reach), back(centre + reach), confidence).clip(least, most))
     return intervals
 
 
@@ -120,16 +120,15 @@ def share_interval(
 ) -> Interval | None:
     """The interval of the share Σ hits / Σ pairs, with items as clusters; None without pairs.
 
-    Wilson's with the effective number of pairs and Student's quantile (see `jackknife_intervals`). Where each item is
-    one observation, Wilson's plain interval. Where the share is the same in every item, its variance is unknown: then
-    Wilson's with `effective_items` for n, as if all pairs of an item were one observation.
+    Wilson's with the effective number of pairs and Student's quantile (see `jackknife_intervals`). If each item is
+    one observation, Wilson's plain interval. If the share is the same in every item, its variance is unknown: then
+    Wilson's with `count_effective_items` for n, as if all pairs of an item were one observation.
 
     Args:
         hits: of each item, how many of its pairs count.
-        pairs: how many it has, above 0; or how many they stand for, where labels are weighted. Their unit is of no
-            importance.
+        pairs: how many it has, above 0; with weighted labels how many they stand for, in any unit.
         confidence: of the interval.
-        times: how many items have each such numbers; None for one each.
+        times: how many items have these numbers; None for one each.
 
     Example:
         >>> low, high, _ = share_interval(np.array([5.0, 3.0, 4.0, 5.0]), np.full(4, 5.0))
@@ -139,7 +138,7 @@ def share_interval(
     if not len(pairs):
         return None
     times = np.ones(len(pairs)) if times is None else times
-    worth = effective_items(pairs, times)
+    worth = count_effective_items(pairs, times)
     if (hits * (pairs - hits)).any() or not math.isclose(worth, float(times.sum())):
         sums = np.column_stack([hits, pairs])
         [found] = jackknife_intervals(sums, lambda s: ratio(s[..., :1], s[..., 1:]), ["share"], confidence, times)
@@ -148,15 +147,15 @@ def share_interval(
     return wilson_interval(float(times @ hits) / float(times @ pairs) * worth, worth, confidence)
 
 
-def effective_items(sizes: Floats, times: Floats | None = None) -> float:
-    """How many items of one size some items are worth, (Σ size)² / Σ size² (Kish 1965).
+def count_effective_items(sizes: Floats, times: Floats | None = None) -> float:
+    """The effective number of items of different sizes, (Σ size)² / Σ size² (Kish 1965).
 
     Args:
         sizes: how many pairs each item has, or how many these stand for.
         times: how many items have each size; None for one each.
 
     Example:
-        >>> effective_items(np.array([2.0, 2.0])), effective_items(np.array([3.0, 1.0]))
+        >>> count_effective_items(np.array([2.0, 2.0])), count_effective_items(np.array([3.0, 1.0]))
         (2.0, 1.6)
     """
     times = np.ones(len(sizes)) if times is None else times
@@ -193,25 +192,25 @@ def bounded_mean_intervals(values: Floats, ends: Floats, draws: Draws) -> list[I
     tail = (1.0 - draws.confidence) / 2.0
     low, high = (np.quantile(np.concatenate(means), at, axis=0) for means, at in ((lows, tail), (highs, 1.0 - tail)))
     return [
-        Interval(float(one), float(other), draws.confidence).widened(float(mean))
+        Interval(float(one), float(other), draws.confidence).widen(float(mean))
         for one, other, mean in zip(low, high, values.mean(axis=0), strict=True)
     ]
 
 
-class Found(NamedTuple):
-    """An interval, None if there is none, and its method, as `ConfidenceInterval.method` names it."""
+class IntervalResult(NamedTuple):
+    """An interval, or None, and its method, as in `ConfidenceInterval.method`."""
 
     interval: Interval | None
     method: str
 
 
-def kappa_interval(tables: Floats, weights: Floats, draws: Draws, times: Floats | None = None) -> Found:
+def kappa_interval(tables: Floats, weights: Floats, draws: Draws, times: Floats | None = None) -> IntervalResult:
     """The interval of κ, with items as the unit; None where κ is undefined.
 
     For two categories the equal-tailed one of its posterior, by Monte Carlo: the cells have a Dirichlet posterior
-    with Jeffreys' prior, 1/2 each (Basu, Banerjee and Sen, Biometrics 56 (2000)). Where items have several pairs or
-    labels have different weights, the pairs count for as many as they are worth: the effective sample size. For more
-    categories that of `jackknife_intervals`.
+    with Jeffreys' prior, 1/2 each (Basu, Banerjee and Sen, Biometrics 56 (2000)). If items have several pairs or
+    labels have different weights, the pairs count with their effective number. For more categories that of
+    `jackknife_intervals`.
 
     Args:
         tables: labels (rows) against verdicts, of each item; weights of labels with a mean of 1.
@@ -237,24 +236,24 @@ def kappa_interval(tables: Floats, weights: Floats, draws: Draws, times: Floats 
             draws.confidence,
             times,
         )
-        return Found(found, "jackknife")
+        return IntervalResult(found, "jackknife")
     counts = tables.sum(axis=0) if times is None else np.tensordot(times, tables, 1)
     value = float(kappas(counts, weights))
     if np.isnan(value):
-        return Found(None, "jeffreys")
+        return IntervalResult(None, "jeffreys")
     sizes, n = flat.sum(axis=1), len(flat) if times is None else float(times.sum())
     # Where each item is in one cell, it is one pair, whatever it weighs.
-    single, worth = bool((flat.max(axis=1) == sizes).all()), effective_items(sizes, times)
+    single, worth = bool((flat.max(axis=1) == sizes).all()), count_effective_items(sizes, times)
     if not (single and math.isclose(worth, n)):
         pairs = float(len(sizes) if single else sizes.sum())
         left_out = kappas(counts - tables, weights)
-        worth = _effective_pairs(counts, left_out, (worth, pairs), draws.confidence)
+        worth = _count_effective_pairs(counts, left_out, (worth, pairs), draws.confidence)
     cells = np.random.default_rng(draws.seed).standard_gamma(
         counts * (worth / counts.sum()) + 0.5, (draws.replicates, size, size)
     )
     tail = (1.0 - draws.confidence) / 2.0
     low, high = np.quantile(kappas(cells, weights), (tail, 1.0 - tail))
-    return Found(Interval(float(low), float(high), draws.confidence).widened(value), "jeffreys")
+    return IntervalResult(Interval(float(low), float(high), draws.confidence).widen(value), "jeffreys")
 
 
 def mean_kappa_interval(tables: Sequence[Floats], weights: Sequence[Floats], draws: Draws) -> Interval:
@@ -297,15 +296,14 @@ def mean_kappa_interval(tables: Sequence[Floats], weights: Sequence[Floats], dra
     tail = (1.0 - draws.confidence) / 2.0
     low, high = (np.quantile(np.mean(of, axis=0), at) for of, at in ((lows, tail), (highs, 1.0 - tail)))
     mean = float(np.mean([kappas(table.sum(axis=0), w) for table, w in zip(tables, weights, strict=True)]))
-    return Interval(float(low), float(high), draws.confidence).widened(mean)
+    return Interval(float(low), float(high), draws.confidence).widen(mean)
 
 
-def _effective_pairs(counts: Floats, left_out: Floats, sizes: tuple[float, float], confidence: float) -> float:
-    """The effective sample size for κ: how many independent pairs the pairs of all items are worth.
+def _count_effective_pairs(counts: Floats, left_out: Floats, sizes: tuple[float, float], confidence: float) -> float:
+    """The effective sample size for κ: the number of independent pairs with the jackknife's variance.
 
-    As many as give the jackknife's variance as the large-sample variance of κ (Fleiss, Cohen and Everitt 1969),
-    reduced for few items as Korn and Graubard (1998) do; the effective number of items where κ does not vary.
-    `sizes`: that number, and the number of pairs.
+    By the large-sample variance of κ (Fleiss, Cohen and Everitt 1969), reduced for few items as by Korn and Graubard
+    (1998); the effective number of items if κ does not vary. `sizes` are that number and the number of pairs.
     """
     items, pairs = len(left_out), sizes[1]
     known = left_out[~np.isnan(left_out)]

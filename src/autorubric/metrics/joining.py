@@ -1,4 +1,4 @@
-"""Finds the items and criteria of a run in a dataset, and copies labels from one dataset to another."""
+"""The items and criteria of a run in a dataset, and labels from one dataset for another."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from autorubric.errors import InputError, counted
 
 @dataclass
 class ItemIndex:
-    """Where the items of a dataset are.
+    """Finds the items of a run in a dataset.
 
-    An item is the one at the same place if its text is the same; else the one with the same id or the same text, so
-    that labels may come in another order or for a part of the items only.
+    An item is the one at the same place if its text is the same; else the one with the same id or text, so that
+    labels may come in another order or for only some of the items.
     """
 
     items: Sequence[DataItem]
@@ -25,7 +25,7 @@ class ItemIndex:
     _by_text: dict[str, int] = field(default_factory=dict, init=False)
 
     def find(self, index: int, item: DataItem | None) -> int | None:
-        """The place of an item that a run has at `index`; of a run without items, `index` itself."""
+        """The place of the item that a run has at `index`; `index` itself if the run does not store its items."""
         inside = 0 <= index < len(self.items)
         if item is None or not item.submission:
             return index if inside else None
@@ -33,7 +33,7 @@ class ItemIndex:
             return index
         if self._by_id is None:
             self._by_id = {known.id: place for place, known in enumerate(self.items) if known.id is not None}
-            # The first of several equal texts would be a guess.
+            # A text that occurs more than once identifies no item.
             repeated = {known.submission: place for place, known in enumerate(self.items)}
             first = {known.submission: place for place, known in reversed(list(enumerate(self.items)))}
             self._by_text = {text: place for text, place in first.items() if repeated[text] == place}
@@ -42,7 +42,7 @@ class ItemIndex:
             return place
         return self._by_text.get(item.submission)
 
-    def why_none(self, graded: Iterable[DataItem | None]) -> str:
+    def explain_no_match(self, graded: Iterable[DataItem | None]) -> str:
         """Why none of the graded items was found."""
         known = [item for item in graded if item is not None]
         if not self.items or not known:
@@ -54,10 +54,7 @@ class ItemIndex:
 
 
 def match_criteria(said: Sequence[tuple[str | None, str]], criteria: Sequence[Criterion]) -> list[int] | range | None:
-    """For each criterion its place among those of a report; None if the report has other criteria.
-
-    A criterion is the same where its requirement or its name is.
-    """
+    """The place of each criterion in a report, by requirement or name; None if the report has other criteria."""
     if len(said) != len(criteria):
         return None
     pairs = list(zip(said, criteria, strict=True))
@@ -91,10 +88,10 @@ def describe_ungraded(labelled: int) -> str:
 
 
 def relabelled(graded: RubricDataset, labels: RubricDataset) -> tuple[RubricDataset, list[str]]:
-    """The graded items with the ground truth that another dataset has for them, and sentences on what did not match.
+    """The graded items with the ground truth of another dataset, and sentences on what did not match.
 
-    Items are found as `ItemIndex` finds them, criteria by their text, for any order of either. A graded item
-    that is not in `labels` has no ground truth.
+    Items are found by `ItemIndex`, criteria by their text, in any order. A graded item that is not in `labels` has no
+    ground truth.
 
     Args:
         graded: what was graded.
@@ -119,15 +116,15 @@ def relabelled(graded: RubricDataset, labels: RubricDataset) -> tuple[RubricData
         truth = None
         if place is not None:
             found.add(place)
-            truth = _reorder(graded.get_item_rubric(index), place, labels, problems)
+            truth = _reorder_labels(graded.get_item_rubric(index), place, labels, problems)
         items.append(replace(item, ground_truth=truth, ground_truth_reasons=None))
     if not found:
-        raise InputError(f"none of the {len(items)} graded items is in the dataset; {places.why_none(graded.items)}")
+        why = places.explain_no_match(graded.items)
+        raise InputError(f"none of the {len(items)} graded items is in the dataset; {why}")
     if problems:
         raise InputError(problems)
     notes = []
-    without = len(items) - len(found)
-    if without:
+    if without := len(items) - len(found):
         notes.append(
             f"{without} of {len(items)} graded items are not in the dataset of labels and count as unlabelled"
         )
@@ -137,7 +134,7 @@ def relabelled(graded: RubricDataset, labels: RubricDataset) -> tuple[RubricData
     return replace(graded, items=items), notes
 
 
-def _reorder(
+def _reorder_labels(
     rubric: Rubric, place: int, labels: RubricDataset, problems: list[str]
 ) -> list[CriterionVerdict | str] | None:
     """The labels of an item in the order of the rubric that it was graded by."""

@@ -1,4 +1,4 @@
-"""Agreement among judges, without labels: every two judges of a panel, or two runs on the same items."""
+"""Agreement among judges, without labels: each pair of judges of a panel, or two runs on the same items."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from autorubric.metrics.agreement_sums import measure_columns
 from autorubric.metrics.arrays import Flags, Floats, Ints
 from autorubric.metrics.confusion import krippendorff_alpha, rating_counts
 from autorubric.metrics.jackknife import Draws, checked_draws, share_interval
-from autorubric.metrics.labelled_run import LabelledRun, settle
+from autorubric.metrics.labelled_run import LabelledRun, resolve_abstentions
 from autorubric.metrics.reading_runs import graded_table
 from autorubric.metrics.scores import ScorePairs, ScoreRule
 from autorubric.metrics.self_consistency import NO_JUDGE
@@ -29,7 +29,7 @@ from autorubric.metrics.table import (
     GradedRun,
     NAMode,
     Table,
-    checked_modes,
+    check_modes,
     settle_codes,
 )
 
@@ -42,8 +42,8 @@ class VoteAgreement(MetricModel):
 
     Attributes:
         name: of the criterion, or of the judge.
-        n: pairs of verdicts compared; a pair in which one abstains or failed is not, unless abstentions count.
-        n_items: items that they are about.
+        n: pairs of verdicts compared; without failures, and without abstentions unless these count.
+        n_items: how many items they are on.
         agreement: the share of pairs with the same verdict or option.
         agreement_ci: with items as clusters; see `autorubric.metrics.jackknife.share_interval`.
         alpha: Krippendorff's α among the judges; of a criterion only.
@@ -106,9 +106,9 @@ class JudgeAgreement(Displayed, MetricModel):
         overall: over all pairs of judges and all criteria.
         criteria: each criterion, the least agreement first.
         each_judge: each judge with all others, the least agreement first.
-        pairs: every two judges.
+        pairs: each pair of judges.
         disputed: the items on which judges differ most.
-        warnings: what a reader must know.
+        warnings: what a reader should know.
     """
 
     judges: list[str]
@@ -140,9 +140,9 @@ def agreement_among_judges(  # noqa: PLR0913 (the arguments of compute_metrics)
     na_mode: NAMode = "exclude",
     most_disputed: int = 10,
 ) -> JudgeAgreement:
-    """How far the judges of a panel agree with each other, or the final verdicts of two runs; labels are not used.
+    """The agreement among the judges of a panel, or between the final verdicts of two runs, without labels.
 
-    Only verdicts that judges gave count: those of checks and of the rule for empty submissions are left out.
+    Verdicts of checks and of the rule for empty submissions are left out.
 
     Args:
         run: a run, with the votes of a panel if `against` is None.
@@ -168,12 +168,13 @@ def agreement_among_judges(  # noqa: PLR0913 (the arguments of compute_metrics)
         >>> agreement_among_judges(run, dataset, run, names=("run", "its copy")).overall.agreement
         1.0
     """
-    modes = checked_modes(cannot_assess, na_mode)
+    modes = check_modes(cannot_assess, na_mode)
     draws = checked_draws("n_replicates", n_replicates, confidence_level, seed)
+    table, part = graded_table(run, dataset, modes), set[tuple[int, int]]()
     if against is None:
-        table, part = _of_panel(graded_table(run, dataset, modes))
+        table, part = _select_panel(table)
     else:
-        table, part = _of_two(graded_table(run, dataset, modes), graded_table(against, dataset, modes), names), set()
+        table = _pair_runs(table, graded_table(against, dataset, modes), names)
     found = _measure(_Votes(table, draws), part, dataset, most_disputed)
     if not found.overall.n:
         raise InputError("no criterion has verdicts of two judges to compare: the others failed or abstained")
@@ -181,30 +182,25 @@ def agreement_among_judges(  # noqa: PLR0913 (the arguments of compute_metrics)
 
 
 def _measure(votes: _Votes, part: set[tuple[int, int]], dataset: RubricDataset, most_disputed: int) -> JudgeAgreement:
-    """All that is measured of votes; `part` are the pairs of judges that were asked about different points."""
+    """The agreement of the votes; `part` are the pairs of judges that were asked about different points."""
     table = votes.table
     full = [pair for pair in votes.pairs if pair not in part] or votes.pairs
     of_columns = table.columns if len(table.columns) <= _MOST_CRITERIA else ()
     overall = votes.compare("all", full)
+    each = [votes.compare(judge, [pair for pair in full if n in pair]) for n, judge in enumerate(table.judges)]
     return JudgeAgreement(
         judges=list(table.judges),
         n_items=overall.n_items,
         overall=overall,
-        criteria=sorted((votes.compare(column.name, full, column) for column in of_columns), key=_least),
-        each_judge=sorted(
-            (
-                votes.compare(judge, [pair for pair in full if place in pair])
-                for place, judge in enumerate(table.judges)
-            ),
-            key=_least,
-        ),
+        criteria=sorted((votes.compare(column.name, full, column) for column in of_columns), key=_rank_agreement),
+        each_judge=sorted(each, key=_rank_agreement),
         pairs=[votes.compare_two(pair, part=pair in part) for pair in votes.pairs],
-        disputed=votes.disputed(full, dataset, most_disputed),
-        warnings=list(_warnings(table, votes, part)),
+        disputed=votes.find_disputed(full, dataset, most_disputed),
+        warnings=list(_collect_warnings(table, votes, part)),
     )
 
 
-def _of_panel(table: Table) -> tuple[Table, set[tuple[int, int]]]:
+def _select_panel(table: Table) -> tuple[Table, set[tuple[int, int]]]:
     """The table with the votes of its judges, and the pairs of judges that a cascade asked about different points."""
     judged = [n for n, judge in enumerate(table.judges) if judge not in NO_JUDGE]
     if len(judged) < 2:
@@ -228,7 +224,7 @@ def _of_panel(table: Table) -> tuple[Table, set[tuple[int, int]]]:
     return made, apart
 
 
-def _of_two(a: Table, b: Table, names: tuple[str, str]) -> Table:
+def _pair_runs(a: Table, b: Table, names: tuple[str, str]) -> Table:
     """The criteria that two runs have both judged, as a table whose judges are the runs."""
     places = {column.key: column.index for column in a.columns}
     moved = np.array([places.get(column.key, -1) for column in b.columns], np.int64)
@@ -239,7 +235,7 @@ def _of_two(a: Table, b: Table, names: tuple[str, str]) -> Table:
     _, first, second = np.intersect1d(keys[0], keys[1], return_indices=True)
     if not len(first):
         raise InputError("the two runs have no item and criterion in common")
-    votes = np.stack([_own_verdicts(a)[first], _own_verdicts(b)[second]])
+    votes = np.stack([_read_judged_verdicts(a)[first], _read_judged_verdicts(b)[second]])
     points = replace(a.points.where(first), votes=votes)
     order = np.argsort(points.row, kind="stable")
     points = points.where(order)
@@ -250,8 +246,8 @@ def _of_two(a: Table, b: Table, names: tuple[str, str]) -> Table:
     return replace(made, judges=names, judge_scores=np.full((2, len(rows)), np.nan), escalated=False)
 
 
-def _own_verdicts(table: Table) -> Ints:
-    """The final verdict of each point; ABSENT where no judge had a part in it, or the item has no judgment."""
+def _read_judged_verdicts(table: Table) -> Ints:
+    """The final verdict of each point; ABSENT if no judge voted on it, or the item has no judgment."""
     verdicts = np.where(table.failed[table.points.row], ABSENT, table.points.judged)
     if not table.judges:
         return verdicts
@@ -262,7 +258,7 @@ def _own_verdicts(table: Table) -> Ints:
 
 @dataclass
 class _Votes:
-    """The votes of judges with abstentions settled, and how they are compared."""
+    """The votes of judges, with abstentions resolved."""
 
     table: Table
     draws: Draws
@@ -272,7 +268,7 @@ class _Votes:
         self.cast = settle_codes(points.votes, self.table.columns, points.column)
         self.pairs = list(combinations(range(len(self.table.judges)), 2))
 
-    def both(self, pair: tuple[int, int]) -> Flags:
+    def find_common(self, pair: tuple[int, int]) -> Flags:
         """The points on which both judges gave a verdict."""
         return np.asarray((self.cast[pair[0]] >= 0) & (self.cast[pair[1]] >= 0))
 
@@ -281,7 +277,7 @@ class _Votes:
         chosen = np.ones(len(self.table.points), bool)
         if column is not None:
             chosen = self.table.points.column == column.index
-        same, count = self._counts(pairs, chosen)
+        same, count = self._count_agreements(pairs, chosen)
         used = count > 0
         total = float(count.sum())
         share = float(same.sum() / total) if total else None
@@ -302,13 +298,13 @@ class _Votes:
         )
 
     def compare_two(self, pair: tuple[int, int], *, part: bool) -> JudgePair:
-        """Two judges with all that is measured of two sides of labelled pairs; both sides count alike."""
+        """Two judges by the statistics of labelled pairs that treat both sides alike."""
         table = self.table
         one, two = (table.points.votes[place] for place in pair)
         asked = replace(table.points, truth=one, judged=two).where((one > ABSENT) & (two > ABSENT))
         own, nothing = replace(table, points=asked), np.empty(0)
         scores = ScorePairs(np.empty(0, np.int64), nothing, nothing, ScoreRule())
-        run = LabelledRun(own, settle(own), scores, own.points.where(np.zeros(len(own.points), bool)))
+        run = LabelledRun(own, resolve_abstentions(own), scores, own.points.where(np.zeros(len(own.points), bool)))
         found = measure_columns(run, np.ones(len(table.columns), bool), self.draws)
         whole = self.compare(table.judges[pair[0]], [pair])
         return JudgePair(
@@ -323,15 +319,15 @@ class _Votes:
             part=part,
         )
 
-    def disputed(self, pairs: Sequence[tuple[int, int]], dataset: RubricDataset, most: int) -> list[DisputedItem]:
+    def find_disputed(self, pairs: list[tuple[int, int]], dataset: RubricDataset, most: int) -> list[DisputedItem]:
         """The items with the largest shares of pairs that differ."""
         points = self.table.points
-        same, count = self._counts(pairs, np.ones(len(points), bool))
+        same, count = self._count_agreements(pairs, np.ones(len(points), bool))
         share = np.divide(count - same, count, out=np.zeros(len(self.table.items)), where=count > 0)
         order = [row for row in np.argsort(-share, kind="stable")[:most] if share[row] > 0]
         differing = np.zeros(len(points), bool)
         for pair in pairs:
-            differing |= self.both(pair) & (self.cast[pair[0]] != self.cast[pair[1]])
+            differing |= self.find_common(pair) & (self.cast[pair[0]] != self.cast[pair[1]])
         return [
             DisputedItem(
                 item=int(self.table.items[row]),
@@ -343,11 +339,11 @@ class _Votes:
             for row in order
         ]
 
-    def _counts(self, pairs: Sequence[tuple[int, int]], chosen: Flags) -> tuple[Floats, Floats]:
-        """Of each item, how many pairs of verdicts are the same, and how many there are."""
+    def _count_agreements(self, pairs: Sequence[tuple[int, int]], chosen: Flags) -> tuple[Floats, Floats]:
+        """How many pairs of verdicts of each item are the same, and how many there are."""
         same, count = np.zeros(len(self.table.items)), np.zeros(len(self.table.items))
         for pair in pairs:
-            both = chosen & self.both(pair)
+            both = chosen & self.find_common(pair)
             rows = self.table.points.row[both]
             hits = self.cast[pair[0]][both] == self.cast[pair[1]][both]
             count += np.bincount(rows, minlength=len(self.table.items))
@@ -355,15 +351,15 @@ class _Votes:
         return same, count
 
 
-def _least(found: VoteAgreement) -> float:
-    """The key that sorts the least agreement first; what has none comes last."""
+def _rank_agreement(found: VoteAgreement) -> float:
+    """The sort key: the lowest agreement first, none last."""
     return 2.0 if found.agreement is None else found.agreement
 
 
-def _warnings(table: Table, votes: _Votes, part: set[tuple[int, int]]) -> Iterator[str]:
+def _collect_warnings(table: Table, votes: _Votes, part: set[tuple[int, int]]) -> Iterator[str]:
     """Sentences on judgments left out, on cascades, and on criteria that are not listed."""
     points = table.points
-    left = int((~np.any([votes.both(pair) for pair in votes.pairs], axis=0)).sum())
+    left = int((~np.any([votes.find_common(pair) for pair in votes.pairs], axis=0)).sum())
     if left:
         yield (
             f"{left} of {len(points)} judgments are left out: fewer than two judges gave a verdict (others failed, "

@@ -2,13 +2,13 @@
 
 A label of criterion j on item i replaces the judge's value by the true one, which moves the mean score by
 c_j·(truth − judged) with c_j the criterion's share of the score. Drawing pairs with probability π and weighting
-each error by 1/π is right whatever π is. What the labels show of the mean error within each criterion and verdict
-is taken off first (the generalized difference estimator, Särndal, Swensson and Wretman, Model Assisted Survey
+each error by 1/π is unbiased for any π. The mean error within each criterion and verdict, as the labels show it, is
+subtracted first (the generalized difference estimator, Särndal, Swensson and Wretman, Model Assisted Survey
 Sampling, 1992, section 6.4), so that only the rest varies: the variance Σ c²·Var(error)·(1/π − 1) is least for π
-proportional to |c|·√(P·(1 − P)), P how likely the judge errs (Neyman 1934; for judged data: Zrnic and Candès,
+proportional to |c|·√(P·(1 − P)), P the probability of an error (Neyman 1934; for judged data: Zrnic and Candès,
 arXiv:2403.03208).
-Errors of one item may be correlated: that adds to the variance between items, which no choice of pairs changes,
-so it has no part in the choice, but it is in the interval, whose unit is the item.
+Errors of one item may be correlated. That adds variance between items, which no choice of pairs changes; so it
+affects only the interval, whose unit is the item.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class LabelRequest(NamedTuple):
         item: the item's place in the dataset.
         criterion: the criterion's place in the item's rubric.
         name: the criterion's name.
-        probability: with which this pair was drawn; keep it with the label.
+        probability: that this pair was drawn; keep it with the label.
     """
 
     item: int
@@ -62,8 +62,8 @@ class CellLabel:
         item: as in the request.
         criterion: as in the request.
         verdict: the person's verdict, or an option's label.
-        probability: as in the request; times the share of a batch's requests that have a label, where not all have
-            and these are a random part of them: the others would else count as judged right.
+        probability: as in the request; if only a random part of a batch was labelled, times the share that was: the
+            others would otherwise count as judged right.
         batch: which call of `label_next` asked for it, from 0.
     """
 
@@ -83,9 +83,8 @@ class JudgedPairs:
     rows: Ints  # of each pair, its item's place in `items`
     places: Ints  # its criterion's place in the item's rubric
     criteria: tuple[Criterion, ...]
-    # Pairs whose errors tell of one another: of one criterion; with item-specific rubrics, all criteria or pitfalls.
-    kinds: Ints
-    shares: Floats  # by how much of its item's score it counts; 0 where the score leaves it out
+    kinds: Ints  # groups of similar errors: the criterion; with item-specific rubrics, criterion or pitfall
+    shares: Floats  # its share of the item's score; 0 if the score leaves it out
     values: Floats  # of the verdict, in [0, 1]; of an abstention what it counts by the run's rule
     truth: Floats  # the value of the label
     dissent: Floats  # the share of pairs of votes that differ; NaN with fewer than two votes
@@ -97,7 +96,7 @@ class JudgedPairs:
         return len(self.rows)
 
     def name(self, pair: int) -> str:
-        """The name of a pair's criterion, its own in its rubric; `C1`, `C2`, … where it has none."""
+        """The name of a pair's criterion; `C1`, `C2`, … in its rubric if it has none."""
         first, end = np.searchsorted(self.rows, [self.rows[pair], self.rows[pair] + 1])
         return criterion_names(self.criteria[first:end])[int(self.places[pair])]
 
@@ -140,7 +139,7 @@ def read_pairs(run: GradedRun | Sequence[Report | None], dataset: RubricDataset 
 
 
 def pairs_in(table: Table, *, scored: bool = True) -> JudgedPairs:
-    """`read_pairs` of a run that has been read; also of items without a score where these do not matter."""
+    """`read_pairs` of a run that has been read; without `scored`, also of items without a score."""
     table = table.only(~np.isnan(table.scores)) if scored else table
     if not len(table.items):
         raise InputError("no graded item has a score; expected at least one")
@@ -179,15 +178,15 @@ def label_next(
     """The k pairs of item and criterion whose labels shrink the interval of the mean score most.
 
     Pairs are drawn, not ranked: taking the k most doubtful ones would bias the score. Pairs that have a label
-    (ground truth of the item, or in `labels`) are left out and tell how often the judge errs on each criterion
+    (ground truth of the item, or in `labels`) are left out and show how often the judge errs on each criterion
     and verdict.
 
     Args:
         run: a run, or one report (or None) for each item of the dataset.
-        k: how many labels can be paid for; all that are left, if there are fewer.
+        k: how many labels to collect; all that are left, if there are fewer.
         dataset: what was graded; None for the items that the run itself has.
-        labels: what earlier calls brought.
-        seed: for the same draw again; take another one for each batch.
+        labels: those collected after earlier calls.
+        seed: of the draw; use another one for each batch.
 
     Raises:
         InputError: `k` is below 1, the run does not fit the dataset, or everything is labelled.
@@ -195,7 +194,7 @@ def label_next(
     Example:
         >>> from autorubric.metrics.example_run import example_run
         >>> dataset, reports = example_run()
-        >>> [(r.item, r.name, round(r.probability, 2)) for r in label_next(reports, 3, dataset)]
+        >>> [(item, name, round(probability, 2)) for item, _, name, probability in label_next(reports, 3, dataset)]
         [(4, 'Causes', 0.83), (4, 'Style', 0.38), (5, 'Causes', 0.83)]
     """
     if isinstance(k, bool) or not isinstance(k, int) or k < 1:
@@ -206,7 +205,7 @@ def label_next(
 
 
 def choose_pairs(pairs: JudgedPairs, k: int, labels: Sequence[CellLabel], seed: int) -> list[LabelRequest]:
-    """`label_next` of a run that is read already."""
+    """`label_next` of a run that has been read."""
     truth = with_labels(pairs, labels)
     free = open_pairs(pairs, truth)
     if not len(free):
@@ -215,9 +214,9 @@ def choose_pairs(pairs: JudgedPairs, k: int, labels: Sequence[CellLabel], seed: 
 
 
 def draw_pairs(pairs: JudgedPairs, free: Ints, sizes: Floats, k: int, rng: np.random.Generator) -> list[LabelRequest]:
-    """About k of the free pairs, drawn with probabilities that follow their sizes; see `inclusion_probabilities`."""
-    chances = inclusion_probabilities(sizes, k)
-    drawn = systematic_draw(chances, rng)
+    """About k of the free pairs, drawn by size; see `compute_inclusion_probabilities`."""
+    chances = compute_inclusion_probabilities(sizes, k)
+    drawn = draw_systematically(chances, rng)
     return [
         LabelRequest(pairs.items[pairs.rows[pair]], int(pairs.places[pair]), pairs.name(pair), float(chance))
         for pair, chance in zip(free[drawn], chances[drawn], strict=True)
@@ -233,11 +232,10 @@ def sampled_score(
 ) -> Estimate:
     """The mean score that labels drawn by `label_next` give: the judge's, plus its errors weighted by 1/π.
 
-    Each batch gives an unbiased estimate, whatever the earlier ones led it to ask for, as what they found is
-    counted as known and the rest is drawn again; batches are averaged by their size. The score is the weighted
-    sum of an item's criteria, before a length penalty and before it is clamped to [0, 1], by the rule that the run
-    recorded: abstentions of the judge are left out where it leaves them out, those of a person count as 0. Items
-    without a score are left out.
+    Each batch gives an unbiased estimate, as earlier labels count as known and the rest is drawn again; batches are
+    averaged by their size. The score is the weighted sum of an item's criteria by the run's rule, before a length
+    penalty and before it is clamped to [0, 1]. The rule decides on abstentions of the judge; those of a person count
+    as 0. Items without a score are left out.
 
     Raises:
         InputError: there are no labels, or one does not fit the run.
@@ -255,45 +253,44 @@ def sampled_score(
 
 
 def score_from_labels(pairs: JudgedPairs, labels: Sequence[CellLabel], confidence: float) -> Estimate:
-    """`sampled_score` of a run that is read already."""
+    """`sampled_score` of a run that has been read."""
     if not labels:
         raise InputError("no labels yet; collect those that `label_next` suggests")
     said, truth = np.nan_to_num(pairs.values), np.nan_to_num(with_labels(pairs, labels))
     at = pairs.find((label.item, label.criterion) for label in labels)
     drawn, chances = np.array([label.batch for label in labels]), np.array([label.probability for label in labels])
-    batches, draw_from_pairs, sizes = np.unique(drawn, return_inverse=True, return_counts=True)
+    batches, batch_of, sizes = np.unique(drawn, return_inverse=True, return_counts=True)
     known = ~np.isnan(pairs.truth) & ~np.isnan(pairs.values)
     estimates = []
     for batch in range(len(batches)):
         weights = known.astype(float)
-        weights[at[draw_from_pairs == batch]] = 1.0 / chances[draw_from_pairs == batch]
+        weights[at[batch_of == batch]] = 1.0 / chances[batch_of == batch]
         estimates.append(corrected_sums(pairs, truth - said, weights))
         known = known | (weights > 0)
     scores = np.average(np.array(estimates), axis=0, weights=sizes)
-    step = float(np.sqrt(np.mean(np.square(pairs.shares[at] * (sizes / len(labels))[draw_from_pairs] / chances))))
+    step = float(np.sqrt(np.mean(np.square(pairs.shares[at] * (sizes / len(labels))[batch_of] / chances))))
     return item_mean(scores, len({label.item for label in labels}), step, pairs.range, confidence)
 
 
 def corrected_sums(pairs: JudgedPairs, errors: Floats, weights: Floats) -> Floats:
-    """Each item's score, corrected: for its own labels and for the mean error of its criteria and verdicts.
+    """Each item's score, corrected for its own labels and for the mean error of its criteria and verdicts.
 
-    `errors` is by how much the label of each pair is above its verdict; `weights` how many pairs each label stands
-    for, 0 if there is none.
+    `errors` are label − verdict of each pair; `weights` how many pairs each label stands for, 0 without a label.
     """
-    # Pairs whose errors are alike: of one kind, verdict, and agreement of the votes.
+    # Groups of similar errors: one kind, verdict, and agreement of the votes.
     groups = 4 * pairs.kinds + 2 * (pairs.values >= 0.5) + (np.nan_to_num(pairs.dissent) > 0)
     labelled = weights > 0
     of_labels = np.where(labelled, errors * weights, 0.0)
     # One more label without an error keeps groups with few labels near the judge's verdicts.
     one = float(weights[labelled].mean()) if labelled.any() else 1.0
-    # That of the other labels, so that a label does not choose what is taken off its own error.
+    # From the other labels, so that no label changes what is subtracted from its own error.
     total, worth = (np.bincount(groups, amounts)[groups] for amounts in (of_labels, weights))
     mean = (total - of_labels) / (worth - weights + one)
     return pairs.sums + pairs.summed(pairs.shares * (mean + of_labels - mean * weights))
 
 
 def label_sizes(pairs: JudgedPairs, truth: Floats) -> Floats:
-    """What the probabilities of `label_next` are proportional to: by how much each error varies in the score."""
+    """The sizes of `label_next`: by how much the error of each pair varies in the score."""
     wrong = doubt(pairs, truth)
     return np.asarray(np.abs(pairs.shares) * np.sqrt(wrong * (1.0 - wrong)))
 
@@ -301,29 +298,28 @@ def label_sizes(pairs: JudgedPairs, truth: Floats) -> Floats:
 def item_mean(
     items: Floats, labelled: int, step: float, ends: tuple[float, float] = (0.0, 1.0), confidence: float = 0.95
 ) -> Estimate:
-    """The mean of corrected item scores with an interval that knows how few items were labelled.
+    """The mean of corrected item scores, with an interval that accounts for how few items were labelled.
 
-    The interval is the normal one, cut to the range of means: weights of 1/π spread estimates beyond it, and Wilson's
-    interval, which takes their spread to end there, covers the true value in as little as 83 % of cases of rare
-    criteria.
+    The normal interval, clipped to the range of means: weights of 1/π spread estimates beyond it, so that Wilson's
+    interval, which assumes a bounded spread, covers as little as 83 % for rare criteria.
     """
     n, value = len(items), float(items.mean())
     if n < 2 or labelled < 3:
         return Estimate(value, n=n, reason=f"items with labels: {labelled}; an interval needs 3")
     squares = float(((items - value) ** 2).sum()) + step**2
     reach = normal_quantile(0.5 + confidence / 2.0) * math.sqrt(squares / (n - 1) / n)
-    interval = Interval(value - reach, value + reach, confidence).within(*ends)
+    interval = Interval(value - reach, value + reach, confidence).clip(*ends)
     value = min(ends[1], max(ends[0], value))
-    return Estimate(value, interval.widened(value), n)
+    return Estimate(value, interval.widen(value), n)
 
 
 def open_pairs(pairs: JudgedPairs, truth: Floats) -> Ints:
-    """The pairs that a label can be asked for: judged, of an item without ground truth, and without a label."""
+    """The pairs that can be labelled: judged, not labelled yet, and of an item without ground truth."""
     return np.flatnonzero(~np.isnan(pairs.values) & np.isnan(truth) & ~pairs.labelled)
 
 
 def with_labels(pairs: JudgedPairs, labels: Iterable[CellLabel]) -> Floats:
-    """The pairs' truth with the labels written in."""
+    """The pairs' truth, with these labels."""
     labels, truth, problems = list(labels), pairs.truth.copy(), []
     seen: set[tuple[int, int]] = set()
     for label, pair in zip(labels, pairs.find((one.item, one.criterion) for one in labels).tolist(), strict=True):
@@ -367,10 +363,10 @@ def doubt(pairs: JudgedPairs, truth: Floats) -> Floats:
     return np.clip(scaled, _LEAST_DOUBT, _MOST_DOUBT)
 
 
-def inclusion_probabilities(sizes: npt.ArrayLike, k: int) -> Floats:
-    """Probabilities that sum to k, at most 1, proportional to size, except for a tenth that is shared evenly.
+def compute_inclusion_probabilities(sizes: npt.ArrayLike, k: int) -> Floats:
+    """Probabilities, at most 1 each, that sum to k: nine tenths proportional to size, one tenth uniform.
 
-    The even tenth keeps a wrong guess of the sizes from making one label count for very many.
+    The uniform tenth limits the weight of a label if the sizes are wrong.
     """
     given = np.asarray(sizes, dtype=float)
     count = len(given)
@@ -388,8 +384,8 @@ def inclusion_probabilities(sizes: npt.ArrayLike, k: int) -> Floats:
         certain |= above
 
 
-def systematic_draw(chances: Floats, rng: np.random.Generator) -> list[int]:
-    """Indices drawn with exactly these probabilities, as many as these sum to: systematic, in random order.
+def draw_systematically(chances: Floats, rng: np.random.Generator) -> list[int]:
+    """Indices drawn with exactly these probabilities, as many as they sum to, by systematic sampling in random order.
 
     Source: Madow, Annals of Mathematical Statistics 20 (1949).
     """

@@ -1,4 +1,4 @@
-"""The labelled items of a run, coded and scored, with abstentions settled: the input of all agreement metrics."""
+"""The labelled items of a run, coded and scored, with abstentions resolved: the input of all agreement metrics."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from autorubric.metrics.table import ABSENT, ABSTAINED, EXCLUDE, FAILED, GradedR
 S = TypeVar("S", CannotAssessStats, NAStats)
 
 
-def settle(table: Table) -> Points:
-    """The points with a category on both sides: failures left out, abstentions settled."""
+def resolve_abstentions(table: Table) -> Points:
+    """The points with a category on both sides: failures left out, abstentions resolved."""
     points = table.points
     judged = points.where(points.judged > FAILED)
     if table.modes.na == "as_category":
@@ -97,7 +97,7 @@ class LabelledRun:
     """The labelled items of a run."""
 
     table: Table  # items with labels and a judgment
-    points: Points  # the pairs of label and verdict, abstentions settled
+    points: Points  # the pairs of label and verdict, abstentions resolved
     scores: ScorePairs
     lost: Points  # labelled points of items that have no judgment at all; they are not in `table` and `points`
     warnings: tuple[str, ...] = ()  # what did not match
@@ -114,17 +114,17 @@ def read_labelled_run(
     if per_item_metrics not in get_args(PerItemMetrics):
         raise InputError(f"per_item_metrics={per_item_metrics!r} is not one of {', '.join(get_args(PerItemMetrics))}")
     whole = read_table(run, dataset, modes)
-    labelled = whole.only(whole.labelled).trimmed()
+    labelled = whole.only(whole.labelled).trim()
     table = labelled.only(~labelled.failed)
     lost = labelled.points.where(labelled.failed[labelled.points.row])
-    warnings = tuple(_warnings(whole, lost))
+    warnings = tuple(_collect_warnings(whole, lost))
     if not len(table.items):
         raise InputError(["no graded item has both ground truth and a judgment", *warnings])
     if whole.repeated_votes:
         more = len(whole.repeated_votes) - _MOST_NAMED
         rest = [f"and {more} more repeated votes"] if more > 0 else []
         raise InputError([*whole.repeated_votes[:_MOST_NAMED], *rest])
-    points = settle(table)
+    points = resolve_abstentions(table)
     if not len(points):
         raise InputError("no label and verdict are left to compare: one of each pair abstains or failed")
     size, settings = len(table.columns), table.settings or {}
@@ -141,12 +141,12 @@ def read_labelled_run(
 
 
 def _find_penalties(table: Table, dataset: RubricDataset, settings: Mapping[str, Any]) -> Floats:
-    """The length penalty of each row's submission, counted in words as the settings do not keep another length."""
+    """The length penalty of each row's submission, in words, as settings do not record a user's own length."""
     penalty = read_part(LengthPenalty, settings, "length_penalty")
     return np.array([compute_length_penalty(dataset[int(item)].submission, penalty) for item in table.items])
 
 
-def _warnings(table: Table, lost: Points) -> Iterator[str]:
+def _collect_warnings(table: Table, lost: Points) -> Iterator[str]:
     """Sentences on graded items that are left out, with their counts."""
     graded = len(table.items) + len(table.extra) + table.repeated
     for count, sentence in (

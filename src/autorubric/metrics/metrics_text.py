@@ -22,20 +22,20 @@ def show(value: float | None, interval: ConfidenceInterval | None = None) -> str
 
 
 def worst_first(found: MetricsResult) -> list[CriterionMetricsUnion]:
-    """The criteria, the least κ first, of equal ones the least accuracy; those without a κ at the end."""
+    """The criteria, lowest κ first, ties by accuracy; those without a κ last."""
     return sorted(found.per_criterion, key=lambda c: (c.kappa is None, c.kappa or 0.0, c.accuracy or 0.0))
 
 
-def summary_lines(found: MetricsResult, *, verbose: bool) -> Iterator[str]:
+def render_summary(found: MetricsResult, *, verbose: bool) -> Iterator[str]:
     """The metrics as lines of text; see `MetricsResult.summary`."""
     yield (
         f"{counted(found.n_items, 'labelled item')}, {counted(found.n_samples or 0, 'pair')} of label and verdict "
         f"(abstentions: binary {found.cannot_assess_mode}, options {found.na_mode})"
     )
-    yield _coverage(found.coverage_stats)
+    yield _render_coverage(found.coverage_stats)
     accuracy, baseline = show(found.criterion_accuracy, found.accuracy_ci), show(found.majority_baseline)
     yield f"  accuracy        {accuracy}; majority-class baseline {baseline}"
-    kappa, criteria = show(found.mean_kappa, _kappa_ci(found)), counted(found.n_kappa_criteria, "criterion")
+    kappa, criteria = show(found.mean_kappa, _find_kappa_ci(found)), counted(found.n_kappa_criteria, "criterion")
     yield f"  mean kappa      {kappa} over {criteria}"
     balanced = show(found.criterion_balanced_accuracy)
     yield f"  Gwet's AC1      {show(found.criterion_gwet)}; balanced accuracy {balanced}"
@@ -59,7 +59,7 @@ def summary_lines(found: MetricsResult, *, verbose: bool) -> Iterator[str]:
             f"{show(scale.majority_baseline)}), kappa {show(scale.kappa, scale.kappa_ci)}, n={scale.n_points}"
         )
     yield from (f"  {line}" for line in consistency_lines(found))
-    yield from _more(found) if verbose else ()
+    yield from _render_details(found) if verbose else ()
     for warning in found.warnings:
         yield f"  note: {warning}"
 
@@ -75,7 +75,7 @@ def consistency_lines(found: MetricsResult) -> Iterator[str]:
         )
 
 
-def _more(found: MetricsResult) -> Iterator[str]:
+def _render_details(found: MetricsResult) -> Iterator[str]:
     """The lines of a verbose summary: correlations of scores, coverage of criteria, and the judges."""
     for name, correlation in (
         ("Spearman", found.score_spearman),
@@ -87,7 +87,7 @@ def _more(found: MetricsResult) -> Iterator[str]:
             f"({correlation.interpretation}, n={correlation.n_samples})"
         )
     for criterion in found.per_criterion:
-        yield f"  {criterion.name} —{_coverage(criterion.coverage_stats)}"
+        yield f"  {criterion.name} —{_render_coverage(criterion.coverage_stats)}"
     if found.mean_krippendorff_alpha is not None:
         yield f"  among judges: mean alpha {show(found.mean_krippendorff_alpha)}"
     for scale in found.pooled_by_scale or []:
@@ -104,7 +104,7 @@ def _more(found: MetricsResult) -> Iterator[str]:
         yield f"  panel without {influence.judge_id}: accuracy {show(influence.accuracy_without)}"
 
 
-def _coverage(found: CoverageStats | None) -> str:
+def _render_coverage(found: CoverageStats | None) -> str:
     """A line on how many labelled points are compared, and why the others are not."""
     if found is None or not found.n_total:
         return "  coverage: –"
@@ -115,8 +115,8 @@ def _coverage(found: CoverageStats | None) -> str:
     )
 
 
-def _kappa_ci(found: MetricsResult) -> ConfidenceInterval | None:
-    """The interval of the mean κ, if intervals were asked for."""
+def _find_kappa_ci(found: MetricsResult) -> ConfidenceInterval | None:
+    """The interval of the mean κ, if intervals were requested."""
     if found.bootstrap is None or found.bootstrap.kappa_ci is None:
         return None
     low, high = found.bootstrap.kappa_ci
@@ -169,9 +169,9 @@ _COVERAGE = (
 )
 
 
-def table_rows(found: MetricsResult) -> list[dict[str, Any]]:
+def build_rows(found: MetricsResult) -> list[dict[str, Any]]:
     """A row for the whole, then one for each criterion, pooled kind and judge, all with the same keys."""
-    whole = _row(found, "aggregate", "overall", "all") | _score_columns(found)
+    whole = _build_row(found, "aggregate", "overall", "all") | _build_score_columns(found)
     whole |= {
         "accuracy_macro": found.macro_accuracy,
         "mean_kappa_macro": found.mean_kappa,
@@ -184,31 +184,32 @@ def table_rows(found: MetricsResult) -> list[dict[str, Any]]:
     }
     rows = [whole]
     for one in found.per_criterion:
-        row = _row(one, "criterion", one.name, one.criterion_type)
+        row = _build_row(one, "criterion", one.name, one.criterion_type)
         row |= {"n_samples": one.n_samples, "is_degenerate": one.is_degenerate}
         if one.criterion_type == "ordinal":
             row |= {"spearman": one.spearman.coefficient, "kendall": one.kendall.coefficient}
             row["weighted_kappa"] = one.weighted_kappa
         rows.append(row)
     for scale in found.pooled_by_scale or []:
-        row = _row(scale, "scale", scale.scale_type, scale.scale_type)
+        row = _build_row(scale, "scale", scale.scale_type, scale.scale_type)
         rows.append(row | {"n_samples": scale.n_points, "spearman": scale.value_spearman})
     for judge in (found.per_judge or {}).values():
-        row = _row(judge, "judge", judge.judge_id, "all") | _score_columns(judge)
+        row = _build_row(judge, "judge", judge.judge_id, "all") | _build_score_columns(judge)
         row |= {"mean_kappa_macro": judge.mean_kappa, "n_samples": judge.n_pairs, "judge_coverage": judge.coverage}
         rows.append(row)
     every = dict.fromkeys([*_PUBLISHED, *(name for row in rows for name in row)])
     return [every | row for row in rows]
 
 
-def _row(part: _Part, level: str, name: str, kind: str) -> dict[str, Any]:
+def _build_row(part: _Part, level: str, name: str, kind: str) -> dict[str, Any]:
     """The statistics of a part of the run and how much of it is compared."""
-    values = {f"{one.name}_micro" if one.name in _POOLED else one.name: part.value(one.name) for one in statistics()}
+    names = [one.name for one in statistics()]
+    values = {f"{name}_micro" if name in _POOLED else name: part.value(name) for name in names}
     coverage = {column: getattr(part.coverage_stats, column, None) for column in _COVERAGE}
     return {"level": level, "name": name, "criterion_type": kind, **values, **coverage}
 
 
-def _score_columns(part: MetricsResult | JudgeMetrics) -> dict[str, float | None]:
+def _build_score_columns(part: MetricsResult | JudgeMetrics) -> dict[str, float | None]:
     """The statistics of scores, by the name of their column."""
     correlations = {
         name: None if found is None else found.coefficient

@@ -9,10 +9,10 @@ from typing import Any, get_args
 import numpy as np
 
 from autorubric.metrics.agreement_statistics import Part, measure
-from autorubric.metrics.agreement_sums import Measured, measure_columns
+from autorubric.metrics.agreement_sums import ColumnAgreement, measure_columns
 from autorubric.metrics.arrays import Floats, Ints
 from autorubric.metrics.confusion import precision_recall
-from autorubric.metrics.correlation import correlation, pearson, spearman
+from autorubric.metrics.correlation import compute_correlation, pearson, spearman
 from autorubric.metrics.criterion_results import (
     ConfusionMatrix,
     CriterionMetrics,
@@ -26,11 +26,11 @@ from autorubric.metrics.jackknife import Draws
 from autorubric.metrics.labelled_run import LabelledRun, measure_coverage
 from autorubric.metrics.results import PooledScaleMetrics
 from autorubric.metrics.statistic_results import ConfidenceInterval, KappaResult
-from autorubric.metrics.table import ABSTAINED, Column, CriterionType, Points, settle_codes, value_table
+from autorubric.metrics.table import ABSTAINED, Column, CriterionType, Points, build_value_table, settle_codes
 
 
-def criterion_part(column: Column, points: Points, votes: Ints) -> Part:
-    """The pairs of one criterion, abstentions settled, and its votes (judges × labelled points) as they were cast."""
+def build_part(column: Column, points: Points, votes: Ints) -> Part:
+    """The pairs of one criterion, abstentions resolved, and its votes (judges × labelled points) as cast."""
     # An abstention that is a category has no value.
     has_values = max(points.truth.max(initial=0), points.judged.max(initial=0)) < len(column.values)
     none = np.empty(0)
@@ -60,8 +60,9 @@ def measure_criteria(
         by_column.append([ordered.where(slice(*each)) for each in pairwise(ends)])
     measured: list[CriterionMetricsUnion] = []
     for column, raw, points in zip(run.table.columns, *by_column, strict=True):
-        part, n = criterion_part(column, points, raw.votes), len(points)
+        part, n = build_part(column, points, raw.votes), len(points)
         values, counts = measure(part), part.counts
+        wilson = wilson_interval(int(np.trace(counts)), n, confidence)
         fields: dict[str, Any] = {
             "name": column.name,
             "index": column.index,
@@ -72,21 +73,21 @@ def measure_criteria(
             "coverage_stats": measure_coverage(raw, n, run.lost.where(run.lost.column == column.index)),
             "weight": column.criterion.weight,
             "tags": column.criterion.tags,
-            "accuracy_ci": ConfidenceInterval.of(wilson_interval(int(np.trace(counts)), n, confidence), "wilson"),
+            "accuracy_ci": ConfidenceInterval.of(wilson, "wilson"),
             "n_judges": max(len(part.votes), 1),
             "confusion_matrix": ConfusionMatrix(matrix=counts.tolist(), labels=list(part.labels)),
         }
         if column.kind == "binary":
             supports = {"support_true": int(counts[0].sum()), "support_pred": int(counts[:, 0].sum())}
-            measured.append(CriterionMetrics(**fields, **supports, **CriterionMetrics.measured(values)))
+            measured.append(CriterionMetrics(**fields, **supports, **CriterionMetrics.to_fields(values)))
             continue
         fields |= {"n_options": len(column.labels), "per_option": _measure_options(counts, part.labels)}
         if column.kind == "nominal":
-            measured.append(NominalCriterionMetrics(**fields, **NominalCriterionMetrics.measured(values)))
+            measured.append(NominalCriterionMetrics(**fields, **NominalCriterionMetrics.to_fields(values)))
         else:
             series = part.judged_values, part.true_values
-            fields |= {name: correlation(*series, name, confidence) for name in ("spearman", "kendall")}
-            measured.append(OrdinalCriterionMetrics(**fields, **OrdinalCriterionMetrics.measured(values)))
+            fields |= {name: compute_correlation(*series, name, confidence) for name in ("spearman", "kendall")}
+            measured.append(OrdinalCriterionMetrics(**fields, **OrdinalCriterionMetrics.to_fields(values)))
     return measured
 
 
@@ -114,7 +115,7 @@ def measure_scales(run: LabelledRun, draws: Draws | None) -> list[PooledScaleMet
     return found
 
 
-def _measure_scale(kind: CriterionType, run: LabelledRun, raw: Points, whole: Measured) -> PooledScaleMetrics:
+def _measure_scale(kind: CriterionType, run: LabelledRun, raw: Points, whole: ColumnAgreement) -> PooledScaleMetrics:
     """The agreement over all points of one kind: `raw` as labelled and judged, `whole` with its intervals."""
     columns = run.table.columns
     points = run.points.where(np.array([column.kind == kind for column in columns])[run.points.column])
@@ -124,7 +125,7 @@ def _measure_scale(kind: CriterionType, run: LabelledRun, raw: Points, whole: Me
     own = [column for column in columns if column.kind == kind]
     alike = kind != "ordinal" and len({column.labels for column in own}) == 1
     if kind == "ordinal":
-        values, places = np.unique(value_table(columns, 0.0), return_inverse=True)
+        values, places = np.unique(build_value_table(columns, 0.0), return_inverse=True)
         codes = places.reshape(len(columns), -1)[raw.column, np.maximum(votes, 0)]
         votes = np.where(votes >= 0, codes, -1)
     elif not alike:
@@ -146,7 +147,7 @@ def _measure_scale(kind: CriterionType, run: LabelledRun, raw: Points, whole: Me
         n_judges=n_judges,
         accuracy_ci=whole.intervals.get("accuracy"),
         kappa_ci=whole.intervals.get("kappa") if kind == "binary" else None,
-        **PooledScaleMetrics.measured(measured),
+        **PooledScaleMetrics.to_fields(measured),
     )
 
 
@@ -155,5 +156,5 @@ def _pair_values(columns: Sequence[Column], points: Points) -> tuple[Floats, Flo
     sizes = np.array([len(column.values) for column in columns], np.int64)[points.column]
     if ((points.truth >= sizes) | (points.judged >= sizes)).any():
         return np.empty(0), np.empty(0)
-    values = value_table(columns)
+    values = build_value_table(columns)
     return values[points.column, points.truth], values[points.column, points.judged]

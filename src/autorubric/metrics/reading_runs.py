@@ -1,4 +1,4 @@
-"""From the results of a run, as objects or as the records of its file, to the table."""
+"""Reads the results of a run, as objects or as records of its file, into a table."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def read_table(
 ) -> Table:
     """The table of a run and the labels of its items; without a dataset, of the items that the run itself has."""
     settings = getattr(run, "grader_config", None)
-    builder = _Builder(dataset, settings if isinstance(settings, Mapping) else None, modes)
-    results = _reported(run, dataset) if isinstance(run, Sequence) else map(_fields, run.item_results)
+    builder = _TableBuilder(dataset, settings if isinstance(settings, Mapping) else None, modes)
+    results = _list_results(run, dataset) if isinstance(run, Sequence) else map(_as_mapping, run.item_results)
     with no_collections():
         for result in results:
             try:
@@ -45,7 +45,7 @@ def read_table(
                 source = getattr(run, "source", None)
                 where = "the result" if source is None else f"{source}: the line"
                 raise InputError(f"{where} of item {result['item_idx']} is damaged: {error!r}") from None
-    return builder.table()
+    return builder.build()
 
 
 def graded_table(
@@ -71,7 +71,7 @@ def describe_left_out(table: Table, use: str) -> Iterator[str]:
         yield f"{unscored} of {table.size} items have no score and are left out of {use}"
 
 
-def _reported(reports: Sequence[Report | None], dataset: RubricDataset | None) -> Iterator[Mapping[str, Any]]:
+def _list_results(reports: Sequence[Report | None], dataset: RubricDataset | None) -> Iterator[Mapping[str, Any]]:
     """The results of the items that have a report."""
     if dataset is None:
         raise InputError(_NO_ITEMS)
@@ -80,19 +80,19 @@ def _reported(reports: Sequence[Report | None], dataset: RubricDataset | None) -
     yield from ({"item_idx": n, "report": report, "error": None} for n, report in enumerate(reports) if report)
 
 
-def _fields(value: Any) -> Mapping[str, Any]:
+def _as_mapping(value: Any) -> Mapping[str, Any]:
     """The fields of a record or of a model, which has the same names."""
     return value if isinstance(value, dict) else vars(value)
 
 
-def _code_of_failure(error: str) -> int:
+def _find_failure_code(error: str) -> int:
     """The code of a judgment without a verdict: it failed, or was not requested."""
     from autorubric.llm.failure_groups import NOT_MADE, kind_and_message
 
     return ABSENT if kind_and_message(error)[0] in NOT_MADE else FAILED
 
 
-class _Builder:
+class _TableBuilder:
     """A table under construction: one list per column."""
 
     def __init__(self, dataset: RubricDataset | None, settings: Mapping[str, Any] | None, modes: Modes) -> None:
@@ -126,7 +126,7 @@ class _Builder:
         if at in self._seen:
             raise InputError(f"item {at} is in the run more than once; expected one result per item")
         self._seen.add(at)
-        report, item = _fields(result["report"]), result.get("item")
+        report, item = _as_mapping(result["report"]), result.get("item")
         index = at if self._index is None else self._index.find(at, item)
         if index is None or index in self._graded:
             self._unmatched.append(item)
@@ -134,14 +134,14 @@ class _Builder:
             self._repeated += index is not None
             return
         self._graded.add(index)
-        entries = [_fields(e) for e in report.get("report") or report.get("criterion_reports") or ()]
+        entries = [_as_mapping(e) for e in report.get("report") or report.get("criterion_reports") or ()]
         if not entries and "report_type" in report and (unknown := report.keys() - _KEYS):
             raise KeyError(*sorted(unknown))
         error, first = result.get("error") or report.get("error"), len(self._judged)
         if not self._add_points(index, item, entries):
             return
         if error is not None and not entries:
-            code = _code_of_failure(error)
+            code = _find_failure_code(error)
             self._judged[first:] = array(self._judged.typecode, [code] * (len(self._judged) - first))
         n_failed, score = sum(entry.get("error") is not None for entry in entries), report.get("score")
         self._items.append(index)
@@ -155,8 +155,8 @@ class _Builder:
         self._asked_again.clear()
 
     def _add_points(self, index: int, item: DataItem | None, entries: list[Mapping[str, Any]]) -> bool:
-        """Take in the criteria of one item; False if they are not those of its rubric."""
-        criteria = [_fields(entry.get("criterion") or entry) for entry in entries]
+        """Add the criteria of one item; False if they are not those of its rubric."""
+        criteria = [_as_mapping(entry.get("criterion") or entry) for entry in entries]
         if self._dataset is not None:
             item, rubric = self._dataset.items[index], self._dataset.get_item_rubric(index)
         elif item is None:
@@ -191,7 +191,7 @@ class _Builder:
         return True
 
     def _find_columns(self, rubric: Rubric) -> tuple[Rubric, list[Column], list[str]]:
-        """A rubric with its columns and requirements; of all rubrics each criterion is one column."""
+        """A rubric with its columns and requirements; equal criteria of several rubrics share a column."""
         if id(rubric) not in self._by_rubric:
             columns: list[Column] = []
             seen: Counter[Hashable] = Counter()
@@ -207,21 +207,21 @@ class _Builder:
                     if not criterion.name and name in self._names:
                         shown = f"{name} ({textwrap.shorten(criterion.requirement, 40, placeholder=' …')})"
                     self._names.add(shown)
-                    self._columns[key] = Column.of(criterion, len(self._columns), shown, self._modes, key)
+                    self._columns[key] = Column.from_criterion(criterion, len(self._columns), shown, self._modes, key)
                 columns.append(self._columns[key])
             self._by_rubric[id(rubric)] = rubric, columns, [criterion.requirement for criterion in rubric.rubric]
         return self._by_rubric[id(rubric)]
 
     def _read_entry(self, point: int, entry: Mapping[str, Any], column: Column) -> str | None:
-        """Write the verdict and votes on one criterion to a point; the judge that voted twice, if one did."""
+        """Write the verdict and votes on one criterion to a point; return the judge that voted twice, if any."""
         ensemble = "criterion" in entry
         choice = entry.get("final_multi_choice_verdict" if ensemble else "multi_choice_verdict")
         if choice is not None:
-            choice = _fields(choice)
+            choice = _as_mapping(choice)
             self._means[point] = choice.get("aggregated_value", math.nan)
         error = entry.get("error")
         if error is not None:
-            self._judged[point] = _code_of_failure(error)
+            self._judged[point] = _find_failure_code(error)
         else:
             # Without an error there is a verdict: a key that is missing is damage.
             name = "final_verdict" if ensemble else "verdict"
@@ -233,7 +233,7 @@ class _Builder:
         return self._read_votes(point, votes, column) if votes else None
 
     def _read_votes(self, point: int, votes: Sequence[Any], column: Column) -> str | None:
-        """Write the votes on one criterion to a point; the judge that voted twice, if one did."""
+        """Write the votes on one criterion to a point; return the judge that voted twice, if any."""
         words: list[object] = []
         counts: set[str] = set()
         twice: str | None = None
@@ -262,9 +262,9 @@ class _Builder:
             self._dissent[point] = 1.0 - same / math.comb(len(words), 2)
         return twice
 
-    def table(self) -> Table:
+    def build(self) -> Table:
         if self._seen and not self._graded and self._index is not None:
-            why = self._index.why_none(self._unmatched)
+            why = self._index.explain_no_match(self._unmatched)
             raise InputError(f"none of the {len(self._seen)} graded items is in the dataset; {why}", _IS_IT)
         if self._problems:
             raise InputError(self._problems, _IS_IT)

@@ -169,9 +169,8 @@ class JudgeInfluence(MetricModel):
     Attributes:
         judge_id: the judge left out.
         accuracy_without: of the most frequent vote of the others; ties go to what scores least.
-        accuracy_change: how much more of the points that the panel decides with the judge and without it are right
-            without; above 0 the panel is better without the judge. What only one of the two decides is left out, so
-            that it is not a difference of accuracies over different points.
+        accuracy_change: the accuracy without the judge less that with it, over the points that both panels decide;
+            above 0 the panel is better without the judge.
         alpha_without: Krippendorff's α among the others, a mean over criteria; None where criteria are pooled.
         n_pairs: points that the accuracy rests on.
         n_both: points that the change rests on.
@@ -300,7 +299,7 @@ class MetricsResult(Displayed, MeasuredModel):
             1965) for n, which is wide enough however correlated the criteria of an item are.
         n_scores: pairs of scores.
         n_kappa_criteria: criteria that `mean_kappa` rests on.
-        score_rule: how scores are made of verdicts: `skip, normalized`, say.
+        score_rule: how verdicts become scores, such as `skip, normalized`.
         without_judge: the panel without each judge, where judges were asked for.
         per_tag: the criteria of each tag together.
         self_consistency: of each judge that was asked repeatedly. Statistics among judges take one vote of each.
@@ -362,16 +361,16 @@ class MetricsResult(Displayed, MeasuredModel):
         """The metrics as text for human readers.
 
         Args:
-            verbose: also the scores' correlations, the judges and what became of every labelled point.
+            verbose: also the correlations of scores, the coverage of criteria and the judges.
         """
-        from autorubric.metrics.metrics_text import summary_lines
+        from autorubric.metrics.metrics_text import render_summary
 
-        return "\n".join(summary_lines(self, verbose=verbose))
+        return "\n".join(render_summary(self, verbose=verbose))
 
     def _rows(self) -> list[dict[str, Any]]:
-        from autorubric.metrics.metrics_text import table_rows
+        from autorubric.metrics.metrics_text import build_rows
 
-        return table_rows(self)
+        return build_rows(self)
 
     def _shown_rows(self) -> list[dict[str, Any]]:
         rows = self._rows()

@@ -13,17 +13,17 @@ from autorubric.core.display import Displayed, flat, listed
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError, counted
 from autorubric.metrics.arrays import Floats, defined
-from autorubric.metrics.corrected_rate import plain_rate
+from autorubric.metrics.corrected_rate import estimate_rate
 from autorubric.metrics.intervals import Estimate, check_confidence, rate_interval
 from autorubric.metrics.item_analysis import (
     GroupVariance,
     ItemResponse,
-    correlations,
+    compute_item_rest_correlations,
+    correlate_columns,
     effective_criteria,
     estimate_correlation,
-    expected_group_variance,
+    estimate_group_variance,
     fit_item_response,
-    item_rest_correlations,
     score_shares,
 )
 from autorubric.metrics.reading_runs import describe_left_out, graded_table
@@ -94,7 +94,7 @@ class CriterionAnalysis:
 
     def to_row(self) -> dict[str, Any]:
         """The metrics as JSON values, estimates with value, low, high and n."""
-        return {key: {**v.row(), "n": v.n} if isinstance(v, Estimate) else v for key, v in vars(self).items()}
+        return {key: {**v.to_row(), "n": v.n} if isinstance(v, Estimate) else v for key, v in vars(self).items()}
 
 
 def advise(found: CriterionAnalysis, lighter: bool, thresholds: Thresholds) -> tuple[Advice, str]:
@@ -103,26 +103,24 @@ def advise(found: CriterionAnalysis, lighter: bool, thresholds: Thresholds) -> t
     estimates = found.label_agreement, found.discrimination, found.redundancy
     agreement, rest, alike = (estimate.interval for estimate in estimates)
     if found.saturated:
-        rate = f"pass rate {_shown(found.pass_rate)} over {counted(found.pass_rate.n, 'submission')}"
+        rate = f"pass rate {_format_estimate(found.pass_rate)} over {counted(found.pass_rate.n, 'submission')}"
         return "drop", f"{rate}: it does not separate them"
     if agreement is not None and agreement.high < thresholds.agreement and not split:
-        return (
-            "relabel",
-            f"agreement with {counted(found.label_agreement.n, 'label')} is {_shown(found.label_agreement)}",
-        )
+        labels = counted(found.label_agreement.n, "label")
+        return "relabel", f"agreement with {labels} is {_format_estimate(found.label_agreement)}"
     if split:
         return "sharpen", f"{found.disagreement:.0%} of the pairs of votes differ"
     if rest is not None and rest.high < 0.0:
         return (
             "sharpen",
-            f"correlation with the other criteria is {_shown(found.discrimination)}: it contradicts them",
+            f"correlation with the other criteria is {_format_estimate(found.discrimination)}: it contradicts them",
         )
     if lighter and alike is not None and (alike.low > thresholds.redundant or alike.high < -thresholds.redundant):
-        return "merge", f"correlation with {found.partner!r} is {_shown(found.redundancy)}"
+        return "merge", f"correlation with {found.partner!r} is {_format_estimate(found.redundancy)}"
     return "keep", ""
 
 
-def _shown(estimate: Estimate) -> str:
+def _format_estimate(estimate: Estimate) -> str:
     """A value with its interval, for the sentence of an advice."""
     if estimate.value is None or estimate.interval is None:
         return "undefined"
@@ -193,14 +191,14 @@ def analyze_rubric(
     table = graded_table(run, dataset)
     if not len(table.items):
         raise InputError("the run has no report with criteria; expected at least one graded item")
-    whole = _analyze(table)
-    found = [_analyze_one(whole, place, thresholds, confidence) for place in range(len(whole.columns))]
+    whole = _analyze_table(table)
+    found = [_analyze_criterion(whole, place, thresholds, confidence) for place in range(len(whole.columns))]
     items = table.items.tolist()
     prompts = [dataset.get_item_prompt(index) for index in items] if dataset is not None else [""] * len(items)
     return RubricAnalysis(
         sorted(found, key=lambda one: (_RANK[one.advice], abs(one.score_share or 0.0), one.index)),
         effective_criteria(whole.values),
-        expected_group_variance(table.scores, prompts, rollouts),
+        estimate_group_variance(table.scores, prompts, rollouts),
         tuple(describe_left_out(table, "the groups")),
     )
 
@@ -209,8 +207,8 @@ _ALONE = Estimate(None, reason="no other criterion varies with it")
 _RANK: dict[Advice, int] = {"drop": 0, "relabel": 1, "sharpen": 2, "merge": 3, "keep": 4}
 
 
-class _Whole(NamedTuple):
-    """The run as items × criteria, and what is computed for all criteria together."""
+class _RubricStatistics(NamedTuple):
+    """The run as items × criteria, and the statistics of all criteria together."""
 
     columns: list[Column]
     values: Floats
@@ -223,27 +221,29 @@ class _Whole(NamedTuple):
     model: ItemResponse | None
 
 
-def _analyze(table: Table) -> _Whole:
+def _analyze_table(table: Table) -> _RubricStatistics:
     columns = table.rubric_columns
-    values = table.matrix(table.values)
+    values = table.to_matrix(table.values)
     # By category: the mean of a panel's options is the value of none.
     truth, judged = table.points.truth, table.points.judged
     agrees = np.where((truth >= 0) & (judged >= 0), truth == judged, np.nan)
     weights = np.array([column.criterion.weight for column in columns])
-    return _Whole(
+    return _RubricStatistics(
         columns,
         values,
-        table.matrix(agrees),
-        table.matrix(table.dissent),
+        table.to_matrix(agrees),
+        table.to_matrix(table.dissent),
         weights,
-        item_rest_correlations(values, weights),
-        correlations(values),
+        compute_item_rest_correlations(values, weights),
+        correlate_columns(values),
         score_shares(values, weights),
         fit_item_response(np.where(weights < 0, 1.0 - values, values)),
     )
 
 
-def _analyze_one(whole: _Whole, place: int, thresholds: Thresholds, confidence: float) -> CriterionAnalysis:
+def _analyze_criterion(
+    whole: _RubricStatistics, place: int, thresholds: Thresholds, confidence: float
+) -> CriterionAnalysis:
     """The statistics of the criterion at a place of the rubric, with the advice."""
     own, partner, weights = whole.values[:, place], _find_partner(whole.alike, place), whole.weights
     n = int((~np.isnan(own)).sum())
@@ -253,12 +253,12 @@ def _analyze_one(whole: _Whole, place: int, thresholds: Thresholds, confidence: 
         other = whole.values[:, partner]
         both = ~np.isnan(own) & ~np.isnan(other)
         redundancy = estimate_correlation(float(whole.alike[place, partner]), int(both.sum()), confidence)
-        same = plain_rate(own[both] == other[both], confidence)
+        same = estimate_rate(own[both] == other[both], confidence)
         lighter = bool((abs(weights[place]), -place) < (abs(weights[partner]), -partner))
     agrees, split = (table[~np.isnan(table[:, place]), place] for table in (whole.agrees, whole.dissent))
-    rate = _pass_rate(own[~np.isnan(own)], confidence)
+    rate = _estimate_pass_rate(own[~np.isnan(own)], confidence)
     ends, limit = rate.interval, thresholds.saturated
-    # Criteria that all submissions meet, or none, have no place on the scale of abilities: only priors would show.
+    # A criterion that all submissions meet, or none, has no difficulty: the model would only return its priors.
     model = None if math.isnan(whole.alike[place, place]) else whole.model
     found = CriterionAnalysis(
         name=whole.columns[place].name,
@@ -275,13 +275,13 @@ def _analyze_one(whole: _Whole, place: int, thresholds: Thresholds, confidence: 
         same_verdicts=same,
         score_share=None if whole.shares is None else float(whole.shares[place]),
         disagreement=float(split.mean()) if len(split) else None,
-        label_agreement=plain_rate(agrees, confidence, "nothing to compare with"),
+        label_agreement=estimate_rate(agrees, confidence, "nothing to compare with"),
     )
     advice, reason = advise(found, lighter, thresholds)
     return replace(found, advice=advice, reason=reason)
 
 
-def _pass_rate(values: Floats, confidence: float) -> Estimate:
+def _estimate_pass_rate(values: Floats, confidence: float) -> Estimate:
     """The mean value of verdicts, with the interval of `rate_interval`."""
     if not len(values):
         return Estimate(None, reason="it was judged on no submission")

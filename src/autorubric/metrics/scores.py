@@ -1,4 +1,4 @@
-"""Scores and the scores that the labels would have given, by the scoring rule of the run."""
+"""Scores, and true scores: those that the scoring rule of the run gives for the labels."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from autorubric.core.judgment import CannotAssessConfig, CannotAssessStrategy
 from autorubric.core.scoring import abstention_value
 from autorubric.errors import InputError, counted
 from autorubric.metrics.arrays import Floats, Ints
-from autorubric.metrics.correlation import correlation, mae, rmse
+from autorubric.metrics.correlation import compute_correlation, mae, rmse
 from autorubric.metrics.distribution import systematic_bias
-from autorubric.metrics.table import ABSTAINED, FAILED, Table, value_table
+from autorubric.metrics.table import ABSTAINED, FAILED, Table, build_value_table
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -24,7 +24,7 @@ _PLACES = 12
 
 
 class ScoreRule(NamedTuple):
-    """How a run makes scores of verdicts.
+    """How a run turns verdicts into scores.
 
     Attributes:
         cannot_assess: what an abstention counts as.
@@ -36,7 +36,7 @@ class ScoreRule(NamedTuple):
 
 
 def describe_rule(rule: ScoreRule) -> str:
-    """A rule in words: how an abstention counts, and the unit of the scores."""
+    """A rule in words: how abstentions count, and the unit of the scores."""
     config = rule.cannot_assess
     credit = f" {config.partial_credit:g}" if config.strategy is CannotAssessStrategy.PARTIAL else ""
     return f"{config.strategy.value}{credit}, {'normalized' if rule.normalize else 'bare sums'}"
@@ -71,8 +71,8 @@ class ScorePairs(NamedTuple):
     warnings: tuple[str, ...] = ()
     span: float = 1.0  # the largest possible error of a score
 
-    def on(self, places: Ints) -> ScorePairs:
-        """The pairs of some rows under new numbers: of each row its number, below 0 if it is left out."""
+    def renumber(self, places: Ints) -> ScorePairs:
+        """The pairs with new row numbers: `places` has that of each row, below 0 for rows to leave out."""
         kept = places[self.rows] >= 0
         return self._replace(rows=places[self.rows][kept], judged=self.judged[kept], true=self.true[kept])
 
@@ -86,7 +86,7 @@ def value_points(table: Table, codes: Ints, rule: ScoreRule, means: Floats | Non
         abstentions.append(abstention_value(weight, worst, rule.cannot_assess))
     # The last place of a row is the abstention's, which code −1 finds.
     last = np.array(abstentions, float)
-    values = np.column_stack([value_table(table.columns), last]) if abstentions else np.empty((0, 1))
+    values = np.column_stack([build_value_table(table.columns), last]) if abstentions else np.empty((0, 1))
     value = np.where(codes >= ABSTAINED, values[table.points.column, codes], np.nan)
     return value if means is None else np.where((codes >= 0) & ~np.isnan(means), means, value)
 
@@ -112,12 +112,12 @@ def score_rows(table: Table, codes: Ints, rule: ScoreRule, means: Floats | None 
 def pair_scores(
     table: Table, scores: Floats, codes: Ints, means: Floats | None = None, penalties: Floats | None = None
 ) -> ScorePairs:
-    """The run's scores, and the scores of the labels by the run's own rule.
+    """The run's scores, and the true scores by the run's own rule.
 
-    The rule is what the run recorded of its grader; without a record, the published default, unless another rule
-    is the one that makes every score of its verdicts. A true score leaves out the criteria without a verdict, as
-    the score does. Where the grader has a length penalty, the true score of a submission is lowered by it: by what
-    its text loses if that explains every score, else (a length of the user's own) by as much as its score was.
+    The rule is the recorded one; without a record, the published default, unless only another rule gives every score.
+    A true score leaves out the criteria without a verdict, as the score does. If the grader has a length penalty, it
+    lowers the true score too: by the penalty of the text if that explains every score, else (with a user's own
+    length) by as much as it lowered the score.
     """
     rule = read_rule(table.settings) or _guess_rule(table, scores, codes, means)
     plain = score_rows(table, codes, rule, means)
@@ -134,8 +134,8 @@ def pair_scores(
     apart[np.isnan(apart)] = 0.0
     off = int((np.abs(apart) > _CLOSE).sum())
     if off and penalties is not None:
-        known = np.allclose(_lowered(plain, penalties, rule)[both], scores[both], rtol=0.0, atol=_CLOSE)
-        true = _lowered(true, penalties if known else apart, rule)
+        known = np.allclose(_apply_penalty(plain, penalties, rule)[both], scores[both], rtol=0.0, atol=_CLOSE)
+        true = _apply_penalty(true, penalties if known else apart, rule)
         warnings.append(f"a length penalty is in {counted(off, 'score')}; the true scores were lowered by as much")
         hidden = 0 if known or not rule.normalize else int((both & (scores == 0.0) & (true > 0.0)).sum())
         if hidden:
@@ -144,11 +144,11 @@ def pair_scores(
         warnings.append(f"no known rule makes {counted(off, 'score')} of the verdicts")
     rows = np.flatnonzero(both)
     return ScorePairs(
-        rows, scores[rows], true[rows], rule, tuple(warnings), 1.0 if rule.normalize else _widest(table)
+        rows, scores[rows], true[rows], rule, tuple(warnings), 1.0 if rule.normalize else _find_widest_span(table)
     )
 
 
-def _widest(table: Table) -> float:
+def _find_widest_span(table: Table) -> float:
     """The largest distance of two scores of one item, as bare sums."""
     if not len(table.points):
         return 1.0
@@ -156,13 +156,13 @@ def _widest(table: Table) -> float:
     return float(np.bincount(table.points.row, sizes, len(table.items)).max())
 
 
-def _lowered(scores: Floats, penalties: Floats, rule: ScoreRule) -> Floats:
+def _apply_penalty(scores: Floats, penalties: Floats, rule: ScoreRule) -> Floats:
     """Scores less a penalty; at least 0 where scores are normalized."""
     return np.maximum(scores - penalties, 0.0) if rule.normalize else scores - penalties
 
 
 def _guess_rule(table: Table, scores: Floats, codes: Ints, means: Floats | None) -> ScoreRule:
-    """The first rule that makes every score of the verdicts, else the default."""
+    """The first rule that gives every score, else the default."""
     known = ~np.isnan(scores)
     for normalize, strategy in product((True, False), CannotAssessStrategy):
         rule = ScoreRule(CannotAssessConfig(strategy=strategy), normalize)
@@ -174,13 +174,13 @@ def _guess_rule(table: Table, scores: Floats, codes: Ints, means: Floats | None)
 def compare_scores(pairs: ScorePairs, confidence: float = 0.95) -> dict[str, Any]:
     """The fields of a result that are about scores, by name."""
     judged, true = pairs.judged, pairs.true
-    # Sums in another order differ in their last digits: scores that are equal on paper are ties.
+    # Sums in another order differ in their last digits; rounded, equal scores are ties.
     ranked = np.round(judged, _PLACES), np.round(true, _PLACES)
     return {
         "score_rmse": rmse(judged, true),
         "score_mae": mae(judged, true),
-        "score_spearman": correlation(*ranked, "spearman", confidence),
-        "score_kendall": correlation(*ranked, "kendall", confidence),
-        "score_pearson": correlation(judged, true, "pearson", confidence),
+        "score_spearman": compute_correlation(*ranked, "spearman", confidence),
+        "score_kendall": compute_correlation(*ranked, "kendall", confidence),
+        "score_pearson": compute_correlation(judged, true, "pearson", confidence),
         "bias": systematic_bias(judged, true, confidence=confidence),
     }

@@ -1,4 +1,4 @@
-"""How far a judge that was asked repeatedly agrees with itself, gathered item by item."""
+"""How far a judge that was asked repeatedly agrees with itself, collected item by item."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class SelfConsistency:
         return clustered_interval(self._items, confidence)
 
     def add(self, votes: Iterable[JudgeVote | MultiChoiceJudgeVote]) -> None:
-        """Take the judge's votes on one item in."""
+        """Add the judge's votes on one item."""
         count, agreed = 0, 0.0
         for vote in votes:
             cast = [each for each in vote.repeats if not each.is_error]
@@ -67,7 +67,7 @@ class SelfConsistency:
             count, agreed = count + 1, agreed + same
             self.repeats += len(cast)
             self.unanimous += len(words) == 1
-            values = [value for each in cast if (value := _value(each)) is not None]
+            values = [value for each in cast if (value := _read_value(each)) is not None]
             self._variances += [variance(values)] if len(values) > 1 else []
         if count:
             self.judgments += count
@@ -97,7 +97,7 @@ def clustered_interval(items: Sequence[tuple[int, float]], confidence: float = 0
 def add_repeats(
     found: MutableMapping[str, SelfConsistency], entries: Iterable[CriterionReport | EnsembleCriterionReport]
 ) -> None:
-    """Take the repeats in the report on one item in, judge by judge; judges that were asked once are left out.
+    """Add the repeats in the report on one item, judge by judge; judges that were asked once are left out.
 
     Example:
         >>> from autorubric.core.criterion import Criterion
@@ -122,7 +122,7 @@ def add_repeats(
         found.setdefault(judge, SelfConsistency(judge)).add(repeated)
 
 
-def _value(vote: JudgeVote | MultiChoiceJudgeVote) -> float | None:
+def _read_value(vote: JudgeVote | MultiChoiceJudgeVote) -> float | None:
     """What a vote is worth, in [0, 1]; None for an abstention."""
     if isinstance(vote, MultiChoiceJudgeVote):
         return None if vote.na else vote.value

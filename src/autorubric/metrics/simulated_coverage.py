@@ -14,7 +14,7 @@ import numpy as np
 from autorubric.dataset import RubricDataset
 from autorubric.metrics.agreement_sums import SUMMED, Layout, pool, sum_items
 from autorubric.metrics.arrays import Floats, ratio
-from autorubric.metrics.corrected import Figure, figures
+from autorubric.metrics.corrected import Estimand, build_estimands
 from autorubric.metrics.intervals import Interval, wilson_interval
 from autorubric.metrics.jackknife import Draws
 from autorubric.metrics.labelled_run import LabelledRun
@@ -61,12 +61,12 @@ def simulate_coverage(labelled: LabelledRun, draws: Draws, resamples: int = _RES
     rng = np.random.default_rng(draws.seed)
     found: dict[str, list[tuple[float, Interval | None]]] = {}
     truth = layout.summarize(sums.sum(axis=0))
-    shares = ratio(*layout.hits(sums.sum(axis=0)))
+    shares = ratio(*layout.count_hits(sums.sum(axis=0)))
     for _ in range(resamples):
         sample = sums[rng.integers(0, len(sums), len(sums))]
-        for name, value, interval in _intervals(layout, sample, names, (truth, shares), draws):
+        for name, value, interval in _compute_intervals(layout, sample, names, (truth, shares), draws):
             found.setdefault(name, []).append((value, interval))
-    made = [_coverage(name, each) for name, each in found.items()]
+    made = [_measure_coverage(name, each) for name, each in found.items()]
     return CoverageSimulation(
         method=METHOD,
         items=len(sums),
@@ -76,7 +76,7 @@ def simulate_coverage(labelled: LabelledRun, draws: Draws, resamples: int = _RES
     )
 
 
-def _intervals(
+def _compute_intervals(
     layout: Layout, sample: Floats, names: Sequence[str], truth: tuple[Floats, Floats], draws: Draws
 ) -> Iterator[tuple[str, float, Interval | None]]:
     """The name, true value and interval of each statistic that is defined in a sample."""
@@ -91,13 +91,13 @@ def _intervals(
         interval = found[place].interval
         if not np.isnan(true[place] + values[place]):
             yield title, float(true[place]), interval
-    for name, hits, n, share in zip(names, *layout.hits(total), truth[1], strict=False):
+    for name, hits, n, share in zip(names, *layout.count_hits(total), truth[1], strict=False):
         if n and not np.isnan(share):
             yield f"accuracy of {name}", float(share), wilson_interval(float(hits), float(n), draws.confidence)
 
 
-def _coverage(name: str, each: Sequence[tuple[float, Interval | None]]) -> SimulatedCoverage | None:
-    """How often the intervals of one statistic held its true value; None if no sample had one."""
+def _measure_coverage(name: str, each: Sequence[tuple[float, Interval | None]]) -> SimulatedCoverage | None:
+    """How often the intervals of one statistic contained its true value; None if no sample had one."""
     given = [(value, interval) for value, interval in each if interval is not None]
     if not given:
         return None
@@ -150,28 +150,28 @@ def simulate_table(
 ) -> CoverageSimulation:
     """`simulate_corrections` of a run that has been read."""
     rng = np.random.default_rng(seed)
-    every = list(figures(table))
-    made = [one for figure in every for one in _corrections(figure, confidence, rng, resamples)]
+    every = list(build_estimands(table))
+    made = [one for estimand in every for one in _simulate_estimand(estimand, confidence, rng, resamples)]
     return CoverageSimulation(
         method=METHOD, items=len(every[0].truth), resamples=resamples, confidence=confidence, intervals=made
     )
 
 
-def _corrections(
-    figure: Figure, confidence: float, rng: np.random.Generator, resamples: int
+def _simulate_estimand(
+    estimand: Estimand, confidence: float, rng: np.random.Generator, resamples: int
 ) -> Iterator[SimulatedCoverage]:
-    """The coverage of each method's interval of one figure; none without labels."""
-    labels, rest = len(figure.truth), len(figure.rest)
+    """The coverage of each method's interval of one mean; nothing without labels."""
+    labels, rest = len(estimand.truth), len(estimand.rest)
     found: dict[str, list[tuple[float, Interval | None]]] = {}
     for _ in range(resamples if labels else 0):
         drawn = rng.integers(0, labels, labels + rest)
-        sampled, others = drawn[:labels], figure.seen[drawn[labels:]]
-        parts = figure.truth[sampled], figure.seen[sampled], others
-        one = Figure(figure.name, *parts, figure.seen[drawn], figure.scale).corrected(confidence)
+        sampled, others = drawn[:labels], estimand.seen[drawn[labels:]]
+        parts = estimand.truth[sampled], estimand.seen[sampled], others
+        one = Estimand(estimand.name, *parts, estimand.seen[drawn], estimand.scale).correct(confidence)
         for method in _CORRECTIONS:
             estimate = getattr(one, method)
-            found.setdefault(method, []).append((float(figure.truth.mean()), estimate and estimate.interval))
+            found.setdefault(method, []).append((float(estimand.truth.mean()), estimate and estimate.interval))
     for method, each in found.items():
-        covered = _coverage(f"{figure.name or 'mean score'}, {_CORRECTIONS[method]}", each)
+        covered = _measure_coverage(f"{estimand.name or 'mean score'}, {_CORRECTIONS[method]}", each)
         if covered is not None:
             yield covered

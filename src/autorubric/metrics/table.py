@@ -12,7 +12,7 @@ from autorubric.core.criterion import Criterion
 from autorubric.core.report import EnsembleEvaluationReport, EvaluationReport
 from autorubric.errors import InputError, first_few
 from autorubric.metrics.arrays import Flags, Floats, Ints
-from autorubric.metrics.confusion import agreement_weights
+from autorubric.metrics.confusion import compute_agreement_weights
 from autorubric.metrics.self_consistency import SelfConsistency
 
 CriterionType: TypeAlias = Literal["binary", "ordinal", "nominal"]
@@ -23,7 +23,7 @@ Report: TypeAlias = EvaluationReport | EnsembleEvaluationReport
 ABSTAINED, FAILED, ABSENT = -1, -2, -3
 """Codes below 0 are not categories: an abstention, a failed judgment, one that was not requested (or no label)."""
 VERDICT_CODES = {"MET": 0, "UNMET": 1, "CANNOT_ASSESS": ABSTAINED, None: FAILED}
-"""By verdict: a `CriterionVerdict` finds its code like its name, as it is a string."""
+"""By verdict, as a `CriterionVerdict` or as its name: both are strings with the same hash."""
 
 
 def classify_criterion(criterion: Criterion) -> CriterionType:
@@ -53,8 +53,8 @@ class Modes(NamedTuple):
     na: NAMode = "exclude"
 
 
-def checked_modes(cannot_assess: CannotAssessMode = "exclude", na: NAMode = "exclude") -> Modes:
-    """The modes that a caller asks for.
+def check_modes(cannot_assess: CannotAssessMode = "exclude", na: NAMode = "exclude") -> Modes:
+    """The modes, validated.
 
     Raises:
         InputError: there is no such mode.
@@ -85,13 +85,13 @@ class Column:
     values: Floats  # of the labels
     categories: tuple[str, ...]  # the labels, then the abstention where it is a category; ordered options have none
     agreement: Floats  # how much each pair of categories counts as agreement: by distance where they have an order
-    abstention: int  # the code that an abstention counts as; ABSTAINED where it is left out
+    abstention: int  # the code that an abstention counts as; ABSTAINED if it is left out
     option_codes: tuple[int, ...]  # of each option; ABSTAINED for "not applicable"
     codes: Mapping[Any, int] = field(repr=False)  # by label
     key: Hashable = None  # what makes it the same in two runs; a criterion that a rubric has twice is two
 
     @classmethod
-    def of(
+    def from_criterion(
         cls, criterion: Criterion, index: int, name: str | None = None, modes: Modes = EXCLUDE, key: Hashable = None
     ) -> Column:
         """The column of a criterion."""
@@ -116,7 +116,7 @@ class Column:
             labels,
             values,
             categories,
-            agreement_weights(values, "quadratic") if kind == "ordinal" else np.eye(len(categories)),
+            compute_agreement_weights(values, "quadratic") if kind == "ordinal" else np.eye(len(categories)),
             worst if mode == "as_unmet" else len(labels) if categories != labels else ABSTAINED,
             tuple(places),
             codes,
@@ -156,7 +156,7 @@ class Column:
             raise InputError(f"criterion {self.name!r} has no option {label!r}, which the run chose") from error
 
 
-def value_table(columns: Sequence[Column], filler: float = np.nan) -> Floats:
+def build_value_table(columns: Sequence[Column], filler: float = np.nan) -> Floats:
     """The values of each column's categories (columns × most categories), padded with `filler`."""
     values = np.full((len(columns), max((len(column.values) for column in columns), default=1)), filler)
     for place, column in enumerate(columns):
@@ -165,7 +165,7 @@ def value_table(columns: Sequence[Column], filler: float = np.nan) -> Floats:
 
 
 def settle_codes(codes: Ints, columns: Sequence[Column], column: Ints) -> Ints:
-    """The codes, each of a criterion in `column`, with what abstentions count as."""
+    """The codes, each of a criterion in `column`, with abstentions replaced by what they count as."""
     return np.where(codes == ABSTAINED, np.array([each.abstention for each in columns], np.int64)[column], codes)
 
 
@@ -249,16 +249,16 @@ class Table:
     def values(self) -> Floats:
         """The value of each point's verdict, in [0, 1]; NaN for abstentions and failures."""
         use_mean = (self.points.judged >= 0) & ~np.isnan(self.means)
-        return np.where(use_mean, self.means, self._values(self.points.judged))
+        return np.where(use_mean, self.means, self._find_values(self.points.judged))
 
     @property
     def truth_values(self) -> Floats:
         """The value of each point's label, in [0, 1]; NaN for abstentions and points without one."""
-        return self._values(self.points.truth)
+        return self._find_values(self.points.truth)
 
-    def _values(self, codes: Ints) -> Floats:
+    def _find_values(self, codes: Ints) -> Floats:
         """The value of each code, in [0, 1]; NaN below 0."""
-        return np.where(codes >= 0, value_table(self.columns)[self.points.column, np.maximum(codes, 0)], np.nan)
+        return np.where(codes >= 0, build_value_table(self.columns)[self.points.column, np.maximum(codes, 0)], np.nan)
 
     @property
     def rubric_columns(self) -> list[Column]:
@@ -274,7 +274,7 @@ class Table:
         renumbered = replace(points, row=(np.cumsum(rows) - 1)[points.row])
         return replace(self, points=renumbered, judge_scores=self.judge_scores[:, rows], **kept)
 
-    def trimmed(self) -> Table:
+    def trim(self) -> Table:
         """The table without columns that have no point, and without judges that have no vote on a judged item."""
         points, used = self.points, np.unique(self.points.column)
         columns = tuple(replace(self.columns[place], index=number) for number, place in enumerate(used))
@@ -294,7 +294,7 @@ class Table:
         columns = self.points.column.reshape(len(self.items), -1)
         return np.flatnonzero((columns != columns[:1]).any(axis=1))
 
-    def matrix(self, amounts: Floats) -> Floats:
+    def to_matrix(self, amounts: Floats) -> Floats:
         """One amount per point as rows × criteria; refuses items with different rubrics."""
         others = self.find_other_rubrics()
         if len(others):

@@ -1,4 +1,4 @@
-"""The published functions on verdicts of reports and of ground truth."""
+"""Published functions on the verdicts of reports and of ground truth."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TypeAlias, TypeVar
 from autorubric.core.criterion import Criterion, CriterionOption
 from autorubric.core.judgment import CriterionVerdict
 from autorubric.errors import InputError
-from autorubric.metrics.table import CannotAssessMode, NAMode, Report, checked_modes
+from autorubric.metrics.table import CannotAssessMode, NAMode, Report, check_modes
 
 Verdict: TypeAlias = CriterionVerdict | str
 T = TypeVar("T")
@@ -65,7 +65,7 @@ def verdict_to_string(verdicts: Sequence[CriterionVerdict]) -> list[str]:
         >>> verdict_to_string([CriterionVerdict.MET])
         ['MET']
     """
-    return [verdict.value for verdict in _verdicts(verdicts)]
+    return [verdict.value for verdict in _read_verdicts(verdicts)]
 
 
 def verdict_to_binary(verdicts: Sequence[CriterionVerdict]) -> list[int]:
@@ -75,10 +75,10 @@ def verdict_to_binary(verdicts: Sequence[CriterionVerdict]) -> list[int]:
         >>> verdict_to_binary([CriterionVerdict.MET, CriterionVerdict.UNMET])
         [1, 0]
     """
-    return [int(verdict is CriterionVerdict.MET) for verdict in _verdicts(verdicts)]
+    return [int(verdict is CriterionVerdict.MET) for verdict in _read_verdicts(verdicts)]
 
 
-def _verdicts(values: Sequence[CriterionVerdict]) -> list[CriterionVerdict]:
+def _read_verdicts(values: Sequence[CriterionVerdict]) -> list[CriterionVerdict]:
     """The values as verdicts; refuses a single one, which is a string."""
     if isinstance(values, str):
         raise InputError(
@@ -98,7 +98,7 @@ def is_na_option(criterion: Criterion, index: int) -> bool:
         >>> is_na_option(Criterion(requirement="Is it right?", options=options), 1)
         False
     """
-    return _option(criterion, index).na
+    return _find_option(criterion, index).na
 
 
 def get_option_value(criterion: Criterion, index: int) -> float:
@@ -112,10 +112,10 @@ def get_option_value(criterion: Criterion, index: int) -> float:
         >>> get_option_value(Criterion(requirement="Is it right?", options=options), 1)
         1.0
     """
-    return _option(criterion, index).value
+    return _find_option(criterion, index).value
 
 
-def _option(criterion: Criterion, index: int) -> CriterionOption:
+def _find_option(criterion: Criterion, index: int) -> CriterionOption:
     """The option at an index; refuses binary criteria and indices beyond the options."""
     name, count = criterion.name or criterion.requirement, len(criterion.options or ())
     if criterion.options is None:
@@ -141,10 +141,10 @@ def resolve_ground_truth(
         raise InputError(
             [f"Ground truth length ({len(ground_truth)}) doesn't match criteria count ({len(criteria)})"]
         )
-    return [_resolved(value, criterion) for value, criterion in zip(ground_truth, criteria, strict=True)]
+    return [_resolve_label(value, criterion) for value, criterion in zip(ground_truth, criteria, strict=True)]
 
 
-def _resolved(value: Verdict | int, criterion: Criterion) -> CriterionVerdict | int:
+def _resolve_label(value: Verdict | int, criterion: Criterion) -> CriterionVerdict | int:
     """A label as a verdict, or as the index of its option."""
     name = criterion.name or criterion.requirement
     if criterion.options is None:
@@ -154,7 +154,7 @@ def _resolved(value: Verdict | int, criterion: Criterion) -> CriterionVerdict | 
             known = "expected MET, UNMET or CANNOT_ASSESS"
             raise InputError([f"Invalid binary verdict {value!r} for criterion {name!r}; {known}"]) from None
     if isinstance(value, int):
-        _option(criterion, value)
+        _find_option(criterion, value)
         return value
     if isinstance(value, CriterionVerdict):
         raise InputError([f"criterion {name!r} has options; expected one of them, got {value.value}"])
@@ -173,9 +173,9 @@ def filter_cannot_assess(
         >>> filter_cannot_assess([met, unsure], [met, met])
         ([<CriterionVerdict.MET: 'MET'>], [<CriterionVerdict.MET: 'MET'>])
     """
-    checked_modes(cannot_assess=mode)
+    check_modes(cannot_assess=mode)
     unsure, unmet = CriterionVerdict.CANNOT_ASSESS, CriterionVerdict.UNMET
-    return _filtered(pred_verdicts, true_verdicts, lambda verdict: verdict is unsure, unmet, mode)
+    return _filter_pairs(pred_verdicts, true_verdicts, lambda verdict: verdict is unsure, unmet, mode)
 
 
 def filter_na_multi_choice(
@@ -198,7 +198,7 @@ def filter_na_multi_choice(
         >>> filter_na_multi_choice([0, None], [0, 1], Criterion(requirement="Is it right?", options=options))
         ([0], [0], 0, 1, 0)
     """
-    checked_modes(na=mode)
+    check_modes(na=mode)
     if mode == "as_category" and criterion.scale_type == "ordinal" and criterion.na_option_index is not None:
         raise InputError(
             [
@@ -208,15 +208,15 @@ def filter_na_multi_choice(
         )
     worst, _ = criterion.worst_scored_option()
 
-    def abstains(index: int | None) -> bool:
+    def is_abstention(index: int | None) -> bool:
         return index is None or is_na_option(criterion, index)
 
-    sides = [(abstains(a), abstains(b)) for a, b in zip(pred_indices, true_indices, strict=True)]
-    kept = _filtered(pred_indices, true_indices, abstains, worst, mode)
+    sides = [(is_abstention(a), is_abstention(b)) for a, b in zip(pred_indices, true_indices, strict=True)]
+    kept = _filter_pairs(pred_indices, true_indices, is_abstention, worst, mode)
     return *kept, sides.count((True, True)), sides.count((True, False)), sides.count((False, True))
 
 
-def _filtered(
+def _filter_pairs(
     predicted: Sequence[T], truth: Sequence[T], abstains: Callable[[T], bool], worst: T, mode: CannotAssessMode
 ) -> tuple[list[T], list[T]]:
     """Pairs of predicted and true values with abstentions left out, replaced by `worst`, or kept, as `mode` says."""

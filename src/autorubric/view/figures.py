@@ -1,6 +1,6 @@
-"""Figures of a run: scores, criteria and agreement out of its index, costs and replies out of its ledger.
+"""Figures of a run: scores, criteria and agreement from its index, costs and replies from its ledger.
 
-A run may be writing its ledger meanwhile.
+The run may still be writing its ledger.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from autorubric.errors import AutorubricError
 from autorubric.metrics.intervals import Interval, mean_interval, rate_interval
 from autorubric.runs.cells import ABSTENTION, NO_VERDICT
-from autorubric.view.index.schema import FAILED, FINAL, HUMAN, SKIPPED, notes_in
-from autorubric.view.index.tally import scaled_criterion
+from autorubric.view.index.schema import FAILED, FINAL, HUMAN, SKIPPED, read_notes
+from autorubric.view.index.tally import build_scaled_criterion
 from autorubric.view.sources import Source
 
 if TYPE_CHECKING:
@@ -37,11 +37,11 @@ def estimate_mean(n: int, total: float, squares: float, ends: tuple[float, float
         >>> estimate_mean(4, 2.0, 2.0).value, estimate_mean(0, 0.0, 0.0).value
         (0.5, None)
     """
-    return Mean(total / n if n else None, interval_ends(mean_interval(n, total, squares, ends)), n)
+    return Mean(total / n if n else None, as_ends(mean_interval(n, total, squares, ends)), n)
 
 
-def scores(connection: sqlite3.Connection) -> dict[str, Any]:
-    """Counts of items, their mean score, and the score in twentieths."""
+def read_scores(connection: sqlite3.Connection) -> dict[str, Any]:
+    """Counts of items by state, and their mean, lowest and highest score."""
     row = connection.execute(
         "SELECT count(*), count(score), total(score), total(score * score), sum(marks & ?), "
         "sum(marks & 2 > 0), sum(marks & 4 > 0), sum(marks & 8 > 0), sum(labelled > 0), "
@@ -49,7 +49,7 @@ def scores(connection: sqlite3.Connection) -> dict[str, Any]:
         (FAILED, FAILED | SKIPPED),
     ).fetchone()
     names = ("failed", "flagged", "disputed", "differs", "labelled", "done")
-    # Scores that are not normalized have bounds of their own, which the index does not know.
+    # The index does not know the bounds of scores that are not normalized.
     normalized = row[1] > 0 and row[10] >= 0.0 and row[11] <= 1.0
     mean = estimate_mean(row[1], row[2], row[3], (0.0, 1.0) if normalized else None)
     return {
@@ -63,37 +63,37 @@ def scores(connection: sqlite3.Connection) -> dict[str, Any]:
     }
 
 
-def histogram(connection: sqlite3.Connection, bins: int = 20) -> list[tuple[str, int]]:
-    """How many items have a score in each part of [0, 1]; a score of 1 is in the last one."""
-    # Sums that binary fractions do not hold exactly are rounded before they are cut.
+def read_histogram(connection: sqlite3.Connection, bins: int = 20) -> list[tuple[str, int]]:
+    """How many items have a score in each bin of [0, 1]; a score of 1 is in the last bin."""
+    # Rounded first: a sum of binary fractions may be just below the edge of its bin.
     cut = f"min(max(CAST(round(score * {bins}, 6) AS INTEGER), 0), {bins - 1})"
     query = f"SELECT {cut}, count(*) FROM items WHERE score IS NOT NULL GROUP BY 1"
     counts = dict(connection.execute(query).fetchall())
     return [(f"{place / bins:.2f}", counts.get(place, 0)) for place in range(bins)]
 
 
-def criteria(connection: sqlite3.Connection, most: int = 50) -> list[dict[str, Any]]:
+def read_criteria(connection: sqlite3.Connection, most: int = 50) -> list[dict[str, Any]]:
     """The figures of criteria, in the order of the rubric."""
     query = "SELECT * FROM criteria ORDER BY criterion LIMIT ?"
-    return [criterion_figures(row) for row in connection.execute(query, (most,))]
+    return [summarize_criterion(row) for row in connection.execute(query, (most,))]
 
 
-def drivers(connection: sqlite3.Connection, most: int = 8) -> list[dict[str, Any]]:
-    """The criteria that decide most: size of the weight times the variance of the verdicts."""
+def find_drivers(connection: sqlite3.Connection, most: int = 8) -> list[dict[str, Any]]:
+    """The most influential criteria, by size of the weight times variance of the verdicts."""
     query = """SELECT * FROM criteria WHERE judged > 1
         ORDER BY abs(weight) * (squares / judged - (total / judged) * (total / judged)) DESC, criterion LIMIT ?"""
-    found = (criterion_figures(row) for row in connection.execute(query, (most,)))
+    found = (summarize_criterion(row) for row in connection.execute(query, (most,)))
     return [one for one in found if one["influence"] > 1e-12]
 
 
-def criterion_figures(row: sqlite3.Row) -> dict[str, Any]:
+def summarize_criterion(row: sqlite3.Row) -> dict[str, Any]:
     """The figures of a row of `criteria`."""
     n, total, squares = row["judged"], row["total"], row["squares"]
     variance = max(0.0, squares / n - (total / n) ** 2) if n else 0.0
     return {
         **{name: row[name] for name in ("criterion", "name", "requirement", "weight", "judged")},
         "mean": total / n if n else None,
-        "interval": interval_ends(rate_interval(n, total, squares)),
+        "interval": as_ends(rate_interval(n, total, squares)),
         **{name: row[name] for name in ("abstained", "failed", "unasked", "disputed")},
         "influence": abs(row["weight"]) * variance,
     }
@@ -112,16 +112,16 @@ class Judgments(NamedTuple):
         return self.made / sum(self) if sum(self) else None
 
 
-def judgments(connection: sqlite3.Connection, source: Source | None = None) -> Judgments:
-    """The judgments of a run; once it has ended, those of items that were not begun are among them."""
+def count_judgments(connection: sqlite3.Connection, source: Source | None = None) -> Judgments:
+    """The judgments of a run; once it has ended, also those of items that were not begun."""
     made, failed, unasked = connection.execute(
         "SELECT total(judged + abstained), total(failed), total(unasked) FROM criteria"
     ).fetchone()
-    dataset = None if source is None or source.status == "running" else source.dataset()
+    dataset = None if source is None or source.status == "running" else source.open_dataset()
     if dataset is not None:
         begun = {item for (item,) in connection.execute("SELECT item FROM items")}
-        others = (dataset.item(index) for index in range(len(dataset)) if index not in begun)
-        unasked += sum(len(dataset.rubric(record)) for record in others)
+        others = (dataset.read_item(index) for index in range(len(dataset)) if index not in begun)
+        unasked += sum(len(dataset.list_criteria(record)) for record in others)
     return Judgments(int(made), int(failed), int(unasked))
 
 
@@ -129,14 +129,13 @@ class Agreement(NamedTuple):
     """How far two raters agree on one criterion: the figures of `autorubric agree` for the same pairs.
 
     Attributes:
-        n: what both gave a verdict on, abstentions left out.
-        share: of them, those with the same verdict.
+        n: pairs of verdicts, without abstentions.
+        share: the share of pairs with the same verdict.
         interval: the 95 % Wilson interval of the share.
-        kappa: Cohen's κ, with quadratic weights for ordered options; None where one category is all there is.
-        kappa_interval: its 95 % interval; None where it is undefined.
+        kappa: Cohen's κ, with quadratic weights for ordered options; None if there is only one category.
+        kappa_interval: its 95 % interval; None if it is undefined.
         abstained: pairs in which one or both abstained.
-        statistics: the registered statistics that have a column in tables, by title, those of installed packages
-            included.
+        statistics: the registered statistics with a column in tables, by title; also of installed packages.
     """
 
     n: int
@@ -148,18 +147,18 @@ class Agreement(NamedTuple):
     statistics: Mapping[str, float | None]
 
 
-def agreement(counts: Sequence[tuple[str, str, int]], scale: str = "") -> Agreement:
+def measure_agreement(counts: Sequence[tuple[str, str, int]], scale: str = "") -> Agreement:
     """The agreement of two raters on a criterion.
 
     Args:
-        counts: their words, and how often these came together.
+        counts: pairs of their verdicts, and how often each occurs.
         scale: the options of the criterion, as the index holds them; empty for a binary one.
 
     Raises:
         InputError: a statistic of an installed package failed.
 
     Example:
-        >>> found = agreement([("MET", "MET", 40), ("MET", "UNMET", 10), ("UNMET", "UNMET", 50)])
+        >>> found = measure_agreement([("MET", "MET", 40), ("MET", "UNMET", 10), ("UNMET", "UNMET", 50)])
         >>> found.n, found.share, round(found.kappa, 3), found.statistics["baseline"]
         (100, 0.9, 0.8, 0.5)
     """
@@ -168,10 +167,10 @@ def agreement(counts: Sequence[tuple[str, str, int]], scale: str = "") -> Agreem
     from autorubric.metrics.agreement_statistics import measure, statistics
     from autorubric.metrics.intervals import wilson_interval
     from autorubric.metrics.jackknife import Draws, kappa_interval
-    from autorubric.metrics.per_criterion import criterion_part
+    from autorubric.metrics.per_criterion import build_part
     from autorubric.metrics.table import Column, Points
 
-    column = Column.of(scaled_criterion(scale), 0)
+    column = Column.from_criterion(build_scaled_criterion(scale), 0)
     places = [(column.codes.get(a, -1), column.codes.get(b, -1)) for a, b, _ in counts]
     codes, times = np.array(places, np.int64).reshape(-1, 2), np.array([n for _, _, n in counts], np.int64)
     decided = (codes >= 0).all(axis=1)
@@ -180,7 +179,7 @@ def agreement(counts: Sequence[tuple[str, str, int]], scale: str = "") -> Agreem
         return Agreement(0, None, None, None, None, abstained, {})
     truth, judged = np.repeat(codes, times, axis=0).T
     nowhere = np.zeros_like(truth)
-    part = criterion_part(column, Points(nowhere, nowhere, truth, judged, nowhere[None, :0]), nowhere[None, :0])
+    part = build_part(column, Points(nowhere, nowhere, truth, judged, nowhere[None, :0]), nowhere[None, :0])
     titles = {one.name: one.title for one in statistics() if one.title}
     found = measure(part, [one for one in statistics() if one.name in titles])
     size = len(column.categories)
@@ -189,9 +188,9 @@ def agreement(counts: Sequence[tuple[str, str, int]], scale: str = "") -> Agreem
     return Agreement(
         len(truth),
         found["accuracy"],
-        interval_ends(wilson_interval(int(np.trace(part.counts)), len(truth))),
+        as_ends(wilson_interval(int(np.trace(part.counts)), len(truth))),
         found["kappa"],
-        interval_ends(ends),
+        as_ends(ends),
         abstained,
         {titles[name]: value for name, value in found.items()},
     )
@@ -208,12 +207,12 @@ def count_same(counts: Iterable[tuple[str, str, int]]) -> tuple[int, int]:
     return sum(n for same, n in decided if same), sum(n for _, n in decided)
 
 
-def interval_ends(interval: Interval | None) -> tuple[float, float] | None:
-    """The ends of an interval as pages have them; None for None."""
+def as_ends(interval: Interval | None) -> tuple[float, float] | None:
+    """The two ends of an interval; None for None."""
     return interval and (interval.low, interval.high)
 
 
-def pairs(connection: sqlite3.Connection, criterion: int) -> dict[tuple[str, str], list[tuple[str, str, int]]]:
+def read_pairs(connection: sqlite3.Connection, criterion: int) -> dict[tuple[str, str], list[tuple[str, str, int]]]:
     """Counts of words on a criterion, by pair of raters: `(word, word, n)`."""
     query = """SELECT one, other, x.text, y.text, n FROM pairs
         JOIN words AS x ON x.word = a JOIN words AS y ON y.word = b WHERE criterion = ? ORDER BY one, other, a, b"""
@@ -223,12 +222,12 @@ def pairs(connection: sqlite3.Connection, criterion: int) -> dict[tuple[str, str
     return found
 
 
-def single_labels(connection: sqlite3.Connection, source: Source | None = None) -> Mapping[str, Any] | None:
-    """What `autorubric agree` finds of labels of single pairs; None where labels are of whole items.
+def read_single_labels(connection: sqlite3.Connection, source: Source | None = None) -> Mapping[str, Any] | None:
+    """The figures of `autorubric agree` on labels of single pairs; None if labels are of whole items.
 
     `problem` says why there are no figures; with the run as `source`, also that its newest labels are not read yet.
     """
-    held = notes_in(connection)
+    held = read_notes(connection)
     if source is not None and source.has_new_labels(connection):
         return {"problem": "new labels are being read; reload the page"}
     if held.get("label_problem"):
@@ -241,7 +240,7 @@ def single_labels(connection: sqlite3.Connection, source: Source | None = None) 
     return found
 
 
-def measured_row(
+def apply_single_labels(
     row: Mapping[str, Any], single: Mapping[str, Any], part: str, names: tuple[str, str]
 ) -> dict[str, Any]:
     """A row with the figures of labels of single pairs, which may be weighted, instead of those of the index.
@@ -265,19 +264,19 @@ def measured_row(
     return {**row, **known}
 
 
-def item_labels(connection: sqlite3.Connection, item: int) -> Mapping[str, Any]:
-    """The labels that an item has instead of those of the dataset, as the dataset would have them; empty for none."""
-    if "labels" not in notes_in(connection):
+def read_item_labels(connection: sqlite3.Connection, item: int) -> Mapping[str, Any]:
+    """The labels that an item has instead of those of the dataset, as fields of the dataset; empty for none."""
+    if "labels" not in read_notes(connection):
         return {}
     found = connection.execute("SELECT words FROM labels WHERE item = ?", (item,)).fetchone()
     return {"ground_truth": None if found is None else json.loads(found[0]), "ground_truth_reasons": None}
 
 
-def against_labels(connection: sqlite3.Connection) -> Mean:
-    """The share of labelled verdicts that are the label, with items as clusters, as in `autorubric agree`."""
+def measure_against_labels(connection: sqlite3.Connection) -> Mean:
+    """The share of labelled verdicts that equal the label, with items as clusters, as in `autorubric agree`."""
     import numpy as np
 
-    single = single_labels(connection)
+    single = read_single_labels(connection)
     if single is not None:
         judge = single.get("judge") or {"accuracy": None, "interval": None, "items": 0}
         return Mean(judge["accuracy"], judge["interval"] and tuple(judge["interval"]), judge["items"])
@@ -290,26 +289,26 @@ def against_labels(connection: sqlite3.Connection) -> Mean:
         return Mean(None, None, 0)
     agreed, labelled, times = rows.T
     share = float(times @ agreed / (times @ labelled))
-    return Mean(share, interval_ends(share_interval(agreed, labelled, times=times)), int(times.sum()))
+    return Mean(share, as_ends(share_interval(agreed, labelled, times=times)), int(times.sum()))
 
 
-def rater_name(rater: str) -> str:
+def name_rater(rater: str) -> str:
     """What a page calls a rater.
 
     Example:
-        >>> rater_name(FINAL), rater_name(HUMAN), rater_name("judge-a")
+        >>> name_rater(FINAL), name_rater(HUMAN), name_rater("judge-a")
         ('the verdict', 'the labels', 'judge-a')
     """
     return {FINAL: "the verdict", HUMAN: "the labels"}.get(rater, rater)
 
 
 MOST_CALLS = 200
-"""Replies of one item that are shown."""
+"""Maximum number of replies that are shown for an item."""
 
 
-def costs(source: Source) -> dict[str, Any]:
+def read_costs(source: Source) -> dict[str, Any]:
     """Calls, tokens and dollars by role and model; `problem` where the ledger cannot be read."""
-    rows, problem = _from_ledger(source, lambda view: [_row(one.to_dict()) for one in view.totals()])
+    rows, problem = _read_ledger(source, lambda view: [_flatten_usage(one.to_dict()) for one in view.totals()])
     unpriced = any(row["unpriced"] for row in rows)
     return {
         "rows": rows,
@@ -319,7 +318,7 @@ def costs(source: Source) -> dict[str, Any]:
     }
 
 
-def _row(total: dict[str, Any]) -> dict[str, Any]:
+def _flatten_usage(total: dict[str, Any]) -> dict[str, Any]:
     usage = total.pop("usage")
     return {**total, "prompt_tokens": usage["prompt_tokens"], "completion_tokens": usage["completion_tokens"]}
 
@@ -328,16 +327,16 @@ def read_replies(source: Source, item: str) -> dict[str, Any]:
     """The judges' calls on an item, oldest first; `problem` where the ledger cannot be read."""
 
     def read(view: LedgerView) -> list[dict[str, Any]]:
-        return [_call(call) for call in view.calls_about(item) if call.role == "judge"][:MOST_CALLS]
+        return [_describe_call(call) for call in view.calls_about(item) if call.role == "judge"][:MOST_CALLS]
 
-    calls, problem = _from_ledger(source, read)
+    calls, problem = _read_ledger(source, read)
     return {"calls": calls, "problem": problem}
 
 
-def _from_ledger(
+def _read_ledger(
     source: Source, read: Callable[[LedgerView], list[dict[str, Any]]]
 ) -> tuple[list[dict[str, Any]], str]:
-    """What is read from the ledger of a run, or nothing and why."""
+    """What `read` finds in the ledger of a run, or nothing and the reason."""
     from autorubric.llm.records.ledger_view import ledger_view
 
     try:
@@ -349,7 +348,7 @@ def _from_ledger(
         return [], f"the ledger cannot be read: {error}"
 
 
-def _call(call: CallRow) -> dict[str, Any]:
+def _describe_call(call: CallRow) -> dict[str, Any]:
     """A call as the page shows it: `reply` is None where there is none, `failure` says why it failed."""
     failure, reply = call.failure, call.reply
     usage = None if reply is None else reply.usage

@@ -32,7 +32,7 @@ class Guard:
     """Refuses requests that a page of another origin could have sent, and adds headers to all responses.
 
     Args:
-        app: what answers the others.
+        app: answers the other requests.
         token: what callers must send; None if only this machine can call.
     """
 
@@ -45,21 +45,21 @@ class Guard:
             await self._app(scope, receive, send)
             return
 
-        async def marked(message: MutableMapping[str, Any]) -> None:
+        async def send_with_headers(message: MutableMapping[str, Any]) -> None:
             if message["type"] == "http.response.start":
                 message["headers"] = [*message.get("headers", ()), *HEADERS]
             await send(message)
 
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         answer = self._app
-        if (refused := refusal(scope["method"], headers, self._token)) is not None:
-            asked = {"www-authenticate": 'Basic realm="autorubric view", charset="UTF-8"'}
-            answer = PlainTextResponse(refused[1], refused[0], asked if refused[0] == 401 else None)
-        await answer(scope, receive, marked)
+        if (refused := find_refusal(scope["method"], headers, self._token)) is not None:
+            challenge = {"www-authenticate": 'Basic realm="autorubric view", charset="UTF-8"'}
+            answer = PlainTextResponse(refused[1], refused[0], challenge if refused[0] == 401 else None)
+        await answer(scope, receive, send_with_headers)
 
 
-def refusal(method: str, headers: MutableMapping[str, str], token: str | None) -> tuple[int, str] | None:
-    """Status and reason of a request that is not answered; None for one that is.
+def find_refusal(method: str, headers: MutableMapping[str, str], token: str | None) -> tuple[int, str] | None:
+    """Status and reason for which a request is refused; None if it is answered.
 
     Args:
         method: of HTTP.
@@ -67,20 +67,20 @@ def refusal(method: str, headers: MutableMapping[str, str], token: str | None) -
         token: what callers must send, or None.
 
     Example:
-        >>> refusal("GET", {"host": "localhost:8200"}, None)
-        >>> refusal("GET", {"host": "evil.example"}, None)[0]
+        >>> find_refusal("GET", {"host": "localhost:8200"}, None)
+        >>> find_refusal("GET", {"host": "evil.example"}, None)[0]
         421
-        >>> refusal("POST", {"host": "localhost", "origin": "http://evil.example"}, None)[0]
+        >>> find_refusal("POST", {"host": "localhost", "origin": "http://evil.example"}, None)[0]
         403
     """
     if token is None and not is_own_name(headers.get("host")):
         return 421, "only requests from this machine to localhost are accepted\n"
     if token is not None and not is_allowed(headers.get("authorization"), token):
         return 401, "send the token of this server as the password, or as Authorization: Bearer\n"
-    return None if method in _READS else _refused_write(method, headers)
+    return None if method in _READS else _find_write_refusal(method, headers)
 
 
-def _refused_write(method: str, headers: MutableMapping[str, str]) -> tuple[int, str] | None:
+def _find_write_refusal(method: str, headers: MutableMapping[str, str]) -> tuple[int, str] | None:
     site, origin = headers.get("sec-fetch-site", "same-origin"), headers.get("origin")
     own = {f"{scheme}://{headers.get('host', '')}" for scheme in ("http", "https")}
     if site != "same-origin" or (origin is not None and origin not in own):

@@ -1,6 +1,6 @@
 """How well the judge agrees with labels of single pairs: the figures of `autorubric agree` on them.
 
-A child process makes them: it reads the whole run, and frees the memory when it ends.
+A child process computes them: it reads the whole run, and frees the memory when it ends.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from autorubric.jobs.label_source import LabelChoice, known_annotator, label_sou
 
 if TYPE_CHECKING:
     from autorubric.labels.label_agreement import Agreement
-    from autorubric.metrics.intervals import Estimate
+
 
 _MORE = 40
 _SECONDS, _STEP = 600, 0.1
 
 
-def label_figures(
+def measure_labels(
     run: Path, choice: LabelChoice, is_stopped: Callable[[], bool] = lambda: False
 ) -> dict[str, Any] | None:
     """The agreement of judge and annotators with the labels, and what 40 more labels would bring.
@@ -35,8 +35,8 @@ def label_figures(
 
     Args:
         run: the run directory.
-        choice: whose labels; without any choice those that `agree` takes.
-        is_stopped: whether nobody waits for them any more; there are none then.
+        choice: which labels count; by default those that `autorubric agree` uses.
+        is_stopped: whether to stop; then None is returned.
     """
     files, columns = [str(path) for path in choice.files], list(choice.column)
     given = json.dumps({"labels": files, "annotator": choice.annotator, "column": columns})
@@ -56,7 +56,7 @@ def label_figures(
     return None if is_stopped() else {"problem": f"the figures took more than {_SECONDS} seconds"}
 
 
-def _computed(run: Path, choice: LabelChoice) -> dict[str, Any]:
+def _compute_figures(run: Path, choice: LabelChoice) -> dict[str, Any]:
     from autorubric.jobs.agree import StatisticSettings
     from autorubric.labels.label_agreement import label_agreement, projected_half_width
     from autorubric.runs.items_file import read_run
@@ -69,11 +69,11 @@ def _computed(run: Path, choice: LabelChoice) -> dict[str, Any]:
     found = label_agreement(stored, stored.dataset, history, draws=StatisticSettings().draws, annotator=who)
     return {
         "problem": "",
-        "judge": _row(found.judge),
-        "criteria": [_row(one) for one in found.criteria],
-        "annotators": [_row(one) for one in found.by_annotator],
-        "judges": [_row(one) for one in found.by_judge],
-        "adjudicated": None if found.adjudicated is None else _row(found.adjudicated),
+        "judge": _describe_agreement(found.judge),
+        "criteria": [_describe_agreement(one) for one in found.criteria],
+        "annotators": [_describe_agreement(one) for one in found.by_annotator],
+        "judges": [_describe_agreement(one) for one in found.by_judge],
+        "adjudicated": None if found.adjudicated is None else _describe_agreement(found.adjudicated),
         "more": _MORE,
         "half_width_then": projected_half_width(found.judge, _MORE),
         "weighted": found.weighted,
@@ -82,28 +82,23 @@ def _computed(run: Path, choice: LabelChoice) -> dict[str, Any]:
     }
 
 
-def _row(one: Agreement) -> dict[str, Any]:
+def _describe_agreement(one: Agreement) -> dict[str, Any]:
     return {
         "name": one.name,
         "n": one.n,
         "items": one.items,
         "accuracy": one.accuracy.value,
-        "interval": _ends(one.accuracy),
+        "interval": one.accuracy.interval and one.accuracy.interval[:2],
         "baseline": one.baseline,
         "kappa": one.kappa.value,
-        "kappa_interval": _ends(one.kappa),
+        "kappa_interval": one.kappa.interval and one.kappa.interval[:2],
     }
 
 
-def _ends(estimate: Estimate) -> list[float] | None:
-    interval = estimate.interval
-    return None if interval is None else [interval[0], interval[1]]
-
-
 def main() -> int:
-    """Print the figures of the run that is named as JSON."""
+    """Print the figures of the run in `sys.argv` as JSON."""
     try:
-        found = _computed(Path(sys.argv[1]), LabelChoice.checked(json.loads(sys.argv[2])))
+        found = _compute_figures(Path(sys.argv[1]), LabelChoice.checked(json.loads(sys.argv[2])))
     except AutorubricError as error:
         found = {"problem": str(error)}
     print(json.dumps(found))

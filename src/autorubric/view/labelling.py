@@ -1,6 +1,6 @@
-"""Labelling in a view: one queue a run, and what its requests become.
+"""Labelling in a view: one queue per run, and its requests.
 
-While a queue is open, its run is blind: the view answers with nothing of it but the pairs to label.
+While a queue is open, its run is blind: the view shows nothing of it but the pairs to label.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ POLICIES = {
 }
 
 
-class Labelling:
+class LabelQueues:
     """The queues that are open in this view. Every method may be called from any thread."""
 
     def __init__(self) -> None:
         self._open: dict[int, tuple[Queue, ExitStack, set[str]]] = {}
         self._lock = threading.Lock()
 
-    def hides(self, source: Source) -> bool:
-        """Whether a run's pages would unblind an annotator: it, or a run on the same items, is labelled."""
+    def is_hidden(self, source: Source) -> bool:
+        """Whether a run's pages would unblind an annotator: it, or a run on the same items, is being labelled."""
         held = list(self._open.values())
-        return source.number in self._open or any(_content(source) & content for *_, content in held)
+        return source.number in self._open or any(_identify_content(source) & content for *_, content in held)
 
     def is_open(self, source: Source) -> bool:
         """Whether the run is being labelled here."""
         return source.number in self._open
 
-    def queue(self, source: Source) -> Queue:
+    def find_queue(self, source: Source) -> Queue:
         """The queue of a run.
 
         Raises:
@@ -78,17 +78,17 @@ class Labelling:
                 queue = self._open[source.number][0]
                 queue.ask, queue.second_share = ask, second_share
                 return
-            lines = source.dataset()
+            lines = source.open_dataset()
             if lines is None:
                 raise Refusal(404, "dataset.json is missing, so there is nothing to label")
             with ExitStack() as stack:
                 queue = stack.enter_context(label_queue(source.directory, ask, items=LazyItems(lines)))
                 queue.second_share = second_share
                 queue.prepare()
-                self._open[source.number] = queue, stack.pop_all(), _content(source)
+                self._open[source.number] = queue, stack.pop_all(), _identify_content(source)
 
     def close(self, source: Source) -> None:
-        """Close the queue of a run; its pages can be seen again."""
+        """Close the queue of a run and show its pages again."""
         with self._lock:
             found = self._open.pop(source.number, None)
         if found is not None:
@@ -102,7 +102,7 @@ class Labelling:
             stack.close()
 
     def carry_out(self, source: Source, action: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Do what a request asks for.
+        """Perform the action of a request.
 
         Args:
             source: the run.
@@ -119,50 +119,50 @@ class Labelling:
             from autorubric.labels.queue import SECOND_SHARE, checked_share
 
             if "annotator" in body:
-                checked_annotator(_text(body, "annotator"))
-            percent = _whole(body, "second_percent", round(100 * SECOND_SHARE))
-            self.open(source, _ask(body), checked_share(percent / 100))
+                checked_annotator(_read_text(body, "annotator"))
+            percent = _read_whole(body, "second_percent", round(100 * SECOND_SHARE))
+            self.open(source, _read_ask(body), checked_share(percent / 100))
             return {"open": True}
         if action == "close":
             self.close(source)
             return {"open": False}
-        queue, annotator = self.queue(source), _text(body, "annotator")
-        return ACTIONS[action](queue, annotator, body) | {"progress": _progress(queue, annotator)}
+        queue, annotator = self.find_queue(source), _read_text(body, "annotator")
+        return ACTIONS[action](queue, annotator, body) | {"progress": _describe_progress(queue, annotator)}
 
 
-def _next(queue: Queue, annotator: str, body: Mapping[str, Any]) -> dict[str, Any]:
-    return {"task": task_values(queue.next(annotator))}
+def _send_next(queue: Queue, annotator: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    return {"task": describe_task(queue.next(annotator))}
 
 
 def _label(queue: Queue, annotator: str, body: Mapping[str, Any]) -> dict[str, Any]:
-    index, place = _whole(body, "index"), _whole(body, "place")
-    verdict, note, quote = (_text(body, name) for name in ("verdict", "note", "quote"))
+    index, place = _read_whole(body, "index"), _read_whole(body, "place")
+    verdict, note, quote = (_read_text(body, name) for name in ("verdict", "note", "quote"))
     event = queue.history.own(queue.task(index, place).pair.key, annotator)
-    # The label is sent again where it was saved and the disk had no room for the draw of the next pair.
+    # A label is sent again if it was saved, but the disk was too full for the draw of the next pair.
     if event is None or (event.kind, event.verdict, event.note, event.quote) != ("label", verdict, note, quote):
         event = queue.label(annotator, index, place, verdict, note=note, quote=quote, seconds=body.get("seconds"))
-    return {"saved": event.id, "task": task_values(queue.next(annotator))}
+    return {"saved": event.id, "task": describe_task(queue.next(annotator))}
 
 
 def _skip(queue: Queue, annotator: str, body: Mapping[str, Any]) -> dict[str, Any]:
-    place = _whole(body, "index"), _whole(body, "place")
-    event = queue.skip(annotator, *place, note=_text(body, "note"), seconds=body.get("seconds"))
-    return {"saved": event.id, "task": task_values(queue.next(annotator))}
+    place = _read_whole(body, "index"), _read_whole(body, "place")
+    event = queue.skip(annotator, *place, note=_read_text(body, "note"), seconds=body.get("seconds"))
+    return {"saved": event.id, "task": describe_task(queue.next(annotator))}
 
 
 def _undo(queue: Queue, annotator: str, body: Mapping[str, Any]) -> dict[str, Any]:
     undone = queue.undo(annotator)
-    return {"undone": undone is not None, "task": task_values(undone or queue.next(annotator))}
+    return {"undone": undone is not None, "task": describe_task(undone or queue.next(annotator))}
 
 
 def _adjudicate(queue: Queue, annotator: str, body: Mapping[str, Any]) -> dict[str, Any]:
-    place = _whole(body, "index"), _whole(body, "place")
-    event = queue.adjudicate(annotator, *place, _text(body, "verdict"), note=_text(body, "note"))
+    place = _read_whole(body, "index"), _read_whole(body, "place")
+    event = queue.adjudicate(annotator, *place, _read_text(body, "verdict"), note=_read_text(body, "note"))
     return {"saved": event.id}
 
 
 ACTIONS: dict[str, Callable[[Queue, str, Mapping[str, Any]], dict[str, Any]]] = {
-    "next": _next,
+    "next": _send_next,
     "label": _label,
     "skip": _skip,
     "undo": _undo,
@@ -171,8 +171,8 @@ ACTIONS: dict[str, Callable[[Queue, str, Mapping[str, Any]], dict[str, Any]]] = 
 """What a request to a queue can ask for, other than `open` and `close`."""
 
 
-def task_values(task: Task | None) -> dict[str, Any] | None:
-    """A pair as the page shows it: nothing of any judge or annotator is in it."""
+def describe_task(task: Task | None) -> dict[str, Any] | None:
+    """A pair as the page shows it, with nothing from any judge or annotator."""
     if task is None:
         return None
     return {
@@ -189,51 +189,50 @@ def task_values(task: Task | None) -> dict[str, Any] | None:
     }
 
 
-def dispute_values(dispute: Dispute) -> dict[str, Any]:
+def describe_dispute(dispute: Dispute) -> dict[str, Any]:
     """A pair that annotators differ on: their labels side by side, and no judge's."""
     labels = [
         {"annotator": event.annotator, "verdict": event.verdict, "note": event.note, "quote": event.quote}
         for event in dispute.labels
     ]
-    return {"task": task_values(dispute.task), "labels": labels}
+    return {"task": describe_task(dispute.task), "labels": labels}
 
 
-def _progress(queue: Queue, annotator: str) -> dict[str, Any]:
+def _describe_progress(queue: Queue, annotator: str) -> dict[str, Any]:
     since = time.time() - _RECENT
     own = [event.at for event in queue.history.events[-5000:] if event.annotator == annotator and event.at >= since]
     rate = 60.0 * (len(own) - 1) / max(own[-1] - own[0], 1.0) if len(own) > 1 else None
     return {**asdict(queue.progress(annotator)), "a_minute": rate}
 
 
-def _ask(body: Mapping[str, Any]) -> Ask:
+def _read_ask(body: Mapping[str, Any]) -> Ask:
     from autorubric.labels import Ask
 
-    criterion = _text(body, "criterion") or None
-    policy = cast("Policy", _text(body, "policy") or "label_next")
-    return Ask(
-        policy, criterion if policy == "criterion" else None, _whole(body, "size", 20), _whole(body, "seed", 0)
-    )
+    criterion = _read_text(body, "criterion") or None
+    policy = cast("Policy", _read_text(body, "policy") or "label_next")
+    size, seed = _read_whole(body, "size", 20), _read_whole(body, "seed", 0)
+    return Ask(policy, criterion if policy == "criterion" else None, size, seed)
 
 
-def _text(body: Mapping[str, Any], name: str) -> str:
+def _read_text(body: Mapping[str, Any], name: str) -> str:
     value = body.get(name, "")
     if not isinstance(value, str):
         raise InputError(f"{name} is of type {type(value).__name__}; expected a string")
     return value
 
 
-def _whole(body: Mapping[str, Any], name: str, default: int | None = None) -> int:
+def _read_whole(body: Mapping[str, Any], name: str, default: int | None = None) -> int:
     value = body.get(name, default)
     if isinstance(value, bool) or not isinstance(value, int):
         raise InputError(f"{name}={value!r:.60}; expected a whole number")
     return value
 
 
-def _content(source: Source) -> set[str]:
-    """What runs on the same items have in common: the dataset, or its first submission where labels differ."""
+def _identify_content(source: Source) -> set[str]:
+    """What runs on the same items have in common: the dataset, or its first submission if labels differ."""
     found = {str(source.manifest.get("dataset_hash") or f"run {source.number}")}
     with suppress(Refusal, InputError, ValueError):
-        lines = source.dataset()
+        lines = source.open_dataset()
         if lines is not None and len(lines):
-            found.add(f"submission {json.dumps(lines.item(0).get('submission'))}")
+            found.add(f"submission {json.dumps(lines.read_item(0).get('submission'))}")
     return found

@@ -1,4 +1,4 @@
-"""What a request is answered with, before it is HTML, JSON or CSV; and what a URL asks for."""
+"""Answers, before they become HTML, JSON or CSV, and the parameters of a URL."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class Page:
     """An answer.
 
     Attributes:
-        template: of its HTML, without the ending.
+        template: of its HTML, without the suffix.
         title: for the tab of the browser and the heading.
-        data: JSON values; the template is given them by name.
+        data: JSON values, by the names that the template uses.
         rows: the main table, for CSV.
-        charts: SVG documents by name, for the template alone.
+        charts: SVG documents by name, only for the template.
         status: of HTTP.
     """
 
@@ -49,28 +49,28 @@ class Query:
 
     Example:
         >>> query = Query([("sort", "worst"), ("after", "")])
-        >>> query.choice("sort", ("place", "worst")), query.link(sort="best", after="0.5,3")
+        >>> query.read_choice("sort", ("place", "worst")), query.link(sort="best", after="0.5,3")
         ('worst', '?sort=best&after=0.5%2C3')
     """
 
     def __init__(self, pairs: Iterable[tuple[str, str]]) -> None:
         self._values = {name: value for name, value in pairs if value}
 
-    def text(self, name: str) -> str:
+    def read_text(self, name: str) -> str:
         """A text; empty if there is none."""
         value = self._values.get(name, "")
         if len(value) > LONGEST_VALUE:
             raise Refusal(400, f"{name} is longer than {LONGEST_VALUE} characters")
         return value
 
-    def choice(self, name: str, allowed: Sequence[str]) -> str:
+    def read_choice(self, name: str, allowed: Sequence[str]) -> str:
         """One of some words, the first one by default."""
         value = self._values.get(name, allowed[0])
         if value not in allowed:
             raise Refusal(400, f"{name}={value[:40]!r} is not one of {', '.join(filter(None, allowed))}")
         return value
 
-    def whole(self, name: str, default: int | None = None) -> int | None:
+    def read_whole(self, name: str, default: int | None = None) -> int | None:
         """A whole number from 0 to 2^53."""
         value = self._values.get(name)
         if value is None:
@@ -79,7 +79,7 @@ class Query:
             raise Refusal(400, f"{name}={value[:40]!r}; expected a whole number")
         return int(value)
 
-    def number(self, name: str) -> float | None:
+    def read_number(self, name: str) -> float | None:
         """A number."""
         value = self._values.get(name)
         try:
@@ -93,7 +93,7 @@ class Query:
     @property
     def after(self) -> tuple[float, int] | None:
         """The place in a sorted list after which a page begins: the sort key and the item."""
-        text = self.text("after")
+        text = self.read_text("after")
         if not text:
             return None
         key, _, item = text.rpartition(",")
@@ -107,7 +107,7 @@ class Query:
         return self._values.get(name, "") not in ("", "0")
 
     def link(self, /, *without: str, **changes: Any) -> str:
-        """The same parameters with some of them left out or changed; None leaves one out too."""
+        """The URL with some parameters left out or changed; None leaves one out too."""
         values = {name: value for name, value in self._values.items() if name not in without}
         for name, value in changes.items():
             values.pop(name, None)
@@ -115,6 +115,6 @@ class Query:
                 values[name] = str(value)
         return f"?{urlencode(values)}" if values else "?"
 
-    def items(self) -> Mapping[str, str]:
-        """The parameters."""
+    def to_dict(self) -> Mapping[str, str]:
+        """The parameters by name."""
         return dict(self._values)

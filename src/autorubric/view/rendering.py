@@ -15,7 +15,7 @@ from typing import Any
 from jinja2 import ChoiceLoader, Environment, PackageLoader
 from markupsafe import Markup
 
-from autorubric.charts.html import html_templates
+from autorubric.charts.html import build_templates
 from autorubric.files.printable import csv_text
 from autorubric.view.page import Page
 
@@ -24,19 +24,19 @@ KINDS = {"html": "text/html", "json": "application/json", "csv": "text/csv"}
 
 
 @cache
-def environment() -> Environment:
+def build_environment() -> Environment:
     """The templates."""
     loaders = PackageLoader("autorubric.view", "templates"), PackageLoader("autorubric", "charts")
-    made = html_templates(ChoiceLoader(loaders))
+    made = build_templates(ChoiceLoader(loaders))
     made.filters |= {
-        "percent": percent,
-        "interval": interval,
-        "percents": percents,
+        "percent": format_percent,
+        "interval": format_interval,
+        "percents": format_percents,
         "count": lambda number: f"{number:,}",
-        "dollars": dollars,
-        "when": _when,
+        "dollars": format_dollars,
+        "when": _format_time,
     }
-    made.globals |= {"asset": asset_mark, "on_paper": False}
+    made.globals |= {"asset": digest_asset, "on_paper": False}
     made.globals |= {
         "cards": made.get_template("judged.html").module,
         "parts": made.get_template("parts.html").module,
@@ -44,7 +44,7 @@ def environment() -> Environment:
     return made
 
 
-def html(page: Page, surroundings: Mapping[str, Any]) -> str:
+def render_html(page: Page, surroundings: Mapping[str, Any]) -> str:
     """A page as HTML.
 
     Args:
@@ -52,11 +52,11 @@ def html(page: Page, surroundings: Mapping[str, Any]) -> str:
         surroundings: what its layout is given in addition: navigation, and the query.
     """
     charts = _Charts({name: Markup(chart) for name, chart in page.charts.items()})  # escaped where they are drawn
-    template = environment().get_template(f"{page.template if surroundings.get('on_paper') else 'layout'}.html")
+    template = build_environment().get_template(f"{page.template if surroundings.get('on_paper') else 'layout'}.html")
     made = template.render(
         {**surroundings, **page.data, "charts": charts, "title": page.title, "template": page.template}
     )
-    return _TABLE.sub(_with_heads, made)
+    return _TABLE.sub(_label_cells, made)
 
 
 # Templates write the cells of a table without attributes. No text looks like a tag: all of it is escaped.
@@ -64,79 +64,79 @@ _TABLE = re.compile(r'(<table class="cards.*?</thead>)(.*?</table>)', re.DOTALL)
 _HEAD, _CELL = re.compile(r"<th( [^>]*)?>([^<,]*)"), re.compile("<td")
 
 
-def _with_heads(table: re.Match[str]) -> str:
-    """A table whose cells have the class of their column, and its name, which narrow pages show."""
+def _label_cells(table: re.Match[str]) -> str:
+    """A table whose cells have the class of their column, and its title, which narrow pages show."""
     heads = cycle(_HEAD.findall(table[1]))
     return table[1] + _CELL.sub(lambda cell: '<td{} data-label="{}"'.format(*next(heads)), table[2])
 
 
 class _Charts(dict[str, str]):
-    """Charts by name; a chart without figures is empty."""
+    """Charts by name; a missing one is empty."""
 
     def __missing__(self, name: str) -> str:
         return ""
 
 
-def json_text(page: Page) -> str:
-    """A page's data as JSON; half characters stay escapes, so that it is always UTF-8."""
+def render_json(page: Page) -> str:
+    """A page's data as JSON; lone surrogates stay escaped, so that it is always valid UTF-8."""
     return json.dumps({"title": page.title, **page.data}, default=str) + "\n"
 
 
-def rendered(page: Page, form: str, surroundings: Mapping[str, Any]) -> bytes:
+def render_page(page: Page, form: str, surroundings: Mapping[str, Any]) -> bytes:
     """A page in one of `FORMATS`."""
     if form == "json":
-        return json_text(page).encode()
-    text = csv_text(page.rows) if form == "csv" else html(page, surroundings)
+        return render_json(page).encode()
+    text = csv_text(page.rows) if form == "csv" else render_html(page, surroundings)
     return text.encode("utf-8", "backslashreplace")
 
 
 @cache
-def asset(name: str) -> bytes:
+def read_asset(name: str) -> bytes:
     """The style sheet or the script."""
     return (files("autorubric.view") / "static" / name).read_bytes()
 
 
 @cache
-def asset_mark(name: str) -> str:
+def digest_asset(name: str) -> str:
     """A digest of an asset, for its URL: browsers keep it until it changes."""
-    return sha256(asset(name)).hexdigest()[:12]
+    return sha256(read_asset(name)).hexdigest()[:12]
 
 
-def percent(value: float | None) -> str:
+def format_percent(value: float | None) -> str:
     """A share in per cent.
 
     Example:
-        >>> percent(0.8371), percent(None)
+        >>> format_percent(0.8371), format_percent(None)
         ('84 %', '–')
     """
     return "–" if value is None else f"{100 * value:.0f} %"
 
 
-def interval(ends: Sequence[float] | None, places: int = 2) -> str:
+def format_interval(ends: Sequence[float] | None, places: int = 2) -> str:
     """An interval in words.
 
     Example:
-        >>> interval((0.25, 0.75)), interval(None)
+        >>> format_interval((0.25, 0.75)), format_interval(None)
         ('0.25 to 0.75', '')
     """
     return "" if not ends else f"{ends[0]:.{places}f} to {ends[1]:.{places}f}"
 
 
-def percents(ends: Sequence[float] | None) -> str:
+def format_percents(ends: Sequence[float] | None) -> str:
     """An interval of a share, in per cent.
 
     Example:
-        >>> percents((0.25, 0.75)), percents(None)
+        >>> format_percents((0.25, 0.75)), format_percents(None)
         ('25 to 75 %', '')
     """
     return "" if not ends else f"{100 * ends[0]:.0f} to {100 * ends[1]:.0f} %"
 
 
-def dollars(value: float | None) -> str:
+def format_dollars(value: float | None) -> str:
     """Dollars.
 
     Example:
-        >>> dollars(1.5), dollars(0.00123), dollars(None)
+        >>> format_dollars(1.5), format_dollars(0.00123), format_dollars(None)
         ('$1.50', '$0.0012', 'unknown')
     """
     if value is None:
@@ -144,5 +144,5 @@ def dollars(value: float | None) -> str:
     return f"${value:,.2f}" if value >= 0.1 or value == 0 else f"${value:.2g}"
 
 
-def _when(seconds: float) -> str:
+def _format_time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")

@@ -1,4 +1,4 @@
-"""The runs that are shown: their files, and what is known of each at the moment."""
+"""The runs of a view: their files and their current state."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from autorubric.runs.manifest import (
     read_manifest,
     warn_of_change,
 )
-from autorubric.view.index.schema import FILE_NAME, notes_in, reading
+from autorubric.view.index.schema import FILE_NAME, read_notes, reading
 from autorubric.view.page import Refusal
 
 if TYPE_CHECKING:
@@ -58,14 +58,14 @@ class JsonLines:
     def __len__(self) -> int:
         return len(self._starts) - 1
 
-    def rows(self, start: int, most: int) -> Iterator[tuple[int, dict[str, Any] | None]]:
+    def read_rows(self, start: int, most: int) -> Iterator[tuple[int, dict[str, Any] | None]]:
         """Number and row of each line from `start` on; None for a damaged one."""
         with self.path.open("rb") as file:
             for number in range(start, min(start + most, len(self))):
                 file.seek(self._starts[number])
                 yield number, parse_row(file.read(self._starts[number + 1] - self._starts[number]))
 
-    def row(self, number: int) -> dict[str, Any]:
+    def read_row(self, number: int) -> dict[str, Any]:
         """A row.
 
         Raises:
@@ -73,7 +73,7 @@ class JsonLines:
         """
         if not 0 <= number < len(self):
             raise Refusal(404, f"row {number} does not exist; {self.path.name} has {len(self)}")
-        found = next(self.rows(number, 1))[1]
+        found = next(self.read_rows(number, 1))[1]
         if found is None:
             raise Refusal(422, f"{self.path.name}: line {number + 1} is damaged", "Run the same command again.")
         return found
@@ -106,11 +106,11 @@ class Source:
     """One run.
 
     Attributes:
-        number: its place on the command line, from 0; what URLs name it by.
+        number: its place on the command line, from 0; URLs name it by this.
         directory: of the run.
         place: the folder of its index.
         name: the directory's name, with a number where several runs share one.
-        choice: which labels count; by default those that `autorubric agree` takes.
+        choice: which labels count; by default those that `autorubric agree` uses.
     """
 
     number: int
@@ -133,8 +133,8 @@ class Source:
     @property
     def manifest(self) -> Mapping[str, Any]:
         """Its manifest as it is now; empty if it cannot be read."""
-        mark = _mark(self.directory / MANIFEST_FILE)
-        return self._made("manifest", mark, lambda: read_manifest(self.directory) or {})
+        mark = _stat_file(self.directory / MANIFEST_FILE)
+        return self._remember("manifest", mark, lambda: read_manifest(self.directory) or {})
 
     @property
     def status(self) -> str:
@@ -144,30 +144,30 @@ class Source:
         folder = self.ledger
         if folder is not None and lock_holder(folder) is not None:
             return "running"
-        told = {"completed": "completed", "running": "died", "None": "unknown"}
-        return told.get(str(self.manifest.get("status")), "unfinished")
+        states = {"completed": "completed", "running": "died", "None": "unknown"}
+        return states.get(str(self.manifest.get("status")), "unfinished")
 
     @property
     def change(self) -> str:
-        """Sentences on files that are not as the run left them; empty where they are, or before `check`."""
+        """Sentences on files that changed after the run wrote them; empty if none did, or before `check`."""
         return "" if self.status == "running" else self._kept.get("change", (None, ""))[1]
 
     def check(self) -> None:
-        """Warn of files that are not as the run left them, once for each state; large ones take a second to read."""
+        """Warn of files that changed after the run wrote them, once per state; large ones take a second to read."""
         if self.status != "running":
-            mark = _mark(self.items), _mark(self.directory / MANIFEST_FILE), _mark(self.directory / DATASET_FILE)
-            self._made("change", mark, self._change)
+            mark = [_stat_file(self.directory / name) for name in (ITEMS_FILE, MANIFEST_FILE, DATASET_FILE)]
+            self._remember("change", mark, self._find_change)
 
-    def _change(self) -> str:
-        told, path, lines = list[str](), self.directory / MANIFEST_FILE, StoredLines(self.items)
+    def _find_change(self) -> str:
+        changes, path, lines = list[str](), self.directory / MANIFEST_FILE, StoredLines(self.items)
         if path.is_file() and not self.manifest:
-            told = [path.name + _UNREADABLE]
+            changes = [path.name + _UNREADABLE]
             warn(f"{path}{_UNREADABLE}")
         if lines.is_changed:
-            told.append(warn_of_change(self.items, lines.missing))
+            changes.append(warn_of_change(self.items, lines.missing))
         with suppress(InputError):  # not a graded run, or the pages say what is wrong with it
-            told.append(load_manifest(self.directory).warn_of_change(self.directory / DATASET_FILE))
-        return ". ".join(filter(None, told))
+            changes.append(load_manifest(self.directory).warn_of_change(self.directory / DATASET_FILE))
+        return ". ".join(filter(None, changes))
 
     @property
     def kind(self) -> str:
@@ -208,7 +208,7 @@ class Source:
                 raise Refusal(503, f"{self.name}: the index is being started; this page reloads itself")
             yield connection
 
-    def dataset(self) -> DatasetLines | None:
+    def open_dataset(self) -> DatasetLines | None:
         """What was graded; None if it is missing.
 
         Raises:
@@ -217,24 +217,24 @@ class Source:
         from autorubric.view.index.dataset_lines import DatasetLines
 
         path = self.directory / DATASET_FILE
-        mark = _mark(path)
+        mark = _stat_file(path)
         if mark is None:
             return None
         try:
-            return self._made("dataset", mark, lambda: DatasetLines(path, self.place / DATASET_FILE))
+            return self._remember("dataset", mark, lambda: DatasetLines(path, self.place / DATASET_FILE))
         except InputError as error:
             raise Refusal(500, f"{DATASET_FILE} cannot be read: {error}") from None
 
-    def kept(
+    def cache(
         self, connection: sqlite3.Connection, name: str, make: Callable[[sqlite3.Connection], T], asked: str = ""
     ) -> T:
-        """A value that goes through the whole index, made once for each state of it and for what was asked last."""
-        held = notes_in(connection)
+        """A value from the whole index, computed once for each state of it and the last `asked`."""
+        held = read_notes(connection)
         mark = (held.get("mark"), held.get("offset"), held.get("labels_at"), asked)
-        return self._made(name, mark, lambda: make(connection))
+        return self._remember(name, mark, lambda: make(connection))
 
-    def _made(self, name: str, mark: object, make: Callable[[], T]) -> T:
-        """A value, made once for each state of what it is made of."""
+    def _remember(self, name: str, mark: object, make: Callable[[], T]) -> T:
+        """A value, computed again only when `mark` changes."""
         found = self._kept.get(name)
         if found is None or found[0] != mark:
             found = self._kept[name] = mark, make()
@@ -242,13 +242,13 @@ class Source:
         return value
 
     def has_new_labels(self, connection: sqlite3.Connection) -> bool:
-        """Whether the index has not yet the labels that count, as just after labelling has ended."""
-        from autorubric.view.index.shown_labels import label_mark
+        """Whether the index does not have the labels that count yet, as just after labelling."""
+        from autorubric.view.index.shown_labels import compute_label_mark
 
-        held = str(notes_in(connection).get("label_mark") or "")
-        return label_mark(self.directory, self.choice, held) != held
+        held = str(read_notes(connection).get("label_mark") or "")
+        return compute_label_mark(self.directory, self.choice, held) != held
 
-    def rubric_lines(self) -> JsonLines:
+    def open_rubrics(self) -> JsonLines:
         """The synthesized rubrics.
 
         Raises:
@@ -257,7 +257,7 @@ class Source:
         path = self.rubrics
         if path is None:
             raise Refusal(404, f"{self.name} has no rubrics: it contains no {' or '.join(RUBRIC_FILES)}")
-        return self._made("rubrics", _mark(path), lambda: JsonLines(path))
+        return self._remember("rubrics", _stat_file(path), lambda: JsonLines(path))
 
 
 def find_runs(directories: Iterable[Path]) -> list[Path]:
@@ -298,15 +298,15 @@ def open_sources(directories: list[Path], *, make_folders: bool = True) -> list[
         Source(
             number,
             path,
-            index_folder(path) if make_folders else path / INDEX_FOLDER,
+            make_index_folder(path) if make_folders else path / INDEX_FOLDER,
             name if names.count(name) == 1 else f"{name} ({number + 1})",
         )
         for number, (path, name) in enumerate(zip(directories, names, strict=True))
     ]
 
 
-def index_folder(run: Path) -> Path:
-    """The folder of a run's index, made; a temporary one where the run cannot be written to."""
+def make_index_folder(run: Path) -> Path:
+    """Create the folder of a run's index; a temporary one if the run directory is not writable."""
     place = run / INDEX_FOLDER
     with suppress(OSError):
         place.mkdir(exist_ok=True)
@@ -317,14 +317,14 @@ def index_folder(run: Path) -> Path:
     return Path(tempfile.mkdtemp(prefix="autorubric-view-"))
 
 
-def index_state(connection: sqlite3.Connection) -> dict[str, Any]:
-    """How far the index is: bytes read, and bytes there are."""
-    held = notes_in(connection)
+def read_index_state(connection: sqlite3.Connection) -> dict[str, Any]:
+    """The progress of the index: bytes read, and bytes in all."""
+    held = read_notes(connection)
     offset, size = held.get("offset") or 0, held.get("size") or 0
     return {"read": offset, "size": size, "share": offset / size if size else 1.0}
 
 
-def _mark(path: Path) -> tuple[int, int, int] | None:
+def _stat_file(path: Path) -> tuple[int, int, int] | None:
     try:
         found = path.stat()
     except OSError:

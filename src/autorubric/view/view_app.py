@@ -21,9 +21,9 @@ from starlette.routing import Route
 
 from autorubric.errors import AutorubricError, InputError, NotSavedError, RunLockedError
 from autorubric.view.guard import App, Guard
-from autorubric.view.labelling import ACTIONS, Labelling
+from autorubric.view.labelling import ACTIONS, LabelQueues
 from autorubric.view.page import Page, Query, Refusal
-from autorubric.view.rendering import FORMATS, KINDS, asset, asset_mark, rendered
+from autorubric.view.rendering import FORMATS, KINDS, digest_asset, read_asset, render_page
 from autorubric.view.sources import Source
 
 
@@ -60,7 +60,7 @@ _MOST_BODY = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What is shown.
+    """The state of a view.
 
     Attributes:
         sources: the runs.
@@ -70,9 +70,9 @@ class View:
 
     sources: Sequence[Source]
     version: str
-    labelling: Labelling = field(default_factory=Labelling)
+    labelling: LabelQueues = field(default_factory=LabelQueues)
 
-    def source(self, request: Request) -> Source:
+    def find_source(self, request: Request) -> Source:
         """The run that a URL names.
 
         Raises:
@@ -86,14 +86,14 @@ class View:
             raise Refusal(410, f"{found.name}: the run directory was deleted")
         return found
 
-    def seen(self, request: Request) -> Source:
-        """The run that a URL names, where its verdicts may be seen.
+    def find_visible_source(self, request: Request) -> Source:
+        """The run that a URL names, if its verdicts may be shown.
 
         Raises:
             Refusal: as `source`, or the run is being labelled.
         """
-        found = self.source(request)
-        if self.labelling.hides(found):
+        found = self.find_source(request)
+        if self.labelling.is_hidden(found):
             raise Refusal(
                 403,
                 f"{found.name} is being labelled, so its verdicts are hidden",
@@ -111,33 +111,32 @@ def make_app(view: View, token: str | None) -> App:
     """
     page = partial(_route, view)
     label: dict[str, Any] = {"labelling": view.labelling}
+    compared: dict[str, Any] = {"others": view.sources, "is_hidden": view.labelling.is_hidden}
     routes = [
         Route("/", _route_all(view), methods=["GET"]),
-        Route("/static/{name}", _asset, methods=["GET"]),
-        page("/", "runs_page.summary_page"),
-        page("/items", "items_page.items_page", slow=True),
-        page("/items/{item:int}", "item_page.item_page"),
-        page("/items/{item:int}/calls", "item_page.calls_page", slow=True),
-        page("/criteria", "agreement_page.criteria_page"),
-        page("/criteria/{criterion:int}", "agreement_page.criterion_page", slow=True),
-        page("/agreement", "agreement_page.agreement_page", slow=True),
-        page(
-            "/compare", "comparison_page.comparison_page", slow=True, others=view.sources, hides=view.labelling.hides
-        ),
-        page("/rubrics", "rubrics_page.rubrics_page", slow=True),
-        page("/rubrics/{rubric:int}", "rubrics_page.rubric_page", slow=True),
-        page("/versions", "rubrics_page.versions_page", slow=True),
-        page("/drift", "training_page.drift_page", slow=True),
-        page("/best-of-k", "training_page.best_page"),
-        page("/live", "runs_page.live_page", slow=True),
-        page("/label", "labels_page.label_page", blind=True, **label),
-        page("/label/adjudicate", "labels_page.adjudication_page", blind=True, **label),
-        page("/label/figures", "labels_page.figures_page", slow=True, blind=True, **label),
-        Route("/r/{run:int}/label/{action}", partial(_write, view), methods=["POST"]),
+        Route("/static/{name}", _send_asset, methods=["GET"]),
+        page("/", "runs_page.build_summary_page"),
+        page("/items", "items_page.build_items_page", slow=True),
+        page("/items/{item:int}", "item_page.build_item_page"),
+        page("/items/{item:int}/calls", "item_page.build_calls_page", slow=True),
+        page("/criteria", "agreement_page.build_criteria_page"),
+        page("/criteria/{criterion:int}", "agreement_page.build_criterion_page", slow=True),
+        page("/agreement", "agreement_page.build_agreement_page", slow=True),
+        page("/compare", "comparison_page.build_comparison_page", slow=True, **compared),
+        page("/rubrics", "rubrics_page.build_rubrics_page", slow=True),
+        page("/rubrics/{rubric:int}", "rubrics_page.build_rubric_page", slow=True),
+        page("/versions", "rubrics_page.build_versions_page", slow=True),
+        page("/drift", "training_page.build_drift_page", slow=True),
+        page("/best-of-k", "training_page.build_best_page"),
+        page("/live", "runs_page.build_live_page", slow=True),
+        page("/label", "labels_page.build_label_page", blind=True, **label),
+        page("/label/adjudicate", "labels_page.build_adjudication_page", blind=True, **label),
+        page("/label/figures", "labels_page.build_figures_page", slow=True, blind=True, **label),
+        Route("/r/{run:int}/label/{action}", partial(_answer_write, view), methods=["POST"]),
     ]
     handlers: dict[Any, Any] = {
-        HTTPException: partial(_not_found, view),
-        Exception: partial(_broken, view),
+        HTTPException: partial(_answer_not_found, view),
+        Exception: partial(_answer_internal_error, view),
     }
     return Guard(Starlette(routes=routes, exception_handlers=handlers), token)
 
@@ -148,34 +147,34 @@ def _route(view: View, path: str, name: str, *, slow: bool = False, blind: bool 
     Args:
         view: what is shown.
         path: under that of the run.
-        name: of the function that makes the page, in a module of `pages`; loaded when it is first used.
-        slow: make it in a thread, so that other pages are not held up.
-        blind: it shows no verdict, so that it may be seen while labels are collected.
-        more: what else the function is given.
+        name: of the function that builds the page, in a module of `pages`; imported on first use.
+        slow: build the page in a thread, so that it does not block others.
+        blind: the page shows no verdict, so that it may be seen while labels are collected.
+        more: further arguments of the function.
     """
 
     async def answer(request: Request) -> Response:
         query = Query(request.query_params.multi_items())
         source: Source | None = None
         try:
-            source = view.source(request)
+            source = view.find_source(request)
             if not blind:
-                view.seen(request)
-            make = partial(_loaded(name), **more)
+                view.find_visible_source(request)
+            make = partial(_load_page(name), **more)
             given = [value for name, value in request.path_params.items() if name != "run"]
             made = await run_in_threadpool(make, source, query, *given) if slow else make(source, query, *given)
         except (Refusal, AutorubricError, sqlite3.Error, OSError) as error:
-            made = _refused(error, source)
+            made = _build_error_page(error, source)
         except OverflowError:
-            made = _problem(404, "a number in the address is larger than any in the run")
-        return _response(view, request, query, made, source)
+            made = _build_problem_page(404, "a number in the address is larger than any in the run")
+        return _build_response(view, request, query, made, source)
 
     return Route(f"/r/{{run:int}}{path}", answer, methods=["GET"])
 
 
 @cache
-def _loaded(name: str) -> Callable[..., Any]:
-    """A function of `pages`: what all of them need together would be half of the time until the first page."""
+def _load_page(name: str) -> Callable[..., Any]:
+    """A function of `pages`, imported on first use: all imports would double the time until the first page."""
     module, _, function = name.partition(".")
     found: Callable[..., Any] = getattr(import_module(f"autorubric.view.pages.{module}"), function)
     return found
@@ -184,35 +183,34 @@ def _loaded(name: str) -> Callable[..., Any]:
 def _route_all(view: View) -> Callable[[Request], Any]:
     async def answer(request: Request) -> Response:
         query = Query(request.query_params.multi_items())
-        return _response(
-            view, request, query, _loaded("runs_page.runs_page")(view.sources, view.labelling.hides), None
-        )
+        page = _load_page("runs_page.build_runs_page")(view.sources, view.labelling.is_hidden)
+        return _build_response(view, request, query, page, None)
 
     return answer
 
 
-def _refused(error: Exception, source: Source | None) -> Page:
+def _build_error_page(error: Exception, source: Source | None) -> Page:
     if isinstance(error, Refusal):
-        return _problem(error.status, error.problem, error.advice)
+        return _build_problem_page(error.status, error.problem, error.advice)
     if source is not None and source.is_gone:
-        return _problem(410, f"{source.name}: the run directory was deleted")
+        return _build_problem_page(410, f"{source.name}: the run directory was deleted")
     if isinstance(error, AutorubricError):
-        return _problem(422, str(error))
+        return _build_problem_page(422, str(error))
     _LOG.warning("a page could not be made: %s", error)
-    return _problem(503, f"the files cannot be read at the moment: {error}", "Reload the page.")
+    return _build_problem_page(503, f"the files cannot be read at the moment: {error}", "Reload the page.")
 
 
-def _problem(status: int, problem: str, advice: str = "") -> Page:
+def _build_problem_page(status: int, problem: str, advice: str = "") -> Page:
     data = {"status": status, "problem": problem, "advice": advice}
     title = "Hidden while labelling" if status == 403 else HTTPStatus(status).phrase
     return Page("layout", title, data, [data], status=status)
 
 
-def _response(view: View, request: Request, query: Query, page: Page, source: Source | None) -> Response:
+def _build_response(view: View, request: Request, query: Query, page: Page, source: Source | None) -> Response:
     try:
-        form = query.choice("format", FORMATS)
+        form = query.read_choice("format", FORMATS)
     except Refusal as error:
-        form, page = "html", _problem(error.status, error.problem)
+        form, page = "html", _build_problem_page(error.status, error.problem)
     surroundings = {
         "runs_shown": [{"number": one.number, "name": one.name} for one in view.sources],
         "run": None if source is None else {"number": source.number, "name": source.name, "change": source.change},
@@ -222,29 +220,29 @@ def _response(view: View, request: Request, query: Query, page: Page, source: So
         "root": "" if source is None else f"/r/{source.number}",
         "version": view.version,
     }
-    body = rendered(page, form, surroundings)
+    body = render_page(page, form, surroundings)
     headers = {"cache-control": "no-store"}
     if page.status == 503:
         headers |= {"retry-after": "1", "refresh": "1"}
     return Response(body, page.status, headers, f"{KINDS[form]}; charset=utf-8")
 
 
-async def _asset(request: Request) -> Response:
+async def _send_asset(request: Request) -> Response:
     name = request.path_params["name"]
     if name not in _ASSETS:
         raise HTTPException(404)
-    headers = {"cache-control": "max-age=31536000, immutable", "etag": f'"{asset_mark(name)}"'}
-    return Response(asset(name), 200, headers, _ASSETS[name])
+    headers = {"cache-control": "max-age=31536000, immutable", "etag": f'"{digest_asset(name)}"'}
+    return Response(read_asset(name), 200, headers, _ASSETS[name])
 
 
-async def _write(view: View, request: Request) -> Response:
-    """Answer a request that writes; it is answered once what it wrote is on disk."""
+async def _answer_write(view: View, request: Request) -> Response:
+    """Answer a request that writes, once its data is on disk."""
     status, value = 200, {}
     try:
-        source, action = view.source(request), request.path_params["action"]
+        source, action = view.find_source(request), request.path_params["action"]
         if action not in ("open", "close", *ACTIONS):
             raise Refusal(404, f"unknown action {action[:40]!r}; expected open, close, {', '.join(ACTIONS)}")
-        body = await _body(request)
+        body = await _read_body(request)
         value = await run_in_threadpool(view.labelling.carry_out, source, action, body)
     except Refusal as error:
         status, value = error.status, {"problem": error.problem}
@@ -260,7 +258,7 @@ async def _write(view: View, request: Request) -> Response:
     return Response(json.dumps(value), status, headers, "application/json")
 
 
-async def _body(request: Request) -> dict[str, Any]:
+async def _read_body(request: Request) -> dict[str, Any]:
     held = bytearray()
     async for chunk in request.stream():
         held += chunk
@@ -275,13 +273,13 @@ async def _body(request: Request) -> dict[str, Any]:
     return found
 
 
-async def _not_found(view: View, request: Request, error: Exception) -> Response:
+async def _answer_not_found(view: View, request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 404
-    page = _problem(status, "page not found" if status == 404 else HTTPStatus(status).phrase)
-    return _response(view, request, Query(request.query_params.multi_items()), page, None)
+    page = _build_problem_page(status, "page not found" if status == 404 else HTTPStatus(status).phrase)
+    return _build_response(view, request, Query(request.query_params.multi_items()), page, None)
 
 
-async def _broken(view: View, request: Request, error: Exception) -> Response:
+async def _answer_internal_error(view: View, request: Request, error: Exception) -> Response:
     _LOG.error("internal error, please report this bug", exc_info=error)
-    page = _problem(500, f"internal error, please report this bug: {type(error).__name__}")
-    return _response(view, request, Query(()), page, None)
+    page = _build_problem_page(500, f"internal error, please report this bug: {type(error).__name__}")
+    return _build_response(view, request, Query(()), page, None)

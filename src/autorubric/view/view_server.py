@@ -36,7 +36,7 @@ _HEAD_START = 0.5  # seconds for the first page, which would wait for what index
 _LOG = logging.getLogger("autorubric.view")
 
 
-class Indexing:
+class IndexWorker:
     """Reads the files of runs into their indexes until it is stopped.
 
     A run is indexed by one process at a time; another one that shows it reads the same index.
@@ -52,16 +52,16 @@ class Indexing:
         self._thread = threading.Thread(target=self._run, name="indexing", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
 
-    async def answered(self, app: App, scope: Scope, receive: Receive, send: Send) -> None:
+    async def answer(self, app: App, scope: Scope, receive: Receive, send: Send) -> None:
         """Let the application answer; indexing begins once it has, or half a second after `start`."""
         await app(scope, receive, send)
         self._answered.set()
 
     def stop(self) -> None:
-        """End, at most a quarter of a second later."""
+        """Stop the thread, within a quarter of a second."""
         self._stopped.set()
         self._answered.set()
         self._thread.join()
@@ -83,7 +83,7 @@ class Indexing:
                 self._release(number)
 
     def _step(self, source: Source) -> bool:
-        """Read on in one run; whether there is more."""
+        """Read on in one run; return whether there is more."""
         from filelock import FileLock, Timeout
 
         from autorubric.view.index.indexer import Indexer
@@ -120,18 +120,18 @@ class Indexing:
 
 
 _MOST_CONNECTIONS = 256
-_GRACE = 2  # seconds that answers under way may take to end; a live page would go on for ever
+_GRACE = 2  # seconds for open requests to end; a live page would never end
 
 
 def _check_labels(sources: Sequence[Source]) -> None:
     """Raise an error unless the labels that were chosen are for what was graded in each run."""
-    from autorubric.view.index.shown_labels import shown_labels
+    from autorubric.view.index.shown_labels import read_shown_labels
 
     for source in sources:
         source.place.mkdir()
-        lines = source.dataset()
+        lines = source.open_dataset()
         if lines is not None:
-            shown_labels(source.directory, lines, source.choice)
+            read_shown_labels(source.directory, lines, source.choice)
 
 
 async def serve_view(settings: ViewSettings) -> None:
@@ -143,17 +143,17 @@ async def serve_view(settings: ViewSettings) -> None:
     token = checked_token(settings.host, settings.token_env, os.environ)
     with ExitStack() as stack:
         listening, url = stack.enter_context(listening_at(settings.host, settings.port))
-        # What cannot be shown leaves no index behind.
+        # Checked first: a run that cannot be shown gets no index.
         sources = open_sources(find_runs(cast("list[Path]", settings.runs)), make_folders=settings.is_default)
         if not settings.is_default:  # the index of a run has the labels that count by default
             folder = Path(stack.enter_context(TemporaryDirectory(prefix="autorubric-view-")))
             sources = [replace(source, place=folder / str(source.number), choice=settings) for source in sources]
             _check_labels(sources)
-        indexing = Indexing(sources)
+        indexing = IndexWorker(sources)
         view = View(sources, __version__)
         app = make_app(view, token)
         config = uvicorn.Config(
-            partial(indexing.answered, app),
+            partial(indexing.answer, app),
             interface="asgi3",
             lifespan="off",
             access_log=False,

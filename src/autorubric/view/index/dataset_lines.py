@@ -1,4 +1,4 @@
-"""A stored dataset read item by item: memory is one offset an item."""
+"""A stored dataset, read item by item; memory is one offset per item."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _CHUNK = 1 << 22
 _MOST_KEPT = 64
-# As `save` writes a dataset: no string of JSON holds a line end, so these are the structure and never a text.
+# The layout that `save` writes. JSON strings contain no line ends, so these never match a text.
 _ITEMS = b'\n  "items": ['
 _START, _END = re.compile(rb"^    \{", re.MULTILINE), re.compile(rb"^  \]", re.MULTILINE)
 
@@ -36,7 +36,7 @@ class DatasetLines:
         scratch: where a copy is written if the file is not laid out as `autorubric` writes it.
 
     Attributes:
-        path: the file that the offsets are of.
+        path: the file that the offsets refer to.
         head: the dataset without its items.
         starts: where each item starts.
 
@@ -57,17 +57,17 @@ class DatasetLines:
     def __len__(self) -> int:
         return len(self.starts)
 
-    def item(self, index: int) -> dict[str, Any]:
+    def read_item(self, index: int) -> dict[str, Any]:
         """The record of an item.
 
         Raises:
             InputError: the item does not exist or is damaged.
         """
         with self.path.open("rb") as file:
-            return self.read(file, index)
+            return self.read_item_from(file, index)
 
-    def read(self, file: BinaryIO, index: int) -> dict[str, Any]:
-        """`item`, from `path` as it was opened."""
+    def read_item_from(self, file: BinaryIO, index: int) -> dict[str, Any]:
+        """`read_item` from `path`, opened as `file`."""
         if not 0 <= index < len(self):
             raise InputError(f"item {index} is not in the dataset, which has {counted(len(self), 'item')}")
         start = self.starts[index]
@@ -81,7 +81,7 @@ class DatasetLines:
             raise InputError(f"{self.path}: item {index} is damaged")
         return record
 
-    def rubric(self, record: Mapping[str, Any]) -> list[dict[str, Any]]:
+    def list_criteria(self, record: Mapping[str, Any]) -> list[dict[str, Any]]:
         """The criteria that apply to an item, as JSON values."""
         rubric = record.get("rubric") or self.head.get("rubric") or []
         if isinstance(rubric, Mapping) and "$ref" in rubric:
@@ -89,14 +89,14 @@ class DatasetLines:
             rubric = (self.head.get("rubrics") or {}).get(name) or []
         return [entry for entry in unfold(rubric).entries if isinstance(entry, dict)]
 
-    def of_item(self, record: Mapping[str, Any], name: str) -> Any:
+    def find_field(self, record: Mapping[str, Any], name: str) -> Any:
         """A field of an item, or of the dataset where the item has none of its own."""
         found = record.get(name)
         return self.head.get(name) if found is None else found
 
-    def alone(self, index: int) -> RubricDataset:
-        """A dataset of this one item."""
-        whole = {**self.head, "items": [self.item(index)]}
+    def extract_item(self, index: int) -> RubricDataset:
+        """A dataset of this item alone."""
+        whole = {**self.head, "items": [self.read_item(index)]}
         return RubricDataset.from_json(json.dumps(whole))
 
 
@@ -104,7 +104,7 @@ def _scan(path: Path) -> tuple[dict[str, Any], array[int], int]:
     """The head, the start of each item, and the end of the last one.
 
     Raises:
-        ValueError: it is laid out in another way.
+        ValueError: the file has another layout.
     """
     with path.open("rb") as file:
         held = b""
@@ -115,17 +115,17 @@ def _scan(path: Path) -> tuple[dict[str, Any], array[int], int]:
             held += more
         cut = held.index(_ITEMS) + len(_ITEMS)
         head = json.loads(held[:cut] + b"]}")
-        starts, end = _lines(file, held[cut:], cut)
+        starts, end = _find_starts(file, held[cut:], cut)
     return head, starts, end
 
 
-def _lines(file: BinaryIO, held: bytes, at: int) -> tuple[array[int], int]:
+def _find_starts(file: BinaryIO, held: bytes, at: int) -> tuple[array[int], int]:
     """The starts and the end of items, from the bytes `held` at offset `at` on."""
     starts: array[int] = array("Q")
     if held.lstrip().startswith(b"]"):
         return starts, at
     while True:
-        whole = held.rfind(b"\n") + 1  # of the last line only a part may be here
+        whole = held.rfind(b"\n") + 1  # the last line may be incomplete
         end = _END.search(held, 0, whole)
         starts.extend(at + found.start() for found in _START.finditer(held, 0, whole if end is None else end.start()))
         if end is not None:
@@ -137,38 +137,34 @@ def _lines(file: BinaryIO, held: bytes, at: int) -> tuple[array[int], int]:
 
 
 class LazyItems:
-    """The items of a run, each read when it is asked for; the last ones are kept.
-
-    Args:
-        lines: where they are.
-    """
+    """The items of a run, each read on demand; the last ones are cached."""
 
     def __init__(self, lines: DatasetLines) -> None:
         self._lines = lines
         self._rubrics: dict[str, Rubric] = {}  # shared ones are one object, as in a whole dataset
-        self._alone = lru_cache(_MOST_KEPT)(self._read)
+        self._cached = lru_cache(_MOST_KEPT)(self._read)
 
     def __len__(self) -> int:
         return len(self._lines)
 
     def __getitem__(self, idx: int, /) -> DataItem:
-        return self._alone(idx)[0].items[0]
+        return self._cached(idx)[0].items[0]
 
     def get_item_rubric(self, idx: int, /) -> Rubric:
         """The rubric that applies to an item."""
-        return self._alone(idx)[1]
+        return self._cached(idx)[1]
 
     def get_item_prompt(self, idx: int, /) -> str:
         """The query that an item answers."""
-        return self._alone(idx)[0].get_item_prompt(0)
+        return self._cached(idx)[0].get_item_prompt(0)
 
     def get_item_reference_submission(self, idx: int, /) -> str | None:
         """The reference answer of an item."""
-        return self._alone(idx)[0].get_item_reference_submission(0)
+        return self._cached(idx)[0].get_item_reference_submission(0)
 
     def _read(self, index: int) -> tuple[RubricDataset, Rubric]:
-        own = self._lines.item(index).get("rubric")
-        alone = self._lines.alone(index)
+        own = self._lines.read_item(index).get("rubric")
+        alone = self._lines.extract_item(index)
         rubric = alone.get_item_rubric(0)
         if own is None or "$ref" in own:
             rubric = self._rubrics.setdefault(json.dumps(own), rubric)

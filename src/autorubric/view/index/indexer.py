@@ -20,10 +20,10 @@ from autorubric.llm.records.lock import lock_holder
 from autorubric.runs.cells import NO_VERDICT, read_cells
 from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, ledger_folder
 from autorubric.view.index.dataset_lines import DatasetLines
-from autorubric.view.index.schema import FAILED, FILE_NAME, FLAGGED, SKIPPED, SORTED, connect_to_write, note, notes_in
-from autorubric.view.index.shown_labels import Words, label_mark, shown_labels
-from autorubric.view.index.tally import Tally, plain
-from autorubric.view.label_figures import label_figures
+from autorubric.view.index.schema import FAILED, FILE_NAME, FLAGGED, SKIPPED, SORTED, note, open_index, read_notes
+from autorubric.view.index.shown_labels import Words, compute_label_mark, read_shown_labels
+from autorubric.view.index.tally import Tally, to_utf8
+from autorubric.view.label_figures import measure_labels
 
 _HEAD = re.compile(rb'\{"item_idx": ?(\d{1,12})[,}]')
 _BATCH_SECONDS = 0.25
@@ -31,13 +31,13 @@ _LAST = 1e308  # sorts items without a score behind all others
 
 
 class Indexer:
-    """The one writer of an index. Memory grows with the criteria and eight bytes an item.
+    """The only writer of an index. Memory grows with the criteria, and by eight bytes per item.
 
     Args:
         run: the run directory.
         place: the folder of the index.
-        choice: which labels count; by default those that `autorubric agree` takes.
-        is_stopped: whether nobody waits for it any more.
+        choice: which labels count; by default those that `autorubric agree` uses.
+        is_stopped: whether to stop.
     """
 
     def __init__(
@@ -50,13 +50,13 @@ class Indexer:
         self._run, self._place, self._choice = run, place, choice or LabelChoice()
         self._is_stopped = is_stopped
         self.path = place / FILE_NAME
-        self._connection = connect_to_write(self.path)
+        self._connection = open_index(self.path)
         self._file_at = self.path.stat().st_ino
         self._tally = Tally.load(self._connection)
         self._dataset: DatasetLines | None = None
         self._dataset_mark = self._label_mark = ""
-        self._replaced: Collection[int] = ()  # where lines start that later ones replace
-        self._labels = labels_in(self._connection)
+        self._replaced: Collection[int] = ()  # starts of lines that later ones replace
+        self._labels = read_index_labels(self._connection)
 
     def close(self) -> None:
         """Close the index."""
@@ -64,14 +64,14 @@ class Indexer:
 
     @property
     def is_deleted(self) -> bool:
-        """Whether the index was deleted during the run of the view."""
+        """Whether the index was deleted while the view runs."""
         try:
             return self.path.stat().st_ino != self._file_at
         except OSError:
             return True
 
     def step(self) -> bool:
-        """Read on for a quarter of a second; whether there is more to read now.
+        """Read on for a quarter of a second; return whether there is more to read now.
 
         Raises:
             OSError: the run is gone, or the disk is full.
@@ -82,8 +82,8 @@ class Indexer:
         except FileNotFoundError:
             return False
         with file:
-            held = notes_in(self._connection)
-            mark = self._mark(str(held.get("label_mark") or ""))
+            held = read_notes(self._connection)
+            mark = self._read_mark(str(held.get("label_mark") or ""))
             size = file.seek(0, 2)
             if held.get("mark") != mark or size < (held.get("offset") or 0):
                 self._begin(mark)
@@ -98,21 +98,21 @@ class Indexer:
             return self._read(file, offset, line, size)
 
     def _measure_labels(self, held: Mapping[str, Any]) -> None:
-        """Keep the agreement with labels of single pairs, once the run is read and has ended."""
+        """Store the agreement with labels of single pairs, once the run has ended and is read."""
         if not held.get("single_labels") or held.get("labels_at") == held.get("offset"):
             return
         folder = ledger_folder(self._run)
         if folder is not None and lock_holder(folder) is not None:
             return
-        found = label_figures(self._run, self._choice, self._is_stopped)
+        found = measure_labels(self._run, self._choice, self._is_stopped)
         if found is not None:
             note(self._connection, {"labels_at": held["offset"], "label_figures": json.dumps(found)})
 
-    def _mark(self, labels: str) -> str:
-        """What changes when the files, or the labels, are others than those that were indexed."""
-        own = _identity(self._run / ITEMS_FILE)
+    def _read_mark(self, labels: str) -> str:
+        """A fingerprint of the files and the labels, which shows when the index is outdated."""
+        own = _identify_file(self._run / ITEMS_FILE)
         dataset = self._run / DATASET_FILE
-        mark = _identity(dataset, with_size=True)
+        mark = _identify_file(dataset, with_size=True)
         if mark != self._dataset_mark:
             self._dataset, self._dataset_mark = None, mark
             if mark:
@@ -120,18 +120,18 @@ class Indexer:
                     self._dataset = DatasetLines(dataset, self._place / "dataset.json")
                 except InputError:
                     self._dataset = None  # pages say what is wrong with it
-        self._label_mark = label_mark(self._run, self._choice, labels)
+        self._label_mark = compute_label_mark(self._run, self._choice, labels)
         return f"{own} {mark} {self._label_mark}"
 
     def _begin(self, mark: str, replaced: Collection[int] = ()) -> None:
         found, problem = None, ""
         try:
-            found = None if self._dataset is None else shown_labels(self._run, self._dataset, self._choice)
+            found = None if self._dataset is None else read_shown_labels(self._run, self._dataset, self._choice)
         except InputError as error:
             if not self._choice.is_default:
                 raise
             problem = str(error)  # of the label store; all else can be shown
-        with self._transaction():
+        with self._begin_transaction():
             for table in ("meta", "items", "criteria", "words", "cells", "pairs", "confidence", "labels", "damaged"):
                 self._connection.execute(f"DELETE FROM {table}")
             notes: dict[str, Any] = {"mark": mark, "offset": 0, "line": 0, "label_mark": self._label_mark}
@@ -142,10 +142,10 @@ class Indexer:
                 rows = [(item, json.dumps(words)) for item, words in found.by_item.items()]
                 self._connection.executemany("INSERT INTO labels VALUES (?, ?)", rows)
             note(self._connection, notes)
-        self._tally, self._replaced, self._labels = Tally(), replaced, labels_in(self._connection)
+        self._tally, self._replaced, self._labels = Tally(), replaced, read_index_labels(self._connection)
 
     def _count_others(self) -> int:
-        """The labels in the label store, which do not count as the dataset has its own."""
+        """How many labels of the label store do not count, because the dataset has its own."""
         has_store = self._choice.is_default and store_path(self._run).exists()
         return sum(read_history(self._run).annotators().values()) if has_store else 0
 
@@ -163,7 +163,7 @@ class Indexer:
                 offset += len(line)
                 if time.monotonic() > until:
                     break
-        with self._transaction():
+        with self._begin_transaction():
             is_repeated = batch.save(self._connection)
             self._tally.save(self._connection)
             note(self._connection, {"offset": offset, "line": number, "size": size})
@@ -172,7 +172,7 @@ class Indexer:
             return True
         if offset >= size:
             self._connection.executescript(SORTED)
-            self._measure_labels(notes_in(self._connection))
+            self._measure_labels(read_notes(self._connection))
         return offset < size
 
     def _begin_without_repeated(self, file: BinaryIO) -> None:
@@ -184,15 +184,15 @@ class Indexer:
             if head is not None and line.endswith(b"}\n"):
                 starts.setdefault(int(head[1]), []).append(start)
             start += len(line)
-        self._begin(self._mark(self._label_mark), {start for places in starts.values() for start in places[:-1]})
+        self._begin(self._read_mark(self._label_mark), {start for places in starts.values() for start in places[:-1]})
 
-    def _transaction(self) -> sqlite3.Connection:
+    def _begin_transaction(self) -> sqlite3.Connection:
         self._connection.execute("BEGIN IMMEDIATE")
         return self._connection  # commits, or rolls back on an error
 
 
 class _Batch:
-    """Rows on their way into the index."""
+    """Rows to write into the index."""
 
     def __init__(self, tally: Tally, dataset: DatasetLines | None, labels: Mapping[int, Words] | None) -> None:
         self._tally, self._dataset, self._labels = tally, dataset, labels
@@ -222,7 +222,7 @@ class _Batch:
             self._damaged.append((number, start, len(line), int(head[1]) if head else None))
 
     def save(self, connection: sqlite3.Connection) -> bool:
-        """Write the rows; the caller commits. Whether an item is there already: its last line is to count."""
+        """Write the rows; the caller commits. Return whether an item is there already: its last line counts."""
         marks = ", ".join("?" * 14)
         written = connection.executemany(f"INSERT OR IGNORE INTO items VALUES ({marks})", self.items)
         cells = [(*place, self._first, len(items), str(items)) for place, items in self._cells.items()]
@@ -232,20 +232,20 @@ class _Batch:
 
     def _add(self, record: Mapping[str, Any], number: int, start: int, size: int) -> None:
         index, report, tally = record["item_idx"], record["report"], self._tally
-        item = self._item(index)
+        item = self._read_item(index)
         score = report.get("score") if record["error"] is None else None
         if score is not None and not isfinite(score):
             raise ValueError("no score")
         labels = (item.get("ground_truth") if self._labels is None else self._labels.get(index)) or ()
         reports = report.get("criterion_reports") or ()
         flags = report.get("flags") or ()
-        marks = (FLAGGED if flags else 0) | _error_mark(record["error"])
+        marks = (FLAGGED if flags else 0) | _mark_error(record["error"])
         labelled, agreed, doubt, found = 0, 0, 0.0, []
         cells = list(read_cells(report))
         if all(cell.word in NO_VERDICT for cell in cells):
             labels = ()  # `autorubric agree` leaves such an item out, with the votes on it
         for place, (cell, one) in enumerate(zip(cells, reports, strict=True)):
-            outcome = tally.outcome(cell, place, labels[place] if place < len(labels) else None)
+            outcome = tally.find_outcome(cell, place, labels[place] if place < len(labels) else None)
             confidence = one.get("confidence")
             found.append((outcome, confidence))
             doubt += outcome.doubt if confidence is None or outcome.is_open else 1.0 - confidence
@@ -253,11 +253,11 @@ class _Batch:
             if outcome.agrees is not None:
                 labelled, agreed = labelled + 1, agreed + outcome.agrees
         row = (
-            index, number, start, size, plain(str(item.get("id") or "")), plain(item.get("description") or ""),
+            index, number, start, size, to_utf8(str(item.get("id") or "")), to_utf8(item.get("description") or ""),
             score, _LAST if score is None else score, _LAST if score is None else -score,
             -doubt / len(found) if found else -1.0, -len(item.get("submission") or ""), marks, labelled, agreed,
         )  # fmt: skip
-        # Nothing is counted of an item that turned out to be damaged.
+        # All fields are read: nothing is counted of a damaged item.
         self.items.append(row)
         for outcome, confidence in found:
             tally.count(outcome, confidence)
@@ -267,30 +267,30 @@ class _Batch:
         for error in errors or ([] if record["error"] is None else [record["error"]]):
             tally.failures.add_text(error, str(item.get("id") or index))
 
-    def _item(self, index: int) -> Mapping[str, Any]:
+    def _read_item(self, index: int) -> Mapping[str, Any]:
         if self._dataset is None or self._file is None:
             return {}
         try:
-            return self._dataset.read(self._file, index)
+            return self._dataset.read_item_from(self._file, index)
         except InputError:
             return {}
 
 
-def _error_mark(error: str | None) -> int:
-    """The bit of an item that has an error: some judgments failed, or not all were requested."""
+def _mark_error(error: str | None) -> int:
+    """The bit of an item with an error: some judgments failed, or not all were requested."""
     if error is None:
         return 0
     return SKIPPED if any(words in error for words in NOT_ASKED) else FAILED
 
 
-def labels_in(connection: sqlite3.Connection) -> Mapping[int, Words] | None:
-    """The labels that an index has instead of those of the dataset; None for those of the dataset."""
-    if "labels" not in notes_in(connection):
+def read_index_labels(connection: sqlite3.Connection) -> Mapping[int, Words] | None:
+    """The labels in an index; None if those of the dataset count."""
+    if "labels" not in read_notes(connection):
         return None
     return {item: json.loads(words) for item, words in connection.execute("SELECT item, words FROM labels")}
 
 
-def _identity(path: Path, *, with_size: bool = False) -> str:
+def _identify_file(path: Path, *, with_size: bool = False) -> str:
     try:
         found = path.stat()
     except OSError:

@@ -41,7 +41,7 @@ CREATE TABLE labels(item INTEGER PRIMARY KEY, words TEXT NOT NULL);
 CREATE TABLE damaged(line INTEGER PRIMARY KEY, start INTEGER NOT NULL, size INTEGER NOT NULL, item INTEGER);
 """
 
-# Made once the file is read: until then they would cost more than all else, and lists are short enough to be sorted.
+# Created once the file is read: until then they would cost more than all else, and lists are short enough to sort.
 SORTED = """
 CREATE INDEX IF NOT EXISTS by_low ON items(low, item);
 CREATE INDEX IF NOT EXISTS by_high ON items(high, item);
@@ -50,12 +50,12 @@ CREATE INDEX IF NOT EXISTS by_length ON items(length, item);
 """
 
 
-def connect_to_write(path: Path) -> sqlite3.Connection:
+def open_index(path: Path) -> sqlite3.Connection:
     """A connection to the index at `path`, which is rebuilt if it is damaged or of another version."""
     for attempt in (0, 1):
         connection = sqlite3.connect(path, isolation_level=None, timeout=10, check_same_thread=False)
         try:
-            # A cache may be lost with the power; what it must not do is slow the run that is being watched.
+            # A power failure may destroy the index, but it must not slow the run.
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = OFF")
             if connection.execute("PRAGMA user_version").fetchone()[0] == VERSION:
@@ -69,11 +69,11 @@ def connect_to_write(path: Path) -> sqlite3.Connection:
                 connection.close()
                 raise
         connection.close()
-        remove(path)
+        delete_index(path)
     raise AssertionError("a new index is of this version")
 
 
-def remove(path: Path) -> None:
+def delete_index(path: Path) -> None:
     """Delete an index."""
     for name in (path.name, f"{path.name}-wal", f"{path.name}-shm"):
         path.with_name(name).unlink(missing_ok=True)
@@ -97,10 +97,10 @@ def reading(path: Path) -> Iterator[sqlite3.Connection | None]:
 
 
 def note(connection: sqlite3.Connection, values: Mapping[str, Any]) -> None:
-    """Keep values under their names."""
+    """Store values by name."""
     connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", list(values.items()))
 
 
-def notes_in(connection: sqlite3.Connection) -> dict[str, Any]:
-    """The values that `note` kept."""
+def read_notes(connection: sqlite3.Connection) -> dict[str, Any]:
+    """The values that `note` stored."""
     return dict(connection.execute("SELECT name, value FROM meta").fetchall())

@@ -1,4 +1,4 @@
-"""The labels that pages show, by item: those that `autorubric agree` takes by the same choice."""
+"""The labels that pages show, by item: those that `autorubric agree` uses for the same choice."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class ShownLabels:
     are_single: bool
 
 
-def label_mark(run: Path, choice: LabelChoice, before: str) -> str:
-    """What changes when other labels count than before. While the run is being labelled, it stays the same.
+def compute_label_mark(run: Path, choice: LabelChoice, before: str) -> str:
+    """A fingerprint of the labels that count. It stays the same while the run is being labelled.
 
     Args:
         run: the run directory.
@@ -57,7 +57,7 @@ def label_mark(run: Path, choice: LabelChoice, before: str) -> str:
     return "; ".join([*marks, choice.annotator or ""]) if marks or not choice.is_default else ""
 
 
-def shown_labels(run: Path, lines: DatasetLines, choice: LabelChoice) -> ShownLabels | None:
+def read_shown_labels(run: Path, lines: DatasetLines, choice: LabelChoice) -> ShownLabels | None:
     """The labels to show; None for those of the graded dataset.
 
     Raises:
@@ -66,8 +66,8 @@ def shown_labels(run: Path, lines: DatasetLines, choice: LabelChoice) -> ShownLa
     if choice.is_default:
         history = read_history(run) if store_path(run).exists() else History()
         names = {item for item, _ in history.labelled()}
-        places = _places(lines, names) if names else None
-        return None if places is None else ShownLabels("the label store", _words(history, lines, places), True)
+        places = _find_places(lines, names) if names else None
+        return None if places is None else ShownLabels("the label store", _read_words(history, lines, places), True)
     from autorubric.runs.items_file import read_run
 
     if has_completed_files(choice):
@@ -80,18 +80,18 @@ def shown_labels(run: Path, lines: DatasetLines, choice: LabelChoice) -> ShownLa
     origin = ", ".join(path.name for path in choice.files) or "another dataset"
     if found is None:
         items = enumerate(read_labels(stored, choice).items)
-        whole = {at: [_plain(one) for one in item.ground_truth] for at, item in items if item.ground_truth}
+        whole = {at: [_as_word(one) for one in item.ground_truth] for at, item in items if item.ground_truth}
         return ShownLabels(origin, whole, False)
     who, names = known_annotator(found, choice.annotator), {item for item, _ in found.labelled()}
-    return ShownLabels(origin, _words(found, lines, _places(lines, names, is_alone=False) or {}, who), True)
+    return ShownLabels(origin, _read_words(found, lines, _find_places(lines, names, is_alone=False) or {}, who), True)
 
 
-def _places(lines: DatasetLines, names: set[str], *, is_alone: bool = True) -> dict[str, int] | None:
+def _find_places(lines: DatasetLines, names: set[str], *, is_alone: bool = True) -> dict[str, int] | None:
     """The places of the items with these names; None if one has ground truth and the labels are only for others."""
     found = {}
     with lines.path.open("rb") as file:
         for index in range(len(lines)):
-            record = _record(lines, file, index)
+            record = _read_record(lines, file, index)
             if is_alone and record.get("ground_truth") is not None:
                 return None
             own = record.get("id")
@@ -101,14 +101,14 @@ def _places(lines: DatasetLines, names: set[str], *, is_alone: bool = True) -> d
     return found
 
 
-def _record(lines: DatasetLines, file: Any, index: int) -> Mapping[str, Any]:
+def _read_record(lines: DatasetLines, file: Any, index: int) -> Mapping[str, Any]:
     try:
-        return lines.read(file, index)
+        return lines.read_item_from(file, index)
     except InputError:
         return {}  # pages say that it is damaged
 
 
-def _words(
+def _read_words(
     history: History, lines: DatasetLines, places: Mapping[str, int], annotator: str | None = None
 ) -> dict[int, Words]:
     items, found = LazyItems(lines), dict[int, Words]()
@@ -124,5 +124,5 @@ def _words(
     return found
 
 
-def _plain(verdict: Any) -> str:
+def _as_word(verdict: Any) -> str:
     return str(getattr(verdict, "value", verdict))

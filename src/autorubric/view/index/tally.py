@@ -1,4 +1,4 @@
-"""The sums of an index: what pages show of criteria, judges and failures without going through the items."""
+"""The sums of an index, from which pages show criteria, judges and failures without reading the items."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from autorubric.runs.cells import ABSTENTION, FAILURE, NO_VERDICT, UNASKED, Cell
 from autorubric.view.index.schema import ABSTAINS, DIFFERS, DISPUTED, FAILED, FINAL, HUMAN, SKIPPED, note
 
 MOST_CRITERIA = 20_000
-"""Criteria with figures of their own. Where every item has its own rubric, later ones share a row a place."""
+"""Criteria with figures of their own. If every item has its own rubric, later ones share a row per place."""
 
 _MOST_OUTCOMES = 20_000
 _SHARED = "(criteria of their own)"
@@ -54,7 +54,7 @@ class CriterionSums:
     unasked: int = 0
 
     def add(self, cell: Cell, n: int) -> None:
-        """Take in `n` equal cells."""
+        """Add `n` equal cells."""
         self.disputed += n * cell.disputed
         if cell.value is not None:
             self.judged += n
@@ -81,7 +81,7 @@ class Outcome:
         agrees: whether the verdict is the label; None if they cannot be compared.
         doubt: that of the cell without a confidence.
         is_open: whether the verdict is missing, so that the doubt is 1 for any confidence.
-        n: items that had it since the sums were brought up to date.
+        n: items that had it since the sums were last updated.
     """
 
     cell: Cell
@@ -122,48 +122,46 @@ class Tally:
         made.flags = Counter(json.loads(held.get("flags") or "{}"))
         return made
 
-    def outcome(self, cell: Cell, place: int, label: str | None) -> Outcome:
-        """What a cell at a place of the rubric amounts to; many items have the same."""
+    def find_outcome(self, cell: Cell, place: int, label: str | None) -> Outcome:
+        """The outcome of a cell at a place of the rubric; many items share one."""
         key = (place, cell, label)
         found = self._outcomes.get(key)
         if found is None:
             if len(self._outcomes) >= _MOST_OUTCOMES:
                 self._fold()
                 self._outcomes.clear()
-            found = self._outcomes[key] = self._new_outcome(cell, place, label)
+            found = self._outcomes[key] = self._build_outcome(cell, place, label)
         return found
 
-    def _new_outcome(self, cell: Cell, place: int, label: str | None) -> Outcome:
-        _check(cell, label)
-        agrees = None
-        if label is not None and not {ABSTENTION, *NO_VERDICT} & {_decided(cell, label), _decided(cell, cell.word)}:
-            agrees = label == cell.word
+    def _build_outcome(self, cell: Cell, place: int, label: str | None) -> Outcome:
+        _check_cell(cell, label)
+        decided = {_resolve_word(cell, label or ""), _resolve_word(cell, cell.word)}.isdisjoint(
+            (ABSTENTION, *NO_VERDICT)
+        )
+        agrees = label == cell.word if label is not None and decided else None
         marks = (DISPUTED if cell.disputed else 0) | (DIFFERS if agrees is False else 0)
         if cell.word in NO_VERDICT:
             marks |= FAILED if cell.word == FAILURE else SKIPPED
         elif cell.value is None:
             marks |= ABSTAINS
         is_open = cell.word == ABSTENTION or cell.word in NO_VERDICT
-        sums, word = self._criterion(cell, place), self.word(cell.word)
+        sums, word = self._find_criterion(cell, place), self.number_word(cell.word)
         return Outcome(cell, label, sums, word, marks, agrees, cell.doubt(None), is_open)
 
-    def _criterion(self, cell: Cell, place: int) -> CriterionSums:
-        key = (cell.name, cell.requirement, _asked_scale(cell.scale))
+    def _find_criterion(self, cell: Cell, place: int) -> CriterionSums:
+        key = (cell.name, cell.requirement, _strip_added_option(cell.scale))
         found = self.criteria.get(key)
         if found is None and len(self.criteria) >= MOST_CRITERIA:
             key = (f"C{place + 1}", _SHARED, key[2])
             found = self.criteria.get(key)
         if found is None:
-            scaled_criterion(key[2])
+            build_scaled_criterion(key[2])
             found = self.criteria[key] = CriterionSums(len(self.criteria), *key, cell.weight)
         return found
 
-    def word(self, text: str) -> int:
+    def number_word(self, text: str) -> int:
         """The number of a verdict or option label."""
-        found = self.words.get(text)
-        if found is None:
-            found = self.words[text] = len(self.words)
-        return found
+        return self.words.setdefault(text, len(self.words))
 
     def count(self, outcome: Outcome, confidence: float | None) -> None:
         """Count one item that has an outcome."""
@@ -175,32 +173,32 @@ class Tally:
             sums[2] += confidence
 
     def _fold(self) -> None:
-        """Bring the sums up to date."""
+        """Update the sums."""
         for outcome in self._outcomes.values():
             if outcome.n:
                 outcome.sums.add(outcome.cell, outcome.n)
                 self._changed[outcome.sums.number] = outcome.sums
-                self._compare(outcome)
+                self._count_pairs(outcome)
                 outcome.n = 0
 
-    def _compare(self, outcome: Outcome) -> None:
+    def _count_pairs(self, outcome: Outcome) -> None:
         """Count each pair of raters; options that are not applicable count as abstentions."""
         cell, label, n, counts = outcome.cell, outcome.label, outcome.n, self._new_pairs
         criterion = outcome.sums.number
 
-        def word(text: str) -> int:
-            return self.word(_decided(cell, text))
+        def number_resolved(text: str) -> int:
+            return self.number_word(_resolve_word(cell, text))
 
         for (one, a), (other, b) in combinations(cell.votes, 2):
             first, second = ((one, a), (other, b)) if one <= other else ((other, b), (one, a))
-            counts[criterion, first[0], second[0], word(first[1]), word(second[1])] += n
+            counts[criterion, first[0], second[0], number_resolved(first[1]), number_resolved(second[1])] += n
         if label is None:
             return
-        said = word(label)
+        said = number_resolved(label)
         for other, b in cell.votes if len(cell.votes) > 1 else ():
-            counts[criterion, HUMAN, other, said, word(b)] += n
+            counts[criterion, HUMAN, other, said, number_resolved(b)] += n
         if cell.word not in NO_VERDICT:
-            counts[criterion, HUMAN, FINAL, said, word(cell.word)] += n
+            counts[criterion, HUMAN, FINAL, said, number_resolved(cell.word)] += n
 
     def save(self, connection: sqlite3.Connection) -> None:
         """Write the sums; the caller commits."""
@@ -209,18 +207,17 @@ class Tally:
             "INSERT OR REPLACE INTO criteria VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             [
                 (
-                    one.number, plain(one.name), plain(one.requirement), one.scale, one.weight, one.judged,
+                    one.number, to_utf8(one.name), to_utf8(one.requirement), one.scale, one.weight, one.judged,
                     one.total, one.squares, one.abstained, one.failed, one.disputed, one.unasked,
                 )
                 for one in self._changed.values()
             ],
         )  # fmt: skip
-        connection.executemany(
-            "INSERT OR IGNORE INTO words VALUES (?, ?)", [(word, plain(text)) for text, word in self.words.items()]
-        )
+        words = [(word, to_utf8(text)) for text, word in self.words.items()]
+        connection.executemany("INSERT OR IGNORE INTO words VALUES (?, ?)", words)
         connection.executemany(
             "INSERT INTO pairs VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET n = n + excluded.n",
-            [(c, plain(one), plain(other), a, b, n) for (c, one, other, a, b), n in self._new_pairs.items()],
+            [(c, to_utf8(one), to_utf8(other), a, b, n) for (c, one, other, a, b), n in self._new_pairs.items()],
         )
         rows = [(tenth, *sums) for tenth, sums in self.confidence.items()]
         connection.executemany("INSERT OR REPLACE INTO confidence VALUES (?, ?, ?, ?)", rows)
@@ -229,7 +226,7 @@ class Tally:
         self._new_pairs.clear()
 
 
-def scaled_criterion(scale: str) -> Criterion:
+def build_scaled_criterion(scale: str) -> Criterion:
     """A criterion with the options that the index holds as `scale`.
 
     Raises:
@@ -238,8 +235,8 @@ def scaled_criterion(scale: str) -> Criterion:
     return Criterion(requirement="-", **json.loads(scale or "{}"))
 
 
-def _asked_scale(scale: str) -> str:
-    """The scale as the rubric has it: a report adds "not applicable" at its end on the items where a vote is that."""
+def _strip_added_option(scale: str) -> str:
+    """The scale as in the rubric: a report adds "not applicable" at its end if a vote on the item is that."""
     if CANONICAL_NA_OPTION.label not in scale:
         return scale
     held = json.loads(scale)
@@ -248,14 +245,14 @@ def _asked_scale(scale: str) -> str:
     return json.dumps(held)
 
 
-def _decided(cell: Cell, word: str) -> str:
+def _resolve_word(cell: Cell, word: str) -> str:
     """The word of a label or vote; an abstention where it is an option that is not applicable."""
     options = json.loads(cell.scale)["options"] if cell.scale else ()
     return ABSTENTION if any(one["label"] == word and one.get("na") for one in options) else word
 
 
-def _check(cell: Cell, label: str | None) -> None:
-    """Refuse what no run writes.
+def _check_cell(cell: Cell, label: str | None) -> None:
+    """Refuse values that no run writes.
 
     Raises:
         TypeError: a name or a verdict is not a string, or a weight or a value is not a number.
@@ -267,11 +264,11 @@ def _check(cell: Cell, label: str | None) -> None:
         raise TypeError("a weight or a value is not a number")
 
 
-def plain(text: str) -> str:
-    r"""A text as SQLite takes it: half characters are spelled out.
+def to_utf8(text: str) -> str:
+    r"""A text that SQLite accepts: lone surrogates are escaped.
 
     Example:
-        >>> plain("a\ud800")
+        >>> to_utf8("a\ud800")
         'a\\ud800'
     """
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")

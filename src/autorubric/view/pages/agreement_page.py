@@ -6,40 +6,42 @@ import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from autorubric.charts.svg import Axes, Point, Ranged, Series, interval_chart, line_chart
+from autorubric.charts.svg import Axes, Point, Ranged, Series, interval_chart, plot_lines
 from autorubric.errors import counted
 from autorubric.metrics.intervals import DISTRUST, TRUST
 from autorubric.runs.cells import ABSTENTION, FAILURE, UNASKED
 from autorubric.view import figures
-from autorubric.view.index.schema import FINAL, HUMAN, notes_in
-from autorubric.view.index.tally import scaled_criterion
+from autorubric.view.index.schema import FINAL, HUMAN, read_notes
+from autorubric.view.index.tally import build_scaled_criterion
 from autorubric.view.page import PAGE_ROWS, Page, Query, Refusal
-from autorubric.view.sources import Source, index_state
+from autorubric.view.sources import Source, read_index_state
 
 _MOST_CHARTED = 25
 _OWN_COLUMNS = ("kappa", "accuracy")
 """Titles of statistics that the table shows with their intervals."""
 
 
-def agreement_page(source: Source, query: Query) -> Page:
+def build_agreement_page(source: Source, query: Query) -> Page:
     """Agreement by criterion with intervals, by pair of judges, and by stated confidence."""
     with source.reading() as connection:
-        everywhere = {(row["one"], row["other"]): row for row in source.kept(connection, "pairs", _everywhere)}
-        found, more = _page_of_criteria(connection, query)
-        rows = [_row(connection, row) for row in found]
-        single, held = figures.single_labels(connection, source), notes_in(connection)
+        everywhere = {(row["one"], row["other"]): row for row in source.cache(connection, "pairs", _compare_raters)}
+        found, more = _read_criteria(connection, query)
+        rows = [_measure_criterion(connection, row) for row in found]
+        single, held = figures.read_single_labels(connection, source), read_notes(connection)
         problem = single["problem"] if single else ""
-        labels = figures.Mean(None, None, 0) if problem else source.kept(connection, "labels", figures.against_labels)
-        reliability = [] if problem or (single and single.get("weighted")) else _reliability(connection)
-        state = index_state(connection)
-    human, verdict = figures.rater_name(HUMAN), figures.rater_name(FINAL)
+        labels = figures.Mean(None, None, 0)
+        if not problem:
+            labels = source.cache(connection, "labels", figures.measure_against_labels)
+        reliability = [] if problem or (single and single.get("weighted")) else _measure_reliability(connection)
+        state = read_index_state(connection)
+    human, verdict = figures.name_rater(HUMAN), figures.name_rater(FINAL)
     between = [row for pair, row in everywhere.items() if human not in pair]
     whole = None if problem else everywhere.get((human, verdict))
     judges = [row for (one, other), row in everywhere.items() if not problem and one == human and other != verdict]
     if single is not None:
-        rows = [figures.measured_row(row, single, "criteria", ("labelled", "agreement")) for row in rows]
-        judges = [figures.measured_row(row, single, "judges", ("n", "share")) for row in judges]
-        whole = whole and figures.measured_row(
+        rows = [figures.apply_single_labels(row, single, "criteria", ("labelled", "agreement")) for row in rows]
+        judges = [figures.apply_single_labels(row, single, "judges", ("n", "share")) for row in judges]
+        whole = whole and figures.apply_single_labels(
             {**whole, "name": single.get("judge", {}).get("name")}, single, "judge", ("n", "share")
         )
     data = {
@@ -51,7 +53,7 @@ def agreement_page(source: Source, query: Query) -> Page:
             "problem": problem,
         },
         "labelled": labels._asdict() if labels.n else None,
-        "majority": None if problem else single["judge"].get("baseline") if single else _baseline(rows),
+        "majority": None if problem else single["judge"].get("baseline") if single else _compute_baseline(rows),
         "criteria": rows,
         "statistics": _as_columns({row["criterion"]: row.pop("statistics") for row in rows}),
         "next": more,
@@ -62,11 +64,11 @@ def agreement_page(source: Source, query: Query) -> Page:
         "limits": (DISTRUST, TRUST),
         "index": state,
     }
-    charts = _charts(rows, reliability, labels.n > 0)
+    charts = _draw_charts(rows, reliability, labels.n > 0)
     return Page("agreement", f"Agreement in {source.name}", data, rows, charts)
 
 
-def _everywhere(connection: sqlite3.Connection) -> list[dict[str, Any]]:
+def _compare_raters(connection: sqlite3.Connection) -> list[dict[str, Any]]:
     """The agreement of each pair of raters over all criteria, and κ over the binary ones, without intervals."""
     sums: dict[tuple[str, str], dict[tuple[str, str, bool], int]] = {}
     query = """SELECT one, other, x.text, y.text, scale = '', sum(n) FROM pairs JOIN criteria USING (criterion)
@@ -76,26 +78,26 @@ def _everywhere(connection: sqlite3.Connection) -> list[dict[str, Any]]:
     found = []
     for (one, other), cells in sums.items():
         hits, total = figures.count_same((a, b, n) for (a, b, _), n in cells.items())
-        row = _compared(one, other, [(a, b, n) for (a, b, is_binary), n in cells.items() if is_binary])
+        row = _compare_pair(one, other, [(a, b, n) for (a, b, is_binary), n in cells.items() if is_binary])
         row |= {"n": total, "share": hits / total if total else None, "abstained": sum(cells.values()) - total}
         row |= {"interval": None, "kappa_interval": None}
         found.append(row)
     return found
 
 
-def _page_of_criteria(connection: sqlite3.Connection, query: Query) -> tuple[list[sqlite3.Row], int | None]:
+def _read_criteria(connection: sqlite3.Connection, query: Query) -> tuple[list[sqlite3.Row], int | None]:
     """The fifty criteria of a page, and the one that the next page follows."""
     select = "SELECT * FROM criteria WHERE criterion > ? ORDER BY criterion LIMIT ?"
-    found = connection.execute(select, (query.whole("after", -1), PAGE_ROWS + 1)).fetchall()
+    found = connection.execute(select, (query.read_whole("after", -1), PAGE_ROWS + 1)).fetchall()
     return found[:PAGE_ROWS], found[PAGE_ROWS - 1]["criterion"] if len(found) > PAGE_ROWS else None
 
 
-def _row(connection: sqlite3.Connection, row: sqlite3.Row) -> dict[str, Any]:
+def _measure_criterion(connection: sqlite3.Connection, row: sqlite3.Row) -> dict[str, Any]:
     """The agreement on a criterion: of the verdict with the label, and of the judges with one another."""
     from autorubric.metrics.intervals import wilson_interval
 
-    pairs = figures.pairs(connection, row["criterion"])
-    label = figures.agreement(pairs.get((HUMAN, FINAL), []), row["scale"])
+    pairs = figures.read_pairs(connection, row["criterion"])
+    label = figures.measure_agreement(pairs.get((HUMAN, FINAL), []), row["scale"])
     judges = [figures.count_same(counts) for raters, counts in pairs.items() if HUMAN not in raters]
     decided = [(hits, n) for hits, n in judges if n]
     return {
@@ -107,12 +109,12 @@ def _row(connection: sqlite3.Connection, row: sqlite3.Row) -> dict[str, Any]:
         "kappa_interval": label.kappa_interval,
         "statistics": {title: value for title, value in label.statistics.items() if title not in _OWN_COLUMNS},
         "between_judges": sum(hits for hits, _ in decided) / sum(n for _, n in decided) if decided else None,
-        "between_interval": figures.interval_ends(wilson_interval(*decided[0])) if len(decided) == 1 else None,
+        "between_interval": figures.as_ends(wilson_interval(*decided[0])) if len(decided) == 1 else None,
         "disputed": row["disputed"],
     }
 
 
-def _baseline(rows: Sequence[Mapping[str, Any]]) -> float | None:
+def _compute_baseline(rows: Sequence[Mapping[str, Any]]) -> float | None:
     """The share of verdicts that would agree if the most frequent label of each criterion were always given."""
     known = [(row["labelled"], row["statistics"]["baseline"]) for row in rows if row["statistics"].get("baseline")]
     return sum(n * share for n, share in known) / sum(n for n, _ in known) if known else None
@@ -125,19 +127,19 @@ def _as_columns(found: Mapping[int, Mapping[str, float | None]]) -> dict[str, An
     return {"columns": columns, "rows": rows}
 
 
-def _reliability(connection: sqlite3.Connection) -> list[dict[str, Any]]:
-    """Of each tenth of stated confidence: how often such verdicts are the label."""
+def _measure_reliability(connection: sqlite3.Connection) -> list[dict[str, Any]]:
+    """How often verdicts equal the label, by tenths of stated confidence."""
     from autorubric.metrics.intervals import wilson_interval
 
     query = "SELECT tenth, n, agreed, total FROM confidence ORDER BY tenth"
     return [
         {"from": tenth / 10, "n": n, "confidence": total / n, "agreement": agreed / n}
-        | {"interval": figures.interval_ends(wilson_interval(agreed, n))}
+        | {"interval": figures.as_ends(wilson_interval(agreed, n))}
         for tenth, n, agreed, total in connection.execute(query)
     ]
 
 
-def _charts(rows: list[dict[str, Any]], reliability: list[dict[str, Any]], has_labels: bool) -> dict[str, str]:
+def _draw_charts(rows: list[dict[str, Any]], reliability: list[dict[str, Any]], has_labels: bool) -> dict[str, str]:
     value, around = ("agreement", "interval") if has_labels else ("between_judges", "between_interval")
     ranged = [
         Ranged(row["name"], row[value], *(row[around] or (None, None)))
@@ -156,73 +158,73 @@ def _charts(rows: list[dict[str, Any]], reliability: list[dict[str, Any]], has_l
             for one in reliability
         ]
         axes = Axes("confidence of the verdict", "share that is the label", (0.0, 1.0), (0.0, 1.0), diagonal=True)
-        charts["reliability"] = line_chart("Reliability of stated confidence", [Series("verdicts", points)], axes)
+        charts["reliability"] = plot_lines("Reliability of stated confidence", [Series("verdicts", points)], axes)
     return charts
 
 
-def _ordered(words: Iterable[str], scale: str) -> list[str]:
+def _sort_verdicts(words: Iterable[str], scale: str) -> list[str]:
     """Verdicts in the order of the options of a criterion, abstentions and failures last."""
-    options = [one.label for one in scaled_criterion(scale).options or ()] or ["MET", "UNMET"]
+    options = [one.label for one in build_scaled_criterion(scale).options or ()] or ["MET", "UNMET"]
     places = {word: place for place, word in enumerate([*options, ABSTENTION, FAILURE, UNASKED])}
     return sorted(words, key=lambda word: (places.get(word, len(options)), word))
 
 
-def criteria_page(source: Source, query: Query) -> Page:
+def build_criteria_page(source: Source, query: Query) -> Page:
     """The criteria, fifty a page."""
     with source.reading() as connection:
-        found, more = _page_of_criteria(connection, query)
+        found, more = _read_criteria(connection, query)
         count = connection.execute("SELECT count(*) FROM criteria").fetchone()[0]
-        state = index_state(connection)
-    shown = [figures.criterion_figures(row) for row in found]
+        state = read_index_state(connection)
+    shown = [figures.summarize_criterion(row) for row in found]
     data = {"criteria": shown, "count": count, "next": more, "index": state}
     return Page("criteria", f"Criteria of {source.name}", data, shown)
 
 
-def criterion_page(source: Source, query: Query, criterion: int) -> Page:
+def build_criterion_page(source: Source, query: Query, criterion: int) -> Page:
     """One criterion: its verdicts, and the agreement on it."""
     with source.reading() as connection:
         row = connection.execute("SELECT * FROM criteria WHERE criterion = ?", (criterion,)).fetchone()
         if row is None:
             raise Refusal(404, f"this run has no criterion {criterion}")
-        found = figures.criterion_figures(row)
+        found = figures.summarize_criterion(row)
         counts = connection.execute(
             "SELECT text, sum(n) FROM cells JOIN words USING (word) WHERE criterion = ? GROUP BY word",
             (criterion,),
         ).fetchall()
         pairs = [
-            _compared(*raters, counts_of_pair, row["scale"])
-            for raters, counts_of_pair in figures.pairs(connection, criterion).items()
+            _compare_pair(*raters, counts_of_pair, row["scale"])
+            for raters, counts_of_pair in figures.read_pairs(connection, criterion).items()
         ]
-        single = figures.single_labels(connection, source)
+        single = figures.read_single_labels(connection, source)
     if single is not None:
-        pairs = [_of_criterion(row, found["name"], single) for row in pairs]
+        pairs = [_use_single_labels(row, found["name"], single) for row in pairs]
     items, whole = dict(counts), sum(n for _, n in counts)
     verdicts = [
         {"verdict": word, "items": items[word], "share": items[word] / whole}
-        for word in _ordered(items, row["scale"])
+        for word in _sort_verdicts(items, row["scale"])
     ]
     data = {**found, "verdicts": verdicts, "raters": pairs}
     return Page("criterion", found["name"], data, verdicts)
 
 
-def _of_criterion(row: Mapping[str, Any], name: str, single: Mapping[str, Any]) -> dict[str, Any]:
-    """The agreement of two raters on a criterion; that with labels of single pairs as they are measured."""
-    if row["one"] != figures.rater_name(HUMAN):
+def _use_single_labels(row: Mapping[str, Any], name: str, single: Mapping[str, Any]) -> dict[str, Any]:
+    """The agreement of two raters on a criterion; with the labels by the figures of single pairs."""
+    if row["one"] != figures.name_rater(HUMAN):
         return dict(row)
-    part = "criteria" if row["other"] == figures.rater_name(FINAL) else ""
-    found = figures.measured_row({**row, "name": name}, single, part, ("n", "share"))
+    part = "criteria" if row["other"] == figures.name_rater(FINAL) else ""
+    found = figures.apply_single_labels({**row, "name": name}, single, part, ("n", "share"))
     return {key: value for key, value in found.items() if key != "name"}
 
 
-def _compared(one: str, other: str, counts: Sequence[tuple[str, str, int]], scale: str = "") -> dict[str, Any]:
-    """The agreement of two raters on a criterion; of the matrix of their words, rows are the first rater's."""
-    words = _ordered({word for a, b, _ in counts for word in (a, b)}, scale)
+def _compare_pair(one: str, other: str, counts: Sequence[tuple[str, str, int]], scale: str = "") -> dict[str, Any]:
+    """The agreement of two raters on a criterion, with the matrix of their verdicts: rows are the first rater's."""
+    words = _sort_verdicts({word for a, b, _ in counts for word in (a, b)}, scale)
     cells = {(a, b): n for a, b, n in counts}
-    found = figures.agreement(counts, scale)._asdict()
+    found = figures.measure_agreement(counts, scale)._asdict()
     del found["statistics"]
     return {
-        "one": figures.rater_name(one),
-        "other": figures.rater_name(other),
+        "one": figures.name_rater(one),
+        "other": figures.name_rater(other),
         **found,
         "confusion": words and {"words": words, "counts": [[cells.get((a, b), 0) for b in words] for a in words]},
     }

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from autorubric.charts.svg import Axes, Point, Series, line_chart
+from autorubric.charts.svg import Axes, Point, Series, plot_lines
 from autorubric.view import figures
 from autorubric.view.index.schema import FILE_NAME
 from autorubric.view.page import PAGE_ROWS, Page, Query, Refusal
@@ -19,19 +19,19 @@ _BOTH = "FROM items AS one JOIN other.items AS two USING (item) WHERE one.id = t
 _SCORED = f"{_BOTH} AND one.score IS NOT NULL AND two.score IS NOT NULL"
 
 
-def comparison_page(
+def build_comparison_page(
     source: Source,
     query: Query,
     others: Sequence[Source],
-    hides: Callable[[Source], bool] = lambda one: False,
+    is_hidden: Callable[[Source], bool] = lambda one: False,
     drawn: int = DRAWN,
 ) -> Page:
     """The scores and verdicts of two runs, side by side; the items that differ most come first."""
     graded = [one for one in others if one.number != source.number and one.has_items and not one.is_gone]
-    candidates = [one for one in graded if not hides(one)]
+    candidates = [one for one in graded if not is_hidden(one)]
     if not candidates:
         raise Refusal(404, "this view has no other graded run", "Start it with two: autorubric view RUN RUN")
-    chosen = query.whole("with", candidates[0].number)
+    chosen = query.read_whole("with", candidates[0].number)
     other = next((one for one in candidates if one.number == chosen), None)
     if other is None:
         raise Refusal(404, f"run {chosen} is not a graded run of this view")
@@ -40,14 +40,14 @@ def comparison_page(
         common = connection.execute(f"SELECT count(*) {_BOTH}").fetchone()[0]
         step = "(two.score - one.score)"
         steps = connection.execute(f"SELECT count(*), total({step}), total({step} * {step}) {_SCORED}").fetchone()
-        rows, after = _items(connection, query)
-        criteria = _criteria(connection) if common else []
+        rows, after = _compare_items(connection, query)
+        criteria = _compare_criteria(connection) if common else []
         points = connection.execute(
             f"SELECT one.score, two.score, one.id {_SCORED} ORDER BY item LIMIT {drawn}"
         ).fetchall()
-        own = source.kept(connection, "scores", figures.scores)
+        own = source.cache(connection, "scores", figures.read_scores)
     with other.reading() as connection:
-        theirs = other.kept(connection, "scores", figures.scores)
+        theirs = other.cache(connection, "scores", figures.read_scores)
     data = {
         "other": other.number,
         "names": [source.name, other.name],
@@ -66,11 +66,11 @@ def comparison_page(
         reach = min(0.0, *scores), max(1.0, *scores)
         axes = Axes(f"score in {source.name}", f"score in {other.name}", reach, reach, diagonal=True)
         pairs = [Point(a, b, f"{name}: {a:.3f}, {b:.3f}") for a, b, name in points]
-        charts["scores"] = line_chart("Scores in both runs", [Series("items", pairs, joined=False)], axes)
+        charts["scores"] = plot_lines("Scores in both runs", [Series("items", pairs, joined=False)], axes)
     return Page("comparison", f"{source.name} and {other.name}", data, rows, charts)
 
 
-def _items(connection: sqlite3.Connection, query: Query) -> tuple[list[dict[str, Any]], str | None]:
+def _compare_items(connection: sqlite3.Connection, query: Query) -> tuple[list[dict[str, Any]], str | None]:
     after = query.after
     where = "" if after is None else " AND (-abs(two.score - one.score), item) > (?, ?)"
     found = connection.execute(
@@ -84,7 +84,7 @@ def _items(connection: sqlite3.Connection, query: Query) -> tuple[list[dict[str,
     return rows, None if last is None else f"{last[5]!r},{last[0]}"
 
 
-def _criteria(connection: sqlite3.Connection) -> list[dict[str, Any]]:
+def _compare_criteria(connection: sqlite3.Connection) -> list[dict[str, Any]]:
     """The criteria that both have, with the mean value in each; the one that moved most comes first."""
     query = """SELECT one.criterion, one.name, one.weight, one.total / one.judged, two.total / two.judged
         FROM criteria AS one JOIN other.criteria AS two USING (name, requirement)

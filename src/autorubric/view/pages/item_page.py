@@ -14,30 +14,30 @@ from autorubric.prompts.judging import package_judge_prompts
 from autorubric.runs.cells import list_entries, list_votes
 from autorubric.view import figures
 from autorubric.view.page import PAGE_ROWS, Page, Query, Refusal
-from autorubric.view.pages.items_page import neighbours
+from autorubric.view.pages.items_page import find_neighbours
 from autorubric.view.sources import Source
 
 MOST_TEXT = 16_000
 """Characters of one text on a page; the rest is a click away."""
 
 
-def item_page(source: Source, query: Query, item: int) -> Page:
+def build_item_page(source: Source, query: Query, item: int) -> Page:
     """The page of an item: query, submission and reference, and each criterion with verdict, reason and votes."""
     with source.reading() as connection:
         row = connection.execute("SELECT start, size FROM items WHERE item = ?", (item,)).fetchone()
         damage = connection.execute("SELECT line, start, size FROM damaged WHERE item = ?", (item,)).fetchone()
         unread = [line for (line,) in connection.execute("SELECT line FROM damaged WHERE item IS NULL LIMIT 5")]
-        around = neighbours(source, connection, query, item)
-        labels = figures.item_labels(connection, item)
+        around = find_neighbours(source, connection, query, item)
+        labels = figures.read_item_labels(connection, item)
         numbers = dict(
             connection.execute("SELECT name, min(criterion) FROM criteria GROUP BY name LIMIT 2000").fetchall()
         )
     if row is None and damage is None:
         lines = f", or its line in items.jsonl is damaged (line {', '.join(map(str, unread))})" if unread else ""
         raise Refusal(404, f"item {item} has not been graded in this run{lines}")
-    record = None if row is None else _record(source, *row)
-    stored = {**_stored(source, item), **labels}
-    focus, start = query.whole("focus"), query.whole("criteria", 0) or 0
+    record = None if row is None else _read_record(source, *row)
+    stored = {**_read_stored_item(source, item), **labels}
+    focus, start = query.read_whole("focus"), query.read_whole("criteria", 0) or 0
     entries = list_entries(record, stored, numbers)
     shown = entries[start : start + PAGE_ROWS]
     quotes = [] if focus is None or not 0 < focus <= len(entries) else entries[focus - 1]["quotes"]
@@ -46,7 +46,7 @@ def item_page(source: Source, query: Query, item: int) -> Page:
         "item": item,
         "id": str(stored.get("id") or ""),
         "description": str(stored.get("description") or ""),
-        "texts": list(_shown_texts(stored, query, quotes)),
+        "texts": list(_cut_texts(stored, query, quotes)),
         "score": report.get("score") if record and record.get("error") is None else None,
         "judge_scores": report.get("judge_scores") or {},
         "seconds": (record or {}).get("duration_seconds"),
@@ -61,23 +61,23 @@ def item_page(source: Source, query: Query, item: int) -> Page:
         "damaged_line": None if damage is None or row is not None else damage["line"],
         **around,
     }
-    return Page("item", f"Item {data['id'] or item} of {source.name}", data, [_flat(one) for one in entries])
+    return Page("item", f"Item {data['id'] or item} of {source.name}", data, [_flatten(one) for one in entries])
 
 
-def calls_page(source: Source, query: Query, item: int) -> Page:
+def build_calls_page(source: Source, query: Query, item: int) -> Page:
     """The calls behind the verdict on one criterion: the prompt, rebuilt, and the raw replies in the ledger."""
-    number = query.whole("focus", 1) or 1
+    number = query.read_whole("focus", 1) or 1
     with source.reading() as connection:
         row = connection.execute("SELECT start, size, id FROM items WHERE item = ?", (item,)).fetchone()
     if row is None:
         raise Refusal(404, f"item {item} has not been graded in this run")
-    record = _record(source, row["start"], row["size"])
+    record = _read_record(source, row["start"], row["size"])
     found = list((record["report"] or {}).get("criterion_reports") or ())
     if not 0 < number <= len(found):
         raise Refusal(404, f"item {item} has {counted(len(found), 'criterion')}; criterion {number} does not exist")
     entry = found[number - 1]
     replies = figures.read_replies(source, row["id"] or str(item))
-    reasons = [json.dumps(text, ensure_ascii=False)[1:-1] for text in _reasons(entry)]
+    reasons = [json.dumps(text, ensure_ascii=False)[1:-1] for text in _list_reasons(entry)]
     for call in replies["calls"]:
         call["own"] = any(reason in (call["reply"] or "") for reason in reasons)
     replies["calls"].sort(key=lambda call: not call["own"])
@@ -85,45 +85,44 @@ def calls_page(source: Source, query: Query, item: int) -> Page:
         "item": item,
         "id": row["id"],
         "criterion": number,
-        "name": _name(entry, number),
-        "prompt": rebuilt_prompt(source, item, number - 1),
+        "name": _name_criterion(entry, number),
+        "prompt": rebuild_prompt(source, item, number - 1),
         **replies,
     }
     return Page("calls", f"Calls on {row['id'] or item}: {data['name']}", data, replies["calls"])
 
 
-def _record(source: Source, start: int, size: int) -> dict[str, Any]:
+def _read_record(source: Source, start: int, size: int) -> dict[str, Any]:
     try:
         with source.items.open("rb") as file:
             file.seek(start)
-            record = json.loads(file.read(size))
+            record: dict[str, Any] = json.loads(file.read(size))
     except FileNotFoundError:
         raise Refusal(410, f"{source.name}: the run directory was deleted") from None
     except ValueError:
         raise Refusal(503, "the file of the items was just replaced; reload the page") from None
-    found: dict[str, Any] = record
-    return found
+    return record
 
 
-def _stored(source: Source, item: int) -> Mapping[str, Any]:
+def _read_stored_item(source: Source, item: int) -> Mapping[str, Any]:
     """The item in the dataset, with what it shares with others filled in."""
-    dataset = source.dataset()
+    dataset = source.open_dataset()
     if dataset is None or not 0 <= item < len(dataset):
         return {}
-    record = dataset.item(item)
-    shared = {name: dataset.of_item(record, name) for name in ("prompt", "reference_submission")}
-    return {**record, **shared, "criteria": dataset.rubric(record)}
+    record = dataset.read_item(item)
+    shared = {name: dataset.find_field(record, name) for name in ("prompt", "reference_submission")}
+    return {**record, **shared, "criteria": dataset.list_criteria(record)}
 
 
-def _shown_texts(
+def _cut_texts(
     stored: Mapping[str, Any], query: Query, quotes: Sequence[Mapping[str, Any]]
 ) -> Iterator[dict[str, Any]]:
     for name, key in (("Query", "prompt"), ("Submission", "submission"), ("Reference", "reference_submission")):
         text = stored.get(key)
         if not isinstance(text, str) or not text:
             continue
-        start = query.whole(key, 0) or 0
-        if key == "submission" and quotes and not query.whole(key):
+        start = query.read_whole(key, 0) or 0
+        if key == "submission" and quotes and not query.read_whole(key):
             first = min((quote["start"] for quote in quotes if quote.get("start") is not None), default=0)
             start = first // MOST_TEXT * MOST_TEXT
         part, parts = cut_part(text, start, MOST_TEXT)
@@ -139,36 +138,36 @@ def _shown_texts(
         }
 
 
-def _reasons(found: Mapping[str, Any]) -> Iterator[str]:
+def _list_reasons(found: Mapping[str, Any]) -> Iterator[str]:
     for vote in list_votes(found):
         for one in (vote, *(vote.get("repeats") or ())):
             if one.get("reason"):
                 yield one["reason"]
 
 
-def _name(entry: Mapping[str, Any], number: int) -> str:
+def _name_criterion(entry: Mapping[str, Any], number: int) -> str:
     criterion = entry.get("criterion", entry)
     return str(criterion.get("name") or f"C{number}")
 
 
-def _flat(one: Mapping[str, Any]) -> dict[str, Any]:
+def _flatten(one: Mapping[str, Any]) -> dict[str, Any]:
     left_out = ("votes", "quotes", "flags")
     row = {name: value for name, value in one.items() if name not in left_out}
     return row | {f"verdict of {vote['judge']}": vote["verdict"] for vote in one["votes"]}
 
 
-def rebuilt_prompt(source: Source, item: int, place: int) -> dict[str, Any]:
+def rebuild_prompt(source: Source, item: int, place: int) -> dict[str, Any]:
     """The messages that a judge was sent about one criterion, as far as they can be built again.
 
     `notes` say where they may differ: a template of another version or of a user's own, examples, a whole rubric.
     """
     config = source.manifest.get("grader_config") or {}
-    dataset = source.dataset()
+    dataset = source.open_dataset()
     if dataset is None:
         return {"messages": [], "notes": ["dataset.json is missing, so the prompt cannot be rebuilt"]}
     prompts = package_judge_prompts()
     try:
-        alone = dataset.alone(item)
+        alone = dataset.extract_item(item)
         rubric, record = alone.get_item_rubric(0), alone[0]
         criterion = rubric.rubric[place]
         if criterion.check is not None:
@@ -188,16 +187,16 @@ def rebuilt_prompt(source: Source, item: int, place: int) -> dict[str, Any]:
             "examples": [],
         }
         if criterion.options is not None:
-            own["options"] = _shown(criterion, config, record.submission, place).text
+            own["options"] = _order_options(criterion, config, record.submission, place).text
         template = prompts.binary if kind == "binary" else prompts.choice
         turns = template.begin(**values).finish(**own)
     except (AutorubricError, IndexError, ValueError) as error:
         return {"messages": [], "notes": [f"the prompt cannot be rebuilt: {error}"]}
-    notes = list(_differences(config, kind))
+    notes = list(_explain_differences(config, kind))
     return {"messages": [{"role": role, "content": text} for role, text in turns], "notes": notes}
 
 
-def _shown(criterion: Criterion, config: dict[str, Any], submission: str, place: int) -> ShownOptions:
+def _order_options(criterion: Criterion, config: dict[str, Any], submission: str, place: int) -> ShownOptions:
     """The options as the first judge saw them."""
     if config.get("auto_na_option", True):
         criterion = as_judged(criterion)
@@ -208,7 +207,7 @@ def _shown(criterion: Criterion, config: dict[str, Any], submission: str, place:
     return ShownOptions(criterion, shown_order(criterion, seed, submission, place, str(judge)))
 
 
-def _differences(config: dict[str, Any], kind: str) -> list[str]:
+def _explain_differences(config: dict[str, Any], kind: str) -> list[str]:
     notes = []
     recorded = (config.get("templates") or {}).get(kind)
     now = package_judge_prompts().fingerprints()[kind]

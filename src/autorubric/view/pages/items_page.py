@@ -15,7 +15,7 @@ from typing import Any
 from autorubric.files.strict_json import json_value
 from autorubric.view.index.schema import ABSTAINS, DIFFERS, DISPUTED, FAILED, FLAGGED
 from autorubric.view.page import PAGE_ROWS, Page, Query, Refusal
-from autorubric.view.sources import Source, index_state
+from autorubric.view.sources import Source, read_index_state
 
 SORTS = {"place": "item", "worst": "low", "best": "high", "doubt": "doubt", "longest": "length"}
 SWITCHES = {"disputed": DISPUTED, "differs": DIFFERS, "failed": FAILED, "abstained": ABSTAINS, "flagged": FLAGGED}
@@ -23,67 +23,68 @@ _COLUMNS = "item, id, description, score, doubt, length, marks, labelled, agreed
 
 
 @dataclass(frozen=True)
-class Choice:
+class ItemSelection:
     """Which items, in SQL.
 
     Attributes:
         where: conditions.
-        values: of their question marks.
-        key: the column they are sorted by.
+        values: of the placeholders.
+        key: the column to sort by.
     """
 
     where: tuple[str, ...] = ()
     values: tuple[Any, ...] = ()
     key: str = "item"
 
-    def only(self, condition: str, *values: Any) -> Choice:
+    def narrow(self, condition: str, *values: Any) -> ItemSelection:
         """The choice with one more condition."""
-        return Choice((*self.where, condition), (*self.values, *values), self.key)
+        return ItemSelection((*self.where, condition), (*self.values, *values), self.key)
 
-    def sql(self, columns: str, more: str = "") -> str:
+    def to_sql(self, columns: str, more: str = "") -> str:
         """A query of these items."""
         where = f" WHERE {' AND '.join(self.where)}" if self.where else ""
         return f"SELECT {columns} FROM items{where}{more}"
 
 
-def chosen(source: Source, connection: sqlite3.Connection, query: Query) -> Choice:
+def read_selection(source: Source, connection: sqlite3.Connection, query: Query) -> ItemSelection:
     """The items that a URL asks for."""
-    made = Choice(key=SORTS[query.choice("sort", tuple(SORTS))])
+    made = ItemSelection(key=SORTS[query.read_choice("sort", tuple(SORTS))])
     for name, mark in SWITCHES.items():
         if query.is_set(name):
-            made = made.only("marks & ? > 0", mark)
+            made = made.narrow("marks & ? > 0", mark)
     for name, comparison in (("min", ">="), ("max", "<=")):
-        bound = query.number(name)
+        bound = query.read_number(name)
         if bound is not None:
-            made = made.only(f"score {comparison} ?", bound)
-    wanted = {"criterion = ?": query.whole("criterion"), "text = ?": query.text("verdict") or None}
+            made = made.narrow(f"score {comparison} ?", bound)
+    wanted = {"criterion = ?": query.read_whole("criterion"), "text = ?": query.read_text("verdict") or None}
     given = {condition: value for condition, value in wanted.items() if value is not None}
     if given:
         cells = "SELECT json_each.value FROM cells JOIN words USING (word), json_each(cells.items)"
-        made = made.only(f"item IN ({cells} WHERE {' AND '.join(given)})", *given.values())
-    words = query.text("q")
+        made = made.narrow(f"item IN ({cells} WHERE {' AND '.join(given)})", *given.values())
+    words = query.read_text("q")
     if words:
-        found = source.kept(connection, "search", lambda one: json.dumps(sorted(_search(source, one, words))), words)
-        made = made.only("item IN (SELECT value FROM json_each(?))", found)
+        found = source.cache(connection, "search", lambda one: json.dumps(sorted(_search(source, one, words))), words)
+        made = made.narrow("item IN (SELECT value FROM json_each(?))", found)
     return made
 
 
-def items_page(source: Source, query: Query) -> Page:
+def build_items_page(source: Source, query: Query) -> Page:
     """A page of items."""
     with source.reading() as connection:
-        choice = chosen(source, connection, query)
-        count = connection.execute(choice.sql("count(*)"), choice.values).fetchone()[0]
-        rows, last = _rows(connection, choice, query)
+        choice = read_selection(source, connection, query)
+        count = connection.execute(choice.to_sql("count(*)"), choice.values).fetchone()[0]
+        rows, last = _read_rows(connection, choice, query)
         names = connection.execute("SELECT criterion, name FROM criteria ORDER BY criterion LIMIT 200").fetchall()
         words = [text for (text,) in connection.execute("SELECT text FROM words ORDER BY text LIMIT 200")]
         damaged = [dict(row) for row in connection.execute("SELECT line, item FROM damaged LIMIT 20")]
-        state = index_state(connection)
+        state = read_index_state(connection)
+    filters = {name: value for name, value in query.to_dict().items() if name not in ("sort", "after", "format")}
     data = {
         "items": rows,
         "count": count,
         "next": last,
-        "sort": query.choice("sort", tuple(SORTS)),
-        "filters": {name: value for name, value in query.items().items() if name not in ("sort", "after", "format")},
+        "sort": query.read_choice("sort", tuple(SORTS)),
+        "filters": filters,
         "criteria": [{"criterion": number, "name": name} for number, name in names],
         "verdicts": words,
         "damaged": damaged,
@@ -92,15 +93,15 @@ def items_page(source: Source, query: Query) -> Page:
     return Page("items", f"Items of {source.name}", data, rows)
 
 
-def _rows(connection: sqlite3.Connection, choice: Choice, query: Query) -> tuple[list[dict[str, Any]], str | None]:
-    page = choice if query.after is None else choice.only(f"({choice.key}, item) > (?, ?)", *query.after)
+def _read_rows(connection: sqlite3.Connection, choice: ItemSelection, query: Query) -> tuple[list[Any], str | None]:
+    page = choice if query.after is None else choice.narrow(f"({choice.key}, item) > (?, ?)", *query.after)
     order = f" ORDER BY {choice.key}, item LIMIT {PAGE_ROWS + 1}"
-    found = connection.execute(page.sql(f"{_COLUMNS}, {choice.key} AS place", order), page.values).fetchall()
+    found = connection.execute(page.to_sql(f"{_COLUMNS}, {choice.key} AS place", order), page.values).fetchall()
     last = found[PAGE_ROWS - 1] if len(found) > PAGE_ROWS else None
-    return [_row(row) for row in found[:PAGE_ROWS]], None if last is None else f"{last['place']!r},{last['item']}"
+    return [_to_row(row) for row in found[:PAGE_ROWS]], None if last is None else f"{last['place']!r},{last['item']}"
 
 
-def _row(row: sqlite3.Row) -> dict[str, Any]:
+def _to_row(row: sqlite3.Row) -> dict[str, Any]:
     return {
         **{name: row[name] for name in ("item", "id", "description", "score")},
         "doubt": -row["doubt"] or 0.0,
@@ -111,24 +112,24 @@ def _row(row: sqlite3.Row) -> dict[str, Any]:
     }
 
 
-def neighbours(source: Source, connection: sqlite3.Connection, query: Query, item: int) -> dict[str, int | None]:
+def find_neighbours(source: Source, connection: sqlite3.Connection, query: Query, item: int) -> dict[str, int | None]:
     """The items before and after one, in the list that a URL asks for."""
-    choice = chosen(source, connection, query)
+    choice = read_selection(source, connection, query)
     key = choice.key
     here = connection.execute(f"SELECT {key} FROM items WHERE item = ?", (item,)).fetchone()
     found: dict[str, int | None] = {"previous": None, "next": None}
     if here is None:
         return found
     for name, sign, order in (("previous", "<", "DESC"), ("next", ">", "ASC")):
-        near = choice.only(f"({key}, item) {sign} (?, ?)", here[0], item)
+        near = choice.narrow(f"({key}, item) {sign} (?, ?)", here[0], item)
         ordered = f" ORDER BY {key} {order}, item {order} LIMIT 1"
-        row = connection.execute(near.sql("item", ordered), near.values).fetchone()
+        row = connection.execute(near.to_sql("item", ordered), near.values).fetchone()
         found[name] = None if row is None else row[0]
     return found
 
 
 _CHUNK = 1 << 21
-# Words that stand in every record as keys, and so say nothing.
+# Words that may be keys of records.
 _STRUCTURE = re.compile(r"^[a-z_0-9.,:{}\[\]\" ]*$")
 
 
@@ -138,15 +139,15 @@ def _search(source: Source, connection: sqlite3.Connection, words: str) -> set[i
     rows = connection.execute("SELECT start, item FROM items ORDER BY start").fetchall()
     starts, items = array("Q", (row[0] for row in rows)), array("Q", (row[1] for row in rows))
     careful = _STRUCTURE.match(words.lower()) is not None
-    found |= {items[place] for place in _places(source.items, starts, words, careful)}
-    dataset = source.dataset()
+    found |= {items[place] for place in _find_places(source.items, starts, words, careful)}
+    dataset = source.open_dataset()
     if dataset is not None:
         known = set(items)
-        found |= {place for place in _places(dataset.path, dataset.starts, words, careful) if place in known}
+        found |= {place for place in _find_places(dataset.path, dataset.starts, words, careful) if place in known}
     return found
 
 
-def _places(path: Path, starts: Sequence[int], words: str, careful: bool) -> Iterator[int]:
+def _find_places(path: Path, starts: Sequence[int], words: str, careful: bool) -> Iterator[int]:
     """The places of the records in a file that hold some words."""
     escaped, plain = json.dumps(words)[1:-1], json.dumps(words, ensure_ascii=False)[1:-1]
     needles = {escaped.lower().encode(), plain.encode("utf-8", "replace").lower()}
@@ -161,14 +162,14 @@ def _places(path: Path, starts: Sequence[int], words: str, careful: bool) -> Ite
             file.seek(starts[first])
             data = file.read(starts[last] - starts[first] if last < len(starts) else -1)
             ends = [*(start - starts[first] for start in starts[first + 1 : last]), len(data)]
-            for place in sorted(_hits(data.lower(), ends, needles)):
+            for place in sorted(_find_hits(data.lower(), ends, needles)):
                 record = data[ends[place - 1] if place else 0 : ends[place]]
-                if not careful or _holds(record, words):
+                if not careful or _has_text(record, words):
                     yield first + place
             first = last
 
 
-def _hits(data: bytes, ends: Sequence[int], needles: Collection[bytes]) -> set[int]:
+def _find_hits(data: bytes, ends: Sequence[int], needles: Collection[bytes]) -> set[int]:
     """The places of the records whose bytes hold a needle."""
     hits: set[int] = set()
     for needle in needles:
@@ -176,21 +177,21 @@ def _hits(data: bytes, ends: Sequence[int], needles: Collection[bytes]) -> set[i
         while start >= 0:
             place = bisect_right(ends, start)
             hits.add(place)
-            start = data.find(needle, ends[place])  # how often a record holds it does not matter
+            start = data.find(needle, ends[place])  # one hit per record is enough
     return hits
 
 
-def _holds(record: bytes, words: str) -> bool:
+def _has_text(record: bytes, words: str) -> bool:
     """Whether a text of a record contains some words, and not only one of its keys."""
     try:
         value = json_value(record.split(b"\n  ]", 1)[0].strip().rstrip(b","))  # the list may end after it
     except (ValueError, RecursionError):
         return True
     wanted = words.casefold()
-    return any(wanted in text.casefold() for text in _texts(value))
+    return any(wanted in text.casefold() for text in _list_texts(value))
 
 
-def _texts(value: Any) -> Iterator[str]:
+def _list_texts(value: Any) -> Iterator[str]:
     stack = [value]
     while stack:
         one = stack.pop()

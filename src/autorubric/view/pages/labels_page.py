@@ -9,26 +9,26 @@ from autorubric.jobs.label_source import LabelChoice
 from autorubric.labels.event import checked_annotator
 from autorubric.labels.label_store import FOLDER, read_history, store_path
 from autorubric.llm.records.lock import lock_holder
-from autorubric.view.index.schema import notes_in
-from autorubric.view.label_figures import label_figures
-from autorubric.view.labelling import POLICIES, Labelling, dispute_values
+from autorubric.view.index.schema import read_notes
+from autorubric.view.label_figures import measure_labels
+from autorubric.view.labelling import POLICIES, LabelQueues, describe_dispute
 from autorubric.view.page import Page, Query, Refusal
 from autorubric.view.sources import Source
 
 _MOST_DISPUTES = 20
 
 
-def label_page(source: Source, query: Query, labelling: Labelling) -> Page:
+def build_label_page(source: Source, query: Query, labelling: LabelQueues) -> Page:
     """The queue of an annotator, or the form that opens it. The pair itself comes with its own request."""
-    annotator = _annotator(query)
+    annotator = _read_annotator(query)
     is_open = labelling.is_open(source)
     with source.reading() as connection:
         found = connection.execute("SELECT name FROM criteria GROUP BY name ORDER BY min(criterion) LIMIT 200")
         names = [name for (name,) in found]
         items, truths = connection.execute("SELECT count(*), total(labelled > 0) FROM items").fetchone()
-        truths = 0 if "labels" in notes_in(connection) else int(truths)
+        truths = 0 if "labels" in read_notes(connection) else int(truths)
     history = read_history(source.directory)
-    last = next(reversed(history.draws.values()), None)  # who goes on draws as before
+    last = next(reversed(history.draws.values()), None)  # its policy is the default
     data: dict[str, Any] = {
         "open": is_open,
         "status": source.status,
@@ -45,10 +45,10 @@ def label_page(source: Source, query: Query, labelling: Labelling) -> Page:
     return Page("label", f"Label {source.name}", data, rows)
 
 
-def adjudication_page(source: Source, query: Query, labelling: Labelling) -> Page:
+def build_adjudication_page(source: Source, query: Query, labelling: LabelQueues) -> Page:
     """Pairs on which annotators differ, their labels side by side; the judge's verdict stays hidden."""
-    annotator = _annotator(query)
-    disputes = [dispute_values(one) for one in labelling.queue(source).disputes()]
+    annotator = _read_annotator(query)
+    disputes = [describe_dispute(one) for one in labelling.find_queue(source).disputes()]
     data = {"annotator": annotator, "count": len(disputes), "disputes": disputes[:_MOST_DISPUTES]}
     rows = [
         {"item": one["task"]["item"], "criterion": one["task"]["criterion"], **label}
@@ -58,20 +58,19 @@ def adjudication_page(source: Source, query: Query, labelling: Labelling) -> Pag
     return Page("adjudicate", f"Adjudicate {source.name}", data, rows)
 
 
-def figures_page(source: Source, query: Query, labelling: Labelling) -> Page:
+def build_figures_page(source: Source, query: Query, labelling: LabelQueues) -> Page:
     """How far judge and annotators agree with the labels, and what more labels would bring."""
     store = store_path(source.directory)
     own = LabelChoice(labels=[store.parent])
-    found = (label_figures(source.directory, own) if store.exists() else None) or {
-        "problem": "no label was stored yet"
-    }
+    found = measure_labels(source.directory, own) if store.exists() else None
+    found = found or {"problem": "no label was stored yet"}
     data = {"labels": read_history(source.directory).annotators(), "open": labelling.is_open(source), **found}
     rows = [found["judge"], *found["criteria"], *found["annotators"]] if not found["problem"] else []
     return Page("label_figures", f"Labels of {source.name}", data, rows)
 
 
-def _annotator(query: Query) -> str:
-    name = query.text("annotator")
+def _read_annotator(query: Query) -> str:
+    name = query.read_text("annotator")
     try:
         return checked_annotator(name) if name else ""
     except InputError as error:

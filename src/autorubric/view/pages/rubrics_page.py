@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from autorubric.core.criterion import criterion_names
 from autorubric.errors import InputError
@@ -13,6 +13,7 @@ from autorubric.rows.record import Prompt, as_text, as_turns, read_question
 from autorubric.view.page import PAGE_ROWS, Page, Query, Refusal
 from autorubric.view.sources import Source
 
+_Row: TypeAlias = Mapping[str, Any]
 _PROPOSED = re.compile(r"(p?)([a-z]+)(\d{1,6})")
 _OUTCOMES = {
     "criteria": "kept",
@@ -21,7 +22,7 @@ _OUTCOMES = {
     "pitfalls_left_out": "pitfall left out",
 }
 
-# Figure and threshold of each gate: the name of the figure, the setting that it is held against, and what passes.
+# The figures that decide each gate: name, group and name of the setting with the threshold, and what passes.
 _THRESHOLDS = {
     "agreement": (("split", "agreement", "least_split", "<"),),
     "separates": (
@@ -33,7 +34,7 @@ _THRESHOLDS = {
 }
 
 
-def lineage(final: Mapping[str, Any], step: Mapping[str, Any], manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
+def trace_criteria(final: _Row, step: _Row, manifest: _Row) -> list[dict[str, Any]]:
     """The criteria of a rubric, each with the criteria it was made from and each gate's decision.
 
     Args:
@@ -44,22 +45,22 @@ def lineage(final: Mapping[str, Any], step: Mapping[str, Any], manifest: Mapping
     fates = {fate["id"]: fate for fate in final.get("merge_fates") or ()}
     gates = ((manifest.get("settings") or {}).get("full") or {}).get("gates") or {}
     found = [
-        _criterion(one, outcome, fates, step, gates)
+        _describe_criterion(one, outcome, fates, step, gates)
         for part, outcome in _OUTCOMES.items()
         for one in final.get(part) or ()
     ]
     by_id = {one["id"]: one for one in found}
     for one in found:
-        # A rewritten wording carries what it was rewritten from.
+        # A rewritten wording has the proposals of the original.
         if one["origin"] == "merged" and one["rewritten_from"] in by_id:
             one["proposals"] = by_id[one["rewritten_from"]]["proposals"]
     return found
 
 
-def dropped(final: Mapping[str, Any], step: Mapping[str, Any]) -> list[dict[str, Any]]:
+def list_dropped(final: _Row, step: _Row) -> list[dict[str, Any]]:
     """Proposals that went into no criterion: dropped by the merge, or evolved and dropped."""
     fates = [fate for fate in final.get("merge_fates") or () if not fate.get("into")]
-    merged = [_proposal(fate["id"], fate, step) for fate in fates]
+    merged = [_find_proposal(fate["id"], fate, step) for fate in fates]
     evolved = [
         {
             "id": one["id"],
@@ -73,7 +74,7 @@ def dropped(final: Mapping[str, Any], step: Mapping[str, Any]) -> list[dict[str,
     return [*merged, *evolved]
 
 
-def verdict_table(final: Mapping[str, Any], step: Mapping[str, Any]) -> dict[str, Any]:
+def build_verdict_table(final: _Row, step: _Row) -> dict[str, Any]:
     """Verdicts of criterion × response: how many judges found each criterion met by each response."""
     slots = [response["slot"] for response in final.get("responses") or ()]
     rows = []
@@ -90,16 +91,12 @@ def verdict_table(final: Mapping[str, Any], step: Mapping[str, Any]) -> dict[str
     return {"responses": slots, "rows": rows}
 
 
-def _criterion(
-    one: Mapping[str, Any],
-    outcome: str,
-    fates: Mapping[str, Mapping[str, Any]],
-    step: Mapping[str, Any],
-    settings: Mapping[str, Any],
+def _describe_criterion(
+    one: _Row, outcome: str, fates: Mapping[str, _Row], step: _Row, settings: _Row
 ) -> dict[str, Any]:
     parents = list(one.get("parents") or ())
     proposals = [
-        _proposal(parent, fates.get(parent) or {}, step) for parent in parents if _PROPOSED.fullmatch(parent)
+        _find_proposal(parent, fates.get(parent) or {}, step) for parent in parents if _PROPOSED.fullmatch(parent)
     ]
     return {
         "id": one.get("id") or "",
@@ -114,13 +111,13 @@ def _criterion(
         "rejected_by": one.get("gate") or "",
         "rewritten_from": parents[0] if parents and str(one.get("id")) == f"{parents[0]}.r" else "",
         "proposals": proposals,
-        "pair": _pair(one, step),
-        "check": _read(one.get("check")),
-        "gates": [_gate(said, settings) for said in one.get("gates") or ()],
+        "pair": _find_pair(one, step),
+        "check": _parse_json(one.get("check")),
+        "gates": [_describe_gate(said, settings) for said in one.get("gates") or ()],
     }
 
 
-def _pair(one: Mapping[str, Any], step: Mapping[str, Any]) -> list[str]:
+def _find_pair(one: _Row, step: _Row) -> list[str]:
     """The responses that an evolved criterion was drawn from."""
     if one.get("origin") != "evolved":
         return []
@@ -128,7 +125,7 @@ def _pair(one: Mapping[str, Any], step: Mapping[str, Any]) -> list[str]:
     return list(held.get("pair") or ()) if isinstance(held, dict) else []
 
 
-def _proposal(name: str, fate: Mapping[str, Any], step: Mapping[str, Any]) -> dict[str, Any]:
+def _find_proposal(name: str, fate: _Row, step: _Row) -> dict[str, Any]:
     found = _PROPOSED.fullmatch(name)
     text, model = "", ""
     if found is not None:
@@ -146,19 +143,19 @@ def _proposal(name: str, fate: Mapping[str, Any], step: Mapping[str, Any]) -> di
     }
 
 
-def _gate(said: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
-    figures = _read(said.get("figures")) or {}
+def _describe_gate(said: _Row, settings: _Row) -> dict[str, Any]:
+    figures = _parse_json(said.get("figures")) or {}
     return {
         "gate": said.get("gate") or "",
         "outcome": said.get("outcome") or "",
         "reason": said.get("reason") or "",
         "figures": figures,
-        "told": "; ".join(_told(str(said.get("gate")), figures, settings)),
+        "told": "; ".join(_format_measures(str(said.get("gate")), figures, settings)),
     }
 
 
-def _told(gate: str, figures: Mapping[str, Any], settings: Mapping[str, Any]) -> Iterator[str]:
-    """Each figure of a gate, those that decide next to their thresholds."""
+def _format_measures(gate: str, figures: _Row, settings: _Row) -> Iterator[str]:
+    """The figures of a gate; those that decide have their thresholds."""
     decisive = {name: (group, setting, sign) for name, group, setting, sign in _THRESHOLDS.get(gate, ())}
     for name, value in figures.items():
         if value is None or value == "":
@@ -172,7 +169,7 @@ def _told(gate: str, figures: Mapping[str, Any], settings: Mapping[str, Any]) ->
         yield f"{name.replace('_', ' ')} {shown}{threshold or ''}"
 
 
-def _read(value: Any) -> Any:
+def _parse_json(value: Any) -> Any:
     """A value that final files contain as a JSON text."""
     if not isinstance(value, str):
         return value
@@ -187,29 +184,29 @@ _MOST_TEXT = 6_000
 _MOST_CRITERIA = 60
 
 
-def rubrics_page(source: Source, query: Query) -> Page:
+def build_rubrics_page(source: Source, query: Query) -> Page:
     """A line for each rubric, fifty a page."""
-    lines = source.rubric_lines()
-    start = query.whole("after", 0) or 0
-    rows = [_line(number, row) for number, row in lines.rows(start, PAGE_ROWS)]
+    lines = source.open_rubrics()
+    start = query.read_whole("after", 0) or 0
+    rows = [_describe_rubric(number, row) for number, row in lines.read_rows(start, PAGE_ROWS)]
     following = start + PAGE_ROWS if start + PAGE_ROWS < len(lines) else None
     data = {"rubrics": rows, "count": len(lines), "next": following, "file": lines.path.name}
     return Page("rubrics", f"Rubrics of {source.name}", data, rows)
 
 
-def rubric_page(source: Source, query: Query, rubric: int) -> Page:
+def build_rubric_page(source: Source, query: Query, rubric: int) -> Page:
     """One rubric: the lineage of each criterion, and the verdicts on the responses."""
     from autorubric.synthesis.stages import STEP_FILES
     from autorubric.synthesis.steps import find_same
 
-    lines = source.rubric_lines()
-    row = lines.row(rubric)
+    lines = source.open_rubrics()
+    row = lines.read_row(rubric)
     steps = [source.directory / name for name in reversed(STEP_FILES)]
     held = (find_same(path, row) for path in steps if path.is_file())
     step: dict[str, Any] = next(filter(None, held), {})
-    start = query.whole("criteria", 0) or 0
-    asked = _question(row)
-    found = lineage(row, step, source.manifest) if "criteria" in row else _plain(row, step)
+    start = query.read_whole("criteria", 0) or 0
+    asked = _read_question(row)
+    found = trace_criteria(row, step, source.manifest) if "criteria" in row else _list_basic_criteria(row, step)
     data = {
         "rubric": rubric,
         "id": str(row.get("id") or ""),
@@ -219,9 +216,9 @@ def rubric_page(source: Source, query: Query, rubric: int) -> Page:
         "criteria": found[start : start + _MOST_CRITERIA],
         "criteria_count": len(found),
         "criteria_next": start + _MOST_CRITERIA if start + _MOST_CRITERIA < len(found) else None,
-        "dropped": dropped(row, step),
-        "verdicts": verdict_table(row, step),
-        "responses": [_response(one, step) for one in row.get("responses") or ()],
+        "dropped": list_dropped(row, step),
+        "verdicts": build_verdict_table(row, step),
+        "responses": [_describe_response(one, step) for one in row.get("responses") or ()],
         "quality": {name: value for name, value in (row.get("quality") or {}).items() if value is not None},
         "previous": rubric - 1 if rubric else None,
         "next": rubric + 1 if rubric + 1 < len(lines) else None,
@@ -231,7 +228,7 @@ def rubric_page(source: Source, query: Query, rubric: int) -> Page:
     return Page("rubric", f"Rubric {data['id'] or rubric + 1} of {source.name}", data, flat)
 
 
-def _line(number: int, row: Mapping[str, Any] | None) -> dict[str, Any]:
+def _describe_rubric(number: int, row: _Row | None) -> dict[str, Any]:
     if row is None:
         return {"rubric": number, "id": "", "question": "(damaged line)", "criteria": 0, "points": 0, "rejected": 0}
     criteria = list(row.get("criteria") or row.get("rubrics") or ())
@@ -239,19 +236,19 @@ def _line(number: int, row: Mapping[str, Any] | None) -> dict[str, Any]:
     return {
         "rubric": number,
         "id": str(row.get("id") or ""),
-        "question": as_text(_question(row))[:200],
+        "question": as_text(_read_question(row))[:200],
         "criteria": len(criteria),
         "points": sum(points),
         "rejected": len(row.get("rejected") or ()),
     }
 
 
-def _question(row: Mapping[str, Any]) -> Prompt:
+def _read_question(row: _Row) -> Prompt:
     """The query of a rubric."""
     return read_question(str(row.get("question") or ""), "question")
 
 
-def _plain(row: Mapping[str, Any], step: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _list_basic_criteria(row: _Row, step: _Row) -> list[dict[str, Any]]:
     """The criteria of the basic method, which records only the writer of each part."""
     parts = [("merged", step.get("merged_rubrics"), str(step.get("merged_rubrics_model") or ""))]
     parts.append(("evolved", step.get("augmented_rubrics"), str(step.get("augmented_rubrics_model") or "")))
@@ -266,11 +263,12 @@ def _plain(row: Mapping[str, Any], step: Mapping[str, Any]) -> list[dict[str, An
         words = str(one.get("criterion") or "")
         origin, model, title = origins.get(words.strip(), ("", "", ""))
         known = {"id": str(number), "title": title, "description": words, "weight": one.get("points")}
-        made.append(_criterion({**known, "origin": origin, "models": filter(None, [model])}, "kept", {}, {}, {}))
+        known |= {"origin": origin, "models": filter(None, [model])}
+        made.append(_describe_criterion(known, "kept", {}, {}, {}))
     return made
 
 
-def _response(one: Mapping[str, Any], step: Mapping[str, Any]) -> dict[str, Any]:
+def _describe_response(one: _Row, step: _Row) -> dict[str, Any]:
     text = str(step.get(f"response_{one.get('slot')}") or "")
     return {
         "slot": one.get("slot"),
@@ -281,7 +279,7 @@ def _response(one: Mapping[str, Any], step: Mapping[str, Any]) -> dict[str, Any]
     }
 
 
-def versions_page(source: Source, query: Query) -> Page:
+def build_versions_page(source: Source, query: Query) -> Page:
     """The versions of `evolve` or `serve --evolve`, 50 queries a page."""
     from autorubric.training.evolution.versions import VERSIONS_FILE, read_log
 
@@ -292,11 +290,11 @@ def versions_page(source: Source, query: Query) -> Page:
         lineages = list(read_log(path).lineages.values())
     except InputError as error:
         raise Refusal(500, str(error)) from None
-    after = query.whole("after", 0) or 0
-    shown = [_shown(number, one) for number, one in enumerate(lineages)][after : after + PAGE_ROWS]
+    after = query.read_whole("after", 0) or 0
+    shown = [_describe_lineage(number, one) for number, one in enumerate(lineages)][after : after + PAGE_ROWS]
     more = after + PAGE_ROWS < len(lineages)
     rows = [
-        {"rubric": one["rubric"], "query": one["query"], **_row(version)}
+        {"rubric": one["rubric"], "query": one["query"], **_flatten_version(version)}
         for one in shown
         for version in one["versions"]
     ]
@@ -305,22 +303,22 @@ def versions_page(source: Source, query: Query) -> Page:
     return Page("versions", f"Versions in {source.name}", data, rows)
 
 
-def _row(version: dict[str, Any]) -> dict[str, Any]:
+def _flatten_version(version: dict[str, Any]) -> dict[str, Any]:
     return {name: "; ".join(value) if isinstance(value, list) else value for name, value in version.items()}
 
 
-def _shown(number: int, lineage: Any) -> dict[str, Any]:
+def _describe_lineage(number: int, lineage: Any) -> dict[str, Any]:
     asked = lineage.newest.query
     return {
         "rubric": number,
         "query": asked if isinstance(asked, str) else "" if asked is None else str(asked),
-        "versions": list(_versions(lineage)),
+        "versions": list(_list_versions(lineage)),
         "rejected": [dict(one) for change in lineage.changes for one in change["rejected"]],
         "notes": [change["note"] for change in lineage.changes if change["note"]],
     }
 
 
-def _versions(lineage: Any) -> Iterator[dict[str, Any]]:
+def _list_versions(lineage: Any) -> Iterator[dict[str, Any]]:
     made_by = {change["version"]: change for change in lineage.changes if any(map(change.get, _CHANGES))}
     for version in lineage.versions:
         change = made_by.get(version.number, {})

@@ -1,4 +1,4 @@
-"""The runs that are shown, the summary of one, and one under way."""
+"""The list of runs, the summary of a run, and its live page."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import Any
 
 from autorubric.errors import InputError
 from autorubric.view import figures
-from autorubric.view.index.schema import notes_in
+from autorubric.view.index.schema import read_notes
 from autorubric.view.page import Page, Query, Refusal
-from autorubric.view.sources import Source, index_state
+from autorubric.view.sources import Source, read_index_state
 
 MOST_CHARTED = 25
 
 
-def runs_page(sources: Sequence[Source], hides: Callable[[Source], bool] = lambda source: False) -> Page:
-    """A line for each run; of those that `hides` names it has no score."""
-    rows = [_line(source, hides(source)) for source in sources]
+def build_runs_page(sources: Sequence[Source], is_hidden: Callable[[Source], bool] = lambda source: False) -> Page:
+    """A line for each run, without the score if `is_hidden`."""
+    rows = [_describe_run(source, is_hidden(source)) for source in sources]
     return Page("runs", "Runs", {"runs": rows}, rows)
 
 
-def _line(source: Source, hidden: bool) -> dict[str, Any]:
+def _describe_run(source: Source, hidden: bool) -> dict[str, Any]:
     row: dict[str, Any] = {"run": source.number, "name": source.name, "kind": source.kind, "gone": source.is_gone}
     row |= {"status": source.status, "updated": source.manifest.get("updated_at")}
     row |= {"items": None, "mean": None, "interval": None, "failed": None, "differs": None}
@@ -33,16 +33,16 @@ def _line(source: Source, hidden: bool) -> dict[str, Any]:
         return row
     try:
         with source.reading() as connection:
-            found = source.kept(connection, "scores", figures.scores)
+            found = source.cache(connection, "scores", figures.read_scores)
     except Refusal:
         return row
     return row | {name: found[name] for name in ("items", "mean", "interval", "failed", "differs")}
 
 
-def summary_page(source: Source, query: Query) -> Page:
+def build_summary_page(source: Source, query: Query) -> Page:
     """Score, coverage, failures, cost, and what drives the score."""
     manifest = source.manifest
-    spent = figures.costs(source)
+    spent = figures.read_costs(source)
     data: dict[str, Any] = {
         "kind": source.kind,
         "status": source.status,
@@ -50,7 +50,7 @@ def summary_page(source: Source, query: Query) -> Page:
         "dataset": str(manifest.get("dataset_name") or ""),
         "total": manifest.get("total_items"),
         "started": str(manifest.get("started_at") or manifest.get("created_at") or ""),
-        "stand_ins": _texts(manifest.get("stand_ins") or (manifest.get("eval_config") or {}).get("stand_ins")),
+        "stand_ins": _as_texts(manifest.get("stand_ins") or (manifest.get("eval_config") or {}).get("stand_ins")),
         "judges": list_judges(manifest),
         "costs": spent,
         "graded": source.has_items,
@@ -69,7 +69,7 @@ def summary_page(source: Source, query: Query) -> Page:
     if source.has_items:
         charts = _add_scores(source, data)
     elif source.kind == "synthesis":
-        data["rows"], data["failures"], data["error"] = _progress(source)
+        data["rows"], data["failures"], data["error"] = _read_progress(source)
     return Page("summary", source.name, data, data["criteria"], charts)
 
 
@@ -78,17 +78,17 @@ def _add_scores(source: Source, data: dict[str, Any]) -> dict[str, str]:
     from autorubric.errors import counted
 
     with source.reading() as connection:
-        held = notes_in(connection)
-        data["scores"] = source.kept(connection, "scores", figures.scores)
-        made = source.kept(connection, "judgments", lambda one: figures.judgments(one, source), source.status)
+        held = read_notes(connection)
+        data["scores"] = source.cache(connection, "scores", figures.read_scores)
+        made = source.cache(connection, "judgments", lambda one: figures.count_judgments(one, source), source.status)
         data["coverage"], data["judgments"] = made.coverage, sum(made)
-        data["drivers"] = source.kept(connection, "drivers", figures.drivers)
-        data["criteria"] = figures.criteria(connection, most=MOST_CHARTED)
-        data["index"] = index_state(connection)
-        labels = source.kept(connection, "labels", figures.against_labels)
+        data["drivers"] = source.cache(connection, "drivers", figures.find_drivers)
+        data["criteria"] = figures.read_criteria(connection, most=MOST_CHARTED)
+        data["index"] = read_index_state(connection)
+        labels = source.cache(connection, "labels", figures.measure_against_labels)
         data["against_labels"] = labels._asdict() if labels.n else None
-        bins = [(label, float(n)) for label, n in source.kept(connection, "histogram", figures.histogram)]
-    data["failures"] = _failures(json.loads(held.get("failures") or "[]"), "judgment")
+        bins = [(label, float(n)) for label, n in source.cache(connection, "histogram", figures.read_histogram)]
+    data["failures"] = _list_failures(json.loads(held.get("failures") or "[]"), "judgment")
     if count := made.not_requested:
         sentence = f"{counted(count, 'judgment')} {'was' if count == 1 else 'were'} not requested"
         data["failures"].append({"kind": "not requested", "count": count, "items": [], "sentence": sentence})
@@ -106,7 +106,7 @@ def _add_scores(source: Source, data: dict[str, Any]) -> dict[str, str]:
     return charts
 
 
-def _failures(groups: object, noun: str) -> list[dict[str, Any]]:
+def _list_failures(groups: object, noun: str) -> list[dict[str, Any]]:
     """Failures by cause, from the groups as JSON values, each with its sentence."""
     from autorubric.llm.failure_groups import FailureGroups, failure_lines  # the list of runs needs none of these
 
@@ -115,7 +115,7 @@ def _failures(groups: object, noun: str) -> list[dict[str, Any]]:
     return [{"kind": one.kind, "count": one.count, "items": one.items, "sentence": line} for one, line in lines]
 
 
-def _progress(source: Source) -> tuple[dict[str, int | None], list[dict[str, Any]], str]:
+def _read_progress(source: Source) -> tuple[dict[str, int | None], list[dict[str, Any]], str]:
     """The rows of a synthesis, its failures, and why it ended early: all as in `autorubric status`."""
     from autorubric.jobs.status import status
 
@@ -124,7 +124,7 @@ def _progress(source: Source) -> tuple[dict[str, int | None], list[dict[str, Any
     except InputError:  # the costs say what is wrong with the ledger
         return {}, [], ""
     total, done, failed, _, groups, _ = found.row_counts
-    failures = _failures([*map(asdict, groups or found.unanswered)], "row" if groups else "request")
+    failures = _list_failures([*map(asdict, groups or found.unanswered)], "row" if groups else "request")
     return {"total": total, "done": done, "failed": failed}, failures, found.stopped
 
 
@@ -140,15 +140,15 @@ def list_judges(manifest: Any) -> list[dict[str, str]]:
     return found
 
 
-def _texts(value: Any) -> list[str]:
+def _as_texts(value: Any) -> list[str]:
     return [str(one) for one in value] if isinstance(value, list) else []
 
 
-def live_page(source: Source, query: Query) -> Page:
-    """How far a run is; its script keeps the figures up to date."""
+def build_live_page(source: Source, query: Query) -> Page:
+    """The progress of a run; a script updates the page."""
     manifest = source.manifest
     status = source.status
-    spent = figures.costs(source)
+    spent = figures.read_costs(source)
     total = manifest.get("total_items")
     state: dict[str, Any] = {
         "running": status == "running",
@@ -166,12 +166,12 @@ def live_page(source: Source, query: Query) -> Page:
     failures = list[dict[str, Any]]()
     if source.has_items:
         with source.reading() as connection:
-            found, held = source.kept(connection, "scores", figures.scores), notes_in(connection)
-            state["indexed"] = index_state(connection)["share"]
+            found, held = source.cache(connection, "scores", figures.read_scores), read_notes(connection)
+            state["indexed"] = read_index_state(connection)["share"]
         state |= {name: found[name] for name in ("done", "mean", "interval", "failed")}
-        failures = _failures(json.loads(held.get("failures") or "[]"), "judgment")
+        failures = _list_failures(json.loads(held.get("failures") or "[]"), "judgment")
     elif source.kind == "synthesis":
-        rows, failures, _ = _progress(source)
+        rows, failures, _ = _read_progress(source)
         state |= rows
     state["failures"] = [one["sentence"] for one in failures[:10]]
     return Page("live", f"{source.name}, live", state, [state])

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-from autorubric.charts.svg import Axes, Point, Series, bar_chart, line_chart
+from autorubric.charts.svg import Axes, Point, Series, bar_chart, plot_lines
 from autorubric.errors import InputError
 from autorubric.view.page import Page, Query, Refusal
 from autorubric.view.sources import Source
@@ -14,17 +14,16 @@ from autorubric.view.sources import Source
 SUMMARY_FILE = "selection.json"
 
 
-def drift_page(source: Source, query: Query) -> Page:
+def build_drift_page(source: Source, query: Query) -> Page:
     """How the rewards of a service moved."""
     from autorubric.jobs.status import drift
     from autorubric.training.reward_drift import find_recommendations, find_warnings
 
-    windows = max(1, min(query.whole("windows", 8) or 8, 200))
+    windows = max(1, min(query.read_whole("windows", 8) or 8, 200))
     found = drift(source.directory, windows=windows)
-    rows = [
-        {"window": number, **_flat(asdict(one)), "failed": one.failed} for number, one in enumerate(found.windows, 1)
-    ]
-    numbers = _version_numbers(source)
+    windowed = enumerate(found.windows, 1)
+    rows = [{"window": number, **_flatten(asdict(one)), "failed": one.failed} for number, one in windowed]
+    numbers = _read_version_numbers(source)
     criteria = [{**asdict(one), "version": numbers.get(one.rubric)} for one in list(found.criteria)[:50]]
     data: dict[str, Any] = {
         "windows": rows,
@@ -40,19 +39,19 @@ def drift_page(source: Source, query: Query) -> Page:
     rewards = [Point(row["window"], row["reward"]) for row in rows if row["reward"] is not None]
     if rewards:
         axes = Axes("window", "mean reward")
-        charts["reward"] = line_chart("Reward", [Series("reward", rewards)], axes)
+        charts["reward"] = plot_lines("Reward", [Series("reward", rewards)], axes)
         lengths = [Point(row["window"], row["characters"]) for row in rows]
-        charts["length"] = line_chart(
+        charts["length"] = plot_lines(
             "Length of submissions", [Series("characters", lengths)], Axes("window", "characters")
         )
-    gaps = [_gap_point(row) for row in rows if row["gap"] is not None]
+    gaps = [_build_gap_point(row) for row in rows if row["gap"] is not None]
     if gaps:
         axes = Axes("window", "gap in reward")
-        charts["gap"] = line_chart("Gap to the audit’s judge, with its 95 % interval", [Series("gap", gaps)], axes)
+        charts["gap"] = plot_lines("Gap to the audit’s judge, with its 95 % interval", [Series("gap", gaps)], axes)
     return Page("drift", f"Drift in {source.name}", data, rows, charts)
 
 
-def best_page(source: Source, query: Query) -> Page:
+def build_best_page(source: Source, query: Query) -> Page:
     """How the best score grows with the number of candidates."""
     try:
         summary = json.loads((source.directory / SUMMARY_FILE).read_text("utf-8"))
@@ -68,7 +67,7 @@ def best_page(source: Source, query: Query) -> Page:
             Series("share above the threshold", [Point(one["k"], one["kept"]) for one in curve]),
         ]
         axes = Axes("candidates a query (k)", "mean over queries", (0.0, 1.0))
-        charts["curve"] = line_chart("Best of k", series, axes)
+        charts["curve"] = plot_lines("Best of k", series, axes)
     tenths = (summary.get("spread") or {}).get("tenths")
     if tenths:
         bars = [(f"{place / 10:.1f}", float(n)) for place, n in enumerate(tenths)]
@@ -84,13 +83,13 @@ def best_page(source: Source, query: Query) -> Page:
     return Page("best", f"Best of k in {source.name}", data, curve, charts)
 
 
-def _gap_point(row: dict[str, Any]) -> Point:
+def _build_gap_point(row: dict[str, Any]) -> Point:
     mean, half = row["gap"], row["gap_half"]
     ends = (None, None) if half is None else (mean - half, mean + half)
     return Point(row["window"], mean, "", *ends)
 
 
-def _version_numbers(source: Source) -> dict[str, int]:
+def _read_version_numbers(source: Source) -> dict[str, int]:
     """The numbers of evolved rubrics by digest; empty if none evolved or the file is damaged."""
     from autorubric.training.evolution.versions import VERSIONS_FILE, read_log
 
@@ -101,7 +100,7 @@ def _version_numbers(source: Source) -> dict[str, int]:
     return {version.digest: version.number for one in lineages for version in one.versions}
 
 
-def _flat(window: dict[str, Any]) -> dict[str, Any]:
+def _flatten(window: dict[str, Any]) -> dict[str, Any]:
     gap = window.pop("gap")
     steps = window.pop("steps")
     return window | {

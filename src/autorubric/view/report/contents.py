@@ -1,4 +1,4 @@
-"""What a report holds: pages of the view, and the figures in them."""
+"""The contents of a report: pages of the view, and their figures."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from autorubric.jobs.label_source import LabelChoice
 from autorubric.view import figures
 from autorubric.view.index.indexer import Indexer
 from autorubric.view.page import Page, Query
-from autorubric.view.pages.agreement_page import agreement_page, criteria_page
-from autorubric.view.pages.comparison_page import comparison_page
-from autorubric.view.pages.item_page import item_page
-from autorubric.view.pages.items_page import items_page
-from autorubric.view.pages.rubrics_page import rubric_page, rubrics_page
-from autorubric.view.pages.runs_page import summary_page
+from autorubric.view.pages.agreement_page import build_agreement_page, build_criteria_page
+from autorubric.view.pages.comparison_page import build_comparison_page
+from autorubric.view.pages.item_page import build_item_page
+from autorubric.view.pages.items_page import build_items_page
+from autorubric.view.pages.rubrics_page import build_rubric_page, build_rubrics_page
+from autorubric.view.pages.runs_page import build_summary_page
 from autorubric.view.sources import Source, open_sources
 
 _DRAWN = 150  # items of the chart of two runs: a thousand take 150 kB
@@ -29,7 +29,7 @@ NO_COST = "The cost is unknown: the ledger of the run is missing or cannot be re
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ReportScope:
     """Which parts of a run a report shows.
 
     Attributes:
@@ -47,9 +47,9 @@ class Section(NamedTuple):
     """A page in a report.
 
     Attributes:
-        anchor: what links to it name it by.
+        anchor: the id that links point to.
         page: the page of the view.
-        words: in the table of contents; empty leaves it out.
+        words: its entry in the table of contents; empty for none.
         note: what the section leaves out; empty if it is complete.
     """
 
@@ -61,7 +61,7 @@ class Section(NamedTuple):
 
 @contextmanager
 def indexed(run: Path, choice: LabelChoice, baseline_of: Source | None = None) -> Iterator[Source]:
-    """A run with its own index, as `RUN/.view` may be old, and reports write nothing into runs.
+    """A run with a temporary index, as `RUN/.view` may be outdated and reports write nothing into runs.
 
     Args:
         run: its directory.
@@ -97,7 +97,7 @@ def indexed(run: Path, choice: LabelChoice, baseline_of: Source | None = None) -
 
 
 def build_contents(
-    source: Source, other: Source | None, wanted: Wanted
+    source: Source, other: Source | None, wanted: ReportScope
 ) -> tuple[Sequence[Section], Mapping[str, Any]]:
     """The sections of a report in order, and all its figures as JSON values.
 
@@ -106,57 +106,62 @@ def build_contents(
         other: the run that it is compared with, or None.
         wanted: the parts that are shown.
     """
-    sections = list(_sections(source, other, wanted) if source.has_items else _of_rubrics(source, wanted))
+    graded = source.has_items
+    sections = list(_build_sections(source, other, wanted) if graded else _build_rubric_sections(source, wanted))
     if not wanted.has_text:
-        sections = [one._replace(page=replace(one.page, data=without_texts(one.page.data))) for one in sections]
-    return sections, _figures(source, sections, wanted) if source.has_items else _rubric_figures(source, sections)
+        sections = [one._replace(page=replace(one.page, data=remove_texts(one.page.data))) for one in sections]
+    figures = _collect_figures(source, sections, wanted) if graded else _collect_rubric_figures(source, sections)
+    return sections, figures
 
 
-def _summary(source: Source) -> Section:
-    summary = summary_page(source, Query(()))
+def _build_summary(source: Source) -> Section:
+    summary = build_summary_page(source, Query(()))
     if summary.data["costs"]["problem"]:
         summary = replace(summary, data={**summary.data, "costs": {**summary.data["costs"], "problem": NO_COST}})
     return Section("summary", summary, "Summary")
 
 
-def _of_rubrics(source: Source, wanted: Wanted) -> Iterator[Section]:
+def _build_rubric_sections(source: Source, wanted: ReportScope) -> Iterator[Section]:
     """The sections on a synthesis run: its rubrics in order, as many as items of a graded run would be."""
-    yield _summary(source)
-    page = _joined(partial(rubrics_page, source), "rubrics", most=wanted.items)
-    yield Section("rubrics", page, "Rubrics", _rest(page, page.data["count"], "rubrics", "rubrics"))
+    yield _build_summary(source)
+    page = _join_pages(partial(build_rubrics_page, source), "rubrics", most=wanted.items)
+    yield Section("rubrics", page, "Rubrics", _note_rest(page, page.data["count"], "rubrics", "rubrics"))
     for row in page.data["rubrics"]:
-        one = _joined(partial(rubric_page, source, rubric=row["rubric"]), "criteria", "criteria", "criteria_next")
+        build = partial(build_rubric_page, source, rubric=row["rubric"])
+        one = _join_pages(build, "criteria", "criteria", "criteria_next")
         yield Section(f"rubric-{row['rubric']}", replace(one, data={**one.data, "previous": None, "next": None}))
 
 
-def _sections(source: Source, other: Source | None, wanted: Wanted) -> Iterator[Section]:
-    yield _summary(source)
+def _build_sections(source: Source, other: Source | None, wanted: ReportScope) -> Iterator[Section]:
+    yield _build_summary(source)
     if other is not None:
         # The other run is the baseline: it comes first.
-        page = comparison_page(other, Query(()), (other, source), drawn=_DRAWN)
-        note = _rest(page, page.data["common"], "items", "items that both have")
+        page = build_comparison_page(other, Query(()), (other, source), drawn=_DRAWN)
+        note = _note_rest(page, page.data["common"], "items", "items that both have")
         if page.data["common"] > _DRAWN:
             note += f"; the chart has the first {_DRAWN}"
         yield Section("comparison", page, "Comparison", note)
-    agreement, criteria = agreement_page(source, Query(())), criteria_page(source, Query(()))
+    agreement, criteria = build_agreement_page(source, Query(())), build_criteria_page(source, Query(()))
     if agreement.data["labelled"] or agreement.data["between"] or agreement.data["labels"]["problem"]:
-        note = _rest(agreement, criteria.data["count"], "criteria", "criteria")
-        yield Section("agreement", agreement, "Agreement", note)
-    yield Section("criteria", criteria, "Criteria", _rest(criteria, criteria.data["count"], "criteria", "criteria"))
+        rest = _note_rest(agreement, criteria.data["count"], "criteria", "criteria")
+        yield Section("agreement", agreement, "Agreement", rest)
+    note = _note_rest(criteria, criteria.data["count"], "criteria", "criteria")
+    yield Section("criteria", criteria, "Criteria", note)
     order = "place" if wanted.items is None else "worst"
-    items = _joined(partial(items_page, source), "items", most=wanted.items, sort=order)
-    yield Section("items", items, "Items", _rest(items, items.data["count"], "items", "items with the lowest scores"))
+    items = _join_pages(partial(build_items_page, source), "items", most=wanted.items, sort=order)
+    note = _note_rest(items, items.data["count"], "items", "items with the lowest scores")
+    yield Section("items", items, "Items", note)
     for row in items.data["items"]:
-        one = _joined(partial(item_page, source, item=row["item"]), "criteria", "criteria", "criteria_next")
+        one = _join_pages(partial(build_item_page, source, item=row["item"]), "criteria", "criteria", "criteria_next")
         yield Section(f"item-{row['item']}", one)
 
 
-def _rest(page: Page, count: int, name: str, words: str) -> str:
+def _note_rest(page: Page, count: int, name: str, words: str) -> str:
     shown = len(page.data[name])
     return f"{shown:,} of {count:,} {words}" if shown < count else ""
 
 
-def _joined(
+def _join_pages(
     page_of: Callable[..., Page], rows: str, start: str = "after", following: str = "next", *,
     most: int | None = None, **asked: str,
 ) -> Page:  # fmt: skip
@@ -178,17 +183,17 @@ def _joined(
     return replace(page, data={**page.data, rows: held[:most], following: None})
 
 
-def without_texts(value: Any) -> Any:
+def remove_texts(value: Any) -> Any:
     """The data of a page without what people and models wrote; names and ids stay.
 
     Example:
-        >>> without_texts({"name": "Brief", "reason": "It is.", "votes": [{"error": "server: down", "reason": ""}]})
+        >>> remove_texts({"name": "Brief", "reason": "It is.", "votes": [{"error": "server: down", "reason": ""}]})
         {'name': 'Brief', 'reason': '', 'votes': [{'error': 'not shown', 'reason': ''}]}
     """
     if isinstance(value, Mapping):
-        found = {name: _BARE.get(name, without_texts)(one) for name, one in value.items()}
+        found = {name: _BARE.get(name, remove_texts)(one) for name, one in value.items()}
         return found | {"sentence": f"{value['kind']}: {value['count']:,}"} if "sentence" in value else found
-    return [without_texts(one) for one in value] if isinstance(value, list) else value
+    return [remove_texts(one) for one in value] if isinstance(value, list) else value
 
 
 _TEXTS = ("description", "requirement", "reason", "label_reason", "question", "title", "text", "told", "why")
@@ -199,36 +204,36 @@ _BARE: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def _figures(source: Source, sections: Sequence[Section], wanted: Wanted) -> Mapping[str, Any]:
+def _collect_figures(source: Source, sections: Sequence[Section], wanted: ReportScope) -> Mapping[str, Any]:
     data = {one.anchor: one.page.data for one in sections}
     criteria = list(data["criteria"]["criteria"])
     if wanted.all_criteria:
         with source.reading() as connection:
-            criteria = figures.criteria(connection, most=-1)
+            criteria = figures.read_criteria(connection, most=-1)
     with source.reading() as connection:
-        histogram = figures.histogram(connection)
-    cards = [item_figures(row, data[f"item-{row['item']}"]) for row in data["items"]["items"]]
-    parts = {name: data.get(name) and plain_figures(data[name]) for name in ("summary", "comparison", "agreement")}
+        histogram = figures.read_histogram(connection)
+    cards = [collect_item_figures(row, data[f"item-{row['item']}"]) for row in data["items"]["items"]]
+    parts = {name: data.get(name) and select_figures(data[name]) for name in ("summary", "comparison", "agreement")}
     (parts["comparison"] or {}).pop("other", None)  # the number of the other run in the view
     return {
         "run": source.name,
         **parts,
         "histogram": [list(one) for one in histogram],
-        "criteria": plain_figures(criteria),
+        "criteria": select_figures(criteria),
         "items": cards,
-        "statistics": _statistics(data),
+        "statistics": _collect_statistics(data),
         "damaged_lines": len(data["items"]["damaged"]),
     }
 
 
-def _statistics(data: Mapping[str, Any]) -> dict[str, Any]:
-    """The registered statistics by criterion. They have their own place: earlier reports do not hold them."""
+def _collect_statistics(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The registered statistics by criterion. They are separate, as earlier reports do not have them."""
     found = data["agreement"]["statistics"] if "agreement" in data else {"columns": [], "rows": {}}
     rows = found["rows"].items()
-    return {name: plain_figures(dict(zip(found["columns"], values, strict=True))) for name, values in rows if values}
+    return {name: select_figures(dict(zip(found["columns"], values, strict=True))) for name, values in rows if values}
 
 
-def _rubric_figures(source: Source, sections: Sequence[Section]) -> Mapping[str, Any]:
+def _collect_rubric_figures(source: Source, sections: Sequence[Section]) -> Mapping[str, Any]:
     data = {one.anchor: one.page.data for one in sections}
     shown = [data[f"rubric-{row['rubric']}"] for row in data["rubrics"]["rubrics"]]
     kept = ("id", "title", "weight", "outcome", "origin", "round", "models", "rejected_by")
@@ -240,8 +245,8 @@ def _rubric_figures(source: Source, sections: Sequence[Section]) -> Mapping[str,
         }
         for one in shown
     ]
-    whole = {"rubrics": data["rubrics"]["count"], "shown": rows}
-    return {"run": source.name, "summary": plain_figures(data["summary"]), "comparison": None, **plain_figures(whole)}
+    whole = {"summary": data["summary"], "rubrics": data["rubrics"]["count"], "shown": rows}
+    return {"run": source.name, "comparison": None, **select_figures(whole)}
 
 
 _LEFT_OUT = frozenset(
@@ -252,25 +257,25 @@ _LEFT_OUT = frozenset(
 )
 
 
-def plain_figures(value: Any) -> Any:
+def select_figures(value: Any) -> Any:
     """Figures and the names that they belong to; texts and what only pages need are left out.
 
     Numbers keep twelve digits: the last ones depend on the version of SQLite that summed them.
 
     Example:
-        >>> plain_figures({"name": "Brief", "requirement": "Is brief.", "mean": 0.1 + 0.2, "interval": (0, 1)})
+        >>> select_figures({"name": "Brief", "requirement": "Is brief.", "mean": 0.1 + 0.2, "interval": (0, 1)})
         {'name': 'Brief', 'mean': 0.3, 'interval': [0, 1]}
     """
     if isinstance(value, Mapping):
-        return {str(name): plain_figures(one) for name, one in value.items() if name not in _LEFT_OUT}
+        return {str(name): select_figures(one) for name, one in value.items() if name not in _LEFT_OUT}
     if isinstance(value, list | tuple):
-        return [plain_figures(one) for one in value]
+        return [select_figures(one) for one in value]
     return float(f"{value:.12g}") if isinstance(value, float) else value
 
 
-def item_figures(row: Mapping[str, Any], card: Mapping[str, Any]) -> dict[str, Any]:
+def collect_item_figures(row: Mapping[str, Any], card: Mapping[str, Any]) -> dict[str, Any]:
     """The figures of an item: of its row in the table of items, and of its card."""
-    figures: dict[str, Any] = plain_figures(row)
+    figures: dict[str, Any] = select_figures(row)
     verdicts = [
         {
             "name": one["name"],
@@ -280,5 +285,5 @@ def item_figures(row: Mapping[str, Any], card: Mapping[str, Any]) -> dict[str, A
         }
         for one in card["criteria"]
     ]
-    judges = {"judge_scores": plain_figures(card["judge_scores"])} if len(card["judge_scores"]) > 1 else {}
-    return figures | judges | {"verdicts": plain_figures(verdicts)}
+    judges = {"judge_scores": select_figures(card["judge_scores"])} if len(card["judge_scores"]) > 1 else {}
+    return figures | judges | {"verdicts": select_figures(verdicts)}

@@ -24,17 +24,25 @@ from autorubric.jobs.label_source import LabelChoice, note_other_labels
 from autorubric.jobs.status import RunDirectory
 from autorubric.settings import FileName, NewDirectory, setting
 from autorubric.view.page import Query, Refusal
-from autorubric.view.rendering import asset, dollars, environment, html, interval, percent, percents
-from autorubric.view.report.contents import Section, Wanted, build_contents, indexed
+from autorubric.view.rendering import (
+    build_environment,
+    format_dollars,
+    format_interval,
+    format_percent,
+    format_percents,
+    read_asset,
+    render_html,
+)
+from autorubric.view.report.contents import ReportScope, Section, build_contents, indexed
 from autorubric.view.report.verification import (
     Difference,
     Verification,
+    compare_lines,
+    compare_numbers,
+    compare_texts,
     count_numbers,
     detect_form,
-    differing_lines,
-    differing_numbers,
-    differing_texts,
-    held_numbers,
+    read_report,
 )
 
 _ITEMS = re.compile(r"all|worst:(\d{1,9})")
@@ -42,11 +50,11 @@ _ENDINGS = {".html": "html", ".htm": "html", ".md": "md", ".json": "json"}
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _LAYOUT = 1  # of the numbers in a report
 _TEXTS: Mapping[str, Callable[[str, str], Iterable[Difference]]] = {
-    "html": differing_texts,
-    "md": differing_lines,
+    "html": compare_texts,
+    "md": compare_lines,
     "json": lambda reported, found: (),
 }
-"""What is shown and differs, by form."""
+"""How the text that is shown is compared, by form."""
 
 
 class ReportSettings(LabelChoice):
@@ -134,9 +142,9 @@ def report(run: Path, settings: ReportSettings) -> Report:
     target = None if settings.out is None else Path(settings.out)
     if target is not None:
         refuse_existing(target, force=settings.force)
-    form = settings.format or _chosen_form(target)
-    chosen = {"items": settings.items, "text": not settings.no_text, **_named(settings)}
-    text, numbers = _made((Path(run), settings.against), settings, chosen, form)
+    form = settings.format or _choose_form(target)
+    chosen = {"items": settings.items, "text": not settings.no_text, **_describe_labels(settings)}
+    text, numbers = _make_report((Path(run), settings.against), settings, chosen, form)
     if others := (numbers.get("agreement") or {}).get("labels", {}).get("not_counted"):
         note_other_labels(Path(run), others)
     if target is not None:
@@ -164,7 +172,7 @@ def verify(report: RunDirectory, settings: VerifySettings) -> Verification:
         >>> verify(made.path, run=run).is_verified
         True
     """
-    text, held = held_numbers(Path(report))
+    text, held = read_report(Path(report))
     if held.get("layout") != _LAYOUT:
         raise InputError(
             f"{report}: made by autorubric {held['autorubric']}, whose reports this version cannot check"
@@ -179,11 +187,11 @@ def verify(report: RunDirectory, settings: VerifySettings) -> Verification:
     if chosen.get("labels") and settings.is_default:
         raise InputError(f"{report} was made with other labels than those of the run; pass the same --labels")
     form = detect_form(text)
-    right, numbers = _made((Path(settings.run), settings.against), settings, chosen, form)
+    right, numbers = _make_report((Path(settings.run), settings.against), settings, chosen, form)
     made_by, own = held.pop("autorubric"), numbers.pop("autorubric")
     if "statistics" not in held and made_by != own:  # made before reports had them
         numbers.pop("statistics", None)
-    differences = [] if form == "md" else list(differing_numbers(held, numbers))
+    differences = [] if form == "md" else list(compare_numbers(held, numbers))
     note = ""
     if made_by == own:
         differences += _TEXTS[form](text, right)
@@ -196,8 +204,8 @@ def verify(report: RunDirectory, settings: VerifySettings) -> Verification:
     return Verification(count, differences, note)
 
 
-def _chosen_form(target: Path | None) -> str:
-    """The form that the ending of a file stands for; HTML where there is none."""
+def _choose_form(target: Path | None) -> str:
+    """The form by the suffix of a file; HTML without one."""
     ending = "" if target is None else target.suffix.lower()
     if ending and ending not in _ENDINGS:
         raise InputError(
@@ -207,19 +215,19 @@ def _chosen_form(target: Path | None) -> str:
     return _ENDINGS.get(ending, "html")
 
 
-def _named(choice: LabelChoice) -> dict[str, Any]:
-    """What a report says of the labels that were chosen for it; nothing of those of the run."""
+def _describe_labels(choice: LabelChoice) -> dict[str, Any]:
+    """The labels that were chosen for a report, as it records them; empty for those of the run."""
     files = [path.name for path in choice.files] or ["another dataset"]
     return {} if choice.is_default else {"labels": files, "annotator": choice.annotator}
 
 
-def _made(
+def _make_report(
     runs: tuple[Path, Path | None], choice: LabelChoice, chosen: dict[str, Any], form: str
 ) -> tuple[str, dict[str, Any]]:
     """The text of a report in a form, and its numbers."""
     run, against = runs
     most = None if chosen["items"] == "all" else int(chosen["items"].partition(":")[2])
-    wanted = Wanted(most, bool(chosen.get("text", True)), form != "html")
+    wanted = ReportScope(most, bool(chosen.get("text", True)), form != "html")
     with ExitStack() as stack:
         source = stack.enter_context(indexed(run, choice))
         other = None if against is None else stack.enter_context(indexed(Path(against), choice, baseline_of=source))
@@ -229,11 +237,11 @@ def _made(
             raise InputError(f"{run}: {refusal.problem}") from None
     own = version("autorubric-hub")
     numbers = {"autorubric": own, "layout": _LAYOUT, "settings": {**chosen, "text": wanted.has_text}, **found}
-    if told := {one.name: f"{one.change}." for one in (source, other) if one and one.change}:
-        numbers["warnings"] = told
+    if warnings := {one.name: f"{one.change}." for one in (source, other) if one and one.change}:
+        numbers["warnings"] = warnings
     if form == "json":
-        return data_text(numbers, indent=1) + "\n", numbers
-    text = markdown(numbers) if form == "md" else document(sections, numbers, own)
+        return dump_figures(numbers, indent=1) + "\n", numbers
+    text = render_markdown(numbers) if form == "md" else render_document(sections, numbers, own)
     return text.encode("utf-8", "backslashreplace").decode(), numbers
 
 
@@ -242,20 +250,19 @@ _TARGET = re.compile(r"/(item|rubric)s/(\d+)[\"?]")
 _HEADING = re.compile(r"(</?h)([1-4])\b")
 
 
-def document(contents: Sequence[Section], figures: Mapping[str, Any], version: str) -> str:
-    """The file.
+def render_document(contents: Sequence[Section], figures: Mapping[str, Any], version: str) -> str:
+    """The HTML file.
 
     Args:
         contents: what it shows, in order.
-        figures: what it holds as data.
+        figures: its data.
         version: of this package.
     """
-    style = (asset("view.css") + asset("report.css")).decode()
+    style = (read_asset("view.css") + read_asset("report.css")).decode()
     anchors = {one.anchor for one in contents}
-    sections = [
-        {"anchor": one.anchor, "note": one.note, "html": Markup(_section(one, anchors, version))} for one in contents
-    ]
-    return environment().get_template("report.html").render(
+    pages = ((one, Markup(_render_section(one, anchors, version))) for one in contents)
+    sections = [{"anchor": one.anchor, "note": one.note, "html": page} for one, page in pages]
+    return build_environment().get_template("report.html").render(
         name=figures["run"],
         version=version,
         style=Markup(style),
@@ -263,31 +270,31 @@ def document(contents: Sequence[Section], figures: Mapping[str, Any], version: s
         warnings=figures.get("warnings", {}),
         contents=[one for one in contents if one.words],
         sections=sections,
-        figures=Markup(_inert(data_text(figures))),
+        figures=Markup(_escape_json(dump_figures(figures))),
     )  # fmt: skip
 
 
-def data_text(figures: Mapping[str, Any], indent: int | None = None) -> str:
+def dump_figures(figures: Mapping[str, Any], indent: int | None = None) -> str:
     """Figures as JSON, always with the same bytes."""
     separators = (",", ":") if indent is None else None
     return json.dumps(figures, sort_keys=True, allow_nan=False, indent=indent, separators=separators)
 
 
-def _inert(data: str) -> str:
-    """JSON as the text of an element: signs of HTML become escapes of JSON, which are shorter than those of HTML."""
+def _escape_json(data: str) -> str:
+    """JSON as the text of an HTML element: special characters become JSON escapes, which are shorter."""
     for sign in "&<>":
         data = data.replace(sign, f"\\u{ord(sign):04x}")
     return data
 
 
-def _section(section: Section, anchors: Collection[str], version: str) -> str:
-    """A page as the view shows it, with links to what is in the report alone, and headings one level down."""
+def _render_section(section: Section, anchors: Collection[str], version: str) -> str:
+    """A page as the view shows it, with only the links to sections of the report, and headings one level down."""
     surroundings = {"on_paper": True, "root": "", "query": Query(()), "version": version}
-    text = _LINK.sub(lambda found: _link(found, anchors), html(section.page, surroundings))
+    text = _LINK.sub(lambda found: _rewrite_link(found, anchors), render_html(section.page, surroundings))
     return _HEADING.sub(lambda found: f"{found[1]}{int(found[2]) + 1}", text)
 
 
-def _link(found: re.Match[str], anchors: Collection[str]) -> str:
+def _rewrite_link(found: re.Match[str], anchors: Collection[str]) -> str:
     target = _TARGET.search(found[1])
     anchor = "" if target is None else f"{target[1]}-{target[2]}"
     return f'<a href="#{anchor}">{found[2]}</a>' if anchor in anchors else found[2]
@@ -297,87 +304,89 @@ _MOST_MOVED = 5
 _MOST_CRITERIA = 20
 
 
-def markdown(figures: Mapping[str, Any]) -> str:
+def render_markdown(figures: Mapping[str, Any]) -> str:
     """The figures of a report in Markdown; a comment at the end says how it was made, so that it can be checked."""
     made = {name: figures[name] for name in ("autorubric", "layout", "settings")}
     made["comparison"] = figures["comparison"] is not None
-    return "\n".join((*_lines(figures), "", f"<!-- {json.dumps(made, sort_keys=True)} -->")) + "\n"
+    return "\n".join((*_render_lines(figures), "", f"<!-- {json.dumps(made, sort_keys=True)} -->")) + "\n"
 
 
-def _lines(figures: Mapping[str, Any]) -> Iterator[str]:
-    yield f"### {_name(figures['run'])}"
-    yield from (f"\n> {_name(name)}: {sentence}" for name, sentence in figures.get("warnings", {}).items())
+def _render_lines(figures: Mapping[str, Any]) -> Iterator[str]:
+    yield f"### {_format_name(figures['run'])}"
+    yield from (f"\n> {_format_name(name)}: {sentence}" for name, sentence in figures.get("warnings", {}).items())
     yield from ("", "| | |", "|---|---|")
-    yield from (f"| {name} | {value} |" for name, value in _rows(figures))
+    yield from (f"| {name} | {value} |" for name, value in _render_rows(figures))
     if figures["comparison"] is not None:
-        yield from _change(figures["comparison"])
-    yield from _criteria(figures.get("criteria") or (), figures.get("agreement"))
+        yield from _render_change(figures["comparison"])
+    yield from _render_criteria(figures.get("criteria") or (), figures.get("agreement"))
 
 
-def _change(comparison: Mapping[str, Any]) -> Iterator[str]:
+def _render_change(comparison: Mapping[str, Any]) -> Iterator[str]:
     step = comparison["difference"]
-    change = "–" if step["value"] is None else f"{step['value']:+.3f}{_around(step['interval'])}"
-    yield f"| Change against {_name(comparison['names'][0])} | {change}, {step['n']:,} common items |"
+    change = "–" if step["value"] is None else f"{step['value']:+.3f}{_format_interval(step['interval'])}"
+    yield f"| Change against {_format_name(comparison['names'][0])} | {change}, {step['n']:,} common items |"
     moved = [one for one in comparison["criteria"] if one["difference"]][:_MOST_MOVED]
     if moved:
         yield from ("", "| Criterion | before | now | change |", "|---|---:|---:|---:|")
     for one in moved:
         cells = (figure(one["first"], 3), figure(one["second"], 3), f"{one['difference']:+.3f}")
-        yield f"| {_name(one['name'])} | {' | '.join(cells)} |"
+        yield f"| {_format_name(one['name'])} | {' | '.join(cells)} |"
 
 
-def _criteria(criteria: Sequence[Mapping[str, Any]], agreement: Mapping[str, Any] | None) -> Iterator[str]:
+def _render_criteria(criteria: Sequence[Mapping[str, Any]], agreement: Mapping[str, Any] | None) -> Iterator[str]:
     if not criteria:
         return
     labelled = {one["criterion"]: one for one in agreement["criteria"] if one["labelled"]} if agreement else {}
     own, rule = (" agrees with labels |", "---:|") if labelled else ("", "")
     yield from ("", f"| Criterion | weight | mean value | failed |{own}", f"|---|---:|---:|---:|{rule}")
     for one in criteria[:_MOST_CRITERIA]:
-        mean = figure(one["mean"], 3) + (f" ({interval(one['interval'], 3)})" if one["interval"] else "")
-        cells = [_name(one["name"]), f"{one['weight']:g}", mean, f"{one['failed']:,}"]
+        mean = f"{figure(one['mean'], 3)} ({format_interval(one['interval'], 3)})".removesuffix(" ()")
+        cells = [_format_name(one["name"]), f"{one['weight']:g}", mean, f"{one['failed']:,}"]
         if labelled:
             label = labelled.get(one["criterion"])
-            ends = percents(label["interval"]) if label else ""
-            cells.append("–" if label is None else percent(label["agreement"]) + (f" ({ends})" if ends else ""))
+            ends = f" ({format_percents(label['interval'])})" if label and label["interval"] else ""
+            cells.append("–" if label is None else format_percent(label["agreement"]) + ends)
         yield f"| {' | '.join(cells)} |"
     if len(criteria) > _MOST_CRITERIA:
         yield from ("", f"The first {_MOST_CRITERIA} of {len(criteria):,} criteria.")
 
 
-def _rows(figures: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _render_rows(figures: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     summary = figures["summary"]
     scores, coverage, rows, labels = (summary[name] for name in ("scores", "coverage", "rows", "against_labels"))
     if summary["status"] != "completed":
-        yield "Status", _name(summary["status"])
+        yield "Status", _format_name(summary["status"])
     if scores is not None:
-        yield "Score", f"{figure(scores['mean'], 3)}{_around(scores['interval'])}, {scores['scored']:,} scored"
-        yield "Items done", _part(scores["done"], summary["total"])
+        mean = figure(scores["mean"], 3) + _format_interval(scores["interval"])
+        yield "Score", f"{mean}, {scores['scored']:,} scored"
+        yield "Items done", _format_part(scores["done"], summary["total"])
         yield "Judgments made", "–" if coverage is None else f"{coverage:.1%}"
     else:
         yield "Rubrics", f"{figures['rubrics']:,}"
     if rows and isinstance(rows["total"], int):
-        yield "Queries done", f"{_part(rows['done'], rows['total'])}, {rows['failed']:,} failed"
-    yield "Failures", ", ".join(f"{one['count']:,} {_name(one['kind'])}" for one in summary["failures"]) or "none"
+        yield "Queries done", f"{_format_part(rows['done'], rows['total'])}, {rows['failed']:,} failed"
+    failures = [f"{one['count']:,} {_format_name(one['kind'])}" for one in summary["failures"]]
+    yield "Failures", ", ".join(failures) or "none"
     if labels:
         ends = labels["interval"]
         around = f" (95 % interval {100 * ends[0]:.1f} to {100 * ends[1]:.1f} %)" if ends else ""
         yield "Agreement with labels", f"{labels['value']:.1%}{around}"
-    yield "Cost", _cost(summary["costs"])
+    yield "Cost", _format_cost(summary["costs"])
 
 
-def _part(done: int, total: int | None) -> str:
+def _format_part(done: int, total: int | None) -> str:
     return f"{done:,}" + (f" of {total:,}" if isinstance(total, int) and total != done else "")
 
 
-def _cost(costs: Mapping[str, Any]) -> str:
-    return dollars(costs["cost"]) + (f", {counted(costs['calls'], 'call')}" if costs["calls"] else "")
+def _format_cost(costs: Mapping[str, Any]) -> str:
+    return format_dollars(costs["cost"]) + (f", {counted(costs['calls'], 'call')}" if costs["calls"] else "")
 
 
-def _around(ends: Sequence[float] | None) -> str:
-    return f" (95 % interval {interval(ends, 3)})" if ends else ""
+def _format_interval(ends: Sequence[float] | None) -> str:
+    return f" (95 % interval {format_interval(ends, 3)})" if ends else ""
 
 
-def _name(text: str) -> str:
+def _format_name(text: str) -> str:
     """A name as code, where nothing is a link, a picture, a tag or a mention."""
     shown = spelled(" ".join(text.split()))[:80].replace("`", "'").replace("|", "¦")
     return f"`{shown}`" if shown else "–"

@@ -71,8 +71,8 @@ def detect_form(text: str) -> str:
     return {"<": "html", "#": "md"}.get(text.lstrip()[:1], "json")
 
 
-def held_numbers(path: Path) -> tuple[str, dict[str, Any]]:
-    """The text of a report, and what it holds as data: numbers and how it was made, or in Markdown the latter alone.
+def read_report(path: Path) -> tuple[str, dict[str, Any]]:
+    """The text of a report, and its data: numbers and how it was made; in Markdown only the latter.
 
     Raises:
         InputError: it is not a report.
@@ -98,50 +98,50 @@ def held_numbers(path: Path) -> tuple[str, dict[str, Any]]:
     return text, found
 
 
-def differing_numbers(reported: Any, found: Any, where: str = "") -> Iterator[Difference]:
+def compare_numbers(reported: Any, found: Any, where: str = "") -> Iterator[Difference]:
     """The numbers that differ, by name.
 
     Example:
-        >>> [one.where for one in differing_numbers({"n": 3, "ends": [0, 1]}, {"n": 3, "ends": [0, 2]})]
+        >>> [one.where for one in compare_numbers({"n": 3, "ends": [0, 1]}, {"n": 3, "ends": [0, 2]})]
         ['ends[1]']
     """
     if isinstance(reported, Mapping) and isinstance(found, Mapping):
         for name in sorted(reported.keys() | found.keys()):
             inner = f"{where}.{name}" if where else name
-            yield from differing_numbers(reported.get(name, _MISSING), found.get(name, _MISSING), inner)
+            yield from compare_numbers(reported.get(name, _MISSING), found.get(name, _MISSING), inner)
     elif isinstance(reported, list) and isinstance(found, list):
         for place in range(max(len(reported), len(found))):
             ours, theirs = (one[place] if place < len(one) else _MISSING for one in (reported, found))
-            yield from differing_numbers(ours, theirs, f"{where}[{place}]")
-    elif not _same(reported, found):
-        yield Difference(where, _words(reported), _words(found))
+            yield from compare_numbers(ours, theirs, f"{where}[{place}]")
+    elif not _is_same(reported, found):
+        yield Difference(where, _format_value(reported), _format_value(found))
 
 
-def differing_texts(reported: str, found: str) -> Iterator[Difference]:
-    """What is shown in one HTML file and not in the other: texts, elements and attributes, all but the data."""
-    ours, theirs = _parts(reported), _parts(found)
+def compare_texts(reported: str, found: str) -> Iterator[Difference]:
+    """The differences of two HTML files in texts, elements and attributes: all but the data."""
+    ours, theirs = _split_parts(reported), _split_parts(found)
     pairs = list(zip(ours, theirs, strict=False))
     if len(ours) == len(theirs):
         for (section, shown), (_, right) in pairs:
             if shown != right:
-                yield Difference(f"shown in {section}", *_apart(shown, right))
+                yield Difference(f"shown in {section}", *_format_difference(shown, right))
         return
     place = next((n for n, (one, other) in enumerate(pairs) if one != other), len(pairs))
     where = (ours[place:] or theirs[place:])[0][0]
-    yield Difference(f"shown in {where}, and on from there", _after(ours, place), _after(theirs, place))
+    yield Difference(f"shown in {where}, and on from there", _format_after(ours, place), _format_after(theirs, place))
 
 
-def differing_lines(reported: str, found: str) -> Iterator[Difference]:
+def compare_lines(reported: str, found: str) -> Iterator[Difference]:
     r"""The lines that differ between two reports in Markdown, but the last one, which says how they were made.
 
     Example:
-        >>> [one.where for one in differing_lines("# a\nb", "# a\nc")]
+        >>> [one.where for one in compare_lines("# a\nb", "# a\nc")]
         ['line 2']
     """
     ours, theirs = (_MADE.sub("", text).rstrip().splitlines() for text in (reported, found))
     for number, pair in enumerate(zip_longest(ours, theirs), start=1):
         if pair[0] != pair[1]:
-            yield Difference(f"line {number}", *(_words(_MISSING if one is None else one) for one in pair))
+            yield Difference(f"line {number}", *(_format_value(_MISSING if one is None else one) for one in pair))
 
 
 def count_numbers(value: Any) -> int:
@@ -164,7 +164,7 @@ class _Missing:
 _MISSING = _Missing()
 
 
-def _same(one: Any, other: Any) -> bool:
+def _is_same(one: Any, other: Any) -> bool:
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, int | float) and isinstance(other, int | float):
@@ -172,29 +172,29 @@ def _same(one: Any, other: Any) -> bool:
     return type(one) is type(other) and bool(one == other)
 
 
-def _words(value: Any) -> str:
+def _format_value(value: Any) -> str:
     text = value if isinstance(value, str) else repr(value) if value is _MISSING else json.dumps(value)
     text = " ".join(text.split())
     return text if len(text) <= _MOST_WORDS else f"{text[: _MOST_WORDS - 1]}…"
 
 
-def _apart(one: str, other: str) -> tuple[str, str]:
-    """Two texts as a message shows them; where only white space differs, that part of each, quoted."""
+def _format_difference(one: str, other: str) -> tuple[str, str]:
+    """Two texts as a message shows them; if only white space differs, that part of each, quoted."""
     if one.split() != other.split():
-        return _words(one), _words(other)
+        return _format_value(one), _format_value(other)
     start = max(0, next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), len(one)) - 20)
     ours, theirs = (json.dumps(text[start : start + 40], ensure_ascii=False) for text in (one, other))
     return ours, theirs
 
 
-def _after(parts: Sequence[tuple[str, str]], place: int) -> str:
-    return _words(" ".join(text for _, text in parts[place : place + 5])) if place < len(parts) else "nothing"
+def _format_after(parts: Sequence[tuple[str, str]], place: int) -> str:
+    return _format_value(" ".join(text for _, text in parts[place : place + 5])) if place < len(parts) else "nothing"
 
 
-def _parts(text: str) -> list[tuple[str, str]]:
+def _split_parts(text: str) -> list[tuple[str, str]]:
     """All of an HTML file but the data in it: tags and texts, each with the section that it is in.
 
-    White space counts: submissions are shown with theirs. Only line ends and blank ends of the file do not.
+    White space counts, as submissions are shown with theirs, except for line ends and at the ends of the file.
     """
     parts, section = [], "the head"
     for part in _PART.findall(_DATA.sub("", text, count=1).replace("\r\n", "\n").strip()):
