@@ -1,8 +1,8 @@
-"""How the votes of several judges on one criterion become one word.
+"""How the votes of several judges on one criterion become one verdict or option.
 
-A failed vote is not counted, and abstentions are set aside first; callers pass only what is left. Ties, and
-means that lie between two options, go to the case that scores least: the lower value, or for a negative weight
-the higher one. Weights and values that differ by rounding alone are equal.
+Callers pass no failed votes and no abstentions. Ties, and means between two options, go to the case that scores
+least: the lower value, or the higher one for a negative weight. Weights and values that differ only by rounding are
+equal.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ MET, UNMET = CriterionVerdict.MET, CriterionVerdict.UNMET
 
 
 class VerdictVote(NamedTuple):
-    """MET or UNMET, and how much it counts."""
+    """MET or UNMET, and its weight."""
 
     verdict: CriterionVerdict
     weight: float = 1.0
 
 
 class OptionVote(NamedTuple):
-    """An option that is scored: its index, its value, and how much the vote counts.
+    """An option that is scored: its index, its value, and the weight of the vote.
 
-    `value` differs from the option's own where the vote is itself the mean of a panel.
+    `value` differs from the option's own if the vote is itself the mean of a panel.
     """
 
     option: int
@@ -47,7 +47,7 @@ class OptionVote(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """The option that several votes come to, and the value that is scored."""
+    """The option that results from several votes, and the value that is scored."""
 
     option: int
     value: float
@@ -91,7 +91,7 @@ class Rules:
 
 
 def judged_option(criterion: Criterion, index: int) -> CriterionOption:
-    """The option at `index` of a criterion that may have been judged with `CANONICAL_NA_OPTION` at its end.
+    """The option at `index` of a criterion that may have been judged with `CANONICAL_NA_OPTION` as an extra option.
 
     Raises:
         ValueError: the option does not exist.
@@ -125,7 +125,7 @@ def _heavier(votes: Sequence[VerdictVote], weight: float) -> CriterionVerdict:
 def _of_values(
     summary: Callable[[Sequence[float]], float],
 ) -> Callable[[Sequence[OptionVote], Criterion], Choice]:
-    """A rule that sums up values: scored as the value it gives; the nearest option is recorded with it."""
+    """A rule that scores a summary of the votes' values, and records the nearest option."""
     return lambda votes, criterion: _at_value(summary([vote.value for vote in votes]), votes, criterion)
 
 
@@ -142,7 +142,7 @@ def _at_value(value: float, votes: Sequence[OptionVote], criterion: Criterion) -
     least = min(away.values())
     near = [index for index, distance in away.items() if math.isclose(distance, least, abs_tol=1e-9)]
     worst = criterion.worst_option_among(near)
-    # Of options with one value, one that was voted for.
+    # Among options with the same value, prefer one that was voted for.
     voted = {vote.option for vote in votes}
     alike = (index for index in near if index in voted and options[index].value == options[worst].value)
     return Choice(next(alike, worst), value)
@@ -191,6 +191,6 @@ NOMINAL: Mapping[str, Callable[[Sequence[OptionVote], Criterion], Choice]] = {
 }
 """The rules by name; votes have no abstentions, and the sign of a criterion's weight decides ties.
 
-`majority` counts heads; `unanimous` is MET if nobody says UNMET, `any` if anybody says MET. A disagreement under
-nominal `unanimous` is "not applicable": the criterion's own option for it, else the one that judges add.
+`majority` ignores the weights of votes; `unanimous` is MET if every vote is MET, `any` if at least one is. A
+disagreement under nominal `unanimous` is "not applicable": the criterion's own option for it, or else the added one.
 """

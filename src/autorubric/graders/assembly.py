@@ -33,14 +33,14 @@ class JudgeSpec:
     """A judge of a panel: its model, its id and its weight.
 
     Attributes:
-        llm_config: the model, also as a text (`MODEL` or `MODEL@BASE_URL`); `judge_model_config` is another name
-            for it.
+        llm_config: the model, as a configuration or a string (`MODEL` or `MODEL@BASE_URL`); `judge_model_config` is
+            another name for it.
         judge_id: the id of its votes.
         weight: its weight in weighted votes; above 0.
         repeats: how often it is asked each question; see `Repeated`.
 
     Raises:
-        ValueError: the weight or the number of repeats cannot be used, or there is no model or no id.
+        ValueError: the weight or the number of repeats is out of range, or the model or the id is missing.
 
     Example:
         >>> JudgeSpec(LLMConfig("openai/gpt-5.1"), "strict", weight=2).judge_model_config.model
@@ -108,7 +108,7 @@ _JUDGES: Mapping[str, Callable[..., Judge]] = {"per_criterion": CriterionJudge, 
 
 
 def judge_kind(name: str) -> Callable[..., Judge]:
-    """The kind of judge that `llm_calls` names: one of this package, or one registered in `autorubric.judges`."""
+    """The judge class that `llm_calls` names: one of this package, or one registered in `autorubric.judges`."""
     kind = _JUDGES.get(name) or load_plugin("judges", name)
     if kind is None:
         raise ConfigError(f"{name!r} is unknown; {advice(name, (*_JUDGES, *plugins('judges')))}")
@@ -121,16 +121,16 @@ def judge_kind(name: str) -> Callable[..., Judge]:
 
 @dataclass(frozen=True)
 class EscalationConfig:
-    """Stronger judges, asked about the criteria where the first ones are not sure; see `Cascade`.
+    """Stronger judges for criteria of which the first ones are not sure; see `Cascade`.
 
     Attributes:
-        judges: a model, or several judges that sit as a panel.
-        threshold: the least confidence of the first that suffices, in [0, 1]; None escalates what failed,
-            abstained or split.
+        judges: a model, or several judges that form a panel.
+        threshold: the minimum confidence of the first that suffices, in [0, 1]; None escalates failed, abstained and
+            split verdicts.
         per_criterion: other thresholds, by the criterion's name.
 
     Raises:
-        ConfigError: a threshold outside [0, 1].
+        ConfigError: a threshold is outside [0, 1].
 
     Example:
         >>> strong = EscalationConfig(LLMConfig("openai/gpt-5.1"), threshold=0.8)
@@ -146,7 +146,7 @@ class EscalationConfig:
         refuse_thresholds(self.threshold, self.per_criterion)
 
     def specs(self) -> tuple[JudgeSpec, ...]:
-        """The stronger judges; a single model is called `escalation`."""
+        """The stronger judges; a single model has the id `escalation`."""
         if isinstance(self.judges, LLMConfig | str):
             return (JudgeSpec(self.judges, "escalation"),)
         return tuple(self.judges)
@@ -157,17 +157,17 @@ class Recipe:
     """How judges are made from models.
 
     Attributes:
-        specs: the judges; none where a rubric's checks decide everything, or where `judge` is given.
-        rules: how a panel's votes become one word.
-        quorum: how many judges of a panel must not fail.
-        escalation: stronger judges behind the others.
+        specs: the judges; none if a rubric's checks decide everything, or if `judge` is given.
+        rules: how a panel's votes are combined.
+        quorum: the minimum number of judges of a panel that must not fail.
+        escalation: stronger judges for what the others cannot decide.
         llm_calls: a call for each criterion, one for the whole rubric, or the name of an installed judge.
         options: how the judges ask.
         judge: a ready-made judge instead of `specs`.
         compound: how criteria with several demands are graded.
 
     Raises:
-        ConfigError: judge ids that stand twice, or a name that is unknown.
+        ConfigError: a judge id is not unique, a name is unknown, or settings contradict each other.
 
     Example:
         >>> Recipe((), llm_calls="per_rubric")
@@ -237,7 +237,7 @@ class Recipe:
         return self.judge.judge_ids if self.judge is not None else tuple(s.judge_id for s in self._all_specs())
 
     def notes(self) -> list[str]:
-        """What a user should know of these settings before anything is paid for.
+        """Warnings about these settings, before anything is paid for.
 
         Example:
             >>> Recipe((JudgeSpec(LLMConfig("openai/gpt-5.1", temperature=0.0), "a", repeats=3),)).notes()[0]
@@ -255,7 +255,7 @@ class Recipe:
         return {spec.judge_id: spec.llm_config for spec in self._all_specs()}
 
     def made(self, models: Mapping[str, Model]) -> ChecksFirst:
-        """The resulting judge: checks first; for a submission without content, no model is called."""
+        """The resulting judge: checks run first, and an empty submission causes no call."""
         if self.judge is not None:
             return self.judge if isinstance(self.judge, ChecksFirst) else ChecksFirst(CopiesApart(self.judge))
         judge = self._bench(self.specs, models)
@@ -267,7 +267,7 @@ class Recipe:
         return ChecksFirst(EmptyFirst(judge))
 
     def described(self) -> dict[str, Any]:
-        """What of it shapes results, for manifests; no secrets."""
+        """The settings that affect results, for manifests; no secrets."""
         options = self.options
         few_shot = options.few_shot
         return {
@@ -313,7 +313,7 @@ def judge_specs(
     judges: list[JudgeSpec] | None,
     judge: Judge | None,
 ) -> tuple[JudgeSpec, ...]:
-    """The judges of the four ways to name them; one model alone is called `default`."""
+    """The judges from the four ways to name them; a single model has the id `default`."""
     if llm_config is not None:
         if judge_model_config is not None:
             raise ConfigError("judge_model_config and llm_config are the same setting; pass only judge_model_config")

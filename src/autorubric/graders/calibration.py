@@ -1,4 +1,4 @@
-"""The threshold of a cascade: replays every threshold on labelled data, without a call."""
+"""Calibration of a cascade: every threshold is replayed on labelled data, without a call."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from autorubric.errors import InputError, counted
 from autorubric.notes import warn
 
 Reports: TypeAlias = Sequence[EnsembleEvaluationReport | None]
-"""One report an item of a dataset, in order; None where grading failed."""
+"""One report per item of a dataset, in order; None if grading failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +26,10 @@ class CascadePoint:
     """What a cascade would have done at one threshold.
 
     Attributes:
-        threshold: the least confidence that suffices; None for one of the two judges alone.
-        share: of the labelled criteria, those that the second judge is asked about, in [0, 1].
-        agreement: of the criteria with a final word, those where it is the label; None if no word is final.
-        coverage: of the labelled criteria, those with a final word, in [0, 1].
+        threshold: the minimum confidence that suffices; None for one of the two judges alone.
+        share: the share of labelled criteria that the second judge is asked about, in [0, 1].
+        agreement: the share of final verdicts that equal the label; None without a final verdict.
+        coverage: the share of labelled criteria with a final verdict, in [0, 1].
         cost: dollars for all labelled criteria; None if a price is unknown.
     """
 
@@ -41,7 +41,7 @@ class CascadePoint:
 
 
 class LabelledCell(NamedTuple):
-    """One labelled criterion of one item, as both judges found it."""
+    """One labelled criterion of one item, with the results of both judges."""
 
     name: str
     confidence: float
@@ -56,11 +56,11 @@ class Replay:
     """Labelled cells by rising confidence, with running sums over those the second judge is asked about.
 
     Attributes:
-        confidences: of the cells, rising.
-        worded: at each place n, how many cells have a final word when the second judge has the first n.
-        right: likewise, how many final words are the label.
-        cost: likewise, dollars.
-        then_cost: dollars of the second judge for everything.
+        confidences: the confidences of the cells, ascending.
+        worded: at index n, the number of final verdicts if the second judge decides the first n cells.
+        right: at index n, the number of final verdicts that equal the label.
+        cost: at index n, the dollars.
+        then_cost: the dollars of the second judge for all cells.
     """
 
     confidences: tuple[float, ...]
@@ -71,7 +71,7 @@ class Replay:
 
     @classmethod
     def of(cls, cells: Iterable[LabelledCell]) -> Self:
-        """The replay of some cells."""
+        """The replay of these cells."""
         rising = sorted(cells, key=lambda cell: cell.confidence)
         worded = accumulate(
             ((cell.then is not None) - (cell.first is not None) for cell in rising),
@@ -86,7 +86,7 @@ class Replay:
         return cls(tuple(c.confidence for c in rising), tuple(worded), tuple(right), tuple(cost), then_cost)
 
     def at(self, threshold: float) -> CascadePoint:
-        """The cascade at a threshold: the second judge has every cell below it."""
+        """The cascade at a threshold: the second judge decides every cell below it."""
         asked = bisect_left(self.confidences, threshold)
         return self._point(threshold, asked, self.cost[asked])
 
@@ -101,12 +101,12 @@ class Replay:
     def _point(self, threshold: float | None, asked: int, cost: float) -> CascadePoint:
         total, worded = len(self.confidences), self.worded[asked]
         agreement = self.right[asked] / worded if worded else None
-        # Sums that hold an unknown price are not a number.
+        # The sum is NaN if a price is unknown.
         return CascadePoint(threshold, asked / total, agreement, worded / total, None if math.isnan(cost) else cost)
 
 
 def labelled_cells(first_reports: Reports, then_reports: Reports, dataset: RubricDataset) -> list[LabelledCell]:
-    """The labelled criteria of a dataset as both judges found them."""
+    """The labelled criteria of a dataset, with the results of both judges."""
     problems = [
         f"got {counted(len(reports), 'report')} of the {which} judge for {counted(len(dataset), 'item')}"
         for which, reports in (("first", first_reports), ("second", then_reports))
@@ -179,15 +179,15 @@ def _confidence(entry: _Entry) -> float:
 
 @dataclass(frozen=True, slots=True)
 class CascadeCurve:
-    """The points that a cascade trades along, by rising threshold.
+    """The trade-off of a cascade between agreement and cost, by rising threshold.
 
     Attributes:
-        points: one a threshold.
+        points: one per threshold.
         first_alone: the first judge without a second.
         then_alone: the second judge for everything.
-        cells: how many labelled criteria this rests on.
-        by_criterion: its own curve for each criterion, by name, that has labels enough.
-        items: fingerprints of the labelled items, to tell when a threshold is judged by what it was made from.
+        cells: the number of labelled criteria.
+        by_criterion: the curve of each criterion with enough labels, by name.
+        items: fingerprints of the labelled items, to warn when a threshold is evaluated on its calibration data.
     """
 
     points: tuple[CascadePoint, ...]
@@ -198,14 +198,14 @@ class CascadeCurve:
     items: frozenset[bytes] = field(default_factory=frozenset, repr=False)
 
     def best(self, max_share: float | None = None, tolerance: float = 0.0) -> CascadePoint:
-        """The point with the least share among those that agree best with the labels.
+        """The point with the smallest share among those that agree best with the labels.
 
         Args:
-            max_share: no more than this share may be asked of the second judge.
-            tolerance: how much agreement may be given up for a smaller share.
+            max_share: the maximum share that the second judge may be asked about.
+            tolerance: how much agreement to give up for a smaller share.
 
         Raises:
-            InputError: no point has an agreement and a share this small.
+            InputError: no point has a share this small.
         """
         allowed = [
             (point, point.agreement)
@@ -226,9 +226,9 @@ class CascadeCurve:
         dataset: RubricDataset,
         threshold: float | None = None,
     ) -> CascadePoint:
-        """What the cascade does on other labelled data, at the best threshold or the given one.
+        """The cascade on other labelled data, at the best threshold or the given one.
 
-        Warns where items are those of the calibration: agreement on them flatters the threshold.
+        Warns if items were used in the calibration: agreement on them is too optimistic.
         """
         known = len(self.items & _fingerprints(dataset))
         if known:
@@ -247,18 +247,18 @@ def calibrate_cascade(
 ) -> CascadeCurve:
     """The curve of a cascade of two judges that both graded the whole of a labelled dataset.
 
-    Replays the rule of `Cascade` for every threshold. A criterion's share of cost is its report's cost divided by
-    the criteria. Results belong on other data than the thresholds: see `CascadeCurve.held_out`.
+    Replays the rule of `Cascade` for every threshold. The cost of a report is divided equally among its criteria.
+    Report results on other data than that of the calibration: see `CascadeCurve.held_out`.
 
     Args:
-        first_reports: the first judge's, one an item of the dataset; None where grading failed.
-        then_reports: the second judge's, likewise.
+        first_reports: the first judge's, one per item of the dataset; None if grading failed.
+        then_reports: the second judge's, one per item.
         dataset: the labels; items without ground truth are left out.
-        thresholds: those to look at; unless given, every one that makes a difference.
-        min_cells: labels that a criterion needs for its own curve.
+        thresholds: the thresholds to evaluate; by default, every one that makes a difference.
+        min_cells: minimum labels of a criterion for its own curve.
 
     Raises:
-        InputError: reports and items do not fit together, nothing is labelled, or a threshold is outside [0, 1].
+        InputError: reports and items do not match, nothing is labelled, or a threshold is outside [0, 1].
 
     Example:
         >>> from autorubric import Criterion, DataItem, Rubric
@@ -307,7 +307,7 @@ def _checked(thresholds: Iterable[float]) -> list[float]:
 
 
 def _fingerprints(dataset: RubricDataset) -> frozenset[bytes]:
-    """Fingerprints of the labelled items: prompts and submissions."""
+    """Fingerprints of the labelled items, from prompts and submissions."""
     texts = (
         f"{dataset.get_item_prompt(index)!r}{item.submission!r}"
         for index, item in enumerate(dataset)

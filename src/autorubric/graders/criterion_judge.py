@@ -39,11 +39,11 @@ class CriterionJudge(ModelJudge):
         return _Dialogue(self, inputs).build(index)
 
     def read(self, inputs: JudgeInput, index: int, reply: Reply) -> Answer[Judgment] | Unreadable:
-        """The judgment in a reply; `Unsupported` where a quote is not in the submission."""
+        """The judgment in a reply; `Unsupported` if a quote is not in the submission."""
         return _Dialogue(self, inputs).read(index, reply)
 
     async def judge(self, inputs: JudgeInput, wanted: Sequence[int], ask: Ask) -> list[Judgment]:
-        """The judgment of each wanted criterion; a call that failed is a judgment with a failure."""
+        """The judgment of each wanted criterion; a failed call gives a judgment with a failure."""
         dialogue = _Dialogue(self, inputs)
         if len(wanted) == 1:
             return [await dialogue.judge(wanted[0], ask)]
@@ -51,7 +51,7 @@ class CriterionJudge(ModelJudge):
 
 
 class _Dialogue:
-    """The requests and replies of one judge on one submission; what all criteria share is rendered once."""
+    """The requests and replies of one judge on one submission; the part that all criteria share is rendered once."""
 
     __slots__ = ("_flagged", "_inputs", "_judge", "_prepared", "_shown")
 
@@ -62,7 +62,7 @@ class _Dialogue:
         self._flagged: dict[int, Answer[Judgment]] = {}
 
     async def judge(self, index: int, ask: Ask) -> Judgment:
-        """Asks once more where quotes are not found; a verdict whose quotes are missing again stands, flagged."""
+        """Ask again once if quotes are not found; if they are still missing, the verdict stands with a flag."""
         judge = self._judge
         answer = await ask(judge.model, self.build(index), partial(self.read, index), judge.options.follow_up)
         if not isinstance(answer, Answer):
@@ -125,7 +125,7 @@ class _Dialogue:
         return Unsupported("unreadable", problem, quotes=unfound)
 
     def _prepare(self, kind: Literal["binary", "choice"]) -> tuple[Beginning, ReplySchema]:
-        """The part of the prompt that all criteria of a kind share, and the schema of their replies."""
+        """The part of the prompt that criteria of a kind share, and the schema of their replies."""
         options = self._judge.options
         template = options.prompts.binary if kind == "binary" else options.prompts.choice
         own = options.binary_schema if kind == "binary" else options.choice_schema
@@ -143,11 +143,11 @@ class _Dialogue:
 
 
 class PrefixFirst:
-    """An `Ask` for one submission: calls that share their beginning wait until the first of them is answered.
+    """An `Ask` for one submission: calls with the same prefix wait until the first of them is answered.
 
-    Everything but the criterion, which stands last, is the same in all calls of a submission. An endpoint that caches
-    prefixes computes it once, but only if it has seen it before: ten calls at once compute it ten times. Other
-    submissions fill the places that the waiting calls leave.
+    All calls of a submission are the same except for the criterion, which comes last. An endpoint that caches
+    prefixes computes the common part once, but only if it has seen it before: ten calls at once compute it ten times.
+    Calls of other submissions use the concurrency that the waiting calls leave.
     """
 
     __slots__ = ("_ahead", "_ask")
@@ -157,8 +157,8 @@ class PrefixFirst:
         self._ahead: dict[tuple[int, str], asyncio.Event] = {}
 
     async def __call__(self, model: Model, request: Request, read: Read, follow_up: FollowUp) -> Answered:
-        """The answer to `request`, asked when the first call of its kind has ended."""
-        # A rubric has binary and multi-choice criteria: two first messages, and so two beginnings.
+        """The answer to `request`, which is sent after the first call with its prefix has ended."""
+        # Binary and multi-choice criteria have different first messages, and so different prefixes.
         kind = (id(model), request.messages[0].content)
         ahead = self._ahead.get(kind)
         if ahead is not None:
@@ -172,7 +172,7 @@ class PrefixFirst:
 
 
 ALIKE = 90.0
-"""How much of a quote has to agree with a passage, in percent of rapidfuzz's partial ratio."""
+"""Minimum similarity of a quote to a passage: rapidfuzz's partial ratio, in percent."""
 
 _DIGIT = re.compile(r"\d")
 _WORD = re.compile(r"\S+")
@@ -180,10 +180,10 @@ _PLAIN = str.maketrans("“”„«»‘’‚′–—‑ʼ", "\"\"\"\"\"''''--
 
 
 def find_quote(quote: str, text: str) -> Quote:
-    r"""The quote with its character offsets in `text`; without them where `text` does not hold it.
+    r"""The quote with its character offsets in `text`, or without them if it is not there.
 
-    First as it is, then without regard to case, spacing and the shape of quotation marks and dashes, then as
-    the passage that agrees with it by at least `ALIKE` percent and in every digit.
+    The search is first exact, then ignores case, spacing and the shape of quotation marks and dashes, then accepts a
+    passage that is similar by at least `ALIKE` percent and has the same digits.
     """
     start = text.find(quote)
     if start >= 0:
@@ -201,7 +201,7 @@ def _span(wanted: str, flat: str) -> tuple[int, int] | None:
     if start >= 0:
         return start, start + len(wanted)
     span = _similar(wanted, flat)
-    # A changed number makes a quote an invented one, however much of the rest agrees.
+    # A quote with another number is invented, however similar the rest is.
     if span is None or _DIGIT.findall(wanted) != _DIGIT.findall(flat[span[0] : span[1]]):
         return None
     return span
@@ -227,14 +227,14 @@ def _without_outer_spaces(flat: str, start: int, end: int) -> tuple[int, int]:
 
 
 def _flattened(text: str) -> tuple[str, list[int]]:
-    """A text in small letters on one line, and for each of its characters the place in the original."""
+    """A text in lower case on one line, and for each of its characters the index in the original."""
     letters: list[str] = []
     origins: list[int] = []
     for found in _WORD.finditer(text.translate(_PLAIN)):
         if letters:
             letters.append(" ")
             origins.append(found.start() - 1)
-        # A letter such as "İ" has no lower case of one character.
+        # The lower case of a letter such as "İ" has more than one character.
         letters += (low if len(low := letter.lower()) == 1 else letter for letter in found[0])
         origins += range(*found.span())
     return "".join(letters), origins

@@ -1,4 +1,4 @@
-"""Examples from labelled data, shown to a judge before the criterion they were labelled for."""
+"""Few-shot examples from labelled data, shown to a judge before the criterion that they were labelled for."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class FewShotConfig:
     """How examples are chosen.
 
     Attributes:
-        n_examples: how many are shown.
+        n_examples: the number of examples.
         balance_verdicts: spread them evenly over the verdicts (or options) that occur.
-        include_reason: show the person's reason if there is one.
+        include_reason: show the annotator's reason if there is one.
         seed: another seed gives other examples; None is the seed of the grader.
 
     Raises:
-        ValueError: the number is negative or no number.
+        ValueError: `n_examples` is not a whole number from 0.
 
     Example:
         >>> FewShotConfig().n_examples
@@ -45,13 +45,13 @@ class FewShotConfig:
 
 @dataclass(slots=True)
 class FewShotExample:
-    """A submission that a person has judged.
+    """A submission with the label of an annotator.
 
     Attributes:
         submission: the text.
         verdict: MET, UNMET or CANNOT_ASSESS, or the label of an option.
-        reason: why, in the person's words.
-        query: what the submission answers, where that is not what the graded one answers.
+        reason: the annotator's reason.
+        query: what the submission answers; None if the graded one answers the same.
 
     Example:
         >>> FewShotExample("Because of the moon.", "MET", reason="It names the moon.").verdict
@@ -64,7 +64,7 @@ class FewShotExample:
     query: str | None = None
 
     def values(self) -> dict[str, Any]:
-        """What a prompt is given of it; the order is part of the keys of requests."""
+        """The example as a prompt is given it; the order of the keys is part of request keys."""
         return {"query": self.query, "submission": self.submission, "reason": self.reason, "verdict": self.verdict}
 
 
@@ -78,7 +78,7 @@ class _Labelled:
     flat: str
 
 
-# Options are part of it: a label means something only among its own options.
+# Includes the options: a label has a meaning only among its own options.
 _Kind: TypeAlias = tuple[str | None, str, tuple[str, ...]]
 
 
@@ -86,16 +86,16 @@ _Kind: TypeAlias = tuple[str | None, str, tuple[str, ...]]
 class FewShot:
     """Labelled data to draw examples from.
 
-    An example is shown for a criterion only if it was labelled for the same one (name, requirement and
-    options), wherever that stands in its rubric. The graded submission is never its own example.
+    An example is shown for a criterion only if it was labelled for the same one (name, requirement and options), at
+    any position in its rubric. The graded submission is never its own example.
 
     Attributes:
         data: a dataset with ground truth.
         config: how examples are chosen.
-        seed: of the choice where the configuration has none.
+        seed: the seed of the choice if the configuration has none.
 
     Raises:
-        ValueError: the data has no ground truth at all.
+        ValueError: the data has no ground truth.
 
     Example:
         >>> from autorubric.core.rubric import Rubric
@@ -136,7 +136,7 @@ class FewShot:
             raise InputError("the data for few-shot examples has no ground truth")
 
     def examples_for(self, inputs: JudgeInput, index: int, judge_id: str) -> list[FewShotExample]:
-        """The examples for one criterion, the same ones each time."""
+        """The examples for one criterion, the same each time."""
         config = self.config
         own = _flat(inputs.submission)
         order = self._order(inputs.criteria[index], index, judge_id)
@@ -154,10 +154,10 @@ class FewShot:
     def whole_examples_for(
         self, inputs: JudgeInput, wanted: Sequence[int], judge_id: str, shown: Callable[[int, str], str]
     ) -> list[FewShotExample]:
-        """The examples for several criteria at once, the same ones each time.
+        """The examples for several criteria at once, the same each time.
 
-        With balanced verdicts, each adds the most verdicts that the earlier ones do not show. Criteria for which a
-        submission was not labelled are not in its example. `shown` spells the label of a criterion.
+        With balanced verdicts, each example adds the most verdicts that earlier ones lack. An example has only the
+        criteria for which it was labelled. `shown` renders the label of a criterion.
 
         Example:
             >>> from autorubric.core.rubric import Rubric
@@ -201,7 +201,7 @@ class FewShot:
 
 
 def _balanced(pool: list[_Labelled]) -> list[_Labelled]:
-    """The pool with its labels in turn, as long as each lasts: any beginning of it is balanced."""
+    """The pool with its labels in turn, while each lasts, so that any prefix is balanced."""
     classes: dict[str, list[_Labelled]] = {}
     for labelled in sorted(pool, key=lambda labelled: labelled.label):
         classes.setdefault(labelled.label, []).append(labelled)
@@ -211,7 +211,7 @@ def _balanced(pool: list[_Labelled]) -> list[_Labelled]:
 
 
 def _covering(rows: list[dict[int, _Labelled]], wanted: int) -> list[dict[int, _Labelled]]:
-    """Rows of which each adds the most verdicts that the earlier ones do not show."""
+    """Rows chosen greedily: each adds the most verdicts that the earlier ones lack."""
     shown: set[tuple[int, str]] = set()
     left = list(rows)
     chosen: list[dict[int, _Labelled]] = []

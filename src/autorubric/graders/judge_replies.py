@@ -34,7 +34,7 @@ _VERDICTS = tuple(CriterionVerdict)
 _STATUS_KEYS = ("criterion_status", "criteria_met", "verdict")
 _MET_KEYS = ("criterion_met", "is_met", "met")
 _OTHER_KEYS = ("verdict", "final_verdict", "judgment", "judgement", "status", "decision", *_MET_KEYS)
-"""Keys under which models also state a verdict, and other things: they count only with a word that is one."""
+"""Other keys under which models state a verdict or something else; they count only if the value is a verdict."""
 _OPTION_KEYS = ("selected_option", "option", "choice", "selection", "answer", "result", "label", "选项", "选择")
 _ID = re.compile(r"c\d+")
 _KEYS = (*_STATUS_KEYS, "selected_option")
@@ -42,11 +42,11 @@ _KEYS = (*_STATUS_KEYS, "selected_option")
 _MARKUP = re.compile(
     r"</?\w+>|^[^\w\n]*(?:explanation|reason(?:ing)?|rationale)[^\w\n]*[:：]\W*", re.IGNORECASE | re.MULTILINE
 )
-_CONCLUDES = re.compile("riterion|equirement|erdict|MET|[满滿]足|erfüllt|満た")  # most explanations do not
+_CONCLUDES = re.compile("riterion|equirement|erdict|MET|[满滿]足|erfüllt|満た")  # a fast check: most texts have none
 _HOLDS_TEXT = re.compile(r"[{\"'“]")
 _MOST_EVIDENCE = 2000  # characters of a reply that are kept with a failure
 NO_VERDICT = frozenset({"unreadable", "truncated", "empty", "refusal"})
-"""Kinds of failure in which a reply came and held no verdict."""
+"""Kinds of failure with a reply that has no verdict."""
 
 
 @value_class(frozen=True, slots=True)
@@ -62,11 +62,11 @@ class Said:
 
 
 def read_said(reply: Reply, shown: ShownOptions | None = None, submission: str = "") -> Answer[Said] | Unreadable:
-    """The verdict in a reply, or the option where options were shown: its number or its label.
+    """The verdict in a reply or, if options were shown, the option by its number or label.
 
-    The verdict has to be one of the three words or a plain equivalent, for any case and spelling ("Not met",
-    false and "不满足" are UNMET), in JSON or in a field of a text without JSON ("**Verdict:** MET"). Nothing is
-    guessed from prose, and a reply with verdicts that differ, or with one that stands in the submission, has none.
+    The verdict must be one of the three words or a plain equivalent, in any case and spelling ("Not met", false and
+    "不满足" are UNMET), in JSON or in a field of a text without JSON ("**Verdict:** MET"). Nothing is guessed from
+    prose. A reply with different verdicts, or with one quoted from the submission, has none.
     """
     found = read_json(reply, "object", _STATUS_KEYS if shown is None else _OPTION_KEYS[:1])
     if isinstance(found, Unreadable):
@@ -86,7 +86,7 @@ def read_said(reply: Reply, shown: ShownOptions | None = None, submission: str =
 
 
 def _otherwise(reply: Reply, shown: ShownOptions | None) -> Answer[Said] | None:
-    """The statement of a reply in another form: other keys, a list of one, a field of a text, or a word alone."""
+    """The statement of a reply in another form: other keys, a list of one, a field of a text, or a single word."""
     found = read_json(reply, "object", _OTHER_KEYS if shown is None else _OPTION_KEYS)
     if isinstance(found, Unreadable):
         found = read_json(reply, "object")
@@ -118,7 +118,7 @@ def _otherwise(reply: Reply, shown: ShownOptions | None) -> Answer[Said] | None:
 
 
 def quoted_verdict(reply: Reply, submission: str) -> Unreadable | None:
-    """Why a reply has no verdict of its own: what states it is in the submission too, and has words around it.
+    """Why a reply has no verdict of its own: the part that states it is in the submission, and has text around it.
 
     Example:
         >>> said = '{"criterion_status": "MET"}'
@@ -181,7 +181,7 @@ def verdict_in(record: Mapping[str, Any]) -> CriterionVerdict | Unreadable:
 
 
 def describe_failure(failure: Failure) -> JudgmentFailure:
-    """Why there is no judgment, of a call that failed or of replies that could not be used."""
+    """The failure of a judgment, from a call that failed or a reply that cannot be used."""
     reply = failure.reply
     evidence = (reply.text or reply.refusal or "")[:_MOST_EVIDENCE] if reply else ""
     return JudgmentFailure("parse" if failure.kind in NO_VERDICT else "infrastructure", str(failure), evidence)
@@ -191,7 +191,7 @@ ErrorCategory: TypeAlias = Literal["infrastructure", "parse", "unknown"]
 
 
 def classify_grading_error(exc: BaseException) -> ErrorCategory:
-    """The category of an error in a grader of the user's own, by the words that failed judgments begin with.
+    """The category of an error in a grader of the user's own; messages of failed judgments begin with it.
 
     Example:
         >>> classify_grading_error(TimeoutError()), classify_grading_error(ValueError("no JSON"))
@@ -205,7 +205,7 @@ def classify_grading_error(exc: BaseException) -> ErrorCategory:
 
 
 def read_usage(reply: Reply | None) -> TokenUsage | None:
-    """The tokens of a reply as reports count them, or None if the endpoint sent none."""
+    """The token usage of a reply, for reports; None if the endpoint sent none."""
     used = reply.usage if reply else None
     if used is None:
         return None
@@ -219,7 +219,7 @@ def _refused(message: str) -> Unreadable:
 
 
 def split_reply(text: str) -> tuple[str, str, str]:
-    """A reply before, in and after what states a verdict: its JSON or, without any, its fields."""
+    """The parts of a reply before, in and after what states a verdict: its JSON or, without any, its fields."""
     spans = [(span.start, span.end) for span in scan_json(text).spans]
     spans = [span for span in spans if _HOLDS_TEXT.search(text, *span)]  # others are references, such as [1]
     spans = spans or [field.span() for field in find_fields(text)] or [(0, len(text))]
@@ -227,7 +227,7 @@ def split_reply(text: str) -> tuple[str, str, str]:
 
 
 def _explanation(text: str, fields: list[re.Match[str]]) -> str | None:
-    """The words of a reply without JSON that are not in its fields."""
+    """The text of a reply without JSON, without its fields."""
     for field in reversed(fields):
         text = text[: field.start()] + text[field.end() :]
     return _MARKUP.sub("", text).strip() or None if fields else None
@@ -236,7 +236,7 @@ def _explanation(text: str, fields: list[re.Match[str]]) -> str | None:
 def _disagreement(text: str, said: Said, shown: ShownOptions | None) -> Unreadable | None:
     """Why a reply cannot be trusted: it also states something else, under a second key or around the JSON.
 
-    A judge may quote a finished verdict out of the submission, and the reader must not take that for its own.
+    A judge may quote a verdict from the submission, which must not be read as its own.
     """
     before, inside, after = split_reply(text)
     keys = _STATUS_KEYS if shown is None else _OPTION_KEYS[:1]
@@ -245,7 +245,7 @@ def _disagreement(text: str, said: Said, shown: ShownOptions | None) -> Unreadab
     differing = {repr(value if stated is None else stated) for stated, value in read}
     if len(differing) > 1:
         return _refused(f"the reply states {len(differing)} different values of {keys[-1]}")
-    # What is said before the JSON led to it, unless it is the last word.
+    # Text before the JSON led to it, except for its last sentence.
     around = {find_conclusion(last_sentence(before), shown), *(stated for _, stated in find_statements(after, shown))}
     around |= {_stated(field["value"], shown) for field in find_fields(f"{before}\n{after}")}
     own = said.verdict if shown is None else said.option
@@ -259,7 +259,7 @@ def _stated(value: Any, shown: ShownOptions | None) -> Stated | None:
 
 
 def _find_values(text: str, keys: Sequence[str]) -> Iterator[Any]:
-    """What the JSON values in a text have under keys, at any depth."""
+    """The values under these keys in the JSON values of a text, at any depth."""
     inner: list[Any] = []
     for span in scan_json(text).spans:
         with suppress(ValueError, UncertainError):
@@ -282,7 +282,7 @@ def _account(
     flags = ["repaired"] if notes else []
     if explanation is None:
         flags.append("unexplained")
-    elif verdict and _CONCLUDES.search(explanation) and HINT.search(explanation):  # most do not
+    elif verdict and _CONCLUDES.search(explanation) and HINT.search(explanation):
         flags += ["contradictory"] if find_conclusion(explanation) not in (None, verdict) else []
     affected = record.get("affected_criteria")
     if explanation is not None and isinstance(affected, list) and affected:
@@ -303,7 +303,7 @@ def _quotes(value: Any) -> tuple[str, ...]:
 def build_judgment(
     said: Said, reply: Reply | None, judge_id: str, weight: float, shown: ShownOptions | None = None
 ) -> Judgment:
-    """What a judge said, as its judgment."""
+    """The judgment from what a judge said."""
     return Judgment(
         judge_id,
         verdict=said.verdict,

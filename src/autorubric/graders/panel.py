@@ -1,4 +1,4 @@
-"""Several judges as one, or one judge asked several times: their votes become one judgment."""
+"""Several judges, or one judge asked several times, whose votes become one judgment."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ ALL_ABSTAINED = "All judges could not assess"
 class Panel:
     """Judges whose votes on a criterion are combined into one judgment. A panel is a judge, so panels can be nested.
 
-    A judge that failed does not vote, and nothing stands in for its vote. The panel's word counts only where at
-    least `quorum` judges did not fail (an abstention is not a failure); elsewhere the panel has failed as well.
+    A judge that failed does not vote, and nothing replaces its vote. If fewer than `quorum` judges did not fail (an
+    abstention is not a failure), the panel has failed as well.
 
     Attributes:
-        judges: at least one; no judge id twice.
+        judges: at least one; their ids are distinct.
         binary: the rule for binary criteria.
         ordinal: the rule for options with an order.
         nominal: the rule for options without one.
-        quorum: how many judges must not fail; all unless given.
-        weight: how much this panel's word counts in a panel around it.
-        voters: what its judges are called in messages.
+        quorum: the minimum number of judges that must not fail; all by default.
+        weight: the weight of this panel's vote in a panel around it.
+        voters: what messages call its judges.
 
     Raises:
-        ConfigError: no judges, a judge id twice, an unknown rule, or a quorum that no vote can reach.
+        ConfigError: there are no judges, a judge id is not unique, a rule is unknown, or the quorum is out of range.
 
     Example:
         >>> import asyncio
@@ -64,7 +64,7 @@ class Panel:
         count, quorum = len(self.judges), self.quorum
         if quorum is not None and (isinstance(quorum, bool) or quorum not in range(1, count + 1)):
             raise ConfigError(f"quorum={quorum!r}; expected a whole number from 1 to the {count} judges")
-        # Asked for once here, so that what is wrong with them shows before anything is paid.
+        # Computed here, so that their errors are raised before anything is paid.
         _ = self.judge_ids, self.rules
 
     @cached_property
@@ -79,7 +79,7 @@ class Panel:
 
     @cached_property
     def name(self) -> str:
-        """What the panel is called where its word is a vote."""
+        """The panel's id when its judgment is a vote."""
         return "+".join(self.judge_ids)
 
     async def judge(self, inputs: JudgeInput, wanted: Sequence[int], ask: Ask) -> list[Judgment]:
@@ -94,9 +94,9 @@ class Panel:
         ]
 
     def word(self, criterion: Criterion, votes: Sequence[Judgment]) -> Judgment:
-        """What the votes of the judges on one criterion come to. Pure.
+        """The judgment that results from the judges' votes on one criterion. Pure.
 
-        Its confidence is the share of the votes that say the same, abstentions and failures aside.
+        Its confidence is the share of votes that agree with it, without abstentions and failures.
 
         Example:
             >>> from autorubric.graders.without_model import ScriptedJudge
@@ -150,8 +150,8 @@ class Draw:
 
     Attributes:
         inner: the judge that is sampled.
-        number: which sample this is, from 0.
-        of: how many samples are taken; draws of draws stay different by it.
+        number: the number of the sample, from 0.
+        of: the number of samples, which keeps draws of draws distinct.
     """
 
     inner: Judge
@@ -179,7 +179,7 @@ class Draw:
 def make_draws(judge: Judge, count: int) -> tuple[Draw, ...]:
     """`count` independent samples of a judge, for a panel (self-consistency).
 
-    The first is the judge itself: what it answered before is found in the ledger.
+    The first is the judge itself, so its earlier answers are found in the ledger.
     """
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
         raise ConfigError(f"{count!r} draws of a judge; expected a whole number from 1")
@@ -187,7 +187,7 @@ def make_draws(judge: Judge, count: int) -> tuple[Draw, ...]:
 
 
 async def together(calls: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
-    """The results of all calls, made at the same time; when one raises, the others are cancelled.
+    """The results of all calls, which run concurrently; if one raises, the others are cancelled.
 
     Example:
         >>> async def main():
@@ -208,7 +208,7 @@ async def together(calls: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
 
 
 def distinct_ids(owner: str, judges: Sequence[Judge]) -> tuple[str, ...]:
-    """The ids of all simple judges inside, in order."""
+    """The ids of all simple judges inside, in order; a `ConfigError` if an id is not unique."""
     ids = tuple(name for judge in judges for name in judge.judge_ids)
     twice = [name for name, count in Counter(ids).items() if count > 1]
     if twice:
@@ -252,17 +252,17 @@ def _reasons(votes: Sequence[Judgment]) -> str | None:
 class Repeated:
     """A judge that is asked each question `count` times, in separate requests.
 
-    The repeats come to one vote of the judge: the majority of the verdicts, the mean of ordered options, the most
+    The repeats become one vote of the judge: the majority of the verdicts, the mean of ordered options, the most
     frequent of other options; ties go to what scores least. A criterion's own `aggregation` is a rule for several
-    judges and does not count here. The vote's confidence is the share of repeats that say the same, abstentions
-    aside. A repeat that failed fails the vote, and a later run asks only that repeat again.
+    judges and does not apply here. The vote's confidence is the share of repeats that agree with it, without
+    abstentions. A failed repeat fails the vote, and a later run asks only that repeat again.
 
     Attributes:
         inner: a simple judge.
-        count: how often it is asked.
+        count: the number of times it is asked.
 
     Raises:
-        ConfigError: `count` is not a whole number from 1, or the judge is made of several.
+        ConfigError: `count` is not a whole number from 1, or the judge consists of several.
 
     Example:
         >>> import asyncio

@@ -31,18 +31,18 @@ from autorubric.llm.thinking import without_thinking
 from autorubric.prompts.library import load_schema
 
 Entries: TypeAlias = dict[int, Judgment]
-"""One judgment for each criterion asked about; those without a usable entry hold a failure."""
+"""One judgment for each criterion asked about, with a failure if it has no usable entry."""
 
 
 @dataclass(frozen=True, slots=True)
 class RubricJudge(ModelJudge):
     """Asks a model about the whole rubric in one call.
 
-    Cheaper than a call a criterion, and less exact: judges lose track of long rubrics. An entry that is missing,
-    given twice or unusable fails its own criterion only, after the model was asked once more about those alone.
+    Cheaper than a call per criterion, and less exact: judges lose track of long rubrics. The model is asked once more
+    about criteria whose entry is missing, duplicate or unusable; if it still is, only those criteria fail.
 
     Raises:
-        ConfigError: the options ask for evidence.
+        ConfigError: the options require evidence.
 
     Example:
         >>> import asyncio
@@ -63,7 +63,7 @@ class RubricJudge(ModelJudge):
             raise ConfigError("evidence needs one call per criterion; use CriterionJudge")
 
     def build(self, inputs: JudgeInput, wanted: Sequence[int]) -> Request:
-        """The request for the wanted criteria together."""
+        """The request for all wanted criteria."""
         criteria = [_shown_criterion(inputs, index, self._shown(inputs, index)) for index in wanted]
         examples = self._examples(inputs, wanted)
         template = self.options.prompts.rubric
@@ -80,7 +80,7 @@ class RubricJudge(ModelJudge):
         )
 
     def read(self, inputs: JudgeInput, wanted: Sequence[int], reply: Reply) -> Answer[Entries] | Unreadable:
-        """A judgment for each wanted criterion; unreadable only where the reply has no usable entry at all."""
+        """A judgment for each wanted criterion; unreadable only if the reply has no usable entry."""
         found = quoted_verdict(reply, inputs.submission) or _read_entries(reply)
         if isinstance(found, Unreadable):
             return found
@@ -105,7 +105,7 @@ class RubricJudge(ModelJudge):
         return Answer(entries, reply, (*found.notes, *extra))
 
     async def judge(self, inputs: JudgeInput, wanted: Sequence[int], ask: Ask) -> list[Judgment]:
-        """The judgment on each wanted criterion; what the first reply left open is asked about once more."""
+        """The judgment on each wanted criterion; those that the first reply leaves open are asked about once more."""
         settled: Entries = {}
         open_: tuple[int, ...] = tuple(wanted)
         paid = 0
@@ -127,7 +127,7 @@ class RubricJudge(ModelJudge):
                 both = {index: lost if index == asked[0] else unpaid for index in asked}
                 settled |= _with_earlier_usage(settled, both)
                 break
-            # What an earlier session paid for is not counted, so that to resume is to ask about the rest again.
+            # Replies of an earlier session are not counted, so that a resumed run asks about the rest again.
             paid += answer.reply.fresh
             settled |= _with_earlier_usage(settled, answer.value)
             open_ = tuple(index for index in asked if settled[index].failure is not None)
@@ -143,7 +143,7 @@ class RubricJudge(ModelJudge):
             return []
 
         def spelt(index: int, verdict: str) -> str:
-            """A label stays out of the open text: the number in front of it stands there."""
+            """Outside text such as a label must stay in its section, so the option is named by its number."""
             shown = self._shown(inputs, index)
             return f"option {shown.find_number(verdict)}" if shown else verdict
 
@@ -166,7 +166,7 @@ class RubricJudge(ModelJudge):
 
 
 def _with_earlier_usage(earlier: Entries, later: Entries) -> Entries:
-    """The later entries, with what the earlier ones in their places have cost."""
+    """The later entries, with the usage and cost of the earlier ones added."""
     merged = dict(later)
     for index in later.keys() & earlier.keys():
         both = (earlier[index], later[index])
@@ -186,7 +186,7 @@ def _shown_criterion(inputs: JudgeInput, index: int, shown: ShownOptions | None)
 
 
 def _read_entries(reply: Reply) -> Answer[list[Any]] | Unreadable:
-    """The entries of a reply: a list, an object with a verdict for each id, or the fields of a text without JSON."""
+    """The entries of a reply: a list, an object with a verdict per id, or the fields of a text without JSON."""
     found = read_json(reply, "array", ("judgments",), named="criterion_id")
     if isinstance(found, Unreadable):
         text = without_thinking(reply.text) if found.kind == "unreadable" else ""
@@ -208,7 +208,7 @@ def _read_entries(reply: Reply) -> Answer[list[Any]] | Unreadable:
 
 
 def _take_back(said: dict[int, Said | Unreadable], text: str) -> None:
-    """Make unusable what the words around the entries contradict or take back, criterion by criterion."""
+    """Make the entries unusable that the text around them contradicts or takes back."""
     before, _, after = split_reply(text)
     told = [(one, stated) for one, stated in find_statements(_BEFORE_ID.sub("\n", f"{before}\n{after}")) if stated]
     for sentence, stated in [*told, *((one, None) for one in find_retractions(after))]:
@@ -224,11 +224,11 @@ def _take_back(said: dict[int, Said | Unreadable], text: str) -> None:
 _OF_ALL = re.compile(r"\W*(?:so |thus |overall,? |in \w+, )?(?:both|all)\b", re.IGNORECASE)
 _BEFORE_ID = re.compile(r"(?:[,;]|\band)\s+(?=c\d+\b)")
 _ID = re.compile(r"\W*(?:criterion[\s_-]*)?(c\d+)(?:-[0-9a-f]{12})?(?:\W*| *[:(].*)", re.IGNORECASE)
-"""An id, also before the words of its criterion, or the name of its section in the prompt (`criterion_c0-CODE`)."""
+"""An id, also with the text of its criterion after it, or its section in the prompt (`criterion_c0-CODE`)."""
 
 
 def _find_id(entry: Mapping[str, Any]) -> str:
-    """The id of the criterion that an entry is about, in lower case; another text as it is."""
+    """The id of an entry's criterion, such as `c0`; other text only in lower case."""
     keys = entry if "criterion_id" in entry else fold_keys(entry)
     stated = next((keys[key] for key in ("criterion_id", "id", "criterion") if isinstance(keys.get(key), str)), "")
     found = _ID.fullmatch(stated)

@@ -27,7 +27,7 @@ _WORDS = {
     ),
 }
 _VERDICTS = {word: verdict for verdict, words in _WORDS.items() for word in words}
-# To the question whether a criterion is met, yes and no are answers; to that for its status they are not.
+# Yes and no answer whether a criterion is met, but not what its status is.
 _TRUTHS = {"yes": MET, "no": UNMET}
 
 _QUOTES = " .…*`'\"“”"
@@ -42,7 +42,7 @@ _LABEL = rf"(?P<label>(?:(?:my|final|overall|最终)[ _]?)*(?:{'|'.join(_LABELS)
 _KEY = re.compile(_LABEL, re.IGNORECASE)
 _OF_VERDICT = re.compile(r"verdict|status|met|judge?ment|boxed|判|Urteil", re.IGNORECASE)
 OF_ANYTHING = ("true", "false", "satisfied", "not satisfied")
-"""Words that are a verdict only under a label for one."""
+"""Words that are a verdict only under a label for verdicts."""
 _EDGE = r"[ \t*_`\"'“”|]*+"
 _VALUE = r"(?P<value>[^\n<|\\]{1,80}?)"
 _FIELDS = [
@@ -104,7 +104,7 @@ def is_label(key: str) -> bool:
     return _KEY.fullmatch(key) is not None
 
 
-# Sentences: a word of the schema states a verdict where nothing says that it is weighed or quoted.
+# Sentences: a word of the schema states a verdict unless the sentence weighs or quotes it.
 
 _SHORT = re.compile(r"(n)['’]t\b|(?<=\bit)['’]s\b", re.IGNORECASE)
 _END = re.compile(r"(?<=[.!?])(?<!\d\.)\s+|(?<=[。！？；;])|\n")
@@ -122,7 +122,7 @@ _WEIGHED = re.compile(
 )
 _WORD = re.compile(r"\w")
 CONTRAST = re.compile(r"\W*(?:however|but|yet|still|though|aber|jedoch|但|然而|不过)", re.IGNORECASE)
-"""How a text opens that takes back what stands before it."""
+"""The beginning of a text that takes back what comes before it."""
 _RETRACTION = re.compile(
     # How a second thought opens; other remarks after a verdict are explanations.
     r"^\W*(?:(?:oh|ah|but|however|so|no|well)\b\W*)?(?:wait\b(?! for)|hold on\b|oops|whoops|(?:scratch|strike) that|"
@@ -159,7 +159,7 @@ _MENTION = re.compile(
     rf"(?P<MET>{_LATIN.format('MET|MEETS|SATISFIE[SD]|FULFILL?E?[SD]|erfüllt|rempli')}|(?<!部分)(?<!基本)[满滿]足|満たす|満たしている)"
 )
 HINT = re.compile(r"mee?t|satisf|fulfil|fails|rempli|assess|满足|滿足|[无無]法|erfüllt|満た", re.IGNORECASE)
-"""What a sentence that states a verdict contains."""
+"""Every sentence that states a verdict matches this."""
 _OPTION = re.compile(
     r"(?:\b(?:option|choice|answer)(?: is| should be| to)?|选项)\W{0,4}(?P<number>\d{1,3})(?!\d|\s*(?:[%/|,]|or\b))",
     re.IGNORECASE,
@@ -175,7 +175,7 @@ _REJECTED = re.compile(
 
 
 def last_sentence(text: str) -> str:
-    r"""The last sentence of a text that has words, without what opens a block of code.
+    r"""The last sentence of a text that has words, ignoring an opening code fence.
 
     Example:
         >>> last_sentence("It names one. So it is MET.\n```json\n")
@@ -196,10 +196,10 @@ def find_retractions(after: str) -> list[str]:
 
 
 def find_statements(text: str, shown: ShownOptions | None = None) -> Iterator[tuple[str, Stated | None]]:
-    """The sentences of a text that state a verdict, or an option where options were shown, as their own, last first.
+    """The sentences of a text that state a verdict (or an option, if options were shown) as their own, last first.
 
-    A sentence that weighs, quotes, demands or supposes states none. None stands for a sentence
-    that opens with a contrast, such as "However", which takes back what was said before it.
+    A sentence that weighs, quotes, demands or supposes states none. The value None marks a sentence that begins with
+    a contrast, such as "However", and takes back what was said before it.
 
     Example:
         >>> said = "MET would need a date. If it had one, it would be MET. So the criterion isn't met."
@@ -220,7 +220,7 @@ def find_statements(text: str, shown: ShownOptions | None = None) -> Iterator[tu
 
 
 def _mentions(sentence: str, shown: ShownOptions | None) -> Iterator[Stated | None]:
-    """What a sentence mentions and does not reject."""
+    """The verdicts or options that a sentence mentions and does not reject."""
     if shown is None:
         sentence = _PLAIN.sub(lambda found: found[0].upper(), sentence)
     elif not _CHOOSING.search(sentence):

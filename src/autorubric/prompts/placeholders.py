@@ -21,7 +21,7 @@ class Place(NamedTuple):
 
 
 class SeedFile(NamedTuple):
-    """One of the four prompt files of the public pipeline: whose prompt it is and what it may contain."""
+    """One of the four prompt files of the public pipeline: its prompt, and the placeholders it may contain."""
 
     prompt: str
     places: dict[str, Place]
@@ -49,8 +49,8 @@ SEED_FILES: dict[str, SeedFile] = {
 class PlaceholderTemplate:
     """A prompt with the public pipeline's placeholders, sent as one user message.
 
-    All placeholders are filled in one pass, so that a query may contain `<<reference>>`. Rubrics are written as
-    indented JSON, a query with several turns as a transcript in sections.
+    All placeholders are filled in one pass, so a query may contain `<<reference>>`. Rubrics are written as indented
+    JSON, a query with several turns as a transcript in sections.
 
     Args:
         file_name: one of the four names in `SEED_FILES`.
@@ -60,7 +60,7 @@ class PlaceholderTemplate:
     Attributes:
         fingerprint: a short hash of name and source, which identifies the prompt.
         variables: the names of the values that the text uses.
-        counts: how many entries a list value must have.
+        counts: the number of entries that a list value must have.
         wants_list: whether it asks for a JSON array rather than an object.
 
     Raises:
@@ -91,7 +91,7 @@ class PlaceholderTemplate:
         """The filled-in text as a single user message.
 
         Raises:
-            InputError: a value is missing, or a list has not as many entries as the text has places for.
+            InputError: a value is missing, or a list has another number of entries than the text has placeholders.
         """
         problems = [f"{self.origin} needs {name!r}" for name in sorted(self.variables - values.keys())]
         problems += [
@@ -140,5 +140,5 @@ def _shown(place: Place, values: dict[str, Any]) -> str:
         return value
     if place.variable == "query":
         return fence(value, "conversation", section_code(texts_in(list(values.values()))))
-    # As the public pipeline writes it, so that prompts are identical.
+    # The format of the public pipeline, so that prompts are identical.
     return json.dumps(value, ensure_ascii=False, indent=2)

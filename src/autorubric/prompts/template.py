@@ -47,12 +47,12 @@ _OBJECT = re.compile(r"\bjson object\b|\{\s*\"\w+\"\s*:\s*\[", re.IGNORECASE)
 
 
 def asks_for_list(source: str) -> bool:
-    """Whether a prompt asks for a JSON array outside of any object."""
+    """Whether a prompt asks for a bare JSON array, not one in an object."""
     return _LIST.search(source) is not None and _OBJECT.search(source) is None
 
 
 _MOST_TAILS = 4096
-"""Criterion blocks that a template keeps."""
+"""Maximum criterion blocks that a template caches."""
 
 
 class _Tail(NamedTuple):
@@ -70,7 +70,7 @@ class Template:
     """A prompt in Jinja, compiled once.
 
     `{% block system %}` and `{% block user %}` become one message each; a file without blocks is a single user
-    message. Values are never read as template text. `{{ query | fence("query") }}` puts an outside text into a
+    message. Values are never read as template text. `{{ query | fence("query") }}` puts an untrusted text into a
     section it cannot leave; `{{ sets | json }}` writes a value as JSON. `{% block criterion %}` ends the user message
     of prompts with a common prefix; see `begin`.
 
@@ -113,7 +113,7 @@ class Template:
         except jinja2.TemplateError as error:
             line = f":{error.lineno}" if isinstance(error, jinja2.TemplateSyntaxError) else ""
             raise InputError(f"{self._place}{line}: {error.message}") from error
-        except (RecursionError, MemoryError, SyntaxError) as error:  # of the Python that it would become
+        except (RecursionError, MemoryError, SyntaxError) as error:  # from the generated Python
             raise InputError(f"{self._place}: nested too deeply") from error
         self._parts = _message_parts(tree, self._place)
         self._tail = _TAIL in self._compiled.blocks
@@ -122,13 +122,13 @@ class Template:
         self._system, self._varies = system, varies
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A copy is compiled again from the same text."""
+        """A copy is compiled again from the same source."""
         return type(self), (self.name, self.source, self.origin, self._varies, self._system)
 
     @classmethod
     @cache
     def from_package(cls, name: str, varies: frozenset[str] = frozenset()) -> Template:
-        """The template of that name that comes with the package.
+        """The template of this name that comes with the package.
 
         Example:
             >>> sorted(Template.from_package("rubric").variables)
@@ -155,7 +155,7 @@ class Template:
 
     @cached_property
     def variables(self) -> frozenset[str]:
-        """The names of the values that the text uses; finding them takes as long as compiling it."""
+        """The names of the values that the text uses; finding them takes as long as compiling."""
         tree = _ENVIRONMENT.parse(self.source)
         return frozenset(meta.find_undeclared_variables(tree) - _ENVIRONMENT.globals.keys())
 
@@ -174,10 +174,10 @@ class Template:
         return Template(self.name, self.source, self.origin, self._varies, text)
 
     def render(self, /, **values: Any) -> tuple[Turn, ...]:
-        """The filled-in messages as (role, content) pairs, system first; an empty message is left out.
+        """The filled-in messages as (role, content) pairs, system first; empty messages are left out.
 
         Raises:
-            InputError: a value that the template uses is missing or cannot be shown.
+            InputError: a value that the template uses is missing or cannot be rendered.
         """
         turns, code = self._begun(values)
         return Beginning(self, values, turns, code).finish() if self._tail else turns
@@ -185,7 +185,7 @@ class Template:
     def begin(self, /, **values: Any) -> Beginning:
         """The prompt up to its criterion block, filled in once for all requests with this prefix.
 
-        A template without a criterion block is rendered again for each of them. A missing value is an `InputError`.
+        A template without a criterion block is rendered for each of them. A missing value is an `InputError`.
 
         Example:
             >>> source = "{% block user %}{{ text }} {% endblock %}{% block criterion %}{{ ask }}{% endblock %}"
@@ -215,9 +215,9 @@ class Template:
         return tuple(turns), code
 
     def _known_tail(self, values: dict[str, Any]) -> _Tail | None:
-        """The criterion block for these values under any code; None if it depends on more, or on a long list.
+        """The criterion block for these values, cached for any code; None if it depends on more, or on a list.
 
-        A criterion is asked about in every submission, and only the code of its sections differs.
+        Each criterion is asked about for every submission, and only the code of its sections differs.
         """
         try:
             key = tuple([(name, value.__class__, value or None) for name, value in values.items()])
@@ -233,14 +233,14 @@ class Template:
         codes = section_code(texts), section_code([*texts, ""])
         render = self._compiled.blocks[_TAIL]
         one, other = (self._filled(render, {**values, _CODE: code}).removesuffix("\n") for code in codes)
-        # A user's template may do more with a section than show it.
+        # A user's template may do more with a section than render it.
         fits = one.replace(*codes) == other
         found = self._tails[key] = _Tail(one, codes[0], hex_digits("\n".join(texts))) if fits else None
         return found
 
     def _filled(self, render: Callable[[Context], Iterator[str]], given: dict[str, Any]) -> str:
         try:
-            # Jinja copies its globals for each context, through a slow chain of maps; we do it once.
+            # Jinja copies its globals for each context, through a slow chain of maps; this copies them once.
             return "".join(render(self._compiled.new_context({**self._globals, **given}, shared=True)))
         except jinja2.TemplateRuntimeError as error:
             raise InputError(self._missing(given, error)) from error
@@ -279,7 +279,7 @@ class Beginning:
 
 
 def source_fingerprint(name: str, source: str) -> str:
-    """The short hash that identifies a prompt."""
+    """The short hash of a name and a source, which identifies a prompt."""
     return hashlib.sha256(f"{name}\0{source}".encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
@@ -300,7 +300,7 @@ def as_json(value: Any) -> str:
 
 
 def read_source(path: Path) -> str:
-    """The text of a prompt file; an `InputError` if it is missing, blank, too long or not UTF-8."""
+    """The text of a prompt file; an `InputError` if the file is missing, blank, too long or not UTF-8."""
     source = read_text(path, what="Prompt file")
     if len(source) > LONGEST_SOURCE:
         raise InputError(f"{path}: has {len(source)} characters; the longest prompt file has {LONGEST_SOURCE}")

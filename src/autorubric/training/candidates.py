@@ -36,8 +36,8 @@ class CandidateAnswer:
     Attributes:
         query: the id of the query it answers.
         answer: its text.
-        sample_id: what it is called.
-        model: who wrote it; empty if nothing says.
+        sample_id: its id.
+        model: the model that wrote it; empty if unknown.
     """
 
     query: str
@@ -54,7 +54,7 @@ class ScoredCandidate:
         candidate: the answer.
         score: S / S_max in [0, 1]; None if there is none.
         failure: why there is none.
-        place: its item in the run.
+        place: the index of its item in the run.
     """
 
     candidate: CandidateAnswer
@@ -97,14 +97,14 @@ def _rows(path: Path, problems: list[str]) -> Iterator[Record]:
 
 
 def own_answers(queries: Sequence[RubricQuery]) -> list[CandidateAnswer]:
-    """The answers that came along with the queries, as a dataset's submissions do."""
+    """The answers that the queries' own file holds, such as a dataset's submissions."""
     return [CandidateAnswer(query.id, text, name) for query in queries for name, text in query.answers]
 
 
 def check_candidates(
     queries: Sequence[RubricQuery], candidates: Sequence[CandidateAnswer], origin: str
 ) -> tuple[list[RubricQuery], list[str]]:
-    """The queries that have candidates, and a sentence for each one that has none."""
+    """The queries that have candidates, and a problem for each that has none."""
     answered = {candidate.query for candidate in candidates}
     missing = [
         f"{query.where or query.id}: query {query.id!r} has no candidates in {origin}"
@@ -135,7 +135,7 @@ def graded_dataset(queries: Sequence[RubricQuery], candidates: Sequence[Candidat
 
 
 class _Directory:
-    """Finds the query of a row, by its id or else by its text."""
+    """Finds the query of a row by its id, or else by its text."""
 
     def __init__(self, queries: Sequence[RubricQuery]) -> None:
         self._by_id = {name: query for query in queries for name in (query.id, *query.aliases)}
@@ -190,7 +190,7 @@ def _text(value: Any, where: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class GradedRun:
-    """The queries of a grading run, its submissions as scored candidates, and the command that resumes it."""
+    """A grading run: its queries, its submissions as scored candidates, and the command that resumes it."""
 
     folder: Path
     queries: tuple[RubricQuery, ...]
@@ -261,7 +261,7 @@ def _again(manifest: ExperimentManifest) -> str:
 ROLE = "response"
 
 ANSWER_TOKENS = 500
-"""Assumed length of a candidate where no recorded one can be measured."""
+"""Assumed tokens of a candidate if no recorded one can be measured."""
 
 
 Key: TypeAlias = tuple[int, int, int]
@@ -270,7 +270,7 @@ Key: TypeAlias = tuple[int, int, int]
 
 @dataclass
 class SamplingRun(StoppableRun):
-    """Samples K answers to each query from each model; `window` limits the answers in progress."""
+    """Samples `k` answers to each query from each model; `window` limits the answers in progress."""
 
     queries: Sequence[RubricQuery]
     models: Sequence[tuple[str, Model]]
@@ -313,7 +313,7 @@ class SamplingRun(StoppableRun):
         return (query * len(self.models) + model) * self.k + draw
 
     def _equal_together(self) -> Iterator[list[Key]]:
-        """The keys whose requests are equal, because the texts of their queries are."""
+        """Groups of keys whose requests are equal because the texts of their queries are."""
         equal: dict[str, list[int]] = {}
         for place, query in enumerate(self.queries):
             equal.setdefault(query.text, []).append(place)
@@ -322,7 +322,7 @@ class SamplingRun(StoppableRun):
                 yield [(place, model, draw) for place in places]
 
     def request(self, query: int, draw: int) -> Request:
-        """The request for one answer: the query itself, without a template."""
+        """The request for one answer: the query itself, without a prompt template."""
         asked = self.queries[query]
         turns = tuple(Message(turn["role"], turn["content"]) for turn in asked.turns)  # type: ignore[arg-type]
         return Request(turns, ROLE, draw=draw + self.generation * DRAWS_A_GENERATION, item=asked.id)
@@ -340,7 +340,7 @@ class SamplingRun(StoppableRun):
 
 
 def estimate_sampling(run: SamplingRun, answer_tokens: float) -> tuple[list[ModelEstimate], list[CandidateAnswer]]:
-    """The calls that a run would make, by model, and its candidates; unrecorded ones are filler text."""
+    """The calls that a run would make, by model, and its candidates; filler text stands for unrecorded ones."""
     rows = [ModelEstimate(model) for _, model in run.models]
     candidates = []
     for key in run.all_keys():
@@ -353,8 +353,8 @@ def estimate_sampling(run: SamplingRun, answer_tokens: float) -> tuple[list[Mode
             candidates.append(run.candidate(key, answer.value))
             continue
         if isinstance(answer, Unreadable) and answer.kind == "truncated":
-            continue  # it is not sent again
+            continue  # a truncated answer is not sent again
         expected = row.add(request, answer_tokens)
-        # Equal texts would be judged once, so each of these differs.
+        # Equal texts would be judged once, so each filler is different.
         candidates.append(run.candidate(key, f"{key} {'x' * round(expected * BYTES_A_TOKEN)}"))
     return rows, candidates

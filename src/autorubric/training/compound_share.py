@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CompoundShare:
-    """What criteria with several demands give.
+    """The part that criteria with several demands play in the reward.
 
     Attributes:
         criteria: their names, the heaviest first.
-        of: how many criteria there are.
+        of: the number of all criteria.
         weight: their share of the weight, in [0, 1].
-        first: their share of the points in the first window, the mean over its rewards; None without points.
+        first: their mean share of the points over the rewards of the first window; None without points.
         last: the same in the last window.
-        graded: `all` where each demand was judged.
+        graded: `all` if each demand was judged.
     """
 
     criteria: Sequence[str]
@@ -39,7 +39,7 @@ def share_of_points(points: Iterable[tuple[float, bool]]) -> float | None:
     """The share of the points, given or taken, that comes from criteria with several demands.
 
     Args:
-        points: of each criterion weight · value, and whether it has several demands.
+        points: weight · value of each criterion, and whether it has several demands.
 
     Example:
         >>> share_of_points([(3.0, True), (1.0, False), (-2.0, True)])
@@ -70,7 +70,7 @@ class CompoundMeter:
     """Measures the share of the points in windows of rewards.
 
     Args:
-        notes: what `Observer` recorded of rubrics, by the rubric's digest.
+        notes: the `Observer`'s records of rubrics, by the rubric's digest.
     """
 
     def __init__(self, notes: Mapping[str, Mapping[str, Any]]) -> None:
@@ -86,13 +86,13 @@ class CompoundMeter:
         self._windows: list[float | None] = []
 
     def add(self, records: Iterable[RewardRecord]) -> None:
-        """Take in a window."""
+        """Add the rewards of a window."""
         shares = [self._share(one) for one in records if one.reward is not None and one.rubric in self._rubrics]
         known = [share for share in shares if share is not None]
         self._windows.append(sum(known) / len(known) if known else None)
 
     def found(self) -> CompoundShare | None:
-        """What was measured; None if no criterion has several demands."""
+        """The shares measured; None if no criterion has several demands."""
         if not self._names or not self._windows:
             return None
         count = sum(map(len, self._rubrics.values()))
@@ -104,7 +104,7 @@ class CompoundMeter:
 
 
 def _several(note: Mapping[str, Any]) -> set[int]:
-    """The indices of criteria with several demands; earlier versions did not record them."""
+    """The indices of criteria with several demands, which earlier versions did not record."""
     if "several" in note:
         return set(note["several"])
     return {index for index, one in enumerate(note["criteria"]) if find_second_demand(one["requirement"])}

@@ -28,16 +28,16 @@ _DATASET_KEYS = ("submission", "items")
 
 @dataclass(frozen=True, slots=True)
 class RubricQuery:
-    """A query and the rubric its answers are judged by.
+    """A query and the rubric for its answers.
 
     Attributes:
         id: unique among the queries of a run.
-        turns: the conversation whose next turn is the answer; a plain query is one turn of the user's.
-        rubric: what answers are judged by.
-        source: the domain or dataset it comes from; empty if nothing says.
-        answers: answers that came along with it.
+        turns: the conversation that the answer continues; a plain query is one user turn.
+        rubric: grades the answers.
+        source: the domain or dataset it comes from; empty if unknown.
+        answers: id and text of the answers in the same file.
         where: its place in the file, for messages.
-        aliases: further ids it is known by.
+        aliases: further ids of the same query.
     """
 
     id: str
@@ -50,13 +50,13 @@ class RubricQuery:
 
     @property
     def text(self) -> str:
-        """The query as one text; of a conversation every turn with its role."""
+        """The query as one text; a conversation is shown with the role of each turn."""
         return as_text(read_prompt(list(self.turns), "the query"))
 
 
 @dataclass(slots=True)
 class QueryReading:
-    """What a file of queries held: those that can be used, what is wrong with the others, and columns guessed."""
+    """The content of a file of queries: the usable ones, the problems of the others, and notes on guessed columns."""
 
     queries: list[RubricQuery] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
@@ -64,7 +64,7 @@ class QueryReading:
 
 
 def read_queries(path: Path, columns: Mapping[str, str] | None = None) -> QueryReading:
-    """The queries in a `RubricDataset` file, or in rows of query and rubric in a file of any kind."""
+    """The queries in a `RubricDataset` file, or in a file of any kind whose rows have query and rubric."""
     found = row_file(path, what="Data")
     problems: list[str] = []
     if found.is_document:
@@ -82,7 +82,7 @@ def read_queries(path: Path, columns: Mapping[str, str] | None = None) -> QueryR
 
 
 def read_turns(value: Any, where: str) -> tuple[Turn, ...]:
-    """A query as turns; a conversation may stand as JSON, as in `final.jsonl`."""
+    """A query as turns; a conversation may be JSON text, as in `final.jsonl`."""
     with problems_at(f"{where}: "):
         turns = tuple(as_turns(read_question(plain(value), "the query")))
     if not any(turn["content"].strip() for turn in turns):
@@ -93,7 +93,7 @@ def read_turns(value: Any, where: str) -> tuple[Turn, ...]:
 
 
 def _of_rows(rows: Iterable[Record], path: Path, problems: list[str], columns: Mapping[str, str]) -> QueryReading:
-    """The queries in rows; `problems` is what their reader found wrong, or will."""
+    """The queries in rows; the reader of the rows adds to `problems` as they are read."""
     lines: dict[str, int] = {}
     queries: dict[str | tuple[str, Rubric], RubricQuery] = {}
     reader = RowReader(input_name(path), _ROLES, given=columns)
@@ -118,7 +118,7 @@ def _of_rows(rows: Iterable[Record], path: Path, problems: list[str], columns: M
 
 
 def _gather(queries: dict[Any, RubricQuery], query: RubricQuery) -> str:
-    """Add the answers of a query to those that others brought to the same one; the id that they now go by."""
+    """Merge a query with an equal one in `queries`, adding its answers; return the id of the merged query."""
     key = (query.text, query.rubric)
     known = queries.setdefault(key, query)
     if known is not query:
@@ -158,7 +158,7 @@ def _of_dataset(dataset: RubricDataset, path: Path) -> QueryReading:
 
 
 def group_items(dataset: RubricDataset, path: Path) -> tuple[list[RubricQuery], list[str]]:
-    """The queries that the items of a dataset answer, and for each item the id of its query."""
+    """The queries that the items of a dataset answer, and the id of each item's query."""
     groups: dict[tuple[str, Rubric], RubricQuery] = {}
     sources = RowReader(input_name(path), ("source",))
     own = []
@@ -174,7 +174,7 @@ def group_items(dataset: RubricDataset, path: Path) -> tuple[list[RubricQuery], 
 
 
 def completion_text(completion: Any) -> str:
-    """What the policy said: the text itself, or the last assistant turn of a conversation."""
+    """The policy's text: the completion itself, or the last assistant turn of a conversation."""
     if isinstance(completion, str):
         return completion
     said = [turn for turn in completion if turn.get("role") == "assistant"]
@@ -182,14 +182,14 @@ def completion_text(completion: Any) -> str:
 
 
 def content_text(content: Any, kinds: Collection[str] = ("text",)) -> str:
-    """The text of a message's content, which may come in parts; parts of other kinds are left out."""
+    """The text of a message's content, which may be a list of parts; parts of other kinds are left out."""
     if content is None or isinstance(content, str):
         return content or ""
     return "".join(str(part.get("text") or "") for part in content if part.get("type", "text") in kinds)
 
 
 def conversation(prompt: Any) -> str | tuple[Mapping[str, str], ...]:
-    """A prompt as the judge is shown it: a text, or its turns; one turn of the user's is a text.
+    """A prompt as the judge sees it: a text or turns; a single user turn becomes a text.
 
     Turns are mappings or pydantic models.
 
@@ -205,7 +205,7 @@ def conversation(prompt: Any) -> str | tuple[Mapping[str, str], ...]:
 
 
 def rubric_column(columns: Mapping[str, Any], wanted: str | None, option: str = "rubric=NAME") -> str:
-    """The column that holds rubrics; messages name `option`, which decides between two of them."""
+    """The column that holds rubrics; messages name `option`, which chooses between two of them."""
     reader = RowReader("the row", ("rubric",), option, {} if wanted is None else {"rubric": wanted})
     found = reader.read(Record("the row", 1, dict(columns))).columns.get("rubric")
     if found is None:
@@ -215,13 +215,13 @@ def rubric_column(columns: Mapping[str, Any], wanted: str | None, option: str = 
 
 
 def read_rubric(value: Any, where: str) -> Rubric:
-    """The rubric in a field; a field that occurs again, as it does for every generation of a prompt, is read once."""
+    """The rubric in a field. Equal fields, as in all generations of a prompt, are read once."""
     if isinstance(value, Rubric):
         return value
     try:
         return _read(value if isinstance(value, str) else dump_json(plain(value), None))
     except InputError:
-        return rubric_from(value, where)  # once more, for a message that names the place
+        return rubric_from(value, where)  # raises again, with the place in the message
 
 
 @lru_cache(maxsize=4096)

@@ -1,4 +1,4 @@
-"""What a selection came to: shares, lengths, and the best score by number of candidates."""
+"""The results of a selection: shares, lengths, and the best score by number of candidates."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class BestOfK:
     """A point of the curve.
 
     Attributes:
-        k: how many candidates a query has.
+        k: the number of candidates per query.
         score: the mean over queries of the expected best score.
-        kept: the mean over queries of the chance that one is above the threshold.
-        queries: those with at least k judged candidates; the mean is over them.
+        kept: the mean over queries of the probability that one is above the threshold.
+        queries: the number of queries with at least k judged candidates, over which the means are.
     """
 
     k: int
@@ -39,10 +39,10 @@ class BestOfK:
 
 
 def expected_best(scores: Sequence[float], k: int) -> float:
-    """The mean, over all subsets of k scores, of the best one: unbiased for fresh samples of k.
+    """The mean of the best score over all subsets of k scores, an unbiased estimate for new samples of k.
 
-    With the scores sorted upwards, the i-th (from 1) is the best of C(i − 1, k − 1) of the C(n, k) subsets. The
-    shares are computed from the largest down, since the binomials of a thousand scores are beyond every float.
+    In ascending order, the i-th score (from 1) is the best of C(i − 1, k − 1) of the C(n, k) subsets. The shares are
+    computed from the largest down, since the binomials of a thousand scores overflow a float.
 
     Example:
         >>> round(expected_best([0.0, 0.5, 1.0], 2), 6)
@@ -67,13 +67,13 @@ def expected_kept(scores: Sequence[float], threshold: float, k: int) -> float:
 
 
 def best_of_k(scores: Sequence[Sequence[float]], threshold: float) -> list[BestOfK]:
-    """The curve of K against the best score (RubricHub, figure 9), up to the largest K that some query reaches.
+    """The best score by K (RubricHub, figure 9), up to the largest K that a query reaches.
 
-    It has every K up to 64, and beyond that the powers of two and the largest.
+    The curve has every K up to 64, and above that the powers of two and the largest.
 
     Args:
-        scores: of the judged candidates of each query.
-        threshold: what has to be surpassed to be kept.
+        scores: the scores of the judged candidates of each query.
+        threshold: a score must be strictly above it to be kept.
 
     Example:
         >>> [(point.k, point.score, point.queries) for point in best_of_k([[0.0, 1.0], [0.5]], 0.6)]
@@ -97,9 +97,9 @@ class ScoreSpread:
     """The distribution of the scores of candidates.
 
     Attributes:
-        count: candidates with a score.
-        quartiles: lowest score, lower quartile, median, upper quartile, highest score; linear interpolation.
-        tenths: candidates in [0, 0.1), [0.1, 0.2), … [0.9, 1].
+        count: the number of candidates with a score.
+        quartiles: minimum, lower quartile, median, upper quartile, maximum; linear interpolation.
+        tenths: the number of candidates in [0, 0.1), [0.1, 0.2), … [0.9, 1].
     """
 
     count: int
@@ -108,7 +108,7 @@ class ScoreSpread:
 
     @classmethod
     def of(cls, scores: Sequence[float]) -> ScoreSpread | None:
-        """The distribution of some scores in [0, 1]; None for no scores."""
+        """The distribution of scores in [0, 1]; None without scores."""
         if not scores:
             return None
         import numpy as np
@@ -116,14 +116,14 @@ class ScoreSpread:
         low, lower, median, upper, high = (float(cut) for cut in np.percentile(scores, (0, 25, 50, 75, 100)))
         tenths = [0] * _TENTHS
         for score in scores:
-            # 0.3 * 10 is 3.0000000000000004 and 0.29999999999999999 * 10 is 3: round before cutting.
+            # 0.3 * 10 is 3.0000000000000004 and 0.29999999999999999 * 10 is 3: round before truncating.
             tenths[min(int(round(score * _TENTHS, 6)), _TENTHS - 1)] += 1
         return cls(len(scores), (low, lower, median, upper, high), tuple(tenths))
 
 
 @dataclass(frozen=True, slots=True)
 class LowerThreshold:
-    """What another threshold would keep: the number of answers, and of queries with one."""
+    """The number of queries with a kept answer, and of kept answers, at another threshold."""
 
     threshold: float
     queries: int
@@ -131,7 +131,7 @@ class LowerThreshold:
 
 
 def lower_thresholds(groups: Sequence[Sequence[ScoredCandidate]], keep: Keep) -> tuple[LowerThreshold, ...]:
-    """The thresholds 0.9, 0.8, … 0 below the present one that would keep something, highest first."""
+    """The thresholds 0.9, 0.8, … 0 below the current one that would keep something, highest first."""
     found = []
     for tenth in reversed(range(_TENTHS)):
         threshold = tenth / _TENTHS
@@ -146,7 +146,7 @@ def lower_thresholds(groups: Sequence[Sequence[ScoredCandidate]], keep: Keep) ->
 
 @dataclass(frozen=True, slots=True)
 class Acceptance:
-    """Queries of one domain, and how many of them have a kept answer, are dropped, or are undecided."""
+    """The number of queries of one domain, and how many of them are selected, dropped or undecided."""
 
     source: str
     queries: int
@@ -156,14 +156,14 @@ class Acceptance:
 
     @property
     def share(self) -> float | None:
-        """Selected over decided; None if nothing is decided."""
+        """The share of decided queries that are selected; None if none is decided."""
         decided = self.selected + self.dropped
         return self.selected / decided if decided else None
 
 
 @dataclass(frozen=True, slots=True)
 class Lengths:
-    """Mean length in words of the answers kept, and of the judged ones that were not."""
+    """The mean length in words of the kept answers, and of the other judged ones."""
 
     chosen: float | None
     others: float | None
@@ -174,15 +174,15 @@ class SelectionSummary:
     """Statistics of a selection.
 
     Attributes:
-        total: of all queries together.
+        total: the decisions on all queries.
         by_source: the same by domain, in alphabetical order.
-        answers: answers kept.
-        by_model: how many of them each model wrote, most first; empty if nothing says who did.
-        unjudged: candidates without a score.
-        lengths: of the answers kept and of the others, over the queries that have both.
+        answers: the number of kept answers.
+        by_model: the number of kept answers by model, largest first; empty if the models are unknown.
+        unjudged: the number of candidates without a score.
+        lengths: of kept and other answers, over the queries that have both.
         curve: the best score by number of candidates.
-        keep: what was kept.
-        spread: how the scores of all candidates are distributed; None if none has a score.
+        keep: the rule for what to keep.
+        spread: the distribution of all scores; None without scores.
     """
 
     total: Acceptance
@@ -234,7 +234,7 @@ def _acceptance(source: str, decisions: Iterable[Decision]) -> Acceptance:
 
 
 def _lengths(scored: Sequence[Sequence[ScoredCandidate]], decisions: Sequence[Decision]) -> Lengths:
-    """Over queries that have both kinds only, so that long queries weigh on both sides alike."""
+    """The mean lengths over queries that have both kinds of answers, so that both means have the same queries."""
     chosen, others = [], []
     for own, decision in zip(scored, decisions, strict=True):
         kept = {one.candidate.answer for one in decision.chosen}
@@ -259,13 +259,13 @@ SUMMARY_FILE = "selection.json"
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What was written.
+    """A selection that was written.
 
     Attributes:
         summary: the statistics.
-        files: the files for trainers; none where nothing was kept.
-        flagged: kept answers whose reports are flagged.
-        lower_thresholds: what lower thresholds would keep, where this one keeps nothing.
+        files: the files for trainers; none if nothing was kept.
+        flagged: the number of kept answers whose reports are flagged.
+        lower_thresholds: what lower thresholds would keep, if nothing was kept.
     """
 
     summary: SelectionSummary
@@ -276,7 +276,7 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """What is selected from; `items` is the file of the reports."""
+    """The queries and scored candidates to select from; `items` is the file of the reports."""
 
     queries: Sequence[RubricQuery]
     scored: Sequence[ScoredCandidate]
@@ -286,7 +286,7 @@ class Pool:
 def write_selection(
     out: Path, pool: Pool, keep: Keep, trainers: Sequence[str], *, skipped: Sequence[str] = ()
 ) -> Written:
-    """Decide on every query, and write decisions, summary and, where something is kept, the files for trainers."""
+    """Decide on every query; write decisions, summary and, if an answer is kept, the files for trainers."""
     queries = pool.queries
     own: dict[str, list[ScoredCandidate]] = {query.id: [] for query in queries}
     for one in pool.scored:

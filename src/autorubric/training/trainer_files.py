@@ -1,7 +1,7 @@
-"""The files that trainers read, from kept answers: one adapter per trainer, also from installed packages.
+"""The files that trainers read, written from kept answers by one adapter per trainer.
 
 An installed package adds an adapter with an entry point in the group `autorubric.adapters`; `select --trainer` then
-takes its name.
+accepts its name.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Adapter:
 
     Attributes:
         files: JSONL files, each with the function that turns a kept answer into a row.
-        pair_files: the same, for selections of preference pairs only.
+        pair_files: the same, written only for selections of preference pairs.
         other_files: other files, each with the function that writes it: `write(path, kept, pairs)`.
 
     Example:
@@ -63,10 +63,10 @@ def trainer_names() -> list[str]:
 
 
 def check_trainers(names: Sequence[str]) -> tuple[str, ...]:
-    """The named trainers, or all of them where none is named.
+    """The named trainers, or all of them if none is named.
 
     Raises:
-        InputError: an unknown name, or an installed adapter that cannot be loaded.
+        InputError: a name is unknown, or an installed adapter cannot be loaded.
 
     Example:
         >>> check_trainers(["llama-factory"])
@@ -83,7 +83,7 @@ def check_trainers(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def find_adapter(name: str) -> Adapter:
-    """The adapter of a name that `trainer_names` lists."""
+    """The adapter of a trainer by its name, which `trainer_names` lists."""
     if name in _BUILT_IN:
         return _BUILT_IN[name]
     found = load_plugin("adapters", name)
@@ -99,9 +99,9 @@ def training_files() -> list[str]:
 
 
 def write_training_files(folder: Path, kept: Sequence[Kept], trainers: Iterable[str], *, pairs: bool) -> list[Path]:
-    """Write the files of these trainers, and remove those that an earlier selection wrote and this one does not.
+    """Write the files of these trainers, and remove files of an earlier selection that this one does not write.
 
-    Nothing is written where no answer was kept: an empty file looks like data.
+    Nothing is written if no answer was kept: an empty file looks like data.
     """
     wanted = set(trainers if kept else ())
     written = []
@@ -223,7 +223,7 @@ def _write_json(path: Path, rows: Iterable[Mapping[str, Any]], indent: int | Non
 
 
 def _remove(path: Path, folder: Path) -> None:
-    """Remove a file, and its directory within the run directory where that is left empty."""
+    """Remove a file, and its directory within the run directory if that is then empty."""
     path.unlink(missing_ok=True)
     if path.parent != folder and path.parent.is_dir() and not any(path.parent.iterdir()):
         path.parent.rmdir()

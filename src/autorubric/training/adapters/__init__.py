@@ -1,10 +1,10 @@
-"""Reward functions for trainers and evaluation frameworks; each file is imported only by those who use it."""
+"""Reward functions for trainers and evaluation frameworks; import only the file that you use."""
 
 from autorubric.training.rewards import Reward, RewardFailed, refuse_gap
 
 
 def value_or_raise(reward: Reward) -> float:
-    """The value of a reward, for trainers that have none for a missing one.
+    """The value of a reward, for trainers that cannot represent a missing one.
 
     Raises:
         RewardFailed: the reward is missing.

@@ -25,13 +25,13 @@ def rubric_server(source: RewardSource, *, rubric: str | None = None, reference:
 
     A row has the rubric next to `responses_create_params`. The reply of `verify` repeats the row and has `reward`,
     `rubric_criteria`, `rubric_coverage` and `rubric_closed`. A reward that is missing raises Gym's `JudgeError`,
-    so that the rollout counts as failed and not as 0; before Gym 0.5, which has no such error, the request fails.
+    so that the rollout counts as failed and not as 0; Gym before 0.5 lacks that error, so the request fails.
     It also fails where an audit says that training should stop (`RewardGap`).
 
     Args:
         source: gives the rewards.
-        rubric: the field of rubrics; by default the one with a usual name, such as rubric or rubrics.
-        reference: the field of reference answers, if any.
+        rubric: the field that holds the rubric; by default the one with a usual name, such as rubric or rubrics.
+        reference: the field that holds the reference answer, if any.
     """
     from nemo_gym.base_resources_server import BaseVerifyRequest, BaseVerifyResponse, SimpleResourcesServer
     from pydantic import ConfigDict
@@ -76,8 +76,8 @@ def rubric_server(source: RewardSource, *, rubric: str | None = None, reference:
 def read_row(row: Mapping[str, Any], rubric: str | None = None, reference: str | None = None) -> Sample:
     """The sample in the body of a verify request.
 
-    The query is the messages of `responses_create_params.input`, after its `instructions`; calls of tools and their
-    results are left out. The submission is the text of the last message in `response.output`.
+    The query is the messages of `responses_create_params.input`, after its `instructions`, without tool calls and
+    their results. The submission is the text of the last message in `response.output`.
 
     Raises:
         InputError: the row has no rubric, or the rubric is wrong.
@@ -104,7 +104,7 @@ def read_row(row: Mapping[str, Any], rubric: str | None = None, reference: str |
 
 
 def _turns(items: Iterable[Mapping[str, Any]]) -> list[dict[str, str]]:
-    """The messages among the items of a response or its input."""
+    """The messages among the items of a response or of its input."""
     messages = (item for item in items if item.get("type", "message") == "message" and item.get("role"))
     return [{"role": item["role"], "content": content_text(item.get("content"), _TEXT)} for item in messages]
 

@@ -1,7 +1,7 @@
 """Rubrics for OpenEnv: ours as an `openenv.core.rubrics.Rubric` with a named child per criterion, and theirs as ours.
 
-OpenEnv calls `env.rubric(action, observation)` in each step and takes one number. A reward that is missing raises:
-OpenEnv has no value for it. So does a gap that an audit found, where it is to stop the training.
+OpenEnv calls `env.rubric(action, observation)` in each step and takes one number. A missing reward raises, since
+OpenEnv has no value for it. So does a gap that an audit found, if it should stop the training.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def environment_rubric(
     Args:
         source: gives the rewards.
         rubric: the rubric, in any form that `rubric_from` reads.
-        submission: the text to grade, from action and observation; by default the action's only field of text.
-        query: what the action answers, likewise; by default there is none.
+        submission: the text to grade, from action and observation; by default the action's only text field.
+        query: what the action answers, from the same; by default there is none.
 
     Raises:
         InputError: the rubric has no criterion, or one is wrong.
@@ -52,7 +52,7 @@ def environment_rubric(
     grading = _Grading(source, submission or (lambda action, _: _only_text(action)), query or (lambda *_: None))
 
     class GradedRubric(EnvironmentRubric):  # type: ignore[misc]
-        """The reward by a rubric; one child a criterion."""
+        """The reward by a rubric, with one child per criterion."""
 
         def __init__(self) -> None:
             super().__init__()
@@ -67,7 +67,7 @@ def environment_rubric(
             return {"rubric": self.rubric.to_dict()}
 
         def load_state_dict(self, state: Mapping[str, Any]) -> None:
-            """Take the rubric of a checkpoint, or a newer version of it."""
+            """Load the rubric of a checkpoint, or a newer version of it."""
             self.rubric = rubric_from(state["rubric"], "the rubric")
             self._rubric_children.clear()
             for name, criterion in _named(self.rubric):
@@ -101,7 +101,7 @@ def _criterion_rubric(name: str, alone: Rubric, grading: _Grading) -> Any:
 
 @dataclass(frozen=True)
 class _Grading:
-    """How an action is graded, and the values of the criteria while they are passed to the children."""
+    """Grades actions, and holds the values of the criteria while the children read them."""
 
     source: RewardSource
     submission: Reading
@@ -115,7 +115,7 @@ class _Grading:
         return value, {name: one for name, one in reward.criteria.items() if one is not None}
 
     async def reward_and_tell(self, whole: Any, action: Any, observation: Any) -> float:
-        """The reward of an OpenEnv rubric, whose children then have their values."""
+        """The reward of an OpenEnv rubric; each of its children then has its value."""
         for child in whole.children():
             child.last_score = None
         value, values = await self.reward(whole.rubric, action, observation)
@@ -133,15 +133,15 @@ def read_environment_rubric(rubric: Any) -> Rubric:
     """The rubric of this package that is equivalent to an OpenEnv rubric.
 
     Each `LLMJudge` becomes a criterion: its prompt without placeholders is the requirement, and its settings stay
-    in `metadata["openenv"]`. A `WeightedSum` gives the weights, nested ones multiply; all but the last child of a
-    `Sequential` become gates. The verdict is met or not met, where an `LLMJudge` gives a number; a `Gate` makes no
-    difference to that.
+    in `metadata["openenv"]`. A `WeightedSum` gives the weights, and nested ones multiply; all but the last child of a
+    `Sequential` become gates. An `LLMJudge` gives a number, a criterion only met or not met; a `Gate` does not
+    change that.
 
     Args:
-        rubric: an `LLMJudge`, or `WeightedSum`, `Gate` and `Sequential` of such.
+        rubric: an `LLMJudge`, or a `WeightedSum`, `Gate` or `Sequential` of them.
 
     Raises:
-        InputError: a part computes its reward in code, or gates only some terms of a sum; every such part is named.
+        InputError: parts compute their reward in code, or gate only some terms of a sum; all of them are named.
     """
     problems: list[str] = []
     criteria = list(_criteria(rubric, "", 1.0, problems))
@@ -215,7 +215,7 @@ def _named(rubric: Rubric) -> list[tuple[str, Criterion]]:
 
 
 def _path(name: str, taken: Mapping[str, Any]) -> str:
-    """The name of a child: dots would part it, as `get_rubric` reads paths.
+    """A distinct name for a child, without the dots that `get_rubric` would read as a path.
 
     Example:
         >>> _path("a.b", {}), _path("a_b", {"a_b": "the first"})

@@ -1,6 +1,6 @@
 """Rewards for OpenRLHF: a `reward_func` for its file, and the shape of its remote reward model.
 
-Labels are texts: put the rubric there as JSON, `{"query": …, "rubrics": […]}` or the list alone.
+Labels are strings: put the rubric there as JSON, `{"query": …, "rubrics": […]}` or the list alone.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LONGEST = 50
 def reward_function(source: RewardSource) -> Callable[..., dict[str, Any]]:
     """A `reward_func(queries, prompts, labels)` for the file that `--reward.remote_url` names.
 
-    A reward of None raises; OpenRLHF logs the error and leaves the sample without a reward.
+    A missing reward raises; OpenRLHF logs the error and leaves the sample without a reward.
 
     Args:
         source: gives the rewards.
@@ -49,7 +49,7 @@ def reward_function(source: RewardSource) -> Callable[..., dict[str, Any]]:
 
 
 def remote_samples(queries: Sequence[str], prompts: Sequence[str], labels: Sequence[str]) -> list[Sample]:
-    """The samples of a request: `queries` are prompt and response in one, with special tokens.
+    """The samples of a request; a query is the prompt and the response in one string, with special tokens.
 
     Raises:
         InputError: the lists differ in length, a query does not contain its prompt, or a label has no rubric.
@@ -79,9 +79,9 @@ def remote_samples(queries: Sequence[str], prompts: Sequence[str], labels: Seque
 
 
 def remote_reply(rewards: Sequence[Reward]) -> dict[str, Any]:
-    """The reply of a remote reward model, as JSON values; None if the reward is missing.
+    """The reply of a remote reward model, as JSON values; a missing reward is None.
 
-    `scores` are the rewards in [0, 1], by which OpenRLHF filters groups.
+    `scores` are the rewards clipped to [0, 1]; OpenRLHF filters groups by them.
 
     Example:
         >>> remote_reply([Reward(-0.5, {}, coverage=1.0)])["scores"]
@@ -107,7 +107,7 @@ def _label(text: str, where: str) -> Any:
 
 
 def _without_special(text: str) -> str:
-    """The response without the special tokens behind it."""
+    """The response without the special tokens at its end."""
     text = text.strip()
     while found := _SPECIAL.search(text[-_LONGEST:]):
         text = text[: len(text) - len(found[0])].rstrip()

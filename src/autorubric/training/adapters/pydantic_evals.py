@@ -14,11 +14,11 @@ from autorubric.training.rewards import RewardFailed
 def rubric_evaluator(source: RewardSource, rubric: Rubric | None = None) -> Any:
     """An evaluator that scores a case's output by a rubric: the reward, and a score for each criterion.
 
-    Where a judgment failed it raises, which pydantic_evals reports as an evaluator failure and not as a score.
+    It raises if a judgment failed; pydantic_evals reports that as an evaluator failure and not as a score.
 
     Args:
         source: gives the rewards.
-        rubric: of all cases; by default each case's metadata holds its own.
+        rubric: the rubric of all cases; by default each case's metadata holds its own.
     """
     from dataclasses import dataclass, field
 

@@ -16,8 +16,8 @@ def trace_reward(
 ) -> Callable[[Any, Any], Coroutine[Any, Any, float]]:
     """A coroutine function of task data and trace that returns the reward of the trace's last reply.
 
-    If the reward is missing it raises, so that verifiers retries the sample instead of scoring it. It raises a
-    `RewardGap` where an audit says that training should stop. Call it from a method of your task:
+    A missing reward raises, so that verifiers retries the sample instead of scoring it. A `RewardGap` is raised
+    where an audit says that training should stop. Call the coroutine from a method of your task:
 
         quality = trace_reward(make_rewarder("openai/gpt-5.1-mini"))
 
@@ -29,7 +29,7 @@ def trace_reward(
     Args:
         source: gives the rewards.
         rubric: the field of the task data that contains the rubric.
-        query: the field that contains the query, a text or turns; empty takes the task's prompt.
+        query: the field that contains the query, as text or turns; if empty, the query is the task's prompt.
     """
 
     async def reward(task: Any, trace: Any) -> float:

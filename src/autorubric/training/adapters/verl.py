@@ -1,7 +1,7 @@
 """Rewards for verl: point `reward.custom_reward_function.path` at this file.
 
-verl calls `compute_score` once a sample, with the settings of `reward_kwargs`; each of its reward workers is a
-process of its own. With `service` they all ask one `autorubric serve` over HTTP, which then holds limits and records.
+verl calls `compute_score` once per sample, with the settings of `reward_kwargs`, in several reward worker processes.
+With `service` they all ask one `autorubric serve` over HTTP, which then holds limits and records.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ if TYPE_CHECKING:
 
 
 _LATER = frozenset({408, 429, 500, 502, 503, 504})
-_PATIENCE = 300.0  # seconds that a submission waits for room at a busy service
+_PATIENCE = 300.0  # seconds that a submission waits for a busy service
 _Problem: TypeAlias = tuple[str, int, float | None]
-"""What went wrong, the HTTP status if there was one, and how many seconds to wait."""
+"""The problem, the HTTP status (0 without one), and the seconds to wait if the service says so."""
 
 
 class HttpRewards:
     """Gives rewards from a reward service.
 
     The service decides how a report becomes a reward; of the rule, only the failure policy applies here. An
-    unreachable service counts as a failed judgment, never as 0. A busy one (HTTP 429) is waited for, up to 5 minutes
-    for a submission. Retries are safe: the service pays for no judgment twice.
+    unreachable service counts as a failed judgment, never as 0. A submission waits up to 5 minutes for a busy
+    service (HTTP 429). Retries are safe: the service pays for no judgment twice.
 
     Args:
-        url: of the service, such as `http://rewards:8100`.
-        rule: its policy says what the trainer gets if the reward is missing.
+        url: the address of the service, such as `http://rewards:8100`.
+        rule: its policy decides what the trainer gets if the reward is missing.
         token_env: the environment variable that contains the service's token.
-        timeout: seconds one request may take.
+        timeout: maximum seconds per request.
         retries: maximum retries after transient failures.
         in_flight: maximum concurrent requests.
         allow_plain_http: send the token over plain HTTP to hosts outside this machine and private networks.
@@ -87,7 +87,7 @@ class HttpRewards:
         if token_env is not None and not os.environ.get(token_env):
             raise ConfigError(f"the service's token is expected in {token_env}, which is not set")
         self.rule = rule
-        self.should_stop = False  # set by a reward of a service whose audit says so
+        self.should_stop = False  # set by a reward with `stop`
         self._url = f"{url.rstrip('/')}/v1/reward"
         self._token_env = token_env
         self._timeout = timeout
@@ -106,7 +106,7 @@ class HttpRewards:
 
         token = {"Authorization": f"Bearer {os.environ[self._token_env]}"} if self._token_env else {}
         timeout = aiohttp.ClientTimeout(total=self._timeout)
-        turns = asyncio.Semaphore(self._in_flight)  # in the connector's own queue the time of a request would run
+        turns = asyncio.Semaphore(self._in_flight)  # waiting in the connector's queue would count toward the timeout
         connector = aiohttp.TCPConnector(limit=self._in_flight)
         async with aiohttp.ClientSession(connector=connector, timeout=timeout, headers=token) as session:
             rewards = await gather_all(self._one(session, turns, sample) for sample in samples)
@@ -129,7 +129,7 @@ class HttpRewards:
         return Reward(None, {}, f"service: {problem}")
 
     async def _admitted(self, session: aiohttp.ClientSession, sample: Sample) -> Reward | _Problem:
-        """The answer of the service once it has room; until then the request is repeated."""
+        """The service's answer; a busy service is asked again."""
         ends = time.monotonic() + _PATIENCE
         while True:
             answer = await self._asked(session, sample)
@@ -153,7 +153,7 @@ class HttpRewards:
 
 
 async def _sleep(seconds: float) -> None:
-    """Wait a little longer, with jitter, so that callers do not return all at the same time."""
+    """Sleep 1 to 1.5 times as long, so that callers do not all return at the same time."""
     await asyncio.sleep(seconds * random.uniform(1.0, 1.5))
 
 
@@ -203,22 +203,22 @@ async def compute_score(
 ) -> dict[str, float]:
     """The reward of one sample, and statistics about it; the same keys for every sample.
 
-    The rubric is read from `extra_info["reward_model"]["rubrics"]`, or from `ground_truth` where it is a JSON
-    text; the query from `extra_info["prompt"]`.
+    The rubric is read from `extra_info["reward_model"]["rubrics"]`, or else from `ground_truth` as JSON text; the
+    query from `extra_info["prompt"]`.
 
     Args:
-        data_source: of the row; not used.
+        data_source: the row's; not used.
         solution_str: the response.
-        ground_truth: of the row; may be empty.
-        extra_info: of the row; not changed.
+        ground_truth: the row's; may be empty.
+        extra_info: the row's; not changed.
         settings: `judge` (and `base_url`, `api_key_env`) or `service` (and `token_env`); `formula`, `on_failure`
             (raise, nan or neutral), `neutral`, `gates`, `dropout`, `dropout_by` and `dropout_seed`; `compound`,
-            `run_dir`, `max_in_flight`; `allow_plain_http` sends keys over plain HTTP to hosts outside of this
-            machine and private networks.
+            `run_dir`, `max_in_flight`; `allow_plain_http` sends keys over plain HTTP to hosts outside this machine
+            and private networks.
 
     The training step is the version of the weights that began the response, which verl's rollout servers report
     (`min_global_steps`); a rollout that reports none has no step. An `extra_info["split"]` that does not begin with
-    `train` is an evaluation, which `autorubric drift` leaves out.
+    `train` marks an evaluation, which `autorubric drift` leaves out.
 
     Raises:
         InputError: a setting is unknown, or the row has no rubric.
@@ -259,8 +259,8 @@ async def compute_score(
 def verl_row(query: RubricQuery) -> dict[str, Any]:
     """A row of verl's RL dataset, as `convert --to verl` writes it.
 
-    `reward_model.ground_truth` is there though it is empty, since verl reads it of every row, and `extra_info`
-    mirrors what the reward function needs. Tags are texts, so that every row has the same schema.
+    `reward_model.ground_truth` is empty, but verl requires it in every row. `extra_info` repeats what the reward
+    function needs. Tags are strings, so that every row has the same schema.
 
     Example:
         >>> from autorubric.core.rubric import Rubric
@@ -294,12 +294,12 @@ def _step(info: Mapping[str, Any]) -> int | None:
 
 
 def _is_empty(value: Any) -> bool:
-    """Whether a field holds nothing; arrays have no truth of their own."""
+    """Whether a field is empty; an array has no truth value."""
     return value is None or len(value) == 0
 
 
 def _frozen(value: Any) -> Any:
-    """A setting as a hashable value; lists may be OmegaConf's, whose `nan` on a command line is a number."""
+    """A setting as a hashable value; OmegaConf has its own lists, and reads `nan` on a command line as a number."""
     if isinstance(value, float) and math.isnan(value):
         return "nan"
     return value if isinstance(value, str | int | float | bool | None) else tuple(value)
@@ -325,7 +325,7 @@ def _source(settings: tuple[tuple[str, Any], ...]) -> RewardSource:
     return make_rewarder(
         judge_config(given["judge"], given.get("base_url"), given.get("api_key_env"), allow_plain_http=plain),
         rule,
-        # A ledger is one process's; verl runs several.
+        # Each process needs its own ledger; verl runs several.
         run_dir=None if run_dir is None else Path(run_dir) / f"reward-{os.getpid()}",
         max_in_flight=given.get("max_in_flight", 64),
         compound=given.get("compound") or "as_is",

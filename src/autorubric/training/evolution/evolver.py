@@ -1,4 +1,4 @@
-"""One evolution of a rubric: retire what no longer separates rollouts, propose, grade, gate, add."""
+"""One evolution of a rubric: retire criteria that no longer separate rollouts, then propose, grade, gate and add."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class UndecidedError(Exception):
     """A call failed, so nothing was decided and the rubric stays as it is.
 
     Attributes:
-        failure: the call's.
+        failure: the failure of the call.
     """
 
     def __init__(self, failure: Failure, by: str) -> None:
@@ -64,11 +64,11 @@ class Evolver:
     """Evolves rubrics with these models.
 
     Attributes:
-        rule: how.
+        rule: what may change.
         writer: proposes criteria.
         grader: judges proposals on the rollouts; its models also assess their relevance.
         ask: makes all calls.
-        assessor: assesses relevance where the grader has a judge of the user's own, without models.
+        assessor: assesses relevance if the grader has a judge of the user's own, without models.
     """
 
     rule: EvolutionRule
@@ -83,9 +83,9 @@ class Evolver:
         """The next version of a rubric, or None if it stays as it is, and what was decided.
 
         Args:
-            version: the newest.
+            version: the newest version.
             first: the rubric of the first version.
-            rollouts: of the query, oldest first.
+            rollouts: the query's rollouts, oldest first.
             item: an id for the ledger.
 
         Raises:
@@ -119,7 +119,7 @@ class Evolver:
         return _next(version, retired, added, returned, change)
 
     async def _split(self, version: RubricVersion, change: Change, item: str) -> tuple[RubricVersion | None, Change]:
-        """The version with a criterion for each demand; None if no criterion can be split."""
+        """The version with one criterion per demand, or None if no criterion can be split; and the change."""
         rubric = version.rubric
         places = find_divisible(rubric, self.rule.persistent)
         asked = (
@@ -165,7 +165,7 @@ class Evolver:
         rows = [gate_row(f"m{n}", one, version.rubric) for n, one in enumerate(version.rubric, 1)]
         new = [gate_row(f"e1.{n}", one, version.rubric, "evolved") for n, one in enumerate(candidates, 1)]
         votes = {row.id: (_votes(one, shown),) for row, one in zip(rows, version.rubric, strict=True)}
-        # All end before one that failed counts: the run may end then, and replies in flight would be lost.
+        # Wait for all before a failure raises: the run may end then, which would lose the replies in flight.
         judged = await asyncio.gather(*(self._judge(version, candidates, rollout, item) for rollout in shown))
         graded = _succeeded(judged, "judge")
         votes |= {row.id: (_votes(one, graded),) for row, one in zip(new, candidates, strict=True)}
@@ -187,7 +187,7 @@ class Evolver:
         return passed, replace(change, rejected=(*change.rejected, *rejected), evidence=evidence)
 
     def _find_lack(self, votes: Sequence[bool | None]) -> tuple[str, str] | None:
-        """The gate that has too few verdicts on a candidate to decide; None if there are enough."""
+        """The gate and its reason if a candidate has too few verdicts to decide; None if it has enough."""
         judged, least = len(votes) - votes.count(None), self.rule.gates.separates.least_responses
         lack = f"{counted(judged, 'rollout')} with a verdict; {least} are needed"
         return ("separates", lack) if judged < least else None
@@ -218,7 +218,7 @@ class Evolver:
         return combine_relevance(said, [model.name for model, _ in asked], self.rule.gates)
 
     async def _asked(self, by: str, item: str, requests: Iterable[tuple[Model, Request, Read]]) -> list[Any]:
-        """What is read in the replies to requests, which are made at the same time."""
+        """The values read in the replies to requests, which are sent concurrently."""
         calls = (
             self.ask(model, replace(request, item=item), read, request_again) for model, request, read in requests
         )
@@ -235,7 +235,7 @@ def _succeeded(answers: Sequence[T | Failure], by: str) -> list[T]:
 
 
 def find_retired(rubric: Rubric, first: Rubric, rollouts: Sequence[Rollout], rule: EvolutionRule) -> list[Criterion]:
-    """The criteria whose last `retire_after` verdicts are all equal and that may retire; one with points stays.
+    """The criteria that may retire and whose last `retire_after` verdicts are equal; one of positive weight stays.
 
     Example:
         >>> rubric = Rubric.from_dict([{"requirement": "Is kind."}, {"requirement": "Is brief."}])
@@ -329,7 +329,7 @@ def _criteria(proposals: Sequence[Proposal], version: RubricVersion, first: Rubr
 
 
 def find_foreign(proposals: Sequence[Proposal], version: RubricVersion) -> dict[Proposal, dict[str, str]]:
-    """The proposals in another language than query and rubric, with the reason, where both languages are certain."""
+    """The proposals in another language than query and rubric, with the reason; both languages have to be certain."""
     texts = [as_text(version.query or ""), *(one.requirement for one in version.rubric)]
     here = detect_language("\n".join(texts))
     found = {one: detect_language(one.description) for one in proposals}
@@ -349,7 +349,7 @@ def _distinct(proposals: Sequence[Proposal]) -> list[Proposal]:
 
 
 def _named(criteria: Sequence[Criterion]) -> list[Criterion]:
-    """Criteria as a separate rubric, with distinct names and valid weights."""
+    """Criteria with distinct names and valid weights, to be a rubric of their own."""
     return [
         one.model_copy(update={"name": f"c{n}", "weight": 1.0 if one.weight > 0 else -1.0})
         for n, one in enumerate(criteria)

@@ -1,6 +1,6 @@
-"""Versions of rubrics, in an append-only log: a version is on the disk before anything is graded by it.
+"""Versions of rubrics, in an append-only log: a version is on disk before anything is graded by it.
 
-The newest ones are also written as a dataset, with their history.
+The newest versions are also written as a dataset, with their history.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ class RubricVersion:
 
     Attributes:
         query: what the rollouts answer.
-        number: from 0, the rubric that the run began with.
+        number: 0 for the rubric that the run began with.
         rubric: the criteria that are graded.
         inactive: criteria that retired and may return.
-        from_step: the first training step that is graded by it; 0 where steps play no part.
+        from_step: the first training step that it grades; 0 without steps.
     """
 
     query: Query | None
@@ -54,16 +54,16 @@ class RubricVersion:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What one evolution of a rubric came to, as the log keeps it.
+    """The outcome of one evolution of a rubric, as the log keeps it.
 
     Attributes:
         rollouts: the digest of the rollouts that it was decided on.
         added: new criteria, by name.
-        returned: criteria of the inactive list that are graded again.
+        returned: inactive criteria that are graded again.
         retired: criteria without variance over the window, now inactive.
         rejected: proposals that did not pass, each with `description`, `gate` and `reason`.
         note: why there are no proposals; empty if there are.
-        evidence: figures of the gates, by criterion.
+        evidence: the gates' figures, by criterion.
         split: criteria that were split, each with `criterion` and the names of its `parts`.
     """
 
@@ -89,7 +89,7 @@ class Change:
 
 @dataclass(slots=True)
 class Lineage:
-    """The versions of the rubric of one query, what was decided on the way, and the last training step that began."""
+    """The versions of the rubric of one query, the decisions on it, and the last training step that began."""
 
     group: str
     versions: list[RubricVersion]
@@ -113,8 +113,8 @@ class Lineage:
 class VersionLog:
     r"""The log of a run directory, open for appending; the caller holds the lock of the directory.
 
-    A process that is killed leaves whole lines and at most one torn one at the end, which is cut off. So does a disk
-    that is full: what it took of an event is cut off at once, and the event has not happened.
+    A killed process leaves at most one incomplete line, at the end; opening the log cuts it off. If the disk is full,
+    the part of an event that was written is cut off at once, and the event has not happened.
 
     Example:
         >>> import tempfile
@@ -143,14 +143,14 @@ class VersionLog:
             sync_folder(path.parent)
 
     def begin(self, query: Query | None, rubric: Rubric) -> Lineage:
-        """The lineage that a rubric begins, recorded when it is new."""
+        """The lineage that a rubric begins; recorded if it is new."""
         key = digest_group(query, rubric)
         if key not in self.lineages:
             self._append([{"event": "begin", "group": key, **_values(RubricVersion(query, 0, rubric))}])
         return self.lineages[key]
 
     def enter(self, begun: Iterable[tuple[Query | None, Rubric, int]]) -> list[Lineage]:
-        """Record the training steps that begin for rubrics, and rubrics that are new; those whose step is new."""
+        """Record new training steps and new rubrics; return the lineages whose step is new."""
         events, steps = list[dict[str, Any]](), dict[str, int]()
         for query, rubric, step in begun:
             key = digest_group(query, rubric)
@@ -171,7 +171,7 @@ class VersionLog:
         return self._by_rubric.get(digest_group(query, rubric))
 
     def add(self, lineage: Lineage, version: RubricVersion | None, change: Change) -> None:
-        """Record a decision, and the version that came of it; None if the rubric stays as it is."""
+        """Record a decision and the resulting version, which is None if the rubric stays as it is."""
         made = {} if version is None else _values(version)
         event = "same" if version is None else "version"
         self._append([{"event": event, "group": lineage.group, **made, "change": change.to_dict()}])
@@ -181,7 +181,7 @@ class VersionLog:
         self._file.close()
 
     def _append(self, events: Sequence[dict[str, Any]]) -> None:
-        """Write events durably, then apply them: no rollout is graded by a version that is not on disk.
+        """Write events durably, then apply them.
 
         Raises:
             NotSavedError: the disk is full or failed; none of the events is in the log.
@@ -221,10 +221,10 @@ class VersionLog:
 
 
 def read_log(path: Path) -> VersionLog:
-    """A log that another process may be writing, to look only; empty if there is none.
+    """A log, for reading only, that another process may be writing; empty if there is none.
 
     Raises:
-        InputError: it is damaged.
+        InputError: the log is damaged.
     """
     reader = VersionLog.__new__(VersionLog)
     reader.lineages, reader._by_rubric = {}, {}
@@ -234,11 +234,11 @@ def read_log(path: Path) -> VersionLog:
 
 
 _CHECKSUM = b',"crc32":'
-"""Ends each line, with the CRC-32 of all lines so far: it shows what has changed, is missing or has moved."""
+"""Ends each line, with the CRC-32 of all lines so far, which detects changed, missing and moved lines."""
 
 
 def _events(path: Path) -> Iterator[tuple[dict[str, Any], int, int]]:
-    """The events of a log, each with the offset of its end and the checksum up to there."""
+    """The events of a log, each with its end offset and the checksum up to there."""
     end = total = 0
     try:
         data = path.read_bytes()

@@ -1,4 +1,4 @@
-"""Parses the body of a reward call strictly, and reports all problems together."""
+"""Strict parsing of the body of a reward call; all problems are reported together."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from autorubric.training.rewarder import Sample
 
 Shape: TypeAlias = Literal["single", "batch", "openrlhf"]
 
-_MOST_NUMBER = 2**53 - 1  # the last whole number that every reader of JSON tells from the next
-_MOST_PROBLEMS = 100  # looked for in one call: no caller holds up the others
+_MOST_NUMBER = 2**53 - 1  # the largest integer that every JSON parser reads exactly
+_MOST_PROBLEMS = 100  # reading a call stops there, so that no caller holds up the others
 _ITEM_KEYS = ("query", "submission", "rubric", "reference", "id", "length", "step", "split")
 _CALL_KEYS = ("items", "deadline_seconds")
 _OPENRLHF_KEYS = ("query", "prompts", "labels")
@@ -23,7 +23,7 @@ _OPENRLHF_KEYS = ("query", "prompts", "labels")
 
 @dataclass(frozen=True, slots=True)
 class RewardCall:
-    """A call, read."""
+    """A parsed call."""
 
     shape: Shape
     samples: tuple[Sample, ...]
@@ -31,15 +31,15 @@ class RewardCall:
 
 
 def read_call(body: bytes) -> RewardCall:
-    """The call that a request's body contains.
+    """The call in a request's body.
 
-    One submission is `{"query", "submission", "rubric"}`, several are `{"items": [...]}` of such objects. OpenRLHF
-    sends `{"query": [...], "prompts": [...], "labels": [...]}`: `query` is the prompt with the response behind it,
-    and a label is the text of a rubric. A submission may also have `reference`, `id`, `length`
+    One submission is `{"query", "submission", "rubric"}`; several are `{"items": [...]}` of such objects. OpenRLHF
+    sends `{"query": [...], "prompts": [...], "labels": [...]}`, where an entry of `query` is the prompt followed by
+    the response, and a label is the text of a rubric. A submission may also have `reference`, `id`, `length`
     (tokens, for an overlong penalty), `step` and `split`.
 
     Raises:
-        InputError: with one problem for each key or item that is wrong.
+        InputError: one problem for each invalid key or item.
 
     Example:
         >>> body = b'{"query": "Why?", "submission": "So.", "rubric": [{"requirement": "x"}]}'
@@ -99,7 +99,7 @@ def _sample(item: Any, where: str) -> Sample:
         given = item.get(key)
         if given is not None and (isinstance(given, bool) or not isinstance(given, kind)):
             problems.append(
-                f"{head}{key} is {_found(item, key)}; expected {'a text' if kind is str else 'a whole number'}"
+                f"{head}{key} is {_found(item, key)}; expected {'a string' if kind is str else 'a whole number'}"
             )
     problems += (
         f"{head}{key} is out of range; expected 0 to {_MOST_NUMBER:,}"
@@ -118,7 +118,7 @@ def _sample(item: Any, where: str) -> Sample:
 
 
 def _openrlhf(value: Mapping[str, Any]) -> RewardCall:
-    """A call of OpenRLHF; one without samples is what it sends to all but the first of several addresses."""
+    """A call of OpenRLHF; of several addresses, it sends samples only to the first, and empty calls to the others."""
     problems = _unknown(value, _OPENRLHF_KEYS, "")
     columns = []
     for key in _OPENRLHF_KEYS:
@@ -129,7 +129,7 @@ def _openrlhf(value: Mapping[str, Any]) -> RewardCall:
             columns.append(column)
     if len({len(column) for column in columns}) > 1:
         problems.append(
-            f"query, prompts and labels have {', '.join(str(len(c)) for c in columns)} entries; expected as many"
+            f"query, prompts and labels have {', '.join(str(len(c)) for c in columns)} entries; expected equal numbers"
         )
     if problems:
         raise InputError(problems)

@@ -1,4 +1,4 @@
-"""What the service counts, as Prometheus reads it."""
+"""The counts of the service, as Prometheus reads them."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 @dataclass
 class ServiceMetrics:
-    """Counts what the service does: one process of it, or several together.
+    """The counts of one process of the service, or the sums over several.
 
     Attributes:
-        requests: answered, by HTTP status.
-        rewards: submissions that were answered, by outcome.
-        buckets: of the histogram of seconds.
-        seconds: all together.
-        compound: the shares of rewards' points from criteria with several demands, all together, and how many.
+        requests: answered requests, by HTTP status.
+        rewards: answered submissions, by outcome.
+        buckets: the histogram of seconds per submission.
+        seconds: their sum.
+        compound: the sum of the rewards' shares of points from criteria with several demands, and their number.
         activity: the calls of other processes, by role.
     """
 
@@ -55,7 +55,7 @@ class ServiceMetrics:
         self.requests[str(status)] += 1
 
     def reward(self, seconds: float, failure: str | None, compound: float | None = None) -> None:
-        """Count a submission that was answered: with a reward, or with the kind of failure."""
+        """Count an answered submission, by its reward or its kind of failure."""
         self.rewards["reward" if failure is None else failure] += 1
         if failure is None and compound is not None:
             self.compound = [self.compound[0] + compound, self.compound[1] + 1]
@@ -63,7 +63,7 @@ class ServiceMetrics:
         self.seconds += seconds
 
     def told(self, activity: Mapping[str, Activity]) -> dict[str, Any]:
-        """The counts, with these calls, as JSON values for another process."""
+        """The counts and these calls, as JSON values for another process."""
         return {**vars(self), "activity": {role: asdict(one) for role, one in activity.items()}}
 
     def add(self, told: Mapping[str, Any], *, ended: bool = False) -> None:
@@ -95,7 +95,7 @@ class ServiceMetrics:
         auditor: Auditor | None = None,
         evolution: LiveEvolution | None = None,
     ) -> str:
-        """All metrics, with what an audit has found and how rubrics evolved."""
+        """All metrics in Prometheus' text format, with those of the audit and the evolution."""
         families = [
             _counter("requests", "Requests by HTTP status.", self.requests, "status"),
             _counter("rewards", "Submissions by outcome.", self.rewards, "outcome"),
@@ -127,7 +127,7 @@ class ServiceMetrics:
 
 
 class _Collected(CollectorRegistry):
-    """Metrics as they are now; nothing is registered."""
+    """Current metrics, without registration."""
 
     def __init__(self, families: Sequence[Metric]) -> None:
         super().__init__()
@@ -138,7 +138,7 @@ class _Collected(CollectorRegistry):
 
 
 def _calls(all_: Sequence[Activity]) -> Iterator[Metric]:
-    """Every role of the service is a judge; panels and audits are summed."""
+    """The metrics of judge calls: every role of the service is a judge; panels and audits are summed."""
     calls = {
         "paid": sum(a.paid for a in all_),
         "recorded": sum(a.hits for a in all_),
@@ -177,7 +177,7 @@ def _gauge(name: str, words: str, value: float) -> Metric:
 
 
 def _counter(name: str, words: str, values: Mapping[str, float], label: str = "") -> Metric:
-    """Its samples end in `_total`."""
+    """A counter; prometheus_client appends `_total` to its name."""
     family = CounterMetricFamily(f"autorubric_{name}", words, labels=[label] if label else [])
     for key, value in values.items():
         family.add_metric([key] if label else [], value)

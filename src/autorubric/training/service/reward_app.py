@@ -1,4 +1,4 @@
-"""The HTTP interface of the service: routes, statuses, the checks of a call, and how many submissions it takes."""
+"""The HTTP interface of the service: routes, statuses, checks of a call, and admission of submissions."""
 
 from __future__ import annotations
 
@@ -41,24 +41,24 @@ class Refused(AutorubricError):
 
 
 class OwnSeats:
-    """The submissions of a service of one process; `open` is how many there are."""
+    """The open submissions of a service of one process; `open` is their number."""
 
     open = 0
 
     def take(self, count: int, room: int) -> int:
-        """Count in as many; returns 0, or by how many they exceed the room, and then none is counted in."""
+        """Count in `count` submissions and return 0; if they exceed the room, count in none and return the excess."""
         if self.open + count > room:
             return self.open + count - room
         self.open += count
         return 0
 
     def give(self, count: int) -> None:
-        """Count out as many."""
+        """Count out `count` submissions."""
         self.open -= count
 
 
 class Admission:
-    """Counts submissions in and out."""
+    """Admits submissions while there is room."""
 
     def __init__(self, room: int, seats: OwnSeats | Seat | None = None) -> None:
         self.room = room
@@ -67,7 +67,7 @@ class Admission:
 
     @property
     def open(self) -> int:
-        """Submissions in the service."""
+        """The number of open submissions in the service."""
         return self._seats.open
 
     @contextmanager
@@ -75,7 +75,7 @@ class Admission:
         """Reserve room for `count` submissions until the end of the block.
 
         Raises:
-            Refused: there is none; it says when to try again.
+            Refused: there is no room; the error says when to try again.
         """
         if over := self._seats.take(count, self.room):
             wait = str(self._wait(over))
@@ -87,7 +87,7 @@ class Admission:
             self._ended.extend([time.monotonic()] * count)
 
     def _wait(self, over: int) -> int:
-        """Estimated whole seconds until that many submissions have ended."""
+        """The estimated whole seconds until `over` submissions have ended."""
         if len(self._ended) < 2:
             return 1
         span = self._ended[-1] - self._ended[0]
@@ -111,7 +111,7 @@ class ServiceLimits:
 
 
 Whole: TypeAlias = Callable[[dict[str, Any]], Awaitable[ServiceMetrics]]
-"""Adds what the other processes of the service count to the counts of this one."""
+"""Adds the counts of the service's other processes to those of this one."""
 
 
 class RewardService:
@@ -119,8 +119,8 @@ class RewardService:
 
     Args:
         engine: gives the rewards.
-        admission: counts submissions in and out.
-        limits: of calls.
+        admission: admits submissions.
+        limits: the limits of a call.
         whole: sums the counts of all processes; None if this is the only one.
     """
 
@@ -158,7 +158,7 @@ class RewardService:
         try:
             self._check_caller(request)
             call = read_call(await self._body(request))
-            await self.engine.check(call.samples)  # a call that is refused begins no step and no rubric
+            await self.engine.check(call.samples)  # before evolution: a refused call must begin no step and no rubric
             if self.engine.evolution is not None:
                 call = replace(call, samples=tuple(self.engine.evolution.place(call.samples)))
             told = answer(call.shape, await self._rewards(call))
@@ -176,13 +176,13 @@ class RewardService:
         return self._response(200, told)
 
     async def health(self, request: web.BaseRequest) -> web.Response:
-        """Whether calls can be answered; needs no token and reveals nothing."""
+        """Answer whether the service can answer calls; needs no token and reveals nothing."""
         if self.engine.broken:
             return self._response(503, {"status": "broken", "reason": "the ledger cannot be written"})
         return self._response(200, {"status": "ok", "open": self.admission.open, "room": self.admission.room})
 
     async def metrics(self, request: web.BaseRequest) -> web.Response:
-        """Give the metrics, for Prometheus."""
+        """Answer with the metrics, for Prometheus."""
         try:
             self._check_name(request)
         except Refused as error:
@@ -197,7 +197,7 @@ class RewardService:
         return web.Response(body=text.encode(), headers={"Content-Type": CONTENT_TYPE})
 
     def told(self) -> dict[str, Any]:
-        """The counts of this process, for another."""
+        """The counts of this process, as JSON values for another."""
         return self.counts.told(self.engine.executor.snapshot())
 
     async def _rewards(self, call: RewardCall) -> list[Reward]:
@@ -239,7 +239,7 @@ class RewardService:
             raise Refused(401, "send the token of this service as Authorization: Bearer", WWW_Authenticate="Bearer")
 
     async def _body(self, request: web.BaseRequest) -> bytes:
-        """The whole body. After a rejection, the server's lingering close discards the rest."""
+        """The request's body. After a rejection, the server's lingering close discards the rest of it."""
         most = self._limits.most_bytes
         too_long = Refused(413, f"the body is longer than {most} bytes; send fewer submissions in one call")
         if (request.content_length or 0) > most:
@@ -267,7 +267,7 @@ class RewardService:
         value = {"error": {"status": error.status, "problems": problems}}
         response = self._response(error.status, value, error.headers)
         if error.status in (408, 413):
-            response.force_close()  # else the rest of the body would be read as the next request
+            response.force_close()  # otherwise, the rest of the body would be read as the next request
         return response
 
     def _response(self, status: int, value: Any, headers: dict[str, str] | None = None) -> web.Response:
@@ -282,8 +282,8 @@ def answer(shape: Shape, rewards: Sequence[Reward]) -> dict[str, Any]:
     """The body that answers a call.
 
     Raises:
-        Refused: no sample of OpenRLHF's form has a reward. OpenRLHF sends one a call, makes a tensor of what it gets,
-            and ends on a null; an error it tries again, and then leaves the sample without a reward.
+        Refused: no sample of an OpenRLHF call has a reward. OpenRLHF sends one sample per call, makes a tensor of the
+            reply, and crashes on a null; it retries an error, and then leaves the sample without a reward.
     """
     if shape == "single":
         return _one(rewards[0])
