@@ -317,8 +317,8 @@ def audit_warnings(found: AuditSummary) -> Iterator[str]:
         since = datetime.fromtimestamp(found.blind_since, UTC).strftime("%Y-%m-%d %H:%M:%S")
         kinds = ", ".join(f"{kind} {count}" for kind, count in found.failures.items()) or "none"
         yield (
-            f"the audit has been blind since {since} UTC: its judge fails or does not answer, so the reward is not "
-            f"monitored (failures of the whole run: {kinds})"
+            f"the audit has been blind since {since} UTC: its judge has failed or not answered since, so the reward "
+            f"is not monitored (failures of the whole run: {kinds})"
         )
     elif dropped := found.failures.get(DROPPED):
         yield f"{dropped:,} audits were dropped: the audit's judge is too slow for its share"
