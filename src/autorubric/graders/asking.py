@@ -94,7 +94,7 @@ class ModelJudge:
         return (self.judge_id,)
 
 
-def shared_values(inputs: JudgeInput, evidence: bool) -> dict[str, Any]:
+def collect_values(inputs: JudgeInput, evidence: bool) -> dict[str, Any]:
     """The values that every prompt on a submission is given."""
     return {
         "query": inputs.query,
@@ -117,7 +117,7 @@ def show_options(inputs: JudgeInput, index: int, judge_id: str, options: JudgeOp
 
 
 @cache
-def judgment_schema(kind: Literal["binary", "choice"], evidence: bool) -> ReplySchema:
+def load_judgment_schema(kind: Literal["binary", "choice"], evidence: bool) -> ReplySchema:
     """The schema of a reply on one criterion: quotes if `evidence`, then the explanation, then the verdict."""
     name = f"judge_{kind}"
     body = load_schema(name)

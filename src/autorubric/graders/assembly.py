@@ -15,7 +15,7 @@ from autorubric.graders.aggregation import Rules
 from autorubric.graders.asking import JudgeOptions
 from autorubric.graders.cascade import Cascade, refuse_thresholds
 from autorubric.graders.criterion_judge import CriterionJudge
-from autorubric.graders.demands import Compound, PerDemand, demands_prompt
+from autorubric.graders.demands import Compound, PerDemand, load_demands_prompt
 from autorubric.graders.judge import CopiesApart, Judge
 from autorubric.graders.panel import Panel, Repeated
 from autorubric.graders.rubric_judge import RubricJudge
@@ -75,7 +75,7 @@ class JudgeSpec:
             )
         if not isinstance(judge_id, str) or not judge_id.strip():
             problems.append(f"judge_id={judge_id!r}; expected a name")
-        problems += _weight_problems(judge_id, weight)
+        problems += _find_weight_problems(judge_id, weight)
         if isinstance(repeats, bool) or not isinstance(repeats, int) or not 1 <= repeats <= MOST_REPEATS:
             problems.append(
                 f"judge {judge_id!r} has repeats={repeats!r}; expected a whole number from 1 to {MOST_REPEATS}"
@@ -97,7 +97,7 @@ class JudgeSpec:
         self.llm_config = config
 
 
-def _weight_problems(judge_id: str, weight: object) -> list[str]:
+def _find_weight_problems(judge_id: str, weight: object) -> list[str]:
     if isinstance(weight, int | float) and not isinstance(weight, bool) and 0 < weight < math.inf:
         return []
     return [f"judge {judge_id!r} has weight={weight!r}; expected a finite number above 0"]
@@ -201,7 +201,7 @@ class Recipe:
             judge_kind(self.llm_calls)
         except AutorubricError as error:
             problems.append(f"llm_calls: {error}")
-        ids = [spec.judge_id for spec in self._all_specs()]
+        ids = [spec.judge_id for spec in self._list_specs()]
         problems += [
             f"two judges have the id {name!r}; in Python give each its own id: JudgeSpec(config, id)"
             for name in dict.fromkeys(ids)
@@ -209,7 +209,7 @@ class Recipe:
         ]
         if self.escalation is not None and not self.specs:
             problems.append("escalation needs judges to escalate from")
-        problems += self._compound_problems()
+        problems += self._find_compound_problems()
         if self.llm_calls == "per_item" and (self.options.binary_schema or self.options.choice_schema):
             problems.append("response formats are for one criterion; they cannot be used with llm_calls='per_item'")
         panels = [size for size in (len(self.specs), len(ids) - len(self.specs)) if size > 1]
@@ -220,7 +220,7 @@ class Recipe:
         if problems:
             raise ConfigError(problems)
 
-    def _compound_problems(self) -> list[str]:
+    def _find_compound_problems(self) -> list[str]:
         if self.compound not in get_args(Compound):
             return [f"compound={self.compound!r} is not one of {', '.join(get_args(Compound))}"]
         if self.compound == "as_is":
@@ -234,33 +234,33 @@ class Recipe:
     @property
     def judge_ids(self) -> tuple[str, ...]:
         """The ids of all simple judges, in order."""
-        return self.judge.judge_ids if self.judge is not None else tuple(s.judge_id for s in self._all_specs())
+        return self.judge.judge_ids if self.judge is not None else tuple(s.judge_id for s in self._list_specs())
 
-    def notes(self) -> list[str]:
+    def find_warnings(self) -> list[str]:
         """Warnings about these settings, before anything is paid for.
 
         Example:
-            >>> Recipe((JudgeSpec(LLMConfig("openai/gpt-5.1", temperature=0.0), "a", repeats=3),)).notes()[0]
+            >>> Recipe((JudgeSpec(LLMConfig("openai/gpt-5.1", temperature=0.0), "a", repeats=3),)).find_warnings()[0]
             "judge 'a' is asked 3 times at temperature 0, where replies are likely to be identical; ..."
         """
         return [
             f"judge {spec.judge_id!r} is asked {spec.repeats} times at temperature 0, where replies are likely to be "
             "identical; set a temperature above 0 (--temperature, LLMConfig(temperature=...))"
-            for spec in self._all_specs()
+            for spec in self._list_specs()
             if spec.repeats > 1 and spec.llm_config.temperature == 0
         ]
 
-    def configs(self) -> dict[str, LLMConfig]:
+    def collect_configs(self) -> dict[str, LLMConfig]:
         """The model of every judge, by judge id."""
-        return {spec.judge_id: spec.llm_config for spec in self._all_specs()}
+        return {spec.judge_id: spec.llm_config for spec in self._list_specs()}
 
-    def made(self, models: Mapping[str, Model]) -> ChecksFirst:
+    def build_judge(self, models: Mapping[str, Model]) -> ChecksFirst:
         """The resulting judge: checks run first, and an empty submission causes no call."""
         if self.judge is not None:
             return self.judge if isinstance(self.judge, ChecksFirst) else ChecksFirst(CopiesApart(self.judge))
-        judge = self._bench(self.specs, models)
+        judge = self._build_panel(self.specs, models)
         if self.escalation is not None:
-            then = self._bench(self.escalation.specs(), models)
+            then = self._build_panel(self.escalation.specs(), models)
             judge = Cascade(judge, then, self.escalation.threshold, self.escalation.per_criterion)
         if self.compound == "all":
             judge = PerDemand(judge, models[self.specs[0].judge_id])
@@ -272,9 +272,9 @@ class Recipe:
         few_shot = options.few_shot
         return {
             "judges": [
-                {"judge_id": s.judge_id, "weight": s.weight, "model": _described(s.llm_config)}
+                {"judge_id": s.judge_id, "weight": s.weight, "model": _describe_config(s.llm_config)}
                 | ({} if s.repeats == 1 else {"repeats": s.repeats})
-                for s in self._all_specs()
+                for s in self._list_specs()
             ],
             "aggregation": dataclasses.asdict(self.rules),
             "quorum": self.quorum,
@@ -288,13 +288,13 @@ class Recipe:
             "evidence": options.evidence,
             "few_shot": None if few_shot is None else dataclasses.asdict(few_shot.config),
             "templates": options.prompts.fingerprints(),
-            **({} if self.compound == "as_is" else {"compound": [self.compound, demands_prompt().fingerprint]}),
+            **({} if self.compound == "as_is" else {"compound": [self.compound, load_demands_prompt().fingerprint]}),
         }
 
-    def _all_specs(self) -> tuple[JudgeSpec, ...]:
+    def _list_specs(self) -> tuple[JudgeSpec, ...]:
         return self.specs if self.escalation is None else (*self.specs, *self.escalation.specs())
 
-    def _bench(self, specs: tuple[JudgeSpec, ...], models: Mapping[str, Model]) -> Judge:
+    def _build_panel(self, specs: tuple[JudgeSpec, ...], models: Mapping[str, Model]) -> Judge:
         kind = judge_kind(self.llm_calls)
         judges: list[Judge] = []
         for spec in specs:
@@ -307,7 +307,7 @@ class Recipe:
         return Panel(judges, rules.binary, rules.ordinal, rules.nominal, self.quorum)
 
 
-def judge_specs(
+def resolve_judge_specs(
     judge_model_config: LLMConfig | str | None,
     llm_config: LLMConfig | str | None,
     judges: list[JudgeSpec] | None,
@@ -328,7 +328,7 @@ def judge_specs(
             f"judges[{index}] is of type {type(spec).__name__}; expected JudgeSpec"
             for index, spec in enumerate(judges)
             if not isinstance(spec, JudgeSpec)
-        ] or [problem for spec in judges for problem in _weight_problems(spec.judge_id, spec.weight)]
+        ] or [problem for spec in judges for problem in _find_weight_problems(spec.judge_id, spec.weight)]
         if problems or not judges:
             raise ConfigError(problems or "judges is an empty list; pass at least one JudgeSpec")
         return tuple(judges)
@@ -346,7 +346,7 @@ def judge_specs(
 _NOT_SHOWN = frozenset({"api_key", "cache_enabled", "cache_dir", "cache_ttl"})
 
 
-def _described(config: LLMConfig) -> dict[str, Any]:
+def _describe_config(config: LLMConfig) -> dict[str, Any]:
     shown = {name: value for name, value in changed_fields(config) if name not in _NOT_SHOWN}
     if "extra_headers" in shown:
         shown["extra_headers"] = without_secrets(shown["extra_headers"])

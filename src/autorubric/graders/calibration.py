@@ -70,7 +70,7 @@ class Replay:
     then_cost: float
 
     @classmethod
-    def of(cls, cells: Iterable[LabelledCell]) -> Self:
+    def from_cells(cls, cells: Iterable[LabelledCell]) -> Self:
         """The replay of these cells."""
         rising = sorted(cells, key=lambda cell: cell.confidence)
         worded = accumulate(
@@ -85,27 +85,27 @@ class Replay:
         then_cost = math.fsum(cell.then_cost for cell in rising)
         return cls(tuple(c.confidence for c in rising), tuple(worded), tuple(right), tuple(cost), then_cost)
 
-    def at(self, threshold: float) -> CascadePoint:
+    def find_point(self, threshold: float) -> CascadePoint:
         """The cascade at a threshold: the second judge decides every cell below it."""
         asked = bisect_left(self.confidences, threshold)
-        return self._point(threshold, asked, self.cost[asked])
+        return self._build_point(threshold, asked, self.cost[asked])
 
-    def first_alone(self) -> CascadePoint:
+    def replay_first(self) -> CascadePoint:
         """The first judge without a second."""
-        return self._point(None, 0, self.cost[0])
+        return self._build_point(None, 0, self.cost[0])
 
-    def then_alone(self) -> CascadePoint:
+    def replay_then(self) -> CascadePoint:
         """The second judge for everything."""
-        return self._point(None, len(self.confidences), self.then_cost)
+        return self._build_point(None, len(self.confidences), self.then_cost)
 
-    def _point(self, threshold: float | None, asked: int, cost: float) -> CascadePoint:
+    def _build_point(self, threshold: float | None, asked: int, cost: float) -> CascadePoint:
         total, worded = len(self.confidences), self.worded[asked]
         agreement = self.right[asked] / worded if worded else None
         # The sum is NaN if a price is unknown.
         return CascadePoint(threshold, asked / total, agreement, worded / total, None if math.isnan(cost) else cost)
 
 
-def labelled_cells(first_reports: Reports, then_reports: Reports, dataset: RubricDataset) -> list[LabelledCell]:
+def collect_cells(first_reports: Reports, then_reports: Reports, dataset: RubricDataset) -> list[LabelledCell]:
     """The labelled criteria of a dataset, with the results of both judges."""
     problems = [
         f"got {counted(len(reports), 'report')} of the {which} judge for {counted(len(dataset), 'item')}"
@@ -119,13 +119,13 @@ def labelled_cells(first_reports: Reports, then_reports: Reports, dataset: Rubri
         if item.ground_truth is None:
             continue
         criteria = dataset.get_item_rubric(index).rubric
-        entries = [_entries(report, len(criteria), index, problems) for report in (first, then)]
-        costs = [_cost_of_one(report) for report in (first, then)]
+        entries = [_read_entries(report, len(criteria), index, problems) for report in (first, then)]
+        costs = [_compute_cost(report) for report in (first, then)]
         for place, (criterion, label, one, two) in enumerate(
             zip(criteria, item.ground_truth, *entries, strict=True), start=1
         ):
             name, right = criterion.name or f"C{place}", [_is_label(criterion, label, entry) for entry in (one, two)]
-            cells.append(LabelledCell(name, _confidence(one), right[0], right[1], costs[0], costs[1]))
+            cells.append(LabelledCell(name, _find_confidence(one), right[0], right[1], costs[0], costs[1]))
     if problems:
         raise InputError(problems)
     if not cells:
@@ -136,7 +136,7 @@ def labelled_cells(first_reports: Reports, then_reports: Reports, dataset: Rubri
 _Entry: TypeAlias = EnsembleCriterionReport | None
 
 
-def _entries(
+def _read_entries(
     report: EnsembleEvaluationReport | None, count: int, index: int, problems: list[str]
 ) -> Sequence[_Entry]:
     found = None if report is None else report.report
@@ -148,7 +148,7 @@ def _entries(
     return found
 
 
-def _cost_of_one(report: EnsembleEvaluationReport | None) -> float:
+def _compute_cost(report: EnsembleEvaluationReport | None) -> float:
     if report is None or not report.report:
         return 0.0
     return math.nan if report.completion_cost is None else report.completion_cost / len(report.report)
@@ -166,7 +166,7 @@ def _is_label(criterion: Criterion, label: CriterionVerdict | str, entry: _Entry
     return choice.selected_index == index or (choice.na and criterion.options[index].na)
 
 
-def _confidence(entry: _Entry) -> float:
+def _find_confidence(entry: _Entry) -> float:
     if entry is None or entry.is_error or entry.is_na:
         return -math.inf
     if entry.confidence is not None:
@@ -230,11 +230,11 @@ class CascadeCurve:
 
         Warns if items were used in the calibration: agreement on them is too optimistic.
         """
-        known = len(self.items & _fingerprints(dataset))
+        known = len(self.items & _compute_fingerprints(dataset))
         if known:
             warn(f"{known} of {len(dataset)} items were used to calibrate the cascade; their agreement is optimistic")
         limit = self.best().threshold if threshold is None else threshold
-        return Replay.of(labelled_cells(first_reports, then_reports, dataset)).at(limit or 0.0)
+        return Replay.from_cells(collect_cells(first_reports, then_reports, dataset)).find_point(limit or 0.0)
 
 
 def calibrate_cascade(
@@ -276,29 +276,29 @@ def calibrate_cascade(
         >>> point.threshold, point.share, point.agreement, round(point.cost, 2)
         (0.9, 0.5, 1.0, 0.22)
     """
-    wanted = None if thresholds is None else _checked(thresholds)
-    cells = labelled_cells(first_reports, then_reports, dataset)
+    wanted = None if thresholds is None else _check_thresholds(thresholds)
+    cells = collect_cells(first_reports, then_reports, dataset)
     named: dict[str, list[LabelledCell]] = {}
     for cell in cells:
         named.setdefault(cell.name, []).append(cell)
-    own = {name: _curve(found, wanted) for name, found in named.items() if len(found) >= min_cells}
-    return _curve(cells, wanted, own, _fingerprints(dataset))
+    own = {name: _build_curve(found, wanted) for name, found in named.items() if len(found) >= min_cells}
+    return _build_curve(cells, wanted, own, _compute_fingerprints(dataset))
 
 
-def _curve(
+def _build_curve(
     cells: list[LabelledCell],
     thresholds: list[float] | None,
     by_criterion: Mapping[str, CascadeCurve] | None = None,
     items: frozenset[bytes] = frozenset(),
 ) -> CascadeCurve:
-    replay = Replay.of(cells)
+    replay = Replay.from_cells(cells)
     if thresholds is None:
         thresholds = sorted({0.0, 1.0, *(cell.confidence for cell in cells if cell.confidence > -math.inf)})
-    points = tuple(replay.at(threshold) for threshold in thresholds)
-    return CascadeCurve(points, replay.first_alone(), replay.then_alone(), len(cells), by_criterion or {}, items)
+    points = tuple(replay.find_point(threshold) for threshold in thresholds)
+    return CascadeCurve(points, replay.replay_first(), replay.replay_then(), len(cells), by_criterion or {}, items)
 
 
-def _checked(thresholds: Iterable[float]) -> list[float]:
+def _check_thresholds(thresholds: Iterable[float]) -> list[float]:
     wanted = sorted(set(thresholds))
     problems = [f"threshold {value!r}; expected a number from 0 to 1" for value in wanted if not 0.0 <= value <= 1.0]
     if problems or not wanted:
@@ -306,7 +306,7 @@ def _checked(thresholds: Iterable[float]) -> list[float]:
     return wanted
 
 
-def _fingerprints(dataset: RubricDataset) -> frozenset[bytes]:
+def _compute_fingerprints(dataset: RubricDataset) -> frozenset[bytes]:
     """Fingerprints of the labelled items, from prompts and submissions."""
     texts = (
         f"{dataset.get_item_prompt(index)!r}{item.submission!r}"

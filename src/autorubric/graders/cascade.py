@@ -10,7 +10,7 @@ from autorubric.core.criterion import Criterion
 from autorubric.core.judgment import Judgment
 from autorubric.errors import ConfigError
 from autorubric.graders.judge import Ask, Judge, JudgeInput, Seats
-from autorubric.graders.panel import abstained, distinct_ids
+from autorubric.graders.panel import collect_ids, is_abstention
 
 
 @dataclass(frozen=True)
@@ -62,9 +62,9 @@ class Cascade:
     @cached_property
     def judge_ids(self) -> tuple[str, ...]:
         """The ids of the simple judges inside, those of `first` before those of `then`."""
-        return distinct_ids("a cascade", (self.first, self.then))
+        return collect_ids("a cascade", (self.first, self.then))
 
-    def threshold_for(self, criterion: Criterion) -> float | None:
+    def find_threshold(self, criterion: Criterion) -> float | None:
         """The threshold for a criterion, or None."""
         return (self.per_criterion or {}).get(criterion.name or "", self.threshold)
 
@@ -75,14 +75,14 @@ class Cascade:
         open_places = [
             place
             for place, (index, judgment) in enumerate(zip(wanted, heard, strict=True))
-            if not suffices(inputs.criteria[index], judgment, self.threshold_for(inputs.criteria[index]))
+            if not is_sufficient(inputs.criteria[index], judgment, self.find_threshold(inputs.criteria[index]))
         ]
         if not open_places:
             return heard
         better = await self.then.judge(inputs, [wanted[place] for place in open_places], seats.ask_from(1))
         judgments = list(heard)
         for place, judgment in zip(open_places, better, strict=True):
-            judgments[place] = replace(judgment, votes=(superseded(heard[place]), judgment))
+            judgments[place] = replace(judgment, votes=(mark_superseded(heard[place]), judgment))
         return judgments
 
 
@@ -99,17 +99,17 @@ def refuse_thresholds(threshold: float | None, per_criterion: Mapping[str, float
         raise ConfigError(problems)
 
 
-def suffices(criterion: Criterion, judgment: Judgment, threshold: float | None) -> bool:
+def is_sufficient(criterion: Criterion, judgment: Judgment, threshold: float | None) -> bool:
     """Whether a criterion with this judgment needs no stronger judge; see `Cascade`."""
-    if judgment.failure is not None or abstained(criterion, judgment):
+    if judgment.failure is not None or is_abstention(criterion, judgment):
         return False
     if threshold is None:
         said = [each for leaf in judgment.leaves() for each in (leaf.repeats or (leaf,)) if not leaf.superseded]
-        decided = [each for each in said if each.failure is None and not abstained(criterion, each)]
+        decided = [each for each in said if each.failure is None and not is_abstention(criterion, each)]
         return len({(each.verdict, each.option) for each in decided}) <= 1
     return judgment.confidence is not None and judgment.confidence >= threshold
 
 
-def superseded(judgment: Judgment) -> Judgment:
+def mark_superseded(judgment: Judgment) -> Judgment:
     """The judgment with all judgments in it marked as superseded."""
-    return replace(judgment, superseded=True, votes=tuple(superseded(vote) for vote in judgment.votes))
+    return replace(judgment, superseded=True, votes=tuple(mark_superseded(vote) for vote in judgment.votes))

@@ -17,7 +17,7 @@ from autorubric.core.submission import ToGradeInput, normalize_to_grade_input
 from autorubric.errors import ConfigError
 from autorubric.graders.aggregation import Rules
 from autorubric.graders.asking import JudgeOptions
-from autorubric.graders.assembly import EscalationConfig, JudgeSpec, LLMCalls, Recipe, judge_specs
+from autorubric.graders.assembly import EscalationConfig, JudgeSpec, LLMCalls, Recipe, resolve_judge_specs
 from autorubric.graders.criterion_judge import PrefixFirst
 from autorubric.graders.demands import Compound, DemandsOnce
 from autorubric.graders.few_shot import FewShot, FewShotConfig
@@ -48,7 +48,7 @@ _MOST_REMEMBERED = 10_000  # questions that a grader without records can number
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedSubmission:
     """A submission with its rubric, and the judgments on its criteria."""
 
     inputs: JudgeInput
@@ -159,16 +159,16 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
             binary_schema=reply_schema(binary_response_format),
             choice_schema=reply_schema(multi_choice_response_format),
         )
-        specs = judge_specs(judge_model_config, llm_config, judges, judge)
+        specs = resolve_judge_specs(judge_model_config, llm_config, judges, judge)
         rules = Rules(aggregation, ordinal_aggregation, nominal_aggregation)
         self.recipe = Recipe(specs, rules, quorum, escalation, llm_calls, options, judge, compound)
         self.scoring = Scoring(cannot_assess_config or CannotAssessConfig(), normalize, on_failure)
         self.prefix_first = prefix_first
         limits = Limits(budget_usd, budget_tokens, max_in_flight)
-        self._sessions = Sessions(self.recipe, limits, _run_dir(run_dir, specs), ledger, LLMClient)
+        self._sessions = Sessions(self.recipe, limits, _choose_run_dir(run_dir, specs), ledger, LLMClient)
         self._occurrences = Occurrences(most=_MOST_REMEMBERED)
         self._listed: dict[Any, Answer[Any]] = {}
-        for note in self.recipe.notes():
+        for note in self.recipe.find_warnings():
             warn(note)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -302,12 +302,12 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         reference_submission: str | None = None,
         *,
         guidelines: str | None = None,
-    ) -> Judged:
+    ) -> JudgedSubmission:
         """The judgments on each criterion, before they become a report."""
         inputs = self.read_input(to_grade, rubric, query, reference_submission, guidelines=guidelines)
-        return Judged(inputs, await self.judgments(inputs, None))
+        return JudgedSubmission(inputs, await self.judgments(inputs, None))
 
-    async def aggregate(self, judge_results: Judged, *, normalize: bool = True) -> EnsembleEvaluationReport:
+    async def aggregate(self, judge_results: JudgedSubmission, *, normalize: bool = True) -> EnsembleEvaluationReport:
         """The report of what `judge` returned, without a length penalty."""
         scoring = replace(self.scoring, normalize=normalize)
         return report_on(judge_results.inputs, judge_results.judgments, scoring)
@@ -333,7 +333,7 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
 
     def ledger(self) -> Ledger | None:
         """The grader's own ledger, opened on first use; None if it has none."""
-        return self._sessions.ledger()
+        return self._sessions.open_ledger()
 
     def totals(self) -> list[Totals]:
         """Calls, tokens and cost in the grader's own ledger; empty if it has none."""
@@ -368,7 +368,7 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         await self._sessions.aclose()
 
 
-def _run_dir(run_dir: Path | str | None, specs: Sequence[JudgeSpec]) -> Path | None:
+def _choose_run_dir(run_dir: Path | str | None, specs: Sequence[JudgeSpec]) -> Path | None:
     """The named folder, or the cache folder of the judges' configurations."""
     cached = sorted({str(spec.llm_config.cache_dir) for spec in specs if spec.llm_config.cache_enabled})
     if run_dir is not None:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from autorubric.core.criterion import Criterion
 from autorubric.core.judgment import CriterionVerdict, Judgment, Quote
-from autorubric.graders.asking import ModelJudge, Unsupported, judgment_schema, shared_values, show_options
+from autorubric.graders.asking import ModelJudge, Unsupported, collect_values, load_judgment_schema, show_options
 from autorubric.graders.judge import Answered, Ask, JudgeInput, Read, ShownOptions
 from autorubric.graders.judge_replies import NO_VERDICT, Said, build_judgment, failed, read_said
 from autorubric.llm.executor import FollowUp
@@ -81,7 +81,7 @@ class _Dialogue:
         if criterion.options is not None:
             values["options"] = self.show(index).text
         if judge.options.few_shot is not None:
-            examples.extend(self._examples(index, criterion))
+            examples.extend(self._build_examples(index, criterion))
         beginning, schema = self._prepared.get(kind) or self._prepare(kind)
         messages = tuple(starmap(Message, beginning.finish(**values)))
         copy = inputs.find_copy((index,)) if inputs.copies else 0
@@ -95,7 +95,7 @@ class _Dialogue:
         judge = self._judge
         judgment = build_judgment(found.value, reply, judge.judge_id, judge.weight, shown)
         if judge.options.evidence:
-            return self._supported(index, judgment, found)
+            return self._check_quotes(index, judgment, found)
         return Answer(judgment, reply, found.notes)
 
     def show(self, index: int) -> ShownOptions:
@@ -105,7 +105,7 @@ class _Dialogue:
             shown = self._shown[index] = show_options(inputs, index, self._judge.judge_id, options)
         return shown
 
-    def _supported(self, index: int, judgment: Judgment, found: Answer[Said]) -> Answer[Judgment] | Unreadable:
+    def _check_quotes(self, index: int, judgment: Judgment, found: Answer[Said]) -> Answer[Judgment] | Unreadable:
         inputs = self._inputs
         quotes = tuple(find_quote(quote, inputs.submission) for quote in found.value.quotes)
         unfound = tuple(
@@ -129,14 +129,14 @@ class _Dialogue:
         options = self._judge.options
         template = options.prompts.binary if kind == "binary" else options.prompts.choice
         own = options.binary_schema if kind == "binary" else options.choice_schema
-        beginning = template.begin(**shared_values(self._inputs, options.evidence))
-        prepared = self._prepared[kind] = beginning, own or judgment_schema(kind, options.evidence)
+        beginning = template.begin(**collect_values(self._inputs, options.evidence))
+        prepared = self._prepared[kind] = beginning, own or load_judgment_schema(kind, options.evidence)
         return prepared
 
-    def _examples(self, index: int, criterion: Criterion) -> list[dict[str, Any]]:
+    def _build_examples(self, index: int, criterion: Criterion) -> list[dict[str, Any]]:
         judge, shown = self._judge, self.show(index) if criterion.options is not None else None
         assert judge.options.few_shot is not None
-        found = judge.options.few_shot.examples_for(self._inputs, index, judge.judge_id)
+        found = judge.options.few_shot.choose_examples(self._inputs, index, judge.judge_id)
         if shown is not None:
             found = [replace(one, verdict=str(shown.find_number(one.verdict))) for one in found]
         return [one.values() for one in found]
@@ -188,26 +188,26 @@ def find_quote(quote: str, text: str) -> Quote:
     start = text.find(quote)
     if start >= 0:
         return Quote(quote, start, start + len(quote))
-    wanted, _ = _flattened(quote)
-    flat, origins = _flattened(text)
-    span = _span(wanted, flat)
+    wanted, _ = _flatten(quote)
+    flat, origins = _flatten(text)
+    span = _find_span(wanted, flat)
     return Quote(quote) if span is None else Quote(quote, origins[span[0]], origins[span[1] - 1] + 1)
 
 
-def _span(wanted: str, flat: str) -> tuple[int, int] | None:
+def _find_span(wanted: str, flat: str) -> tuple[int, int] | None:
     if not wanted or not flat:
         return None
     start = flat.find(wanted)
     if start >= 0:
         return start, start + len(wanted)
-    span = _similar(wanted, flat)
+    span = _find_similar(wanted, flat)
     # A quote with another number is invented, however similar the rest is.
     if span is None or _DIGIT.findall(wanted) != _DIGIT.findall(flat[span[0] : span[1]]):
         return None
     return span
 
 
-def _similar(wanted: str, flat: str) -> tuple[int, int] | None:
+def _find_similar(wanted: str, flat: str) -> tuple[int, int] | None:
     from rapidfuzz import fuzz
 
     if len(wanted) > len(flat):
@@ -215,10 +215,10 @@ def _similar(wanted: str, flat: str) -> tuple[int, int] | None:
     found = fuzz.partial_ratio_alignment(wanted, flat, score_cutoff=ALIKE)
     if found is None or found.dest_end <= found.dest_start:
         return None
-    return _without_outer_spaces(flat, found.dest_start, found.dest_end)
+    return _strip_spaces(flat, found.dest_start, found.dest_end)
 
 
-def _without_outer_spaces(flat: str, start: int, end: int) -> tuple[int, int]:
+def _strip_spaces(flat: str, start: int, end: int) -> tuple[int, int]:
     while start < end - 1 and flat[start] == " ":
         start += 1
     while end - 1 > start and flat[end - 1] == " ":
@@ -226,7 +226,7 @@ def _without_outer_spaces(flat: str, start: int, end: int) -> tuple[int, int]:
     return start, end
 
 
-def _flattened(text: str) -> tuple[str, list[int]]:
+def _flatten(text: str) -> tuple[str, list[int]]:
     """A text in lower case on one line, and for each of its characters the index in the original."""
     letters: list[str] = []
     origins: list[int] = []

@@ -53,20 +53,20 @@ def is_compound(criterion: Criterion) -> bool:
 
 
 @cache
-def demands_prompt() -> Template:
+def load_demands_prompt() -> Template:
     """The prompt that requests the demands of a criterion."""
     return Template.from_package("demands")
 
 
 @cache
-def _schema() -> ReplySchema:
+def _load_schema() -> ReplySchema:
     return ReplySchema("demands", load_schema("demands"))
 
 
-def demands_request(criterion: Criterion) -> Request:
+def build_demands_request(criterion: Criterion) -> Request:
     """The request for the demands of a criterion. It is sent once, since it does not depend on the submission."""
-    turns = demands_prompt().render(requirement=criterion.requirement, pitfall=criterion.weight < 0, most=_MOST)
-    return Request(tuple(starmap(Message, turns)), ROLE, _schema(), room=room_for(entries=_MOST))
+    turns = load_demands_prompt().render(requirement=criterion.requirement, pitfall=criterion.weight < 0, most=_MOST)
+    return Request(tuple(starmap(Message, turns)), ROLE, _load_schema(), room=room_for(entries=_MOST))
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +163,7 @@ class PerDemand:
             if isinstance(failure, Failure):
                 judged[index] = failed(self.inside.judge_ids[0], 1.0, failure)
         for index, fault in refused.items():
-            judged[index] = _judged_whole(judged[index], fault)
+            judged[index] = _mark_judged_whole(judged[index], fault)
         return [judged[index] for index in wanted]
 
     async def _list_demands(
@@ -184,7 +184,7 @@ class PerDemand:
 
     async def _ask_for_list(self, inputs: JudgeInput, index: int, ask: Ask) -> Answered:
         """The list of a criterion's demands; it is requested once more if it does not match the criterion."""
-        request = replace(demands_request(inputs.criteria[index]), item=inputs.item)
+        request = replace(build_demands_request(inputs.criteria[index]), item=inputs.item)
         read = partial(read_demands, inputs.criteria[index].requirement)
         answer = await ask(self.model, request, read, request_again)
         if isinstance(answer, Failure) or not answer.value.fault:
@@ -193,7 +193,7 @@ class PerDemand:
         return await ask(self.model, request_again(request, answer.reply, problem), read, request_again)
 
 
-def _judged_whole(judgment: Judgment, fault: str) -> Judgment:
+def _mark_judged_whole(judgment: Judgment, fault: str) -> Judgment:
     reason = f"Judged by one verdict: {fault}.\n{judgment.reason or ''}".strip()
     return replace(judgment, flags=(*judgment.flags, JUDGED_WHOLE), reason=reason if judgment.verdict else None)
 
@@ -224,27 +224,27 @@ def combine(criterion: Criterion, demands: Sequence[str], found: Sequence[Judgme
     if decisive in verdicts:
         verdict = decisive
     elif lost is not None:
-        verdict, failure = None, _failure(demands[lost], found[lost])
+        verdict, failure = None, _build_failure(demands[lost], found[lost])
     else:
         verdict = _NONE if _NONE in verdicts else verdicts[0]
     return Judgment(
         first.judge_id,
         verdict=verdict,
         failure=failure,
-        reason=None if failure is not None else _reason(demands, found),
+        reason=None if failure is not None else _join_reasons(demands, found),
         weight=first.weight,
-        confidence=_least(found) if failure is None else None,
+        confidence=_find_least_confidence(found) if failure is None else None,
         quotes=tuple(quote for one in found for quote in one.quotes),
         superseded=first.superseded,
         flags=tuple(dict.fromkeys(flag for one in found for flag in one.flags)),
         usage=aggregate_token_usage(one.usage for one in found),
         cost=aggregate_completion_cost(one.cost for one in found),
-        repeats=_combined(criterion, demands, found, lambda one: one.repeats),
-        votes=_combined(criterion, demands, found, lambda one: one.votes),
+        repeats=_combine_inside(criterion, demands, found, lambda one: one.repeats),
+        votes=_combine_inside(criterion, demands, found, lambda one: one.votes),
     )
 
 
-def _combined(
+def _combine_inside(
     criterion: Criterion,
     demands: Sequence[str],
     found: Sequence[Judgment],
@@ -258,13 +258,13 @@ def _combined(
     return tuple(combine(criterion, demands, column) for column in zip(*rows, strict=True))
 
 
-def _failure(demand: str, judgment: Judgment) -> JudgmentFailure:
+def _build_failure(demand: str, judgment: Judgment) -> JudgmentFailure:
     assert judgment.failure is not None
     failure = judgment.failure
     return replace(failure, message=f"{failure.message} (demand {demand!r:.80})")
 
 
-def _reason(demands: Sequence[str], found: Sequence[Judgment]) -> str:
+def _join_reasons(demands: Sequence[str], found: Sequence[Judgment]) -> str:
     lines = []
     for demand, one in zip(demands, found, strict=True):
         said = str(one.failure) if one.verdict is None else one.verdict.value
@@ -272,7 +272,7 @@ def _reason(demands: Sequence[str], found: Sequence[Judgment]) -> str:
     return "\n".join(lines)
 
 
-def _least(found: Sequence[Judgment]) -> float | None:
+def _find_least_confidence(found: Sequence[Judgment]) -> float | None:
     stated = [one.confidence for one in found if one.confidence is not None]
     return min(stated) if len(stated) == len(found) else None
 
@@ -338,21 +338,21 @@ def find_list_fault(requirement: str, demands: Sequence[str]) -> str:
         >>> find_list_fault(both, ["States the dose.", "Does not warn about liver damage."])
         "'Does not warn about liver damage.' adds 'not'"
     """
-    own = _words(requirement)
-    each = [_words(one) for one in demands]
+    own = _split_words(requirement)
+    each = [_split_words(one) for one in demands]
     said = {word for words in each for word in words}
-    if left := [word for word in own if _counts(word) and not _occurs(word, said)]:
+    if left := [word for word in own if _is_counted(word) and not _is_among(word, said)]:
         return f"the list leaves out {', '.join(map(repr, dict.fromkeys(left)))}"
     for demand, words in zip(demands, each, strict=True):
         if added := [word for word in words if _is_fixed(word) and word not in own]:
             return f"{demand!r:.80} adds {', '.join(map(repr, added))}"
-        counted = [word for word in words if _counts(word)]
-        if sum(_occurs(word, own) for word in counted) < max(1, _OWN * len(counted)):
+        counted = [word for word in words if _is_counted(word)]
+        if sum(_is_among(word, own) for word in counted) < max(1, _OWN * len(counted)):
             return f"{demand!r:.80} is not a part of the criterion"
     return ""
 
 
-def _words(text: str) -> list[str]:
+def _split_words(text: str) -> list[str]:
     return _WORD.findall(re.sub(r"n['’]t\b", " not", text.casefold()))
 
 
@@ -361,13 +361,13 @@ def _is_fixed(word: str) -> bool:
     return word in _NEGATIONS or any(letter.isdigit() for letter in word)
 
 
-def _counts(word: str) -> bool:
+def _is_counted(word: str) -> bool:
     if word in _JOINERS:
         return False
     return len(word) >= _SHORT or _is_fixed(word) or (not word.isascii() and len(word) == 1)
 
 
-def _occurs(word: str, words: Collection[str]) -> bool:
+def _is_among(word: str, words: Collection[str]) -> bool:
     if word in words or _is_fixed(word):
         return word in words
     return len(word) >= _SHORT and any(one.startswith(word[:_SHORT]) for one in words)

@@ -104,7 +104,7 @@ class FewShot:
         >>> data.add_item("Good day to you.", "a", [CriterionVerdict.MET])
         >>> data.add_item("What?", "b", [CriterionVerdict.UNMET])
         >>> inputs = JudgeInput("Good day to you.", (polite,), query="Say hello")
-        >>> [example.submission for example in FewShot(data).examples_for(inputs, 0, "default")]
+        >>> [example.submission for example in FewShot(data).choose_examples(inputs, 0, "default")]
         ['What?']
     """
 
@@ -122,23 +122,23 @@ class FewShot:
             if item.ground_truth is None:
                 continue
             reasons = item.ground_truth_reasons or [None] * len(item.ground_truth)
-            query, flat = self.data.get_item_prompt(index), _flat(item.submission)
+            query, flat = self.data.get_item_prompt(index), _flatten(item.submission)
             row: dict[_Kind, _Labelled] = {}
             for criterion, label, reason in zip(
                 self.data.get_item_rubric(index).rubric, item.ground_truth, reasons, strict=True
             ):
                 text = label.value if isinstance(label, CriterionVerdict) else label
                 labelled = _Labelled(item.submission, item.id, query, text, reason, flat)
-                self._pools.setdefault(_kind(criterion), []).append(labelled)
-                row[_kind(criterion)] = labelled
+                self._pools.setdefault(_find_kind(criterion), []).append(labelled)
+                row[_find_kind(criterion)] = labelled
             self._rows.append(row)
         if not self._pools:
             raise InputError("the data for few-shot examples has no ground truth")
 
-    def examples_for(self, inputs: JudgeInput, index: int, judge_id: str) -> list[FewShotExample]:
+    def choose_examples(self, inputs: JudgeInput, index: int, judge_id: str) -> list[FewShotExample]:
         """The examples for one criterion, the same each time."""
         config = self.config
-        own = _flat(inputs.submission)
+        own = _flatten(inputs.submission)
         order = self._order(inputs.criteria[index], index, judge_id)
         chosen = list(islice((one for one in order if not _is_same(one, inputs, own)), config.n_examples))
         return [
@@ -151,7 +151,7 @@ class FewShot:
             for labelled in chosen
         ]
 
-    def whole_examples_for(
+    def choose_whole_examples(
         self, inputs: JudgeInput, wanted: Sequence[int], judge_id: str, shown: Callable[[int, str], str]
     ) -> list[FewShotExample]:
         """The examples for several criteria at once, the same each time.
@@ -165,16 +165,16 @@ class FewShot:
             >>> data = RubricDataset("Say hello", Rubric([polite]))
             >>> data.add_item("What?", "b", [CriterionVerdict.UNMET])
             >>> case = JudgeInput("Hi.", (polite,), query="Say hello")
-            >>> FewShot(data).whole_examples_for(case, [0], "default", lambda index, label: label)
+            >>> FewShot(data).choose_whole_examples(case, [0], "default", lambda index, label: label)
             [FewShotExample(submission='What?', verdict='c0 UNMET', reason=None, query=None)]
         """
         config = self.config
-        kinds = {index: _kind(inputs.criteria[index]) for index in wanted}
-        own = _flat(inputs.submission)
+        kinds = {index: _find_kind(inputs.criteria[index]) for index in wanted}
+        own = _flatten(inputs.submission)
         rows = [{index: row[kind] for index, kind in kinds.items() if kind in row} for row in self._rows]
         rows = [row for row in rows if row and not _is_same(next(iter(row.values())), inputs, own)]
         Random(f"{self._seed}:few_shot:item:{judge_id}").shuffle(rows)
-        chosen = _covering(rows, config.n_examples) if config.balance_verdicts else rows
+        chosen = _choose_covering(rows, config.n_examples) if config.balance_verdicts else rows
         examples = []
         for row in chosen[: config.n_examples]:
             first = next(iter(row.values()))
@@ -190,17 +190,17 @@ class FewShot:
         return self.seed if self.config.seed is None else self.config.seed
 
     def _order(self, criterion: Criterion, index: int, judge_id: str) -> list[_Labelled]:
-        kind = _kind(criterion)
+        kind = _find_kind(criterion)
         key = (kind, index, judge_id)
         order = self._orders.get(key)
         if order is None:
             pool = list(self._pools.get(kind, ()))
             Random(f"{self._seed}:few_shot:{index}:{judge_id}").shuffle(pool)
-            order = self._orders[key] = _balanced(pool) if self.config.balance_verdicts else pool
+            order = self._orders[key] = _balance(pool) if self.config.balance_verdicts else pool
         return order
 
 
-def _balanced(pool: list[_Labelled]) -> list[_Labelled]:
+def _balance(pool: list[_Labelled]) -> list[_Labelled]:
     """The pool with its labels in turn, while each lasts, so that any prefix is balanced."""
     classes: dict[str, list[_Labelled]] = {}
     for labelled in sorted(pool, key=lambda labelled: labelled.label):
@@ -210,19 +210,19 @@ def _balanced(pool: list[_Labelled]) -> list[_Labelled]:
     return sorted(pool, key=lambda labelled: (rank[id(labelled)], names.index(labelled.label)))
 
 
-def _covering(rows: list[dict[int, _Labelled]], wanted: int) -> list[dict[int, _Labelled]]:
+def _choose_covering(rows: list[dict[int, _Labelled]], wanted: int) -> list[dict[int, _Labelled]]:
     """Rows chosen greedily: each adds the most verdicts that the earlier ones lack."""
     shown: set[tuple[int, str]] = set()
     left = list(rows)
     chosen: list[dict[int, _Labelled]] = []
     while left and len(chosen) < wanted:
-        place = max(range(len(left)), key=lambda place: (len(_verdicts(left[place]) - shown), -place))
+        place = max(range(len(left)), key=lambda place: (len(_collect_verdicts(left[place]) - shown), -place))
         chosen.append(left.pop(place))
-        shown |= _verdicts(chosen[-1])
+        shown |= _collect_verdicts(chosen[-1])
     return chosen
 
 
-def _verdicts(row: dict[int, _Labelled]) -> set[tuple[int, str]]:
+def _collect_verdicts(row: dict[int, _Labelled]) -> set[tuple[int, str]]:
     return {(index, one.label) for index, one in row.items()}
 
 
@@ -231,10 +231,10 @@ def _is_same(labelled: _Labelled, inputs: JudgeInput, own: str) -> bool:
     return labelled.flat == own or bool(inputs.item and labelled.item == inputs.item)
 
 
-def _kind(criterion: Criterion) -> _Kind:
+def _find_kind(criterion: Criterion) -> _Kind:
     labels = tuple(option.label for option in criterion.options or () if not option.na)
     return criterion.name, criterion.requirement, labels
 
 
-def _flat(text: str) -> str:
+def _flatten(text: str) -> str:
     return " ".join(text.split()).casefold()

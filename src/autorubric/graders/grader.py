@@ -79,7 +79,7 @@ class Grader(ABC, Generic[ReportT]):
             reference_submission: an exemplary submission.
             guidelines: advice that applies to every criterion.
         """
-        given = self._guidelines(guidelines)
+        given = self._pass_guidelines(guidelines)
         found = await self.judge(_as_text(to_grade), rubric, query, reference_submission, **given)
         report = await self.aggregate(found, normalize=self.normalize)
         if isinstance(report, EvaluationReport | EnsembleEvaluationReport):
@@ -107,7 +107,7 @@ class Grader(ABC, Generic[ReportT]):
         """
         return None
 
-    def _guidelines(self, guidelines: str | None) -> dict[str, str]:
+    def _pass_guidelines(self, guidelines: str | None) -> dict[str, str]:
         """The guidelines as a keyword argument of `judge`, if there are any and it takes them."""
         if guidelines is not None and not isinstance(guidelines, str):
             raise TypeError(f"Rubric guidelines must be a str or None, got {type(guidelines).__name__}")

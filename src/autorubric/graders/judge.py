@@ -85,8 +85,8 @@ class ShownOptions:
 
     def find_number(self, label: str) -> int | None:
         """The number of the option with this label, or None."""
-        wanted = _folded(label)
-        return next((number for number, known in enumerate(self.labels, 1) if _folded(known) == wanted), None)
+        wanted = _fold(label)
+        return next((number for number, known in enumerate(self.labels, 1) if _fold(known) == wanted), None)
 
     def find_index(self, said: object) -> int | None:
         """The original index of the option that a judge means, or None if that is not certain."""
@@ -96,15 +96,15 @@ class ShownOptions:
             said = int(said)
         if isinstance(said, int):
             return self.order[said - 1] if 1 <= said <= len(self.order) else None
-        return self._index_of_text(said) if isinstance(said, str) else None
+        return self._find_index_in_text(said) if isinstance(said, str) else None
 
-    def _index_of_text(self, said: str) -> int | None:
+    def _find_index_in_text(self, said: str) -> int | None:
         number = _FULL_NUMBER.fullmatch(said)
         placed = int(number[1]) if number else None
-        meant = {placed, self.find_number(said) or self._number_with_label(said)} - {None}
+        meant = {placed, self.find_number(said) or self._find_number_before_label(said)} - {None}
         return self.find_index(meant.pop()) if len(meant) == 1 else None
 
-    def _number_with_label(self, said: str) -> int | None:
+    def _find_number_before_label(self, said: str) -> int | None:
         """The number in "2. Partly" or "Option 2: Partly", if it is the number of that label."""
         number = _NUMBER.match(said)
         if number is None:
@@ -113,7 +113,7 @@ class ShownOptions:
         return int(number[1]) if rest and self.find_number(rest) == int(number[1]) else None
 
 
-def _folded(label: str) -> str:
+def _fold(label: str) -> str:
     return " ".join(label.split()).strip(" .\"'“”").casefold()
 
 

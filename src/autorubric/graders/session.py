@@ -109,7 +109,7 @@ class Sessions:
         self.limits = limits
         self._recipe = recipe
         self._kind = kind
-        self._clients = replaced_clients(kind, recipe.configs())
+        self._clients = find_replaced_clients(kind, recipe.collect_configs())
         self.run_dir = run_dir
         self._ledger = ledger
         self._budget: Budget | None = None
@@ -140,7 +140,7 @@ class Sessions:
         """Whether replies are recorded in a ledger of the grader's own."""
         return self._ledger is not None or self.run_dir is not None
 
-    def ledger(self) -> Ledger | None:
+    def open_ledger(self) -> Ledger | None:
         """The grader's own ledger, opened on first use; None if it has none."""
         if self._process != os.getpid() and self.run_dir is not None:
             # A forked child opens the ledger again: it has its parent's, but not the thread that writes.
@@ -157,17 +157,17 @@ class Sessions:
         if session is None:
             for gone in [known for known in self._sessions if known.is_closed()]:
                 del self._sessions[gone]
-            opened = self._opened()
+            opened = self._open_models()
             models = await opened.__aenter__()
             check_priced(models, self.limits.usd)
             if self._recipe.llm_calls != "per_item":  # requests on whole rubrics have their own limits
                 self.limits.check_bounds(models)
-            if (ledger := self.ledger()) is not None:
+            if (ledger := self.open_ledger()) is not None:
                 ledger.price(models.values())
             if self._budget is None:
                 self._budget = self.limits.budget(ledger)
             executor = Executor(NoRecords() if ledger is None else ledger, self._budget)
-            session = Session(models, self._recipe.made(models), executor, opened)
+            session = Session(models, self._recipe.build_judge(models), executor, opened)
             session = self._sessions.setdefault(loop, session)
         return session
 
@@ -185,9 +185,9 @@ class Sessions:
             self._ledger = None
         self._sessions.clear()
 
-    def _opened(self) -> AbstractAsyncContextManager[Mapping[str, Model]]:
-        configs = self._recipe.configs()
-        clients = self._clients or replaced_clients(LLMClient, configs)
+    def _open_models(self) -> AbstractAsyncContextManager[Mapping[str, Model]]:
+        configs = self._recipe.collect_configs()
+        clients = self._clients or find_replaced_clients(LLMClient, configs)
         if clients:
             return nullcontext({name: ClientModel(configs[name].model, client) for name, client in clients.items()})
         return open_models(configs, self.limits.in_flight)
@@ -201,7 +201,7 @@ _FORMATS: Mapping[str, type[BaseModel]] = {
 }
 
 
-def replaced_clients(kind: Any, configs: Mapping[str, LLMConfig]) -> dict[str, Any]:
+def find_replaced_clients(kind: Any, configs: Mapping[str, LLMConfig]) -> dict[str, Any]:
     """The clients of judges if `kind` is not the package's `LLMClient` or its `generate` was replaced; else none.
 
     Args:
@@ -209,7 +209,7 @@ def replaced_clients(kind: Any, configs: Mapping[str, LLMConfig]) -> dict[str, A
         configs: the model of every judge, by judge id.
 
     Example:
-        >>> replaced_clients(LLMClient, {"default": LLMConfig("builtin/offline")})
+        >>> find_replaced_clients(LLMClient, {"default": LLMConfig("builtin/offline")})
         {}
     """
     if kind is LLMClient and LLMClient.generate is _GENERATE:
@@ -241,7 +241,7 @@ class ClientModel(ScriptedModel):
             found = await self._client.generate(
                 system_prompt="\n\n".join(system),
                 user_prompt="\n\n".join(others),
-                response_format=_response_format(request),
+                response_format=_find_response_format(request),
                 return_result=True,
             )
         except CallError:
@@ -249,15 +249,15 @@ class ClientModel(ScriptedModel):
         except Exception as error:
             kind: FailureKind = "unreadable" if classify_grading_error(error) == "parse" else "server"
             return Failure(kind, f"LLMClient.generate: {type(error).__name__}: {error}")
-        return _reply(found)
+        return _read_reply(found)
 
 
-def _response_format(request: Request) -> type[BaseModel] | None:
+def _find_response_format(request: Request) -> type[BaseModel] | None:
     fields = {} if request.schema is None else request.schema.body.get("properties", {})
     return next((shape for field, shape in _FORMATS.items() if field in fields), None)
 
 
-def _reply(found: Any) -> Reply:
+def _read_reply(found: Any) -> Reply:
     """The reply from a `GenerateResult`, an instance of the response format, or a text."""
     parsed = getattr(found, "parsed", found)
     text = parsed if isinstance(parsed, str) else str(getattr(found, "content", ""))

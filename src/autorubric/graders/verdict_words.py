@@ -57,7 +57,7 @@ _FIELDS = [
 ]
 
 
-def _folded(word: str) -> str:
+def _fold(word: str) -> str:
     return _SEPARATORS.sub(" ", normalize("NFKC", word)).lstrip(_QUOTES).rstrip(_QUOTES + "!。！").casefold()
 
 
@@ -73,7 +73,7 @@ def find_verdict(said: Any, *, of_truth: bool = False) -> CriterionVerdict | Non
     if not isinstance(said, str):
         return None
     field = _FIELDS[0].fullmatch(said.strip())
-    word = _folded(field["value"] if field else said)
+    word = _fold(field["value"] if field else said)
     return _VERDICTS.get(word) or (_TRUTHS.get(word) if of_truth else None)
 
 
@@ -90,7 +90,7 @@ def find_fields(text: str) -> list[re.Match[str]]:
     if scan_json(text).broken is not None:
         return []
     fields = (found for field in _FIELDS for found in field.finditer(text))
-    told = (one for one in fields if _OF_VERDICT.search(one["label"]) or _folded(one["value"]) not in OF_ANYTHING)
+    told = (one for one in fields if _OF_VERDICT.search(one["label"]) or _fold(one["value"]) not in OF_ANYTHING)
     return sorted(told, key=lambda found: found.start())
 
 
@@ -174,11 +174,11 @@ _REJECTED = re.compile(
 )
 
 
-def last_sentence(text: str) -> str:
+def find_last_sentence(text: str) -> str:
     r"""The last sentence of a text that has words, ignoring an opening code fence.
 
     Example:
-        >>> last_sentence("It names one. So it is MET.\n```json\n")
+        >>> find_last_sentence("It names one. So it is MET.\n```json\n")
         'So it is MET.'
     """
     sentences = _END.split(text.removesuffix("```json\n").removesuffix("```\n"))
@@ -212,14 +212,14 @@ def find_statements(text: str, shown: ShownOptions | None = None) -> Iterator[tu
     text = _SHORT.sub(lambda found: " not" if found[1] else " is", _QUOTED.sub(" ", text))
     for sentence in reversed(_END.split(text)):
         own = _THEREFORE.split(sentence)[-1] if hint.search(sentence) else ""
-        mentioned = set(_mentions(own, shown)) if own else set()
+        mentioned = set(_find_mentions(own, shown)) if own else set()
         if len(mentioned) == 1 and not _WEIGHED.search(own):
             yield sentence, mentioned.pop()
         elif CONTRAST.match(sentence):
             yield sentence, None
 
 
-def _mentions(sentence: str, shown: ShownOptions | None) -> Iterator[Stated | None]:
+def _find_mentions(sentence: str, shown: ShownOptions | None) -> Iterator[Stated | None]:
     """The verdicts or options that a sentence mentions and does not reject."""
     if shown is None:
         sentence = _PLAIN.sub(lambda found: found[0].upper(), sentence)

@@ -29,7 +29,7 @@ class ChecksFirst:
 
     Attributes:
         inside: the judge for criteria without a check, or None if all have one.
-        context: what checks need besides the submission, such as your tokenizer.
+        context: what checks need in addition to the submission, such as your tokenizer.
 
     Example:
         >>> import asyncio
@@ -87,7 +87,7 @@ class ChecksFirst:
             InputError: `check_rubric` refuses the rubric; the judge inside is not asked.
         """
         checked = {
-            index: self._checked(inputs, index) for index in wanted if inputs.criteria[index].check is not None
+            index: self._run_check(inputs, index) for index in wanted if inputs.criteria[index].check is not None
         }
         rest = [index for index in wanted if index not in checked]
         if rest and self.inside is None:
@@ -102,7 +102,7 @@ class ChecksFirst:
             checked |= dict(zip(rest, made, strict=True))
         return [checked[index] for index in wanted]
 
-    def _checked(self, inputs: JudgeInput, index: int) -> Judgment:
+    def _run_check(self, inputs: JudgeInput, index: int) -> Judgment:
         from autorubric.checks import CheckFailure, run_check
 
         check = inputs.criteria[index].check or {}
@@ -237,16 +237,16 @@ class ScriptedJudge:
     async def judge(self, inputs: JudgeInput, wanted: Sequence[int], ask: Any) -> list[Judgment]:
         """The scripted judgment on each wanted criterion; `ask` is not used."""
         self.asked.append(tuple(wanted))
-        return [self._judgment(self._word(inputs, index)) for index in wanted]
+        return [self._build_judgment(self._find_word(inputs, index)) for index in wanted]
 
-    def _word(self, inputs: JudgeInput, index: int) -> Word:
+    def _find_word(self, inputs: JudgeInput, index: int) -> Word:
         if callable(self.words):
             return self.words(inputs, index)
         if index >= len(self.words):
             raise InputError(f"the script of judge {self.judge_id!r} has no verdict for criterion {index}")
         return self.words[index]
 
-    def _judgment(self, word: Word) -> Judgment:
+    def _build_judgment(self, word: Word) -> Judgment:
         if isinstance(word, Judgment):
             return word
         if isinstance(word, JudgmentFailure):

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from autorubric.prompts.library import NamedPrompts, check_template, prompts_in
+from autorubric.prompts.library import NamedPrompts, check_template, read_prompts
 from autorubric.prompts.template import Template
 
 # Section codes are computed from the other values, so that prompts with the same ones have a common prefix.
@@ -110,7 +110,7 @@ def load_judge_prompts(directory: str | Path) -> JudgePrompts:
         >>> load_judge_prompts(folder).origins()["choice"]
         'autorubric'
     """
-    found = prompts_in(Path(directory), [f"{name}.jinja" for name in _NAMES.values()], _load)
+    found = read_prompts(Path(directory), [f"{name}.jinja" for name in _NAMES.values()], _load)
     return replace(package_judge_prompts(), **{key: found[name] for key, name in _NAMES.items() if name in found})
 
 

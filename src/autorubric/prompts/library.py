@@ -32,7 +32,7 @@ class NamedPrompts:
         return {field.name: getattr(self, field.name).origin for field in fields(self)}  # type: ignore[arg-type]
 
 
-def prompts_in(directory: Path, known: Iterable[str], load: Callable[[Path], P]) -> dict[str, P]:
+def read_prompts(directory: Path, known: Iterable[str], load: Callable[[Path], P]) -> dict[str, P]:
     """The prompts of a folder by their names; hidden files are ignored.
 
     Args:
@@ -217,7 +217,7 @@ def load_prompts(directory: str | Path) -> PromptSet:
         (('user', 'Answer this: 2 + 2?'),)
     """
     known = [*(f"{name}.jinja" for name in PROMPT_VALUES), *SEED_FILES]
-    return replace(package_prompts(), **prompts_in(Path(directory), known, _load))
+    return replace(package_prompts(), **read_prompts(Path(directory), known, _load))
 
 
 def _load(path: Path) -> Prompt:
@@ -302,7 +302,7 @@ def load_gate_prompts(directory: str | Path) -> GatePrompts:
         >>> load_gate_prompts(folder).origins()["rewrite"]
         'autorubric'
     """
-    found = prompts_in(Path(directory), [f"{name}.jinja" for name in _GATE_SAMPLES], _load_gate)
+    found = read_prompts(Path(directory), [f"{name}.jinja" for name in _GATE_SAMPLES], _load_gate)
     return replace(package_gate_prompts(), **found)
 
 

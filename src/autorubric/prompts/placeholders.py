@@ -7,8 +7,8 @@ import re
 from typing import Any, NamedTuple, TypeAlias
 
 from autorubric.errors import InputError
-from autorubric.prompts.fences import fence, section_code, texts_in
-from autorubric.prompts.template import Template, Turn, asks_for_list, source_fingerprint
+from autorubric.prompts.fences import collect_texts, fence, section_code
+from autorubric.prompts.template import Template, Turn, compute_fingerprint, is_list_prompt
 
 _PLACEHOLDER = re.compile(r"(<<[A-Za-z_]\w*>>|\{\|[A-Za-z_]\w*\|\})")
 
@@ -77,10 +77,10 @@ class PlaceholderTemplate:
     def __init__(self, file_name: str, source: str, origin: str) -> None:
         self.name, places = SEED_FILES[file_name]
         self.source, self.origin = source, origin
-        self.fingerprint = source_fingerprint(self.name, source)
-        self.wants_list = asks_for_list(source)
+        self.fingerprint = compute_fingerprint(self.name, source)
+        self.wants_list = is_list_prompt(source)
         self.variables = frozenset(place.variable for place in places.values())
-        self.counts = _entry_counts(places)
+        self.counts = _count_entries(places)
         pieces = _PLACEHOLDER.split(source)
         _refuse_odd_placeholders(pieces[1::2], places, origin)
         self._parts: tuple[str | Place, ...] = tuple(
@@ -101,7 +101,7 @@ class PlaceholderTemplate:
         ]
         if problems:
             raise InputError(problems)
-        text = "".join(part if isinstance(part, str) else _shown(part, values) for part in self._parts)
+        text = "".join(part if isinstance(part, str) else _render_value(part, values) for part in self._parts)
         return (("user", text),)
 
     def __repr__(self) -> str:
@@ -112,7 +112,7 @@ Prompt: TypeAlias = Template | PlaceholderTemplate
 """A prompt from any kind of file."""
 
 
-def _entry_counts(places: dict[str, Place]) -> dict[str, int]:
+def _count_entries(places: dict[str, Place]) -> dict[str, int]:
     counts: dict[str, int] = {}
     for variable, entry in places.values():
         if entry is not None:
@@ -132,13 +132,13 @@ def _refuse_odd_placeholders(found: list[str], places: dict[str, Place], origin:
         raise InputError(problems)
 
 
-def _shown(place: Place, values: dict[str, Any]) -> str:
+def _render_value(place: Place, values: dict[str, Any]) -> str:
     value = values[place.variable]
     if place.entry is not None:
         value = value[place.entry]
     if isinstance(value, str):
         return value
     if place.variable == "query":
-        return fence(value, "conversation", section_code(texts_in(list(values.values()))))
+        return fence(value, "conversation", section_code(collect_texts(list(values.values()))))
     # The format of the public pipeline, so that prompts are identical.
     return json.dumps(value, ensure_ascii=False, indent=2)

@@ -25,8 +25,8 @@ from autorubric.llm.request import Model, Request
 from autorubric.notes import warn
 from autorubric.rows.record import as_text
 from autorubric.training.audit_log import DROPPED, AuditLog, AuditRecord
-from autorubric.training.background_grading import BackgroundQueue, Given, grade_anyway, is_chosen
-from autorubric.training.observations import AUDIT, UNANSWERED, Key, failure_kind
+from autorubric.training.background_grading import BackgroundQueue, GivenReward, grade_anyway, is_chosen
+from autorubric.training.observations import AUDIT, UNANSWERED, Key, parse_failure_kind
 from autorubric.training.rewards import KeptCriteria, Reward, RewardRule, compute_reward
 
 _FAMILIES = {
@@ -50,15 +50,15 @@ _FAMILIES = {
 _OF_PIECE = {piece: family for family, pieces in _FAMILIES.items() for piece in pieces}
 
 
-def model_families(model: str) -> frozenset[str]:
+def find_model_families(model: str) -> frozenset[str]:
     """The families in a model's name: two for a distillation, the first word for an unknown one.
 
     Example:
-        >>> sorted(model_families("vllm/deepseek-ai/DeepSeek-R1-Distill-Qwen-7B"))
+        >>> sorted(find_model_families("vllm/deepseek-ai/DeepSeek-R1-Distill-Qwen-7B"))
         ['deepseek', 'qwen']
-        >>> model_families("openai/o3") == model_families("openai/gpt-5.1-mini")
+        >>> find_model_families("openai/o3") == find_model_families("openai/gpt-5.1-mini")
         True
-        >>> sorted(model_families("local/tiny-judge"))
+        >>> sorted(find_model_families("local/tiny-judge"))
         ['tiny']
     """
     name = model.rpartition("/")[2].lower()
@@ -118,7 +118,7 @@ class AuditPlan:
     def check_family(self, judge: CriterionGrader) -> None:
         """Warn if the reference judge is of the training judge's family, since both make the same errors."""
         own, others = (
-            {family for spec in one.recipe.specs for family in model_families(spec.llm_config.model)}
+            {family for spec in one.recipe.specs for family in find_model_families(spec.llm_config.model)}
             for one in (self.grader, judge)
         )
         if shared := sorted(own & others):
@@ -154,7 +154,7 @@ class Auditor:
         for at, value in ledger.observations(AUDIT):
             self._add(at, AuditRecord(**value))
         for _, since in ledger.observations(UNANSWERED):
-            self.found.wait_since(since)
+            self.found.note_unanswered(since)
 
     @property
     def open(self) -> int:
@@ -172,7 +172,7 @@ class Auditor:
             return reward
         return replace(reward, status="gap", stop=self.should_stop)
 
-    def offer(self, given: Given) -> None:
+    def offer(self, given: GivenReward) -> None:
         """Audit a reward in the background if it is chosen and not yet audited."""
         plan, key = self.plan, given.record.key
         if (
@@ -186,16 +186,16 @@ class Auditor:
         if self._queue.start(lambda: self._audit(given)):
             self.found.begin(key, time.time())
         else:
-            self._note(self._record(given, None, DROPPED))
+            self._note(self._build_record(given, None, DROPPED))
 
     async def finish(self, seconds: float) -> None:
         """Wait for open audits, then abandon them; finished calls stay recorded."""
-        await self._queue.settle(seconds)
+        await self._queue.wait(seconds)
         self.executor.abandon("the audit is shutting down")
         await self.executor.drain()
         await self._queue.cancel()
 
-    async def _audit(self, given: Given) -> None:
+    async def _audit(self, given: GivenReward) -> None:
         if time.monotonic() - self._readmitted > READMIT_SECONDS:
             self._readmitted = time.monotonic()
             self.executor.readmit()
@@ -208,21 +208,21 @@ class Auditor:
         second = compute_reward(report, self._rule)
         if second.value is not None:
             second = replace(second, value=second.value - given.reward.penalty)
-        self._note(self._record(given, given.kept.restore(second), None, report))
+        self._note(self._build_record(given, given.kept.restore(second), None, report))
 
     async def _ask(self, model: Model, request: Request, read: Any, follow_up: FollowUp) -> Any:
         return await self.executor.ask_for(model, replace(request, role=AUDIT_ROLE), read, follow_up)
 
-    def _record(
+    def _build_record(
         self,
-        given: Given,
+        given: GivenReward,
         second: Reward | None,
         failure: str | None,
         report: EnsembleEvaluationReport | None = None,
     ) -> AuditRecord:
         first, record = given.reward, given.record
         if second is not None and second.failure is not None:
-            failure = failure_kind(second.failure)
+            failure = parse_failure_kind(second.failure)
         firsts = list(first.criteria.values())
         seconds = [] if second is None else list(second.criteria.values())
         signs = dict(
@@ -245,7 +245,7 @@ class Auditor:
             gaps,
             clipped("" if given.query is None else as_text(given.query), _MOST_CHARACTERS),
             clipped(given.inputs.submission, _MOST_CHARACTERS),
-            _reasons(given.kept, report, gaps),
+            _collect_reasons(given.kept, report, gaps),
         )
 
     def _note(self, record: AuditRecord) -> None:
@@ -263,9 +263,9 @@ class Auditor:
 
     def _note_unanswered(self) -> None:
         """Record that audits have waited too long for an answer, so that `drift` reports it before they fail."""
-        since = self.found.blind_at(time.time())
+        since = self.found.find_blind_since(time.time())
         if since is not None and since != self.found.blind_since:
-            self.found.wait_since(since)
+            self.found.note_unanswered(since)
             self._ledger.observe(UNANSWERED, since)
             _log.warning("the audit's judge does not answer: the reward is not monitored")
 
@@ -275,7 +275,7 @@ class Auditor:
         (self._audited.discard if record.gap is None else self._audited.add)(record.key)
 
 
-def _reasons(
+def _collect_reasons(
     kept: KeptCriteria, report: EnsembleEvaluationReport | None, gaps: Sequence[float | None]
 ) -> dict[str, str]:
     """The reference judge's reasons where the judges differ."""

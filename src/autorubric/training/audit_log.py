@@ -112,7 +112,7 @@ class AuditLog:
         (1, {'timeout': 1}, 20.0, 'ok')
         >>> log.add(30.0, AuditRecord("g", 0.8, 0.6, None))
         >>> log.begin(("g", "answer", 7), 40.0)
-        >>> log.blind_at(99.0), log.blind_at(101.0)
+        >>> log.find_blind_since(99.0), log.find_blind_since(101.0)
         (None, 40.0)
     """
 
@@ -147,14 +147,14 @@ class AuditLog:
         """Note that an audit begins."""
         self._open[key] = at
 
-    def blind_at(self, now: float) -> float | None:
+    def find_blind_since(self, now: float) -> float | None:
         """When the audit became blind, including by an audit that takes over a minute and 10 times the mean time."""
         waiting = min((at for at in self._open.values() if at > self._succeeded), default=now)
         if now - waiting <= self.patience:
             return self.blind_since
         return waiting if self.blind_since is None else min(waiting, self.blind_since)
 
-    def wait_since(self, since: float) -> None:
+    def note_unanswered(self, since: float) -> None:
         """Count the audit as blind since this start of an unanswered audit, unless one has succeeded since."""
         if since > self._succeeded:
             self.blind_since = since if self.blind_since is None else min(since, self.blind_since)
@@ -190,7 +190,7 @@ class AuditLog:
             found = Example(record.query, record.submission, reason, gap, record.step)
             self._examples.setdefault(key, deque(maxlen=self.examples)).append(found)
 
-    def exploited(self, most: int) -> list[tuple[tuple[str, int], GrowthSequence]]:
+    def find_exploited(self, most: int) -> list[tuple[tuple[str, int], GrowthSequence]]:
         """At most `most` criteria: those with an alarm, then those where the training judge is the most generous."""
         ranked = sorted(self.criteria.items(), key=_rank)
         return [held for held in ranked[:most] if held[1].found or held[1].whole.mean > 0]
@@ -264,12 +264,12 @@ class AuditSummary:
     criteria: Sequence[CriterionGap]
 
 
-def summarise_audits(log: AuditLog, rubrics: Mapping[str, Sequence[Mapping[str, Any]]]) -> AuditSummary | None:
+def summarize_audits(log: AuditLog, rubrics: Mapping[str, Sequence[Mapping[str, Any]]]) -> AuditSummary | None:
     """The summary; None without audits. `rubrics` has the recorded criteria by the rubric's digest."""
     if not log.audits and not log.failures and log.blind_since is None:
         return None
     criteria = []
-    for (rubric, index), gaps in log.exploited(_MOST_CRITERIA):
+    for (rubric, index), gaps in log.find_exploited(_MOST_CRITERIA):
         unknown: Mapping[str, Any] = {"name": f"C{index + 1}", "requirement": "", "weight": 1.0}
         note = rubrics[rubric][index] if rubric in rubrics else unknown
         criteria.append(
@@ -300,18 +300,18 @@ def summarise_audits(log: AuditLog, rubrics: Mapping[str, Sequence[Mapping[str, 
     )
 
 
-def audit_warnings(found: AuditSummary) -> Iterator[str]:
+def find_audit_warnings(found: AuditSummary) -> Iterator[str]:
     """Warnings about the audit, one sentence each."""
     if found.alarm is not None:
         yield (
-            f"the training judge's lead over the audit's judge grew: {_grown(found.alarm)}; "
+            f"the training judge's lead over the audit's judge grew: {_describe_growth(found.alarm)}; "
             "the policy may exploit the training judge"
         )
     for one in found.criteria:
         if one.alarm is not None:
             yield (
                 f"on criterion {one.name!r}, the training judge's lead over the audit's judge grew: "
-                f"{_grown(one.alarm)}; read the examples, then reword, split or drop it"
+                f"{_describe_growth(one.alarm)}; read the examples, then reword, split or drop it"
             )
     if found.blind_since is not None:
         since = datetime.fromtimestamp(found.blind_since, UTC).strftime("%Y-%m-%d %H:%M:%S")
@@ -324,7 +324,7 @@ def audit_warnings(found: AuditSummary) -> Iterator[str]:
         yield f"{dropped:,} audits were dropped: the audit's judge is too slow for its share"
 
 
-def _grown(growth: Growth) -> str:
+def _describe_growth(growth: Growth) -> str:
     return (
         f"{growth.baseline:+.3f} in the first {counted(growth.since, 'audit')}, {growth.recent:+.3f} in the next "
         f"{growth.count - growth.since:,} (growth at least {max(0.0, growth.interval.low):.3f})"

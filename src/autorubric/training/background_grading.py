@@ -16,7 +16,7 @@ from autorubric.graders.criterion_judge import PrefixFirst
 from autorubric.graders.judge import Ask, JudgeInput, Query
 from autorubric.llm.executor import Executor
 from autorubric.llm.records.ledger import Ledger
-from autorubric.training.observations import REPEAT, Key, Repeat, RewardRecord, failure_kind
+from autorubric.training.observations import REPEAT, Key, Repeat, RewardRecord, parse_failure_kind
 from autorubric.training.rewards import KeptCriteria, Reward, RewardRule, compute_reward
 
 _MOST_OPEN = 256
@@ -24,7 +24,7 @@ _AT_ONCE = 8  # few, so that an exhausted budget leaves few submissions half pai
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class GivenReward:
     """A reward that was given, with what was graded."""
 
     query: Query | None
@@ -81,7 +81,7 @@ class BackgroundQueue:
         task.add_done_callback(self._forget)
         return True
 
-    async def settle(self, seconds: float) -> None:
+    async def wait(self, seconds: float) -> None:
         """Wait until all have ended, but at most `seconds`."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=seconds)
@@ -132,7 +132,7 @@ class Repeater:
             (value["group"], value["answer"], value["step"]) for _, value in ledger.observations(REPEAT)
         }
 
-    def offer(self, given: Given) -> None:
+    def offer(self, given: GivenReward) -> None:
         """Judge a submission again if it is chosen, was not repeated yet, and the queue has room."""
         first = given.reward.value
         if first is None or given.record.key in self._known or not is_chosen(self._share, "repeat", given.record.key):
@@ -140,10 +140,10 @@ class Repeater:
         if self.queue.start(lambda: self._repeat(given, first + given.reward.penalty)):
             self._known.add(given.record.key)
 
-    async def _repeat(self, given: Given, first: float) -> None:
+    async def _repeat(self, given: GivenReward, first: float) -> None:
         inputs = replace(given.inputs, copies=(1,) * len(given.inputs.criteria))
         report = await grade_anyway(self._grader, inputs, PrefixFirst(self._executor.ask_for))
         again = compute_reward(report, self._rule)
-        failure = None if again.failure is None else failure_kind(again.failure)
+        failure = None if again.failure is None else parse_failure_kind(again.failure)
         value = again.value if failure is None else None
         self._ledger.observe(REPEAT, asdict(Repeat(*given.record.key, first, value, failure)))

@@ -116,7 +116,7 @@ def measure_signals(
     several = {key: members for key, members in groups.items() if len(members) > 1}
     apart: dict[str, list[npt.NDArray[np.float64]]] = {}
     for (rubric, *_), members in several.items():
-        apart.setdefault(rubric, []).append(_deviations(members))
+        apart.setdefault(rubric, []).append(_compute_deviations(members))
     effective: list[tuple[float, int]] = []
     decisive: list[Decisive] = []
     for rubric, tables in apart.items():
@@ -139,7 +139,7 @@ def measure_signals(
     )
 
 
-def _deviations(members: Sequence[RewardRecord]) -> npt.NDArray[np.float64]:
+def _compute_deviations(members: Sequence[RewardRecord]) -> npt.NDArray[np.float64]:
     """The values of each criterion minus their mean over the group; NaN where a rollout has none."""
     table = np.array([one.values for one in members], dtype=float)
     seen = ~np.isnan(table)

@@ -158,7 +158,7 @@ class Observer:
             for _, one in ledger.observations(kind)
         )
 
-    def rubric(self, rubric: Rubric) -> str:
+    def record_rubric(self, rubric: Rubric) -> str:
         """The digest of a rubric, which is recorded at its first use."""
         name = digest_rubric(rubric)
         if name not in self._noted:
@@ -167,7 +167,7 @@ class Observer:
             self._ledger.observe(RUBRIC, {**describe_rubric(rubric), "several": several, "graded": self._graded})
         return name
 
-    def reward(
+    def record_reward(
         self,
         sample: Sample,
         reward: Reward,
@@ -182,14 +182,14 @@ class Observer:
             failed: the indices of the criteria whose judgment failed.
             seconds: from the request to the reward.
         """
-        rubric = self.rubric(sample.rubric)
+        rubric = self.record_rubric(sample.rubric)
         record = RewardRecord(
             rubric,
             digest_group(sample.query, rubric),
             digest(sample.submission),
             len(sample.submission),
             reward.value if reward.failure is None else None,
-            None if reward.failure is None else failure_kind(reward.failure),
+            None if reward.failure is None else parse_failure_kind(reward.failure),
             tuple(reward.criteria.values()),
             tuple(failed),
             round(seconds, 4),
@@ -221,7 +221,7 @@ def digest_group(query: Any, rubric: Rubric | str) -> str:
     return digest([query, rubric if isinstance(rubric, str) else digest_rubric(rubric)])
 
 
-def failed_indices(report: EvaluationReport | EnsembleEvaluationReport, kept: Sequence[int]) -> list[int]:
+def find_failed_indices(report: EvaluationReport | EnsembleEvaluationReport, kept: Sequence[int]) -> list[int]:
     """The indices of the criteria whose judgment failed; `kept` are those of the criteria in the report."""
     entries: Sequence[CriterionReport | EnsembleCriterionReport] = report.report or ()
     return [index for index, one in zip(kept, entries, strict=False) if one.is_error]
@@ -230,11 +230,11 @@ def failed_indices(report: EvaluationReport | EnsembleEvaluationReport, kept: Se
 _KINDS = frozenset({*get_args(FailureKind), "check", "unknown"})
 
 
-def failure_kind(failure: str) -> str:
+def parse_failure_kind(failure: str) -> str:
     """The kind of failure in the message of a reward.
 
     Example:
-        >>> failure_kind("criterion 'Tone': timeout: no answer in 60 s")
+        >>> parse_failure_kind("criterion 'Tone': timeout: no answer in 60 s")
         'timeout'
     """
     pieces = ["budget" if piece.startswith("budget of ") else piece for piece in failure.split(": ")]

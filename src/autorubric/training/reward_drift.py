@@ -16,7 +16,7 @@ from statistics import fmean
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from autorubric.metrics.intervals import mean_interval
-from autorubric.training.audit_log import AuditLog, AuditRecord, AuditSummary, audit_warnings, summarise_audits
+from autorubric.training.audit_log import AuditLog, AuditRecord, AuditSummary, find_audit_warnings, summarize_audits
 from autorubric.training.compound_share import CompoundMeter, CompoundShare
 from autorubric.training.group_signals import GroupSignals, measure_noise, measure_signals, recommend
 from autorubric.training.observations import Key, Repeat, RewardRecord
@@ -170,7 +170,7 @@ def measure_drift(  # noqa: PLR0913 (what a ledger holds, each with a default)
     size = max(1, math.ceil(count / max(1, windows)))
     verdicts: dict[tuple[str, int], array[float]] = {}
     log = AuditLog(tolerance=tolerance, examples=_EXAMPLES)
-    made = _take_audits(log, audits, unanswered)
+    made = _add_audits(log, audits, unanswered)
     described = {note["rubric"]: note for note in rubrics}
     notes = {digest: note["criteria"] for digest, note in described.items()}
     compound = CompoundMeter(described)
@@ -188,11 +188,11 @@ def measure_drift(  # noqa: PLR0913 (what a ledger holds, each with a default)
     criteria = _measure_criteria(verdicts, notes)
     noise = measure_noise(repeats)
     signals = measure_signals(last, notes, measured[-1].variance, noise) if measured else None
-    summary = summarise_audits(log, notes)
-    return Drift(measured, criteria, _saturated_weight(criteria), summary, signals, compound.found())
+    summary = summarize_audits(log, notes)
+    return Drift(measured, criteria, _compute_saturated_weight(criteria), summary, signals, compound.summarize())
 
 
-def _take_audits(
+def _add_audits(
     log: AuditLog, audits: Iterable[tuple[float, Mapping[str, Any]]], unanswered: Iterable[float]
 ) -> dict[Key, list[AuditRecord]]:
     """Add audits to a log; return them by reward, without their texts."""
@@ -202,11 +202,11 @@ def _take_audits(
         log.add(at, audit)
         made.setdefault(audit.key, []).append(replace(audit, query="", submission="", reasons={}))
     for since in unanswered:
-        log.wait_since(since)
+        log.note_unanswered(since)
     return made
 
 
-def _saturated_weight(criteria: Iterable[CriterionDrift]) -> float | None:
+def _compute_saturated_weight(criteria: Iterable[CriterionDrift]) -> float | None:
     weights = [(abs(c.weight), c.saturated) for c in criteria if c.count >= _MIN_VERDICTS]
     total = sum(weight for weight, _ in weights)
     return sum(weight for weight, end in weights if end) / total if total else None
@@ -223,7 +223,7 @@ def measure_window(stretch: Sequence[Timed], compared: Sequence[AuditRecord] = (
     rewards = [reward for members in groups.values() for reward, _ in members]
     several = [members for members in groups.values() if len(members) > 1]
     # Subtract the group means, because queries differ in both reward and length.
-    deviations = [pair for members in several for pair in _deviations(members)]
+    deviations = [pair for members in several for pair in _compute_deviations(members)]
     variation = math.fsum(reward * reward for reward, _ in deviations)
     both = variation * math.fsum(length * length for _, length in deviations)
     equal = sum(len({reward for reward, _ in members}) == 1 for members in several)
@@ -284,7 +284,7 @@ def find_warnings(drift: Drift) -> Iterator[str]:
             f"in {last.silent:.0%} of the last groups all rewards are equal, so they give no learning signal: "
             "use harder criteria or other queries"
         )
-    yield from () if drift.audit is None else audit_warnings(drift.audit)
+    yield from () if drift.audit is None else find_audit_warnings(drift.audit)
 
 
 def _measure_criteria(
@@ -318,6 +318,6 @@ def _measure_gap(compared: Sequence[AuditRecord]) -> Gap | None:
     return Gap(fmean(gaps), interval and interval.width / 2.0, len(gaps), sum(equal) / len(equal) if equal else None)
 
 
-def _deviations(members: Sequence[tuple[float, float]]) -> Iterator[tuple[float, float]]:
+def _compute_deviations(members: Sequence[tuple[float, float]]) -> Iterator[tuple[float, float]]:
     reward, length = (fmean([pair[column] for pair in members]) for column in (0, 1))
     return ((pair[0] - reward, pair[1] - length) for pair in members)

@@ -27,14 +27,14 @@ from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.lock import run_lock
 from autorubric.rows.record import as_text
 from autorubric.training.audit import Auditor, AuditPlan
-from autorubric.training.background_grading import Given, Repeater
+from autorubric.training.background_grading import GivenReward, Repeater
 from autorubric.training.observations import (
     FailureLog,
     Observer,
     digest_group,
-    failed_indices,
-    failure_kind,
+    find_failed_indices,
     is_training,
+    parse_failure_kind,
 )
 from autorubric.training.rewards import DEFAULT_RULE, Reward, RewardRule, apply_policy, compute_reward, keep_criteria
 
@@ -115,15 +115,15 @@ class RewardPath(ABC):
         kept = keep_criteria(sample.rubric, self.rule, group, sample.step)
         subset = replace(sample, rubric=kept.rubric)
         inputs = _read_sample(self.grader, subset) if isinstance(self.grader, CriterionGrader) else None
-        report = await self._report(subset, inputs)
+        report = await self._grade(subset, inputs)
         reward = kept.restore(compute_reward(report, self._lenient, length=sample.length))
         if reward.failure is not None:
-            self._failures.note(reward.failure, failure_kind(reward.failure))
+            self._failures.note(reward.failure, parse_failure_kind(reward.failure))
         given = None
         if self.observer is not None and inputs is not None:
             seconds = time.perf_counter() - started
-            seen = self.observer.reward(sample, reward, failed_indices(report, kept.kept), seconds)
-            given = Given(sample.query, inputs, kept, reward, seen) if is_training(sample.split) else None
+            seen = self.observer.record_reward(sample, reward, find_failed_indices(report, kept.kept), seconds)
+            given = GivenReward(sample.query, inputs, kept, reward, seen) if is_training(sample.split) else None
         if self.repeater is not None and given is not None:
             self.repeater.offer(given)
         if self.evolution is not None:
@@ -134,17 +134,17 @@ class RewardPath(ABC):
             reward = self.auditor.mark(reward)
         return reward
 
-    async def _settle(self, seconds: float) -> None:
+    async def _finish_background(self, seconds: float) -> None:
         """Wait for open evolutions, audits and repetitions, then abandon evolutions and audits."""
         if self.evolution is not None:
             await self.evolution.finish(seconds)
         if self.auditor is not None:
             await self.auditor.finish(seconds)
         if self.repeater is not None:
-            await self.repeater.queue.settle(seconds)
+            await self.repeater.queue.wait(seconds)
 
     @abstractmethod
-    async def _report(self, sample: Sample, inputs: JudgeInput | None) -> EnsembleEvaluationReport | EvaluationReport:
+    async def _grade(self, sample: Sample, inputs: JudgeInput | None) -> EnsembleEvaluationReport | EvaluationReport:
         """The report on a sample; `inputs` is what judges see of it."""
 
     def _check(self, samples: Sequence[Sample], session: Session | None) -> None:
@@ -244,7 +244,7 @@ class Rewarder(RewardPath):
             InputError: a rubric cannot give a reward; no call was made.
             RewardFailed: a judgment failed, and the policy is `raise`; the other samples were judged.
         """
-        self._check(samples, await self._opened())
+        self._check(samples, await self._open_judge())
         if self.evolution is not None:
             samples = self.evolution.place(samples)
         return await gather_all(self._reward(sample) for sample in samples)
@@ -252,14 +252,14 @@ class Rewarder(RewardPath):
     async def _reward(self, sample: Sample) -> Reward:
         return apply_policy(await self.reward(sample), self.rule)
 
-    async def _report(self, sample: Sample, inputs: JudgeInput | None) -> EnsembleEvaluationReport | EvaluationReport:
+    async def _grade(self, sample: Sample, inputs: JudgeInput | None) -> EnsembleEvaluationReport | EvaluationReport:
         if inputs is not None and isinstance(self.grader, CriterionGrader):
             return await self.grader.grade_input(inputs)
         query = None if sample.query is None else as_text(sample.query)
         report: EvaluationReport = await sample.rubric.grade(sample.submission, self.grader, query, sample.reference)
         return report
 
-    async def _opened(self) -> Session | None:
+    async def _open_judge(self) -> Session | None:
         """Open the judge, and the audit, repetitions and evolution of its rewards; return the judge's session."""
         if not isinstance(self.grader, CriterionGrader):
             return None
@@ -296,7 +296,7 @@ class Rewarder(RewardPath):
 
     async def finish(self, seconds: float = 30.0) -> None:
         """Wait for open evolutions, audits and repetitions at the end of training, then abandon them."""
-        await self._settle(seconds)
+        await self._finish_background(seconds)
         if self.evolution is not None:
             self.evolution = None
             await self._held.aclose()

@@ -33,7 +33,7 @@ from autorubric.core.scoring import score, totals
 from autorubric.errors import AutorubricError, ConfigError, InputError
 from autorubric.files.json_values import is_finite
 from autorubric.files.strict_json import json_bytes
-from autorubric.training.compound_share import share_of_criteria
+from autorubric.training.compound_share import compute_criteria_share
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class RewardRule:
             must not be met). A criterion tagged `gate` is always a gate.
         overlong: the penalty for long responses; needs their length in tokens.
         dropout: the share of criteria, gates aside, to drop for each group of rollouts; from 0 to below 1.
-        dropout_by: `group` draws anew for each query and step, `step` once for all queries of a step.
+        dropout_by: `group` draws for each query and step, `step` once for all queries of a step.
         dropout_seed: random seed of the draw.
 
     Raises:
@@ -147,11 +147,11 @@ class RewardRule:
         if self.on_failure == "neutral" and self.neutral is None:
             problems.append("on_failure='neutral' needs the neutral value: give neutral=...")
         elif self.neutral is not None:
-            problems += self._neutral_problems(self.neutral)
+            problems += self._find_neutral_problems(self.neutral)
         if problems:
             raise ConfigError(problems)
 
-    def _neutral_problems(self, neutral: float) -> list[str]:
+    def _find_neutral_problems(self, neutral: float) -> list[str]:
         if self.on_failure != "neutral":
             return [f"neutral={neutral!r} is given, but on_failure={self.on_failure!r}"]
         if not is_finite(neutral):
@@ -238,7 +238,7 @@ def compute_reward(
         >>> compute_reward(EvaluationReport(score=None, report=[met, failed])).value is None
         True
     """
-    return apply_policy(_undecided(report, rule, length), rule)
+    return apply_policy(_read_report(report, rule, length), rule)
 
 
 def refuse_gap(rewards: Iterable[Reward]) -> None:
@@ -266,18 +266,18 @@ def apply_policy(reward: Reward, rule: RewardRule) -> Reward:
     return replace(reward, value=math.nan if rule.on_failure == "nan" else rule.neutral)
 
 
-def _undecided(report: EvaluationReport | EnsembleEvaluationReport, rule: RewardRule, length: int | None) -> Reward:
+def _read_report(report: EvaluationReport | EnsembleEvaluationReport, rule: RewardRule, length: int | None) -> Reward:
     """The reward before the policy; its value is None if it depends on a failed judgment."""
     judged: Sequence[Judged] = report.report or ()
     names = criterion_names([one.criterion for one in judged])
     criteria = {name: one.score_value for name, one in zip(names, judged, strict=True)}
-    gates = [_gate(one, name, rule) for name, one in zip(names, judged, strict=True)]
+    gates = [_check_gate(one, name, rule) for name, one in zip(names, judged, strict=True)]
     closed = tuple(name for name, open_ in zip(names, gates, strict=True) if open_ is False)
-    value = 0.0 if closed else _value(judged, gates, rule)
+    value = 0.0 if closed else _compute_value(judged, gates, rule)
     coverage = sum(not one.is_error for one in judged) / len(judged) if judged else None
-    compound = share_of_criteria([one.criterion for one in judged], [one.score_value for one in judged])
+    compound = compute_criteria_share([one.criterion for one in judged], [one.score_value for one in judged])
     if value is None:
-        return Reward(None, criteria, _failure(report, judged, names), coverage=coverage, compound=compound)
+        return Reward(None, criteria, _describe_failure(report, judged, names), coverage=coverage, compound=compound)
     penalty = 0.0
     if rule.overlong is not None:
         if length is None:
@@ -291,7 +291,7 @@ def is_gate(criterion: Criterion, name: str, rule: RewardRule) -> bool:
     return GATE_TAG in criterion.tags or bool({name, criterion.name, criterion.id} & set(rule.gates))
 
 
-def _gate(judged: Judged, name: str, rule: RewardRule) -> bool | None:
+def _check_gate(judged: Judged, name: str, rule: RewardRule) -> bool | None:
     """Whether a gate is open; None if it is unknown, True for a criterion that is not a gate."""
     criterion = judged.criterion
     if not is_gate(criterion, name, rule):
@@ -303,7 +303,7 @@ def _gate(judged: Judged, name: str, rule: RewardRule) -> bool | None:
     return judged.score_value == (0.0 if criterion.weight < 0 else 1.0)
 
 
-def _value(judged: Sequence[Judged], gates: Sequence[bool | None], rule: RewardRule) -> float | None:
+def _compute_value(judged: Sequence[Judged], gates: Sequence[bool | None], rule: RewardRule) -> float | None:
     if None in gates:
         return None
     counted = [one for one in judged if rule.formula != "positive" or one.criterion.weight > 0]
@@ -316,7 +316,7 @@ def _value(judged: Sequence[Judged], gates: Sequence[bool | None], rule: RewardR
     return points / positive if positive > 0 else None
 
 
-def _failure(
+def _describe_failure(
     report: EvaluationReport | EnsembleEvaluationReport, judged: Sequence[Judged], names: Sequence[str]
 ) -> str:
     errors = [(name, one.error) for name, one in zip(names, judged, strict=True) if one.error is not None]

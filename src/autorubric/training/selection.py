@@ -116,16 +116,16 @@ def decide(candidates: Sequence[ScoredCandidate], keep: Keep) -> Decision:
     """
     judged = [one for one in candidates if one.score is not None]
     unjudged = len(candidates) - len(judged)
-    ranked = _without_repeats(sorted(judged, key=lambda one: (-_score(one), len(one.candidate.answer))))
-    above = [one for one in ranked if _score(one) > round(keep.threshold, _DIGITS)]
+    ranked = _remove_repeats(sorted(judged, key=lambda one: (-_round(one), len(one.candidate.answer))))
+    above = [one for one in ranked if _round(one) > round(keep.threshold, _DIGITS)]
     if not above:
-        return _nothing(f"no candidate is above {keep.threshold:g}", unjudged, len(candidates))
+        return _decide_on_none(f"no candidate is above {keep.threshold:g}", unjudged, len(candidates))
     if not keep.pairs:
         return Decision("selected", tuple(above[: keep.most]))
     best = above[0]
-    worse = _worse_than(best, judged, keep.margin)
+    worse = _find_worse(best, judged, keep.margin)
     if worse is None:
-        return _nothing(f"no candidate is {keep.margin:g} below the best", unjudged, len(candidates))
+        return _decide_on_none(f"no candidate is {keep.margin:g} below the best", unjudged, len(candidates))
     return Decision("selected", (best,), worse)
 
 
@@ -153,7 +153,7 @@ def compute_share(report: EvaluationReport | EnsembleEvaluationReport, config: C
     for one in report.report:
         cells.append(one.cell)
         if one.score_value is not None or config.strategy is not CannotAssessStrategy.SKIP:
-            best += _most(one.criterion)
+            best += _compute_maximum(one.criterion)
     points, _, _, scored = totals(cells, config)
     if not scored:
         return None
@@ -162,7 +162,7 @@ def compute_share(report: EvaluationReport | EnsembleEvaluationReport, config: C
     return max(0.0, min(1.0, round(points / best, _DIGITS)))
 
 
-def _most(criterion: Criterion) -> float:
+def _compute_maximum(criterion: Criterion) -> float:
     """The maximum points of a criterion."""
     if criterion.options is None:
         return max(criterion.weight, 0.0)
@@ -170,27 +170,27 @@ def _most(criterion: Criterion) -> float:
     return criterion.weight * pick([option.value for option in criterion.options if not option.na])
 
 
-def _score(one: ScoredCandidate) -> float:
+def _round(one: ScoredCandidate) -> float:
     return round(one.score or 0.0, _DIGITS)
 
 
-def _without_repeats(ranked: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
+def _remove_repeats(ranked: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
     first: dict[str, ScoredCandidate] = {}
     for one in ranked:
         first.setdefault(one.candidate.answer, one)
     return list(first.values())
 
 
-def _worse_than(best: ScoredCandidate, judged: Sequence[ScoredCandidate], margin: float) -> ScoredCandidate | None:
-    top, length = _score(best), len(best.candidate.answer)
+def _find_worse(best: ScoredCandidate, judged: Sequence[ScoredCandidate], margin: float) -> ScoredCandidate | None:
+    top, length = _round(best), len(best.candidate.answer)
     others = [
-        one for one in judged if one.candidate.answer.split() != best.candidate.answer.split() and _score(one) < top
+        one for one in judged if one.candidate.answer.split() != best.candidate.answer.split() and _round(one) < top
     ]
-    enough = [one for one in others if round(top - _score(one), _DIGITS) >= margin]
-    return min(enough, key=lambda one: (_score(one), abs(len(one.candidate.answer) - length)), default=None)
+    enough = [one for one in others if round(top - _round(one), _DIGITS) >= margin]
+    return min(enough, key=lambda one: (_round(one), abs(len(one.candidate.answer) - length)), default=None)
 
 
-def _nothing(reason: str, unjudged: int, total: int) -> Decision:
+def _decide_on_none(reason: str, unjudged: int, total: int) -> Decision:
     if not unjudged:
         return Decision("dropped", reason=reason)
     judged = f"; {reason} of the others" if unjudged < total else ""

@@ -38,14 +38,14 @@ class BestOfK:
     queries: int
 
 
-def expected_best(scores: Sequence[float], k: int) -> float:
+def compute_expected_best(scores: Sequence[float], k: int) -> float:
     """The mean of the best score over all subsets of k scores, an unbiased estimate for new samples of k.
 
     In ascending order, the i-th score (from 1) is the best of C(i − 1, k − 1) of the C(n, k) subsets. The shares are
     computed from the largest down, since the binomials of a thousand scores overflow a float.
 
     Example:
-        >>> round(expected_best([0.0, 0.5, 1.0], 2), 6)
+        >>> round(compute_expected_best([0.0, 0.5, 1.0], 2), 6)
         0.833333
     """
     share, mean = k / len(scores), 0.0
@@ -55,18 +55,18 @@ def expected_best(scores: Sequence[float], k: int) -> float:
     return mean
 
 
-def expected_kept(scores: Sequence[float], threshold: float, k: int) -> float:
+def compute_expected_kept(scores: Sequence[float], threshold: float, k: int) -> float:
     """The share of subsets of k scores that contain one strictly above the threshold: 1 − C(n − a, k) / C(n, k).
 
     Example:
-        >>> expected_kept([0.2, 0.7, 0.6], 0.6, 2)
+        >>> compute_expected_kept([0.2, 0.7, 0.6], 0.6, 2)
         0.6666666666666667
     """
     below = sum(score <= threshold for score in scores)
     return 1.0 - comb(below, k) / comb(len(scores), k)
 
 
-def best_of_k(scores: Sequence[Sequence[float]], threshold: float) -> list[BestOfK]:
+def compute_best_of_k(scores: Sequence[Sequence[float]], threshold: float) -> list[BestOfK]:
     """The best score by K (RubricHub, figure 9), up to the largest K that a query reaches.
 
     The curve has every K up to 64, and above that the powers of two and the largest.
@@ -76,15 +76,15 @@ def best_of_k(scores: Sequence[Sequence[float]], threshold: float) -> list[BestO
         threshold: a score must be strictly above it to be kept.
 
     Example:
-        >>> [(point.k, point.score, point.queries) for point in best_of_k([[0.0, 1.0], [0.5]], 0.6)]
+        >>> [(point.k, point.score, point.queries) for point in compute_best_of_k([[0.0, 1.0], [0.5]], 0.6)]
         [(1, 0.5, 2), (2, 1.0, 1)]
     """
     curve = []
     most = max(map(len, scores), default=0)
     for k in (k for k in range(1, most + 1) if k <= _EVERY_K or k & (k - 1) == 0 or k == most):
         enough = [own for own in scores if len(own) >= k]
-        best = sum(expected_best(own, k) for own in enough) / len(enough)
-        kept = sum(expected_kept(own, threshold, k) for own in enough) / len(enough)
+        best = sum(compute_expected_best(own, k) for own in enough) / len(enough)
+        kept = sum(compute_expected_kept(own, threshold, k) for own in enough) / len(enough)
         curve.append(BestOfK(k, best, kept, len(enough)))
     return curve
 
@@ -107,7 +107,7 @@ class ScoreSpread:
     tenths: tuple[int, ...]
 
     @classmethod
-    def of(cls, scores: Sequence[float]) -> ScoreSpread | None:
+    def from_scores(cls, scores: Sequence[float]) -> ScoreSpread | None:
         """The distribution of scores in [0, 1]; None without scores."""
         if not scores:
             return None
@@ -130,7 +130,7 @@ class LowerThreshold:
     answers: int
 
 
-def lower_thresholds(groups: Sequence[Sequence[ScoredCandidate]], keep: Keep) -> tuple[LowerThreshold, ...]:
+def find_lower_thresholds(groups: Sequence[Sequence[ScoredCandidate]], keep: Keep) -> tuple[LowerThreshold, ...]:
     """The thresholds 0.9, 0.8, … 0 below the current one that would keep something, highest first."""
     found = []
     for tenth in reversed(range(_TENTHS)):
@@ -216,36 +216,36 @@ def summarize(
     models = Counter(one.candidate.model for found in decisions for one in found.chosen if one.candidate.model)
     judged = [[one.score for one in own if one.score is not None] for own in scored]
     return SelectionSummary(
-        total=_acceptance("all", decisions),
-        by_source=tuple(_acceptance(name, sources[name]) for name in sorted(sources)),
+        total=_count_decisions("all", decisions),
+        by_source=tuple(_count_decisions(name, sources[name]) for name in sorted(sources)),
         answers=sum(len(decision.chosen) for decision in decisions),
         by_model=dict(models.most_common()),
         unjudged=sum(one.score is None for own in scored for one in own),
-        lengths=_lengths(scored, decisions),
-        curve=tuple(best_of_k(judged, keep.threshold)),
+        lengths=_measure_lengths(scored, decisions),
+        curve=tuple(compute_best_of_k(judged, keep.threshold)),
         keep=keep,
-        spread=ScoreSpread.of([score for scores in judged for score in scores]),
+        spread=ScoreSpread.from_scores([score for scores in judged for score in scores]),
     )
 
 
-def _acceptance(source: str, decisions: Iterable[Decision]) -> Acceptance:
+def _count_decisions(source: str, decisions: Iterable[Decision]) -> Acceptance:
     counts = Counter(decision.status for decision in decisions)
     return Acceptance(source, counts.total(), counts["selected"], counts["dropped"], counts["undecided"])
 
 
-def _lengths(scored: Sequence[Sequence[ScoredCandidate]], decisions: Sequence[Decision]) -> Lengths:
+def _measure_lengths(scored: Sequence[Sequence[ScoredCandidate]], decisions: Sequence[Decision]) -> Lengths:
     """The mean lengths over queries that have both kinds of answers, so that both means have the same queries."""
     chosen, others = [], []
     for own, decision in zip(scored, decisions, strict=True):
         kept = {one.candidate.answer for one in decision.chosen}
         rest = [one for one in own if one.score is not None and one.candidate.answer not in kept]
         if kept and rest:
-            chosen.append(_mean_words(decision.chosen))
-            others.append(_mean_words(rest))
+            chosen.append(_compute_mean_words(decision.chosen))
+            others.append(_compute_mean_words(rest))
     return Lengths(_mean(chosen), _mean(others))
 
 
-def _mean_words(found: Sequence[ScoredCandidate]) -> float:
+def _compute_mean_words(found: Sequence[ScoredCandidate]) -> float:
     return sum(word_count(one.candidate.answer) for one in found) / len(found)
 
 
@@ -293,17 +293,17 @@ def write_selection(
         own[one.candidate.query].append(one)
     groups = [own[query.id] for query in queries]
     decisions = [decide(group, keep) for group in groups]
-    kept = _kept(pool.items, queries, decisions)
+    kept = _read_kept(pool.items, queries, decisions)
     summary = summarize(queries, groups, decisions, keep)
     files = write_training_files(out, kept, trainers, pairs=keep.pairs)
-    write_atomically(out / DECISIONS_FILE, _decision_lines(queries, groups, decisions))
+    write_atomically(out / DECISIONS_FILE, _render_decisions(queries, groups, decisions))
     record = {**summary.to_dict(), "skipped": list(skipped)}
     write_atomically(out / SUMMARY_FILE, [json.dumps(record, ensure_ascii=False, indent=2), "\n"])
-    found = () if kept else lower_thresholds(groups, keep)
+    found = () if kept else find_lower_thresholds(groups, keep)
     return Written(summary, tuple(files), sum(bool(one.report.flags) for one in kept), found)
 
 
-def _kept(items: Path, queries: Sequence[RubricQuery], decisions: Sequence[Decision]) -> list[Kept]:
+def _read_kept(items: Path, queries: Sequence[RubricQuery], decisions: Sequence[Decision]) -> list[Kept]:
     """The kept answers with their reports; only these are read into memory."""
     chosen = {one.place for decision in decisions for one in decision.chosen}
     records = read_items(items) if chosen else ()
@@ -315,7 +315,7 @@ def _kept(items: Path, queries: Sequence[RubricQuery], decisions: Sequence[Decis
     ]
 
 
-def _decision_lines(
+def _render_decisions(
     queries: Sequence[RubricQuery], groups: Sequence[Sequence[ScoredCandidate]], decisions: Sequence[Decision]
 ) -> Iterator[str]:
     for query, group, decision in zip(queries, groups, decisions, strict=True):

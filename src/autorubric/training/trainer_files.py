@@ -122,14 +122,14 @@ def write_training_files(folder: Path, kept: Sequence[Kept], trainers: Iterable[
     return written
 
 
-def chat_row(kept: Kept) -> Row:
+def build_chat_row(kept: Kept) -> Row:
     """A conversation that ends with the kept answer."""
-    return {"messages": [*kept.query.turns, _turn(kept.chosen)]}
+    return {"messages": [*kept.query.turns, _build_turn(kept.chosen)]}
 
 
-def _ruft_row(kept: Kept) -> Row:
+def _build_ruft_row(kept: Kept) -> Row:
     """A row with the columns of RubricHub's RuFT release."""
-    details = [_flat(one) for one in kept.report.report or ()]
+    details = [_flatten(one) for one in kept.report.report or ()]
     record = Record(
         tuple(kept.query.rubric),
         kept.query.text,
@@ -144,30 +144,30 @@ def _ruft_row(kept: Kept) -> Row:
 def _write_ruft_table(path: Path, kept: Sequence[Kept], pairs: bool) -> None:
     with parquet_writer(path, RUFT.arrow_schema()) as add:
         for one in kept:
-            add(details_as_text(_ruft_row(one)))
+            add(details_as_text(_build_ruft_row(one)))
 
 
-def _prompt_completion_row(kept: Kept) -> Row:
+def _build_completion_row(kept: Kept) -> Row:
     """TRL's conversational prompt and completion, for `SFTTrainer`."""
-    return {"prompt": list(kept.query.turns), "completion": [_turn(kept.chosen)]}
+    return {"prompt": list(kept.query.turns), "completion": [_build_turn(kept.chosen)]}
 
 
-def _preference_row(kept: Kept) -> Row:
+def _build_preference_row(kept: Kept) -> Row:
     """TRL's conversational preference, for `DPOTrainer`."""
     worse = _find_rejected(kept)
     return {
         "prompt": list(kept.query.turns),
-        "chosen": [_turn(kept.chosen)],
-        "rejected": [_turn(worse)],
+        "chosen": [_build_turn(kept.chosen)],
+        "rejected": [_build_turn(worse)],
         "chosen_score": kept.chosen.score,
         "rejected_score": worse.score,
     }
 
 
-def _ranking_row(kept: Kept) -> Row:
+def _build_ranking_row(kept: Kept) -> Row:
     """LlamaFactory's ranking row."""
     worse = _find_rejected(kept)
-    return {"messages": list(kept.query.turns), "chosen": _turn(kept.chosen), "rejected": _turn(worse)}
+    return {"messages": list(kept.query.turns), "chosen": _build_turn(kept.chosen), "rejected": _build_turn(worse)}
 
 
 def _write_dataset_info(path: Path, kept: Sequence[Kept], pairs: bool) -> None:
@@ -183,18 +183,18 @@ def _write_dataset_info(path: Path, kept: Sequence[Kept], pairs: bool) -> None:
 
 
 _BUILT_IN = {
-    "ruft": Adapter({"selected.jsonl": _ruft_row}, other_files={"selected.parquet": _write_ruft_table}),
-    "chat": Adapter({"chat.jsonl": chat_row}),
-    "trl": Adapter({"trl_sft.jsonl": _prompt_completion_row}, {"trl_dpo.jsonl": _preference_row}),
+    "ruft": Adapter({"selected.jsonl": _build_ruft_row}, other_files={"selected.parquet": _write_ruft_table}),
+    "chat": Adapter({"chat.jsonl": build_chat_row}),
+    "trl": Adapter({"trl_sft.jsonl": _build_completion_row}, {"trl_dpo.jsonl": _build_preference_row}),
     "llamafactory": Adapter(
-        {"llamafactory/sft.jsonl": chat_row},
-        {"llamafactory/dpo.jsonl": _ranking_row},
+        {"llamafactory/sft.jsonl": build_chat_row},
+        {"llamafactory/dpo.jsonl": _build_ranking_row},
         {"llamafactory/dataset_info.json": _write_dataset_info},
     ),
 }
 
 
-def _flat(one: Any) -> Row:
+def _flatten(one: Any) -> Row:
     """One criterion and its verdict, as flat values."""
     verdict, choice = one.final()
     return {
@@ -206,7 +206,7 @@ def _flat(one: Any) -> Row:
     }
 
 
-def _turn(scored: ScoredCandidate) -> dict[str, str]:
+def _build_turn(scored: ScoredCandidate) -> dict[str, str]:
     return {"role": "assistant", "content": scored.candidate.answer}
 
 

@@ -3,7 +3,7 @@
 from autorubric.training.rewards import Reward, RewardFailed, refuse_gap
 
 
-def value_or_raise(reward: Reward) -> float:
+def require_value(reward: Reward) -> float:
     """The value of a reward, for trainers that cannot represent a missing one.
 
     Raises:
@@ -11,7 +11,7 @@ def value_or_raise(reward: Reward) -> float:
         RewardGap: an audit says that training should stop.
 
     Example:
-        >>> value_or_raise(Reward(0.5, {}))
+        >>> require_value(Reward(0.5, {}))
         0.5
     """
     refuse_gap([reward])

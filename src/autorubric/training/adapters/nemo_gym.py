@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from autorubric.errors import InputError
-from autorubric.training.queries import content_text, conversation, read_rubric, rubric_column
+from autorubric.training.queries import as_conversation, extract_text, read_rubric, rubric_column
 from autorubric.training.rewarder import RewardSource, Sample
 from autorubric.training.rewards import RewardFailed, refuse_gap
 
@@ -59,7 +59,7 @@ def rubric_server(source: RewardSource, *, rubric: str | None = None, reference:
             [reward] = await source.rewards([read_row(row, rubric, reference)])
             refuse_gap([reward])
             if reward.value is None:
-                raise _judge_error()(f"no reward: {reward.failure}")
+                raise _find_judge_error()(f"no reward: {reward.failure}")
             found = {
                 "reward": reward.value,
                 "rubric_criteria": dict(reward.criteria),
@@ -95,21 +95,21 @@ def read_row(row: Mapping[str, Any], rubric: str | None = None, reference: str |
         raise InputError(f"the row has no field {reference!r}, which `reference` refers to")
     asked = row["responses_create_params"]
     given = asked["input"]
-    turns = [{"role": "user", "content": given}] if isinstance(given, str) else _turns(given)
+    turns = [{"role": "user", "content": given}] if isinstance(given, str) else _read_messages(given)
     if asked.get("instructions"):
         turns = [{"role": "system", "content": asked["instructions"]}, *turns]
-    said = [turn["content"] for turn in _turns(row["response"]["output"]) if turn["role"] == "assistant"]
+    said = [turn["content"] for turn in _read_messages(row["response"]["output"]) if turn["role"] == "assistant"]
     expected = None if reference is None else str(extra[reference])
-    return Sample(said[-1] if said else "", held, conversation(turns), expected)
+    return Sample(said[-1] if said else "", held, as_conversation(turns), expected)
 
 
-def _turns(items: Iterable[Mapping[str, Any]]) -> list[dict[str, str]]:
+def _read_messages(items: Iterable[Mapping[str, Any]]) -> list[dict[str, str]]:
     """The messages among the items of a response or of its input."""
     messages = (item for item in items if item.get("type", "message") == "message" and item.get("role"))
-    return [{"role": item["role"], "content": content_text(item.get("content"), _TEXT)} for item in messages]
+    return [{"role": item["role"], "content": extract_text(item.get("content"), _TEXT)} for item in messages]
 
 
-def _judge_error() -> type[Exception]:
+def _find_judge_error() -> type[Exception]:
     try:
         from nemo_gym.judge import JudgeError
     except ImportError:

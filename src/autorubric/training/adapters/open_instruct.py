@@ -12,7 +12,7 @@ from autorubric.core.entries import from_json_text
 from autorubric.core.rubric import Rubric
 from autorubric.errors import InputError
 from autorubric.graders.judge import Query
-from autorubric.training.adapters import value_or_raise
+from autorubric.training.adapters import require_value
 from autorubric.training.evolution.versions import EVOLVED
 from autorubric.training.queries import read_rubric
 from autorubric.training.rewarder import RewardSource, Sample, rewards_now
@@ -51,14 +51,14 @@ def rubric_verifier(source: RewardSource, name: str = "rubric") -> Any:
         ) -> Any:
             """The verification result of one response."""
             [reward] = await source.rewards([read_label(prediction, label, query, len(tokenized_prediction))])
-            return VerificationResult(value_or_raise(reward))
+            return VerificationResult(require_value(reward))
 
         def __call__(
             self, tokenized_prediction: Any, prediction: str, label: Any, query: str | None = None, *_: Any, **__: Any
         ) -> Any:
             """The same, for callers without an event loop."""
             [reward] = rewards_now(source, [read_label(prediction, label, query, len(tokenized_prediction))])
-            return VerificationResult(value_or_raise(reward))
+            return VerificationResult(require_value(reward))
 
     return AutorubricVerifier
 
@@ -99,7 +99,7 @@ def ground_truth(query: Query, rubric: Rubric) -> str:
 
     prompt = query if isinstance(query, str) else [dict(turn) for turn in query]
     row = format_named("open-instruct").write(Record(tuple(rubric), prompt)).row
-    kinds = [_kind(criterion) for criterion in rubric]
+    kinds = [_classify(criterion) for criterion in rubric]
     return json.dumps({**json.loads(row["ground_truth"]), "rubrics_types": kinds}, ensure_ascii=False)
 
 
@@ -117,6 +117,6 @@ def ground_truth_overrides(rubrics: Mapping[int, tuple[Query, Rubric]]) -> dict[
     return {index: [ground_truth(query, rubric)] for index, (query, rubric) in rubrics.items()}
 
 
-def _kind(criterion: Criterion) -> str:
+def _classify(criterion: Criterion) -> str:
     evolved = EVOLVING in criterion.tags or EVOLVED in criterion.metadata
     return EVOLVING if evolved and PERSISTENT not in criterion.tags else PERSISTENT

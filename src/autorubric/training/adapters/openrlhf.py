@@ -72,9 +72,9 @@ def remote_samples(queries: Sequence[str], prompts: Sequence[str], labels: Seque
         if not inside or len(before) > 40:
             raise InputError(f"labels[{place}]: the query does not begin with its prompt")
         where = f"labels[{place}]"
-        value = _label(label, where)
+        value = _parse_label(label, where)
         asked = reader.read(Record(where, place, value)).value("query") if isinstance(value, dict) else None
-        found.append(Sample(_without_special(response), read_rubric(value, where), asked or prompt))
+        found.append(Sample(_strip_special_tokens(response), read_rubric(value, where), asked or prompt))
     return found
 
 
@@ -99,14 +99,14 @@ def remote_reply(rewards: Sequence[Reward]) -> dict[str, Any]:
     }
 
 
-def _label(text: str, where: str) -> Any:
+def _parse_label(text: str, where: str) -> Any:
     try:
         return parse_json(text, where)
     except InputError as error:
         raise InputError(error.problems, "a label is JSON with the row's rubric and, optionally, its query") from None
 
 
-def _without_special(text: str) -> str:
+def _strip_special_tokens(text: str) -> str:
     """The response without the special tokens at its end."""
     text = text.strip()
     while found := _SPECIAL.search(text[-_LONGEST:]):

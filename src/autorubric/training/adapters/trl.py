@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeAlias
 
 from autorubric.background import wait_for
 from autorubric.errors import InputError
-from autorubric.training.queries import completion_text, conversation, read_rubric, rubric_column
+from autorubric.training.queries import as_conversation, extract_completion_text, read_rubric, rubric_column
 from autorubric.training.rewarder import RewardSource, Sample
 
 RewardFunction: TypeAlias = Callable[..., list[float | None]]
@@ -56,7 +56,7 @@ def async_reward_function(
     async def reward(
         prompts: Sequence[Any], completions: Sequence[Any], completion_ids: Any = None, **columns: Any
     ) -> list[float | None]:
-        samples = _samples(prompts, completions, completion_ids, columns, (rubric, reference))
+        samples = _build_samples(prompts, completions, completion_ids, columns, (rubric, reference))
         return [found.value for found in await source.rewards(samples)]
 
     reward.__name__ = name
@@ -93,7 +93,7 @@ def stop_callback(source: StoppingSource) -> Any:
     return StopOnGap()
 
 
-def _samples(
+def _build_samples(
     prompts: Sequence[Any],
     completions: Sequence[Any],
     completion_ids: Any,
@@ -116,9 +116,9 @@ def _samples(
     lengths = [None if completion_ids is None else len(completion_ids[place]) for place in range(len(prompts))]
     return [
         Sample(
-            completion_text(completion),
+            extract_completion_text(completion),
             read_rubric(held, f"row {place}"),
-            conversation(prompt),
+            as_conversation(prompt),
             references[place],
             lengths[place],
             step=step,

@@ -6,8 +6,8 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 from autorubric.errors import InputError
-from autorubric.training.adapters import value_or_raise
-from autorubric.training.queries import conversation, read_rubric
+from autorubric.training.adapters import require_value
+from autorubric.training.queries import as_conversation, read_rubric
 from autorubric.training.rewarder import RewardSource, Sample
 
 
@@ -33,15 +33,15 @@ def trace_reward(
     """
 
     async def reward(task: Any, trace: Any) -> float:
-        held = _field(task, rubric)
-        asked = conversation(_field(task, query) if query else task.prompt or "")
+        held = _read_field(task, rubric)
+        asked = as_conversation(_read_field(task, query) if query else task.prompt or "")
         [found] = await source.rewards([Sample(trace.last_reply, read_rubric(held, "the task"), asked)])
-        return value_or_raise(found)
+        return require_value(found)
 
     return reward
 
 
-def _field(task: Any, name: str) -> Any:
+def _read_field(task: Any, name: str) -> Any:
     value = task.get(name) if isinstance(task, Mapping) else getattr(task, name, None)
     if not value:
         raise InputError(f"the task data has no {name!r}")

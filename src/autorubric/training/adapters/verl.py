@@ -24,7 +24,7 @@ from autorubric.files.keys import unknown_key
 from autorubric.llm.http.secrets import NO_VARIABLE, is_private, is_variable_name
 from autorubric.rows.record import plain, rubric_inside
 from autorubric.training.observations import FailureLog
-from autorubric.training.queries import RubricQuery, conversation, read_rubric
+from autorubric.training.queries import RubricQuery, as_conversation, read_rubric
 from autorubric.training.rewarder import RewardSource, Sample, gather_all, judge_config, make_rewarder
 from autorubric.training.rewards import DEFAULT_RULE, Reward, RewardRule, apply_policy, refuse_gap
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _LATER = frozenset({408, 429, 500, 502, 503, 504})
 _PATIENCE = 300.0  # seconds that a submission waits for a busy service
 _Problem: TypeAlias = tuple[str, int, float | None]
-"""The problem, the HTTP status (0 without one), and the seconds to wait if the service says so."""
+"""The problem, the HTTP status (0 without one), and the seconds to wait if the service names them."""
 
 
 class HttpRewards:
@@ -109,18 +109,18 @@ class HttpRewards:
         turns = asyncio.Semaphore(self._in_flight)  # waiting in the connector's queue would count toward the timeout
         connector = aiohttp.TCPConnector(limit=self._in_flight)
         async with aiohttp.ClientSession(connector=connector, timeout=timeout, headers=token) as session:
-            rewards = await gather_all(self._one(session, turns, sample) for sample in samples)
+            rewards = await gather_all(self._request(session, turns, sample) for sample in samples)
         for reward in rewards:
             self.should_stop = self.should_stop or reward.stop
             if reward.failure is not None:
                 self._failures.note(reward.failure, reward.failure.partition(":")[0])
         return [apply_policy(reward, self.rule) for reward in rewards]
 
-    async def _one(self, session: aiohttp.ClientSession, turns: asyncio.Semaphore, sample: Sample) -> Reward:
+    async def _request(self, session: aiohttp.ClientSession, turns: asyncio.Semaphore, sample: Sample) -> Reward:
         problem = ""
         for attempt in range(self._retries + 1):
             async with turns:
-                answer = await self._admitted(session, sample)
+                answer = await self._ask_until_admitted(session, sample)
             if isinstance(answer, Reward):
                 return answer
             problem, _, wait = answer
@@ -128,26 +128,26 @@ class HttpRewards:
                 await _sleep(min(30.0, 0.5 * 2**attempt) if wait is None else wait)
         return Reward(None, {}, f"service: {problem}")
 
-    async def _admitted(self, session: aiohttp.ClientSession, sample: Sample) -> Reward | _Problem:
-        """The service's answer; a busy service is asked again."""
+    async def _ask_until_admitted(self, session: aiohttp.ClientSession, sample: Sample) -> Reward | _Problem:
+        """The service's answer; if it is busy, the request is repeated."""
         ends = time.monotonic() + _PATIENCE
         while True:
-            answer = await self._asked(session, sample)
+            answer = await self._ask(session, sample)
             if isinstance(answer, Reward) or answer[1] != 429 or time.monotonic() > ends:
                 return answer
             await _sleep(1.0 if answer[2] is None else answer[2])
 
-    async def _asked(self, session: aiohttp.ClientSession, sample: Sample) -> Reward | _Problem:
+    async def _ask(self, session: aiohttp.ClientSession, sample: Sample) -> Reward | _Problem:
         import aiohttp
 
         try:
-            async with session.post(self._url, json=_item(sample)) as answer:
+            async with session.post(self._url, json=_build_item(sample)) as answer:
                 if answer.status in _LATER:
-                    wait = _seconds(answer.headers.get("Retry-After"))
+                    wait = _parse_retry_after(answer.headers.get("Retry-After"))
                     return f"HTTP {answer.status} from {self._url}", answer.status, wait
                 if answer.status != 200:
                     raise InputError(f"{self._url}: HTTP {answer.status}: {(await answer.text())[:500]}")
-                return _reward(await answer.json())
+                return _read_reward(await answer.json())
         except (aiohttp.ClientError, TimeoutError) as error:
             return f"{type(error).__name__} at {self._url}: {error}", 0, None
 
@@ -157,7 +157,7 @@ async def _sleep(seconds: float) -> None:
     await asyncio.sleep(seconds * random.uniform(1.0, 1.5))
 
 
-def _item(sample: Sample) -> dict[str, Any]:
+def _build_item(sample: Sample) -> dict[str, Any]:
     names = ("submission", "query", "reference", "length", "step", "split")
     item = {"rubric": sample.rubric.to_dict(), "id": sample.item or None}
     item |= {name: getattr(sample, name) for name in names}
@@ -167,7 +167,7 @@ def _item(sample: Sample) -> dict[str, Any]:
 _FIELDS = tuple(spec.name for spec in fields(Reward) if spec.name != "value")
 
 
-def _reward(body: Any) -> Reward:
+def _read_reward(body: Any) -> Reward:
     if not isinstance(body, dict) or "reward" not in body:
         raise InputError(f"the service's reply has no 'reward': {str(body)[:200]}")
     failure = body.get("failure")
@@ -179,7 +179,7 @@ def _reward(body: Any) -> Reward:
     return Reward(body["reward"] if failure is None else None, **{**told, "failure": failure})
 
 
-def _seconds(header: str | None) -> float | None:
+def _parse_retry_after(header: str | None) -> float | None:
     try:
         return None if header is None else max(0.0, min(float(header), 60.0))
     except ValueError:
@@ -233,17 +233,17 @@ async def compute_score(
         >>> found["score"], sorted(found)
         (1.0, ['acc', 'coverage', 'gate_closed', 'judge_failed', 'score'])
     """
-    source = _source(tuple(sorted((key, _frozen(value)) for key, value in settings.items() if key not in _VERL)))
+    source = _make_source(tuple(sorted((key, _freeze(value)) for key, value in settings.items() if key not in _VERL)))
     info = extra_info or {}
     held = rubric_inside(plain(info.get("reward_model")))
     held = ground_truth if _is_empty(held) else held
     if _is_empty(held):
         raise InputError("the row has no rubric: expected extra_info['reward_model']['rubrics']")
     prompt = info.get("prompt")
-    query = None if _is_empty(prompt) else conversation(prompt)
+    query = None if _is_empty(prompt) else as_conversation(prompt)
     split = info.get("split") if isinstance(info.get("split"), str) else None
     rubric = read_rubric(held, "the row")
-    [reward] = await source.rewards([Sample(solution_str, rubric, query, step=_step(info), split=split)])
+    [reward] = await source.rewards([Sample(solution_str, rubric, query, step=_read_step(info), split=split)])
     refuse_gap([reward])
     if reward.value is None:
         raise InputError("verl does not accept None; set on_failure to raise, nan or neutral")
@@ -288,7 +288,7 @@ def write_verl(path: Path, queries: Iterable[RubricQuery]) -> None:
             add(verl_row(query))
 
 
-def _step(info: Mapping[str, Any]) -> int | None:
+def _read_step(info: Mapping[str, Any]) -> int | None:
     value = info.get("min_global_steps")
     return int(value) if isinstance(value, numbers.Integral) and int(value) >= 0 else None
 
@@ -298,7 +298,7 @@ def _is_empty(value: Any) -> bool:
     return value is None or len(value) == 0
 
 
-def _frozen(value: Any) -> Any:
+def _freeze(value: Any) -> Any:
     """A setting as a hashable value; OmegaConf has its own lists, and reads `nan` on a command line as a number."""
     if isinstance(value, float) and math.isnan(value):
         return "nan"
@@ -306,7 +306,7 @@ def _frozen(value: Any) -> Any:
 
 
 @lru_cache(maxsize=16)
-def _source(settings: tuple[tuple[str, Any], ...]) -> RewardSource:
+def _make_source(settings: tuple[tuple[str, Any], ...]) -> RewardSource:
     given = dict(settings)
     problems = [unknown_key(key, (*_RULE, *_JUDGE), "reward_kwargs") for key in given if key not in (*_RULE, *_JUDGE)]
     if problems:

@@ -50,7 +50,7 @@ class EvolutionPlan:
     Attributes:
         writer: the model that proposes criteria: its name, its configuration, or an open model.
         rule: what it may change.
-        assessor: an open model that assesses relevance, for a judge of your own; by default the judge's models do.
+        assessor: an open model that assesses relevance, for your own judge; by default the judge's models do.
 
     Example:
         >>> EvolutionPlan("openai/gpt-5.1", EvolutionRule(most_added=1)).rule.retire_after
@@ -98,7 +98,7 @@ class LiveEvolution:
 
     def recall(self, kept: Iterable[Mapping[str, Any]]) -> None:
         """Load the rollouts that earlier sessions recorded."""
-        self._replays = Replays(map(self._recalled, kept))
+        self._replays = Replays(map(self._recall_rollout, kept))
 
     def place(self, samples: Sequence[Sample]) -> list[Sample]:
         """The samples, each with the version of its rubric that grades its step.
@@ -106,13 +106,13 @@ class LiveEvolution:
         Raises:
             InputError: a sample has no step, or its rubric is a later version instead of version 0.
         """
-        problems = dict.fromkeys(filter(None, map(self._problem, samples)))
+        problems = dict.fromkeys(filter(None, map(self._find_problem, samples)))
         if problems:
             raise InputError(problems)
-        begun = self.log.enter([(one.query, one.rubric, one.step or 0) for one in samples])
+        begun = self.log.record_steps([(one.query, one.rubric, one.step or 0) for one in samples])
         for lineage in begun:
             self._start(lineage)
-        return [self._placed(one) for one in samples]
+        return [self._assign_version(one) for one in samples]
 
     def note(self, sample: Sample, reward: Reward) -> None:
         """Record a graded rollout once, unless it has no reward or is of an evaluation."""
@@ -122,8 +122,8 @@ class LiveEvolution:
             return
         values, version = list(reward.criteria.values()), sample.version or 0
         row = {"group": lineage.group, "version": version, "step": sample.step, "submission": sample.submission}
-        if self._replays.is_new(_key(row), sample.step):
-            self._keep(lineage, version, _rollout(sample.rubric, sample.submission, reward.value, values))
+        if self._replays.is_new(_build_key(row), sample.step):
+            self._keep(lineage, version, _to_rollout(sample.rubric, sample.submission, reward.value, values))
             self._ledger.observe(ROLLOUT, {**row, "reward": reward.value, "values": values})
 
     async def finish(self, seconds: float) -> None:
@@ -135,7 +135,7 @@ class LiveEvolution:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _problem(self, sample: Sample) -> str | None:
+    def _find_problem(self, sample: Sample) -> str | None:
         if sample.step is None:
             return "rubrics evolve between training steps; give each submission its 'step'"
         lineage = self.log.find(sample.query, sample.rubric)
@@ -148,15 +148,15 @@ class LiveEvolution:
             "rubric that training began with, or use another service or run directory"
         )
 
-    def _recalled(self, one: Mapping[str, Any]) -> Hashable:
+    def _recall_rollout(self, one: Mapping[str, Any]) -> Hashable:
         lineage = _find_lineage(one, self.log.lineages, self.log.path)
         rubric = lineage.versions[one["version"]].rubric
-        self._keep(lineage, one["version"], _rollout(rubric, one["submission"], one["reward"], one["values"]))
-        return _key(one)
+        self._keep(lineage, one["version"], _to_rollout(rubric, one["submission"], one["reward"], one["values"]))
+        return _build_key(one)
 
-    def _placed(self, sample: Sample) -> Sample:
+    def _assign_version(self, sample: Sample) -> Sample:
         lineage = self.log.lineages[digest_group(sample.query, sample.rubric)]
-        version = lineage.at_step(sample.step or 0)
+        version = lineage.find_version(sample.step or 0)
         return replace(sample, rubric=version.rubric, version=version.number)
 
     def _keep(self, lineage: Lineage, version: int, rollout: Rollout) -> None:
@@ -188,11 +188,11 @@ class LiveEvolution:
             self.log.add(lineage, version, change)
             self.outcomes["same" if version is None else "version"] += 1
         except UndecidedError as error:
-            self._undecided(error.failure.kind, str(error))
+            self._note_undecided(error.failure.kind, str(error))
         except (AutorubricError, OSError) as error:  # the rubric stays; training goes on
-            self._undecided(type(error).__name__, str(error))
+            self._note_undecided(type(error).__name__, str(error))
 
-    def _undecided(self, kind: str, message: str) -> None:
+    def _note_undecided(self, kind: str, message: str) -> None:
         self.outcomes["undecided"] += 1
         self._problems[kind] += 1
         if self._problems[kind] == 1:
@@ -246,7 +246,8 @@ def read_service_rollouts(out: Path) -> list[RolloutGroup]:
         for _, one in view.observations(ROLLOUT):
             newest = _find_lineage(one, lineages, out / VERSIONS_FILE).newest
             if one["version"] == newest.number:
-                found[one["group"]].append(_rollout(newest.rubric, one["submission"], one["reward"], one["values"]))
+                rollout = _to_rollout(newest.rubric, one["submission"], one["reward"], one["values"])
+                found[one["group"]].append(rollout)
     return [
         RolloutGroup(lineage.newest.query, lineage.newest.rubric, tuple(found[group]))
         for group, lineage in lineages.items()
@@ -264,9 +265,9 @@ def _find_lineage(row: Mapping[str, Any], lineages: Mapping[str, Lineage], log: 
     return lineage
 
 
-def _key(row: Mapping[str, Any]) -> Hashable:
+def _build_key(row: Mapping[str, Any]) -> Hashable:
     return row["group"], row["version"], row["step"], row["submission"]
 
 
-def _rollout(rubric: Rubric, submission: str, reward: float | None, values: Sequence[float | None]) -> Rollout:
+def _to_rollout(rubric: Rubric, submission: str, reward: float | None, values: Sequence[float | None]) -> Rollout:
     return Rollout(submission, reward, map_verdicts((one.requirement for one in rubric), values))

@@ -89,7 +89,7 @@ def evolve_prompt() -> Template:
     return Template.from_package("evolve")
 
 
-def proposal_request(query: Query | None, rubric: Rubric, rollouts: Sequence[Rollout], count: int) -> Request:
+def build_proposal_request(query: Query | None, rubric: Rubric, rollouts: Sequence[Rollout], count: int) -> Request:
     """The request for at most `count` criteria that separate these rollouts."""
     names = criterion_names(list(rubric))
     inputs = {
@@ -99,13 +99,13 @@ def proposal_request(query: Query | None, rubric: Rubric, rollouts: Sequence[Rol
             for name, one in zip(names, rubric, strict=True)
         ],
         "responses": [clipped(one.submission, _LONGEST_SHOWN) for one in rollouts],
-        "verdicts": [_shown(number, one, names, list(rubric)) for number, one in enumerate(rollouts, 1)],
+        "verdicts": [_describe(number, one, names, list(rubric)) for number, one in enumerate(rollouts, 1)],
         "count": count,
     }
     return build_request(evolve_prompt(), ROLE, inputs, "evolve", room=room_for(entries=count))
 
 
-def _shown(number: int, rollout: Rollout, names: Sequence[str], criteria: Sequence[Criterion]) -> dict[str, Any]:
+def _describe(number: int, rollout: Rollout, names: Sequence[str], criteria: Sequence[Criterion]) -> dict[str, Any]:
     reward = None if rollout.reward is None else round(rollout.reward, 3)
     met = {name: rollout.verdicts.get(one.requirement) for name, one in zip(names, criteria, strict=True)}
     return {"answer": number, "reward": reward, "criteria": met}
@@ -191,11 +191,11 @@ def find_divisible(rubric: Rubric, persistent: Sequence[str] = ()) -> list[int]:
     return [
         place
         for place, (name, one) in enumerate(zip(names, rubric, strict=True))
-        if is_compound(one) and not never_changes(one, name, persistent)
+        if is_compound(one) and not is_fixed(one, name, persistent)
     ]
 
 
-def never_changes(criterion: Criterion, name: str, persistent: Sequence[str]) -> bool:
+def is_fixed(criterion: Criterion, name: str, persistent: Sequence[str]) -> bool:
     """Whether a criterion, named `name` in rewards, is persistent or a gate."""
     fixed = {PERSISTENT_TAG, GATE_TAG} & set(criterion.tags or ())
     return bool(fixed or {name, criterion.id} & {*persistent})
@@ -223,20 +223,20 @@ def make_split(rubric: Rubric, place: int, demands: Sequence[str], author: str) 
     return Split(place, name, parts, tuple(f"e{place + 1}.{number}" for number in range(1, len(parts) + 1)))
 
 
-def gate_rows(rubric: Rubric, splits: Sequence[Split]) -> list[Candidate]:
+def build_gate_rows(rubric: Rubric, splits: Sequence[Split]) -> list[Candidate]:
     """The rows for the gates: the criteria that stay, and the parts of the others."""
     by_place = {split.place: split for split in splits}
     rows = list[Candidate]()
     for place, one in enumerate(rubric):
         split = by_place.get(place)
         if split is None:
-            rows.append(gate_row(f"m{place + 1}", one, rubric))
+            rows.append(build_gate_row(f"m{place + 1}", one, rubric))
         else:
-            rows += [gate_row(name, part, rubric) for name, part in zip(split.ids, split.parts, strict=True)]
+            rows += [build_gate_row(name, part, rubric) for name, part in zip(split.ids, split.parts, strict=True)]
     return rows
 
 
-def gate_row(name: str, one: Criterion, rubric: Rubric, origin: Origin = "merged") -> Candidate:
+def build_gate_row(name: str, one: Criterion, rubric: Rubric, origin: Origin = "merged") -> Candidate:
     """A criterion as a row for the gates, where the largest weight of the rubric is 10."""
     largest = max(abs(other.weight) for other in rubric) or 1.0
     size = min(10, max(1, round(abs(one.weight) / largest * 10)))
@@ -244,7 +244,7 @@ def gate_row(name: str, one: Criterion, rubric: Rubric, origin: Origin = "merged
     return Candidate(name, one.name or "", one.requirement, signed, origin, int(origin != "merged"))
 
 
-def gate_evidence(name: str, decisions: Iterable[GateDecision]) -> dict[str, Any]:
+def collect_gate_evidence(name: str, decisions: Iterable[GateDecision]) -> dict[str, Any]:
     """What each gate decided on a row, with its figures."""
     return {one.gate: {"outcome": one.outcome, **one.figures} for one in decisions if one.candidate == name}
 
@@ -262,18 +262,18 @@ def judge_splits(
         refused = [
             {"criterion": split.name, "description": part.requirement, "gate": reason[0], "reason": reason[1]}
             for name, part in zip(split.ids, split.parts, strict=True)
-            if (reason := _find_second(part) or find_refusal(name, final, relevance)) is not None
+            if (reason := _find_second_part(part) or find_refusal(name, final, relevance)) is not None
         ]
         rejected += refused
         if refused:
             continue
         passed.append(split)
         for name, part in zip(split.ids, split.parts, strict=True):
-            evidence[str(part.name)] = gate_evidence(name, decisions)
+            evidence[str(part.name)] = collect_gate_evidence(name, decisions)
     return passed, rejected, evidence
 
 
-def _find_second(part: Criterion) -> tuple[str, str] | None:
+def _find_second_part(part: Criterion) -> tuple[str, str] | None:
     second = find_second_demand(part.requirement)
     return ("several-demands", f"it still has several demands (the second at {second!r})") if second else None
 

@@ -57,7 +57,7 @@ def map_verdicts(requirements: Iterable[str], values: Iterable[float | None]) ->
     return {name: None if value is None else value >= 0.5 for name, value in zip(requirements, values, strict=False)}
 
 
-def verdicts_in(report: EvaluationReport | EnsembleEvaluationReport) -> dict[str, bool | None]:
+def collect_verdicts(report: EvaluationReport | EnsembleEvaluationReport) -> dict[str, bool | None]:
     """The verdicts of a report; None for a failed or abstained judgment."""
     entries: Sequence[CriterionReport | EnsembleCriterionReport] = report.report or ()
     values = [None if one.is_error else one.score_value for one in entries]
@@ -77,7 +77,7 @@ def read_graded_rollouts(folder: Path) -> list[RolloutGroup]:
     places: dict[str, int] = {}
     for one in run.scored:
         places.setdefault(one.candidate.query, one.place)
-        rollout = Rollout(one.candidate.answer, one.score, verdicts_in(reports[one.place]))
+        rollout = Rollout(one.candidate.answer, one.score, collect_verdicts(reports[one.place]))
         rollouts[one.candidate.query].append(rollout)
     return [
         RolloutGroup(dataset.get_item_prompt(places[query.id]), query.rubric, tuple(rollouts[query.id]))

@@ -119,16 +119,16 @@ class HandedSite(web.BaseSite):
     async def start(self) -> None:
         """Serve the connections that arrive."""
         await super().start()
-        self._loop.add_reader(self._channel, self._take)
+        self._loop.add_reader(self._channel, self._receive)
 
     async def stop(self) -> None:
         """Serve the connections that have arrived, and no more."""
-        self._take()
+        self._receive()
         self._loop.remove_reader(self._channel)
         await asyncio.gather(*self._opening, return_exceptions=True)
         await super().stop()
 
-    def _take(self) -> None:
+    def _receive(self) -> None:
         while True:
             try:
                 _, found, _, _ = socket.recv_fds(self._channel, 1, 1)
@@ -169,7 +169,7 @@ class Board:
         >>> with tempfile.TemporaryFile() as file:
         ...     board = Board.made(file, 2)
         ...     one, other = Seat(board, 0), Seat(board, 1)
-        ...     one.take(3, room=4), other.take(2, room=4), other.take(1, room=4), one.open
+        ...     one.reserve(3, room=4), other.reserve(2, room=4), other.reserve(1, room=4), one.open
         (0, 1, 0, 4)
     """
 
@@ -196,11 +196,11 @@ class Board:
         """What a process has spent and reserved, even if it was killed."""
         return Sum(*_USED.unpack_from(self._memory, _SIZE * place + _OPEN.size))
 
-    def open(self) -> int:
+    def count_open(self) -> int:
         """The number of open submissions in all processes."""
-        return sum(self.open_at(place) for place in range(self._processes))
+        return sum(self.count_open_at(place) for place in range(self._processes))
 
-    def open_at(self, place: int) -> int:
+    def count_open_at(self, place: int) -> int:
         """The number of open submissions in one process."""
         [count] = _OPEN.unpack_from(self._memory, _SIZE * place)
         return int(count)
@@ -229,16 +229,16 @@ class Seat:
     @property
     def open(self) -> int:
         """The number of open submissions in all processes."""
-        return self._board.open()
+        return self._board.count_open()
 
-    def take(self, count: int, room: int) -> int:
+    def reserve(self, count: int, room: int) -> int:
         """Count in `count` submissions and return 0; if they exceed the room, count in none and return the excess."""
         with self._board.locked():
-            over = self._board.open() + count - room
+            over = self._board.count_open() + count - room
             if over <= 0:
-                self._board.note_open(self._place, self._board.open_at(self._place) + count)
+                self._board.note_open(self._place, self._board.count_open_at(self._place) + count)
         return max(0, over)
 
-    def give(self, count: int) -> None:
+    def release(self, count: int) -> None:
         """Count out `count` submissions."""
-        self._board.note_open(self._place, self._board.open_at(self._place) - count)
+        self._board.note_open(self._place, self._board.count_open_at(self._place) - count)

@@ -72,7 +72,7 @@ class RewardEngine(RewardPath):
         self._judges = session.models.values()
         self._check(samples, session)
 
-    async def _report(self, sample: Sample, inputs: JudgeInput | None) -> EnsembleEvaluationReport:
+    async def _grade(self, sample: Sample, inputs: JudgeInput | None) -> EnsembleEvaluationReport:
         if time.monotonic() - self._readmitted > READMIT_SECONDS:
             self._readmitted = time.monotonic()
             self.executor.readmit()
@@ -82,7 +82,7 @@ class RewardEngine(RewardPath):
 
     async def finish(self, seconds: float) -> None:
         """Wait for calls in flight, repetitions and open audits, then abandon them; finished calls stay recorded."""
-        await self._settle(seconds)
+        await self._finish_background(seconds)
         self.executor.stop("the service is shutting down")
         try:
             await asyncio.wait_for(self.executor.drain(), seconds)

@@ -68,7 +68,7 @@ class Connections(web.Server):
         linger_seconds: float = _LINGER_SECONDS,
     ) -> None:
         super().__init__(
-            self._handled,
+            self._handle_request,
             handler_cancellation=True,  # a caller that gave up retries; each reward is given and counted once
             keepalive_timeout=idle_seconds,
             lingering_time=linger_seconds,
@@ -97,7 +97,7 @@ class Connections(web.Server):
         super().connection_lost(handler, exc)
         self._forget(handler)
 
-    async def _handled(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def _handle_request(self, request: web.BaseRequest) -> web.StreamResponse:
         connection = request.protocol
         self._idle.pop(connection, None)
         try:
@@ -124,7 +124,7 @@ class Connections(web.Server):
                 del self._held[client]
 
 
-def affordable_connections() -> int:
+def compute_connection_limit() -> int:
     """The maximum connections of callers: half of the remaining file descriptors; the judge uses the rest."""
     left = connections_left()
     return MOST_CONNECTIONS if left is None else max(1, min(MOST_CONNECTIONS, left // 2))
@@ -134,7 +134,7 @@ Open: TypeAlias = Callable[[web.ServerRunner], Awaitable[object]]
 """Lets connections in, for a runner that is set up."""
 
 
-def at_socket(listening: socket.socket) -> Open:
+def accept_at(listening: socket.socket) -> Open:
     """Lets in the connections of a listening socket."""
     return lambda runner: web.SockSite(runner, listening, backlog=BACKLOG).start()
 
@@ -143,7 +143,7 @@ async def serve_connections(
     handle: Handle, opened: Open, grace: float, started: Callable[[], object], ends: asyncio.Queue[None]
 ) -> bool:
     """Answer requests until the first of `ends`, then open ones for `grace` seconds; True if a second interrupts."""
-    runner = web.ServerRunner(Connections(handle, affordable_connections()), shutdown_timeout=grace)
+    runner = web.ServerRunner(Connections(handle, compute_connection_limit()), shutdown_timeout=grace)
     await runner.setup()
     try:
         await opened(runner)
@@ -213,7 +213,7 @@ async def serve_rewards(
         stack.enter_context(ending_heard(partial(ends.put_nowait, None)))
         stack.enter_context((stop or Stop()).heard_by(partial(ends.put_nowait, None)))
         try:
-            opened, started = at_socket(listening), partial(announce, url)
+            opened, started = accept_at(listening), partial(announce, url)
             engine.interrupted = await serve_connections(service.handle, opened, settings.grace, started, ends)
         finally:
             await engine.finish(0 if engine.interrupted else settings.grace)
@@ -261,12 +261,12 @@ def describe_service(settings: ServiceSettings, grader: CriterionGrader, audit: 
         "kind": "service",
         **settings.record,
         "grader": grader.describe(),
-        "audit": None if audit is None else {**_plan(audit), "grader": audit.grader.describe()},
+        "audit": None if audit is None else {**_describe_plan(audit), "grader": audit.grader.describe()},
         "stand_ins": list(stand_ins(spec.llm_config.model for spec in grader.recipe.specs)),
     }
 
 
-def _plan(audit: AuditPlan) -> dict[str, Any]:
+def _describe_plan(audit: AuditPlan) -> dict[str, Any]:
     return {"share": audit.share, "seed": audit.seed, "tolerance": audit.tolerance, "on_gap": audit.on_gap}
 
 
