@@ -69,7 +69,7 @@ class FewShotExample:
 
 
 @dataclass(frozen=True, slots=True)
-class _Labelled:
+class _LabelledExample:
     submission: str
     item: str | None
     query: str | None
@@ -111,9 +111,9 @@ class FewShot:
     data: RubricDataset
     config: FewShotConfig = field(default_factory=FewShotConfig)
     seed: int = 0
-    _pools: dict[_Kind, list[_Labelled]] = field(default_factory=dict, init=False, repr=False, compare=False)
-    _rows: list[dict[_Kind, _Labelled]] = field(default_factory=list, init=False, repr=False, compare=False)
-    _orders: dict[tuple[_Kind, int, str], list[_Labelled]] = field(
+    _pools: dict[_Kind, list[_LabelledExample]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _rows: list[dict[_Kind, _LabelledExample]] = field(default_factory=list, init=False, repr=False, compare=False)
+    _orders: dict[tuple[_Kind, int, str], list[_LabelledExample]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
 
@@ -123,12 +123,12 @@ class FewShot:
                 continue
             reasons = item.ground_truth_reasons or [None] * len(item.ground_truth)
             query, flat = self.data.get_item_prompt(index), _flatten(item.submission)
-            row: dict[_Kind, _Labelled] = {}
+            row: dict[_Kind, _LabelledExample] = {}
             for criterion, label, reason in zip(
                 self.data.get_item_rubric(index).rubric, item.ground_truth, reasons, strict=True
             ):
                 text = label.value if isinstance(label, CriterionVerdict) else label
-                labelled = _Labelled(item.submission, item.id, query, text, reason, flat)
+                labelled = _LabelledExample(item.submission, item.id, query, text, reason, flat)
                 self._pools.setdefault(_find_kind(criterion), []).append(labelled)
                 row[_find_kind(criterion)] = labelled
             self._rows.append(row)
@@ -189,7 +189,7 @@ class FewShot:
     def _seed(self) -> int:
         return self.seed if self.config.seed is None else self.config.seed
 
-    def _order(self, criterion: Criterion, index: int, judge_id: str) -> list[_Labelled]:
+    def _order(self, criterion: Criterion, index: int, judge_id: str) -> list[_LabelledExample]:
         kind = _find_kind(criterion)
         key = (kind, index, judge_id)
         order = self._orders.get(key)
@@ -200,9 +200,9 @@ class FewShot:
         return order
 
 
-def _balance(pool: list[_Labelled]) -> list[_Labelled]:
+def _balance(pool: list[_LabelledExample]) -> list[_LabelledExample]:
     """The pool with its labels in turn, while each lasts, so that any prefix is balanced."""
-    classes: dict[str, list[_Labelled]] = {}
+    classes: dict[str, list[_LabelledExample]] = {}
     for labelled in sorted(pool, key=lambda labelled: labelled.label):
         classes.setdefault(labelled.label, []).append(labelled)
     rank = {id(labelled): place for members in classes.values() for place, labelled in enumerate(members)}
@@ -210,11 +210,11 @@ def _balance(pool: list[_Labelled]) -> list[_Labelled]:
     return sorted(pool, key=lambda labelled: (rank[id(labelled)], names.index(labelled.label)))
 
 
-def _choose_covering(rows: list[dict[int, _Labelled]], wanted: int) -> list[dict[int, _Labelled]]:
+def _choose_covering(rows: list[dict[int, _LabelledExample]], wanted: int) -> list[dict[int, _LabelledExample]]:
     """Rows chosen greedily: each adds the most verdicts that the earlier ones lack."""
     shown: set[tuple[int, str]] = set()
     left = list(rows)
-    chosen: list[dict[int, _Labelled]] = []
+    chosen: list[dict[int, _LabelledExample]] = []
     while left and len(chosen) < wanted:
         place = max(range(len(left)), key=lambda place: (len(_collect_verdicts(left[place]) - shown), -place))
         chosen.append(left.pop(place))
@@ -222,11 +222,11 @@ def _choose_covering(rows: list[dict[int, _Labelled]], wanted: int) -> list[dict
     return chosen
 
 
-def _collect_verdicts(row: dict[int, _Labelled]) -> set[tuple[int, str]]:
+def _collect_verdicts(row: dict[int, _LabelledExample]) -> set[tuple[int, str]]:
     return {(index, one.label) for index, one in row.items()}
 
 
-def _is_same(labelled: _Labelled, inputs: JudgeInput, own: str) -> bool:
+def _is_same(labelled: _LabelledExample, inputs: JudgeInput, own: str) -> bool:
     """Whether an example is the graded submission itself."""
     return labelled.flat == own or bool(inputs.item and labelled.item == inputs.item)
 

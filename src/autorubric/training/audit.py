@@ -186,7 +186,7 @@ class Auditor:
         if self._queue.start(lambda: self._audit(given)):
             self.found.begin(key, time.time())
         else:
-            self._note(self._build_record(given, None, DROPPED))
+            self._record_audit(self._build_record(given, None, DROPPED))
 
     async def finish(self, seconds: float) -> None:
         """Wait for open audits, then abandon them; finished calls stay recorded."""
@@ -208,7 +208,7 @@ class Auditor:
         second = compute_reward(report, self._rule)
         if second.value is not None:
             second = replace(second, value=second.value - given.reward.penalty)
-        self._note(self._build_record(given, given.kept.restore(second), None, report))
+        self._record_audit(self._build_record(given, given.kept.restore(second), None, report))
 
     async def _ask(self, model: Model, request: Request, read: Any, follow_up: FollowUp) -> Any:
         return await self.executor.ask_for(model, replace(request, role=AUDIT_ROLE), read, follow_up)
@@ -248,7 +248,7 @@ class Auditor:
             _collect_reasons(given.kept, report, gaps),
         )
 
-    def _note(self, record: AuditRecord) -> None:
+    def _record_audit(self, record: AuditRecord) -> None:
         self._ledger.observe(AUDIT, asdict(record))
         before = self.found.status
         self._add(time.time(), record)

@@ -181,7 +181,7 @@ def _explain_refusal(part: Any, gate: bool) -> str:
     if isinstance(part, Sequential):
         return f"a {kind} without children, or inside another rubric; a gate of this package closes the whole reward"
     if isinstance(part, WeightedSum) and gate:
-        return f"a {kind} stands before the last child of a Sequential; a gate is one criterion"
+        return f"a {kind} comes before the last child of a Sequential; a gate is one criterion"
     return f"{kind} computes its reward in code; write a criterion with a check instead, or leave it out"
 
 

@@ -177,7 +177,7 @@ class Evolver:
         passed, rejected, evidence = list[Criterion](), list[dict[str, str]](), dict[str, Any]()
         ranked = sorted(zip(new, candidates, strict=True), key=lambda pair: -abs(pair[0].weight))
         for row, one in ranked:
-            reason = find_refusal(row.id, final, relevance) or self._find_lack(votes[row.id][0])
+            reason = find_refusal(row.id, final, relevance) or self._find_missing_verdicts(votes[row.id][0])
             if reason is None and len(passed) < self.rule.most_added:
                 passed.append(one)
                 evidence[str(one.name)] = collect_gate_evidence(row.id, decisions)
@@ -186,7 +186,7 @@ class Evolver:
                 rejected.append({"description": one.requirement, "gate": gate, "reason": words})
         return passed, replace(change, rejected=(*change.rejected, *rejected), evidence=evidence)
 
-    def _find_lack(self, votes: Sequence[bool | None]) -> tuple[str, str] | None:
+    def _find_missing_verdicts(self, votes: Sequence[bool | None]) -> tuple[str, str] | None:
         """The gate and its reason if a candidate has too few verdicts to decide; None if it has enough."""
         judged, least = len(votes) - votes.count(None), self.rule.gates.separates.least_responses
         lack = f"{counted(judged, 'rollout')} with a verdict; {least} are needed"
