@@ -124,13 +124,13 @@ _WORD = re.compile(r"\w")
 CONTRAST = re.compile(r"\W*(?:however|but|yet|still|though|aber|jedoch|但|然而|不过)", re.IGNORECASE)
 """The beginning of a text that takes back what comes before it."""
 _RETRACTION = re.compile(
-    # How a second thought opens; other remarks after a verdict are explanations.
+    # Beginnings of second thoughts; other remarks after a verdict are explanations.
     r"^\W*(?:(?:oh|ah|but|however|so|no|well)\b\W*)?(?:wait\b(?! for)|hold on\b|oops|whoops|(?:scratch|strike) that|"
     r"never ?mind|(?:disregard|ignore) (?:the|that|this|it|my)|actually,|"
     r"(?:self-?)?correction\b|erratum|mea culpa|my (?:mistake|bad)|sorry(?!,? but)|"
     r"(?:up)?on (?:a )?(?:second|further|closer|reflection|re-?reading|reconsider)|bei genauerem|"
     r"korrektur|rectif|pardon\b|すみません|抱歉|等等|不对|不對|更正|纠正|訂正)|"
-    # What takes a verdict back.
+    # Retractions of a verdict.
     r"(?<!if )\bI (?:now )?(?:retract|withdraw|misread|misjudged|was (?:wrong|mistaken)|stand corrected|apolog)|"
     r"\btake (?:it|that|this|the \w+) back\b|\b(?:nehme|ziehe) \w+ zurück|"
     r"\b(?:verdict|jud?ge?ment|json|status|explanation|urteil)s?\b[^,;:]{0,30}\b(?:is|are|was|were|be|est|ist)\b "

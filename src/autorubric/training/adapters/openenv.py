@@ -196,7 +196,7 @@ def _build_criterion(judge: Any, path: str, text: str, weight: float, gate: bool
 
 
 def _read_requirement(template: str) -> str:
-    r"""A prompt without its placeholders, and without the line that asks for the number.
+    r"""The requirement in a prompt: placeholders are named, and the line that asks for the number is left out.
 
     Example:
         >>> _read_requirement("Rate the tone of {action}.\n\n{observation}\n\nScore (0-1):")

@@ -1,4 +1,4 @@
-"""Rewards for OpenRLHF: a `reward_func` for its file, and the shape of its remote reward model.
+"""Rewards for OpenRLHF: a `reward_func` for its file, and the calls and replies of its remote reward model.
 
 Labels are strings: put the rubric there as JSON, `{"query": …, "rubrics": […]}` or the list alone.
 """
