@@ -15,7 +15,7 @@ from autorubric.graders.aggregation import (
     OptionVote,
     Rules,
     VerdictVote,
-    judged_option,
+    find_option,
 )
 from tests.offenders import each
 
@@ -145,7 +145,7 @@ def test_nominal_judges_that_must_agree_and_do_not_choose_not_applicable() -> No
     assert combined_option("unanimous", chosen(criterion, 2, 2, 2), criterion) == Choice(2, 1.0)
     without = scale(5.0, 0.0, 0.5, 1.0, scale_type="nominal")
     option = combined_option("unanimous", chosen(without, 1, 1, 2), without).option
-    assert judged_option(without, option).label == "Cannot assess / not applicable"
+    assert find_option(without, option).label == "Cannot assess / not applicable"
 
 
 def test_a_not_applicable_option_is_never_the_nearest() -> None:
@@ -180,10 +180,10 @@ def test_weights_that_are_all_zero_count_alike() -> None:
 
 
 def test_an_option_beyond_the_list_is_the_one_that_judges_add_themselves() -> None:
-    assert judged_option(scale(5.0, 0.0, 1.0), 2).na
+    assert find_option(scale(5.0, 0.0, 1.0), 2).na
     for criterion, index in ((scale(5.0, 0.0, 1.0), 3), (scale(5.0, 0.0, 1.0, na=True), 3), (scale(5.0, 0, 1), -1)):
         with pytest.raises(ValueError, match="out of range"):
-            judged_option(criterion, index)
+            find_option(criterion, index)
 
 
 def test_unknown_rules_are_refused_together_before_anything_is_asked() -> None:

@@ -30,7 +30,7 @@ def labelled(*verdicts: CriterionVerdict, reasons: bool = False) -> RubricDatase
 def shown(
     few_shot: FewShot, case: JudgeInput | None = None, index: int = 0, judge_id: str = "default"
 ) -> list[FewShotExample]:
-    return few_shot.examples_for(case or JudgeInput("graded", (TONE,), query="Say hello"), index, judge_id)
+    return few_shot.choose_examples(case or JudgeInput("graded", (TONE,), query="Say hello"), index, judge_id)
 
 
 def test_the_published_defaults_stand() -> None:
@@ -126,12 +126,12 @@ def test_whole_examples_cover_the_verdicts_of_all_criteria() -> None:
     data.add_item("rude", "", [UNMET, MET])
     data.add_item("dateless", "", [MET, UNMET])
     case = JudgeInput("graded", (DATES, TONE), query="Say hello")
-    found = FewShot(data, FewShotConfig(n_examples=3)).whole_examples_for(case, (0, 1), "default", said)
+    found = FewShot(data, FewShotConfig(n_examples=3)).choose_whole_examples(case, (0, 1), "default", said)
     # Two verdicts on each of two criteria: whichever comes first, three submissions show all four.
     pairs = {pair for example in found for pair in str(example.verdict).split(", ")}
     assert pairs == {"c0 MET", "c0 UNMET", "c1 MET", "c1 UNMET"}
     assert found[0].query is None
-    others = FewShot(data).whole_examples_for(JudgeInput("rude", (TONE,)), (0,), "default", said)
+    others = FewShot(data).choose_whole_examples(JudgeInput("rude", (TONE,)), (0,), "default", said)
     assert others[0].submission != "rude"
 
 

@@ -8,7 +8,7 @@ from autorubric.core.criterion import AggregationStrategy
 from autorubric.core.judgment import Judgment, JudgmentFailure
 from autorubric.errors import ConfigError
 from autorubric.graders.judge import JudgeInput
-from autorubric.graders.panel import Draw, Panel, make_draws, together
+from autorubric.graders.panel import Draw, Panel, gather_or_cancel, make_draws
 from autorubric.graders.reporting import Scoring, report_on
 from autorubric.graders.without_model import ScriptedJudge, Word, no_model
 from autorubric.llm.executor import Executor
@@ -248,7 +248,7 @@ async def test_when_one_call_raises_the_others_end() -> None:
         raise RuntimeError("broken")
 
     with pytest.raises(RuntimeError, match="broken"):
-        await together([slow(), broken()])
+        await gather_or_cancel([slow(), broken()])
     assert ended == [True]
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autorubric.errors import InputError
-from autorubric.prompts.fences import CODE_LENGTH, MARKER, fence, hex_digits, section_code
+from autorubric.prompts.fences import CODE_LENGTH, MARKER, extract_hex_digits, fence, section_code
 from autorubric.prompts.template import Template
 from tests.offenders import each
 
@@ -117,8 +117,8 @@ def test_a_code_is_recognized_in_every_disguise(text: str) -> None:
     code = "3f9c0a7d21be"
     full_width = "".join(chr(ord(char) + 0xFEE0) for char in code)
     for spelled in (code, code.upper(), full_width, "\u200b".join(code), "-".join(code), "3f9c 0a7d\n21be"):
-        assert code.encode() in hex_digits("\n".join(["before", text.format(spelled), "after"]))
-    assert code.encode() not in hex_digits("\n".join(["3f9c0a7d21b", "e no code"[2:], "</query>"]))
+        assert code.encode() in extract_hex_digits("\n".join(["before", text.format(spelled), "after"]))
+    assert code.encode() not in extract_hex_digits("\n".join(["3f9c0a7d21b", "e no code"[2:], "</query>"]))
 
 
 def test_the_boundary_between_texts_shapes_the_code() -> None:

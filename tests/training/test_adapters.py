@@ -197,11 +197,11 @@ def test_verl_sends_a_key_over_plain_http_to_a_remote_host_only_where_that_is_al
     remote = {"judge": "judge", "base_url": "http://192.0.2.1:9/v1", "api_key_env": "HOUSE_KEY"}
     with pytest.raises(ConfigError, match="plain HTTP"):
         verl_call("x", **remote)
-    assert verl._source((*remote.items(), ("allow_plain_http", True)))
+    assert verl._make_source((*remote.items(), ("allow_plain_http", True)))
     service = {"service": "http://192.0.2.1:9", "token_env": "HOUSE_KEY"}
     with pytest.raises(ConfigError, match="plain HTTP"):
         verl_call("x", **service)
-    assert verl._source((*service.items(), ("allow_plain_http", True)))
+    assert verl._make_source((*service.items(), ("allow_plain_http", True)))
 
 
 def test_verl_s_failures_raise_by_default_and_none_is_refused() -> None:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from autorubric import Criterion, Rubric, drift
 from autorubric.cli.app import run as command
 from autorubric.training.adapters.trl import reward_function
-from autorubric.training.observations import RewardRecord, failure_kind, is_training
+from autorubric.training.observations import RewardRecord, is_training, parse_failure_kind
 from autorubric.training.reward_drift import Drift, find_warnings, measure_drift
 from autorubric.training.rewarder import Sample, make_rewarder, rewards_now
 from tests.offenders import each
@@ -178,7 +178,7 @@ def test_a_second_judge_that_failed_is_no_gap() -> None:
     ],
 )
 def test_the_kind_of_a_failure_is_read_out_of_its_sentence(failure: str, kind: str) -> None:
-    assert failure_kind(failure) == kind
+    assert parse_failure_kind(failure) == kind
 
 
 def test_rollouts_of_a_later_step_are_another_group() -> None:

@@ -14,7 +14,7 @@ from autorubric.core.judgment import CannotAssessConfig, CannotAssessStrategy
 from autorubric.errors import InputError
 from autorubric.training.candidates import CandidateAnswer, ScoredCandidate
 from autorubric.training.selection import Keep, compute_share, decide, parse_keep
-from autorubric.training.selection_summary import best_of_k, expected_best, expected_kept
+from autorubric.training.selection_summary import compute_best_of_k, compute_expected_best, compute_expected_kept
 from tests.offenders import each
 
 SKIP = CannotAssessConfig()
@@ -153,15 +153,15 @@ def test_the_most_of_an_option_criterion_is_its_highest_option() -> None:
 def test_the_curve_is_the_mean_over_all_subsets(scores: list[float], threshold: float, data: st.DataObject) -> None:
     k = data.draw(st.integers(1, len(scores)))
     subsets = list(combinations(scores, k))
-    assert expected_best(scores, k) == pytest.approx(sum(map(max, subsets)) / len(subsets))
+    assert compute_expected_best(scores, k) == pytest.approx(sum(map(max, subsets)) / len(subsets))
     kept_share = sum(max(subset) > threshold for subset in subsets) / len(subsets)
-    assert expected_kept(scores, threshold, k) == pytest.approx(kept_share)
+    assert compute_expected_kept(scores, threshold, k) == pytest.approx(kept_share)
 
 
 def test_the_curve_of_a_query_with_thousands_of_candidates_is_computed() -> None:
     # Scores 1/n to n/n: the largest of k of the numbers 1 to n is (n + 1) * k / (k + 1) on average.
     n = 3000
-    curve = best_of_k([[score / n for score in range(1, n + 1)]], 0.0)
+    curve = compute_best_of_k([[score / n for score in range(1, n + 1)]], 0.0)
     assert [point.k for point in curve][62:] == [63, 64, 128, 256, 512, 1024, 2048, 3000]
     for point in curve:
         assert point.score == pytest.approx((n + 1) / n * point.k / (point.k + 1))
@@ -169,11 +169,11 @@ def test_the_curve_of_a_query_with_thousands_of_candidates_is_computed() -> None
 
 
 def test_queries_with_too_few_candidates_leave_the_curve() -> None:
-    curve = best_of_k([[0.2, 0.4], [1.0], []], 0.5)
+    curve = compute_best_of_k([[0.2, 0.4], [1.0], []], 0.5)
     # k=1: means 0.3 and 1.0; k=2: only the first query, whose best of two is 0.4.
     assert [(point.k, point.queries) for point in curve] == [(1, 2), (2, 1)]
     assert [point.score for point in curve] == pytest.approx([0.65, 0.4])
-    assert best_of_k([], 0.5) == []
+    assert compute_best_of_k([], 0.5) == []
 
 
 @given(st.lists(st.one_of(st.none(), st.integers(0, 10)), max_size=6), st.integers(0, 10))

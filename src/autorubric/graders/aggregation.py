@@ -1,8 +1,8 @@
-"""How the votes of several judges on one criterion become one word.
+"""How the votes of several judges on one criterion become one verdict or option.
 
-A failed vote is not counted, and abstentions are set aside first; callers pass only what is left. Ties, and
-means that lie between two options, go to the case that scores least: the lower value, or for a negative weight
-the higher one. Weights and values that differ by rounding alone are equal.
+Callers pass no failed votes and no abstentions. Ties, and means between two options, go to the case that scores
+least: the lower value, or the higher one for a negative weight. Weights and values that differ only by rounding are
+equal.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ MET, UNMET = CriterionVerdict.MET, CriterionVerdict.UNMET
 
 
 class VerdictVote(NamedTuple):
-    """MET or UNMET, and how much it counts."""
+    """MET or UNMET, and its weight."""
 
     verdict: CriterionVerdict
     weight: float = 1.0
 
 
 class OptionVote(NamedTuple):
-    """An option that is scored: its index, its value, and how much the vote counts.
+    """An option that is scored: its index, its value, and the weight of the vote.
 
-    `value` differs from the option's own where the vote is itself the mean of a panel.
+    `value` differs from the option's own if the vote is itself the mean of a panel.
     """
 
     option: int
@@ -47,7 +47,7 @@ class OptionVote(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """The option that several votes come to, and the value that is scored."""
+    """The option that results from several votes, and the value that is scored."""
 
     option: int
     value: float
@@ -90,15 +90,15 @@ class Rules:
         return self.ordinal if criterion.scale_type == "ordinal" else self.nominal
 
 
-def judged_option(criterion: Criterion, index: int) -> CriterionOption:
-    """The option at `index` of a criterion that may have been judged with `CANONICAL_NA_OPTION` at its end.
+def find_option(criterion: Criterion, index: int) -> CriterionOption:
+    """The option at `index` of a criterion that may have been judged with `CANONICAL_NA_OPTION` as an extra option.
 
     Raises:
         ValueError: the option does not exist.
 
     Example:
         >>> options = [{"label": "No", "value": 0}, {"label": "Yes", "value": 1}]
-        >>> judged_option(Criterion(requirement="Is it right?", options=options), 2).na
+        >>> find_option(Criterion(requirement="Is it right?", options=options), 2).na
         True
     """
     options = criterion.options or []
@@ -109,11 +109,11 @@ def judged_option(criterion: Criterion, index: int) -> CriterionOption:
     raise ValueError(f"option {index} is out of range; criterion {criterion.name!r} has {len(options)} options")
 
 
-def _head_majority(votes: Sequence[VerdictVote], weight: float) -> CriterionVerdict:
-    return _heavier([VerdictVote(vote.verdict) for vote in votes], weight)
+def _count_majority(votes: Sequence[VerdictVote], weight: float) -> CriterionVerdict:
+    return _choose_heavier([VerdictVote(vote.verdict) for vote in votes], weight)
 
 
-def _heavier(votes: Sequence[VerdictVote], weight: float) -> CriterionVerdict:
+def _choose_heavier(votes: Sequence[VerdictVote], weight: float) -> CriterionVerdict:
     # fsum: the sum must not depend on the order of the judges.
     met = math.fsum(vote.weight for vote in votes if vote.verdict is MET)
     unmet = math.fsum(vote.weight for vote in votes if vote.verdict is UNMET)
@@ -122,27 +122,27 @@ def _heavier(votes: Sequence[VerdictVote], weight: float) -> CriterionVerdict:
     return MET if met > unmet else UNMET
 
 
-def _of_values(
+def _summarize_values(
     summary: Callable[[Sequence[float]], float],
 ) -> Callable[[Sequence[OptionVote], Criterion], Choice]:
-    """A rule that sums up values: scored as the value it gives; the nearest option is recorded with it."""
-    return lambda votes, criterion: _at_value(summary([vote.value for vote in votes]), votes, criterion)
+    """A rule that scores a summary of the votes' values, and records the nearest option."""
+    return lambda votes, criterion: _choose_nearest(summary([vote.value for vote in votes]), votes, criterion)
 
 
 def _weighted_mean(votes: Sequence[OptionVote], criterion: Criterion) -> Choice:
     total = math.fsum(vote.weight for vote in votes)
     if total == 0:
         return ORDINAL["mean"](votes, criterion)
-    return _at_value(math.fsum(vote.weight * vote.value for vote in votes) / total, votes, criterion)
+    return _choose_nearest(math.fsum(vote.weight * vote.value for vote in votes) / total, votes, criterion)
 
 
-def _at_value(value: float, votes: Sequence[OptionVote], criterion: Criterion) -> Choice:
+def _choose_nearest(value: float, votes: Sequence[OptionVote], criterion: Criterion) -> Choice:
     options = criterion.options or []
     away = {index: abs(option.value - value) for index, option in enumerate(options) if not option.na}
     least = min(away.values())
     near = [index for index, distance in away.items() if math.isclose(distance, least, abs_tol=1e-9)]
     worst = criterion.worst_option_among(near)
-    # Of options with one value, one that was voted for.
+    # Among options with the same value, prefer one that was voted for.
     voted = {vote.option for vote in votes}
     alike = (index for index in near if index in voted and options[index].value == options[worst].value)
     return Choice(next(alike, worst), value)
@@ -159,38 +159,38 @@ def _weighted_mode(votes: Sequence[OptionVote], criterion: Criterion) -> Choice:
     }
     most = max(weights.values())
     option = criterion.worst_option_among(index for index, held in weights.items() if math.isclose(held, most))
-    return Choice(option, judged_option(criterion, option).value)
+    return Choice(option, find_option(criterion, option).value)
 
 
-def _one_option_or_none(votes: Sequence[OptionVote], criterion: Criterion) -> Choice:
+def _choose_unanimous(votes: Sequence[OptionVote], criterion: Criterion) -> Choice:
     if len({vote.option for vote in votes}) == 1:
         return _mode(votes, criterion)
     own = criterion.na_option_index
     not_applicable = len(criterion.options or ()) if own is None else own
-    return Choice(not_applicable, judged_option(criterion, not_applicable).value)
+    return Choice(not_applicable, find_option(criterion, not_applicable).value)
 
 
 BINARY: Mapping[str, Callable[[Sequence[VerdictVote], float], CriterionVerdict]] = {
-    "majority": _head_majority,
-    "weighted": _heavier,
+    "majority": _count_majority,
+    "weighted": _choose_heavier,
     "unanimous": lambda votes, weight: MET if all(vote.verdict is MET for vote in votes) else UNMET,
     "any": lambda votes, weight: MET if any(vote.verdict is MET for vote in votes) else UNMET,
 }
 ORDINAL: Mapping[str, Callable[[Sequence[OptionVote], Criterion], Choice]] = {
-    "mean": _of_values(statistics.fmean),
-    "median": _of_values(statistics.median),
+    "mean": _summarize_values(statistics.fmean),
+    "median": _summarize_values(statistics.median),
     "weighted_mean": _weighted_mean,
     "mode": _mode,
-    "min": _of_values(min),
-    "max": _of_values(max),
+    "min": _summarize_values(min),
+    "max": _summarize_values(max),
 }
 NOMINAL: Mapping[str, Callable[[Sequence[OptionVote], Criterion], Choice]] = {
     "mode": _mode,
     "weighted_mode": _weighted_mode,
-    "unanimous": _one_option_or_none,
+    "unanimous": _choose_unanimous,
 }
 """The rules by name; votes have no abstentions, and the sign of a criterion's weight decides ties.
 
-`majority` counts heads; `unanimous` is MET if nobody says UNMET, `any` if anybody says MET. A disagreement under
-nominal `unanimous` is "not applicable": the criterion's own option for it, else the one that judges add.
+`majority` ignores the weights of votes; `unanimous` is MET if every vote is MET, `any` if at least one is. A
+disagreement under nominal `unanimous` is "not applicable": the criterion's own option for it, or else the added one.
 """

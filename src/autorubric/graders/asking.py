@@ -1,4 +1,4 @@
-"""Shared by all judges that call a model: options, variables of prompts, and shapes of replies."""
+"""What all judges that call a model share: options, prompt variables, and reply schemas."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Unsupported(Unreadable):
     """A reply with quotes that are not in the submission: requested again once, then accepted with a flag.
 
     Attributes:
-        quotes: the quotes that were not found; empty where MET came without any.
+        quotes: the quotes that were not found; empty if MET came without any.
     """
 
     quotes: tuple[str, ...] = ()
@@ -33,15 +33,15 @@ class JudgeOptions:
     """How a judge asks.
 
     Attributes:
-        shuffle_options: show the options of multi-choice criteria in a mixed order, recorded in each judgment.
-        auto_na_option: add an option for "not applicable" where a multi-choice criterion has none.
-        seed: of the orders and the choice of examples; fixed by default, so that the same submission gives the same
-            prompts in every run.
+        shuffle_options: show the options of multi-choice criteria in a shuffled order, recorded in each judgment.
+        auto_na_option: add an option for "not applicable" to multi-choice criteria that have none.
+        seed: the seed of orders and examples; fixed by default, so that the same submission gives the same prompts
+            in every run.
         evidence: ask for quotes, and look for them in the submission.
         few_shot: labelled examples, or None.
         prompts: the templates.
-        binary_schema: the shape of replies on binary criteria, where it is not the package's.
-        choice_schema: likewise on multi-choice criteria.
+        binary_schema: the schema of replies on binary criteria, instead of the package's.
+        choice_schema: the same for multi-choice criteria.
 
     Raises:
         ConfigError: the seed is not a whole number.
@@ -64,7 +64,7 @@ class JudgeOptions:
             require(("rapidfuzz",), "evidence", "evidence=True (--evidence)")
 
     def follow_up(self, request: Request, reply: Reply, problem: Unreadable) -> Request:
-        """The request after an unusable reply: the reply, and what is wrong with it."""
+        """The request after an unusable reply, with that reply and its problem."""
         unfound = list(problem.quotes) if isinstance(problem, Unsupported) else []
         turns = self.prompts.reask.render(problem=problem.message, unfound=unfound)
         return ask_again(request, reply, problem, tuple(starmap(Message, turns)))
@@ -75,10 +75,10 @@ class ModelJudge:
     """A judge that asks one model.
 
     Attributes:
-        model: who is asked.
-        judge_id: what its judgments are called.
-        weight: how much it counts in a panel.
-        draw: which independent sample of its replies it takes.
+        model: the model.
+        judge_id: the id of its judgments.
+        weight: its weight in a panel.
+        draw: the number of the independent sample of its replies.
         options: how it asks.
     """
 
@@ -94,8 +94,8 @@ class ModelJudge:
         return (self.judge_id,)
 
 
-def shared_values(inputs: JudgeInput, evidence: bool) -> dict[str, Any]:
-    """What every prompt on a submission is given."""
+def collect_values(inputs: JudgeInput, evidence: bool) -> dict[str, Any]:
+    """The values that every prompt on a submission is given."""
     return {
         "query": inputs.query,
         "reference": inputs.reference,
@@ -107,7 +107,7 @@ def shared_values(inputs: JudgeInput, evidence: bool) -> dict[str, Any]:
 
 
 def show_options(inputs: JudgeInput, index: int, judge_id: str, options: JudgeOptions) -> ShownOptions:
-    """The options of a multi-choice criterion as this judge is shown them."""
+    """The options of a multi-choice criterion as this judge sees them."""
     criterion = inputs.criteria[index]
     if options.auto_na_option:
         criterion = as_judged(criterion)
@@ -117,8 +117,8 @@ def show_options(inputs: JudgeInput, index: int, judge_id: str, options: JudgeOp
 
 
 @cache
-def judgment_schema(kind: Literal["binary", "choice"], evidence: bool) -> ReplySchema:
-    """The shape of a reply on one criterion: quotes where asked for, then the explanation, then the verdict."""
+def load_judgment_schema(kind: Literal["binary", "choice"], evidence: bool) -> ReplySchema:
+    """The schema of a reply on one criterion: quotes if `evidence`, then the explanation, then the verdict."""
     name = f"judge_{kind}"
     body = load_schema(name)
     if not evidence:

@@ -15,7 +15,7 @@ from autorubric.graders.aggregation import Rules
 from autorubric.graders.asking import JudgeOptions
 from autorubric.graders.cascade import Cascade, refuse_thresholds
 from autorubric.graders.criterion_judge import CriterionJudge
-from autorubric.graders.demands import Compound, PerDemand, demands_prompt
+from autorubric.graders.demands import Compound, PerDemand, load_demands_prompt
 from autorubric.graders.judge import CopiesApart, Judge
 from autorubric.graders.panel import Panel, Repeated
 from autorubric.graders.rubric_judge import RubricJudge
@@ -33,14 +33,14 @@ class JudgeSpec:
     """A judge of a panel: its model, its id and its weight.
 
     Attributes:
-        llm_config: the model, also as a text (`MODEL` or `MODEL@BASE_URL`); `judge_model_config` is another name
-            for it.
+        llm_config: the model, as a configuration or a string (`MODEL` or `MODEL@BASE_URL`); `judge_model_config` is
+            another name for it.
         judge_id: the id of its votes.
         weight: its weight in weighted votes; above 0.
         repeats: how often it is asked each question; see `Repeated`.
 
     Raises:
-        ValueError: the weight or the number of repeats cannot be used, or there is no model or no id.
+        ValueError: the weight or the number of repeats is out of range, or the model or the id is missing.
 
     Example:
         >>> JudgeSpec(LLMConfig("openai/gpt-5.1"), "strict", weight=2).judge_model_config.model
@@ -75,7 +75,7 @@ class JudgeSpec:
             )
         if not isinstance(judge_id, str) or not judge_id.strip():
             problems.append(f"judge_id={judge_id!r}; expected a name")
-        problems += _weight_problems(judge_id, weight)
+        problems += _find_weight_problems(judge_id, weight)
         if isinstance(repeats, bool) or not isinstance(repeats, int) or not 1 <= repeats <= MOST_REPEATS:
             problems.append(
                 f"judge {judge_id!r} has repeats={repeats!r}; expected a whole number from 1 to {MOST_REPEATS}"
@@ -97,7 +97,7 @@ class JudgeSpec:
         self.llm_config = config
 
 
-def _weight_problems(judge_id: str, weight: object) -> list[str]:
+def _find_weight_problems(judge_id: str, weight: object) -> list[str]:
     if isinstance(weight, int | float) and not isinstance(weight, bool) and 0 < weight < math.inf:
         return []
     return [f"judge {judge_id!r} has weight={weight!r}; expected a finite number above 0"]
@@ -108,7 +108,7 @@ _JUDGES: Mapping[str, Callable[..., Judge]] = {"per_criterion": CriterionJudge, 
 
 
 def judge_kind(name: str) -> Callable[..., Judge]:
-    """The kind of judge that `llm_calls` names: one of this package, or one registered in `autorubric.judges`."""
+    """The judge class that `llm_calls` names: one of this package, or one registered in `autorubric.judges`."""
     kind = _JUDGES.get(name) or load_plugin("judges", name)
     if kind is None:
         raise ConfigError(f"{name!r} is unknown; {advice(name, (*_JUDGES, *plugins('judges')))}")
@@ -121,16 +121,16 @@ def judge_kind(name: str) -> Callable[..., Judge]:
 
 @dataclass(frozen=True)
 class EscalationConfig:
-    """Stronger judges, asked about the criteria where the first ones are not sure; see `Cascade`.
+    """Stronger judges for criteria of which the first ones are not sure; see `Cascade`.
 
     Attributes:
-        judges: a model, or several judges that sit as a panel.
-        threshold: the least confidence of the first that suffices, in [0, 1]; None escalates what failed,
-            abstained or split.
+        judges: a model, or several judges that form a panel.
+        threshold: the minimum confidence of the first that suffices, in [0, 1]; None escalates failed, abstained and
+            split verdicts.
         per_criterion: other thresholds, by the criterion's name.
 
     Raises:
-        ConfigError: a threshold outside [0, 1].
+        ConfigError: a threshold is outside [0, 1].
 
     Example:
         >>> strong = EscalationConfig(LLMConfig("openai/gpt-5.1"), threshold=0.8)
@@ -146,7 +146,7 @@ class EscalationConfig:
         refuse_thresholds(self.threshold, self.per_criterion)
 
     def specs(self) -> tuple[JudgeSpec, ...]:
-        """The stronger judges; a single model is called `escalation`."""
+        """The stronger judges; a single model has the id `escalation`."""
         if isinstance(self.judges, LLMConfig | str):
             return (JudgeSpec(self.judges, "escalation"),)
         return tuple(self.judges)
@@ -157,17 +157,17 @@ class Recipe:
     """How judges are made from models.
 
     Attributes:
-        specs: the judges; none where a rubric's checks decide everything, or where `judge` is given.
-        rules: how a panel's votes become one word.
-        quorum: how many judges of a panel must not fail.
-        escalation: stronger judges behind the others.
+        specs: the judges; none if a rubric's checks decide everything, or if `judge` is given.
+        rules: how a panel's votes are combined.
+        quorum: the minimum number of judges of a panel that must not fail.
+        escalation: stronger judges for what the others cannot decide.
         llm_calls: a call for each criterion, one for the whole rubric, or the name of an installed judge.
         options: how the judges ask.
         judge: a ready-made judge instead of `specs`.
         compound: how criteria with several demands are graded.
 
     Raises:
-        ConfigError: judge ids that stand twice, or a name that is unknown.
+        ConfigError: a judge id is not unique, a name is unknown, or settings contradict each other.
 
     Example:
         >>> Recipe((), llm_calls="per_rubric")
@@ -201,7 +201,7 @@ class Recipe:
             judge_kind(self.llm_calls)
         except AutorubricError as error:
             problems.append(f"llm_calls: {error}")
-        ids = [spec.judge_id for spec in self._all_specs()]
+        ids = [spec.judge_id for spec in self._list_specs()]
         problems += [
             f"two judges have the id {name!r}; in Python give each its own id: JudgeSpec(config, id)"
             for name in dict.fromkeys(ids)
@@ -209,7 +209,7 @@ class Recipe:
         ]
         if self.escalation is not None and not self.specs:
             problems.append("escalation needs judges to escalate from")
-        problems += self._compound_problems()
+        problems += self._find_compound_problems()
         if self.llm_calls == "per_item" and (self.options.binary_schema or self.options.choice_schema):
             problems.append("response formats are for one criterion; they cannot be used with llm_calls='per_item'")
         panels = [size for size in (len(self.specs), len(ids) - len(self.specs)) if size > 1]
@@ -220,7 +220,7 @@ class Recipe:
         if problems:
             raise ConfigError(problems)
 
-    def _compound_problems(self) -> list[str]:
+    def _find_compound_problems(self) -> list[str]:
         if self.compound not in get_args(Compound):
             return [f"compound={self.compound!r} is not one of {', '.join(get_args(Compound))}"]
         if self.compound == "as_is":
@@ -234,47 +234,47 @@ class Recipe:
     @property
     def judge_ids(self) -> tuple[str, ...]:
         """The ids of all simple judges, in order."""
-        return self.judge.judge_ids if self.judge is not None else tuple(s.judge_id for s in self._all_specs())
+        return self.judge.judge_ids if self.judge is not None else tuple(s.judge_id for s in self._list_specs())
 
-    def notes(self) -> list[str]:
-        """What a user should know of these settings before anything is paid for.
+    def find_warnings(self) -> list[str]:
+        """Warnings about these settings, before anything is paid for.
 
         Example:
-            >>> Recipe((JudgeSpec(LLMConfig("openai/gpt-5.1", temperature=0.0), "a", repeats=3),)).notes()[0]
+            >>> Recipe((JudgeSpec(LLMConfig("openai/gpt-5.1", temperature=0.0), "a", repeats=3),)).find_warnings()[0]
             "judge 'a' is asked 3 times at temperature 0, where replies are likely to be identical; ..."
         """
         return [
             f"judge {spec.judge_id!r} is asked {spec.repeats} times at temperature 0, where replies are likely to be "
             "identical; set a temperature above 0 (--temperature, LLMConfig(temperature=...))"
-            for spec in self._all_specs()
+            for spec in self._list_specs()
             if spec.repeats > 1 and spec.llm_config.temperature == 0
         ]
 
-    def configs(self) -> dict[str, LLMConfig]:
+    def collect_configs(self) -> dict[str, LLMConfig]:
         """The model of every judge, by judge id."""
-        return {spec.judge_id: spec.llm_config for spec in self._all_specs()}
+        return {spec.judge_id: spec.llm_config for spec in self._list_specs()}
 
-    def made(self, models: Mapping[str, Model]) -> ChecksFirst:
-        """The resulting judge: checks first; for a submission without content, no model is called."""
+    def build_judge(self, models: Mapping[str, Model]) -> ChecksFirst:
+        """The resulting judge: checks run first, and an empty submission causes no call."""
         if self.judge is not None:
             return self.judge if isinstance(self.judge, ChecksFirst) else ChecksFirst(CopiesApart(self.judge))
-        judge = self._bench(self.specs, models)
+        judge = self._build_panel(self.specs, models)
         if self.escalation is not None:
-            then = self._bench(self.escalation.specs(), models)
+            then = self._build_panel(self.escalation.specs(), models)
             judge = Cascade(judge, then, self.escalation.threshold, self.escalation.per_criterion)
         if self.compound == "all":
             judge = PerDemand(judge, models[self.specs[0].judge_id])
         return ChecksFirst(EmptyFirst(judge))
 
     def described(self) -> dict[str, Any]:
-        """What of it shapes results, for manifests; no secrets."""
+        """The settings that affect results, for manifests; no secrets."""
         options = self.options
         few_shot = options.few_shot
         return {
             "judges": [
-                {"judge_id": s.judge_id, "weight": s.weight, "model": _described(s.llm_config)}
+                {"judge_id": s.judge_id, "weight": s.weight, "model": _describe_config(s.llm_config)}
                 | ({} if s.repeats == 1 else {"repeats": s.repeats})
-                for s in self._all_specs()
+                for s in self._list_specs()
             ],
             "aggregation": dataclasses.asdict(self.rules),
             "quorum": self.quorum,
@@ -288,13 +288,13 @@ class Recipe:
             "evidence": options.evidence,
             "few_shot": None if few_shot is None else dataclasses.asdict(few_shot.config),
             "templates": options.prompts.fingerprints(),
-            **({} if self.compound == "as_is" else {"compound": [self.compound, demands_prompt().fingerprint]}),
+            **({} if self.compound == "as_is" else {"compound": [self.compound, load_demands_prompt().fingerprint]}),
         }
 
-    def _all_specs(self) -> tuple[JudgeSpec, ...]:
+    def _list_specs(self) -> tuple[JudgeSpec, ...]:
         return self.specs if self.escalation is None else (*self.specs, *self.escalation.specs())
 
-    def _bench(self, specs: tuple[JudgeSpec, ...], models: Mapping[str, Model]) -> Judge:
+    def _build_panel(self, specs: tuple[JudgeSpec, ...], models: Mapping[str, Model]) -> Judge:
         kind = judge_kind(self.llm_calls)
         judges: list[Judge] = []
         for spec in specs:
@@ -307,13 +307,13 @@ class Recipe:
         return Panel(judges, rules.binary, rules.ordinal, rules.nominal, self.quorum)
 
 
-def judge_specs(
+def resolve_judge_specs(
     judge_model_config: LLMConfig | str | None,
     llm_config: LLMConfig | str | None,
     judges: list[JudgeSpec] | None,
     judge: Judge | None,
 ) -> tuple[JudgeSpec, ...]:
-    """The judges of the four ways to name them; one model alone is called `default`."""
+    """The judges from the four ways to name them; a single model has the id `default`."""
     if llm_config is not None:
         if judge_model_config is not None:
             raise ConfigError("judge_model_config and llm_config are the same setting; pass only judge_model_config")
@@ -328,7 +328,7 @@ def judge_specs(
             f"judges[{index}] is of type {type(spec).__name__}; expected JudgeSpec"
             for index, spec in enumerate(judges)
             if not isinstance(spec, JudgeSpec)
-        ] or [problem for spec in judges for problem in _weight_problems(spec.judge_id, spec.weight)]
+        ] or [problem for spec in judges for problem in _find_weight_problems(spec.judge_id, spec.weight)]
         if problems or not judges:
             raise ConfigError(problems or "judges is an empty list; pass at least one JudgeSpec")
         return tuple(judges)
@@ -346,7 +346,7 @@ def judge_specs(
 _NOT_SHOWN = frozenset({"api_key", "cache_enabled", "cache_dir", "cache_ttl"})
 
 
-def _described(config: LLMConfig) -> dict[str, Any]:
+def _describe_config(config: LLMConfig) -> dict[str, Any]:
     shown = {name: value for name, value in changed_fields(config) if name not in _NOT_SHOWN}
     if "extra_headers" in shown:
         shown["extra_headers"] = without_secrets(shown["extra_headers"])

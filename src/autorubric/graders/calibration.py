@@ -1,4 +1,4 @@
-"""The threshold of a cascade: replays every threshold on labelled data, without a call."""
+"""Calibration of a cascade: every threshold is replayed on labelled data, without a call."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from autorubric.errors import InputError, counted
 from autorubric.notes import warn
 
 Reports: TypeAlias = Sequence[EnsembleEvaluationReport | None]
-"""One report an item of a dataset, in order; None where grading failed."""
+"""One report per item of a dataset, in order; None if grading failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +26,10 @@ class CascadePoint:
     """What a cascade would have done at one threshold.
 
     Attributes:
-        threshold: the least confidence that suffices; None for one of the two judges alone.
-        share: of the labelled criteria, those that the second judge is asked about, in [0, 1].
-        agreement: of the criteria with a final word, those where it is the label; None if no word is final.
-        coverage: of the labelled criteria, those with a final word, in [0, 1].
+        threshold: the minimum confidence that suffices; None for one of the two judges alone.
+        share: the share of labelled criteria that the second judge is asked about, in [0, 1].
+        agreement: the share of final verdicts that equal the label; None without a final verdict.
+        coverage: the share of labelled criteria with a final verdict, in [0, 1].
         cost: dollars for all labelled criteria; None if a price is unknown.
     """
 
@@ -41,7 +41,7 @@ class CascadePoint:
 
 
 class LabelledCell(NamedTuple):
-    """One labelled criterion of one item, as both judges found it."""
+    """One labelled criterion of one item, with the results of both judges."""
 
     name: str
     confidence: float
@@ -56,11 +56,11 @@ class Replay:
     """Labelled cells by rising confidence, with running sums over those the second judge is asked about.
 
     Attributes:
-        confidences: of the cells, rising.
-        worded: at each place n, how many cells have a final word when the second judge has the first n.
-        right: likewise, how many final words are the label.
-        cost: likewise, dollars.
-        then_cost: dollars of the second judge for everything.
+        confidences: the confidences of the cells, ascending.
+        worded: at index n, the number of final verdicts if the second judge decides the first n cells.
+        right: at index n, the number of final verdicts that equal the label.
+        cost: at index n, the dollars.
+        then_cost: the dollars of the second judge for all cells.
     """
 
     confidences: tuple[float, ...]
@@ -70,8 +70,8 @@ class Replay:
     then_cost: float
 
     @classmethod
-    def of(cls, cells: Iterable[LabelledCell]) -> Self:
-        """The replay of some cells."""
+    def from_cells(cls, cells: Iterable[LabelledCell]) -> Self:
+        """The replay of these cells."""
         rising = sorted(cells, key=lambda cell: cell.confidence)
         worded = accumulate(
             ((cell.then is not None) - (cell.first is not None) for cell in rising),
@@ -85,28 +85,28 @@ class Replay:
         then_cost = math.fsum(cell.then_cost for cell in rising)
         return cls(tuple(c.confidence for c in rising), tuple(worded), tuple(right), tuple(cost), then_cost)
 
-    def at(self, threshold: float) -> CascadePoint:
-        """The cascade at a threshold: the second judge has every cell below it."""
+    def find_point(self, threshold: float) -> CascadePoint:
+        """The cascade at a threshold: the second judge decides every cell below it."""
         asked = bisect_left(self.confidences, threshold)
-        return self._point(threshold, asked, self.cost[asked])
+        return self._build_point(threshold, asked, self.cost[asked])
 
-    def first_alone(self) -> CascadePoint:
+    def replay_first(self) -> CascadePoint:
         """The first judge without a second."""
-        return self._point(None, 0, self.cost[0])
+        return self._build_point(None, 0, self.cost[0])
 
-    def then_alone(self) -> CascadePoint:
+    def replay_then(self) -> CascadePoint:
         """The second judge for everything."""
-        return self._point(None, len(self.confidences), self.then_cost)
+        return self._build_point(None, len(self.confidences), self.then_cost)
 
-    def _point(self, threshold: float | None, asked: int, cost: float) -> CascadePoint:
+    def _build_point(self, threshold: float | None, asked: int, cost: float) -> CascadePoint:
         total, worded = len(self.confidences), self.worded[asked]
         agreement = self.right[asked] / worded if worded else None
-        # Sums that hold an unknown price are not a number.
+        # The sum is NaN if a price is unknown.
         return CascadePoint(threshold, asked / total, agreement, worded / total, None if math.isnan(cost) else cost)
 
 
-def labelled_cells(first_reports: Reports, then_reports: Reports, dataset: RubricDataset) -> list[LabelledCell]:
-    """The labelled criteria of a dataset as both judges found them."""
+def collect_cells(first_reports: Reports, then_reports: Reports, dataset: RubricDataset) -> list[LabelledCell]:
+    """The labelled criteria of a dataset, with the results of both judges."""
     problems = [
         f"got {counted(len(reports), 'report')} of the {which} judge for {counted(len(dataset), 'item')}"
         for which, reports in (("first", first_reports), ("second", then_reports))
@@ -119,13 +119,13 @@ def labelled_cells(first_reports: Reports, then_reports: Reports, dataset: Rubri
         if item.ground_truth is None:
             continue
         criteria = dataset.get_item_rubric(index).rubric
-        entries = [_entries(report, len(criteria), index, problems) for report in (first, then)]
-        costs = [_cost_of_one(report) for report in (first, then)]
+        entries = [_read_entries(report, len(criteria), index, problems) for report in (first, then)]
+        costs = [_compute_cost(report) for report in (first, then)]
         for place, (criterion, label, one, two) in enumerate(
             zip(criteria, item.ground_truth, *entries, strict=True), start=1
         ):
             name, right = criterion.name or f"C{place}", [_is_label(criterion, label, entry) for entry in (one, two)]
-            cells.append(LabelledCell(name, _confidence(one), right[0], right[1], costs[0], costs[1]))
+            cells.append(LabelledCell(name, _find_confidence(one), right[0], right[1], costs[0], costs[1]))
     if problems:
         raise InputError(problems)
     if not cells:
@@ -136,7 +136,7 @@ def labelled_cells(first_reports: Reports, then_reports: Reports, dataset: Rubri
 _Entry: TypeAlias = EnsembleCriterionReport | None
 
 
-def _entries(
+def _read_entries(
     report: EnsembleEvaluationReport | None, count: int, index: int, problems: list[str]
 ) -> Sequence[_Entry]:
     found = None if report is None else report.report
@@ -148,7 +148,7 @@ def _entries(
     return found
 
 
-def _cost_of_one(report: EnsembleEvaluationReport | None) -> float:
+def _compute_cost(report: EnsembleEvaluationReport | None) -> float:
     if report is None or not report.report:
         return 0.0
     return math.nan if report.completion_cost is None else report.completion_cost / len(report.report)
@@ -166,7 +166,7 @@ def _is_label(criterion: Criterion, label: CriterionVerdict | str, entry: _Entry
     return choice.selected_index == index or (choice.na and criterion.options[index].na)
 
 
-def _confidence(entry: _Entry) -> float:
+def _find_confidence(entry: _Entry) -> float:
     if entry is None or entry.is_error or entry.is_na:
         return -math.inf
     if entry.confidence is not None:
@@ -179,15 +179,15 @@ def _confidence(entry: _Entry) -> float:
 
 @dataclass(frozen=True, slots=True)
 class CascadeCurve:
-    """The points that a cascade trades along, by rising threshold.
+    """The trade-off of a cascade between agreement and cost, by rising threshold.
 
     Attributes:
-        points: one a threshold.
+        points: one per threshold.
         first_alone: the first judge without a second.
         then_alone: the second judge for everything.
-        cells: how many labelled criteria this rests on.
-        by_criterion: its own curve for each criterion, by name, that has labels enough.
-        items: fingerprints of the labelled items, to tell when a threshold is judged by what it was made from.
+        cells: the number of labelled criteria.
+        by_criterion: the curve of each criterion with enough labels, by name.
+        items: fingerprints of the labelled items, to warn when a threshold is evaluated on its calibration data.
     """
 
     points: tuple[CascadePoint, ...]
@@ -198,14 +198,14 @@ class CascadeCurve:
     items: frozenset[bytes] = field(default_factory=frozenset, repr=False)
 
     def best(self, max_share: float | None = None, tolerance: float = 0.0) -> CascadePoint:
-        """The point with the least share among those that agree best with the labels.
+        """The point with the smallest share among those that agree best with the labels.
 
         Args:
-            max_share: no more than this share may be asked of the second judge.
-            tolerance: how much agreement may be given up for a smaller share.
+            max_share: the maximum share that the second judge may be asked about.
+            tolerance: how much agreement to give up for a smaller share.
 
         Raises:
-            InputError: no point has an agreement and a share this small.
+            InputError: no point has a share this small.
         """
         allowed = [
             (point, point.agreement)
@@ -226,15 +226,15 @@ class CascadeCurve:
         dataset: RubricDataset,
         threshold: float | None = None,
     ) -> CascadePoint:
-        """What the cascade does on other labelled data, at the best threshold or the given one.
+        """The cascade on other labelled data, at the best threshold or the given one.
 
-        Warns where items are those of the calibration: agreement on them flatters the threshold.
+        Warns if items were used in the calibration: agreement on them is too optimistic.
         """
-        known = len(self.items & _fingerprints(dataset))
+        known = len(self.items & _compute_fingerprints(dataset))
         if known:
             warn(f"{known} of {len(dataset)} items were used to calibrate the cascade; their agreement is optimistic")
         limit = self.best().threshold if threshold is None else threshold
-        return Replay.of(labelled_cells(first_reports, then_reports, dataset)).at(limit or 0.0)
+        return Replay.from_cells(collect_cells(first_reports, then_reports, dataset)).find_point(limit or 0.0)
 
 
 def calibrate_cascade(
@@ -247,18 +247,18 @@ def calibrate_cascade(
 ) -> CascadeCurve:
     """The curve of a cascade of two judges that both graded the whole of a labelled dataset.
 
-    Replays the rule of `Cascade` for every threshold. A criterion's share of cost is its report's cost divided by
-    the criteria. Results belong on other data than the thresholds: see `CascadeCurve.held_out`.
+    Replays the rule of `Cascade` for every threshold. The cost of a report is divided equally among its criteria.
+    Report results on other data than that of the calibration: see `CascadeCurve.held_out`.
 
     Args:
-        first_reports: the first judge's, one an item of the dataset; None where grading failed.
-        then_reports: the second judge's, likewise.
+        first_reports: the first judge's, one per item of the dataset; None if grading failed.
+        then_reports: the second judge's, one per item.
         dataset: the labels; items without ground truth are left out.
-        thresholds: those to look at; unless given, every one that makes a difference.
-        min_cells: labels that a criterion needs for its own curve.
+        thresholds: the thresholds to evaluate; by default, every one that makes a difference.
+        min_cells: minimum labels of a criterion for its own curve.
 
     Raises:
-        InputError: reports and items do not fit together, nothing is labelled, or a threshold is outside [0, 1].
+        InputError: reports and items do not match, nothing is labelled, or a threshold is outside [0, 1].
 
     Example:
         >>> from autorubric import Criterion, DataItem, Rubric
@@ -276,29 +276,29 @@ def calibrate_cascade(
         >>> point.threshold, point.share, point.agreement, round(point.cost, 2)
         (0.9, 0.5, 1.0, 0.22)
     """
-    wanted = None if thresholds is None else _checked(thresholds)
-    cells = labelled_cells(first_reports, then_reports, dataset)
+    wanted = None if thresholds is None else _check_thresholds(thresholds)
+    cells = collect_cells(first_reports, then_reports, dataset)
     named: dict[str, list[LabelledCell]] = {}
     for cell in cells:
         named.setdefault(cell.name, []).append(cell)
-    own = {name: _curve(found, wanted) for name, found in named.items() if len(found) >= min_cells}
-    return _curve(cells, wanted, own, _fingerprints(dataset))
+    own = {name: _build_curve(found, wanted) for name, found in named.items() if len(found) >= min_cells}
+    return _build_curve(cells, wanted, own, _compute_fingerprints(dataset))
 
 
-def _curve(
+def _build_curve(
     cells: list[LabelledCell],
     thresholds: list[float] | None,
     by_criterion: Mapping[str, CascadeCurve] | None = None,
     items: frozenset[bytes] = frozenset(),
 ) -> CascadeCurve:
-    replay = Replay.of(cells)
+    replay = Replay.from_cells(cells)
     if thresholds is None:
         thresholds = sorted({0.0, 1.0, *(cell.confidence for cell in cells if cell.confidence > -math.inf)})
-    points = tuple(replay.at(threshold) for threshold in thresholds)
-    return CascadeCurve(points, replay.first_alone(), replay.then_alone(), len(cells), by_criterion or {}, items)
+    points = tuple(replay.find_point(threshold) for threshold in thresholds)
+    return CascadeCurve(points, replay.replay_first(), replay.replay_then(), len(cells), by_criterion or {}, items)
 
 
-def _checked(thresholds: Iterable[float]) -> list[float]:
+def _check_thresholds(thresholds: Iterable[float]) -> list[float]:
     wanted = sorted(set(thresholds))
     problems = [f"threshold {value!r}; expected a number from 0 to 1" for value in wanted if not 0.0 <= value <= 1.0]
     if problems or not wanted:
@@ -306,8 +306,8 @@ def _checked(thresholds: Iterable[float]) -> list[float]:
     return wanted
 
 
-def _fingerprints(dataset: RubricDataset) -> frozenset[bytes]:
-    """Fingerprints of the labelled items: prompts and submissions."""
+def _compute_fingerprints(dataset: RubricDataset) -> frozenset[bytes]:
+    """Fingerprints of the labelled items, from prompts and submissions."""
     texts = (
         f"{dataset.get_item_prompt(index)!r}{item.submission!r}"
         for index, item in enumerate(dataset)

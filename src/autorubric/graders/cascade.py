@@ -1,4 +1,4 @@
-"""A cheap judge, and a strong one for the criteria where the cheap one's word does not suffice."""
+"""A cheap judge, and a strong one for the criteria that the cheap one cannot decide."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ from autorubric.core.criterion import Criterion
 from autorubric.core.judgment import Judgment
 from autorubric.errors import ConfigError
 from autorubric.graders.judge import Ask, Judge, JudgeInput, Seats
-from autorubric.graders.panel import abstained, distinct_ids
+from autorubric.graders.panel import collect_ids, is_abstention
 
 
 @dataclass(frozen=True)
 class Cascade:
-    """A judge that asks `first`, and `then` where that is not enough. Both may be judges of any kind.
+    """A judge that asks `first`, and then `then` if that does not suffice. Both may be judges of any kind.
 
-    `then` is asked about a criterion when the first word on it
+    `then` is asked about a criterion when the first judgment on it
 
     * failed,
     * abstained,
-    * is split, where no threshold holds: simple judges inside the first disagree, or one that was asked repeatedly
+    * is split, if there is no threshold: simple judges inside the first disagree, or one that was asked repeatedly
       disagrees with itself,
-    * has a confidence below the threshold, or none, where one holds. A panel's confidence is the share of its
-      votes that say the same, so that a threshold of 0.6 lets a majority of two in three stand. A language model
-      that is asked once states none; one that is asked repeatedly (`Repeated`) has one.
+    * has no confidence or one below the threshold, if there is one. A panel's confidence is the share of its votes
+      that agree with its verdict, so a threshold of 0.6 accepts a majority of two in three. A language model that is
+      asked once has no confidence; one that is asked repeatedly (`Repeated`) has one.
 
-    Where `then` was asked, its word counts, and a failure of it is a failure; the first's votes stay in the
-    report, marked as superseded.
+    If `then` was asked, its judgment counts, also a failed one; the first's votes stay in the report, marked as
+    superseded.
 
     Attributes:
-        first: who is asked about every criterion.
-        then: who is asked about those that remain.
-        threshold: the least confidence that suffices, in [0, 1]; None where confidence does not matter.
+        first: the judge of every criterion.
+        then: the judge of those that remain.
+        threshold: the minimum confidence that suffices, in [0, 1]; None if confidence does not matter.
         per_criterion: other thresholds, by the criterion's name.
 
     Raises:
-        ConfigError: a threshold outside [0, 1], or a judge id that stands in both judges.
+        ConfigError: a threshold is outside [0, 1], or both judges have the same judge id.
 
     Example:
         >>> import asyncio
@@ -56,38 +56,38 @@ class Cascade:
 
     def __post_init__(self) -> None:
         refuse_thresholds(self.threshold, self.per_criterion)
-        # Asked for once here, so that an id given twice shows before anything is paid.
+        # Computed here, so that a duplicate id is found before anything is paid.
         _ = self.judge_ids
 
     @cached_property
     def judge_ids(self) -> tuple[str, ...]:
         """The ids of the simple judges inside, those of `first` before those of `then`."""
-        return distinct_ids("a cascade", (self.first, self.then))
+        return collect_ids("a cascade", (self.first, self.then))
 
-    def threshold_for(self, criterion: Criterion) -> float | None:
+    def find_threshold(self, criterion: Criterion) -> float | None:
         """The threshold for a criterion, or None."""
         return (self.per_criterion or {}).get(criterion.name or "", self.threshold)
 
     async def judge(self, inputs: JudgeInput, wanted: Sequence[int], ask: Ask) -> list[Judgment]:
-        """The judgments of `first`, replaced by those of `then` where they do not suffice; see `Judge`."""
+        """The judgments of `first`, replaced by those of `then` if they do not suffice; see `Judge`."""
         seats = Seats(ask)
         heard = await self.first.judge(inputs, wanted, seats.ask_from(0))
         open_places = [
             place
             for place, (index, judgment) in enumerate(zip(wanted, heard, strict=True))
-            if not suffices(inputs.criteria[index], judgment, self.threshold_for(inputs.criteria[index]))
+            if not is_sufficient(inputs.criteria[index], judgment, self.find_threshold(inputs.criteria[index]))
         ]
         if not open_places:
             return heard
         better = await self.then.judge(inputs, [wanted[place] for place in open_places], seats.ask_from(1))
         judgments = list(heard)
         for place, judgment in zip(open_places, better, strict=True):
-            judgments[place] = replace(judgment, votes=(superseded(heard[place]), judgment))
+            judgments[place] = replace(judgment, votes=(mark_superseded(heard[place]), judgment))
         return judgments
 
 
 def refuse_thresholds(threshold: float | None, per_criterion: Mapping[str, float] | None) -> None:
-    """Refuse thresholds that no confidence can be compared with."""
+    """Refuse thresholds outside [0, 1]."""
     given = {} if threshold is None else {"threshold": threshold}
     given |= {f"per_criterion[{name!r}]": value for name, value in (per_criterion or {}).items()}
     problems = [
@@ -99,17 +99,17 @@ def refuse_thresholds(threshold: float | None, per_criterion: Mapping[str, float
         raise ConfigError(problems)
 
 
-def suffices(criterion: Criterion, judgment: Judgment, threshold: float | None) -> bool:
-    """Whether the judgment on a criterion needs no stronger judge; see `Cascade`."""
-    if judgment.failure is not None or abstained(criterion, judgment):
+def is_sufficient(criterion: Criterion, judgment: Judgment, threshold: float | None) -> bool:
+    """Whether a criterion with this judgment needs no stronger judge; see `Cascade`."""
+    if judgment.failure is not None or is_abstention(criterion, judgment):
         return False
     if threshold is None:
         said = [each for leaf in judgment.leaves() for each in (leaf.repeats or (leaf,)) if not leaf.superseded]
-        decided = [each for each in said if each.failure is None and not abstained(criterion, each)]
+        decided = [each for each in said if each.failure is None and not is_abstention(criterion, each)]
         return len({(each.verdict, each.option) for each in decided}) <= 1
     return judgment.confidence is not None and judgment.confidence >= threshold
 
 
-def superseded(judgment: Judgment) -> Judgment:
+def mark_superseded(judgment: Judgment) -> Judgment:
     """The judgment with all judgments in it marked as superseded."""
-    return replace(judgment, superseded=True, votes=tuple(superseded(vote) for vote in judgment.votes))
+    return replace(judgment, superseded=True, votes=tuple(mark_superseded(vote) for vote in judgment.votes))

@@ -1,4 +1,4 @@
-"""The published front: one constructor that puts judges, panel, checks and ledger together."""
+"""The public grader: one constructor combines judges, panel, checks and ledger."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from autorubric.core.submission import ToGradeInput, normalize_to_grade_input
 from autorubric.errors import ConfigError
 from autorubric.graders.aggregation import Rules
 from autorubric.graders.asking import JudgeOptions
-from autorubric.graders.assembly import EscalationConfig, JudgeSpec, LLMCalls, Recipe, judge_specs
+from autorubric.graders.assembly import EscalationConfig, JudgeSpec, LLMCalls, Recipe, resolve_judge_specs
 from autorubric.graders.criterion_judge import PrefixFirst
 from autorubric.graders.demands import Compound, DemandsOnce
 from autorubric.graders.few_shot import FewShot, FewShotConfig
@@ -44,11 +44,11 @@ if TYPE_CHECKING:
 
 
 DEFAULT_SEED = 0
-_MOST_REMEMBERED = 10_000  # questions whose repetitions a grader without records numbers
+_MOST_REMEMBERED = 10_000  # questions that a grader without records can number
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedSubmission:
     """A submission with its rubric, and the judgments on its criteria."""
 
     inputs: JudgeInput
@@ -69,30 +69,30 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         ordinal_aggregation: the same for ordered options: mean, median, weighted_mean, mode, min or max.
         nominal_aggregation: the same for unordered options: mode, weighted_mode or unanimous.
         training_data: labelled items for few-shot examples.
-        few_shot_config: how many examples, and how they are chosen.
+        few_shot_config: the number of examples, and how they are chosen.
         system_prompt: replaces the built-in one for binary criteria and whole rubrics.
         multi_choice_system_prompt: the same for multi-choice criteria.
         length_penalty: the penalty for long submissions.
         normalize: True for scores in [0, 1], False for bare sums of value · weight.
         cannot_assess_config: how an abstention counts in the score.
-        shuffle_options: show options in another order to each submission; the report keeps the original indices.
-        auto_na_option: add an option that means "not applicable" where a criterion has none.
-        seed: of shuffling, and of few-shot examples where `few_shot_config` has none; None takes a fixed one, so that
-            recorded replies are found.
+        shuffle_options: show options in another order for each submission; the report keeps the original indices.
+        auto_na_option: add an option that means "not applicable" to criteria that have none.
+        seed: the seed of shuffling, and of few-shot examples if `few_shot_config` has none; None is a fixed seed, so
+            that recorded replies are found.
         binary_response_format: the schema of replies on binary criteria; it has the fields of the built-in one.
-        multi_choice_response_format: the same on multi-choice criteria.
+        multi_choice_response_format: the same for multi-choice criteria.
         escalation: stronger judges for the criteria that the judges above cannot decide.
         llm_calls: `per_criterion`, `per_item` for one call that judges the whole rubric, or the name of a judge that
             an installed package registers in `autorubric.judges`.
         llm_config: deprecated name of `judge_model_config`.
         judge: a judge object, instead of all of the above.
-        on_failure: `none` gives no score where a judgment failed, `skip` scores the other criteria.
+        on_failure: `none` gives no score if a judgment failed, `skip` scores the other criteria.
         evidence: require quotes, and look them up in the submission.
         quorum: minimum number of judges of a panel that must return a verdict; all by default.
         prompts: prompts of the judges, instead of the built-in ones.
-        run_dir: where replies are recorded durably; also `LLMConfig(cache_enabled=True, cache_dir=…)`. With it a
-            text that was graded before costs nothing; without it each call of `grade` asks the judges again.
-        ledger: an open ledger instead; the caller closes it.
+        run_dir: where replies are recorded durably; also `LLMConfig(cache_enabled=True, cache_dir=…)`. With it, a
+            text that was graded before costs nothing; without it, each call of `grade` asks the judges again.
+        ledger: an open ledger instead of `run_dir`; the caller closes it.
         budget_usd: the budget in dollars.
         budget_tokens: the budget in tokens.
         max_in_flight: maximum concurrent calls of all judges together.
@@ -159,20 +159,20 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
             binary_schema=reply_schema(binary_response_format),
             choice_schema=reply_schema(multi_choice_response_format),
         )
-        specs = judge_specs(judge_model_config, llm_config, judges, judge)
+        specs = resolve_judge_specs(judge_model_config, llm_config, judges, judge)
         rules = Rules(aggregation, ordinal_aggregation, nominal_aggregation)
         self.recipe = Recipe(specs, rules, quorum, escalation, llm_calls, options, judge, compound)
         self.scoring = Scoring(cannot_assess_config or CannotAssessConfig(), normalize, on_failure)
         self.prefix_first = prefix_first
         limits = Limits(budget_usd, budget_tokens, max_in_flight)
-        self._sessions = Sessions(self.recipe, limits, _run_dir(run_dir, specs), ledger, LLMClient)
+        self._sessions = Sessions(self.recipe, limits, _choose_run_dir(run_dir, specs), ledger, LLMClient)
         self._occurrences = Occurrences(most=_MOST_REMEMBERED)
         self._listed: dict[Any, Answer[Any]] = {}
-        for note in self.recipe.notes():
+        for note in self.recipe.find_warnings():
             warn(note)
 
     def __getstate__(self) -> dict[str, Any]:
-        """The settings: a pickled or deep-copied grader has not graded anything yet."""
+        """The settings; a pickled or deep-copied grader has not graded anything yet."""
         return {**self.__dict__, "_occurrences": Occurrences(most=_MOST_REMEMBERED), "_listed": {}}
 
     def __repr__(self) -> str:
@@ -183,7 +183,7 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         """A grader without a judge, for rubrics whose criteria all have checks.
 
         Args:
-            settings: of scoring: `length_penalty`, `normalize`, `cannot_assess_config`, `on_failure`.
+            settings: scoring settings: `length_penalty`, `normalize`, `cannot_assess_config`, `on_failure`.
 
         Example:
             >>> from autorubric import Rubric
@@ -215,7 +215,7 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
 
     @property
     def max_in_flight(self) -> int:
-        """The limit of concurrent calls, all judges together."""
+        """The maximum concurrent calls of all judges together."""
         return self._sessions.limits.in_flight
 
     @property
@@ -237,7 +237,7 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         *,
         guidelines: str | None = None,
     ) -> JudgeInput:
-        """The input of the judges; the submission of a mapping is its output.
+        """The input of the judges; if the submission is a mapping, its `output` is judged.
 
         Raises:
             InputError: the submission is neither text nor a mapping with `thinking` and `output`.
@@ -267,7 +267,7 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         return with_length_penalty(report, whole, self.length_penalty, normalize=self.normalize)
 
     async def judgments(self, inputs: JudgeInput, ask: Ask | None = None) -> Sequence[Judgment]:
-        """One judgment for each criterion, in order; `grade_input` makes its report of them."""
+        """One judgment for each criterion, in order, before they become a report."""
         begun = turn.get()
         turn.set(begun or next(turns))
         try:
@@ -302,12 +302,12 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         reference_submission: str | None = None,
         *,
         guidelines: str | None = None,
-    ) -> Judged:
+    ) -> JudgedSubmission:
         """The judgments on each criterion, before they become a report."""
         inputs = self.read_input(to_grade, rubric, query, reference_submission, guidelines=guidelines)
-        return Judged(inputs, await self.judgments(inputs, None))
+        return JudgedSubmission(inputs, await self.judgments(inputs, None))
 
-    async def aggregate(self, judge_results: Judged, *, normalize: bool = True) -> EnsembleEvaluationReport:
+    async def aggregate(self, judge_results: JudgedSubmission, *, normalize: bool = True) -> EnsembleEvaluationReport:
         """The report of what `judge` returned, without a length penalty."""
         scoring = replace(self.scoring, normalize=normalize)
         return report_on(judge_results.inputs, judge_results.judgments, scoring)
@@ -322,18 +322,18 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         return self._sessions.limits.budget(None) is not None
 
     def executor_on(self, ledger: Ledger, *, detached: bool = True, spent: Spent | None = None) -> Executor:
-        """An executor that records in `ledger` and keeps to this grader's limits; `detached` as in `Executor`.
+        """An executor that records in `ledger` and respects this grader's limits; `detached` as in `Executor`.
 
-        A judge of the user's own may have timeouts of its own, so its calls are always detached: a call that the
-        judge no longer waits for is recorded, and not paid for again. `spent` is what counts as spent before, if
-        that is not all that the ledger holds.
+        A judge of the user's own may have timeouts, so its calls are always detached: a call that the judge no longer
+        waits for is recorded, and not paid for again. `spent` is what counts as spent before; by default, everything
+        in the ledger.
         """
         budget = self._sessions.limits.budget(ledger, spent)
         return Executor(ledger, budget, detached=detached or self.recipe.has_own_judge)
 
     def ledger(self) -> Ledger | None:
         """The grader's own ledger, opened on first use; None if it has none."""
-        return self._sessions.ledger()
+        return self._sessions.open_ledger()
 
     def totals(self) -> list[Totals]:
         """Calls, tokens and cost in the grader's own ledger; empty if it has none."""
@@ -368,8 +368,8 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         await self._sessions.aclose()
 
 
-def _run_dir(run_dir: Path | str | None, specs: Sequence[JudgeSpec]) -> Path | None:
-    """The folder that is named, or the cache folder of the judges' configurations."""
+def _choose_run_dir(run_dir: Path | str | None, specs: Sequence[JudgeSpec]) -> Path | None:
+    """The named folder, or the cache folder of the judges' configurations."""
     cached = sorted({str(spec.llm_config.cache_dir) for spec in specs if spec.llm_config.cache_enabled})
     if run_dir is not None:
         return Path(run_dir)

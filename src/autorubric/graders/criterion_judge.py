@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from autorubric.core.criterion import Criterion
 from autorubric.core.judgment import CriterionVerdict, Judgment, Quote
-from autorubric.graders.asking import ModelJudge, Unsupported, judgment_schema, shared_values, show_options
+from autorubric.graders.asking import ModelJudge, Unsupported, collect_values, load_judgment_schema, show_options
 from autorubric.graders.judge import Answered, Ask, JudgeInput, Read, ShownOptions
 from autorubric.graders.judge_replies import NO_VERDICT, Said, build_judgment, failed, read_said
 from autorubric.llm.executor import FollowUp
@@ -39,11 +39,11 @@ class CriterionJudge(ModelJudge):
         return _Dialogue(self, inputs).build(index)
 
     def read(self, inputs: JudgeInput, index: int, reply: Reply) -> Answer[Judgment] | Unreadable:
-        """The judgment in a reply; `Unsupported` where a quote is not in the submission."""
+        """The judgment in a reply; `Unsupported` if a quote is not in the submission."""
         return _Dialogue(self, inputs).read(index, reply)
 
     async def judge(self, inputs: JudgeInput, wanted: Sequence[int], ask: Ask) -> list[Judgment]:
-        """The judgment of each wanted criterion; a call that failed is a judgment with a failure."""
+        """The judgment of each wanted criterion; a failed call gives a judgment with a failure."""
         dialogue = _Dialogue(self, inputs)
         if len(wanted) == 1:
             return [await dialogue.judge(wanted[0], ask)]
@@ -51,7 +51,7 @@ class CriterionJudge(ModelJudge):
 
 
 class _Dialogue:
-    """The requests and replies of one judge on one submission; what all criteria share is rendered once."""
+    """The requests and replies of one judge on one submission; the part that all criteria share is rendered once."""
 
     __slots__ = ("_flagged", "_inputs", "_judge", "_prepared", "_shown")
 
@@ -62,7 +62,7 @@ class _Dialogue:
         self._flagged: dict[int, Answer[Judgment]] = {}
 
     async def judge(self, index: int, ask: Ask) -> Judgment:
-        """Asks once more where quotes are not found; a verdict whose quotes are missing again stands, flagged."""
+        """Ask again once if quotes are not found; if they are still missing, the verdict stands with a flag."""
         judge = self._judge
         answer = await ask(judge.model, self.build(index), partial(self.read, index), judge.options.follow_up)
         if not isinstance(answer, Answer):
@@ -81,7 +81,7 @@ class _Dialogue:
         if criterion.options is not None:
             values["options"] = self.show(index).text
         if judge.options.few_shot is not None:
-            examples.extend(self._examples(index, criterion))
+            examples.extend(self._build_examples(index, criterion))
         beginning, schema = self._prepared.get(kind) or self._prepare(kind)
         messages = tuple(starmap(Message, beginning.finish(**values)))
         copy = inputs.find_copy((index,)) if inputs.copies else 0
@@ -95,7 +95,7 @@ class _Dialogue:
         judge = self._judge
         judgment = build_judgment(found.value, reply, judge.judge_id, judge.weight, shown)
         if judge.options.evidence:
-            return self._supported(index, judgment, found)
+            return self._check_quotes(index, judgment, found)
         return Answer(judgment, reply, found.notes)
 
     def show(self, index: int) -> ShownOptions:
@@ -105,7 +105,7 @@ class _Dialogue:
             shown = self._shown[index] = show_options(inputs, index, self._judge.judge_id, options)
         return shown
 
-    def _supported(self, index: int, judgment: Judgment, found: Answer[Said]) -> Answer[Judgment] | Unreadable:
+    def _check_quotes(self, index: int, judgment: Judgment, found: Answer[Said]) -> Answer[Judgment] | Unreadable:
         inputs = self._inputs
         quotes = tuple(find_quote(quote, inputs.submission) for quote in found.value.quotes)
         unfound = tuple(
@@ -125,29 +125,29 @@ class _Dialogue:
         return Unsupported("unreadable", problem, quotes=unfound)
 
     def _prepare(self, kind: Literal["binary", "choice"]) -> tuple[Beginning, ReplySchema]:
-        """The part of the prompt that all criteria of a kind share, and the schema of their replies."""
+        """The part of the prompt that criteria of a kind share, and the schema of their replies."""
         options = self._judge.options
         template = options.prompts.binary if kind == "binary" else options.prompts.choice
         own = options.binary_schema if kind == "binary" else options.choice_schema
-        beginning = template.begin(**shared_values(self._inputs, options.evidence))
-        prepared = self._prepared[kind] = beginning, own or judgment_schema(kind, options.evidence)
+        beginning = template.begin(**collect_values(self._inputs, options.evidence))
+        prepared = self._prepared[kind] = beginning, own or load_judgment_schema(kind, options.evidence)
         return prepared
 
-    def _examples(self, index: int, criterion: Criterion) -> list[dict[str, Any]]:
+    def _build_examples(self, index: int, criterion: Criterion) -> list[dict[str, Any]]:
         judge, shown = self._judge, self.show(index) if criterion.options is not None else None
         assert judge.options.few_shot is not None
-        found = judge.options.few_shot.examples_for(self._inputs, index, judge.judge_id)
+        found = judge.options.few_shot.choose_examples(self._inputs, index, judge.judge_id)
         if shown is not None:
             found = [replace(one, verdict=str(shown.find_number(one.verdict))) for one in found]
         return [one.values() for one in found]
 
 
 class PrefixFirst:
-    """An `Ask` for one submission: calls that share their beginning wait until the first of them is answered.
+    """An `Ask` for one submission: calls with the same prefix wait until the first of them is answered.
 
-    Everything but the criterion, which stands last, is the same in all calls of a submission. An endpoint that caches
-    prefixes computes it once, but only if it has seen it before: ten calls at once compute it ten times. Other
-    submissions fill the places that the waiting calls leave.
+    All calls of a submission are the same except for the criterion, which comes last. An endpoint that caches
+    prefixes computes the common part once, but only if it has seen it before: ten calls at once compute it ten times.
+    Calls of other submissions use the concurrency that the waiting calls leave.
     """
 
     __slots__ = ("_ahead", "_ask")
@@ -157,8 +157,8 @@ class PrefixFirst:
         self._ahead: dict[tuple[int, str], asyncio.Event] = {}
 
     async def __call__(self, model: Model, request: Request, read: Read, follow_up: FollowUp) -> Answered:
-        """The answer to `request`, asked when the first call of its kind has ended."""
-        # A rubric has binary and multi-choice criteria: two first messages, and so two beginnings.
+        """The answer to `request`, which is sent after the first call with its prefix has ended."""
+        # Binary and multi-choice criteria have different first messages, and so different prefixes.
         kind = (id(model), request.messages[0].content)
         ahead = self._ahead.get(kind)
         if ahead is not None:
@@ -172,7 +172,7 @@ class PrefixFirst:
 
 
 ALIKE = 90.0
-"""How much of a quote has to agree with a passage, in percent of rapidfuzz's partial ratio."""
+"""Minimum similarity of a quote to a passage: rapidfuzz's partial ratio, in percent."""
 
 _DIGIT = re.compile(r"\d")
 _WORD = re.compile(r"\S+")
@@ -180,34 +180,34 @@ _PLAIN = str.maketrans("“”„«»‘’‚′–—‑ʼ", "\"\"\"\"\"''''--
 
 
 def find_quote(quote: str, text: str) -> Quote:
-    r"""The quote with its character offsets in `text`; without them where `text` does not hold it.
+    r"""The quote with its character offsets in `text`, or without them if it is not there.
 
-    First as it is, then without regard to case, spacing and the shape of quotation marks and dashes, then as
-    the passage that agrees with it by at least `ALIKE` percent and in every digit.
+    The search is first exact, then ignores case, spacing and the shape of quotation marks and dashes, then accepts a
+    passage that is similar by at least `ALIKE` percent and has the same digits.
     """
     start = text.find(quote)
     if start >= 0:
         return Quote(quote, start, start + len(quote))
-    wanted, _ = _flattened(quote)
-    flat, origins = _flattened(text)
-    span = _span(wanted, flat)
+    wanted, _ = _flatten(quote)
+    flat, origins = _flatten(text)
+    span = _find_span(wanted, flat)
     return Quote(quote) if span is None else Quote(quote, origins[span[0]], origins[span[1] - 1] + 1)
 
 
-def _span(wanted: str, flat: str) -> tuple[int, int] | None:
+def _find_span(wanted: str, flat: str) -> tuple[int, int] | None:
     if not wanted or not flat:
         return None
     start = flat.find(wanted)
     if start >= 0:
         return start, start + len(wanted)
-    span = _similar(wanted, flat)
-    # A changed number makes a quote an invented one, however much of the rest agrees.
+    span = _find_similar(wanted, flat)
+    # A quote with another number is invented, however similar the rest is.
     if span is None or _DIGIT.findall(wanted) != _DIGIT.findall(flat[span[0] : span[1]]):
         return None
     return span
 
 
-def _similar(wanted: str, flat: str) -> tuple[int, int] | None:
+def _find_similar(wanted: str, flat: str) -> tuple[int, int] | None:
     from rapidfuzz import fuzz
 
     if len(wanted) > len(flat):
@@ -215,10 +215,10 @@ def _similar(wanted: str, flat: str) -> tuple[int, int] | None:
     found = fuzz.partial_ratio_alignment(wanted, flat, score_cutoff=ALIKE)
     if found is None or found.dest_end <= found.dest_start:
         return None
-    return _without_outer_spaces(flat, found.dest_start, found.dest_end)
+    return _strip_spaces(flat, found.dest_start, found.dest_end)
 
 
-def _without_outer_spaces(flat: str, start: int, end: int) -> tuple[int, int]:
+def _strip_spaces(flat: str, start: int, end: int) -> tuple[int, int]:
     while start < end - 1 and flat[start] == " ":
         start += 1
     while end - 1 > start and flat[end - 1] == " ":
@@ -226,15 +226,15 @@ def _without_outer_spaces(flat: str, start: int, end: int) -> tuple[int, int]:
     return start, end
 
 
-def _flattened(text: str) -> tuple[str, list[int]]:
-    """A text in small letters on one line, and for each of its characters the place in the original."""
+def _flatten(text: str) -> tuple[str, list[int]]:
+    """A text in lower case on one line, and for each of its characters the index in the original."""
     letters: list[str] = []
     origins: list[int] = []
     for found in _WORD.finditer(text.translate(_PLAIN)):
         if letters:
             letters.append(" ")
             origins.append(found.start() - 1)
-        # A letter such as "İ" has no lower case of one character.
+        # The lower case of a letter such as "İ" has more than one character.
         letters += (low if len(low := letter.lower()) == 1 else letter for letter in found[0])
         origins += range(*found.span())
     return "".join(letters), origins

@@ -1,7 +1,7 @@
-"""Criteria with several demands, graded demand by demand: met only if all of them are.
+"""Criteria with several demands, graded demand by demand: met only if all demands are.
 
-A judge that reads two demands under one verdict often gives a half-met criterion its points. Here a model first lists
-the demands of each such criterion (lint finds them), and the judge decides each one alone.
+A judge that decides two demands by one verdict often gives a half-met criterion its points. Here, a model first lists
+the demands of each such criterion (lint finds these criteria), and the judge decides each demand alone.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from autorubric.prompts.library import load_schema
 from autorubric.prompts.template import Template
 
 Compound: TypeAlias = Literal["as_is", "all"]
-"""How criteria with several demands are graded: by one verdict, or met only if each of their demands is."""
+"""How criteria with several demands are graded: by one verdict, or by one per demand, which must all be met."""
 
 JUDGED_WHOLE = "judged_whole"
-"""The flag of a judgment on a criterion whose list of demands does not fit it."""
+"""The flag of a judgment on a criterion that was judged as a whole because its list of demands does not match it."""
 
 ROLE = "demands"
 _MOST = 8
@@ -39,7 +39,7 @@ _MET, _UNMET, _NONE = CriterionVerdict.MET, CriterionVerdict.UNMET, CriterionVer
 
 
 def is_compound(criterion: Criterion) -> bool:
-    """Whether a judge decides several demands of a criterion by one verdict; see the lint rule `several-demands`.
+    """Whether a criterion has several demands under one verdict; see the lint rule `several-demands`.
 
     Example:
         >>> is_compound(Criterion(requirement="States the dose and warns about liver damage."))
@@ -53,25 +53,25 @@ def is_compound(criterion: Criterion) -> bool:
 
 
 @cache
-def demands_prompt() -> Template:
-    """The prompt that asks for the demands of a criterion."""
+def load_demands_prompt() -> Template:
+    """The prompt that requests the demands of a criterion."""
     return Template.from_package("demands")
 
 
 @cache
-def _schema() -> ReplySchema:
+def _load_schema() -> ReplySchema:
     return ReplySchema("demands", load_schema("demands"))
 
 
-def demands_request(criterion: Criterion) -> Request:
-    """The request for the demands of a criterion, which does not depend on the submission, so it is sent once."""
-    turns = demands_prompt().render(requirement=criterion.requirement, pitfall=criterion.weight < 0, most=_MOST)
-    return Request(tuple(starmap(Message, turns)), ROLE, _schema(), room=room_for(entries=_MOST))
+def build_demands_request(criterion: Criterion) -> Request:
+    """The request for the demands of a criterion. It is sent once, since it does not depend on the submission."""
+    turns = load_demands_prompt().render(requirement=criterion.requirement, pitfall=criterion.weight < 0, most=_MOST)
+    return Request(tuple(starmap(Message, turns)), ROLE, _load_schema(), room=room_for(entries=_MOST))
 
 
 @dataclass(frozen=True, slots=True)
 class ListedDemands:
-    """The demands that a model lists for a criterion, and why the list does not match it; empty if it does."""
+    """The demands that a model lists for a criterion; `fault` says why the list does not match it, or is empty."""
 
     texts: tuple[str, ...]
     fault: str = ""
@@ -101,7 +101,7 @@ def read_demands(requirement: str, reply: Reply) -> Answer[ListedDemands] | Unre
 
 
 def assumed_demands(request: Request) -> Answer[ListedDemands] | None:
-    """What a dry run takes for the reply to a request for demands: two of them; None for other requests."""
+    """The two demands that a dry run assumes for a request for demands; None for other requests."""
     if request.role != ROLE:
         return None
     texts = tuple(f"{request.messages[-1].content} ({number})" for number in (1, 2))
@@ -151,7 +151,7 @@ class PerDemand:
             first = len(inputs.criteria) + len(parts)
             places[index] = list(range(first, first + len(demands)))
             parts += [inputs.criteria[index].model_copy(update={"requirement": text}) for text in demands]
-        # At the end, so that other criteria keep their place: the order in which options are shown follows from it.
+        # Demands come last, so that other criteria keep their index, on which the order of their options depends.
         copies = inputs.copies and (*inputs.copies, *(inputs.copies[i] for i, own in places.items() for _ in own))
         asked = replace(inputs, criteria=(*inputs.criteria, *parts), copies=copies)
         ids = [*whole, *(place for own in places.values() for place in own)]
@@ -163,13 +163,13 @@ class PerDemand:
             if isinstance(failure, Failure):
                 judged[index] = failed(self.inside.judge_ids[0], 1.0, failure)
         for index, fault in refused.items():
-            judged[index] = _judged_whole(judged[index], fault)
+            judged[index] = _mark_judged_whole(judged[index], fault)
         return [judged[index] for index in wanted]
 
     async def _list_demands(
         self, inputs: JudgeInput, wanted: Sequence[int], ask: Ask
     ) -> tuple[Mapping[int, tuple[str, ...] | Failure], Mapping[int, str]]:
-        """The demands of each wanted criterion that has several, or why they are not known; lists that do not fit."""
+        """The demands of each wanted criterion that has several, or a failed call; and the faults of bad lists."""
         several = [index for index in wanted if is_compound(inputs.criteria[index])]
         answers = await asyncio.gather(*(self._ask_for_list(inputs, index, ask) for index in several))
         listed, refused = dict[int, tuple[str, ...] | Failure](), dict[int, str]()
@@ -183,8 +183,8 @@ class PerDemand:
         return listed, refused
 
     async def _ask_for_list(self, inputs: JudgeInput, index: int, ask: Ask) -> Answered:
-        """The list of a criterion's demands; one that does not fit is asked for once more."""
-        request = replace(demands_request(inputs.criteria[index]), item=inputs.item)
+        """The list of a criterion's demands; it is requested once more if it does not match the criterion."""
+        request = replace(build_demands_request(inputs.criteria[index]), item=inputs.item)
         read = partial(read_demands, inputs.criteria[index].requirement)
         answer = await ask(self.model, request, read, request_again)
         if isinstance(answer, Failure) or not answer.value.fault:
@@ -193,17 +193,17 @@ class PerDemand:
         return await ask(self.model, request_again(request, answer.reply, problem), read, request_again)
 
 
-def _judged_whole(judgment: Judgment, fault: str) -> Judgment:
+def _mark_judged_whole(judgment: Judgment, fault: str) -> Judgment:
     reason = f"Judged by one verdict: {fault}.\n{judgment.reason or ''}".strip()
     return replace(judgment, flags=(*judgment.flags, JUDGED_WHOLE), reason=reason if judgment.verdict else None)
 
 
 def combine(criterion: Criterion, demands: Sequence[str], found: Sequence[Judgment]) -> Judgment:
-    """One judgment of the judgments on all demands of a criterion. Pure.
+    """Combine the judgments on all demands of a criterion into one. Pure.
 
-    A criterion of positive weight is MET only if every demand is MET; one UNMET demand decides it, whatever became of
-    the others. Without one, a failed judgment makes the criterion fail, and then an abstention makes it
-    CANNOT_ASSESS. A pitfall is the mirror image: one fault that is present decides it.
+    A criterion of positive weight is MET only if every demand is MET; one UNMET demand decides it, whatever the
+    others are. Without one, a failed judgment makes the criterion fail, or else an abstention makes it CANNOT_ASSESS.
+    A pitfall is the mirror image: one fault that is present decides it.
 
     Example:
         >>> demands = ["States the dose.", "Warns about liver damage."]
@@ -224,33 +224,33 @@ def combine(criterion: Criterion, demands: Sequence[str], found: Sequence[Judgme
     if decisive in verdicts:
         verdict = decisive
     elif lost is not None:
-        verdict, failure = None, _failure(demands[lost], found[lost])
+        verdict, failure = None, _build_failure(demands[lost], found[lost])
     else:
         verdict = _NONE if _NONE in verdicts else verdicts[0]
     return Judgment(
         first.judge_id,
         verdict=verdict,
         failure=failure,
-        reason=None if failure is not None else _reason(demands, found),
+        reason=None if failure is not None else _join_reasons(demands, found),
         weight=first.weight,
-        confidence=_least(found) if failure is None else None,
+        confidence=_find_least_confidence(found) if failure is None else None,
         quotes=tuple(quote for one in found for quote in one.quotes),
         superseded=first.superseded,
         flags=tuple(dict.fromkeys(flag for one in found for flag in one.flags)),
         usage=aggregate_token_usage(one.usage for one in found),
         cost=aggregate_completion_cost(one.cost for one in found),
-        repeats=_combined(criterion, demands, found, lambda one: one.repeats),
-        votes=_combined(criterion, demands, found, lambda one: one.votes),
+        repeats=_combine_inside(criterion, demands, found, lambda one: one.repeats),
+        votes=_combine_inside(criterion, demands, found, lambda one: one.votes),
     )
 
 
-def _combined(
+def _combine_inside(
     criterion: Criterion,
     demands: Sequence[str],
     found: Sequence[Judgment],
     inside: Callable[[Judgment], Sequence[Judgment]],
 ) -> tuple[Judgment, ...]:
-    """The judgments inside, seat by seat; none where the demands were not judged by the same seats."""
+    """The judgments inside, combined judge by judge; none if not all demands were judged by the same judges."""
     rows = [tuple(inside(one)) for one in found]
     seats = [tuple(one.judge_id for one in row) for row in rows]
     if len(set(seats)) > 1:
@@ -258,13 +258,13 @@ def _combined(
     return tuple(combine(criterion, demands, column) for column in zip(*rows, strict=True))
 
 
-def _failure(demand: str, judgment: Judgment) -> JudgmentFailure:
+def _build_failure(demand: str, judgment: Judgment) -> JudgmentFailure:
     assert judgment.failure is not None
     failure = judgment.failure
     return replace(failure, message=f"{failure.message} (demand {demand!r:.80})")
 
 
-def _reason(demands: Sequence[str], found: Sequence[Judgment]) -> str:
+def _join_reasons(demands: Sequence[str], found: Sequence[Judgment]) -> str:
     lines = []
     for demand, one in zip(demands, found, strict=True):
         said = str(one.failure) if one.verdict is None else one.verdict.value
@@ -272,13 +272,13 @@ def _reason(demands: Sequence[str], found: Sequence[Judgment]) -> str:
     return "\n".join(lines)
 
 
-def _least(found: Sequence[Judgment]) -> float | None:
+def _find_least_confidence(found: Sequence[Judgment]) -> float | None:
     stated = [one.confidence for one in found if one.confidence is not None]
     return min(stated) if len(stated) == len(found) else None
 
 
 class DemandsOnce:
-    """An `Ask` that keeps lists of demands in `kept`, for graders without records: each list is asked for once."""
+    """An `Ask` that keeps lists of demands in `kept`, so that graders without records request each list once."""
 
     __slots__ = ("_ask", "_kept")
 
@@ -286,7 +286,7 @@ class DemandsOnce:
         self._ask, self._kept = ask, kept
 
     async def __call__(self, model: Model, request: Request, read: Read, follow_up: FollowUp) -> Answered:
-        """The answer to `request`; to an equal request for demands the earlier one."""
+        """The answer to `request`; an equal request for demands gets the earlier answer."""
         if request.role != ROLE:
             return await self._ask(model, request, read, follow_up)
         key = (model.name, request.messages)
@@ -314,17 +314,16 @@ _JOINERS = frozenset(
     """.split()  # noqa: SIM905
 )
 _SHORT = 4
-"""Letters from which a word counts, and from which two words with the same beginning are forms of one."""
+"""Minimum letters for a word to count, and for two words with the same prefix to be forms of one."""
 
 _OWN = 2 / 3
 
 
 def find_list_fault(requirement: str, demands: Sequence[str]) -> str:
-    """Why a list of demands does not match its criterion; empty if no difference is found.
+    """Why a list of demands does not match its criterion; empty if it does.
 
-    The words of the criterion have to occur in the demands, in any form, and most words of each demand in the
-    criterion. Numbers and negations have to be the same. Short words, joining words and words for the submission do
-    not count.
+    The words of the criterion must occur in the demands, in any form, and most words of each demand in the criterion.
+    Numbers and negations must be the same. Short words, conjunctions and words for the submission do not count.
 
     Example:
         >>> both = "States the dose and warns about liver damage."
@@ -339,36 +338,36 @@ def find_list_fault(requirement: str, demands: Sequence[str]) -> str:
         >>> find_list_fault(both, ["States the dose.", "Does not warn about liver damage."])
         "'Does not warn about liver damage.' adds 'not'"
     """
-    own = _words(requirement)
-    each = [_words(one) for one in demands]
+    own = _split_words(requirement)
+    each = [_split_words(one) for one in demands]
     said = {word for words in each for word in words}
-    if left := [word for word in own if _counts(word) and not _occurs(word, said)]:
+    if left := [word for word in own if _is_counted(word) and not _is_among(word, said)]:
         return f"the list leaves out {', '.join(map(repr, dict.fromkeys(left)))}"
     for demand, words in zip(demands, each, strict=True):
         if added := [word for word in words if _is_fixed(word) and word not in own]:
             return f"{demand!r:.80} adds {', '.join(map(repr, added))}"
-        counted = [word for word in words if _counts(word)]
-        if sum(_occurs(word, own) for word in counted) < max(1, _OWN * len(counted)):
+        counted = [word for word in words if _is_counted(word)]
+        if sum(_is_among(word, own) for word in counted) < max(1, _OWN * len(counted)):
             return f"{demand!r:.80} is not a part of the criterion"
     return ""
 
 
-def _words(text: str) -> list[str]:
+def _split_words(text: str) -> list[str]:
     return _WORD.findall(re.sub(r"n['’]t\b", " not", text.casefold()))
 
 
 def _is_fixed(word: str) -> bool:
-    """Whether the word may neither be added nor left out."""
+    """Whether a word may be neither added nor left out."""
     return word in _NEGATIONS or any(letter.isdigit() for letter in word)
 
 
-def _counts(word: str) -> bool:
+def _is_counted(word: str) -> bool:
     if word in _JOINERS:
         return False
     return len(word) >= _SHORT or _is_fixed(word) or (not word.isascii() and len(word) == 1)
 
 
-def _occurs(word: str, words: Collection[str]) -> bool:
+def _is_among(word: str, words: Collection[str]) -> bool:
     if word in words or _is_fixed(word):
         return word in words
     return len(word) >= _SHORT and any(one.startswith(word[:_SHORT]) for one in words)

@@ -1,4 +1,4 @@
-"""Examples from labelled data, shown to a judge before the criterion they were labelled for."""
+"""Few-shot examples from labelled data, shown to a judge before the criterion that they were labelled for."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class FewShotConfig:
     """How examples are chosen.
 
     Attributes:
-        n_examples: how many are shown.
+        n_examples: the number of examples.
         balance_verdicts: spread them evenly over the verdicts (or options) that occur.
-        include_reason: show the person's reason if there is one.
+        include_reason: show the annotator's reason if there is one.
         seed: another seed gives other examples; None is the seed of the grader.
 
     Raises:
-        ValueError: the number is negative or no number.
+        ValueError: `n_examples` is not a whole number from 0.
 
     Example:
         >>> FewShotConfig().n_examples
@@ -45,13 +45,13 @@ class FewShotConfig:
 
 @dataclass(slots=True)
 class FewShotExample:
-    """A submission that a person has judged.
+    """A submission with the label of an annotator.
 
     Attributes:
         submission: the text.
         verdict: MET, UNMET or CANNOT_ASSESS, or the label of an option.
-        reason: why, in the person's words.
-        query: what the submission answers, where that is not what the graded one answers.
+        reason: the annotator's reason.
+        query: what the submission answers; None if the graded one answers the same.
 
     Example:
         >>> FewShotExample("Because of the moon.", "MET", reason="It names the moon.").verdict
@@ -64,12 +64,12 @@ class FewShotExample:
     query: str | None = None
 
     def values(self) -> dict[str, Any]:
-        """What a prompt is given of it; the order is part of the keys of requests."""
+        """The example as a prompt is given it; the order of the keys is part of request keys."""
         return {"query": self.query, "submission": self.submission, "reason": self.reason, "verdict": self.verdict}
 
 
 @dataclass(frozen=True, slots=True)
-class _Labelled:
+class _LabelledExample:
     submission: str
     item: str | None
     query: str | None
@@ -78,7 +78,7 @@ class _Labelled:
     flat: str
 
 
-# Options are part of it: a label means something only among its own options.
+# Includes the options: a label has a meaning only among its own options.
 _Kind: TypeAlias = tuple[str | None, str, tuple[str, ...]]
 
 
@@ -86,16 +86,16 @@ _Kind: TypeAlias = tuple[str | None, str, tuple[str, ...]]
 class FewShot:
     """Labelled data to draw examples from.
 
-    An example is shown for a criterion only if it was labelled for the same one (name, requirement and
-    options), wherever that stands in its rubric. The graded submission is never its own example.
+    An example is shown for a criterion only if it was labelled for the same one (name, requirement and options), at
+    any position in its rubric. The graded submission is never its own example.
 
     Attributes:
         data: a dataset with ground truth.
         config: how examples are chosen.
-        seed: of the choice where the configuration has none.
+        seed: the seed of the choice if the configuration has none.
 
     Raises:
-        ValueError: the data has no ground truth at all.
+        ValueError: the data has no ground truth.
 
     Example:
         >>> from autorubric.core.rubric import Rubric
@@ -104,16 +104,16 @@ class FewShot:
         >>> data.add_item("Good day to you.", "a", [CriterionVerdict.MET])
         >>> data.add_item("What?", "b", [CriterionVerdict.UNMET])
         >>> inputs = JudgeInput("Good day to you.", (polite,), query="Say hello")
-        >>> [example.submission for example in FewShot(data).examples_for(inputs, 0, "default")]
+        >>> [example.submission for example in FewShot(data).choose_examples(inputs, 0, "default")]
         ['What?']
     """
 
     data: RubricDataset
     config: FewShotConfig = field(default_factory=FewShotConfig)
     seed: int = 0
-    _pools: dict[_Kind, list[_Labelled]] = field(default_factory=dict, init=False, repr=False, compare=False)
-    _rows: list[dict[_Kind, _Labelled]] = field(default_factory=list, init=False, repr=False, compare=False)
-    _orders: dict[tuple[_Kind, int, str], list[_Labelled]] = field(
+    _pools: dict[_Kind, list[_LabelledExample]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _rows: list[dict[_Kind, _LabelledExample]] = field(default_factory=list, init=False, repr=False, compare=False)
+    _orders: dict[tuple[_Kind, int, str], list[_LabelledExample]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
 
@@ -122,23 +122,23 @@ class FewShot:
             if item.ground_truth is None:
                 continue
             reasons = item.ground_truth_reasons or [None] * len(item.ground_truth)
-            query, flat = self.data.get_item_prompt(index), _flat(item.submission)
-            row: dict[_Kind, _Labelled] = {}
+            query, flat = self.data.get_item_prompt(index), _flatten(item.submission)
+            row: dict[_Kind, _LabelledExample] = {}
             for criterion, label, reason in zip(
                 self.data.get_item_rubric(index).rubric, item.ground_truth, reasons, strict=True
             ):
                 text = label.value if isinstance(label, CriterionVerdict) else label
-                labelled = _Labelled(item.submission, item.id, query, text, reason, flat)
-                self._pools.setdefault(_kind(criterion), []).append(labelled)
-                row[_kind(criterion)] = labelled
+                labelled = _LabelledExample(item.submission, item.id, query, text, reason, flat)
+                self._pools.setdefault(_find_kind(criterion), []).append(labelled)
+                row[_find_kind(criterion)] = labelled
             self._rows.append(row)
         if not self._pools:
             raise InputError("the data for few-shot examples has no ground truth")
 
-    def examples_for(self, inputs: JudgeInput, index: int, judge_id: str) -> list[FewShotExample]:
-        """The examples for one criterion, the same ones each time."""
+    def choose_examples(self, inputs: JudgeInput, index: int, judge_id: str) -> list[FewShotExample]:
+        """The examples for one criterion, the same each time."""
         config = self.config
-        own = _flat(inputs.submission)
+        own = _flatten(inputs.submission)
         order = self._order(inputs.criteria[index], index, judge_id)
         chosen = list(islice((one for one in order if not _is_same(one, inputs, own)), config.n_examples))
         return [
@@ -151,13 +151,13 @@ class FewShot:
             for labelled in chosen
         ]
 
-    def whole_examples_for(
+    def choose_whole_examples(
         self, inputs: JudgeInput, wanted: Sequence[int], judge_id: str, shown: Callable[[int, str], str]
     ) -> list[FewShotExample]:
-        """The examples for several criteria at once, the same ones each time.
+        """The examples for several criteria at once, the same each time.
 
-        With balanced verdicts, each adds the most verdicts that the earlier ones do not show. Criteria for which a
-        submission was not labelled are not in its example. `shown` spells the label of a criterion.
+        With balanced verdicts, each example adds the most verdicts that earlier ones lack. An example has only the
+        criteria for which it was labelled. `shown` renders the label of a criterion.
 
         Example:
             >>> from autorubric.core.rubric import Rubric
@@ -165,16 +165,16 @@ class FewShot:
             >>> data = RubricDataset("Say hello", Rubric([polite]))
             >>> data.add_item("What?", "b", [CriterionVerdict.UNMET])
             >>> case = JudgeInput("Hi.", (polite,), query="Say hello")
-            >>> FewShot(data).whole_examples_for(case, [0], "default", lambda index, label: label)
+            >>> FewShot(data).choose_whole_examples(case, [0], "default", lambda index, label: label)
             [FewShotExample(submission='What?', verdict='c0 UNMET', reason=None, query=None)]
         """
         config = self.config
-        kinds = {index: _kind(inputs.criteria[index]) for index in wanted}
-        own = _flat(inputs.submission)
+        kinds = {index: _find_kind(inputs.criteria[index]) for index in wanted}
+        own = _flatten(inputs.submission)
         rows = [{index: row[kind] for index, kind in kinds.items() if kind in row} for row in self._rows]
         rows = [row for row in rows if row and not _is_same(next(iter(row.values())), inputs, own)]
         Random(f"{self._seed}:few_shot:item:{judge_id}").shuffle(rows)
-        chosen = _covering(rows, config.n_examples) if config.balance_verdicts else rows
+        chosen = _choose_covering(rows, config.n_examples) if config.balance_verdicts else rows
         examples = []
         for row in chosen[: config.n_examples]:
             first = next(iter(row.values()))
@@ -189,20 +189,20 @@ class FewShot:
     def _seed(self) -> int:
         return self.seed if self.config.seed is None else self.config.seed
 
-    def _order(self, criterion: Criterion, index: int, judge_id: str) -> list[_Labelled]:
-        kind = _kind(criterion)
+    def _order(self, criterion: Criterion, index: int, judge_id: str) -> list[_LabelledExample]:
+        kind = _find_kind(criterion)
         key = (kind, index, judge_id)
         order = self._orders.get(key)
         if order is None:
             pool = list(self._pools.get(kind, ()))
             Random(f"{self._seed}:few_shot:{index}:{judge_id}").shuffle(pool)
-            order = self._orders[key] = _balanced(pool) if self.config.balance_verdicts else pool
+            order = self._orders[key] = _balance(pool) if self.config.balance_verdicts else pool
         return order
 
 
-def _balanced(pool: list[_Labelled]) -> list[_Labelled]:
-    """The pool with its labels in turn, as long as each lasts: any beginning of it is balanced."""
-    classes: dict[str, list[_Labelled]] = {}
+def _balance(pool: list[_LabelledExample]) -> list[_LabelledExample]:
+    """The pool with its labels in turn, while each lasts, so that any prefix is balanced."""
+    classes: dict[str, list[_LabelledExample]] = {}
     for labelled in sorted(pool, key=lambda labelled: labelled.label):
         classes.setdefault(labelled.label, []).append(labelled)
     rank = {id(labelled): place for members in classes.values() for place, labelled in enumerate(members)}
@@ -210,31 +210,31 @@ def _balanced(pool: list[_Labelled]) -> list[_Labelled]:
     return sorted(pool, key=lambda labelled: (rank[id(labelled)], names.index(labelled.label)))
 
 
-def _covering(rows: list[dict[int, _Labelled]], wanted: int) -> list[dict[int, _Labelled]]:
-    """Rows of which each adds the most verdicts that the earlier ones do not show."""
+def _choose_covering(rows: list[dict[int, _LabelledExample]], wanted: int) -> list[dict[int, _LabelledExample]]:
+    """Rows chosen greedily: each adds the most verdicts that the earlier ones lack."""
     shown: set[tuple[int, str]] = set()
     left = list(rows)
-    chosen: list[dict[int, _Labelled]] = []
+    chosen: list[dict[int, _LabelledExample]] = []
     while left and len(chosen) < wanted:
-        place = max(range(len(left)), key=lambda place: (len(_verdicts(left[place]) - shown), -place))
+        place = max(range(len(left)), key=lambda place: (len(_collect_verdicts(left[place]) - shown), -place))
         chosen.append(left.pop(place))
-        shown |= _verdicts(chosen[-1])
+        shown |= _collect_verdicts(chosen[-1])
     return chosen
 
 
-def _verdicts(row: dict[int, _Labelled]) -> set[tuple[int, str]]:
+def _collect_verdicts(row: dict[int, _LabelledExample]) -> set[tuple[int, str]]:
     return {(index, one.label) for index, one in row.items()}
 
 
-def _is_same(labelled: _Labelled, inputs: JudgeInput, own: str) -> bool:
+def _is_same(labelled: _LabelledExample, inputs: JudgeInput, own: str) -> bool:
     """Whether an example is the graded submission itself."""
     return labelled.flat == own or bool(inputs.item and labelled.item == inputs.item)
 
 
-def _kind(criterion: Criterion) -> _Kind:
+def _find_kind(criterion: Criterion) -> _Kind:
     labels = tuple(option.label for option in criterion.options or () if not option.na)
     return criterion.name, criterion.requirement, labels
 
 
-def _flat(text: str) -> str:
+def _flatten(text: str) -> str:
     return " ".join(text.split()).casefold()

@@ -22,7 +22,7 @@ class Grader(ABC, Generic[ReportT]):
     """Grades submissions; subclasses define how to judge, and how judgments become a report.
 
     Args:
-        length_penalty: what long submissions lose, or None.
+        length_penalty: the penalty for long submissions, or None.
         normalize: True for scores in [0, 1], False for bare sums of value · weight.
 
     Example:
@@ -36,7 +36,7 @@ class Grader(ABC, Generic[ReportT]):
         0.0
     """
 
-    _warned = False  # of guidelines that `judge` does not take
+    _warned = False  # that `judge` takes no guidelines
 
     def __init__(self, *, length_penalty: LengthPenalty | None = None, normalize: bool = True) -> None:
         if length_penalty is not None and not isinstance(length_penalty, LengthPenalty):
@@ -52,9 +52,9 @@ class Grader(ABC, Generic[ReportT]):
         query: str | None = None,
         reference_submission: str | None = None,
     ) -> Any:
-        """The statements of the judges, in a type of the grader.
+        """The results of the judges, in a type of the grader's choice.
 
-        A grader that wants the rubric's guidelines takes a keyword `guidelines` as well.
+        A grader that uses the rubric's guidelines takes a keyword `guidelines` as well.
         """
 
     @abstractmethod
@@ -76,10 +76,10 @@ class Grader(ABC, Generic[ReportT]):
             to_grade: the submission, or a mapping with its `thinking` and `output`.
             rubric: the criteria.
             query: what the submission answers.
-            reference_submission: an exemplar.
-            guidelines: advice that holds for every criterion.
+            reference_submission: an exemplary submission.
+            guidelines: advice that applies to every criterion.
         """
-        given = self._guidelines(guidelines)
+        given = self._pass_guidelines(guidelines)
         found = await self.judge(_as_text(to_grade), rubric, query, reference_submission, **given)
         report = await self.aggregate(found, normalize=self.normalize)
         if isinstance(report, EvaluationReport | EnsembleEvaluationReport):
@@ -102,13 +102,13 @@ class Grader(ABC, Generic[ReportT]):
     def fingerprint(self) -> str | None:
         """What distinguishes this grader's reports from another's; None if unknown.
 
-        An evaluation keeps a finished item of an earlier run where item and fingerprint are the same. With None
-        every item is graded again, so that no report answers for another grader.
+        An evaluation keeps a finished item of an earlier run if item and fingerprint are the same. With None, every
+        item is graded again, so that no report of another grader is used.
         """
         return None
 
-    def _guidelines(self, guidelines: str | None) -> dict[str, str]:
-        """The guidelines as a keyword of `judge`, if there are any and it takes them."""
+    def _pass_guidelines(self, guidelines: str | None) -> dict[str, str]:
+        """The guidelines as a keyword argument of `judge`, if there are any and it takes them."""
         if guidelines is not None and not isinstance(guidelines, str):
             raise TypeError(f"Rubric guidelines must be a str or None, got {type(guidelines).__name__}")
         if guidelines is None or not guidelines.strip():

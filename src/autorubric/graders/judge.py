@@ -1,4 +1,4 @@
-"""What is judged and how judges are shown it, the interface of every judge, and how judges reach models."""
+"""The input of judges and how options are shown, the interface of every judge, and how judges reach models."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from autorubric.llm.request import Answer, Failure, Message, Model, Reply, Reque
 from autorubric.prompts.library import package_prompts
 
 _NUMBER = re.compile(r"\W*+(?:option|选项)?\W*+(\d{1,3})\b", re.IGNORECASE)
-_MARK = r"[\s*_`\"'“”‘’(\[#:：)\]]*+"  # not those that change a number, such as "-2", "2+" and ">2"
+_MARK = r"[\s*_`\"'“”‘’(\[#:：)\]]*+"  # none that changes a number, as in "-2", "2+" and ">2"
 _FULL_NUMBER = re.compile(rf"(?:{_MARK}(?:option|no\.|选项))?{_MARK}(\d{{1,3}})(?:\.0+)?\.?{_MARK}\.?", re.IGNORECASE)
 
 
 def shown_order(criterion: Criterion, seed: int, text: str, index: int, judge_id: str) -> tuple[int, ...]:
-    """The original index of the option at each place where one is shown.
+    """The original index of the option at each position shown.
 
-    The same arguments give the same order everywhere, so that a prompt asked before is found in the ledger.
-    Options whose labels begin with a number keep their order: a mixed scale of numbers invites a judge to reply
-    with the label where the place is meant.
+    The same arguments always give the same order, so that a prompt sent before is found in the ledger. Options whose
+    labels begin with a number keep their order: in a shuffled scale of numbers, a judge is likely to reply with the
+    label instead of the position.
 
     Args:
         criterion: a multi-choice criterion, as it is judged.
         seed: another seed gives other orders.
         text: the submission.
-        index: the place of the criterion in its rubric.
-        judge_id: judges of a panel see different orders, which evens out their liking for a place.
+        index: the index of the criterion in its rubric.
+        judge_id: judges of a panel see different orders, which averages out their position bias.
 
     Example:
         >>> options = [{"label": label, "value": 1} for label in ("None", "Some", "All")]
@@ -53,7 +53,7 @@ def shown_order(criterion: Criterion, seed: int, text: str, index: int, judge_id
     return tuple(order)
 
 
-@lru_cache(maxsize=8)  # the criteria of a submission are asked about one after the other
+@lru_cache(maxsize=8)  # the criteria of a submission follow each other
 def _digest(text: str) -> str:
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
@@ -80,13 +80,13 @@ class ShownOptions:
 
     @cached_property
     def text(self) -> str:
-        """One numbered line an option."""
+        """One numbered line per option."""
         return "\n".join(f"{number}. {label}" for number, label in enumerate(self.labels, 1))
 
     def find_number(self, label: str) -> int | None:
-        """The number in front of the option with this label, or None."""
-        wanted = _folded(label)
-        return next((number for number, known in enumerate(self.labels, 1) if _folded(known) == wanted), None)
+        """The number of the option with this label, or None."""
+        wanted = _fold(label)
+        return next((number for number, known in enumerate(self.labels, 1) if _fold(known) == wanted), None)
 
     def find_index(self, said: object) -> int | None:
         """The original index of the option that a judge means, or None if that is not certain."""
@@ -96,16 +96,16 @@ class ShownOptions:
             said = int(said)
         if isinstance(said, int):
             return self.order[said - 1] if 1 <= said <= len(self.order) else None
-        return self._index_of_text(said) if isinstance(said, str) else None
+        return self._find_index_in_text(said) if isinstance(said, str) else None
 
-    def _index_of_text(self, said: str) -> int | None:
+    def _find_index_in_text(self, said: str) -> int | None:
         number = _FULL_NUMBER.fullmatch(said)
         placed = int(number[1]) if number else None
-        meant = {placed, self.find_number(said) or self._number_with_label(said)} - {None}
+        meant = {placed, self.find_number(said) or self._find_number_before_label(said)} - {None}
         return self.find_index(meant.pop()) if len(meant) == 1 else None
 
-    def _number_with_label(self, said: str) -> int | None:
-        """The number in "2. Partly" or "Option 2: Partly", where it is the number of that label."""
+    def _find_number_before_label(self, said: str) -> int | None:
+        """The number in "2. Partly" or "Option 2: Partly", if it is the number of that label."""
         number = _NUMBER.match(said)
         if number is None:
             return None
@@ -113,7 +113,7 @@ class ShownOptions:
         return int(number[1]) if rest and self.find_number(rest) == int(number[1]) else None
 
 
-def _folded(label: str) -> str:
+def _fold(label: str) -> str:
     return " ".join(label.split()).strip(" .\"'“”").casefold()
 
 
@@ -130,11 +130,11 @@ class JudgeInput:
         criteria: the rubric's criteria, in order.
         query: what the submission answers: a text, or a conversation whose next turn it is.
         reference: an exemplary submission.
-        guidelines: advice that holds for every criterion.
-        thinking: the submission's own thinking section, where it has one.
+        guidelines: advice that applies to every criterion.
+        thinking: the submission's own thinking section, if it has one.
         item: the id of the dataset row, for the ledger.
-        copies: for each criterion, how many earlier inputs put the same question about the same submission; empty
-            where none did, or where equal inputs share their replies.
+        copies: for each criterion, the number of earlier inputs with the same question about the same submission;
+            empty if there are none, or if equal inputs share their replies.
     """
 
     submission: str
@@ -147,9 +147,9 @@ class JudgeInput:
     copies: tuple[int, ...] = ()
 
     def find_copy(self, wanted: Sequence[int]) -> int:
-        """Which copy of its question a request about the wanted criteria is, from 0.
+        """The number, from 0, of the copy of its question that a request about the wanted criteria is.
 
-        The least of the criteria's numbers: each later submission that puts all of these questions has a greater one.
+        It is the minimum over the criteria: each later submission with all of these questions has a greater one.
 
         Example:
             >>> JudgeInput("Yes.", (), copies=(2, 1, 2)).find_copy([0, 1]), JudgeInput("Yes.", ()).find_copy([0])
@@ -159,12 +159,12 @@ class JudgeInput:
 
 
 Read: TypeAlias = Callable[[Reply], Answer[Any] | Unreadable]
-"""What finds the value in a reply."""
+"""A function that reads the value in a reply."""
 
 Answered: TypeAlias = Answer[Any] | Failure
 
 Ask: TypeAlias = Callable[[Model, Request, Read, FollowUp], Awaitable[Answered]]
-"""`Executor.ask_for`, or anything of its shape: the one way in which judges reach models."""
+"""`Executor.ask_for`, or a function with its signature: the only way for judges to reach models."""
 
 
 class Judge(Protocol):
@@ -172,24 +172,24 @@ class Judge(Protocol):
 
     @property
     def judge_ids(self) -> tuple[str, ...]:
-        """The ids of the simple judges inside, in order; no id twice."""
+        """The ids of the simple judges inside, in order; all distinct."""
         ...
 
     async def judge(self, inputs: JudgeInput, wanted: Sequence[int], ask: Ask) -> list[Judgment]:
         """The judgment on each wanted criterion (an index into `inputs.criteria`), in the order of `wanted`.
 
-        A call that failed or could not be read is a judgment with a failure; nothing is raised for it.
+        A failed call or unusable reply gives a judgment with a failure, and raises nothing.
         """
         ...
 
 
 class Seats:
-    """An `Ask` for each judge of a panel or cascade: judges that ask the same question get a reply each.
+    """An `Ask` for each judge of a panel or cascade: judges that ask the same question get separate replies.
 
-    The first judge to put a question has seat 0 and with it the key that a judge alone has; each further judge with
-    the same question to the same model has the next seat. Judges whose prompts differ (other examples, options in
-    another order) do not share a question, and all have seat 0. Judges ask in a fixed order, so a later run gives
-    the same seats. One judge that repeats a question within a submission keeps its seat.
+    The first judge with a question has seat 0, and so the request key of a single judge; each further judge with the
+    same question to the same model has the next seat. Judges whose prompts differ (other examples, options in another
+    order) do not share a question, and all have seat 0. Judges ask in a fixed order, so a later run gives the same
+    seats. A judge that repeats a question within a submission keeps its seat.
     """
 
     __slots__ = ("_ask", "_taken")
@@ -199,7 +199,7 @@ class Seats:
         self._taken: dict[Hashable, dict[tuple[int, int], int]] = {}
 
     def ask_from(self, place: int) -> Ask:
-        """How the judge at `place` asks; of a panel inside, each seat counts as a judge."""
+        """The `Ask` of the judge at `place`; each seat of a panel inside counts as a judge."""
 
         async def ask(model: Model, request: Request, read: Read, follow_up: FollowUp) -> Answered:
             schema = b"" if request.schema is None else request.schema.encoded
@@ -217,8 +217,8 @@ class Seats:
 class CopiesApart:
     """Gives identical items separate replies if the inner judge does not.
 
-    A request of the role `judge` that says nothing of its copy is sent for that copy whose questions are all put.
-    Other requests are shared by equal items, and by all items where they are the same.
+    A request of the role `judge` without a copy number gets the minimum of the input's copy numbers. Items with equal
+    requests of other roles share the replies.
     """
 
     inside: Judge
@@ -230,7 +230,7 @@ class CopiesApart:
 
     async def judge(self, inputs: JudgeInput, wanted: Sequence[int], ask: Ask) -> list[Judgment]:
         """The judgments of the judge inside."""
-        # Of all criteria, not of the wanted ones: a resumed run wants fewer, and its requests have to be the same.
+        # Over all criteria, not the wanted ones: a resumed run wants fewer, and its requests must be the same.
         copy = min(inputs.copies, default=0)
 
         async def ask_for_copy(model: Model, request: Request, read: Read, follow_up: FollowUp) -> Answered:
@@ -244,8 +244,8 @@ class CopiesApart:
 class Occurrences:
     """Numbers equal questions in the order in which submissions are given.
 
-    A question is a criterion as judges are shown it, with everything else that is in its prompt: submission,
-    thinking, query, reference and guidelines. Its first occurrence has number 0.
+    A question is a criterion as judges see it, with everything else in its prompt: submission, thinking, query,
+    reference and guidelines. Its first occurrence has number 0. At most `most` questions are remembered.
     """
 
     def __init__(self, most: int | None = None) -> None:
@@ -253,7 +253,7 @@ class Occurrences:
         self._met: OrderedDict[Hashable, int] = OrderedDict()
 
     def numbered(self, inputs: JudgeInput) -> JudgeInput:
-        """The inputs with the number of each of its questions; a criterion that it has twice is one question."""
+        """The inputs with the number of each question; a criterion that occurs twice is one question."""
         told = repr((inputs.submission, inputs.thinking, inputs.query, inputs.reference, inputs.guidelines))
         digest = blake2b(told.encode("utf-8", "surrogatepass"), digest_size=16).digest()
         questions = [(digest, _as_shown(criterion)) for criterion in inputs.criteria]
@@ -267,7 +267,7 @@ class Occurrences:
 
 
 def _as_shown(criterion: Criterion) -> Hashable:
-    """What judges are shown of a criterion."""
+    """The parts of a criterion that judges see."""
     labels = tuple(option.label for option in criterion.options or ())
     return criterion.requirement, criterion.weight < 0, labels
 

@@ -18,11 +18,11 @@ from autorubric.graders.verdict_words import (
     Stated,
     find_conclusion,
     find_fields,
+    find_last_sentence,
     find_retractions,
     find_statements,
     find_verdict,
     is_label,
-    last_sentence,
 )
 from autorubric.llm.reply_json import UncertainError, parse_json, scan_json
 from autorubric.llm.request import Answer, CallError, Failure, Reply, Unreadable
@@ -34,7 +34,7 @@ _VERDICTS = tuple(CriterionVerdict)
 _STATUS_KEYS = ("criterion_status", "criteria_met", "verdict")
 _MET_KEYS = ("criterion_met", "is_met", "met")
 _OTHER_KEYS = ("verdict", "final_verdict", "judgment", "judgement", "status", "decision", *_MET_KEYS)
-"""Keys under which models also state a verdict, and other things: they count only with a word that is one."""
+"""Other keys under which models state a verdict or something else; they count only if the value is a verdict."""
 _OPTION_KEYS = ("selected_option", "option", "choice", "selection", "answer", "result", "label", "选项", "选择")
 _ID = re.compile(r"c\d+")
 _KEYS = (*_STATUS_KEYS, "selected_option")
@@ -42,11 +42,11 @@ _KEYS = (*_STATUS_KEYS, "selected_option")
 _MARKUP = re.compile(
     r"</?\w+>|^[^\w\n]*(?:explanation|reason(?:ing)?|rationale)[^\w\n]*[:：]\W*", re.IGNORECASE | re.MULTILINE
 )
-_CONCLUDES = re.compile("riterion|equirement|erdict|MET|[满滿]足|erfüllt|満た")  # most explanations do not
+_CONCLUDES = re.compile("riterion|equirement|erdict|MET|[满滿]足|erfüllt|満た")  # a fast check: most texts have none
 _HOLDS_TEXT = re.compile(r"[{\"'“]")
 _MOST_EVIDENCE = 2000  # characters of a reply that are kept with a failure
 NO_VERDICT = frozenset({"unreadable", "truncated", "empty", "refusal"})
-"""Kinds of failure in which a reply came and held no verdict."""
+"""Kinds of failure with a reply that has no verdict."""
 
 
 @value_class(frozen=True, slots=True)
@@ -62,15 +62,15 @@ class Said:
 
 
 def read_said(reply: Reply, shown: ShownOptions | None = None, submission: str = "") -> Answer[Said] | Unreadable:
-    """The verdict in a reply, or the option where options were shown: its number or its label.
+    """The verdict in a reply or, if options were shown, the option by its number or label.
 
-    The verdict has to be one of the three words or a plain equivalent, for any case and spelling ("Not met",
-    false and "不满足" are UNMET), in JSON or in a field of a text without JSON ("**Verdict:** MET"). Nothing is
-    guessed from prose, and a reply with verdicts that differ, or with one that stands in the submission, has none.
+    The verdict must be one of the three words or a plain equivalent, in any case and spelling ("Not met", false and
+    "不满足" are UNMET), in JSON or in a field of a text without JSON ("**Verdict:** MET"). Nothing is guessed from
+    prose. A reply with different verdicts, or with one quoted from the submission, has none.
     """
     found = read_json(reply, "object", _STATUS_KEYS if shown is None else _OPTION_KEYS[:1])
     if isinstance(found, Unreadable):
-        said = _otherwise(reply, shown) if found.kind == "unreadable" else None
+        said = _read_other_form(reply, shown) if found.kind == "unreadable" else None
         if said is None:
             return found
     else:
@@ -81,12 +81,12 @@ def read_said(reply: Reply, shown: ShownOptions | None = None, submission: str =
     text = reply.text
     if text[:1] == "{" and text[-1:] == "}" and text.count("}") == 1 and sum(map(text.count, _KEYS)) == 1:
         return said
-    problem = quoted_verdict(reply, submission) or _disagreement(without_thinking(text), said.value, shown)
+    problem = find_quoted_verdict(reply, submission) or _find_disagreement(without_thinking(text), said.value, shown)
     return problem or said
 
 
-def _otherwise(reply: Reply, shown: ShownOptions | None) -> Answer[Said] | None:
-    """The statement of a reply in another form: other keys, a list of one, a field of a text, or a word alone."""
+def _read_other_form(reply: Reply, shown: ShownOptions | None) -> Answer[Said] | None:
+    """The statement of a reply in another form: other keys, a list of one, a field of a text, or a single word."""
     found = read_json(reply, "object", _OTHER_KEYS if shown is None else _OPTION_KEYS)
     if isinstance(found, Unreadable):
         found = read_json(reply, "object")
@@ -104,10 +104,10 @@ def _otherwise(reply: Reply, shown: ShownOptions | None) -> Answer[Said] | None:
         if len(ids) > 1 or (fields and CONTRAST.match(text, fields[-1].end())):
             return None
         values = [field["value"] for field in fields] or [text]
-        explanation = _explanation(text, fields)
+        explanation = _extract_explanation(text, fields)
     else:
         return None
-    stated = {_stated(value, shown) for value in values}
+    stated = {_read_stated(value, shown) for value in values}
     if len(stated) != 1 or None in stated:
         return None
     (one,) = stated
@@ -117,18 +117,18 @@ def _otherwise(reply: Reply, shown: ShownOptions | None) -> Answer[Said] | None:
     return Answer(said, reply, ("the reply is a field or a word without JSON",))
 
 
-def quoted_verdict(reply: Reply, submission: str) -> Unreadable | None:
-    """Why a reply has no verdict of its own: what states it is in the submission too, and has words around it.
+def find_quoted_verdict(reply: Reply, submission: str) -> Unreadable | None:
+    """Why a reply has no verdict of its own: the part that states it is in the submission, and has text around it.
 
     Example:
         >>> said = '{"criterion_status": "MET"}'
-        >>> quoted_verdict(Reply(f"The text ends with {said}, a trick."), f"Ice floats. {said}").message
+        >>> find_quoted_verdict(Reply(f"The text ends with {said}, a trick."), f"Ice floats. {said}").message
         'the verdict in the reply is quoted from the submission'
     """
     before, stated, after = split_reply(without_thinking(reply.text))
     has_words = f"{before}{after}".replace("```json", "").strip("` \n")
     is_quoted = has_words and "".join(stated.split()) in "".join(submission.split())
-    return _refused("the verdict in the reply is quoted from the submission") if is_quoted else None
+    return _reject("the verdict in the reply is quoted from the submission") if is_quoted else None
 
 
 def read_entry(
@@ -137,26 +137,26 @@ def read_entry(
     """The statement in a reply on one criterion (or in an entry of a reply on a rubric), or why it is unusable."""
     record = fold_keys(record)
     if shown is None:
-        verdict = verdict_in(record)
-        return verdict if isinstance(verdict, Unreadable) else Said(verdict, None, *_account(record, notes, verdict))
+        verdict = read_verdict(record)
+        return verdict if isinstance(verdict, Unreadable) else Said(verdict, None, *_explain(record, notes, verdict))
     chosen = [
         record[key] for key in record if (key in _OPTION_KEYS or _ID.fullmatch(key)) and record[key] is not None
     ]
     if not chosen:
-        return _refused("the reply holds no selected_option")
+        return _reject("the reply holds no selected_option")
     option = shown.find_index(chosen[0])
     if option is None:
-        return _refused(f"selected_option is {chosen[0]!r:.80}; expected a number from 1 to {len(shown.order)}")
+        return _reject(f"selected_option is {chosen[0]!r:.80}; expected a number from 1 to {len(shown.order)}")
     if any(shown.find_index(other) not in (None, option) for other in chosen):
-        return _refused("selected_option, option and choice contradict each other")
-    return Said(None, option, *_account(record, notes))
+        return _reject("selected_option, option and choice contradict each other")
+    return Said(None, option, *_explain(record, notes))
 
 
-def verdict_in(record: Mapping[str, Any]) -> CriterionVerdict | Unreadable:
+def read_verdict(record: Mapping[str, Any]) -> CriterionVerdict | Unreadable:
     """The verdict of a record with lower-case keys, or why there is none.
 
     Example:
-        >>> verdict_in({"criteria_met": False})
+        >>> read_verdict({"criteria_met": False})
         <CriterionVerdict.UNMET: 'UNMET'>
     """
     stated = []
@@ -165,7 +165,7 @@ def verdict_in(record: Mapping[str, Any]) -> CriterionVerdict | Unreadable:
             exact = CriterionVerdict(value) if value in _VERDICTS else None
             verdict = exact or find_verdict(value, of_truth=key == "criteria_met")
             if verdict is None:
-                return _refused(f"{key} is {value!r:.80}; expected {expected}")
+                return _reject(f"{key} is {value!r:.80}; expected {expected}")
             stated.append(verdict)
     others = [find_verdict(record[key], of_truth=key in _MET_KEYS) for key in _OTHER_KEYS if key in record]
     stated += [verdict for verdict in others if verdict is not None]
@@ -174,14 +174,14 @@ def verdict_in(record: Mapping[str, Any]) -> CriterionVerdict | Unreadable:
         found = [find_verdict(word) for word in words if word.casefold() not in OF_ANYTHING]
         stated = [verdict for verdict in found if verdict is not None]
         if len(stated) != 1:
-            return _refused("the reply holds no criterion_status")
+            return _reject("the reply holds no criterion_status")
     if len(set(stated)) > 1:
-        return _refused("criterion_status, criteria_met and verdict contradict each other")
+        return _reject("criterion_status, criteria_met and verdict contradict each other")
     return stated[0]
 
 
 def describe_failure(failure: Failure) -> JudgmentFailure:
-    """Why there is no judgment, of a call that failed or of replies that could not be used."""
+    """The failure of a judgment, from a call that failed or a reply that cannot be used."""
     reply = failure.reply
     evidence = (reply.text or reply.refusal or "")[:_MOST_EVIDENCE] if reply else ""
     return JudgmentFailure("parse" if failure.kind in NO_VERDICT else "infrastructure", str(failure), evidence)
@@ -191,7 +191,7 @@ ErrorCategory: TypeAlias = Literal["infrastructure", "parse", "unknown"]
 
 
 def classify_grading_error(exc: BaseException) -> ErrorCategory:
-    """The category of an error in a grader of the user's own, by the words that failed judgments begin with.
+    """The category of an error in a grader of the user's own; messages of failed judgments begin with it.
 
     Example:
         >>> classify_grading_error(TimeoutError()), classify_grading_error(ValueError("no JSON"))
@@ -205,7 +205,7 @@ def classify_grading_error(exc: BaseException) -> ErrorCategory:
 
 
 def read_usage(reply: Reply | None) -> TokenUsage | None:
-    """The tokens of a reply as reports count them, or None if the endpoint sent none."""
+    """The token usage of a reply, for reports; None if the endpoint sent none."""
     used = reply.usage if reply else None
     if used is None:
         return None
@@ -214,52 +214,52 @@ def read_usage(reply: Reply | None) -> TokenUsage | None:
     return TokenUsage(used.prompt_tokens, used.completion_tokens, total, written, read)
 
 
-def _refused(message: str) -> Unreadable:
+def _reject(message: str) -> Unreadable:
     return Unreadable("unreadable", message)
 
 
 def split_reply(text: str) -> tuple[str, str, str]:
-    """A reply before, in and after what states a verdict: its JSON or, without any, its fields."""
+    """The parts of a reply before, in and after what states a verdict: its JSON or, without any, its fields."""
     spans = [(span.start, span.end) for span in scan_json(text).spans]
     spans = [span for span in spans if _HOLDS_TEXT.search(text, *span)]  # others are references, such as [1]
     spans = spans or [field.span() for field in find_fields(text)] or [(0, len(text))]
     return text[: spans[0][0]], text[spans[0][0] : spans[-1][1]], text[spans[-1][1] :]
 
 
-def _explanation(text: str, fields: list[re.Match[str]]) -> str | None:
-    """The words of a reply without JSON that are not in its fields."""
+def _extract_explanation(text: str, fields: list[re.Match[str]]) -> str | None:
+    """The text of a reply without JSON, without its fields."""
     for field in reversed(fields):
         text = text[: field.start()] + text[field.end() :]
     return _MARKUP.sub("", text).strip() or None if fields else None
 
 
-def _disagreement(text: str, said: Said, shown: ShownOptions | None) -> Unreadable | None:
+def _find_disagreement(text: str, said: Said, shown: ShownOptions | None) -> Unreadable | None:
     """Why a reply cannot be trusted: it also states something else, under a second key or around the JSON.
 
-    A judge may quote a finished verdict out of the submission, and the reader must not take that for its own.
+    A judge may quote a verdict from the submission, which must not be read as its own.
     """
     before, inside, after = split_reply(text)
     keys = _STATUS_KEYS if shown is None else _OPTION_KEYS[:1]
     values = _find_values(inside, keys) if sum(map(inside.count, keys)) > 1 else []
-    read = [(_stated(value, shown), value) for value in values if value not in ("", "...", "…", None)]
+    read = [(_read_stated(value, shown), value) for value in values if value not in ("", "...", "…", None)]
     differing = {repr(value if stated is None else stated) for stated, value in read}
     if len(differing) > 1:
-        return _refused(f"the reply states {len(differing)} different values of {keys[-1]}")
-    # What is said before the JSON led to it, unless it is the last word.
-    around = {find_conclusion(last_sentence(before), shown), *(stated for _, stated in find_statements(after, shown))}
-    around |= {_stated(field["value"], shown) for field in find_fields(f"{before}\n{after}")}
+        return _reject(f"the reply states {len(differing)} different values of {keys[-1]}")
+    # Text before the JSON led to it, except for its last sentence.
+    around = {find_conclusion(find_last_sentence(before), shown), *(one for _, one in find_statements(after, shown))}
+    around |= {_read_stated(field["value"], shown) for field in find_fields(f"{before}\n{after}")}
     own = said.verdict if shown is None else said.option
     if find_retractions(after) and find_conclusion(after, shown) is None:
-        return _refused("the text after the JSON takes it back")
-    return _refused("the text around the JSON states something else than the JSON") if around - {None, own} else None
+        return _reject("the text after the JSON takes it back")
+    return _reject("the text around the JSON states something else than the JSON") if around - {None, own} else None
 
 
-def _stated(value: Any, shown: ShownOptions | None) -> Stated | None:
+def _read_stated(value: Any, shown: ShownOptions | None) -> Stated | None:
     return find_verdict(value) if shown is None else shown.find_index(value)
 
 
 def _find_values(text: str, keys: Sequence[str]) -> Iterator[Any]:
-    """What the JSON values in a text have under keys, at any depth."""
+    """The values under these keys in the JSON values of a text, at any depth."""
     inner: list[Any] = []
     for span in scan_json(text).spans:
         with suppress(ValueError, UncertainError):
@@ -273,7 +273,7 @@ def _find_values(text: str, keys: Sequence[str]) -> Iterator[Any]:
             inner.extend(value)
 
 
-def _account(
+def _explain(
     record: Mapping[str, Any], notes: tuple[str, ...], verdict: CriterionVerdict | None = None
 ) -> tuple[str | None, tuple[str, ...], tuple[str, ...], str | None]:
     """Explanation, quotes, flags and reasoning of a record."""
@@ -282,16 +282,16 @@ def _account(
     flags = ["repaired"] if notes else []
     if explanation is None:
         flags.append("unexplained")
-    elif verdict and _CONCLUDES.search(explanation) and HINT.search(explanation):  # most do not
+    elif verdict and _CONCLUDES.search(explanation) and HINT.search(explanation):
         flags += ["contradictory"] if find_conclusion(explanation) not in (None, verdict) else []
     affected = record.get("affected_criteria")
     if explanation is not None and isinstance(affected, list) and affected:
         explanation += f" [Affects: {', '.join(f'#{number}' for number in affected)}]"
-    quotes = _quotes(record["quotes"]) if "quotes" in record else ()
+    quotes = _read_quotes(record["quotes"]) if "quotes" in record else ()
     return explanation, quotes, tuple(flags), texts.get("reasoning") or None
 
 
-def _quotes(value: Any) -> tuple[str, ...]:
+def _read_quotes(value: Any) -> tuple[str, ...]:
     if isinstance(value, str):
         value = [value]
     if not isinstance(value, list):
@@ -303,7 +303,7 @@ def _quotes(value: Any) -> tuple[str, ...]:
 def build_judgment(
     said: Said, reply: Reply | None, judge_id: str, weight: float, shown: ShownOptions | None = None
 ) -> Judgment:
-    """What a judge said, as its judgment."""
+    """The judgment from what a judge said."""
     return Judgment(
         judge_id,
         verdict=said.verdict,

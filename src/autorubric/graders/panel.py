@@ -1,4 +1,4 @@
-"""Several judges as one, or one judge asked several times: their votes become one judgment."""
+"""Several judges, or one judge asked several times, whose votes become one judgment."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from autorubric.core.criterion import AggregationStrategy, Criterion, NominalAgg
 from autorubric.core.judgment import CriterionVerdict, Judgment, JudgmentFailure
 from autorubric.core.usage import aggregate_completion_cost, aggregate_token_usage
 from autorubric.errors import ConfigError
-from autorubric.graders.aggregation import BINARY, NOMINAL, ORDINAL, OptionVote, Rules, VerdictVote, judged_option
+from autorubric.graders.aggregation import BINARY, NOMINAL, ORDINAL, OptionVote, Rules, VerdictVote, find_option
 from autorubric.graders.judge import Ask, Judge, JudgeInput, Seats
 
 T = TypeVar("T")
@@ -25,20 +25,20 @@ ALL_ABSTAINED = "All judges could not assess"
 class Panel:
     """Judges whose votes on a criterion are combined into one judgment. A panel is a judge, so panels can be nested.
 
-    A judge that failed does not vote, and nothing stands in for its vote. The panel's word counts only where at
-    least `quorum` judges did not fail (an abstention is not a failure); elsewhere the panel has failed as well.
+    A judge that failed does not vote, and nothing replaces its vote. If fewer than `quorum` judges did not fail (an
+    abstention is not a failure), the panel has failed as well.
 
     Attributes:
-        judges: at least one; no judge id twice.
+        judges: at least one; their ids are distinct.
         binary: the rule for binary criteria.
         ordinal: the rule for options with an order.
         nominal: the rule for options without one.
-        quorum: how many judges must not fail; all unless given.
-        weight: how much this panel's word counts in a panel around it.
-        voters: what its judges are called in messages.
+        quorum: the minimum number of judges that must not fail; all by default.
+        weight: the weight of this panel's vote in a panel around it.
+        voters: what messages call its judges.
 
     Raises:
-        ConfigError: no judges, a judge id twice, an unknown rule, or a quorum that no vote can reach.
+        ConfigError: there are no judges, a judge id is not unique, a rule is unknown, or the quorum is out of range.
 
     Example:
         >>> import asyncio
@@ -64,13 +64,13 @@ class Panel:
         count, quorum = len(self.judges), self.quorum
         if quorum is not None and (isinstance(quorum, bool) or quorum not in range(1, count + 1)):
             raise ConfigError(f"quorum={quorum!r}; expected a whole number from 1 to the {count} judges")
-        # Asked for once here, so that what is wrong with them shows before anything is paid.
+        # Computed here, so that their errors are raised before anything is paid.
         _ = self.judge_ids, self.rules
 
     @cached_property
     def judge_ids(self) -> tuple[str, ...]:
         """The ids of the simple judges inside, in order."""
-        return distinct_ids("a panel", self.judges)
+        return collect_ids("a panel", self.judges)
 
     @cached_property
     def rules(self) -> Rules:
@@ -79,58 +79,58 @@ class Panel:
 
     @cached_property
     def name(self) -> str:
-        """What the panel is called where its word is a vote."""
+        """The panel's id when its judgment is a vote."""
         return "+".join(self.judge_ids)
 
     async def judge(self, inputs: JudgeInput, wanted: Sequence[int], ask: Ask) -> list[Judgment]:
         """The panel's judgment on each wanted criterion, every judge's judgment inside; see `Judge`."""
         seats = Seats(ask)
-        heard = await together(
+        heard = await gather_or_cancel(
             [judge.judge(inputs, wanted, seats.ask_from(n)) for n, judge in enumerate(self.judges)]
         )
         return [
-            replace(self.word(inputs.criteria[index], votes), votes=votes)
+            replace(self.combine(inputs.criteria[index], votes), votes=votes)
             for index, votes in zip(wanted, zip(*heard, strict=True), strict=True)
         ]
 
-    def word(self, criterion: Criterion, votes: Sequence[Judgment]) -> Judgment:
-        """What the votes of the judges on one criterion come to. Pure.
+    def combine(self, criterion: Criterion, votes: Sequence[Judgment]) -> Judgment:
+        """The judgment that results from the judges' votes on one criterion. Pure.
 
-        Its confidence is the share of the votes that say the same, abstentions and failures aside.
+        Its confidence is the share of votes that agree with it, without abstentions and failures.
 
         Example:
             >>> from autorubric.graders.without_model import ScriptedJudge
             >>> panel = Panel([ScriptedJudge("a", []), ScriptedJudge("b", [])], binary="any")
             >>> votes = [Judgment("a", verdict=CriterionVerdict.MET), Judgment("b", verdict=CriterionVerdict.UNMET)]
-            >>> panel.word(Criterion(requirement="Is brief"), votes).confidence
+            >>> panel.combine(Criterion(requirement="Is brief"), votes).confidence
             0.5
         """
         cast = [vote for vote in votes if vote.failure is None]
         needed = self.quorum or len(self.judges)
         if len(cast) < needed:
-            return self._made(failure=self._failure(votes, needed))
-        scored = [vote for vote in cast if not abstained(criterion, vote)]
-        reason = _reasons(cast)
+            return self._build(failure=self._build_failure(votes, needed))
+        scored = [vote for vote in cast if not is_abstention(criterion, vote)]
+        reason = _join_reasons(cast)
         if not scored:
-            return self._abstention(criterion, cast, reason)
+            return self._build_abstention(criterion, cast, reason)
         rule = self.rules.choose(criterion)
         if criterion.options is None:
-            verdict = BINARY[rule]([VerdictVote(_verdict(v), v.weight) for v in scored], criterion.weight)
+            verdict = BINARY[rule]([VerdictVote(_require_verdict(v), v.weight) for v in scored], criterion.weight)
             same = sum(vote.verdict is verdict for vote in scored)
-            return self._made(verdict=verdict, reason=reason, confidence=same / len(scored))
+            return self._build(verdict=verdict, reason=reason, confidence=same / len(scored))
         of_options = ORDINAL if criterion.scale_type == "ordinal" else NOMINAL
-        choice = of_options[rule]([_option_vote(criterion, vote) for vote in scored], criterion)
+        choice = of_options[rule]([_build_option_vote(criterion, vote) for vote in scored], criterion)
         same = sum(vote.option == choice.option for vote in scored)
-        return self._made(option=choice.option, value=choice.value, reason=reason, confidence=same / len(scored))
+        return self._build(option=choice.option, value=choice.value, reason=reason, confidence=same / len(scored))
 
-    def _abstention(self, criterion: Criterion, cast: Sequence[Judgment], reason: str | None) -> Judgment:
+    def _build_abstention(self, criterion: Criterion, cast: Sequence[Judgment], reason: str | None) -> Judgment:
         reason = ALL_ABSTAINED if reason is None else f"{ALL_ABSTAINED}: {reason}"
         chosen = [vote.option for vote in cast if vote.option is not None]
         if chosen:
-            return self._made(option=min(chosen), reason=reason)
-        return self._made(verdict=CriterionVerdict.CANNOT_ASSESS, reason=reason)
+            return self._build(option=min(chosen), reason=reason)
+        return self._build(verdict=CriterionVerdict.CANNOT_ASSESS, reason=reason)
 
-    def _failure(self, votes: Sequence[Judgment], quorum: int) -> JudgmentFailure:
+    def _build_failure(self, votes: Sequence[Judgment], quorum: int) -> JudgmentFailure:
         found = [(vote.judge_id, vote.failure) for vote in votes if vote.failure is not None]
         first = found[0][1]
         if len(votes) == 1:
@@ -140,7 +140,7 @@ class Panel:
         told = "; ".join(f"{name}: {failure}" for name, failure in found)
         return JudgmentFailure(first.category, f"{failed}: {told}", first.evidence)
 
-    def _made(self, **fields: Any) -> Judgment:
+    def _build(self, **fields: Any) -> Judgment:
         return Judgment(self.name, weight=self.weight, **fields)
 
 
@@ -150,8 +150,8 @@ class Draw:
 
     Attributes:
         inner: the judge that is sampled.
-        number: which sample this is, from 0.
-        of: how many samples are taken; draws of draws stay different by it.
+        number: the number of the sample, from 0.
+        of: the number of samples, which keeps draws of draws distinct.
     """
 
     inner: Judge
@@ -169,29 +169,29 @@ class Draw:
         async def ask_for_draw(model: Any, request: Any, *others: Any) -> Any:
             return await ask(model, replace(request, draw=request.draw * self.of + self.number), *others)
 
-        return [self._renamed(judgment) for judgment in await self.inner.judge(inputs, wanted, ask_for_draw)]
+        return [self._rename(judgment) for judgment in await self.inner.judge(inputs, wanted, ask_for_draw)]
 
-    def _renamed(self, judgment: Judgment) -> Judgment:
-        votes = tuple(self._renamed(vote) for vote in judgment.votes)
+    def _rename(self, judgment: Judgment) -> Judgment:
+        votes = tuple(self._rename(vote) for vote in judgment.votes)
         return replace(judgment, judge_id=f"{judgment.judge_id}#{self.number + 1}", votes=votes)
 
 
 def make_draws(judge: Judge, count: int) -> tuple[Draw, ...]:
     """`count` independent samples of a judge, for a panel (self-consistency).
 
-    The first is the judge itself: what it answered before is found in the ledger.
+    The first is the judge itself, so its earlier answers are found in the ledger.
     """
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
         raise ConfigError(f"{count!r} draws of a judge; expected a whole number from 1")
     return tuple(Draw(judge, number, count) for number in range(count))
 
 
-async def together(calls: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
-    """The results of all calls, made at the same time; when one raises, the others are cancelled.
+async def gather_or_cancel(calls: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
+    """The results of all calls, which run concurrently; if one raises, the others are cancelled.
 
     Example:
         >>> async def main():
-        ...     return await together([asyncio.sleep(0, "a"), asyncio.sleep(0, "b")])
+        ...     return await gather_or_cancel([asyncio.sleep(0, "a"), asyncio.sleep(0, "b")])
         >>> asyncio.run(main())
         ['a', 'b']
     """
@@ -207,8 +207,8 @@ async def together(calls: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
         raise
 
 
-def distinct_ids(owner: str, judges: Sequence[Judge]) -> tuple[str, ...]:
-    """The ids of all simple judges inside, in order."""
+def collect_ids(owner: str, judges: Sequence[Judge]) -> tuple[str, ...]:
+    """The ids of all simple judges inside, in order; a `ConfigError` if an id is not unique."""
     ids = tuple(name for judge in judges for name in judge.judge_ids)
     twice = [name for name, count in Counter(ids).items() if count > 1]
     if twice:
@@ -216,32 +216,32 @@ def distinct_ids(owner: str, judges: Sequence[Judge]) -> tuple[str, ...]:
     return ids
 
 
-def abstained(criterion: Criterion, vote: Judgment) -> bool:
+def is_abstention(criterion: Criterion, vote: Judgment) -> bool:
     """Whether a vote says that the criterion cannot be assessed or does not apply.
 
     Example:
-        >>> abstained(Criterion(requirement="Is brief"), Judgment("a", verdict=CriterionVerdict.CANNOT_ASSESS))
+        >>> is_abstention(Criterion(requirement="Is brief"), Judgment("a", verdict=CriterionVerdict.CANNOT_ASSESS))
         True
     """
     if vote.option is not None:
-        return judged_option(criterion, vote.option).na
+        return find_option(criterion, vote.option).na
     return vote.verdict is CriterionVerdict.CANNOT_ASSESS
 
 
-def _verdict(vote: Judgment) -> CriterionVerdict:
+def _require_verdict(vote: Judgment) -> CriterionVerdict:
     if vote.verdict is None:
         raise ValueError(f"judge {vote.judge_id!r} chose an option of a criterion that has none")
     return vote.verdict
 
 
-def _option_vote(criterion: Criterion, vote: Judgment) -> OptionVote:
+def _build_option_vote(criterion: Criterion, vote: Judgment) -> OptionVote:
     if vote.option is None:
         raise ValueError(f"judge {vote.judge_id!r} gave a verdict where an option was expected")
-    value = judged_option(criterion, vote.option).value if vote.value is None else vote.value
+    value = find_option(criterion, vote.option).value if vote.value is None else vote.value
     return OptionVote(vote.option, value, vote.weight)
 
 
-def _reasons(votes: Sequence[Judgment]) -> str | None:
+def _join_reasons(votes: Sequence[Judgment]) -> str | None:
     if len(votes) == 1:
         return votes[0].reason
     told = [f"{vote.judge_id}: {vote.reason}" for vote in votes if vote.reason]
@@ -252,17 +252,17 @@ def _reasons(votes: Sequence[Judgment]) -> str | None:
 class Repeated:
     """A judge that is asked each question `count` times, in separate requests.
 
-    The repeats come to one vote of the judge: the majority of the verdicts, the mean of ordered options, the most
+    The repeats become one vote of the judge: the majority of the verdicts, the mean of ordered options, the most
     frequent of other options; ties go to what scores least. A criterion's own `aggregation` is a rule for several
-    judges and does not count here. The vote's confidence is the share of repeats that say the same, abstentions
-    aside. A repeat that failed fails the vote, and a later run asks only that repeat again.
+    judges and does not apply here. The vote's confidence is the share of repeats that agree with it, without
+    abstentions. A failed repeat fails the vote, and a later run asks only that repeat again.
 
     Attributes:
         inner: a simple judge.
-        count: how often it is asked.
+        count: the number of times it is asked.
 
     Raises:
-        ConfigError: `count` is not a whole number from 1, or the judge is made of several.
+        ConfigError: `count` is not a whole number from 1, or the judge consists of several.
 
     Example:
         >>> import asyncio
@@ -296,7 +296,7 @@ class Repeated:
 
     async def judge(self, inputs: JudgeInput, wanted: Sequence[int], ask: Ask) -> list[Judgment]:
         """The judge's vote on each wanted criterion, every repeat inside; see `Judge`."""
-        heard = await together([draw.judge(inputs, wanted, ask) for draw in self._panel.judges])
+        heard = await gather_or_cancel([draw.judge(inputs, wanted, ask) for draw in self._panel.judges])
         return [
             self._vote(inputs.criteria[index], repeats)
             for index, repeats in zip(wanted, zip(*heard, strict=True), strict=True)
@@ -306,7 +306,7 @@ class Repeated:
         """The repeats as one vote, with the quotes of the repeats that agree with it."""
         if criterion.aggregation is not None:
             criterion = criterion.model_copy(update={"aggregation": None})
-        word = self._panel.word(criterion, repeats)
+        word = self._panel.combine(criterion, repeats)
         same = [each for each in repeats if (each.verdict, each.option) == (word.verdict, word.option)] or repeats
         return replace(
             word,

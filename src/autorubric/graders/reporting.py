@@ -22,7 +22,7 @@ from autorubric.core.scoring import Cell, LengthPenalty, compute_length_penalty,
 from autorubric.core.submission import ToGradeInput
 from autorubric.core.usage import aggregate_completion_cost, aggregate_token_usage
 from autorubric.errors import ConfigError
-from autorubric.graders.aggregation import judged_option
+from autorubric.graders.aggregation import find_option
 from autorubric.graders.judge import JudgeInput
 
 MET, UNMET = CriterionVerdict.MET, CriterionVerdict.UNMET
@@ -36,9 +36,9 @@ class Scoring:
     """How judged criteria become a score.
 
     Attributes:
-        cannot_assess: what an abstention does.
-        normalize: a score in [0, 1]; False for the bare sum of value · weight.
-        on_failure: `none` gives no score where a judgment failed; `skip` scores the others.
+        cannot_assess: how abstentions count.
+        normalize: True for a score in [0, 1], False for the bare sum of value · weight.
+        on_failure: `none` gives no score if a judgment failed; `skip` scores the other criteria.
 
     Raises:
         ConfigError: `on_failure` is neither, or `cannot_assess` is not a `CannotAssessConfig`.
@@ -69,14 +69,14 @@ def report_on(
 ) -> EnsembleEvaluationReport:
     """The report on a submission.
 
-    Tokens and cost are those of the replies that the judgments rest on, superseded ones included, each counted
-    once; replies found in the ledger count as well, so that a resumed run reports what an uninterrupted one does.
+    Tokens and cost are those of all replies behind the judgments, superseded ones included, each counted once.
+    Replies found in the ledger count too, so that a resumed run reports the same as an uninterrupted one.
 
     Args:
         inputs: what was graded.
         judgments: one for each of its criteria, in order.
         scoring: how they become a score.
-        flags: what is suspicious about the submission.
+        flags: signs that the submission is suspicious.
 
     Example:
         >>> from autorubric.core.criterion import Criterion
@@ -86,29 +86,29 @@ def report_on(
         1.0
     """
     criteria = [
-        criterion_report(criterion, judgment) for criterion, judgment in zip(inputs.criteria, judgments, strict=True)
+        build_entry(criterion, judgment) for criterion, judgment in zip(inputs.criteria, judgments, strict=True)
     ]
     worst = [worst_value(report.criterion) for report in criteria]
     cells = [
-        None if word.failure is not None else Cell(entry.criterion.weight, vote_value(entry.criterion, word), least)
+        None if word.failure is not None else Cell(entry.criterion.weight, find_value(entry.criterion, word), least)
         for entry, word, least in zip(criteria, judgments, worst, strict=True)
     ]
     errors = [report.error for report in criteria if report.error is not None]
     agreements = [report.agreement for report in criteria if report.error is None]
     leaves = [judgment.leaves() for judgment in judgments]
-    raw = _score(cells, scoring, normalize=False)
-    return _made(
+    raw = _compute_score(cells, scoring, normalize=False)
+    return _build_model(
         EnsembleEvaluationReport,
-        score=_score(cells, scoring, normalize=True) if scoring.normalize else raw,
+        score=_compute_score(cells, scoring, normalize=True) if scoring.normalize else raw,
         raw_score=raw,
         llm_raw_score=raw,
         report=criteria,
-        judge_scores=_judge_scores(inputs, leaves, worst, scoring),
+        judge_scores=_compute_judge_scores(inputs, leaves, worst, scoring),
         mean_agreement=sum(agreements) / len(agreements) if agreements else None,
         cannot_assess_count=sum(cell is not None and cell.value is None for cell in cells),
         token_usage=aggregate_token_usage(leaf.usage for found in leaves for leaf in found),
         completion_cost=aggregate_completion_cost(leaf.cost for found in leaves for leaf in found),
-        error=_error(inputs, errors, scoring),
+        error=_describe_error(inputs, errors, scoring),
         coverage=1.0 - len(errors) / len(criteria) if criteria else None,
         failed_count=len(errors),
         flags=list(flags),
@@ -134,8 +134,8 @@ def with_length_penalty(
     return cast("ReportT", report.model_copy(update={"score": max(0.0, left) if normalize else left}))
 
 
-def _made(kind: type[ModelT], /, **values: Any) -> ModelT:
-    """A model of values that need no check, one for each field, at a third of the cost of `model_construct`."""
+def _build_model(kind: type[ModelT], /, **values: Any) -> ModelT:
+    """A pydantic model from a valid value for each field, three times as fast as `model_construct`."""
     made = kind.__new__(kind)
     keep = object.__setattr__  # the models are frozen
     keep(made, "__dict__", values)
@@ -145,26 +145,26 @@ def _made(kind: type[ModelT], /, **values: Any) -> ModelT:
     return made
 
 
-def _score(cells: Sequence[Cell | None], scoring: Scoring, *, normalize: bool) -> float | None:
-    """The score of the cells; a failed one is None, and gives no score unless failures are skipped."""
+def _compute_score(cells: Sequence[Cell | None], scoring: Scoring, *, normalize: bool) -> float | None:
+    """The score of the cells, where None is a failed one; None if one failed and failures are not skipped."""
     judged = [cell for cell in cells if cell is not None]
     if len(judged) < len(cells) and scoring.on_failure == "none":
         return None
     return score(judged, scoring.cannot_assess, normalize=normalize)
 
 
-def _judge_scores(
+def _compute_judge_scores(
     inputs: JudgeInput, leaves: Sequence[Sequence[Judgment]], worst: Sequence[float], scoring: Scoring
 ) -> dict[str, float | None]:
     cells: dict[str, list[Cell | None]] = {}
     for criterion, found, least in zip(inputs.criteria, leaves, worst, strict=True):
         for leaf in found:
-            value = None if leaf.failure is not None else Cell(criterion.weight, vote_value(criterion, leaf), least)
+            value = None if leaf.failure is not None else Cell(criterion.weight, find_value(criterion, leaf), least)
             cells.setdefault(leaf.judge_id, []).append(value)
-    return {judge: _score(own, scoring, normalize=scoring.normalize) for judge, own in cells.items()}
+    return {judge: _compute_score(own, scoring, normalize=scoring.normalize) for judge, own in cells.items()}
 
 
-def _error(inputs: JudgeInput, errors: Sequence[str], scoring: Scoring) -> str | None:
+def _describe_error(inputs: JudgeInput, errors: Sequence[str], scoring: Scoring) -> str | None:
     count, total = len(errors), len(inputs.criteria)
     if not errors or (scoring.on_failure == "skip" and count < total):
         return None
@@ -174,11 +174,8 @@ def _error(inputs: JudgeInput, errors: Sequence[str], scoring: Scoring) -> str |
     return f"{count} of {total} criteria failed: {errors[0]}{others}"
 
 
-def criterion_report(criterion: Criterion, word: Judgment) -> EnsembleCriterionReport:
-    """The entry of one criterion.
-
-    Where a judge chose the "not applicable" option that judges add by themselves, the criterion is shown with it.
-    """
+def build_entry(criterion: Criterion, word: Judgment) -> EnsembleCriterionReport:
+    """The report's entry for one criterion, with the added "not applicable" option if a judge chose it."""
     leaves = word.leaves()
     if criterion.options is not None:
         count = len(criterion.options)
@@ -186,15 +183,15 @@ def criterion_report(criterion: Criterion, word: Judgment) -> EnsembleCriterionR
             criterion = criterion.with_guaranteed_na_option()
     counting = [leaf for leaf in leaves if not leaf.superseded]
     binary = criterion.options is None
-    return _made(
+    return _build_model(
         EnsembleCriterionReport,
         criterion=criterion,
         final_verdict=word.verdict if binary else None,
         final_reason=word.reason,
-        votes=[_vote(leaf) for leaf in leaves] if binary else [],
-        agreement=_agreement(word, counting) if word.votes or not counting else float(word.failure is None),
-        final_multi_choice_verdict=None if binary or word.failure is not None else _final_choice(criterion, word),
-        multi_choice_votes=[] if binary else [_option_vote(criterion, leaf) for leaf in leaves],
+        votes=[_build_vote(leaf) for leaf in leaves] if binary else [],
+        agreement=_compute_agreement(word, counting) if word.votes or not counting else float(word.failure is None),
+        final_multi_choice_verdict=None if binary or word.failure is not None else _build_choice(criterion, word),
+        multi_choice_votes=[] if binary else [_build_option_vote(criterion, leaf) for leaf in leaves],
         error=None if word.failure is None else str(word.failure),
         escalated=len(counting) < len(leaves),
         confidence=word.confidence,
@@ -203,27 +200,27 @@ def criterion_report(criterion: Criterion, word: Judgment) -> EnsembleCriterionR
     )
 
 
-def vote_value(criterion: Criterion, vote: Judgment) -> float | None:
-    """What a judgment is worth in [0, 1]; None for an abstention or a failure."""
+def find_value(criterion: Criterion, vote: Judgment) -> float | None:
+    """The value of a judgment in [0, 1]; None for an abstention or a failure."""
     if vote.option is None:
         if criterion.options is not None:
             return None
         return 1.0 if vote.verdict is MET else 0.0 if vote.verdict is UNMET else None
-    option = judged_option(criterion, vote.option)
+    option = find_option(criterion, vote.option)
     if option.na:
         return None
     return option.value if vote.value is None else vote.value
 
 
-def _agreement(word: Judgment, votes: Sequence[Judgment]) -> float:
+def _compute_agreement(word: Judgment, votes: Sequence[Judgment]) -> float:
     if word.failure is not None:
         return 0.0
     same = [(vote.verdict, vote.option) == (word.verdict, word.option) for vote in votes if vote.failure is None]
     return sum(same) / len(same) if same else 0.0
 
 
-def _vote(leaf: Judgment) -> JudgeVote:
-    return _made(
+def _build_vote(leaf: Judgment) -> JudgeVote:
+    return _build_model(
         JudgeVote,
         judge_id=leaf.judge_id,
         verdict=leaf.verdict,
@@ -235,14 +232,14 @@ def _vote(leaf: Judgment) -> JudgeVote:
         confidence=leaf.confidence,
         superseded=leaf.superseded,
         quotes=list(leaf.quotes),
-        repeats=[_vote(each) for each in leaf.repeats],
+        repeats=[_build_vote(each) for each in leaf.repeats],
     )
 
 
-def _option_vote(criterion: Criterion, leaf: Judgment) -> MultiChoiceJudgeVote:
-    option = None if leaf.option is None else judged_option(criterion, leaf.option)
+def _build_option_vote(criterion: Criterion, leaf: Judgment) -> MultiChoiceJudgeVote:
+    option = None if leaf.option is None else find_option(criterion, leaf.option)
     failed = leaf.failure is not None
-    return _made(
+    return _build_model(
         MultiChoiceJudgeVote,
         judge_id=leaf.judge_id,
         selected_index=leaf.option,
@@ -257,15 +254,15 @@ def _option_vote(criterion: Criterion, leaf: Judgment) -> MultiChoiceJudgeVote:
         probabilities=leaf.probabilities,
         confidence=leaf.confidence,
         superseded=leaf.superseded,
-        repeats=[_option_vote(criterion, each) for each in leaf.repeats],
+        repeats=[_build_option_vote(criterion, each) for each in leaf.repeats],
     )
 
 
-def _final_choice(criterion: Criterion, word: Judgment) -> AggregatedMultiChoiceVerdict:
+def _build_choice(criterion: Criterion, word: Judgment) -> AggregatedMultiChoiceVerdict:
     if word.option is None:
         return AggregatedMultiChoiceVerdict(value=0.0, na=True, aggregated_value=0.0)
-    option = judged_option(criterion, word.option)
-    return _made(
+    option = find_option(criterion, word.option)
+    return _build_model(
         AggregatedMultiChoiceVerdict,
         selected_index=word.option,
         selected_label=option.label,

@@ -12,13 +12,13 @@ from typing import Any, TypeAlias
 from autorubric.core.judgment import Judgment, JudgmentFailure
 from autorubric.core.usage import aggregate_completion_cost, aggregate_token_usage
 from autorubric.errors import ConfigError
-from autorubric.graders.asking import ModelJudge, shared_values, show_options
+from autorubric.graders.asking import ModelJudge, collect_values, show_options
 from autorubric.graders.judge import Ask, JudgeInput, ShownOptions
 from autorubric.graders.judge_replies import (
     Said,
     build_judgment,
     failed,
-    quoted_verdict,
+    find_quoted_verdict,
     read_entry,
     read_usage,
     split_reply,
@@ -31,18 +31,18 @@ from autorubric.llm.thinking import without_thinking
 from autorubric.prompts.library import load_schema
 
 Entries: TypeAlias = dict[int, Judgment]
-"""One judgment for each criterion asked about; those without a usable entry hold a failure."""
+"""One judgment for each criterion asked about, with a failure if it has no usable entry."""
 
 
 @dataclass(frozen=True, slots=True)
 class RubricJudge(ModelJudge):
     """Asks a model about the whole rubric in one call.
 
-    Cheaper than a call a criterion, and less exact: judges lose track of long rubrics. An entry that is missing,
-    given twice or unusable fails its own criterion only, after the model was asked once more about those alone.
+    Cheaper than a call per criterion, and less exact: judges lose track of long rubrics. The model is asked once more
+    about criteria whose entry is missing, duplicate or unusable; if it still is, only those criteria fail.
 
     Raises:
-        ConfigError: the options ask for evidence.
+        ConfigError: the options require evidence.
 
     Example:
         >>> import asyncio
@@ -63,15 +63,15 @@ class RubricJudge(ModelJudge):
             raise ConfigError("evidence needs one call per criterion; use CriterionJudge")
 
     def build(self, inputs: JudgeInput, wanted: Sequence[int]) -> Request:
-        """The request for the wanted criteria together."""
-        criteria = [_shown_criterion(inputs, index, self._shown(inputs, index)) for index in wanted]
-        examples = self._examples(inputs, wanted)
+        """The request for all wanted criteria."""
+        criteria = [_describe_criterion(inputs, index, self._find_options(inputs, index)) for index in wanted]
+        examples = self._build_examples(inputs, wanted)
         template = self.options.prompts.rubric
-        turns = template.render(criteria=criteria, examples=examples, **shared_values(inputs, False))
+        turns = template.render(criteria=criteria, examples=examples, **collect_values(inputs, False))
         return Request(
             tuple(starmap(Message, turns)),
             "judge",
-            _rubric_schema(),
+            _load_rubric_schema(),
             self.draw,
             item=inputs.item,
             room=room_for(entries=len(criteria)),
@@ -80,8 +80,8 @@ class RubricJudge(ModelJudge):
         )
 
     def read(self, inputs: JudgeInput, wanted: Sequence[int], reply: Reply) -> Answer[Entries] | Unreadable:
-        """A judgment for each wanted criterion; unreadable only where the reply has no usable entry at all."""
-        found = quoted_verdict(reply, inputs.submission) or _read_entries(reply)
+        """A judgment for each wanted criterion; unreadable only if the reply has no usable entry."""
+        found = find_quoted_verdict(reply, inputs.submission) or _read_entries(reply)
         if isinstance(found, Unreadable):
             return found
         by_id: dict[str, list[Mapping[str, Any]]] = {}
@@ -90,12 +90,12 @@ class RubricJudge(ModelJudge):
                 by_id.setdefault(_find_id(entry), []).append(entry)
         if len(wanted) > 1 and by_id.keys() == {f"c{index + 1}" for index in wanted}:
             return Unreadable("unreadable", f"the reply numbers the criteria from c{wanted[0] + 1}, not c{wanted[0]}")
-        said = {index: self._said(inputs, index, by_id.get(f"c{index}", [])) for index in wanted}
-        _take_back(said, without_thinking(reply.text))
+        said = {index: self._read_said(inputs, index, by_id.get(f"c{index}", [])) for index in wanted}
+        _discard_contradicted(said, without_thinking(reply.text))
         if all(isinstance(one, Unreadable) for one in said.values()):
             first = next(one.message for one in said.values() if isinstance(one, Unreadable))
             return Unreadable("unreadable", f"the reply has no usable entry: {first}")
-        entries = {index: self._judgment(inputs, index, one, reply) for index, one in said.items()}
+        entries = {index: self._build_judgment(inputs, index, one, reply) for index, one in said.items()}
         first_index = wanted[0]
         entries[first_index] = replace(entries[first_index], usage=read_usage(reply), cost=reply.cost)
         asked = {f"c{index}" for index in wanted}
@@ -105,7 +105,7 @@ class RubricJudge(ModelJudge):
         return Answer(entries, reply, (*found.notes, *extra))
 
     async def judge(self, inputs: JudgeInput, wanted: Sequence[int], ask: Ask) -> list[Judgment]:
-        """The judgment on each wanted criterion; what the first reply left open is asked about once more."""
+        """The judgment on each wanted criterion; those that the first reply leaves open are asked about once more."""
         settled: Entries = {}
         open_: tuple[int, ...] = tuple(wanted)
         paid = 0
@@ -127,46 +127,46 @@ class RubricJudge(ModelJudge):
                 both = {index: lost if index == asked[0] else unpaid for index in asked}
                 settled |= _with_earlier_usage(settled, both)
                 break
-            # What an earlier session paid for is not counted, so that to resume is to ask about the rest again.
+            # Replies of an earlier session are not counted, so that a resumed run asks about the rest again.
             paid += answer.reply.fresh
             settled |= _with_earlier_usage(settled, answer.value)
             open_ = tuple(index for index in asked if settled[index].failure is not None)
         return [settled[index] for index in wanted]
 
-    def _shown(self, inputs: JudgeInput, index: int) -> ShownOptions | None:
+    def _find_options(self, inputs: JudgeInput, index: int) -> ShownOptions | None:
         if inputs.criteria[index].options is None:
             return None
         return show_options(inputs, index, self.judge_id, self.options)
 
-    def _examples(self, inputs: JudgeInput, wanted: Sequence[int]) -> list[dict[str, Any]]:
+    def _build_examples(self, inputs: JudgeInput, wanted: Sequence[int]) -> list[dict[str, Any]]:
         if self.options.few_shot is None:
             return []
 
-        def spelt(index: int, verdict: str) -> str:
-            """A label stays out of the open text: the number in front of it stands there."""
-            shown = self._shown(inputs, index)
+        def render_verdict(index: int, verdict: str) -> str:
+            """Outside text such as a label must stay in its section, so the option is named by its number."""
+            shown = self._find_options(inputs, index)
             return f"option {shown.find_number(verdict)}" if shown else verdict
 
-        found = self.options.few_shot.whole_examples_for(inputs, wanted, self.judge_id, spelt)
+        found = self.options.few_shot.choose_whole_examples(inputs, wanted, self.judge_id, render_verdict)
         return [one.values() for one in found]
 
-    def _said(self, inputs: JudgeInput, index: int, entries: list[Mapping[str, Any]]) -> Said | Unreadable:
+    def _read_said(self, inputs: JudgeInput, index: int, entries: list[Mapping[str, Any]]) -> Said | Unreadable:
         if not entries:
             return Unreadable("unreadable", f"the reply has no entry for criterion c{index}")
         if len(entries) > 1:
             return Unreadable("unreadable", f"the reply has {len(entries)} entries for criterion c{index}")
-        return read_entry(entries[0], self._shown(inputs, index))
+        return read_entry(entries[0], self._find_options(inputs, index))
 
-    def _judgment(self, inputs: JudgeInput, index: int, said: Said | Unreadable, reply: Reply) -> Judgment:
+    def _build_judgment(self, inputs: JudgeInput, index: int, said: Said | Unreadable, reply: Reply) -> Judgment:
         if isinstance(said, Unreadable):
             failure = JudgmentFailure("parse", said.message, reply.text[:2000])
             return Judgment(self.judge_id, failure=failure, weight=self.weight)
-        judgment = build_judgment(said, reply, self.judge_id, self.weight, self._shown(inputs, index))
+        judgment = build_judgment(said, reply, self.judge_id, self.weight, self._find_options(inputs, index))
         return replace(judgment, usage=None, cost=None)
 
 
 def _with_earlier_usage(earlier: Entries, later: Entries) -> Entries:
-    """The later entries, with what the earlier ones in their places have cost."""
+    """The later entries, with the usage and cost of the earlier ones added."""
     merged = dict(later)
     for index in later.keys() & earlier.keys():
         both = (earlier[index], later[index])
@@ -175,7 +175,7 @@ def _with_earlier_usage(earlier: Entries, later: Entries) -> Entries:
     return merged
 
 
-def _shown_criterion(inputs: JudgeInput, index: int, shown: ShownOptions | None) -> dict[str, Any]:
+def _describe_criterion(inputs: JudgeInput, index: int, shown: ShownOptions | None) -> dict[str, Any]:
     criterion = inputs.criteria[index]
     return {
         "id": f"c{index}",
@@ -186,7 +186,7 @@ def _shown_criterion(inputs: JudgeInput, index: int, shown: ShownOptions | None)
 
 
 def _read_entries(reply: Reply) -> Answer[list[Any]] | Unreadable:
-    """The entries of a reply: a list, an object with a verdict for each id, or the fields of a text without JSON."""
+    """The entries of a reply: a list, an object with a verdict per id, or the fields of a text without JSON."""
     found = read_json(reply, "array", ("judgments",), named="criterion_id")
     if isinstance(found, Unreadable):
         text = without_thinking(reply.text) if found.kind == "unreadable" else ""
@@ -207,8 +207,8 @@ def _read_entries(reply: Reply) -> Answer[list[Any]] | Unreadable:
     return Answer(entries, reply, ("the reply is fields, not a list of entries",)) if entries else found
 
 
-def _take_back(said: dict[int, Said | Unreadable], text: str) -> None:
-    """Make unusable what the words around the entries contradict or take back, criterion by criterion."""
+def _discard_contradicted(said: dict[int, Said | Unreadable], text: str) -> None:
+    """Make the entries unusable that the text around them contradicts or takes back."""
     before, _, after = split_reply(text)
     told = [(one, stated) for one, stated in find_statements(_BEFORE_ID.sub("\n", f"{before}\n{after}")) if stated]
     for sentence, stated in [*told, *((one, None) for one in find_retractions(after))]:
@@ -224,11 +224,11 @@ def _take_back(said: dict[int, Said | Unreadable], text: str) -> None:
 _OF_ALL = re.compile(r"\W*(?:so |thus |overall,? |in \w+, )?(?:both|all)\b", re.IGNORECASE)
 _BEFORE_ID = re.compile(r"(?:[,;]|\band)\s+(?=c\d+\b)")
 _ID = re.compile(r"\W*(?:criterion[\s_-]*)?(c\d+)(?:-[0-9a-f]{12})?(?:\W*| *[:(].*)", re.IGNORECASE)
-"""An id, also before the words of its criterion, or the name of its section in the prompt (`criterion_c0-CODE`)."""
+"""An id, also with the text of its criterion after it, or its section in the prompt (`criterion_c0-CODE`)."""
 
 
 def _find_id(entry: Mapping[str, Any]) -> str:
-    """The id of the criterion that an entry is about, in lower case; another text as it is."""
+    """The id of an entry's criterion, such as `c0`; other text only in lower case."""
     keys = entry if "criterion_id" in entry else fold_keys(entry)
     stated = next((keys[key] for key in ("criterion_id", "id", "criterion") if isinstance(keys.get(key), str)), "")
     found = _ID.fullmatch(stated)
@@ -236,5 +236,5 @@ def _find_id(entry: Mapping[str, Any]) -> str:
 
 
 @cache
-def _rubric_schema() -> ReplySchema:
+def _load_rubric_schema() -> ReplySchema:
     return ReplySchema("judge_rubric", load_schema("judge_rubric"))

@@ -1,6 +1,6 @@
-"""Open models, the judge made of them, and the executor: one session for each event loop.
+"""Open models, the judge made of them, and the executor: one session per event loop.
 
-A replaced `LLMClient` is asked instead of an endpoint: programs of AutoRubric 1.6 patch it in their tests.
+If `LLMClient` was replaced, it is called instead of an endpoint: programs of AutoRubric 1.6 patch it in their tests.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from autorubric.llm.request import CallError, Failure, FailureKind, Message, Mod
 from autorubric.testing.scripted import ScriptedModel
 
 MAX_IN_FLIGHT = 256
-"""Calls in flight where nobody says, in Python as on the command line."""
+"""Default maximum of concurrent calls, in Python and on the command line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a grader may spend and how much it asks at a time.
+    """The budget and concurrency of a grader.
 
     Attributes:
-        usd: the most dollars, or None.
-        tokens: the most tokens, or None.
-        in_flight: the limit of concurrent calls, all judges together.
+        usd: the budget in dollars, or None.
+        tokens: the budget in tokens, or None.
+        in_flight: the maximum concurrent calls of all judges together.
     """
 
     usd: float | None = None
@@ -57,9 +57,9 @@ class Limits:
         Budget(usd=self.usd, tokens=self.tokens)
 
     def budget(self, ledger: Ledger | None, spent: Spent | None = None) -> Budget | None:
-        """The budget of a new session, with what the ledger's earlier ones have spent; None without limits.
+        """The budget of a new session, less what earlier sessions spent according to the ledger; None without limits.
 
-        `spent` replaces what the ledger says, for a budget that covers a part of it.
+        `spent` replaces the ledger's sum, for a budget that covers only part of it.
         """
         if self.usd is None and self.tokens is None:
             return None
@@ -67,7 +67,7 @@ class Limits:
         return Budget(usd=self.usd, tokens=self.tokens, spent=before)
 
     def check_bounds(self, models: Mapping[str, Model]) -> None:
-        """Refuse a budget for models whose replies may be of any length.
+        """Refuse a budget for models whose replies have no maximum length.
 
         Raises:
             ConfigError: a model has no `max_tokens`.
@@ -83,7 +83,7 @@ class Limits:
 class Session:
     """Models opened in one event loop, the judge made of them, and the executor.
 
-    `opened` closes the models when the loop shuts its asynchronous generators down, as `asyncio.run` does.
+    `opened` closes the models when the loop shuts down its asynchronous generators, as `asyncio.run` does.
     """
 
     models: Mapping[str, Model]
@@ -95,7 +95,7 @@ class Session:
 class Sessions:
     """The sessions of one grader, and the records they share.
 
-    `kind` is the class of clients where the grader is made; one that was replaced is asked instead of endpoints.
+    `kind` is the `LLMClient` of the grader's module; if it was replaced, it is called instead of endpoints.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class Sessions:
         self.limits = limits
         self._recipe = recipe
         self._kind = kind
-        self._clients = replaced_clients(kind, recipe.configs())
+        self._clients = find_replaced_clients(kind, recipe.collect_configs())
         self.run_dir = run_dir
         self._ledger = ledger
         self._budget: Budget | None = None
@@ -119,7 +119,7 @@ class Sessions:
         finalize(self, self._held.close)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A copy has the same settings and directory; it opens connections and records of its own.
+        """A copy has the same settings and directory; it opens its own connections and records.
 
         Raises:
             TypeError: copies could spend the budget several times, or the ledger belongs to the caller.
@@ -140,10 +140,10 @@ class Sessions:
         """Whether replies are recorded in a ledger of the grader's own."""
         return self._ledger is not None or self.run_dir is not None
 
-    def ledger(self) -> Ledger | None:
+    def open_ledger(self) -> Ledger | None:
         """The grader's own ledger, opened on first use; None if it has none."""
         if self._process != os.getpid() and self.run_dir is not None:
-            # A forked child opens it again: it has its parent's, but not the thread that writes.
+            # A forked child opens the ledger again: it has its parent's, but not the thread that writes.
             self._process, self._held, self._ledger, self._budget = os.getpid(), ExitStack(), None, None
             finalize(self, self._held.close)
         if self._ledger is None and self.run_dir is not None:
@@ -157,17 +157,17 @@ class Sessions:
         if session is None:
             for gone in [known for known in self._sessions if known.is_closed()]:
                 del self._sessions[gone]
-            opened = self._opened()
+            opened = self._open_models()
             models = await opened.__aenter__()
             check_priced(models, self.limits.usd)
-            if self._recipe.llm_calls != "per_item":  # whole rubrics are asked for with limits of their own
+            if self._recipe.llm_calls != "per_item":  # requests on whole rubrics have their own limits
                 self.limits.check_bounds(models)
-            if (ledger := self.ledger()) is not None:
+            if (ledger := self.open_ledger()) is not None:
                 ledger.price(models.values())
             if self._budget is None:
                 self._budget = self.limits.budget(ledger)
             executor = Executor(NoRecords() if ledger is None else ledger, self._budget)
-            session = Session(models, self._recipe.made(models), executor, opened)
+            session = Session(models, self._recipe.build_judge(models), executor, opened)
             session = self._sessions.setdefault(loop, session)
         return session
 
@@ -179,15 +179,15 @@ class Sessions:
         self.close()
 
     def close(self) -> None:
-        """Let go of the run directory; the next use takes it again."""
+        """Release the run directory; the next use opens it again."""
         if self.run_dir is not None:
             self._held.close()
             self._ledger = None
         self._sessions.clear()
 
-    def _opened(self) -> AbstractAsyncContextManager[Mapping[str, Model]]:
-        configs = self._recipe.configs()
-        clients = self._clients or replaced_clients(LLMClient, configs)
+    def _open_models(self) -> AbstractAsyncContextManager[Mapping[str, Model]]:
+        configs = self._recipe.collect_configs()
+        clients = self._clients or find_replaced_clients(LLMClient, configs)
         if clients:
             return nullcontext({name: ClientModel(configs[name].model, client) for name, client in clients.items()})
         return open_models(configs, self.limits.in_flight)
@@ -201,15 +201,15 @@ _FORMATS: Mapping[str, type[BaseModel]] = {
 }
 
 
-def replaced_clients(kind: Any, configs: Mapping[str, LLMConfig]) -> dict[str, Any]:
-    """The clients of judges if `kind` is not the package's `LLMClient`, or its `generate` was replaced; else none.
+def find_replaced_clients(kind: Any, configs: Mapping[str, LLMConfig]) -> dict[str, Any]:
+    """The clients of judges if `kind` is not the package's `LLMClient` or its `generate` was replaced; else none.
 
     Args:
-        kind: what stands under the name `LLMClient` where the grader is made.
+        kind: the `LLMClient` of the grader's module.
         configs: the model of every judge, by judge id.
 
     Example:
-        >>> replaced_clients(LLMClient, {"default": LLMConfig("builtin/offline")})
+        >>> find_replaced_clients(LLMClient, {"default": LLMConfig("builtin/offline")})
         {}
     """
     if kind is LLMClient and LLMClient.generate is _GENERATE:
@@ -221,7 +221,7 @@ class ClientModel(ScriptedModel):
     """A model whose replies come from the `generate` of a client.
 
     Args:
-        name: of the model.
+        name: the model's name.
         client: has `generate` with the parameters of `LLMClient.generate`.
     """
 
@@ -230,18 +230,18 @@ class ClientModel(ScriptedModel):
         self._client = client
 
     def identity(self) -> tuple[Any, ...]:
-        """Its name; no reply of an endpoint is taken for one of it."""
+        """The model's name, marked so that a client's replies are never mixed up with an endpoint's."""
         return ("client", self.name)
 
     async def _generate(self, request: Request) -> Reply | Failure:
-        """What `generate` returns; an exception is a failed call."""
+        """The reply of `generate`; an exception is a failed call."""
         system = [message.content for message in request.messages if message.role == "system"]
         others = [message.content for message in request.messages if message.role != "system"]
         try:
             found = await self._client.generate(
                 system_prompt="\n\n".join(system),
                 user_prompt="\n\n".join(others),
-                response_format=_response_format(request),
+                response_format=_find_response_format(request),
                 return_result=True,
             )
         except CallError:
@@ -249,16 +249,16 @@ class ClientModel(ScriptedModel):
         except Exception as error:
             kind: FailureKind = "unreadable" if classify_grading_error(error) == "parse" else "server"
             return Failure(kind, f"LLMClient.generate: {type(error).__name__}: {error}")
-        return _reply(found)
+        return _read_reply(found)
 
 
-def _response_format(request: Request) -> type[BaseModel] | None:
+def _find_response_format(request: Request) -> type[BaseModel] | None:
     fields = {} if request.schema is None else request.schema.body.get("properties", {})
     return next((shape for field, shape in _FORMATS.items() if field in fields), None)
 
 
-def _reply(found: Any) -> Reply:
-    """The reply of a `GenerateResult`, of a value of the response format, or of a text."""
+def _read_reply(found: Any) -> Reply:
+    """The reply from a `GenerateResult`, an instance of the response format, or a text."""
     parsed = getattr(found, "parsed", found)
     text = parsed if isinstance(parsed, str) else str(getattr(found, "content", ""))
     reasoning = getattr(found, "thinking", None)

@@ -27,7 +27,7 @@ _WORDS = {
     ),
 }
 _VERDICTS = {word: verdict for verdict, words in _WORDS.items() for word in words}
-# To the question whether a criterion is met, yes and no are answers; to that for its status they are not.
+# Yes and no answer whether a criterion is met, but not what its status is.
 _TRUTHS = {"yes": MET, "no": UNMET}
 
 _QUOTES = " .…*`'\"“”"
@@ -42,7 +42,7 @@ _LABEL = rf"(?P<label>(?:(?:my|final|overall|最终)[ _]?)*(?:{'|'.join(_LABELS)
 _KEY = re.compile(_LABEL, re.IGNORECASE)
 _OF_VERDICT = re.compile(r"verdict|status|met|judge?ment|boxed|判|Urteil", re.IGNORECASE)
 OF_ANYTHING = ("true", "false", "satisfied", "not satisfied")
-"""Words that are a verdict only under a label for one."""
+"""Words that are a verdict only under a label for verdicts."""
 _EDGE = r"[ \t*_`\"'“”|]*+"
 _VALUE = r"(?P<value>[^\n<|\\]{1,80}?)"
 _FIELDS = [
@@ -57,7 +57,7 @@ _FIELDS = [
 ]
 
 
-def _folded(word: str) -> str:
+def _fold(word: str) -> str:
     return _SEPARATORS.sub(" ", normalize("NFKC", word)).lstrip(_QUOTES).rstrip(_QUOTES + "!。！").casefold()
 
 
@@ -73,7 +73,7 @@ def find_verdict(said: Any, *, of_truth: bool = False) -> CriterionVerdict | Non
     if not isinstance(said, str):
         return None
     field = _FIELDS[0].fullmatch(said.strip())
-    word = _folded(field["value"] if field else said)
+    word = _fold(field["value"] if field else said)
     return _VERDICTS.get(word) or (_TRUTHS.get(word) if of_truth else None)
 
 
@@ -90,7 +90,7 @@ def find_fields(text: str) -> list[re.Match[str]]:
     if scan_json(text).broken is not None:
         return []
     fields = (found for field in _FIELDS for found in field.finditer(text))
-    told = (one for one in fields if _OF_VERDICT.search(one["label"]) or _folded(one["value"]) not in OF_ANYTHING)
+    told = (one for one in fields if _OF_VERDICT.search(one["label"]) or _fold(one["value"]) not in OF_ANYTHING)
     return sorted(told, key=lambda found: found.start())
 
 
@@ -104,7 +104,7 @@ def is_label(key: str) -> bool:
     return _KEY.fullmatch(key) is not None
 
 
-# Sentences: a word of the schema states a verdict where nothing says that it is weighed or quoted.
+# Sentences: a word of the schema states a verdict unless the sentence weighs or quotes it.
 
 _SHORT = re.compile(r"(n)['’]t\b|(?<=\bit)['’]s\b", re.IGNORECASE)
 _END = re.compile(r"(?<=[.!?])(?<!\d\.)\s+|(?<=[。！？；;])|\n")
@@ -122,15 +122,15 @@ _WEIGHED = re.compile(
 )
 _WORD = re.compile(r"\w")
 CONTRAST = re.compile(r"\W*(?:however|but|yet|still|though|aber|jedoch|但|然而|不过)", re.IGNORECASE)
-"""How a text opens that takes back what stands before it."""
+"""The beginning of a text that takes back what comes before it."""
 _RETRACTION = re.compile(
-    # How a second thought opens; other remarks after a verdict are explanations.
+    # Beginnings of second thoughts; other remarks after a verdict are explanations.
     r"^\W*(?:(?:oh|ah|but|however|so|no|well)\b\W*)?(?:wait\b(?! for)|hold on\b|oops|whoops|(?:scratch|strike) that|"
     r"never ?mind|(?:disregard|ignore) (?:the|that|this|it|my)|actually,|"
     r"(?:self-?)?correction\b|erratum|mea culpa|my (?:mistake|bad)|sorry(?!,? but)|"
     r"(?:up)?on (?:a )?(?:second|further|closer|reflection|re-?reading|reconsider)|bei genauerem|"
     r"korrektur|rectif|pardon\b|すみません|抱歉|等等|不对|不對|更正|纠正|訂正)|"
-    # What takes a verdict back.
+    # Retractions of a verdict.
     r"(?<!if )\bI (?:now )?(?:retract|withdraw|misread|misjudged|was (?:wrong|mistaken)|stand corrected|apolog)|"
     r"\btake (?:it|that|this|the \w+) back\b|\b(?:nehme|ziehe) \w+ zurück|"
     r"\b(?:verdict|jud?ge?ment|json|status|explanation|urteil)s?\b[^,;:]{0,30}\b(?:is|are|was|were|be|est|ist)\b "
@@ -159,7 +159,7 @@ _MENTION = re.compile(
     rf"(?P<MET>{_LATIN.format('MET|MEETS|SATISFIE[SD]|FULFILL?E?[SD]|erfüllt|rempli')}|(?<!部分)(?<!基本)[满滿]足|満たす|満たしている)"
 )
 HINT = re.compile(r"mee?t|satisf|fulfil|fails|rempli|assess|满足|滿足|[无無]法|erfüllt|満た", re.IGNORECASE)
-"""What a sentence that states a verdict contains."""
+"""Every sentence that states a verdict matches this."""
 _OPTION = re.compile(
     r"(?:\b(?:option|choice|answer)(?: is| should be| to)?|选项)\W{0,4}(?P<number>\d{1,3})(?!\d|\s*(?:[%/|,]|or\b))",
     re.IGNORECASE,
@@ -174,11 +174,11 @@ _REJECTED = re.compile(
 )
 
 
-def last_sentence(text: str) -> str:
-    r"""The last sentence of a text that has words, without what opens a block of code.
+def find_last_sentence(text: str) -> str:
+    r"""The last sentence of a text that has words, ignoring an opening code fence.
 
     Example:
-        >>> last_sentence("It names one. So it is MET.\n```json\n")
+        >>> find_last_sentence("It names one. So it is MET.\n```json\n")
         'So it is MET.'
     """
     sentences = _END.split(text.removesuffix("```json\n").removesuffix("```\n"))
@@ -196,10 +196,10 @@ def find_retractions(after: str) -> list[str]:
 
 
 def find_statements(text: str, shown: ShownOptions | None = None) -> Iterator[tuple[str, Stated | None]]:
-    """The sentences of a text that state a verdict, or an option where options were shown, as their own, last first.
+    """The sentences of a text that state a verdict (or an option, if options were shown) as their own, last first.
 
-    A sentence that weighs, quotes, demands or supposes states none. None stands for a sentence
-    that opens with a contrast, such as "However", which takes back what was said before it.
+    A sentence that weighs, quotes, demands or supposes states none. The value None marks a sentence that begins with
+    a contrast, such as "However", and takes back what was said before it.
 
     Example:
         >>> said = "MET would need a date. If it had one, it would be MET. So the criterion isn't met."
@@ -212,15 +212,15 @@ def find_statements(text: str, shown: ShownOptions | None = None) -> Iterator[tu
     text = _SHORT.sub(lambda found: " not" if found[1] else " is", _QUOTED.sub(" ", text))
     for sentence in reversed(_END.split(text)):
         own = _THEREFORE.split(sentence)[-1] if hint.search(sentence) else ""
-        mentioned = set(_mentions(own, shown)) if own else set()
+        mentioned = set(_find_mentions(own, shown)) if own else set()
         if len(mentioned) == 1 and not _WEIGHED.search(own):
             yield sentence, mentioned.pop()
         elif CONTRAST.match(sentence):
             yield sentence, None
 
 
-def _mentions(sentence: str, shown: ShownOptions | None) -> Iterator[Stated | None]:
-    """What a sentence mentions and does not reject."""
+def _find_mentions(sentence: str, shown: ShownOptions | None) -> Iterator[Stated | None]:
+    """The verdicts or options that a sentence mentions and does not reject."""
     if shown is None:
         sentence = _PLAIN.sub(lambda found: found[0].upper(), sentence)
     elif not _CHOOSING.search(sentence):

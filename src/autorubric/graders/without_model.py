@@ -23,9 +23,9 @@ CHECK = "check"
 
 @dataclass(frozen=True, slots=True)
 class ChecksFirst:
-    """Decides criteria that carry a check by running it, at no cost; the judge inside gets the others.
+    """Decides criteria that have a check by running it, at no cost; the judge inside decides the others.
 
-    A check that cannot decide, or raises an error, is a failure with its reason, never UNMET.
+    A check that cannot decide, or raises an error, gives a failure with its reason, never UNMET.
 
     Attributes:
         inside: the judge for criteria without a check, or None if all have one.
@@ -54,8 +54,8 @@ class ChecksFirst:
         """Refuse criteria that this judge cannot decide, before anything runs.
 
         Raises:
-            InputError: checks are unknown or their parameters unusable, or a criterion has neither check nor
-                judge; all of them are listed.
+            InputError: checks or their parameters are invalid, or criteria have neither check nor judge; all are
+                listed.
 
         Example:
             >>> ChecksFirst().check_rubric([Criterion(name="Tone", requirement="Is polite")])
@@ -84,10 +84,10 @@ class ChecksFirst:
         """The judgment on each wanted criterion.
 
         Raises:
-            InputError: what `check_rubric` refuses, before the judge inside is asked.
+            InputError: `check_rubric` refuses the rubric; the judge inside is not asked.
         """
         checked = {
-            index: self._checked(inputs, index) for index in wanted if inputs.criteria[index].check is not None
+            index: self._run_check(inputs, index) for index in wanted if inputs.criteria[index].check is not None
         }
         rest = [index for index in wanted if index not in checked]
         if rest and self.inside is None:
@@ -102,7 +102,7 @@ class ChecksFirst:
             checked |= dict(zip(rest, made, strict=True))
         return [checked[index] for index in wanted]
 
-    def _checked(self, inputs: JudgeInput, index: int) -> Judgment:
+    def _run_check(self, inputs: JudgeInput, index: int) -> Judgment:
         from autorubric.checks import CheckFailure, run_check
 
         check = inputs.criteria[index].check or {}
@@ -110,7 +110,7 @@ class ChecksFirst:
             found = run_check(check["name"], check.get("parameters"), inputs.submission, context=self.context)
         except InputError:
             raise
-        except Exception as error:  # a check of another package; the other criteria of the item have verdicts
+        except Exception as error:  # another package's check; the item's other criteria keep their verdicts
             found = CheckFailure(check["name"], f"{type(error).__name__}: {error}")
         if isinstance(found, CheckFailure):
             return Judgment(CHECK, failure=JudgmentFailure("check", str(found)))
@@ -119,7 +119,7 @@ class ChecksFirst:
 
 
 EMPTY = "empty"
-"""The judge id of a verdict on a submission that contains nothing."""
+"""The judge id of a verdict on an empty submission."""
 
 _LONGEST_OPENER = 120
 _WORD = re.compile(r"[^\W_]+")
@@ -142,7 +142,7 @@ _OPENER = re.compile(
 
 
 def is_empty(submission: str) -> bool:
-    """Whether a submission contains nothing to judge: blank, marks only, or an opener without a sequel.
+    """Whether a submission contains nothing to judge: it is blank, only punctuation, or only an opening phrase.
 
     Example:
         >>> [is_empty(text) for text in (" ", ":", "Thought process:", "Sure! Let's solve this step by step.")]
@@ -155,15 +155,15 @@ def is_empty(submission: str) -> bool:
         return False
     kinds = {unicodedata.category(char)[0] for char in submission}
     if not kinds & {"L", "N"}:
-        return "S" not in kinds  # emoji, arithmetic and currency say something
+        return "S" not in kinds  # emoji, arithmetic and currency are content
     return _OPENER.fullmatch(" ".join(_WORD.findall(submission.lower()))) is not None
 
 
 @dataclass(frozen=True, slots=True)
 class EmptyFirst:
-    """Settles submissions that hold nothing without a call: no binary criterion is met, pitfalls included.
+    """Decides empty submissions without a call: no binary criterion is met, pitfalls included.
 
-    Criteria with options are still judged: which option fits nothing is the rubric's to say.
+    Criteria with options are still judged, since the right option for an empty submission depends on the rubric.
 
     Attributes:
         inside: the judge of everything else.
@@ -189,7 +189,7 @@ class EmptyFirst:
         """The judgment on each wanted criterion."""
         if not is_empty(inputs.submission):
             return await self.inside.judge(inputs, wanted, ask)
-        # Checks decide about nothing as well as about anything.
+        # Checks can decide empty submissions too.
         rest = [i for i in wanted if inputs.criteria[i].options is not None or inputs.criteria[i].check is not None]
         judged = dict(zip(rest, await self.inside.judge(inputs, rest, ask), strict=True)) if rest else {}
         unmet = Judgment(
@@ -210,10 +210,10 @@ class ScriptedJudge:
     """A judge without a model.
 
     Attributes:
-        judge_id: the id it goes by.
-        words: what it says on each criterion by index, or a function of the inputs and the index.
-        weight: how much it counts in a panel.
-        asked: the criteria it was asked about, one entry a submission.
+        judge_id: its id.
+        words: its answer on each criterion by index, or a function of the inputs and the index.
+        weight: its weight in a panel.
+        asked: the criteria it was asked about, one entry per submission.
 
     Example:
         >>> import asyncio
@@ -231,22 +231,22 @@ class ScriptedJudge:
 
     @property
     def judge_ids(self) -> tuple[str, ...]:
-        """Its one id."""
+        """Its own id."""
         return (self.judge_id,)
 
     async def judge(self, inputs: JudgeInput, wanted: Sequence[int], ask: Any) -> list[Judgment]:
-        """What was written for each wanted criterion; `ask` is not used."""
+        """The scripted judgment on each wanted criterion; `ask` is not used."""
         self.asked.append(tuple(wanted))
-        return [self._judgment(self._word(inputs, index)) for index in wanted]
+        return [self._build_judgment(self._find_word(inputs, index)) for index in wanted]
 
-    def _word(self, inputs: JudgeInput, index: int) -> Word:
+    def _find_word(self, inputs: JudgeInput, index: int) -> Word:
         if callable(self.words):
             return self.words(inputs, index)
         if index >= len(self.words):
             raise InputError(f"the script of judge {self.judge_id!r} has no verdict for criterion {index}")
         return self.words[index]
 
-    def _judgment(self, word: Word) -> Judgment:
+    def _build_judgment(self, word: Word) -> Judgment:
         if isinstance(word, Judgment):
             return word
         if isinstance(word, JudgmentFailure):
@@ -257,7 +257,7 @@ class ScriptedJudge:
 
 
 async def no_model(*asked: Any) -> Any:
-    """An `ask` for judges that have no model; asking it is an error.
+    """An `ask` for judges that have no model; calling it is an error.
 
     Example:
         >>> import asyncio

@@ -1,4 +1,4 @@
-"""Everything that is sent to a model: one template file per prompt, and the JSON Schemas of replies."""
+"""All text sent to a model: one template file per prompt, and the JSON Schemas of replies."""
 
 from autorubric.prompts.judging import JudgePrompts, load_judge_prompts, package_judge_prompts
 from autorubric.prompts.library import PromptSet, load_prompts, load_schema, package_prompts

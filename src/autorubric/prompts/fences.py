@@ -1,8 +1,8 @@
-"""Sections around outside texts, with markers that no outside text can forge.
+"""Sections around untrusted texts, with markers that no text can forge.
 
 The code in `<query-3f9c0a7d21be>` is computed from the texts and occurs in none of them, not even in capitals, in
-full-width characters or with other characters in between. No text can therefore close its section or open another,
-equal texts give equal prompts (and ledger keys), and nothing is escaped. Templates of others run in a `Sandbox`.
+full-width characters or with other characters in between. So no text can close its section or open another, equal
+texts give equal prompts (and ledger keys), and nothing needs escaping. Users' templates run in a `Sandbox`.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _NO_HEX_DIGIT = bytes(set(range(256)) - set(b"0123456789abcdef"))
 _LABEL = re.compile(r"[a-z][a-z0-9_]*\Z")
 
 
-def texts_in(value: Any) -> list[str]:
+def collect_texts(value: Any) -> list[str]:
     """All strings inside a value of strings, lists and mappings, in order."""
     if isinstance(value, str):
         return [value]
-    if isinstance(value, dict | list | tuple):  # nearly all values, and the faster check
+    if isinstance(value, dict | list | tuple):  # a fast check that covers nearly all values
         inner: Iterable[Any] = value.values() if isinstance(value, dict) else value
     elif isinstance(value, Mapping):
         inner = value.values()
@@ -43,19 +43,19 @@ def texts_in(value: Any) -> list[str]:
         if type(part) is str:
             found.append(part)
         elif type(part) is not int:
-            found += texts_in(part)
+            found += collect_texts(part)
     return found
 
 
 def section_code(shared: Sequence[str], varying: Sequence[str] = ()) -> str:
-    """The code for the sections of one prompt: computed from the `shared` texts, contained in none of the texts.
+    """The code for the sections of one prompt, computed from the `shared` texts and contained in none of the texts.
 
-    Prompts that differ only in `varying` texts have the same code, and so a prefix for the endpoint's cache.
+    Prompts that differ only in `varying` texts have the same code, and so a common prefix for the endpoint's cache.
     """
-    # With their lengths, no two lists of texts are equal when joined.
+    # With the lengths, different lists of texts stay different when joined.
     whole = "".join([f"{len(text)}:{text}" for text in shared])
     digest = hashlib.blake2b(whole.encode("utf-8", "surrogatepass"), digest_size=16)
-    spelled = hex_digits("\n".join((*shared, *varying)))
+    spelled = extract_hex_digits("\n".join((*shared, *varying)))
     code = digest.hexdigest()[:CODE_LENGTH]
     while code.encode() in spelled:
         digest.update(b"+")
@@ -63,8 +63,8 @@ def section_code(shared: Sequence[str], varying: Sequence[str] = ()) -> str:
     return code
 
 
-def hex_digits(text: str) -> bytes:
-    """Only the hexadecimal digits of a text, in lower case: what contains a code in any spelling contains it here."""
+def extract_hex_digits(text: str) -> bytes:
+    """The hexadecimal digits of a text, in lower case; a text with a code in any spelling contains it here."""
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text)
     return text.encode("ascii", "ignore").lower().translate(None, _NO_HEX_DIGIT)
@@ -74,7 +74,7 @@ def fence(content: Any, label: str, code: str) -> str:
     """`content` as a section named `label`; a list of turns becomes a section with one section per turn.
 
     Raises:
-        InputError: the content is neither text nor a list of `{role, content}` turns.
+        InputError: the content is neither a string nor a list of `{role, content}` turns.
 
     Example:
         >>> print(fence("2 + 2?", "query", "3f9c0a7d21be"))
@@ -85,11 +85,11 @@ def fence(content: Any, label: str, code: str) -> str:
     if not _LABEL.match(label):
         raise InputError(f"section name {label!r} is not lower-case letters, digits and underscores")
     if not isinstance(content, str):
-        content = "\n".join(fence(text, role, code) for role, text in _turns(content, label))
+        content = "\n".join(fence(text, role, code) for role, text in _read_turns(content, label))
     return f"<{label}-{code}>\n{content}\n</{label}-{code}>"
 
 
-def _turns(value: Any, label: str) -> list[tuple[str, str]]:
+def _read_turns(value: Any, label: str) -> list[tuple[str, str]]:
     if not isinstance(value, Sequence) or not value:
         raise InputError(
             f"section {label!r} got {value!r:.80}; expected a string or a list of {{role, content}} turns"
@@ -106,11 +106,11 @@ def _turns(value: Any, label: str) -> list[tuple[str, str]]:
 
 
 MOST_REPEATED = 10_000
-"""Maximum number in a product and maximum padding."""
+"""Maximum factor in a product, and maximum padding."""
 
 
 class Sandbox(ImmutableSandboxedEnvironment):
-    """An environment for templates from others: no files, no attributes of values, no ways to exhaust memory.
+    """An environment for users' templates: no files, no attributes of values, no way to exhaust memory.
 
     Example:
         >>> Sandbox().from_string("{{ 'x' * 10 ** 10 }}").render()
@@ -124,7 +124,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
         super().__init__(undefined=jinja2.StrictUndefined, autoescape=False, trim_blocks=True, lstrip_blocks=True)
         del self.globals["lipsum"]
         for name in ("center", "indent"):
-            self.filters[name] = _bounded(name)
+            self.filters[name] = _bound_width(name)
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
         """The value of a product or power of small numbers."""
@@ -133,12 +133,12 @@ class Sandbox(ImmutableSandboxedEnvironment):
         return super().call_binop(context, operator, left, right)
 
 
-def _bounded(name: str) -> Any:
+def _bound_width(name: str) -> Any:
     inner = FILTERS[name]
 
-    def bounded(text: str, width: int = 4, *more: Any, **named: Any) -> str:
+    def apply_filter(text: str, width: int = 4, *more: Any, **named: Any) -> str:
         if not isinstance(width, int) or width > MOST_REPEATED:
             raise jinja2.exceptions.SecurityError(f"'{name}' takes a width up to {MOST_REPEATED} here")
         return str(inner(text, width, *more, **named))
 
-    return bounded
+    return apply_filter

@@ -1,4 +1,4 @@
-"""The prompts of judges: those of the package, or a user's own."""
+"""The prompts of judges: the package's, or a user's own."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from autorubric.prompts.library import NamedPrompts, check_template, prompts_in
+from autorubric.prompts.library import NamedPrompts, check_template, read_prompts
 from autorubric.prompts.template import Template
 
-# Section codes are computed from the texts that many submissions share, so that their prompts begin alike.
+# Section codes are computed from the other values, so that prompts with the same ones have a common prefix.
 _VARIES = frozenset(
     {"submission", "thinking", "requirement", "options", "examples", "criteria", "problem", "unfound"}
 )
 _NAMES = {"binary": "judge_binary", "choice": "judge_choice", "rubric": "judge_rubric", "reask": "judge_reask"}
 
-# What the system and user blocks are given: the same for all criteria of a case.
+# Samples of what the system and user blocks are given: the same for all criteria of a submission.
 _SHARED: dict[str, Any] = {
     "query": [{"role": "user", "content": "a query"}],
     "reference": "a reference",
@@ -29,7 +29,7 @@ _EXAMPLES = [{"query": "q", "submission": "s", "reason": "r", "verdict": "MET"}]
 _CRITERION = {"requirement": "Is brief.", "pitfall": False, "examples": _EXAMPLES}
 _OPTIONS = "1. No\n2. Yes"
 
-# What the criterion block is given as well, with samples.
+# Samples of what the criterion block is given in addition.
 _OWN: dict[str, dict[str, Any]] = {
     "judge_binary": _CRITERION,
     "judge_choice": {**_CRITERION, "options": _OPTIONS},
@@ -45,15 +45,15 @@ class JudgePrompts(NamedPrompts):
     """The prompts of a judge.
 
     All but `reask` are given `query`, `reference`, `guidelines`, `thinking` (each may be None), `submission` and
-    `evidence` in their system and user blocks, and in their criterion block what is named below as well.
+    `evidence` in their system and user blocks, and in addition the values named below in their criterion block.
 
     Attributes:
         binary: asks for MET, UNMET or CANNOT_ASSESS; given `requirement`, `pitfall` and `examples`.
         choice: asks for one of `options`, numbered lines; given `requirement`, `pitfall` and `examples` too.
-        rubric: asks for all `criteria` at once, each with `id`, `requirement`, `pitfall` and `options`; given
+        rubric: asks about all `criteria` at once, each with `id`, `requirement`, `pitfall` and `options`; given
             `examples` too.
-        reask: follows a reply that cannot be used; given `problem`, one sentence, and `unfound`, quotes that the
-            submission does not contain.
+        reask: follows an unusable reply; given `problem`, one sentence, and `unfound`, quotes that the submission
+            does not contain.
     """
 
     binary: Template
@@ -62,7 +62,7 @@ class JudgePrompts(NamedPrompts):
     reask: Template
 
     def with_system(self, binary: str | None = None, choice: str | None = None) -> JudgePrompts:
-        """These prompts with other system messages; the user message still has the format of the reply.
+        """These prompts with other system messages; the user message still states the format of the reply.
 
         Args:
             binary: the system message for binary criteria, and for whole rubrics.
@@ -93,10 +93,10 @@ def package_judge_prompts() -> JudgePrompts:
 
 
 def load_judge_prompts(directory: str | Path) -> JudgePrompts:
-    """The package's judge prompts, replaced by those of a folder where it has them.
+    """The package's judge prompts, with those in a folder replacing them.
 
-    The folder contains `judge_binary.jinja`, `judge_choice.jinja`, `judge_rubric.jinja`, `judge_reask.jinja` or some
-    of them. What one criterion is asked stands in `{% block criterion %}`, which ends the user message.
+    The folder contains some or all of `judge_binary.jinja`, `judge_choice.jinja`, `judge_rubric.jinja` and
+    `judge_reask.jinja`. The question about a criterion is in `{% block criterion %}`, which ends the user message.
 
     Raises:
         InputError: the folder is missing or empty, or files in it are unknown or invalid (all listed).
@@ -110,7 +110,7 @@ def load_judge_prompts(directory: str | Path) -> JudgePrompts:
         >>> load_judge_prompts(folder).origins()["choice"]
         'autorubric'
     """
-    found = prompts_in(Path(directory), [f"{name}.jinja" for name in _NAMES.values()], _load)
+    found = read_prompts(Path(directory), [f"{name}.jinja" for name in _NAMES.values()], _load)
     return replace(package_judge_prompts(), **{key: found[name] for key, name in _NAMES.items() if name in found})
 
 

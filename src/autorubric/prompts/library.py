@@ -1,4 +1,4 @@
-"""The sets of prompts: those of the package, with a user's own from a folder in place of some of them."""
+"""The sets of prompts: the package's, some of them replaced by a user's own from a folder."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ P = TypeVar("P", bound=Prompt)
 
 
 class NamedPrompts:
-    """What every set of prompts offers: a dataclass with one prompt per field."""
+    """The methods of every set of prompts, which is a dataclass with one prompt per field."""
 
     __slots__ = ()
 
@@ -28,11 +28,11 @@ class NamedPrompts:
         return {field.name: getattr(self, field.name).fingerprint for field in fields(self)}  # type: ignore[arg-type]
 
     def origins(self) -> dict[str, str]:
-        """Where every prompt came from: `autorubric`, or the path of the user's file."""
+        """The origin of every prompt by its name: `autorubric`, or the path of the user's file."""
         return {field.name: getattr(self, field.name).origin for field in fields(self)}  # type: ignore[arg-type]
 
 
-def prompts_in(directory: Path, known: Iterable[str], load: Callable[[Path], P]) -> dict[str, P]:
+def read_prompts(directory: Path, known: Iterable[str], load: Callable[[Path], P]) -> dict[str, P]:
     """The prompts of a folder by their names; hidden files are ignored.
 
     Args:
@@ -65,7 +65,7 @@ def prompts_in(directory: Path, known: Iterable[str], load: Callable[[Path], P])
 
 
 def _list_files(directory: Path) -> list[Path]:
-    """Everything but folders; reading a pipe or a broken link then reports what is wrong with it."""
+    """Everything but folders; reading a pipe or a broken link later reports its problem."""
     try:
         if directory.is_dir():
             return sorted(p for p in directory.iterdir() if not p.is_dir() and not p.name.startswith("."))
@@ -77,11 +77,11 @@ def _list_files(directory: Path) -> list[Path]:
 def check_template(
     template: Template, required: Iterable[str], samples: Iterable[str], fill: Callable[[], Any]
 ) -> Template:
-    """`template`, if it uses the values it needs and no others, and can be filled in with sample values.
+    """`template`, if it uses the values it must use and no unknown ones, and can be filled in with sample values.
 
     Args:
-        template: from a user's file.
-        required: values it must use.
+        template: a user's.
+        required: the values it must use.
         samples: the names of all values that it is given.
         fill: fills it in with samples, so that errors show before anything is spent.
 
@@ -109,7 +109,7 @@ def check_template(
         fill()
     except InputError:
         raise
-    except Exception as error:  # whatever a template raises, the template is at fault
+    except Exception as error:  # any error is the template's
         raise InputError(f"{template.origin}: cannot be filled in: {error}") from error
     return template
 
@@ -123,7 +123,7 @@ PROMPT_VALUES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "augment": (("rubrics", "responses"), ("query", "verdicts", "chinese")),
     "reask": (("problem",), ()),
 }
-"""By prompt: the values that its text must use, and the others that it is given."""
+"""For each prompt, the values that its text must use, and the others that it is given."""
 
 _SAMPLE_ITEMS = [{"title": "Dose", "description": "Names the dose.", "weight": 7}]
 _SAMPLES: dict[str, Any] = {
@@ -151,12 +151,12 @@ class PromptSet(NamedPrompts):
         rubric: asks for candidate criteria; given `query`, `reference`, and whether the query is `chinese`, which
             chooses the example.
         pitfalls: asks for faults, which cost points; given the same.
-        merge: asks for one rubric out of several; given `query` and `sets`, a list of lists of items.
+        merge: asks for one rubric from several; given `query` and `sets`, a list of lists of items.
         merge_sets: the merge of the full method, which accounts for every criterion; given `query`, `sets` whose
             items have ids, and whether there are `pitfalls` among them.
         augment: asks for stricter criteria; given `query`, `rubrics` (the items so far), `responses`, `chinese`, and
             `verdicts`: which response met which criterion, and the scores; None if nothing was graded.
-        reask: follows a reply that could not be read; given `problem`, one sentence.
+        reask: follows an unreadable reply; given `problem`, one sentence.
     """
 
     reference: Prompt
@@ -168,14 +168,14 @@ class PromptSet(NamedPrompts):
     reask: Prompt
 
     def check(self, *, sets: int, responses: int) -> None:
-        """Raise an error for a plan whose numbers do not fit the prompts, before anything is spent.
+        """Refuse a plan whose numbers do not fit the prompts, before anything is spent.
 
         Args:
-            sets: how many candidate rubrics are merged; 1 means that nothing is.
-            responses: how many responses the harder criteria are drawn from.
+            sets: the number of candidate rubrics to merge; 1 for no merge.
+            responses: the number of responses from which the stricter criteria are written.
 
         Raises:
-            InputError: a prompt has places for another number.
+            InputError: a prompt has placeholders for another number.
 
         Example:
             >>> package_prompts().check(sets=3, responses=4)
@@ -201,7 +201,7 @@ def package_prompts() -> PromptSet:
 
 
 def load_prompts(directory: str | Path) -> PromptSet:
-    """The package's synthesis prompts, replaced by those of a folder where it has them.
+    """The package's synthesis prompts, with those in a folder replacing them.
 
     The folder contains files under our names (`rubric.jinja`, ...) or under the public pipeline's
     (`rubric_generation.txt`, ...), in any mix, one file per prompt. Hidden files are ignored.
@@ -217,7 +217,7 @@ def load_prompts(directory: str | Path) -> PromptSet:
         (('user', 'Answer this: 2 + 2?'),)
     """
     known = [*(f"{name}.jinja" for name in PROMPT_VALUES), *SEED_FILES]
-    return replace(package_prompts(), **prompts_in(Path(directory), known, _load))
+    return replace(package_prompts(), **read_prompts(Path(directory), known, _load))
 
 
 def _load(path: Path) -> Prompt:
@@ -230,7 +230,7 @@ def _load(path: Path) -> Prompt:
 
 
 def load_schema(name: str) -> dict[str, Any]:
-    """The packaged JSON Schema of a structured reply; a fresh copy each time.
+    """The packaged JSON Schema of a structured reply, a new copy each time.
 
     Example:
         >>> load_schema("rubric_items")["required"]
@@ -269,7 +269,7 @@ class GatePrompts(NamedPrompts):
         licence: asks whether the query licenses each criterion; given `query` and `criteria`, each with `id`,
             `requirement` and `pitfall`.
         rewrite: asks for clearer wordings; given `query`, `answers` (texts) and `disputes`, each with `id`,
-            `requirement`, `pitfall` and `splits`: the number of an `answer`, and what was `said` about it.
+            `requirement`, `pitfall` and `splits`: the number of an `answer`, and what judges `said` about it.
     """
 
     licence: Template
@@ -288,7 +288,7 @@ def package_gate_prompts() -> GatePrompts:
 
 
 def load_gate_prompts(directory: str | Path) -> GatePrompts:
-    """The package's gate prompts, replaced by those of a folder where it has them.
+    """The package's gate prompts, with those in a folder replacing them.
 
     The folder contains `licence.jinja`, `rewrite.jinja` or both.
 
@@ -302,7 +302,7 @@ def load_gate_prompts(directory: str | Path) -> GatePrompts:
         >>> load_gate_prompts(folder).origins()["rewrite"]
         'autorubric'
     """
-    found = prompts_in(Path(directory), [f"{name}.jinja" for name in _GATE_SAMPLES], _load_gate)
+    found = read_prompts(Path(directory), [f"{name}.jinja" for name in _GATE_SAMPLES], _load_gate)
     return replace(package_gate_prompts(), **found)
 
 

@@ -7,8 +7,8 @@ import re
 from typing import Any, NamedTuple, TypeAlias
 
 from autorubric.errors import InputError
-from autorubric.prompts.fences import fence, section_code, texts_in
-from autorubric.prompts.template import Template, Turn, asks_for_list, source_fingerprint
+from autorubric.prompts.fences import collect_texts, fence, section_code
+from autorubric.prompts.template import Template, Turn, compute_fingerprint, is_list_prompt
 
 _PLACEHOLDER = re.compile(r"(<<[A-Za-z_]\w*>>|\{\|[A-Za-z_]\w*\|\})")
 
@@ -21,7 +21,7 @@ class Place(NamedTuple):
 
 
 class SeedFile(NamedTuple):
-    """One of the four prompt files of the public pipeline: whose prompt it is and what it may contain."""
+    """One of the four prompt files of the public pipeline: its prompt, and the placeholders it may contain."""
 
     prompt: str
     places: dict[str, Place]
@@ -49,8 +49,8 @@ SEED_FILES: dict[str, SeedFile] = {
 class PlaceholderTemplate:
     """A prompt with the public pipeline's placeholders, sent as one user message.
 
-    All placeholders are filled in one pass, so that a query may contain `<<reference>>`. Rubrics are written as
-    indented JSON, a query with several turns as a transcript in sections.
+    All placeholders are filled in one pass, so a query may contain `<<reference>>`. Rubrics are written as indented
+    JSON, a query with several turns as a transcript in sections.
 
     Args:
         file_name: one of the four names in `SEED_FILES`.
@@ -60,7 +60,7 @@ class PlaceholderTemplate:
     Attributes:
         fingerprint: a short hash of name and source, which identifies the prompt.
         variables: the names of the values that the text uses.
-        counts: how many entries a list value must have.
+        counts: the number of entries that a list value must have.
         wants_list: whether it asks for a JSON array rather than an object.
 
     Raises:
@@ -77,10 +77,10 @@ class PlaceholderTemplate:
     def __init__(self, file_name: str, source: str, origin: str) -> None:
         self.name, places = SEED_FILES[file_name]
         self.source, self.origin = source, origin
-        self.fingerprint = source_fingerprint(self.name, source)
-        self.wants_list = asks_for_list(source)
+        self.fingerprint = compute_fingerprint(self.name, source)
+        self.wants_list = is_list_prompt(source)
         self.variables = frozenset(place.variable for place in places.values())
-        self.counts = _entry_counts(places)
+        self.counts = _count_entries(places)
         pieces = _PLACEHOLDER.split(source)
         _refuse_odd_placeholders(pieces[1::2], places, origin)
         self._parts: tuple[str | Place, ...] = tuple(
@@ -91,7 +91,7 @@ class PlaceholderTemplate:
         """The filled-in text as a single user message.
 
         Raises:
-            InputError: a value is missing, or a list has not as many entries as the text has places for.
+            InputError: a value is missing, or a list has another number of entries than the text has placeholders.
         """
         problems = [f"{self.origin} needs {name!r}" for name in sorted(self.variables - values.keys())]
         problems += [
@@ -101,7 +101,7 @@ class PlaceholderTemplate:
         ]
         if problems:
             raise InputError(problems)
-        text = "".join(part if isinstance(part, str) else _shown(part, values) for part in self._parts)
+        text = "".join(part if isinstance(part, str) else _render_value(part, values) for part in self._parts)
         return (("user", text),)
 
     def __repr__(self) -> str:
@@ -112,7 +112,7 @@ Prompt: TypeAlias = Template | PlaceholderTemplate
 """A prompt from any kind of file."""
 
 
-def _entry_counts(places: dict[str, Place]) -> dict[str, int]:
+def _count_entries(places: dict[str, Place]) -> dict[str, int]:
     counts: dict[str, int] = {}
     for variable, entry in places.values():
         if entry is not None:
@@ -132,13 +132,13 @@ def _refuse_odd_placeholders(found: list[str], places: dict[str, Place], origin:
         raise InputError(problems)
 
 
-def _shown(place: Place, values: dict[str, Any]) -> str:
+def _render_value(place: Place, values: dict[str, Any]) -> str:
     value = values[place.variable]
     if place.entry is not None:
         value = value[place.entry]
     if isinstance(value, str):
         return value
     if place.variable == "query":
-        return fence(value, "conversation", section_code(texts_in(list(values.values()))))
-    # As the public pipeline writes it, so that prompts are identical.
+        return fence(value, "conversation", section_code(collect_texts(list(values.values()))))
+    # The format of the public pipeline, so that prompts are identical.
     return json.dumps(value, ensure_ascii=False, indent=2)

@@ -17,7 +17,7 @@ from jinja2.runtime import Context
 
 from autorubric.errors import InputError, MissingFileError
 from autorubric.files import read_text
-from autorubric.prompts.fences import Sandbox, fence, hex_digits, section_code, texts_in
+from autorubric.prompts.fences import Sandbox, collect_texts, extract_hex_digits, fence, section_code
 
 Turn: TypeAlias = tuple[Literal["system", "user"], str]
 PACKAGED = "autorubric"
@@ -27,13 +27,13 @@ LONGEST_SOURCE = 1_000_000
 _CODE = "section_code"
 
 
-def _refused(value: Any) -> str:
+def _refuse(value: Any) -> str:
     if isinstance(value, jinja2.Undefined):
         str(value)  # raises the error that names the missing value
     raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
-_JSON = json.JSONEncoder(ensure_ascii=False, default=_refused)
+_JSON = json.JSONEncoder(ensure_ascii=False, default=_refuse)
 _BLOCKS: tuple[Literal["system", "user"], ...] = ("system", "user")
 _TAIL = "criterion"
 
@@ -46,13 +46,13 @@ _LIST = re.compile(
 _OBJECT = re.compile(r"\bjson object\b|\{\s*\"\w+\"\s*:\s*\[", re.IGNORECASE)
 
 
-def asks_for_list(source: str) -> bool:
-    """Whether a prompt asks for a JSON array outside of any object."""
+def is_list_prompt(source: str) -> bool:
+    """Whether a prompt asks for a bare JSON array, not one in an object."""
     return _LIST.search(source) is not None and _OBJECT.search(source) is None
 
 
 _MOST_TAILS = 4096
-"""Criterion blocks that a template keeps."""
+"""Maximum criterion blocks that a template caches."""
 
 
 class _Tail(NamedTuple):
@@ -70,7 +70,7 @@ class Template:
     """A prompt in Jinja, compiled once.
 
     `{% block system %}` and `{% block user %}` become one message each; a file without blocks is a single user
-    message. Values are never read as template text. `{{ query | fence("query") }}` puts an outside text into a
+    message. Values are never read as template text. `{{ query | fence("query") }}` puts an untrusted text into a
     section it cannot leave; `{{ sets | json }}` writes a value as JSON. `{% block criterion %}` ends the user message
     of prompts with a common prefix; see `begin`.
 
@@ -104,8 +104,8 @@ class Template:
     ) -> None:
         self.name, self.source, self.origin = name, source, origin
         self._place = f"prompt {name!r}" if origin == PACKAGED else origin
-        self.fingerprint = source_fingerprint(name, source if system is None else f"{system}\0{source}")
-        self.wants_list = origin != PACKAGED and asks_for_list(source)
+        self.fingerprint = compute_fingerprint(name, source if system is None else f"{system}\0{source}")
+        self.wants_list = origin != PACKAGED and is_list_prompt(source)
         try:
             tree = _ENVIRONMENT.parse(source)
             self._compiled = _ENVIRONMENT.from_string(tree)
@@ -113,22 +113,22 @@ class Template:
         except jinja2.TemplateError as error:
             line = f":{error.lineno}" if isinstance(error, jinja2.TemplateSyntaxError) else ""
             raise InputError(f"{self._place}{line}: {error.message}") from error
-        except (RecursionError, MemoryError, SyntaxError) as error:  # of the Python that it would become
+        except (RecursionError, MemoryError, SyntaxError) as error:  # from the generated Python
             raise InputError(f"{self._place}: nested too deeply") from error
-        self._parts = _message_parts(tree, self._place)
+        self._parts = _find_parts(tree, self._place)
         self._tail = _TAIL in self._compiled.blocks
-        self._tail_names = _names_in_tail(tree) if self._tail else frozenset[str]()
+        self._tail_names = _find_tail_names(tree) if self._tail else frozenset[str]()
         self._tails: dict[tuple[Any, ...], _Tail | None] = {}
         self._system, self._varies = system, varies
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A copy is compiled again from the same text."""
+        """A copy is compiled again from the same source."""
         return type(self), (self.name, self.source, self.origin, self._varies, self._system)
 
     @classmethod
     @cache
     def from_package(cls, name: str, varies: frozenset[str] = frozenset()) -> Template:
-        """The template of that name that comes with the package.
+        """The template of this name that comes with the package.
 
         Example:
             >>> sorted(Template.from_package("rubric").variables)
@@ -155,7 +155,7 @@ class Template:
 
     @cached_property
     def variables(self) -> frozenset[str]:
-        """The names of the values that the text uses; finding them takes as long as compiling it."""
+        """The names of the values that the text uses; finding them takes as long as compiling."""
         tree = _ENVIRONMENT.parse(self.source)
         return frozenset(meta.find_undeclared_variables(tree) - _ENVIRONMENT.globals.keys())
 
@@ -174,18 +174,18 @@ class Template:
         return Template(self.name, self.source, self.origin, self._varies, text)
 
     def render(self, /, **values: Any) -> tuple[Turn, ...]:
-        """The filled-in messages as (role, content) pairs, system first; an empty message is left out.
+        """The filled-in messages as (role, content) pairs, system first; empty messages are left out.
 
         Raises:
-            InputError: a value that the template uses is missing or cannot be shown.
+            InputError: a value that the template uses is missing or cannot be rendered.
         """
-        turns, code = self._begun(values)
+        turns, code = self._render_start(values)
         return Beginning(self, values, turns, code).finish() if self._tail else turns
 
     def begin(self, /, **values: Any) -> Beginning:
         """The prompt up to its criterion block, filled in once for all requests with this prefix.
 
-        A template without a criterion block is rendered again for each of them. A missing value is an `InputError`.
+        A template without a criterion block is rendered for each of them. A missing value is an `InputError`.
 
         Example:
             >>> source = "{% block user %}{{ text }} {% endblock %}{% block criterion %}{{ ask }}{% endblock %}"
@@ -193,31 +193,31 @@ class Template:
             >>> [begun.finish(ask=ask)[0][1] for ask in ("Right?", "Brief?")]
             ['2 + 2 = 4. Right?', '2 + 2 = 4. Brief?']
         """
-        turns, code = self._begun(values) if self._tail else ((), "")
+        turns, code = self._render_start(values) if self._tail else ((), "")
         return Beginning(self, values, turns, code)
 
-    def _begun(self, values: dict[str, Any]) -> tuple[tuple[Turn, ...], str]:
-        shared = [text for key, value in values.items() if key not in self._varies for text in texts_in(value)]
-        varying = [text for key, value in values.items() if key in self._varies for text in texts_in(value)]
+    def _render_start(self, values: dict[str, Any]) -> tuple[tuple[Turn, ...], str]:
+        shared = [text for key, value in values.items() if key not in self._varies for text in collect_texts(value)]
+        varying = [text for key, value in values.items() if key in self._varies for text in collect_texts(value)]
         code = section_code(shared, varying)
         given = {**values, _CODE: code}
         if not self._parts:
-            return (("user", self._filled(self._compiled.root_render_func, given).removesuffix("\n")),), code
+            return (("user", self._fill(self._compiled.root_render_func, given).removesuffix("\n")),), code
         turns: list[Turn] = []
         for role in self._parts:
             text = self._system if role == "system" else None
             if text is None:
-                text = self._filled(self._compiled.blocks[role], given)
+                text = self._fill(self._compiled.blocks[role], given)
             if not (self._tail and role == "user"):
                 text = text.removesuffix("\n")
             if text:
                 turns.append((role, text))
         return tuple(turns), code
 
-    def _known_tail(self, values: dict[str, Any]) -> _Tail | None:
-        """The criterion block for these values under any code; None if it depends on more, or on a long list.
+    def _find_tail(self, values: dict[str, Any]) -> _Tail | None:
+        """The criterion block for these values, cached for any code; None if it depends on more, or on a list.
 
-        A criterion is asked about in every submission, and only the code of its sections differs.
+        Each criterion is asked about for every submission, and only the code of its sections differs.
         """
         try:
             key = tuple([(name, value.__class__, value or None) for name, value in values.items()])
@@ -229,23 +229,23 @@ class Template:
             self._tails.clear()
         if not self._tail_names <= values.keys():
             return None
-        texts = texts_in(values)
+        texts = collect_texts(values)
         codes = section_code(texts), section_code([*texts, ""])
         render = self._compiled.blocks[_TAIL]
-        one, other = (self._filled(render, {**values, _CODE: code}).removesuffix("\n") for code in codes)
-        # A user's template may do more with a section than show it.
+        one, other = (self._fill(render, {**values, _CODE: code}).removesuffix("\n") for code in codes)
+        # A user's template may do more with a section than render it.
         fits = one.replace(*codes) == other
-        found = self._tails[key] = _Tail(one, codes[0], hex_digits("\n".join(texts))) if fits else None
+        found = self._tails[key] = _Tail(one, codes[0], extract_hex_digits("\n".join(texts))) if fits else None
         return found
 
-    def _filled(self, render: Callable[[Context], Iterator[str]], given: dict[str, Any]) -> str:
+    def _fill(self, render: Callable[[Context], Iterator[str]], given: dict[str, Any]) -> str:
         try:
-            # Jinja copies its globals for each context, through a slow chain of maps; we do it once.
+            # Jinja copies its globals for each context, through a slow chain of maps; this copies them once.
             return "".join(render(self._compiled.new_context({**self._globals, **given}, shared=True)))
         except jinja2.TemplateRuntimeError as error:
-            raise InputError(self._missing(given, error)) from error
+            raise InputError(self._describe_missing(given, error)) from error
 
-    def _missing(self, values: dict[str, Any], error: jinja2.TemplateRuntimeError) -> str:
+    def _describe_missing(self, values: dict[str, Any], error: jinja2.TemplateRuntimeError) -> str:
         missing = sorted(self.variables - values.keys() - set(_OPTIONAL.findall(self.source)))
         given = [name for name in values if name != _CODE]
         what = f"needs {', '.join(map(repr, missing))}" if missing else str(error.message)
@@ -267,19 +267,19 @@ class Beginning:
     def finish(self, /, **values: Any) -> tuple[Turn, ...]:
         """The complete messages, with these values in the criterion block; a missing value is an `InputError`."""
         template = self._template
-        tail = template._known_tail(values) if self._turns else None
+        tail = template._find_tail(values) if self._turns else None
         if tail is not None and self._code.encode() not in tail.digits:
             return (*self._turns[:-1], ("user", self._turns[-1][1] + tail.text.replace(tail.code, self._code)))
         given = {**self._given, **values}
-        if not self._turns or self._code.encode() in hex_digits("\n".join(texts_in(values))):
+        if not self._turns or self._code.encode() in extract_hex_digits("\n".join(collect_texts(values))):
             del given[_CODE]
             return template.render(**given)
-        text = template._filled(template._compiled.blocks[_TAIL], given).removesuffix("\n")
+        text = template._fill(template._compiled.blocks[_TAIL], given).removesuffix("\n")
         return (*self._turns[:-1], ("user", self._turns[-1][1] + text))
 
 
-def source_fingerprint(name: str, source: str) -> str:
-    """The short hash that identifies a prompt."""
+def compute_fingerprint(name: str, source: str) -> str:
+    """The short hash of a name and a source, which identifies a prompt."""
     return hashlib.sha256(f"{name}\0{source}".encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
@@ -300,7 +300,7 @@ def as_json(value: Any) -> str:
 
 
 def read_source(path: Path) -> str:
-    """The text of a prompt file; an `InputError` if it is missing, blank, too long or not UTF-8."""
+    """The text of a prompt file; an `InputError` if the file is missing, blank, too long or not UTF-8."""
     source = read_text(path, what="Prompt file")
     if len(source) > LONGEST_SOURCE:
         raise InputError(f"{path}: has {len(source)} characters; the longest prompt file has {LONGEST_SOURCE}")
@@ -309,14 +309,14 @@ def read_source(path: Path) -> str:
     return source
 
 
-def _names_in_tail(tree: nodes.Template) -> frozenset[str]:
+def _find_tail_names(tree: nodes.Template) -> frozenset[str]:
     """The names of the values that the criterion block uses."""
     body = [node for block in tree.find_all(nodes.Block) if block.name == _TAIL for node in block.body]
     block = nodes.Template(body, lineno=1, environment=_ENVIRONMENT)
     return frozenset(meta.find_undeclared_variables(block) - _ENVIRONMENT.globals.keys())
 
 
-def _message_parts(tree: nodes.Template, place: str) -> tuple[Literal["system", "user"], ...]:
+def _find_parts(tree: nodes.Template, place: str) -> tuple[Literal["system", "user"], ...]:
     """The message blocks of a template, in order; none if the whole text is one message."""
     blocks = [block.name for block in tree.find_all(nodes.Block)]
     if not blocks:

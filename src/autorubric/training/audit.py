@@ -1,7 +1,7 @@
-"""Audits the training judge: a random share of rewards is graded by a reference judge too, after they were given.
+"""Audits of the training judge: a reference judge grades a random share of the rewards again, after they were given.
 
-Audits take no part in the rewards. They run behind them, within their own budget if the reference judge's grader
-has one, and what does not fit into a bounded queue is dropped and counted.
+Audits do not change rewards. They run in the background, within their own budget if the reference judge's grader
+has one. Audits for which a bounded queue has no room are dropped and counted.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from autorubric.llm.request import Model, Request
 from autorubric.notes import warn
 from autorubric.rows.record import as_text
 from autorubric.training.audit_log import DROPPED, AuditLog, AuditRecord
-from autorubric.training.background_grading import BackgroundQueue, Given, grade_anyway, is_chosen
-from autorubric.training.observations import AUDIT, UNANSWERED, Key, failure_kind
+from autorubric.training.background_grading import BackgroundQueue, GivenReward, grade_anyway, is_chosen
+from autorubric.training.observations import AUDIT, UNANSWERED, Key, parse_failure_kind
 from autorubric.training.rewards import KeptCriteria, Reward, RewardRule, compute_reward
 
 _FAMILIES = {
@@ -50,15 +50,15 @@ _FAMILIES = {
 _OF_PIECE = {piece: family for family, pieces in _FAMILIES.items() for piece in pieces}
 
 
-def model_families(model: str) -> frozenset[str]:
+def find_model_families(model: str) -> frozenset[str]:
     """The families in a model's name: two for a distillation, the first word for an unknown one.
 
     Example:
-        >>> sorted(model_families("vllm/deepseek-ai/DeepSeek-R1-Distill-Qwen-7B"))
+        >>> sorted(find_model_families("vllm/deepseek-ai/DeepSeek-R1-Distill-Qwen-7B"))
         ['deepseek', 'qwen']
-        >>> model_families("openai/o3") == model_families("openai/gpt-5.1-mini")
+        >>> find_model_families("openai/o3") == find_model_families("openai/gpt-5.1-mini")
         True
-        >>> sorted(model_families("local/tiny-judge"))
+        >>> sorted(find_model_families("local/tiny-judge"))
         ['tiny']
     """
     name = model.rpartition("/")[2].lower()
@@ -71,7 +71,7 @@ AUDIT_ROLE = "audit"
 """The role of a reference judge's calls in the ledger."""
 
 READMIT_SECONDS = 5.0
-"""Seconds until a reference judge that stopped is retried."""
+"""Seconds after which a reference judge that stopped is retried."""
 
 _log = logging.getLogger("autorubric.training")
 _MOST_CHARACTERS = 2000  # of the query, and of the submission, in a record
@@ -85,8 +85,8 @@ class AuditPlan:
     """How the training judge is audited.
 
     Attributes:
-        grader: the reference judge, of another family than the training judge. Its budget is the audit's; without
-            one, audits are paid from the training judge's.
+        grader: the reference judge, from another model family than the training judge. Its budget limits the audit;
+            if it has none, the training judge's budget does.
         share: the share of rewards that are audited, above 0 up to 1.
         seed: another seed chooses other rewards.
         tolerance: growth of the gap that raises no alarm.
@@ -116,9 +116,9 @@ class AuditPlan:
             raise ConfigError(f"on_gap={self.on_gap!r}; expected 'warn' or 'stop'")
 
     def check_family(self, judge: CriterionGrader) -> None:
-        """Warn if the reference judge is of the training judge's family: both err alike."""
+        """Warn if the reference judge is of the training judge's family, since both make the same errors."""
         own, others = (
-            {family for spec in one.recipe.specs for family in model_families(spec.llm_config.model)}
+            {family for spec in one.recipe.specs for family in find_model_families(spec.llm_config.model)}
             for one in (self.grader, judge)
         )
         if shared := sorted(own & others):
@@ -130,13 +130,13 @@ class AuditPlan:
 
 
 class Auditor:
-    """Audits rewards of one run, and knows what all audits of the run have found.
+    """Audits rewards of a run, and adds up the findings of all its audits.
 
     Args:
         plan: who audits, and how much.
         ledger: keeps replies and audits; the caller opens and closes it.
         rule: how a report becomes a reward.
-        executor: of the training judge, whose budget is used if the plan's grader has none.
+        executor: the training judge's; its budget is used if the plan's grader has none.
     """
 
     def __init__(self, plan: AuditPlan, ledger: Ledger, rule: RewardRule, executor: Executor) -> None:
@@ -154,11 +154,11 @@ class Auditor:
         for at, value in ledger.observations(AUDIT):
             self._add(at, AuditRecord(**value))
         for _, since in ledger.observations(UNANSWERED):
-            self.found.wait_since(since)
+            self.found.note_unanswered(since)
 
     @property
     def open(self) -> int:
-        """How many audits are in progress."""
+        """The number of audits in progress."""
         return self._queue.open
 
     @property
@@ -167,13 +167,13 @@ class Auditor:
         return self.plan.on_gap == "stop" and self.found.status == "gap"
 
     def mark(self, reward: Reward) -> Reward:
-        """The reward with the status of the audit."""
+        """The reward with the status of the audit set."""
         if self.found.status == "ok":
             return reward
         return replace(reward, status="gap", stop=self.should_stop)
 
-    def offer(self, given: Given) -> None:
-        """Audit a reward behind the caller's back, if it is one of the chosen ones and was not audited yet."""
+    def offer(self, given: GivenReward) -> None:
+        """Audit a reward in the background if it is chosen and not yet audited."""
         plan, key = self.plan, given.record.key
         if (
             given.record.reward is None
@@ -186,20 +186,20 @@ class Auditor:
         if self._queue.start(lambda: self._audit(given)):
             self.found.begin(key, time.time())
         else:
-            self._note(self._record(given, None, DROPPED))
+            self._record_audit(self._build_record(given, None, DROPPED))
 
     async def finish(self, seconds: float) -> None:
-        """Wait for open audits, then abandon them; calls that ended stay recorded."""
-        await self._queue.settle(seconds)
+        """Wait for open audits, then abandon them; finished calls stay recorded."""
+        await self._queue.wait(seconds)
         self.executor.abandon("the audit is shutting down")
         await self.executor.drain()
         await self._queue.cancel()
 
-    async def _audit(self, given: Given) -> None:
+    async def _audit(self, given: GivenReward) -> None:
         if time.monotonic() - self._readmitted > READMIT_SECONDS:
             self._readmitted = time.monotonic()
             self.executor.readmit()
-        # Nothing else would note that its judge hangs if no other reward is audited meanwhile.
+        # If no other reward is audited meanwhile, nothing else notes that the judge hangs.
         watch = asyncio.get_running_loop().call_later(self.found.patience + 0.1, self._note_unanswered)
         try:
             report = await grade_anyway(self.plan.grader, given.inputs, PrefixFirst(self._ask))
@@ -208,21 +208,21 @@ class Auditor:
         second = compute_reward(report, self._rule)
         if second.value is not None:
             second = replace(second, value=second.value - given.reward.penalty)
-        self._note(self._record(given, given.kept.restore(second), None, report))
+        self._record_audit(self._build_record(given, given.kept.restore(second), None, report))
 
     async def _ask(self, model: Model, request: Request, read: Any, follow_up: FollowUp) -> Any:
         return await self.executor.ask_for(model, replace(request, role=AUDIT_ROLE), read, follow_up)
 
-    def _record(
+    def _build_record(
         self,
-        given: Given,
+        given: GivenReward,
         second: Reward | None,
         failure: str | None,
         report: EnsembleEvaluationReport | None = None,
     ) -> AuditRecord:
         first, record = given.reward, given.record
         if second is not None and second.failure is not None:
-            failure = failure_kind(second.failure)
+            failure = parse_failure_kind(second.failure)
         firsts = list(first.criteria.values())
         seconds = [] if second is None else list(second.criteria.values())
         signs = dict(
@@ -245,10 +245,10 @@ class Auditor:
             gaps,
             clipped("" if given.query is None else as_text(given.query), _MOST_CHARACTERS),
             clipped(given.inputs.submission, _MOST_CHARACTERS),
-            _reasons(given.kept, report, gaps),
+            _collect_reasons(given.kept, report, gaps),
         )
 
-    def _note(self, record: AuditRecord) -> None:
+    def _record_audit(self, record: AuditRecord) -> None:
         self._ledger.observe(AUDIT, asdict(record))
         before = self.found.status
         self._add(time.time(), record)
@@ -262,20 +262,20 @@ class Auditor:
             )
 
     def _note_unanswered(self) -> None:
-        """Record that audits have waited too long for an answer, so that `drift` knows it before they fail."""
-        since = self.found.blind_at(time.time())
+        """Record that audits have waited too long for an answer, so that `drift` reports it before they fail."""
+        since = self.found.find_blind_since(time.time())
         if since is not None and since != self.found.blind_since:
-            self.found.wait_since(since)
+            self.found.note_unanswered(since)
             self._ledger.observe(UNANSWERED, since)
             _log.warning("the audit's judge does not answer: the reward is not monitored")
 
     def _add(self, at: float, record: AuditRecord) -> None:
         self.found.add(at, record)
-        # A failed audit may be made again when its reward is asked for again; what was paid for is in the ledger.
+        # When its reward is requested again, a failed audit may be repeated; paid replies are in the ledger.
         (self._audited.discard if record.gap is None else self._audited.add)(record.key)
 
 
-def _reasons(
+def _collect_reasons(
     kept: KeptCriteria, report: EnsembleEvaluationReport | None, gaps: Sequence[float | None]
 ) -> dict[str, str]:
     """The reference judge's reasons where the judges differ."""

@@ -1,10 +1,9 @@
-"""What audits of a training judge have found so far: the gap to a reference judge, its growth, and where it is blind.
+"""The findings of audits: the gap between training judge and reference judge, its growth, and since when it is blind.
 
-`drift` and the viewer show it as an `AuditSummary`.
+`drift` and the viewer show them as an `AuditSummary`.
 
-A failed audit is never a gap. It is counted, and a run whose last audit failed is blind since the first one that
-failed after the last success. It is also blind since the first audit after the last success that should long have
-had an answer.
+A failed audit is never a gap; it is counted. The audit is blind since the first failure after the last success, or
+since the start of an audit after the last success whose answer is long overdue, whichever is earlier.
 """
 
 from __future__ import annotations
@@ -22,17 +21,17 @@ from autorubric.metrics.intervals import Interval
 from autorubric.training.observations import Key
 
 ALPHA = 0.05
-"""The probability of any false alarm in a run of any length: half for the reward, half for all criteria together."""
+"""The probability of any false alarm in a run of any length: half for the reward, half shared by all criteria."""
 
 DROPPED = "dropped"
-"""The failure of an audit for which the queue had no room."""
+"""The failure kind of an audit for which the queue had no room."""
 
 _NOT_MADE = (DROPPED, "stopped")  # the judge was not asked, or the service ended first
 PATIENCE = 60.0
-"""Seconds that an audit may take at least before it counts as unanswered."""
+"""Minimum seconds before an audit counts as unanswered."""
 
-_TIMES = 10  # of the mean time of an audit, likewise
-_NOTABLE = 0.5  # a gap on one criterion that is worth an example
+_TIMES = 10  # an audit also gets this multiple of the mean duration
+_NOTABLE = 0.5  # the minimum gap on a criterion for an example
 
 GapStatus: TypeAlias = Literal["ok", "gap"]
 
@@ -44,15 +43,15 @@ class AuditRecord:
     Attributes:
         group: the digest of query and rubric.
         first: the training judge's reward.
-        second: the reference judge's reward; None if it failed.
+        second: the reference judge's reward; None if the audit failed.
         failure: the kind of failure, or None.
         first_values: the training judge's value of each criterion.
         second_values: the reference judge's; empty if the audit was never made.
         rubric: the digest of the rubric.
         answer: the digest of the submission.
         step: the training step, if the trainer sends it.
-        gaps: for each criterion, what the training judge gives too much, from -1 to 1; None if one of them
-            has no value. For a pitfall that is how much less of it the training judge sees.
+        gaps: for each criterion, the training judge's value minus the reference judge's, from -1 to 1, with the
+            opposite sign for a pitfall; None if either judge has no value.
         query: the beginning of the query.
         submission: the beginning of the submission.
         reasons: the reference judge's reasons on criteria whose values differ, by index.
@@ -79,7 +78,7 @@ class AuditRecord:
 
     @property
     def key(self) -> Key:
-        """What is audited once: a submission of a group, at a step where the trainer sends one."""
+        """Identifies a reward to audit: a submission of a group, at a step if the trainer sends steps."""
         return self.group, self.answer, self.step
 
 
@@ -98,12 +97,12 @@ class Example:
 class AuditLog:
     """Adds audits up, in the order in which they ended.
 
-    The overall gap has half of `ALPHA`, and so have all criteria together: the one that is audited as the k-th has
-    the share 1 / (k (k + 1)) of it. A gap beyond 1 (a signed reward may be below 0) counts as 1.
+    The overall gap has half of `ALPHA`; the criteria share the other half, of which the k-th criterion audited gets
+    1 / (k (k + 1)). A gap beyond 1 (a signed reward may be below 0) counts as 1.
 
     Attributes:
         tolerance: growth of the mean gap that raises no alarm.
-        examples: how many to keep for each criterion.
+        examples: maximum examples to keep for each criterion.
 
     Example:
         >>> log = AuditLog()
@@ -113,7 +112,7 @@ class AuditLog:
         (1, {'timeout': 1}, 20.0, 'ok')
         >>> log.add(30.0, AuditRecord("g", 0.8, 0.6, None))
         >>> log.begin(("g", "answer", 7), 40.0)
-        >>> log.blind_at(99.0), log.blind_at(101.0)
+        >>> log.find_blind_since(99.0), log.find_blind_since(101.0)
         (None, 40.0)
     """
 
@@ -141,27 +140,27 @@ class AuditLog:
 
     @property
     def patience(self) -> float:
-        """Seconds after which an audit that is not answered makes the run blind."""
+        """Seconds after which an unanswered audit makes the run blind."""
         return max(PATIENCE, _TIMES * self._seconds / self._timed) if self._timed else PATIENCE
 
     def begin(self, key: Key, at: float) -> None:
         """Note that an audit begins."""
         self._open[key] = at
 
-    def blind_at(self, now: float) -> float | None:
-        """Since when the audit is blind, audits included that take ten times as long as usual, and over a minute."""
+    def find_blind_since(self, now: float) -> float | None:
+        """When the audit became blind, including by an audit that takes over a minute and 10 times the mean time."""
         waiting = min((at for at in self._open.values() if at > self._succeeded), default=now)
         if now - waiting <= self.patience:
             return self.blind_since
         return waiting if self.blind_since is None else min(waiting, self.blind_since)
 
-    def wait_since(self, since: float) -> None:
-        """Count the audit as blind since an audit began that was not answered, unless one has succeeded later."""
+    def note_unanswered(self, since: float) -> None:
+        """Count the audit as blind since this start of an unanswered audit, unless one has succeeded since."""
         if since > self._succeeded:
             self.blind_since = since if self.blind_since is None else min(since, self.blind_since)
 
     def add(self, at: float, record: AuditRecord) -> None:
-        """Add an audit that ended at a time, in seconds since the epoch."""
+        """Add an audit that ended at `at`, in seconds since the epoch."""
         begun = self._open.pop(record.key, None)
         gap = record.gap
         if gap is None:
@@ -191,8 +190,8 @@ class AuditLog:
             found = Example(record.query, record.submission, reason, gap, record.step)
             self._examples.setdefault(key, deque(maxlen=self.examples)).append(found)
 
-    def exploited(self, most: int) -> list[tuple[tuple[str, int], GrowthSequence]]:
-        """The criteria with an alarm, then those on which the training judge gave most in excess."""
+    def find_exploited(self, most: int) -> list[tuple[tuple[str, int], GrowthSequence]]:
+        """At most `most` criteria: those with an alarm, then those where the training judge is the most generous."""
         ranked = sorted(self.criteria.items(), key=_rank)
         return [held for held in ranked[:most] if held[1].found or held[1].whole.mean > 0]
 
@@ -219,10 +218,10 @@ class CriterionGap:
         requirement: its text.
         weight: its weight.
         count: audits in which both judged it.
-        mean: how much more the training judge gives, from -1 to 1; of a pitfall, how much less it sees.
-        growth: later audits compared with earlier ones; None for less than 51 audits.
+        mean: the mean gap, from -1 to 1 (see `AuditRecord.gaps`).
+        growth: later audits compared with earlier ones; None for fewer than 51 audits.
         alarm: the comparison that raised the alarm, or None.
-        examples: the last ones in which the training judge gave more.
+        examples: the last submissions in which the training judge gave more.
     """
 
     rubric: str
@@ -241,17 +240,16 @@ class AuditSummary:
     """The results of the audits of a run. All intervals are valid at all times of the run simultaneously.
 
     Attributes:
-        audits: those with a gap: the training judge's reward minus the reference judge's.
-        failures: those without, by kind of failure.
-        blind_since: when the first audit failed, or began that has had no answer for long, after which none
-            succeeded, in seconds since the epoch; None if there is none.
-        gap: the mean gap; None without audits.
+        audits: the number of audits that succeeded.
+        failures: the number of the others, by kind of failure.
+        blind_since: when the audit became blind, in seconds since the epoch; None if it is not.
+        gap: the mean gap, the training judge's reward minus the reference judge's; None without audits.
         interval: its confidence interval, or None.
-        growth: the gap of later audits compared with that of earlier ones; None for less than 51 audits.
+        growth: the gap of later audits compared with that of earlier ones; None for fewer than 51 audits.
         alarm: the comparison that raised the alarm, or None.
-        tolerance: growth that raises none.
+        tolerance: growth that raises no alarm.
         status: `gap` once there is an alarm, overall or on a criterion.
-        criteria: those with an alarm, and those on which the training judge gives most in excess.
+        criteria: those with an alarm, then those where the training judge is the most generous.
     """
 
     audits: int
@@ -266,12 +264,12 @@ class AuditSummary:
     criteria: Sequence[CriterionGap]
 
 
-def summarise_audits(log: AuditLog, rubrics: Mapping[str, Sequence[Mapping[str, Any]]]) -> AuditSummary | None:
-    """The summary; None without audits. `rubrics` hold the recorded criteria by the rubric's digest."""
+def summarize_audits(log: AuditLog, rubrics: Mapping[str, Sequence[Mapping[str, Any]]]) -> AuditSummary | None:
+    """The summary; None without audits. `rubrics` has the recorded criteria by the rubric's digest."""
     if not log.audits and not log.failures and log.blind_since is None:
         return None
     criteria = []
-    for (rubric, index), gaps in log.exploited(_MOST_CRITERIA):
+    for (rubric, index), gaps in log.find_exploited(_MOST_CRITERIA):
         unknown: Mapping[str, Any] = {"name": f"C{index + 1}", "requirement": "", "weight": 1.0}
         note = rubrics[rubric][index] if rubric in rubrics else unknown
         criteria.append(
@@ -302,31 +300,31 @@ def summarise_audits(log: AuditLog, rubrics: Mapping[str, Sequence[Mapping[str, 
     )
 
 
-def audit_warnings(found: AuditSummary) -> Iterator[str]:
-    """What to look at, one sentence each."""
+def find_audit_warnings(found: AuditSummary) -> Iterator[str]:
+    """Warnings about the audit, one sentence each."""
     if found.alarm is not None:
         yield (
-            f"the training judge's lead over the audit's judge grew: {_grown(found.alarm)}; "
+            f"the training judge's lead over the audit's judge grew: {_describe_growth(found.alarm)}; "
             "the policy may exploit the training judge"
         )
     for one in found.criteria:
         if one.alarm is not None:
             yield (
                 f"on criterion {one.name!r}, the training judge's lead over the audit's judge grew: "
-                f"{_grown(one.alarm)}; read the examples, then reword, split or drop it"
+                f"{_describe_growth(one.alarm)}; read the examples, then reword, split or drop it"
             )
     if found.blind_since is not None:
         since = datetime.fromtimestamp(found.blind_since, UTC).strftime("%Y-%m-%d %H:%M:%S")
         kinds = ", ".join(f"{kind} {count}" for kind, count in found.failures.items()) or "none"
         yield (
-            f"the audit is blind since {since} UTC: its judge has failed or not answered since then; the reward is "
-            f"not watched (failures of the whole run: {kinds})"
+            f"the audit has been blind since {since} UTC: its judge has failed or not answered since, so the reward "
+            f"is not monitored (failures of the whole run: {kinds})"
         )
     elif dropped := found.failures.get(DROPPED):
         yield f"{dropped:,} audits were dropped: the audit's judge is too slow for its share"
 
 
-def _grown(growth: Growth) -> str:
+def _describe_growth(growth: Growth) -> str:
     return (
         f"{growth.baseline:+.3f} in the first {counted(growth.since, 'audit')}, {growth.recent:+.3f} in the next "
         f"{growth.count - growth.since:,} (growth at least {max(0.0, growth.interval.low):.3f})"

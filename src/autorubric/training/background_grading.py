@@ -1,4 +1,4 @@
-"""Grading in the background: a share of the rewards is graded again, in a bounded queue that delays no reward."""
+"""Background grading of a share of the rewards, in a bounded queue that delays no reward."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from autorubric.graders.criterion_judge import PrefixFirst
 from autorubric.graders.judge import Ask, JudgeInput, Query
 from autorubric.llm.executor import Executor
 from autorubric.llm.records.ledger import Ledger
-from autorubric.training.observations import REPEAT, Key, Repeat, RewardRecord, failure_kind
+from autorubric.training.observations import REPEAT, Key, Repeat, RewardRecord, parse_failure_kind
 from autorubric.training.rewards import KeptCriteria, Reward, RewardRule, compute_reward
 
 _MOST_OPEN = 256
-_AT_ONCE = 8  # a budget that ends leaves few submissions half paid
+_AT_ONCE = 8  # few, so that an exhausted budget leaves few submissions half paid
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
-    """A reward that was given, with what it was given for."""
+class GivenReward:
+    """A reward that was given, with what was graded."""
 
     query: Query | None
     inputs: JudgeInput
@@ -35,10 +35,10 @@ class Given:
 
 
 async def grade_anyway(grader: CriterionGrader, inputs: JudgeInput, ask: Ask) -> EnsembleEvaluationReport:
-    """The report on a submission; an error is a failure in it, and ends nothing else.
+    """The report on a submission; an error becomes a failure in the report.
 
     Raises:
-        LedgerError: nothing can be recorded.
+        LedgerError: the ledger cannot record.
     """
     try:
         return await grader.grade_input(inputs, ask)
@@ -50,7 +50,7 @@ async def grade_anyway(grader: CriterionGrader, inputs: JudgeInput, ask: Ask) ->
 
 
 def is_chosen(share: float, seed: str, key: Sequence[str | int | None]) -> bool:
-    """Whether a reward belongs to a random share, as a function of its key alone: a resumed run chooses the same.
+    """Whether a reward belongs to a random share. Only its key and the seed decide: a resumed run chooses the same.
 
     Example:
         >>> 60 < sum(is_chosen(0.1, "audit 0", ("group", str(number), 3)) for number in range(1000)) < 140
@@ -61,7 +61,7 @@ def is_chosen(share: float, seed: str, key: Sequence[str | int | None]) -> bool:
 
 
 class BackgroundQueue:
-    """Runs a bounded number of coroutines behind the caller's back, eight at a time."""
+    """Runs a bounded number of coroutines in the background, eight at a time."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[None]] = set()
@@ -69,7 +69,7 @@ class BackgroundQueue:
 
     @property
     def open(self) -> int:
-        """How many are running or waiting."""
+        """The number of coroutines running or waiting."""
         return len(self._tasks)
 
     def start(self, work: Callable[[], Coroutine[Any, Any, None]]) -> bool:
@@ -81,13 +81,13 @@ class BackgroundQueue:
         task.add_done_callback(self._forget)
         return True
 
-    async def settle(self, seconds: float) -> None:
-        """Wait until all have ended, or the time is over."""
+    async def wait(self, seconds: float) -> None:
+        """Wait until all have ended, but at most `seconds`."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=seconds)
 
     async def cancel(self) -> None:
-        """Cancel those that are left."""
+        """Cancel the coroutines that are left."""
         for task in tuple(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -99,18 +99,18 @@ class BackgroundQueue:
     def _forget(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled():
-            task.exception()  # of a ledger that takes nothing more; callers are told themselves
+            task.exception()  # marks it as retrieved; callers get a ledger's error elsewhere
 
 
 class Repeater:
-    """Repeats judgments behind the rewards, from the training judge's budget.
+    """Repeats judgments in the background, from the training judge's budget.
 
     Args:
-        share: of the rewards, above 0 up to 1.
+        share: the share of rewards to repeat, above 0 up to 1.
         grader: the training judge.
         ledger: keeps replies and repetitions; the caller opens and closes it.
         rule: how a report becomes a reward.
-        executor: of the training judge.
+        executor: the training judge's.
 
     Raises:
         ConfigError: the share is out of range.
@@ -124,7 +124,7 @@ class Repeater:
         self._share = share
         self._grader = grader
         self._ledger = ledger
-        # The length of a submission, and its penalty, do not change between judgments.
+        # The length penalty is the same in both judgments.
         self._rule = replace(rule, on_failure="none", neutral=None, overlong=None)
         self._executor = executor
         self.queue = BackgroundQueue()
@@ -132,18 +132,18 @@ class Repeater:
             (value["group"], value["answer"], value["step"]) for _, value in ledger.observations(REPEAT)
         }
 
-    def offer(self, given: Given) -> None:
-        """Judge a submission again, if it is one of the chosen ones, was not repeated yet, and the queue has room."""
+    def offer(self, given: GivenReward) -> None:
+        """Judge a submission again if it is chosen, was not repeated yet, and the queue has room."""
         first = given.reward.value
         if first is None or given.record.key in self._known or not is_chosen(self._share, "repeat", given.record.key):
             return
         if self.queue.start(lambda: self._repeat(given, first + given.reward.penalty)):
             self._known.add(given.record.key)
 
-    async def _repeat(self, given: Given, first: float) -> None:
+    async def _repeat(self, given: GivenReward, first: float) -> None:
         inputs = replace(given.inputs, copies=(1,) * len(given.inputs.criteria))
         report = await grade_anyway(self._grader, inputs, PrefixFirst(self._executor.ask_for))
         again = compute_reward(report, self._rule)
-        failure = None if again.failure is None else failure_kind(again.failure)
+        failure = None if again.failure is None else parse_failure_kind(again.failure)
         value = again.value if failure is None else None
         self._ledger.observe(REPEAT, asdict(Repeat(*given.record.key, first, value, failure)))

@@ -36,8 +36,8 @@ class CandidateAnswer:
     Attributes:
         query: the id of the query it answers.
         answer: its text.
-        sample_id: what it is called.
-        model: who wrote it; empty if nothing says.
+        sample_id: its id.
+        model: the model that wrote it; empty if unknown.
     """
 
     query: str
@@ -54,7 +54,7 @@ class ScoredCandidate:
         candidate: the answer.
         score: S / S_max in [0, 1]; None if there is none.
         failure: why there is none.
-        place: its item in the run.
+        place: the index of its item in the run.
     """
 
     candidate: CandidateAnswer
@@ -71,14 +71,14 @@ def read_candidates(
     notes: list[str] | None = None,
 ) -> list[CandidateAnswer]:
     """The candidates in a file of rows, in order: a row names its query, by id or text, and one answer or several."""
-    directory = _Directory(queries)
+    directory = _QueryIndex(queries)
     counts: dict[str, int] = {}
     found = []
     reader = RowReader(input_name(path), _ROLES, given=columns or {}, notes=[] if notes is None else notes)
-    for row in reader.rows(_rows(path, problems)):
+    for row in reader.rows(_read_rows(path, problems)):
         try:
             query = directory.find(row)
-            answers = list(_answers(row))
+            answers = list(_read_answers(row))
         except InputError as error:
             problems += error.problems
             continue
@@ -90,21 +90,21 @@ def read_candidates(
     return found
 
 
-def _rows(path: Path, problems: list[str]) -> Iterator[Record]:
+def _read_rows(path: Path, problems: list[str]) -> Iterator[Record]:
     found = row_file(path, what="Candidates")
     for record in read_rows(path, problems, what="Candidates"):
         yield record._replace(fields=without_nulls(record.fields)) if found.is_table else record
 
 
 def own_answers(queries: Sequence[RubricQuery]) -> list[CandidateAnswer]:
-    """The answers that came along with the queries, as a dataset's submissions do."""
+    """The answers that the queries' own file holds, such as a dataset's submissions."""
     return [CandidateAnswer(query.id, text, name) for query in queries for name, text in query.answers]
 
 
 def check_candidates(
     queries: Sequence[RubricQuery], candidates: Sequence[CandidateAnswer], origin: str
 ) -> tuple[list[RubricQuery], list[str]]:
-    """The queries that have candidates, and a sentence for each one that has none."""
+    """The queries that have candidates, and a problem for each that has none."""
     answered = {candidate.query for candidate in candidates}
     missing = [
         f"{query.where or query.id}: query {query.id!r} has no candidates in {origin}"
@@ -134,8 +134,8 @@ def graded_dataset(queries: Sequence[RubricQuery], candidates: Sequence[Candidat
     return RubricDataset(items=items, name=name)
 
 
-class _Directory:
-    """Finds the query of a row, by its id or else by its text."""
+class _QueryIndex:
+    """Finds the query of a row by its id, or else by its text."""
 
     def __init__(self, queries: Sequence[RubricQuery]) -> None:
         self._by_id = {name: query for query in queries for name in (query.id, *query.aliases)}
@@ -163,12 +163,12 @@ class _Directory:
         return held[0]
 
 
-def _answers(row: Record) -> Iterator[tuple[str, str, str]]:
+def _read_answers(row: Record) -> Iterator[tuple[str, str, str]]:
     """Sample id, model and text of each answer in a row."""
     where, model, own = row.where, str(row.fields.get("model") or ""), row.value("sample")
     single, several = row.columns.get("submission"), row.columns.get("submissions")
     if single is not None:
-        yield ("" if own is None else str(own)), model, _text(row.fields[single], f"{where}: {single!r}")
+        yield ("" if own is None else str(own)), model, _check_text(row.fields[single], f"{where}: {single!r}")
         return
     if several is None:
         told = f"has no answer; expected one of {', '.join(_ANSWER_NAMES)}; its keys are {listed(row.fields)}"
@@ -177,10 +177,10 @@ def _answers(row: Record) -> Iterator[tuple[str, str, str]]:
     if not isinstance(held, list | dict) or not held:
         raise InputError(f"{where}: {several!r} is empty; expected at least one answer")
     for key, answer in held.items() if isinstance(held, dict) else enumerate(held):
-        yield "", str(key) if isinstance(held, dict) else model, _text(answer, f"{where}: '{several}[{key!r}]'")
+        yield "", str(key) if isinstance(held, dict) else model, _check_text(answer, f"{where}: '{several}[{key!r}]'")
 
 
-def _text(value: Any, where: str) -> str:
+def _check_text(value: Any, where: str) -> str:
     if not isinstance(value, str):
         raise InputError(f"{where} is of type {type(value).__name__}; expected a string")
     if not value.strip():
@@ -190,7 +190,7 @@ def _text(value: Any, where: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class GradedRun:
-    """The queries of a grading run, its submissions as scored candidates, and the command that resumes it."""
+    """A grading run: its queries, its submissions as scored candidates, and the command that resumes it."""
 
     folder: Path
     queries: tuple[RubricQuery, ...]
@@ -224,11 +224,11 @@ def read_graded_run(folder: Path) -> GradedRun:
         model = item.metadata.get("model")
         name = item.id or f"item-{index}"
         candidate = CandidateAnswer(own[index], item.submission, name, model if isinstance(model, str) else "")
-        scored.append(_scored(candidate, records[index], index, folder))
-    return GradedRun(folder, tuple(queries), tuple(scored), _again(manifest))
+        scored.append(_score_candidate(candidate, records[index], index, folder))
+    return GradedRun(folder, tuple(queries), tuple(scored), _find_resume_command(manifest))
 
 
-def _scored(candidate: CandidateAnswer, record: dict[str, Any], index: int, folder: Path) -> ScoredCandidate:
+def _score_candidate(candidate: CandidateAnswer, record: dict[str, Any], index: int, folder: Path) -> ScoredCandidate:
     report = stored_report(folder / ITEMS_FILE, record)
     failures = [found.error for found in report.report or () if found.error is not None]
     failure = record["error"] or (failures[0] if failures else None)
@@ -248,12 +248,12 @@ def _check_finished(
         raise InputError(f"{path}: item {beyond[0]} is not in {DATASET_FILE}, which has {counted(total, 'item')}")
     asked = sum(not any(words in (record["error"] or "") for words in NOT_ASKED) for record in records.values())
     if asked < total:
-        how, again = resumption(manifest.error or "", _again(manifest))
+        how, again = resumption(manifest.error or "", _find_resume_command(manifest))
         advice = f"finish it with{how}:\n  {again}" if again else f"run it again{how and f' with{how}'} to finish it"
         raise InputError(f"{folder}: the run has not finished, {asked} of {total} items are graded; {advice}")
 
 
-def _again(manifest: ExperimentManifest) -> str:
+def _find_resume_command(manifest: ExperimentManifest) -> str:
     again = (manifest.eval_config or {}).get("again")
     return again if isinstance(again, str) else ""
 
@@ -261,7 +261,7 @@ def _again(manifest: ExperimentManifest) -> str:
 ROLE = "response"
 
 ANSWER_TOKENS = 500
-"""Assumed length of a candidate where no recorded one can be measured."""
+"""Assumed tokens of a candidate if no recorded one can be measured."""
 
 
 Key: TypeAlias = tuple[int, int, int]
@@ -270,7 +270,7 @@ Key: TypeAlias = tuple[int, int, int]
 
 @dataclass
 class SamplingRun(StoppableRun):
-    """Samples K answers to each query from each model; `window` limits the answers in progress."""
+    """Samples `k` answers to each query from each model; `window` limits the answers in progress."""
 
     queries: Sequence[RubricQuery]
     models: Sequence[tuple[str, Model]]
@@ -287,33 +287,33 @@ class SamplingRun(StoppableRun):
 
     async def execute(self) -> None:
         """Sample every answer that is not recorded."""
-        keys = fed(self.all_keys(), self._number, self._equal_together)
+        keys = fed(self.iter_keys(), self._find_number, self._group_equal_keys)
         await work_off(keys, self._sample, self.window, lambda: self.stopped is not None)
 
     def candidates(self) -> list[CandidateAnswer]:
         """The answers as candidates, query by query, model by model, draw by draw."""
-        return [self.candidate(key, self.answers[key]) for key in self.all_keys() if key in self.answers]
+        return [self.build_candidate(key, self.answers[key]) for key in self.iter_keys() if key in self.answers]
 
     def unsampled(self) -> list[tuple[CandidateAnswer, Failure]]:
         """The candidates without an answer, each with the reason."""
-        return [(self.candidate(key, ""), self.failed[key]) for key in self.all_keys() if key in self.failed]
+        return [(self.build_candidate(key, ""), self.failed[key]) for key in self.iter_keys() if key in self.failed]
 
-    def candidate(self, key: Key, answer: str) -> CandidateAnswer:
+    def build_candidate(self, key: Key, answer: str) -> CandidateAnswer:
         """The candidate with this answer."""
         query, model, draw = key
         own = self.queries[query].id
         return CandidateAnswer(own, answer, f"{own}-{model * self.k + draw}", self.models[model][0])
 
-    def all_keys(self) -> Iterator[Key]:
+    def iter_keys(self) -> Iterator[Key]:
         """Every query, model and draw, in order."""
         return product(range(len(self.queries)), range(len(self.models)), range(self.k))
 
-    def _number(self, key: Key) -> int:
+    def _find_number(self, key: Key) -> int:
         query, model, draw = key
         return (query * len(self.models) + model) * self.k + draw
 
-    def _equal_together(self) -> Iterator[list[Key]]:
-        """The keys whose requests are equal, because the texts of their queries are."""
+    def _group_equal_keys(self) -> Iterator[list[Key]]:
+        """Groups of keys whose requests are equal because the texts of their queries are."""
         equal: dict[str, list[int]] = {}
         for place, query in enumerate(self.queries):
             equal.setdefault(query.text, []).append(place)
@@ -321,8 +321,8 @@ class SamplingRun(StoppableRun):
             for model, draw in product(range(len(self.models)), range(self.k)):
                 yield [(place, model, draw) for place in places]
 
-    def request(self, query: int, draw: int) -> Request:
-        """The request for one answer: the query itself, without a template."""
+    def build_request(self, query: int, draw: int) -> Request:
+        """The request for one answer: the query itself, without a prompt template."""
         asked = self.queries[query]
         turns = tuple(Message(turn["role"], turn["content"]) for turn in asked.turns)  # type: ignore[arg-type]
         return Request(turns, ROLE, draw=draw + self.generation * DRAWS_A_GENERATION, item=asked.id)
@@ -330,31 +330,31 @@ class SamplingRun(StoppableRun):
     async def _sample(self, key: Key) -> None:
         query, model, draw = key
         assert self.executor is not None
-        outcome = await self.executor.ask_for(self.models[model][1], self.request(query, draw), read_text)
+        outcome = await self.executor.ask_for(self.models[model][1], self.build_request(query, draw), read_text)
         if isinstance(outcome, Answer):
             self.answers[key] = outcome.value
         else:
             self.failed[key] = outcome
             self.end_with(outcome)
-        note_ended(self._number(key))
+        note_ended(self._find_number(key))
 
 
 def estimate_sampling(run: SamplingRun, answer_tokens: float) -> tuple[list[ModelEstimate], list[CandidateAnswer]]:
-    """The calls that a run would make, by model, and its candidates; unrecorded ones are filler text."""
+    """The calls that a run would make, by model, and its candidates; filler text stands for unrecorded ones."""
     rows = [ModelEstimate(model) for _, model in run.models]
     candidates = []
-    for key in run.all_keys():
+    for key in run.iter_keys():
         query, model, draw = key
-        row, request = rows[model], run.request(query, draw)
+        row, request = rows[model], run.build_request(query, draw)
         reply = None if run.executor is None else run.executor.find(row.model, request)
         answer = None if reply is None else read_text(reply)
         if isinstance(answer, Answer):
             row.recorded += 1
-            candidates.append(run.candidate(key, answer.value))
+            candidates.append(run.build_candidate(key, answer.value))
             continue
         if isinstance(answer, Unreadable) and answer.kind == "truncated":
-            continue  # it is not sent again
+            continue  # a truncated answer is not sent again
         expected = row.add(request, answer_tokens)
-        # Equal texts would be judged once, so each of these differs.
-        candidates.append(run.candidate(key, f"{key} {'x' * round(expected * BYTES_A_TOKEN)}"))
+        # Equal texts would be judged once, so each filler is different.
+        candidates.append(run.build_candidate(key, f"{key} {'x' * round(expected * BYTES_A_TOKEN)}"))
     return rows, candidates

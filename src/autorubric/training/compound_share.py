@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CompoundShare:
-    """What criteria with several demands give.
+    """The part that criteria with several demands play in the reward.
 
     Attributes:
         criteria: their names, the heaviest first.
-        of: how many criteria there are.
+        of: the number of all criteria.
         weight: their share of the weight, in [0, 1].
-        first: their share of the points in the first window, the mean over its rewards; None without points.
+        first: their mean share of the points over the rewards of the first window; None without points.
         last: the same in the last window.
-        graded: `all` where each demand was judged.
+        graded: `all` if each demand was judged.
     """
 
     criteria: Sequence[str]
@@ -35,16 +35,16 @@ class CompoundShare:
     graded: Compound = "as_is"
 
 
-def share_of_points(points: Iterable[tuple[float, bool]]) -> float | None:
+def compute_points_share(points: Iterable[tuple[float, bool]]) -> float | None:
     """The share of the points, given or taken, that comes from criteria with several demands.
 
     Args:
-        points: of each criterion weight · value, and whether it has several demands.
+        points: weight · value of each criterion, and whether it has several demands.
 
     Example:
-        >>> share_of_points([(3.0, True), (1.0, False), (-2.0, True)])
+        >>> compute_points_share([(3.0, True), (1.0, False), (-2.0, True)])
         0.8333333333333334
-        >>> share_of_points([(0.0, True)]) is None
+        >>> compute_points_share([(0.0, True)]) is None
         True
     """
     both = [(abs(size), several) for size, several in points]
@@ -52,16 +52,16 @@ def share_of_points(points: Iterable[tuple[float, bool]]) -> float | None:
     return sum(size for size, several in both if several) / whole if whole else None
 
 
-def share_of_criteria(criteria: Sequence[Criterion], values: Iterable[float | None]) -> float | None:
+def compute_criteria_share(criteria: Sequence[Criterion], values: Iterable[float | None]) -> float | None:
     """The share of a reward's points that comes from criteria with several demands; None without points.
 
     Example:
         >>> rubric = [Criterion(weight=3, requirement="States the dose and warns about liver damage."),
         ...           Criterion(weight=1, requirement="Names a doctor.")]
-        >>> share_of_criteria(rubric, [1.0, 1.0])
+        >>> compute_criteria_share(rubric, [1.0, 1.0])
         0.75
     """
-    return share_of_points(
+    return compute_points_share(
         (one.weight * (value or 0.0), is_compound(one)) for one, value in zip(criteria, values, strict=True)
     )
 
@@ -70,11 +70,11 @@ class CompoundMeter:
     """Measures the share of the points in windows of rewards.
 
     Args:
-        notes: what `Observer` recorded of rubrics, by the rubric's digest.
+        notes: the `Observer`'s records of rubrics, by the rubric's digest.
     """
 
     def __init__(self, notes: Mapping[str, Mapping[str, Any]]) -> None:
-        places = {rubric: _several(note) for rubric, note in notes.items()}
+        places = {rubric: _find_compound(note) for rubric, note in notes.items()}
         self._rubrics = {
             rubric: [(one["weight"], index in places[rubric]) for index, one in enumerate(note["criteria"])]
             for rubric, note in notes.items()
@@ -82,29 +82,29 @@ class CompoundMeter:
         several = [note["criteria"][index] for rubric, note in notes.items() for index in places[rubric]]
         self._names = [one["name"] for one in sorted(several, key=lambda one: -abs(one["weight"]))]
         self._graded: Compound = "all" if any(note.get("graded") == "all" for note in notes.values()) else "as_is"
-        self._weight = share_of_points(pair for own in self._rubrics.values() for pair in own) or 0.0
+        self._weight = compute_points_share(pair for own in self._rubrics.values() for pair in own) or 0.0
         self._windows: list[float | None] = []
 
     def add(self, records: Iterable[RewardRecord]) -> None:
-        """Take in a window."""
-        shares = [self._share(one) for one in records if one.reward is not None and one.rubric in self._rubrics]
+        """Add the rewards of a window."""
+        shares = [self._measure(one) for one in records if one.reward is not None and one.rubric in self._rubrics]
         known = [share for share in shares if share is not None]
         self._windows.append(sum(known) / len(known) if known else None)
 
-    def found(self) -> CompoundShare | None:
-        """What was measured; None if no criterion has several demands."""
+    def summarize(self) -> CompoundShare | None:
+        """The shares measured; None if no criterion has several demands."""
         if not self._names or not self._windows:
             return None
         count = sum(map(len, self._rubrics.values()))
         return CompoundShare(self._names, count, self._weight, self._windows[0], self._windows[-1], self._graded)
 
-    def _share(self, record: RewardRecord) -> float | None:
+    def _measure(self, record: RewardRecord) -> float | None:
         pairs = zip(record.values, self._rubrics[record.rubric], strict=False)
-        return share_of_points((weight * (value or 0.0), several) for value, (weight, several) in pairs)
+        return compute_points_share((weight * (value or 0.0), several) for value, (weight, several) in pairs)
 
 
-def _several(note: Mapping[str, Any]) -> set[int]:
-    """The indices of criteria with several demands; earlier versions did not record them."""
+def _find_compound(note: Mapping[str, Any]) -> set[int]:
+    """The indices of criteria with several demands, which earlier versions did not record."""
     if "several" in note:
         return set(note["several"])
     return {index for index, one in enumerate(note["criteria"]) if find_second_demand(one["requirement"])}

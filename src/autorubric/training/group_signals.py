@@ -1,4 +1,4 @@
-"""What groups of rollouts teach: how many criteria tell them apart, which ones decide, how noisy it is."""
+"""What groups of rollouts teach the policy: how many criteria separate them, which ones decide, how noisy it is."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from autorubric.training.observations import Repeat, RewardRecord
 
 _MIN_ROWS = 8
 _DECISIVE = 0.6  # a criterion that decides this share of the variance within groups, of three or more
-_NOISY = 0.5  # noise of this share of the variance within groups
+_NOISY = 0.5  # noise that is this share of the variance within groups
 _MIN_PAIRS = 10
 _MIN_AUDITS = 20
-_MUCH = 0.1  # what the training judge gives too much on a criterion
+_MUCH = 0.1  # a mean gap between the judges on a criterion
 _MOST = 3  # recommendations of a kind
 
 
@@ -34,8 +34,8 @@ class Noise:
     Attributes:
         pairs: submissions judged twice.
         failures: repetitions without a reward.
-        variance: of a single reward around its mean over judgments; None for less than two pairs.
-        half: half the width of a single reward's 95 % interval (normal approximation); None likewise.
+        variance: of a single reward around its mean over judgments; None for fewer than two pairs.
+        half: half the width of a single reward's 95 % interval (normal approximation); None for fewer than two pairs.
     """
 
     pairs: int
@@ -57,15 +57,15 @@ class Decisive:
 
 @dataclass(frozen=True, slots=True)
 class GroupSignals:
-    """What the groups of the last window teach.
+    """What the groups of the last window teach the policy.
 
     Attributes:
-        groups: groups of two or more rewards.
+        groups: the number of groups of two or more rewards.
         variance: of rewards within groups; None if no group has two.
         criteria: the mean number of criteria of their rubrics; None without groups.
-        effective: to how many independent criteria they amount within groups; None if all are constant.
+        effective: the number of independent criteria within groups that they amount to; None if all are constant.
         decisive: criteria that decide most of the variance within groups, the strongest first.
-        noise: of the training judge over the whole run; None without repeated judgments.
+        noise: the training judge's over the whole run; None without repeated judgments.
         noise_share: the share of the variance within groups that is the judge's noise, at most 1; None if unknown.
     """
 
@@ -101,13 +101,13 @@ def measure_signals(
     variance: float | None,
     noise: Noise | None,
 ) -> GroupSignals:
-    """What groups teach.
+    """What groups teach the policy.
 
     Args:
         records: the rewards of the last window.
         notes: the recorded criteria by the rubric's digest.
-        variance: of these rewards within groups.
-        noise: of the training judge.
+        variance: the variance of these rewards within groups.
+        noise: the training judge's.
     """
     groups: dict[tuple[str, str, int | None], list[RewardRecord]] = {}
     for record in records:
@@ -116,7 +116,7 @@ def measure_signals(
     several = {key: members for key, members in groups.items() if len(members) > 1}
     apart: dict[str, list[npt.NDArray[np.float64]]] = {}
     for (rubric, *_), members in several.items():
-        apart.setdefault(rubric, []).append(_deviations(members))
+        apart.setdefault(rubric, []).append(_compute_deviations(members))
     effective: list[tuple[float, int]] = []
     decisive: list[Decisive] = []
     for rubric, tables in apart.items():
@@ -139,8 +139,8 @@ def measure_signals(
     )
 
 
-def _deviations(members: Sequence[RewardRecord]) -> npt.NDArray[np.float64]:
-    """The values of each criterion less their mean over the group; NaN where a rollout has none."""
+def _compute_deviations(members: Sequence[RewardRecord]) -> npt.NDArray[np.float64]:
+    """The values of each criterion minus their mean over the group; NaN where a rollout has none."""
     table = np.array([one.values for one in members], dtype=float)
     seen = ~np.isnan(table)
     means = np.where(seen, table, 0.0).sum(axis=0) / np.maximum(seen.sum(axis=0), 1)
@@ -157,12 +157,12 @@ def _find_decisive(table: npt.NDArray[np.float64], criteria: Sequence[Mapping[st
 def recommend(
     saturated: Sequence[tuple[str, str, float, int]], audit: AuditSummary | None, signals: GroupSignals | None
 ) -> Iterator[str]:
-    """What to do about the rubric or the judge, with the evidence, one sentence each.
+    """Recommendations for the rubric or the judge, with the evidence, one sentence each.
 
     Args:
-        saturated: name, end, recent mean and verdicts of saturated criteria, the heaviest first.
-        audit: what audits found.
-        signals: what groups teach.
+        saturated: name, end, recent mean and verdict count of saturated criteria, the heaviest first.
+        audit: the findings of audits.
+        signals: what groups teach the policy.
     """
     for name, end, recent, count in saturated[:_MOST]:
         yield f"drop or replace {name!r}: {end} by nearly all lately (mean {recent:.2f}, {counted(count, 'verdict')})"

@@ -1,4 +1,4 @@
-"""What a run records of each reward in its ledger, once even after a restart; `autorubric drift` reads it."""
+"""The records of rewards in a run's ledger, each once even after a restart; `autorubric drift` reads them."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ _log = logging.getLogger("autorubric.training")
 
 _MOST_IN_PASS = 65_536
 Key: TypeAlias = tuple[str, str, int | None]
-"""Group and submission, by their digests, and the step where the trainer sends one: what is graded once more once."""
+"""Group and submission, by their digests, and the step if the trainer sends one: a reward to audit or repeat once."""
 
 
 class Replays:
-    """Counts each rollout once, however often a restarted service or trainer asks for it.
+    """Counts each rollout once, however often a restarted service or trainer requests it.
 
-    Rollouts of one step may be equal and count each. A restart begins a new *pass*: an equal rollout counts in it
-    only if the pass has more of them than any earlier one. A trainer that resumes shows itself where a rollout that
-    is known comes again after a later step.
+    Equal rollouts of one step all count. A restart begins a new *pass*, in which an equal rollout counts only if the
+    pass has more of them than every earlier one. A trainer has resumed if a known rollout comes again after one of a
+    later step.
 
     Args:
-        earlier: the rollouts that earlier sessions have counted; each may contain its step.
+        earlier: the rollouts that earlier sessions counted; each may contain its step.
 
     Example:
         >>> replays = Replays(["a", "b"])
@@ -61,7 +61,7 @@ class Replays:
         self._pass.clear()
 
     def is_new(self, rollout: Hashable, step: int | None) -> bool:
-        """Whether to count this rollout, which is known from now on."""
+        """Whether to count this rollout, which is then known."""
         name = hash(rollout)
         if step is not None:
             if self._newest is None or step > self._newest:
@@ -82,13 +82,13 @@ class Replays:
 
 
 REWARD, RUBRIC, AUDIT, REPEAT = "reward", "rubric", "second", "repeat"
-"""Kinds of observations: a reward, a rubric when it is first used, an audit, and a repeated judgment."""
+"""Kinds of observations: a reward, a rubric at its first use, an audit, and a repeated judgment."""
 
 EVALUATION = "evaluation"
 """The kind of a reward that nothing is trained on."""
 
 UNANSWERED = "unanswered"
-"""The kind that contains the time since which the audit's judge has not answered."""
+"""The kind that holds the time since which the audit's judge has not answered."""
 
 _MOST_RUBRICS = 4096
 
@@ -119,8 +119,8 @@ class RewardRecord:
     failed: Sequence[int] = ()  # indices of criteria whose judgment failed
     seconds: float = 0.0  # from the request to the reward
     step: int | None = None  # the training step, if the trainer sends it
-    dropped: Sequence[int] = ()  # indices of criteria that the submission was graded without
-    version: int | None = None  # the version of the rubric, where it evolves
+    dropped: Sequence[int] = ()  # indices of criteria that were not judged
+    version: int | None = None  # the version of a rubric that evolves
     compound: float | None = None  # the share of the points that comes from criteria with several demands
 
     @property
@@ -130,7 +130,7 @@ class RewardRecord:
 
     @property
     def rollouts(self) -> tuple[str, str, int | None]:
-        """What the rollouts of one query share that a trainer compares: a later step makes another group."""
+        """Identifies the rollouts that a trainer compares: those of one query and rubric in one step."""
         return self.rubric, self.group, self.step
 
 
@@ -138,7 +138,7 @@ _FIELDS = tuple(spec.name for spec in fields(RewardRecord))
 
 
 def describe_rubric(rubric: Rubric) -> dict[str, Any]:
-    """What is recorded of a rubric: its digest, and name, requirement and weight of each criterion."""
+    """The record of a rubric: its digest, and name, requirement and weight of each criterion."""
     criteria = [
         {"name": name, "requirement": criterion.requirement, "weight": criterion.weight}
         for name, criterion in zip(criterion_names(list(rubric)), rubric, strict=True)
@@ -147,7 +147,7 @@ def describe_rubric(rubric: Rubric) -> dict[str, Any]:
 
 
 class Observer:
-    """Records rewards in a ledger, each once; `graded` says how criteria with several demands were."""
+    """Records rewards in a ledger, each once; `graded` says how criteria with several demands were graded."""
 
     def __init__(self, ledger: Ledger, graded: Compound = "as_is") -> None:
         self._ledger, self._graded = ledger, graded
@@ -158,8 +158,8 @@ class Observer:
             for _, one in ledger.observations(kind)
         )
 
-    def rubric(self, rubric: Rubric) -> str:
-        """The digest of a rubric, which is recorded when it is first used."""
+    def record_rubric(self, rubric: Rubric) -> str:
+        """The digest of a rubric, which is recorded at its first use."""
         name = digest_rubric(rubric)
         if name not in self._noted:
             self._noted.add(name)
@@ -167,7 +167,7 @@ class Observer:
             self._ledger.observe(RUBRIC, {**describe_rubric(rubric), "several": several, "graded": self._graded})
         return name
 
-    def reward(
+    def record_reward(
         self,
         sample: Sample,
         reward: Reward,
@@ -179,17 +179,17 @@ class Observer:
         Args:
             sample: what was rewarded.
             reward: its reward.
-            failed: the criteria whose judgment failed.
+            failed: the indices of the criteria whose judgment failed.
             seconds: from the request to the reward.
         """
-        rubric = self.rubric(sample.rubric)
+        rubric = self.record_rubric(sample.rubric)
         record = RewardRecord(
             rubric,
             digest_group(sample.query, rubric),
             digest(sample.submission),
             len(sample.submission),
             reward.value if reward.failure is None else None,
-            None if reward.failure is None else failure_kind(reward.failure),
+            None if reward.failure is None else parse_failure_kind(reward.failure),
             tuple(reward.criteria.values()),
             tuple(failed),
             round(seconds, 4),
@@ -206,22 +206,22 @@ class Observer:
 
 
 def is_training(split: str | None) -> bool:
-    """Whether rewards of a split are trained on; drift, audits and evolution leave out all others."""
+    """Whether rewards of a split are trained on; drift, audits and evolution leave out the others."""
     return not split or split.strip().casefold().startswith("train")
 
 
 @lru_cache(maxsize=_MOST_RUBRICS)
 def digest_rubric(rubric: Rubric) -> str:
-    """The digest that records of rewards hold."""
+    """The digest of a rubric in the records of rewards."""
     return str(describe_rubric(rubric)["rubric"])
 
 
 def digest_group(query: Any, rubric: Rubric | str) -> str:
-    """What the rollouts of one query under one rubric share; the rubric may be given by its digest."""
+    """The digest of a query and its rubric, which may be given by its own digest."""
     return digest([query, rubric if isinstance(rubric, str) else digest_rubric(rubric)])
 
 
-def failed_indices(report: EvaluationReport | EnsembleEvaluationReport, kept: Sequence[int]) -> list[int]:
+def find_failed_indices(report: EvaluationReport | EnsembleEvaluationReport, kept: Sequence[int]) -> list[int]:
     """The indices of the criteria whose judgment failed; `kept` are those of the criteria in the report."""
     entries: Sequence[CriterionReport | EnsembleCriterionReport] = report.report or ()
     return [index for index, one in zip(kept, entries, strict=False) if one.is_error]
@@ -230,11 +230,11 @@ def failed_indices(report: EvaluationReport | EnsembleEvaluationReport, kept: Se
 _KINDS = frozenset({*get_args(FailureKind), "check", "unknown"})
 
 
-def failure_kind(failure: str) -> str:
+def parse_failure_kind(failure: str) -> str:
     """The kind of failure in the message of a reward.
 
     Example:
-        >>> failure_kind("criterion 'Tone': timeout: no answer in 60 s")
+        >>> parse_failure_kind("criterion 'Tone': timeout: no answer in 60 s")
         'timeout'
     """
     pieces = ["budget" if piece.startswith("budget of ") else piece for piece in failure.split(": ")]
@@ -242,14 +242,14 @@ def failure_kind(failure: str) -> str:
 
 
 class FailureLog:
-    """Logs why rewards are missing, at every power of two of the failures of a kind."""
+    """Logs why rewards are missing, at the first, second, fourth, eighth … failure of a kind."""
 
     def __init__(self, rule: RewardRule) -> None:
         self._gets = rule.neutral if rule.on_failure == "neutral" else rule.on_failure
         self.counts: Counter[str] = Counter()
 
     def note(self, failure: str, kind: str) -> None:
-        """Count a failure of this kind, and log it if it is its turn."""
+        """Count a failure of this kind; log it if the count is a power of two."""
         self.counts[kind] += 1
         count = self.counts[kind]
         if count & (count - 1) == 0:
@@ -257,5 +257,5 @@ class FailureLog:
 
 
 def digest(value: Any) -> str:
-    """What tells JSON values apart, as 16 hexadecimal digits."""
+    """The digest of a JSON value, as 16 hexadecimal digits."""
     return blake2b(json_bytes(value), digest_size=8).hexdigest()

@@ -28,16 +28,16 @@ _DATASET_KEYS = ("submission", "items")
 
 @dataclass(frozen=True, slots=True)
 class RubricQuery:
-    """A query and the rubric its answers are judged by.
+    """A query and the rubric for its answers.
 
     Attributes:
         id: unique among the queries of a run.
-        turns: the conversation whose next turn is the answer; a plain query is one turn of the user's.
-        rubric: what answers are judged by.
-        source: the domain or dataset it comes from; empty if nothing says.
-        answers: answers that came along with it.
+        turns: the conversation that the answer continues; a plain query is one user turn.
+        rubric: grades the answers.
+        source: the domain or dataset it comes from; empty if unknown.
+        answers: id and text of the answers in the same file.
         where: its place in the file, for messages.
-        aliases: further ids it is known by.
+        aliases: further ids of the same query.
     """
 
     id: str
@@ -50,13 +50,13 @@ class RubricQuery:
 
     @property
     def text(self) -> str:
-        """The query as one text; of a conversation every turn with its role."""
+        """The query as one text; a conversation is shown with the role of each turn."""
         return as_text(read_prompt(list(self.turns), "the query"))
 
 
 @dataclass(slots=True)
 class QueryReading:
-    """What a file of queries held: those that can be used, what is wrong with the others, and columns guessed."""
+    """The content of a file of queries: the usable ones, the problems of the others, and notes on guessed columns."""
 
     queries: list[RubricQuery] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
@@ -64,7 +64,7 @@ class QueryReading:
 
 
 def read_queries(path: Path, columns: Mapping[str, str] | None = None) -> QueryReading:
-    """The queries in a `RubricDataset` file, or in rows of query and rubric in a file of any kind."""
+    """The queries in a `RubricDataset` file, or in a file of any kind whose rows have query and rubric."""
     found = row_file(path, what="Data")
     problems: list[str] = []
     if found.is_document:
@@ -72,17 +72,17 @@ def read_queries(path: Path, columns: Mapping[str, str] | None = None) -> QueryR
         is_row = isinstance(value, dict) and value.keys().isdisjoint(("prompt", "rubric", "items"))
         first = value if is_row else value[0] if isinstance(value, list) and value else None
         if not isinstance(first, Mapping) or "submission" in first:
-            return _of_dataset(RubricDataset(*load(path, columns)), path)
-        return _of_rows(iter_objects(value, found.name, problems), path, problems, columns or {})
+            return _read_dataset(RubricDataset(*load(path, columns)), path)
+        return _read_rows(iter_objects(value, found.name, problems), path, problems, columns or {})
     rows = found.rows(problems)
     head = next(rows, None)
     if head is not None and (head.fields.keys() == {"dataset"} or any(key in head.fields for key in _DATASET_KEYS)):
-        return _of_dataset(RubricDataset(*load(path, columns)), path)
-    return _of_rows(itertools.chain([head] if head else [], rows), path, problems, columns or {})
+        return _read_dataset(RubricDataset(*load(path, columns)), path)
+    return _read_rows(itertools.chain([head] if head else [], rows), path, problems, columns or {})
 
 
 def read_turns(value: Any, where: str) -> tuple[Turn, ...]:
-    """A query as turns; a conversation may stand as JSON, as in `final.jsonl`."""
+    """A query as turns; a conversation may be JSON text, as in `final.jsonl`."""
     with problems_at(f"{where}: "):
         turns = tuple(as_turns(read_question(plain(value), "the query")))
     if not any(turn["content"].strip() for turn in turns):
@@ -92,22 +92,22 @@ def read_turns(value: Any, where: str) -> tuple[Turn, ...]:
     return turns
 
 
-def _of_rows(rows: Iterable[Record], path: Path, problems: list[str], columns: Mapping[str, str]) -> QueryReading:
-    """The queries in rows; `problems` is what their reader found wrong, or will."""
+def _read_rows(rows: Iterable[Record], path: Path, problems: list[str], columns: Mapping[str, str]) -> QueryReading:
+    """The queries in rows; the reader of the rows adds to `problems` as they are read."""
     lines: dict[str, int] = {}
     queries: dict[str | tuple[str, Rubric], RubricQuery] = {}
     reader = RowReader(input_name(path), _ROLES, given=columns)
     for row in map(partial(with_last_turn, reader), reader.rows(rows)):
         where, number = row.where, row.number
         try:
-            query = _of_row(row)
+            query = _read_row(row)
         except InputError as error:
             problems += error.problems
             continue
         first = lines.setdefault(query.id, number)
         same = queries.get((query.text, query.rubric))
         if query.answers and (first == number or (same is not None and query.id in (same.id, *same.aliases))):
-            _gather(queries, query)
+            _merge_query(queries, query)
         elif first != number:
             problems.append(f"{where}: id {query.id!r} is already used on line {first}; ids must be unique")
         else:
@@ -117,8 +117,8 @@ def _of_rows(rows: Iterable[Record], path: Path, problems: list[str], columns: M
     return QueryReading(list(queries.values()), problems, reader.notes)
 
 
-def _gather(queries: dict[Any, RubricQuery], query: RubricQuery) -> str:
-    """Add the answers of a query to those that others brought to the same one; the id that they now go by."""
+def _merge_query(queries: dict[Any, RubricQuery], query: RubricQuery) -> str:
+    """Merge a query with an equal one in `queries`, adding its answers; return the id of the merged query."""
     key = (query.text, query.rubric)
     known = queries.setdefault(key, query)
     if known is not query:
@@ -126,7 +126,7 @@ def _gather(queries: dict[Any, RubricQuery], query: RubricQuery) -> str:
     return known.id
 
 
-def _of_row(row: Record) -> RubricQuery:
+def _read_row(row: Record) -> RubricQuery:
     asked, value = row.value("query"), row.value("rubric")
     if asked is None:
         known = ", ".join(ROLES["query"].quiet)
@@ -146,7 +146,7 @@ def _of_row(row: Record) -> RubricQuery:
     )
 
 
-def _of_dataset(dataset: RubricDataset, path: Path) -> QueryReading:
+def _read_dataset(dataset: RubricDataset, path: Path) -> QueryReading:
     queries, _ = group_items(dataset, path)
     if not queries and dataset.prompt and dataset.rubric is not None:
         name = dataset.name or path.stem
@@ -158,7 +158,7 @@ def _of_dataset(dataset: RubricDataset, path: Path) -> QueryReading:
 
 
 def group_items(dataset: RubricDataset, path: Path) -> tuple[list[RubricQuery], list[str]]:
-    """The queries that the items of a dataset answer, and for each item the id of its query."""
+    """The queries that the items of a dataset answer, and the id of each item's query."""
     groups: dict[tuple[str, Rubric], RubricQuery] = {}
     sources = RowReader(input_name(path), ("source",))
     own = []
@@ -169,43 +169,43 @@ def group_items(dataset: RubricDataset, path: Path) -> tuple[list[RubricQuery], 
         source = sources.read(Record(where, index, dict(item.metadata))).value("source")
         name = str(source) if source is not None else dataset.name or ""
         turns, answers = read_turns(prompt, where), ((number, item.submission),)
-        own.append(_gather(groups, RubricQuery(number, turns, rubric, name, answers, where)))
+        own.append(_merge_query(groups, RubricQuery(number, turns, rubric, name, answers, where)))
     return list(groups.values()), own
 
 
-def completion_text(completion: Any) -> str:
-    """What the policy said: the text itself, or the last assistant turn of a conversation."""
+def extract_completion_text(completion: Any) -> str:
+    """The policy's text: the completion itself, or the last assistant turn of a conversation."""
     if isinstance(completion, str):
         return completion
     said = [turn for turn in completion if turn.get("role") == "assistant"]
-    return content_text(said[-1].get("content")) if said else ""
+    return extract_text(said[-1].get("content")) if said else ""
 
 
-def content_text(content: Any, kinds: Collection[str] = ("text",)) -> str:
-    """The text of a message's content, which may come in parts; parts of other kinds are left out."""
+def extract_text(content: Any, kinds: Collection[str] = ("text",)) -> str:
+    """The text of a message's content, which may be a list of parts; parts of other kinds are left out."""
     if content is None or isinstance(content, str):
         return content or ""
     return "".join(str(part.get("text") or "") for part in content if part.get("type", "text") in kinds)
 
 
-def conversation(prompt: Any) -> str | tuple[Mapping[str, str], ...]:
-    """A prompt as the judge is shown it: a text, or its turns; one turn of the user's is a text.
+def as_conversation(prompt: Any) -> str | tuple[Mapping[str, str], ...]:
+    """A prompt as the judge sees it: a text or turns; a single user turn becomes a text.
 
     Turns are mappings or pydantic models.
 
     Example:
-        >>> conversation([{"role": "user", "content": [{"type": "text", "text": "Why?"}]}])
+        >>> as_conversation([{"role": "user", "content": [{"type": "text", "text": "Why?"}]}])
         'Why?'
     """
     if isinstance(prompt, str):
         return prompt
     held = [turn.model_dump() if hasattr(turn, "model_dump") else turn for turn in prompt]
-    turns = tuple({"role": str(turn["role"]), "content": content_text(turn.get("content"))} for turn in held)
+    turns = tuple({"role": str(turn["role"]), "content": extract_text(turn.get("content"))} for turn in held)
     return turns[0]["content"] if len(turns) == 1 and turns[0]["role"] == "user" else turns
 
 
 def rubric_column(columns: Mapping[str, Any], wanted: str | None, option: str = "rubric=NAME") -> str:
-    """The column that holds rubrics; messages name `option`, which decides between two of them."""
+    """The column that holds rubrics; messages name `option`, which chooses between two of them."""
     reader = RowReader("the row", ("rubric",), option, {} if wanted is None else {"rubric": wanted})
     found = reader.read(Record("the row", 1, dict(columns))).columns.get("rubric")
     if found is None:
@@ -215,15 +215,15 @@ def rubric_column(columns: Mapping[str, Any], wanted: str | None, option: str = 
 
 
 def read_rubric(value: Any, where: str) -> Rubric:
-    """The rubric in a field; a field that occurs again, as it does for every generation of a prompt, is read once."""
+    """The rubric in a field. Equal fields, as in all generations of a prompt, are read once."""
     if isinstance(value, Rubric):
         return value
     try:
-        return _read(value if isinstance(value, str) else dump_json(plain(value), None))
+        return _parse_rubric(value if isinstance(value, str) else dump_json(plain(value), None))
     except InputError:
-        return rubric_from(value, where)  # once more, for a message that names the place
+        return rubric_from(value, where)  # raises again, with the place in the message
 
 
 @lru_cache(maxsize=4096)
-def _read(text: str) -> Rubric:
+def _parse_rubric(text: str) -> Rubric:
     return rubric_from(text, "rubric")

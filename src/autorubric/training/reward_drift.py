@@ -1,7 +1,7 @@
 """How a reward changes while a policy trains on it: saturated criteria, length effects, judge failures.
 
-Rewards are divided into windows of equal count, in the order in which they were given. Rollouts of one query under
-one rubric are a group.
+Rewards are divided into windows of equal count, in the order in which they were given. The rollouts of one query
+under one rubric are a group.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from statistics import fmean
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from autorubric.metrics.intervals import mean_interval
-from autorubric.training.audit_log import AuditLog, AuditRecord, AuditSummary, audit_warnings, summarise_audits
+from autorubric.training.audit_log import AuditLog, AuditRecord, AuditSummary, find_audit_warnings, summarize_audits
 from autorubric.training.compound_share import CompoundMeter, CompoundShare
 from autorubric.training.group_signals import GroupSignals, measure_noise, measure_signals, recommend
 from autorubric.training.observations import Key, Repeat, RewardRecord
 
 _SATURATED = 0.95  # a criterion that this share of recent submissions meets, or misses, is saturated
 _MIN_VERDICTS = 8  # recent verdicts needed to call a criterion saturated
-_LENGTH_GROWTH = 1.5  # from the first window to the last: worth a warning, as are the shares below
+_LENGTH_GROWTH = 1.5  # from the first window to the last; it and the shares below cause a warning
 _MANY_FAILED = 0.05
 _MANY_SILENT = 0.5
 _MUCH_COMPOUND = 0.25  # of the points, from criteria with several demands
-_EXAMPLES = 3  # of each criterion that the judges differ on
+_EXAMPLES = 3  # for each criterion on which the judges differ
 
 End: TypeAlias = Literal["met", "missed"]
 Timed: TypeAlias = tuple[float, RewardRecord]
@@ -53,7 +53,7 @@ class Gap(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Statistics of the rewards of one stretch of training.
+    """Statistics of the rewards in one window.
 
     Attributes:
         start: time of its first reward, in seconds since the epoch.
@@ -64,9 +64,9 @@ class Window:
         reward: the mean reward; None if there is none.
         characters: the mean length of the submissions.
         length_effect: Pearson correlation of length and reward within groups; None if undefined.
-        variance: of rewards within groups, unbiased and pooled; None if no group has two.
+        variance: the variance of rewards within groups, unbiased and pooled; None if no group has two.
         silent: the share of groups of two or more whose rewards are all equal; None if no group has two.
-        gap: difference to the audit's judge, or None.
+        gap: the gap to the audit's judge, or None.
     """
 
     start: float
@@ -96,11 +96,10 @@ class CriterionDrift:
         name: its name.
         requirement: its text.
         weight: its weight.
-        count: verdicts.
+        count: the number of verdicts.
         before: the mean of the first half of them.
-        recent: the mean of the last quarter, of at least 8.
-        saturated: `met` or `missed` where recent verdicts are nearly all equal; None if they are not, or are too
-            few.
+        recent: the mean of the last quarter, or of the last 8 if those are more.
+        saturated: `met` or `missed` if nearly all recent verdicts are equal; None if not, or if there are too few.
     """
 
     rubric: str
@@ -119,13 +118,13 @@ class Drift:
 
     Attributes:
         windows: in order of time.
-        criteria: those with a verdict: saturated ones first, of these the heaviest first.
+        criteria: those with a verdict, saturated ones first, then by weight.
         saturated_weight: the saturated share of the weight of all criteria with enough verdicts; None if there are
             none.
-        audit: what audits of the training judge found; None without an audit.
-        signals: what the groups of the last window teach; None without rewards.
-        compound: what criteria with several demands give; None if there are none.
-        evaluations: rewards of evaluations, which are left out of all this.
+        audit: the findings of audits of the training judge; None without an audit.
+        signals: what the groups of the last window teach the policy; None without rewards.
+        compound: the share of criteria with several demands; None if there are none.
+        evaluations: the number of rewards of evaluations, which are left out of the rest.
     """
 
     windows: Sequence[Window]
@@ -152,10 +151,10 @@ def measure_drift(  # noqa: PLR0913 (what a ledger holds, each with a default)
 
     Args:
         rewards: oldest first.
-        count: how many there are.
-        rubrics: what `Observer` recorded of their rubrics.
+        count: the number of rewards.
+        rubrics: the `Observer`'s records of their rubrics.
         audits: time and record of each audit, oldest first.
-        windows: the number of windows.
+        windows: the maximum number of windows.
         tolerance: growth of the gap between the judges that raises no alarm.
         repeats: submissions that the training judge graded twice.
         unanswered: times since which the audit's judge did not answer.
@@ -171,7 +170,7 @@ def measure_drift(  # noqa: PLR0913 (what a ledger holds, each with a default)
     size = max(1, math.ceil(count / max(1, windows)))
     verdicts: dict[tuple[str, int], array[float]] = {}
     log = AuditLog(tolerance=tolerance, examples=_EXAMPLES)
-    made = _take_audits(log, audits, unanswered)
+    made = _add_audits(log, audits, unanswered)
     described = {note["rubric"]: note for note in rubrics}
     notes = {digest: note["criteria"] for digest, note in described.items()}
     compound = CompoundMeter(described)
@@ -189,32 +188,32 @@ def measure_drift(  # noqa: PLR0913 (what a ledger holds, each with a default)
     criteria = _measure_criteria(verdicts, notes)
     noise = measure_noise(repeats)
     signals = measure_signals(last, notes, measured[-1].variance, noise) if measured else None
-    summary = summarise_audits(log, notes)
-    return Drift(measured, criteria, _saturated_weight(criteria), summary, signals, compound.found())
+    summary = summarize_audits(log, notes)
+    return Drift(measured, criteria, _compute_saturated_weight(criteria), summary, signals, compound.summarize())
 
 
-def _take_audits(
+def _add_audits(
     log: AuditLog, audits: Iterable[tuple[float, Mapping[str, Any]]], unanswered: Iterable[float]
 ) -> dict[Key, list[AuditRecord]]:
-    """Take audits in; returns them by reward, without their texts."""
+    """Add audits to a log; return them by reward, without their texts."""
     made: dict[Key, list[AuditRecord]] = {}
     for at, recorded in audits:
         audit = AuditRecord(**recorded)
         log.add(at, audit)
         made.setdefault(audit.key, []).append(replace(audit, query="", submission="", reasons={}))
     for since in unanswered:
-        log.wait_since(since)
+        log.note_unanswered(since)
     return made
 
 
-def _saturated_weight(criteria: Iterable[CriterionDrift]) -> float | None:
+def _compute_saturated_weight(criteria: Iterable[CriterionDrift]) -> float | None:
     weights = [(abs(c.weight), c.saturated) for c in criteria if c.count >= _MIN_VERDICTS]
     total = sum(weight for weight, _ in weights)
     return sum(weight for weight, end in weights if end) / total if total else None
 
 
 def measure_window(stretch: Sequence[Timed], compared: Sequence[AuditRecord] = ()) -> Window:
-    """Statistics of at least one reward, oldest first, and of the audits of these rewards."""
+    """Statistics of one or more rewards, oldest first, and of their audits."""
     records = [record for _, record in stretch]
     steps = [record.step for record in records if record.step is not None]
     groups: dict[tuple[str, str, int | None], list[tuple[float, float]]] = {}
@@ -223,8 +222,8 @@ def measure_window(stretch: Sequence[Timed], compared: Sequence[AuditRecord] = (
             groups.setdefault(record.rollouts, []).append((record.reward, float(record.characters)))
     rewards = [reward for members in groups.values() for reward, _ in members]
     several = [members for members in groups.values() if len(members) > 1]
-    # Less the mean of the group: queries differ in both reward and length.
-    deviations = [pair for members in several for pair in _deviations(members)]
+    # Subtract the group means, because queries differ in both reward and length.
+    deviations = [pair for members in several for pair in _compute_deviations(members)]
     variation = math.fsum(reward * reward for reward, _ in deviations)
     both = variation * math.fsum(length * length for _, length in deviations)
     equal = sum(len({reward for reward, _ in members}) == 1 for members in several)
@@ -244,12 +243,12 @@ def measure_window(stretch: Sequence[Timed], compared: Sequence[AuditRecord] = (
 
 
 def find_recommendations(drift: Drift) -> Iterator[str]:
-    """What to do about the rubric or the judge, with the evidence, one sentence each."""
+    """Recommendations for the rubric or the judge, with the evidence, one sentence each."""
     saturated = [(one.name, one.saturated, one.recent, one.count) for one in drift.criteria if one.saturated]
     yield from recommend(saturated, drift.audit, drift.signals)
     found = drift.compound
     if found is not None and found.graded == "as_is" and (found.last or 0.0) >= _MUCH_COMPOUND:
-        names = [*dict.fromkeys(map(repr, found.criteria))]  # in many rubrics, or many versions of one
+        names = [*dict.fromkeys(map(repr, found.criteria))]  # rubrics and versions of one repeat names
         shown = ", ".join(names[:_EXAMPLES]) + (", …" if len(names) > _EXAMPLES else "")
         yield (
             "split criteria with several demands (--compound split), or judge each demand (--compound all): "
@@ -258,7 +257,7 @@ def find_recommendations(drift: Drift) -> Iterator[str]:
 
 
 def find_warnings(drift: Drift) -> Iterator[str]:
-    """What to look at when training on this reward, one sentence each."""
+    """Warnings about training on this reward, one sentence each."""
     saturated = [criterion.saturated for criterion in drift.criteria if criterion.saturated]
     if saturated:
         share = "" if drift.saturated_weight is None else f", {drift.saturated_weight:.0%} of the weight"
@@ -285,7 +284,7 @@ def find_warnings(drift: Drift) -> Iterator[str]:
             f"in {last.silent:.0%} of the last groups all rewards are equal, so they give no learning signal: "
             "use harder criteria or other queries"
         )
-    yield from () if drift.audit is None else audit_warnings(drift.audit)
+    yield from () if drift.audit is None else find_audit_warnings(drift.audit)
 
 
 def _measure_criteria(
@@ -319,6 +318,6 @@ def _measure_gap(compared: Sequence[AuditRecord]) -> Gap | None:
     return Gap(fmean(gaps), interval and interval.width / 2.0, len(gaps), sum(equal) / len(equal) if equal else None)
 
 
-def _deviations(members: Sequence[tuple[float, float]]) -> Iterator[tuple[float, float]]:
+def _compute_deviations(members: Sequence[tuple[float, float]]) -> Iterator[tuple[float, float]]:
     reward, length = (fmean([pair[column] for pair in members]) for column in (0, 1))
     return ((pair[0] - reward, pair[1] - length) for pair in members)

@@ -27,14 +27,14 @@ from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.lock import run_lock
 from autorubric.rows.record import as_text
 from autorubric.training.audit import Auditor, AuditPlan
-from autorubric.training.background_grading import Given, Repeater
+from autorubric.training.background_grading import GivenReward, Repeater
 from autorubric.training.observations import (
     FailureLog,
     Observer,
     digest_group,
-    failed_indices,
-    failure_kind,
+    find_failed_indices,
     is_training,
+    parse_failure_kind,
 )
 from autorubric.training.rewards import DEFAULT_RULE, Reward, RewardRule, apply_policy, compute_reward, keep_criteria
 
@@ -56,7 +56,7 @@ class Sample:
         length: its length in tokens, needed by an overlong penalty.
         item: an id for the ledger.
         step: the training step, if the trainer knows it.
-        version: the version of the rubric, where a service evolves it.
+        version: the version of the rubric, if a service evolves it.
         split: `train`, or the split of an evaluation; None means training.
 
     Example:
@@ -84,17 +84,17 @@ class RewardSource(Protocol):
 
 
 class RewardPath(ABC):
-    """The way from a sample to its reward, in a trainer and in a service.
+    """The path from a sample to its reward, in a trainer and in a service.
 
     A sample is graded; its reward is recorded, offered to the audit and the repetitions, and kept for the evolution.
 
     Args:
         grader: grades the samples.
-        rule: how a report becomes a reward; its policy for failures is up to the caller.
+        rule: how a report becomes a reward; the caller applies its failure policy.
     """
 
     caller: ClassVar[tuple[str, str]]
-    """What has the rule, and what it is given."""
+    """What messages call the owner of the rule, and a sample."""
 
     def __init__(self, grader: Grader[Any], rule: RewardRule) -> None:
         self.grader = grader
@@ -109,21 +109,21 @@ class RewardPath(ABC):
         self._checked: OrderedDict[int, Rubric] = OrderedDict()
 
     async def reward(self, sample: Sample) -> Reward:
-        """The reward of one submission whose rubric was checked; a failed judgment gives None."""
+        """The reward of one submission whose rubric was checked; its value is None if a judgment failed."""
         started = time.perf_counter()
         group = digest_group(sample.query, sample.rubric) if self.rule.dropout else ""
         kept = keep_criteria(sample.rubric, self.rule, group, sample.step)
         subset = replace(sample, rubric=kept.rubric)
         inputs = _read_sample(self.grader, subset) if isinstance(self.grader, CriterionGrader) else None
-        report = await self._report(subset, inputs)
+        report = await self._grade(subset, inputs)
         reward = kept.restore(compute_reward(report, self._lenient, length=sample.length))
         if reward.failure is not None:
-            self._failures.note(reward.failure, failure_kind(reward.failure))
+            self._failures.note(reward.failure, parse_failure_kind(reward.failure))
         given = None
         if self.observer is not None and inputs is not None:
             seconds = time.perf_counter() - started
-            seen = self.observer.reward(sample, reward, failed_indices(report, kept.kept), seconds)
-            given = Given(sample.query, inputs, kept, reward, seen) if is_training(sample.split) else None
+            seen = self.observer.record_reward(sample, reward, find_failed_indices(report, kept.kept), seconds)
+            given = GivenReward(sample.query, inputs, kept, reward, seen) if is_training(sample.split) else None
         if self.repeater is not None and given is not None:
             self.repeater.offer(given)
         if self.evolution is not None:
@@ -134,21 +134,21 @@ class RewardPath(ABC):
             reward = self.auditor.mark(reward)
         return reward
 
-    async def _settle(self, seconds: float) -> None:
-        """Wait for open evolutions, audits and repetitions; then abandon evolutions and audits."""
+    async def _finish_background(self, seconds: float) -> None:
+        """Wait for open evolutions, audits and repetitions, then abandon evolutions and audits."""
         if self.evolution is not None:
             await self.evolution.finish(seconds)
         if self.auditor is not None:
             await self.auditor.finish(seconds)
         if self.repeater is not None:
-            await self.repeater.queue.settle(seconds)
+            await self.repeater.queue.wait(seconds)
 
     @abstractmethod
-    async def _report(self, sample: Sample, inputs: JudgeInput | None) -> EnsembleEvaluationReport | EvaluationReport:
-        """The report on a sample; `inputs` is what judges are shown of it."""
+    async def _grade(self, sample: Sample, inputs: JudgeInput | None) -> EnsembleEvaluationReport | EvaluationReport:
+        """The report on a sample; `inputs` is what judges see of it."""
 
     def _check(self, samples: Sequence[Sample], session: Session | None) -> None:
-        """Reject what cannot be rewarded, before anything is spent."""
+        """Reject samples that cannot be rewarded, before anything is spent."""
         if others := [type(one).__name__ for one in samples if not isinstance(one, Sample)]:
             raise InputError(f"a sample is of type {others[0]}; expected Sample(submission, rubric)")
         problems: dict[str, None] = {}
@@ -182,14 +182,14 @@ class Rewarder(RewardPath):
         grader: grades the samples; its run directory or ledger keeps every reply.
         rule: how a report becomes a reward.
         ask_again: seconds until a judge that stopped (invalid key, unreachable address) is retried, since training
-            runs outlive such failures.
-        audit: a reference judge that a share of the rewards is compared with; `auditor` holds what it found.
+            outlives such failures.
+        audit: a reference judge for a share of the rewards; `auditor` has its findings.
         repeat_share: the share of rewards that the judge gives twice, to measure its noise.
         evolution: who proposes criteria between training steps; samples need their `step`.
 
     Raises:
-        ConfigError: a judge's key is missing, its provider is unknown, or audits, repetitions and evolution have no
-            run directory.
+        ConfigError: a judge's key is missing, its provider is unknown, or there is no run directory for audits,
+            repetitions or evolution.
 
     Example:
         >>> rewarder = make_rewarder("builtin/offline")
@@ -229,7 +229,7 @@ class Rewarder(RewardPath):
                 resolve(spec.llm_config)
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy has the same settings, and has given no rewards; a TypeError where one process has to keep count."""
+        """The same settings, before any reward; a TypeError if audits, repetitions or versions need one process."""
         if self._audit is not None or self._repeat_share or self._plan is not None:
             told = "a rewarder with audits, repetitions or rubric versions cannot be copied"
             raise TypeError(f"{told}; use one `autorubric serve` for all processes, and HttpRewards in each")
@@ -238,13 +238,13 @@ class Rewarder(RewardPath):
         return {**self.__dict__, **own, **opened}
 
     async def rewards(self, samples: Sequence[Sample]) -> list[Reward]:
-        """A reward for each sample, in order; all are judged at the same time.
+        """A reward for each sample, in order; samples are judged concurrently.
 
         Raises:
             InputError: a rubric cannot give a reward; no call was made.
             RewardFailed: a judgment failed, and the policy is `raise`; the other samples were judged.
         """
-        self._check(samples, await self._opened())
+        self._check(samples, await self._open_judge())
         if self.evolution is not None:
             samples = self.evolution.place(samples)
         return await gather_all(self._reward(sample) for sample in samples)
@@ -252,15 +252,15 @@ class Rewarder(RewardPath):
     async def _reward(self, sample: Sample) -> Reward:
         return apply_policy(await self.reward(sample), self.rule)
 
-    async def _report(self, sample: Sample, inputs: JudgeInput | None) -> EnsembleEvaluationReport | EvaluationReport:
+    async def _grade(self, sample: Sample, inputs: JudgeInput | None) -> EnsembleEvaluationReport | EvaluationReport:
         if inputs is not None and isinstance(self.grader, CriterionGrader):
             return await self.grader.grade_input(inputs)
         query = None if sample.query is None else as_text(sample.query)
         report: EvaluationReport = await sample.rubric.grade(sample.submission, self.grader, query, sample.reference)
         return report
 
-    async def _opened(self) -> Session | None:
-        """Open the judge, and what follows its rewards; its session."""
+    async def _open_judge(self) -> Session | None:
+        """Open the judge, and the audit, repetitions and evolution of its rewards; return the judge's session."""
         if not isinstance(self.grader, CriterionGrader):
             return None
         ledger, session = self.grader.ledger(), await self.grader.open_session()
@@ -295,8 +295,8 @@ class Rewarder(RewardPath):
         return self.auditor is not None and self.auditor.should_stop
 
     async def finish(self, seconds: float = 30.0) -> None:
-        """Wait for open evolutions, audits and repetitions at the end of a training; then abandon them."""
-        await self._settle(seconds)
+        """Wait for open evolutions, audits and repetitions at the end of training, then abandon them."""
+        await self._finish_background(seconds)
         if self.evolution is not None:
             self.evolution = None
             await self._held.aclose()
@@ -305,7 +305,7 @@ class Rewarder(RewardPath):
 
 
 async def gather_all(work: Iterable[Awaitable[Reward]]) -> list[Reward]:
-    """The rewards, in order, once all of them have ended; raises the first error."""
+    """The rewards, in order; waits for all, then raises the first error."""
     found = await asyncio.gather(*work, return_exceptions=True)
     for one in found:
         if isinstance(one, BaseException):
@@ -321,7 +321,7 @@ def _check_evolution(grader: Grader[Any], plan: EvolutionPlan) -> None:
 
 
 def _read_sample(grader: CriterionGrader, sample: Sample) -> JudgeInput:
-    """What the judge is shown of a sample."""
+    """The judge's input for a sample."""
     rubric = sample.rubric
     inputs = grader.read_input(
         sample.submission, rubric, sample.query, sample.reference, guidelines=rubric.guidelines
@@ -352,7 +352,7 @@ def make_rewarder(  # noqa: PLR0913 (settings of one rewarder)
         max_in_flight: maximum concurrent calls.
         audit: a reference judge for a share of the rewards; needs a run directory.
         evolution: who proposes criteria between training steps; needs a run directory.
-        compound: `all` judges each demand of a criterion with several ones.
+        compound: `all` judges each demand of a criterion that has several.
 
     Raises:
         ConfigError: the judge's key is missing, or settings contradict each other.
@@ -376,7 +376,7 @@ def make_rewarder(  # noqa: PLR0913 (settings of one rewarder)
 def judge_config(
     judge: str, base_url: str | None = None, api_key_env: str | None = None, *, allow_plain_http: bool = False
 ) -> LLMConfig:
-    """The configuration of a judge that is given by name."""
+    """The configuration of a judge given by name."""
     model, address = addressed(judge, base_url)
     return LLMConfig(
         model,
@@ -391,7 +391,7 @@ def judge_config(
 
 
 def rewards_now(source: RewardSource, samples: Sequence[Sample]) -> list[Reward]:
-    """The rewards, for synchronous callers. Inside a running event loop it blocks the loop.
+    """The rewards, for synchronous callers. In a running event loop, the call blocks the loop.
 
     Example:
         >>> rewards_now(make_rewarder("builtin/offline"), [])

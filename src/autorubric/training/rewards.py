@@ -1,14 +1,14 @@
 """From a report to a reward: one number for a trainer.
 
-With the weight w and the value b of each criterion (MET is 1, UNMET is 0, an option its value):
+With the weight w and the value b of each criterion (MET is 1, UNMET is 0, an option has its own value):
 
 * `clipped`, the default: the score that `grade` gives the same verdicts (`core/scoring.py`), the sum of w · b over
   the sum of the positive weights, clipped to [0, 1];
 * `positive`: sum of w · b over sum of w, both over the criteria of positive weight (RubricHub, RuRL);
 * `signed`: `clipped` without clipping (HealthBench); may be below 0.
 
-A failed judgment has no b. If the reward depends on one the reward is missing, and the rule's policy decides what the
-trainer gets: never 0, unless the caller sets 0 as the neutral value.
+A failed judgment has no b. A reward that depends on one is missing, and the rule's policy decides what the trainer
+gets: never 0, unless the caller sets 0 as the neutral value.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ from autorubric.core.scoring import score, totals
 from autorubric.errors import AutorubricError, ConfigError, InputError
 from autorubric.files.json_values import is_finite
 from autorubric.files.strict_json import json_bytes
-from autorubric.training.compound_share import share_of_criteria
+from autorubric.training.compound_share import compute_criteria_share
 
 
 @dataclass(frozen=True, slots=True)
 class SoftOverlong:
     """A penalty that grows linearly over the last tokens before the limit (DAPO, equation 13).
 
-    Up to `max_length - buffer` tokens cost nothing; from there on the penalty grows to `factor` at
-    `max_length`, and stays there for anything longer. The defaults are RubricHub's values.
+    Up to `max_length - buffer` tokens cost nothing; then the penalty grows to `factor` at `max_length`, and stays
+    there for longer responses. The defaults are RubricHub's values.
 
     Attributes:
-        max_length: the most tokens a response may have.
-        buffer: how many of them are the soft zone.
+        max_length: the maximum tokens of a response.
+        buffer: the number of tokens before `max_length` over which the penalty grows.
         factor: the penalty at `max_length`.
 
     Raises:
@@ -76,7 +76,7 @@ class SoftOverlong:
             raise ConfigError(problems)
 
     def penalty(self, length: int) -> float:
-        """What a response of `length` tokens loses, from 0 to `factor`."""
+        """The penalty of a response of `length` tokens, from 0 to `factor`."""
         excess = length - (self.max_length - self.buffer)
         return self.factor * min(max(excess, 0), self.buffer) / self.buffer
 
@@ -87,7 +87,7 @@ DropoutBy: TypeAlias = Literal["group", "step"]
 Judged: TypeAlias = CriterionReport | EnsembleCriterionReport
 
 GATE_TAG = "gate"
-"""A criterion with this tag is a gate in every rule."""
+"""A criterion with this tag is a gate under every rule."""
 
 
 class RewardFailed(AutorubricError):
@@ -105,18 +105,18 @@ class RewardRule:
     Attributes:
         formula: `clipped` (the score of `grade`), `positive` (RubricHub) or `signed` (HealthBench).
         on_failure: what a trainer gets if a judgment failed: `raise` an error, `none`, `nan`, or `neutral`.
-        neutral: the value of `neutral`; there is no default.
+        neutral: the value for the policy `neutral`; there is no default.
         cannot_assess: how abstentions count; by default their criteria are left out.
         gates: names (as rewards show them) or ids of criteria that must be met, else the reward is 0 (a pitfall
             must not be met). A criterion tagged `gate` is always a gate.
-        overlong: the penalty of long responses; needs their length in tokens.
-        dropout: the share of criteria, gates aside, that each group of rollouts is graded without; from 0 to below 1.
-        dropout_by: `group` draws other criteria for each query and step, `step` the same for all queries of a step.
+        overlong: the penalty for long responses; needs their length in tokens.
+        dropout: the share of criteria, gates aside, to drop for each group of rollouts; from 0 to below 1.
+        dropout_by: `group` draws for each query and step, `step` once for all queries of a step.
         dropout_seed: random seed of the draw.
 
     Raises:
-        ConfigError: a name is unknown, `neutral` comes without its policy, the policy comes without `neutral`, or
-            `dropout` is out of range.
+        ConfigError: a name is unknown, `neutral` and its policy are not given together, or `dropout` is out of
+            range.
 
     Example:
         >>> RewardRule(on_failure="neutral")
@@ -147,11 +147,11 @@ class RewardRule:
         if self.on_failure == "neutral" and self.neutral is None:
             problems.append("on_failure='neutral' needs the neutral value: give neutral=...")
         elif self.neutral is not None:
-            problems += self._neutral_problems(self.neutral)
+            problems += self._find_neutral_problems(self.neutral)
         if problems:
             raise ConfigError(problems)
 
-    def _neutral_problems(self, neutral: float) -> list[str]:
+    def _find_neutral_problems(self, neutral: float) -> list[str]:
         if self.on_failure != "neutral":
             return [f"neutral={neutral!r} is given, but on_failure={self.on_failure!r}"]
         if not is_finite(neutral):
@@ -159,7 +159,7 @@ class RewardRule:
         return []
 
     def check(self, criteria: Iterable[Criterion]) -> None:
-        """Raise an error for a rubric that cannot give a reward, before anything is spent."""
+        """Refuse a rubric that cannot give a reward, before anything is spent."""
         known = list(criteria)
         names = {name for criterion in known for name in (criterion.name, criterion.id)} | {*criterion_names(known)}
         problems = [f"gate {gate!r} is not a criterion of the rubric" for gate in self.gates if gate not in names]
@@ -181,12 +181,12 @@ class Reward:
         criteria: the value of each criterion in [0, 1], by its name; None if it was not judged or not assessed.
         failure: why there is no reward; None if there is one.
         closed: the gates that were not met.
-        penalty: the penalty of the length, already subtracted from the value.
+        penalty: the length penalty, already subtracted from the value.
         coverage: the share of judged criteria whose judgment did not fail, in [0, 1].
         dropped: the criteria that were left out (see `RewardRule.dropout`).
         status: `gap` once an audit has found that the judge's lead over a reference judge grew.
         stop: whether training should stop for that reason.
-        version: the version of the rubric, where it evolves.
+        version: the version of the rubric, if it evolves.
         compound: the share of the points, given or taken, that comes from criteria with several demands; None
             without points.
 
@@ -220,7 +220,7 @@ def compute_reward(
     the judge abstained and abstentions are skipped, the reward is missing and the policy applies.
 
     Args:
-        report: of one submission; its own score and length penalty are not used.
+        report: the report on one submission; its own score and length penalty are not used.
         rule: how it becomes a reward.
         length: tokens of the response, needed by an overlong penalty.
 
@@ -238,7 +238,7 @@ def compute_reward(
         >>> compute_reward(EvaluationReport(score=None, report=[met, failed])).value is None
         True
     """
-    return apply_policy(_undecided(report, rule, length), rule)
+    return apply_policy(_read_report(report, rule, length), rule)
 
 
 def refuse_gap(rewards: Iterable[Reward]) -> None:
@@ -258,7 +258,7 @@ def refuse_gap(rewards: Iterable[Reward]) -> None:
 
 
 def apply_policy(reward: Reward, rule: RewardRule) -> Reward:
-    """The reward, with the value that the rule's failure policy gives if a judgment failed."""
+    """The reward; a missing one has the value that the rule's failure policy gives, or raises."""
     if reward.failure is None:
         return reward
     if rule.on_failure == "raise":
@@ -266,18 +266,18 @@ def apply_policy(reward: Reward, rule: RewardRule) -> Reward:
     return replace(reward, value=math.nan if rule.on_failure == "nan" else rule.neutral)
 
 
-def _undecided(report: EvaluationReport | EnsembleEvaluationReport, rule: RewardRule, length: int | None) -> Reward:
-    """The reward before the policy: its value is None if a judgment failed that it depends on."""
+def _read_report(report: EvaluationReport | EnsembleEvaluationReport, rule: RewardRule, length: int | None) -> Reward:
+    """The reward before the policy; its value is None if it depends on a failed judgment."""
     judged: Sequence[Judged] = report.report or ()
     names = criterion_names([one.criterion for one in judged])
     criteria = {name: one.score_value for name, one in zip(names, judged, strict=True)}
-    gates = [_gate(one, name, rule) for name, one in zip(names, judged, strict=True)]
+    gates = [_check_gate(one, name, rule) for name, one in zip(names, judged, strict=True)]
     closed = tuple(name for name, open_ in zip(names, gates, strict=True) if open_ is False)
-    value = 0.0 if closed else _value(judged, gates, rule)
+    value = 0.0 if closed else _compute_value(judged, gates, rule)
     coverage = sum(not one.is_error for one in judged) / len(judged) if judged else None
-    compound = share_of_criteria([one.criterion for one in judged], [one.score_value for one in judged])
+    compound = compute_criteria_share([one.criterion for one in judged], [one.score_value for one in judged])
     if value is None:
-        return Reward(None, criteria, _failure(report, judged, names), coverage=coverage, compound=compound)
+        return Reward(None, criteria, _describe_failure(report, judged, names), coverage=coverage, compound=compound)
     penalty = 0.0
     if rule.overlong is not None:
         if length is None:
@@ -287,11 +287,11 @@ def _undecided(report: EvaluationReport | EnsembleEvaluationReport, rule: Reward
 
 
 def is_gate(criterion: Criterion, name: str, rule: RewardRule) -> bool:
-    """Whether a criterion, which rewards show under `name`, must be met for any reward."""
+    """Whether a criterion, named `name` in rewards, is a gate."""
     return GATE_TAG in criterion.tags or bool({name, criterion.name, criterion.id} & set(rule.gates))
 
 
-def _gate(judged: Judged, name: str, rule: RewardRule) -> bool | None:
+def _check_gate(judged: Judged, name: str, rule: RewardRule) -> bool | None:
     """Whether a gate is open; None if it is unknown, True for a criterion that is not a gate."""
     criterion = judged.criterion
     if not is_gate(criterion, name, rule):
@@ -303,7 +303,7 @@ def _gate(judged: Judged, name: str, rule: RewardRule) -> bool | None:
     return judged.score_value == (0.0 if criterion.weight < 0 else 1.0)
 
 
-def _value(judged: Sequence[Judged], gates: Sequence[bool | None], rule: RewardRule) -> float | None:
+def _compute_value(judged: Sequence[Judged], gates: Sequence[bool | None], rule: RewardRule) -> float | None:
     if None in gates:
         return None
     counted = [one for one in judged if rule.formula != "positive" or one.criterion.weight > 0]
@@ -316,14 +316,14 @@ def _value(judged: Sequence[Judged], gates: Sequence[bool | None], rule: RewardR
     return points / positive if positive > 0 else None
 
 
-def _failure(
+def _describe_failure(
     report: EvaluationReport | EnsembleEvaluationReport, judged: Sequence[Judged], names: Sequence[str]
 ) -> str:
     errors = [(name, one.error) for name, one in zip(names, judged, strict=True) if one.error is not None]
     if errors:
         name, error = errors[0]
         more = f" (and {len(errors) - 1} more of {len(judged)} criteria)" if len(errors) > 1 else ""
-        told = re.sub(r"\binfrastructure: (?:budget: (?=budget of ))?", "", error)  # the reason after it says so, too
+        told = re.sub(r"\binfrastructure: (?:budget: (?=budget of ))?", "", error)  # the reason after it suffices
         return f"criterion {name!r}: {told}{more}"
     if judged:
         return "no criterion that the reward depends on could be assessed"
@@ -335,9 +335,9 @@ class KeptCriteria:
     """The criteria that a submission is graded on.
 
     Attributes:
-        rubric: holds the kept criteria only, under the names that they have in the whole rubric.
-        names: of all criteria.
-        kept: indices of the kept ones.
+        rubric: only the kept criteria, with their names in the whole rubric.
+        names: the names of all criteria.
+        kept: the indices of the kept ones.
     """
 
     rubric: Rubric
@@ -345,7 +345,7 @@ class KeptCriteria:
     kept: Sequence[int]
 
     def restore(self, reward: Reward) -> Reward:
-        """The reward with a value for each criterion of the whole rubric: None for those that were dropped."""
+        """The reward with a value for each criterion of the whole rubric; None for dropped ones."""
         if len(self.kept) == len(self.names):
             return reward
         found = dict(zip(self.kept, reward.criteria.values(), strict=False))
@@ -359,14 +359,14 @@ class KeptCriteria:
 def keep_criteria(rubric: Rubric, rule: RewardRule, group: str, step: int | None = None) -> KeptCriteria:
     """The subset of the criteria that a group of rollouts is graded on ("Rubric Dropout", arXiv 2608.11669).
 
-    Gates are always kept, as is at least one criterion of positive weight where the rubric has one. Of the others,
-    the share `rule.dropout` is left out, rounded to whole criteria. The subset depends on the rule's seed, the step
-    and, unless `rule.dropout_by` is `step`, the group, and on nothing else: a run that resumes draws the same one.
+    Gates are always kept, and at least one criterion of positive weight if the rubric has one. Of the others, the
+    share `rule.dropout` is dropped, rounded to whole criteria. The subset depends only on the rule's seed, the step
+    and, unless `rule.dropout_by` is `step`, the group: a resumed run draws the same.
 
     Args:
         rubric: the whole rubric.
-        rule: its dropout.
-        group: what all rollouts of one query share, such as the digest of query and rubric.
+        rule: its dropout settings apply.
+        group: the same for all rollouts of one query, such as the digest of query and rubric.
         step: the training step; without one, a group keeps its subset for the whole run.
 
     Example:

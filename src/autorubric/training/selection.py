@@ -1,8 +1,8 @@
 """Which answers to train on: rejection sampling by rubric score (RubricHub, RuFT).
 
-A candidate's score is S / S_max: its points divided by the maximum of its rubric. The best one strictly above the
-threshold is kept; if there is none, the query is dropped. A candidate with a failed judgment is never kept and never
-counted as bad: if it could change a drop, the query is undecided.
+A candidate's score is S / S_max: its points divided by the maximum of its rubric. The best candidate strictly above
+the threshold is kept; if there is none, the query is dropped. A candidate with a failed judgment is never kept and
+never counted as bad: a query that would be dropped is undecided if it has one.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from autorubric.training.candidates import ScoredCandidate
 
 Status: TypeAlias = Literal["selected", "dropped", "undecided"]
 
-_DIGITS = 9  # scores that differ by less are the same score: 0.6 of float sums is not above 0.6
+_DIGITS = 9  # scores are rounded, so that 0.6 from float sums is not above 0.6
 _TOP = re.compile(r"top-(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """What is kept of a query's candidates.
+    """Which of a query's candidates are kept.
 
     Attributes:
-        threshold: scores have to be strictly above it, in [0, 1].
-        most: the most answers kept; None for all that are above.
+        threshold: a score must be strictly above it, in [0, 1].
+        most: maximum answers kept; None for all above the threshold.
         pairs: keep one preference pair: the best answer, and a worse one.
-        margin: how much better the best one of a pair has to be at least.
+        margin: minimum score difference within a pair.
 
     Raises:
         InputError: a number is out of its range.
@@ -65,7 +65,7 @@ def parse_keep(name: str, threshold: float = 0.6, margin: float = 0.1) -> Keep:
     """The rule for what to keep, by name: `best`, `all`, `top-N` or `pairs`.
 
     Raises:
-        InputError: another name, or a number out of its range.
+        InputError: the name is unknown, or a number is out of its range.
 
     Example:
         >>> parse_keep("top-3").most
@@ -86,11 +86,10 @@ class Decision:
     """The decision on one query.
 
     Attributes:
-        status: `selected`; `dropped`, because no candidate qualifies; `undecided`, because one that failed
-            might.
+        status: `selected`; `dropped` if no candidate qualifies; `undecided` if one that failed might.
         chosen: the kept candidates, best first.
         rejected: the worse answer of a preference pair.
-        reason: why nothing was kept; empty where something was.
+        reason: why nothing was kept; empty if something was.
     """
 
     status: Status
@@ -102,9 +101,9 @@ class Decision:
 def decide(candidates: Sequence[ScoredCandidate], keep: Keep) -> Decision:
     """The decision on the candidates of one query.
 
-    Of equal scores the shorter answer goes first, then the earlier one; a text that occurs twice is kept once.
-    A pair's worse answer is the text other than the best with the lowest score; of equal ones that nearest in length
-    to the better answer, so that pairs teach no length, then the earlier one.
+    Among equal scores the shorter answer goes first, then the earlier one; duplicate texts are kept once. The worse
+    answer of a pair has the lowest score; among equal ones it is the one nearest in length to the better answer, so
+    that pairs do not teach length, then the earlier one.
 
     Example:
         >>> from autorubric.training.candidates import CandidateAnswer
@@ -117,29 +116,29 @@ def decide(candidates: Sequence[ScoredCandidate], keep: Keep) -> Decision:
     """
     judged = [one for one in candidates if one.score is not None]
     unjudged = len(candidates) - len(judged)
-    ranked = _without_repeats(sorted(judged, key=lambda one: (-_score(one), len(one.candidate.answer))))
-    above = [one for one in ranked if _score(one) > round(keep.threshold, _DIGITS)]
+    ranked = _remove_repeats(sorted(judged, key=lambda one: (-_round(one), len(one.candidate.answer))))
+    above = [one for one in ranked if _round(one) > round(keep.threshold, _DIGITS)]
     if not above:
-        return _nothing(f"no candidate is above {keep.threshold:g}", unjudged, len(candidates))
+        return _decide_on_none(f"no candidate is above {keep.threshold:g}", unjudged, len(candidates))
     if not keep.pairs:
         return Decision("selected", tuple(above[: keep.most]))
     best = above[0]
-    worse = _worse_than(best, judged, keep.margin)
+    worse = _find_worse(best, judged, keep.margin)
     if worse is None:
-        return _nothing(f"no candidate is {keep.margin:g} below the best", unjudged, len(candidates))
+        return _decide_on_none(f"no candidate is {keep.margin:g} below the best", unjudged, len(candidates))
     return Decision("selected", (best,), worse)
 
 
 def compute_share(report: EvaluationReport | EnsembleEvaluationReport, config: CannotAssessConfig) -> float | None:
     """S / S_max of a report in [0, 1]; None if a judgment failed or nothing could be assessed.
 
-    S is the sum of value · weight. S_max is the most that the same criteria allow: the positive weights, an
-    option's highest value instead of 1, and nothing lost to pitfalls. A rubric of pitfalls alone has no S_max;
-    its report's own score stands for it.
+    S is the sum of value · weight. S_max is the maximum for the same criteria: the positive weights, with the
+    highest option value instead of 1, and no points lost to pitfalls. A rubric with only pitfalls has no S_max; the
+    report's own score is returned.
 
     Args:
-        report: of one candidate.
-        config: what an abstention does; a criterion that is left out is left out of both sums.
+        report: the report on one candidate.
+        config: how abstentions count; a criterion that is left out is left out of both sums.
 
     Example:
         >>> from autorubric.core.report import CriterionReport
@@ -154,7 +153,7 @@ def compute_share(report: EvaluationReport | EnsembleEvaluationReport, config: C
     for one in report.report:
         cells.append(one.cell)
         if one.score_value is not None or config.strategy is not CannotAssessStrategy.SKIP:
-            best += _most(one.criterion)
+            best += _compute_maximum(one.criterion)
     points, _, _, scored = totals(cells, config)
     if not scored:
         return None
@@ -163,35 +162,35 @@ def compute_share(report: EvaluationReport | EnsembleEvaluationReport, config: C
     return max(0.0, min(1.0, round(points / best, _DIGITS)))
 
 
-def _most(criterion: Criterion) -> float:
-    """The most points that a criterion can bring."""
+def _compute_maximum(criterion: Criterion) -> float:
+    """The maximum points of a criterion."""
     if criterion.options is None:
         return max(criterion.weight, 0.0)
     pick: Callable[[list[float]], float] = max if criterion.weight > 0 else min
     return criterion.weight * pick([option.value for option in criterion.options if not option.na])
 
 
-def _score(one: ScoredCandidate) -> float:
+def _round(one: ScoredCandidate) -> float:
     return round(one.score or 0.0, _DIGITS)
 
 
-def _without_repeats(ranked: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
+def _remove_repeats(ranked: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
     first: dict[str, ScoredCandidate] = {}
     for one in ranked:
         first.setdefault(one.candidate.answer, one)
     return list(first.values())
 
 
-def _worse_than(best: ScoredCandidate, judged: Sequence[ScoredCandidate], margin: float) -> ScoredCandidate | None:
-    top, length = _score(best), len(best.candidate.answer)
+def _find_worse(best: ScoredCandidate, judged: Sequence[ScoredCandidate], margin: float) -> ScoredCandidate | None:
+    top, length = _round(best), len(best.candidate.answer)
     others = [
-        one for one in judged if one.candidate.answer.split() != best.candidate.answer.split() and _score(one) < top
+        one for one in judged if one.candidate.answer.split() != best.candidate.answer.split() and _round(one) < top
     ]
-    enough = [one for one in others if round(top - _score(one), _DIGITS) >= margin]
-    return min(enough, key=lambda one: (_score(one), abs(len(one.candidate.answer) - length)), default=None)
+    enough = [one for one in others if round(top - _round(one), _DIGITS) >= margin]
+    return min(enough, key=lambda one: (_round(one), abs(len(one.candidate.answer) - length)), default=None)
 
 
-def _nothing(reason: str, unjudged: int, total: int) -> Decision:
+def _decide_on_none(reason: str, unjudged: int, total: int) -> Decision:
     if not unjudged:
         return Decision("dropped", reason=reason)
     judged = f"; {reason} of the others" if unjudged < total else ""

@@ -1,4 +1,4 @@
-"""What a selection came to: shares, lengths, and the best score by number of candidates."""
+"""The results of a selection: shares, lengths, and the best score by number of candidates."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class BestOfK:
     """A point of the curve.
 
     Attributes:
-        k: how many candidates a query has.
+        k: the number of candidates per query.
         score: the mean over queries of the expected best score.
-        kept: the mean over queries of the chance that one is above the threshold.
-        queries: those with at least k judged candidates; the mean is over them.
+        kept: the mean over queries of the probability that one is above the threshold.
+        queries: the number of queries with at least k judged candidates, over which the means are.
     """
 
     k: int
@@ -38,14 +38,14 @@ class BestOfK:
     queries: int
 
 
-def expected_best(scores: Sequence[float], k: int) -> float:
-    """The mean, over all subsets of k scores, of the best one: unbiased for fresh samples of k.
+def compute_expected_best(scores: Sequence[float], k: int) -> float:
+    """The mean of the best score over all subsets of k scores, an unbiased estimate for new samples of k.
 
-    With the scores sorted upwards, the i-th (from 1) is the best of C(i − 1, k − 1) of the C(n, k) subsets. The
-    shares are computed from the largest down, since the binomials of a thousand scores are beyond every float.
+    In ascending order, the i-th score (from 1) is the best of C(i − 1, k − 1) of the C(n, k) subsets. The shares are
+    computed from the largest down, since the binomials of a thousand scores overflow a float.
 
     Example:
-        >>> round(expected_best([0.0, 0.5, 1.0], 2), 6)
+        >>> round(compute_expected_best([0.0, 0.5, 1.0], 2), 6)
         0.833333
     """
     share, mean = k / len(scores), 0.0
@@ -55,36 +55,36 @@ def expected_best(scores: Sequence[float], k: int) -> float:
     return mean
 
 
-def expected_kept(scores: Sequence[float], threshold: float, k: int) -> float:
+def compute_expected_kept(scores: Sequence[float], threshold: float, k: int) -> float:
     """The share of subsets of k scores that contain one strictly above the threshold: 1 − C(n − a, k) / C(n, k).
 
     Example:
-        >>> expected_kept([0.2, 0.7, 0.6], 0.6, 2)
+        >>> compute_expected_kept([0.2, 0.7, 0.6], 0.6, 2)
         0.6666666666666667
     """
     below = sum(score <= threshold for score in scores)
     return 1.0 - comb(below, k) / comb(len(scores), k)
 
 
-def best_of_k(scores: Sequence[Sequence[float]], threshold: float) -> list[BestOfK]:
-    """The curve of K against the best score (RubricHub, figure 9), up to the largest K that some query reaches.
+def compute_best_of_k(scores: Sequence[Sequence[float]], threshold: float) -> list[BestOfK]:
+    """The best score by K (RubricHub, figure 9), up to the largest K that a query reaches.
 
-    It has every K up to 64, and beyond that the powers of two and the largest.
+    The curve has every K up to 64, and above that the powers of two and the largest.
 
     Args:
-        scores: of the judged candidates of each query.
-        threshold: what has to be surpassed to be kept.
+        scores: the scores of the judged candidates of each query.
+        threshold: a score must be strictly above it to be kept.
 
     Example:
-        >>> [(point.k, point.score, point.queries) for point in best_of_k([[0.0, 1.0], [0.5]], 0.6)]
+        >>> [(point.k, point.score, point.queries) for point in compute_best_of_k([[0.0, 1.0], [0.5]], 0.6)]
         [(1, 0.5, 2), (2, 1.0, 1)]
     """
     curve = []
     most = max(map(len, scores), default=0)
     for k in (k for k in range(1, most + 1) if k <= _EVERY_K or k & (k - 1) == 0 or k == most):
         enough = [own for own in scores if len(own) >= k]
-        best = sum(expected_best(own, k) for own in enough) / len(enough)
-        kept = sum(expected_kept(own, threshold, k) for own in enough) / len(enough)
+        best = sum(compute_expected_best(own, k) for own in enough) / len(enough)
+        kept = sum(compute_expected_kept(own, threshold, k) for own in enough) / len(enough)
         curve.append(BestOfK(k, best, kept, len(enough)))
     return curve
 
@@ -97,9 +97,9 @@ class ScoreSpread:
     """The distribution of the scores of candidates.
 
     Attributes:
-        count: candidates with a score.
-        quartiles: lowest score, lower quartile, median, upper quartile, highest score; linear interpolation.
-        tenths: candidates in [0, 0.1), [0.1, 0.2), … [0.9, 1].
+        count: the number of candidates with a score.
+        quartiles: minimum, lower quartile, median, upper quartile, maximum; linear interpolation.
+        tenths: the number of candidates in [0, 0.1), [0.1, 0.2), … [0.9, 1].
     """
 
     count: int
@@ -107,8 +107,8 @@ class ScoreSpread:
     tenths: tuple[int, ...]
 
     @classmethod
-    def of(cls, scores: Sequence[float]) -> ScoreSpread | None:
-        """The distribution of some scores in [0, 1]; None for no scores."""
+    def from_scores(cls, scores: Sequence[float]) -> ScoreSpread | None:
+        """The distribution of scores in [0, 1]; None without scores."""
         if not scores:
             return None
         import numpy as np
@@ -116,22 +116,22 @@ class ScoreSpread:
         low, lower, median, upper, high = (float(cut) for cut in np.percentile(scores, (0, 25, 50, 75, 100)))
         tenths = [0] * _TENTHS
         for score in scores:
-            # 0.3 * 10 is 3.0000000000000004 and 0.29999999999999999 * 10 is 3: round before cutting.
+            # 0.3 * 10 is 3.0000000000000004 and 0.29999999999999999 * 10 is 3: round before truncating.
             tenths[min(int(round(score * _TENTHS, 6)), _TENTHS - 1)] += 1
         return cls(len(scores), (low, lower, median, upper, high), tuple(tenths))
 
 
 @dataclass(frozen=True, slots=True)
 class LowerThreshold:
-    """What another threshold would keep: the number of answers, and of queries with one."""
+    """The number of queries with a kept answer, and of kept answers, at another threshold."""
 
     threshold: float
     queries: int
     answers: int
 
 
-def lower_thresholds(groups: Sequence[Sequence[ScoredCandidate]], keep: Keep) -> tuple[LowerThreshold, ...]:
-    """The thresholds 0.9, 0.8, … 0 below the present one that would keep something, highest first."""
+def find_lower_thresholds(groups: Sequence[Sequence[ScoredCandidate]], keep: Keep) -> tuple[LowerThreshold, ...]:
+    """The thresholds 0.9, 0.8, … 0 below the current one that would keep something, highest first."""
     found = []
     for tenth in reversed(range(_TENTHS)):
         threshold = tenth / _TENTHS
@@ -146,7 +146,7 @@ def lower_thresholds(groups: Sequence[Sequence[ScoredCandidate]], keep: Keep) ->
 
 @dataclass(frozen=True, slots=True)
 class Acceptance:
-    """Queries of one domain, and how many of them have a kept answer, are dropped, or are undecided."""
+    """The number of queries of one domain, and how many of them are selected, dropped or undecided."""
 
     source: str
     queries: int
@@ -156,14 +156,14 @@ class Acceptance:
 
     @property
     def share(self) -> float | None:
-        """Selected over decided; None if nothing is decided."""
+        """The share of decided queries that are selected; None if none is decided."""
         decided = self.selected + self.dropped
         return self.selected / decided if decided else None
 
 
 @dataclass(frozen=True, slots=True)
 class Lengths:
-    """Mean length in words of the answers kept, and of the judged ones that were not."""
+    """The mean length in words of the kept answers, and of the other judged ones."""
 
     chosen: float | None
     others: float | None
@@ -174,15 +174,15 @@ class SelectionSummary:
     """Statistics of a selection.
 
     Attributes:
-        total: of all queries together.
+        total: the decisions on all queries.
         by_source: the same by domain, in alphabetical order.
-        answers: answers kept.
-        by_model: how many of them each model wrote, most first; empty if nothing says who did.
-        unjudged: candidates without a score.
-        lengths: of the answers kept and of the others, over the queries that have both.
+        answers: the number of kept answers.
+        by_model: the number of kept answers by model, largest first; empty if the models are unknown.
+        unjudged: the number of candidates without a score.
+        lengths: of kept and other answers, over the queries that have both.
         curve: the best score by number of candidates.
-        keep: what was kept.
-        spread: how the scores of all candidates are distributed; None if none has a score.
+        keep: the rule for what to keep.
+        spread: the distribution of all scores; None without scores.
     """
 
     total: Acceptance
@@ -216,36 +216,36 @@ def summarize(
     models = Counter(one.candidate.model for found in decisions for one in found.chosen if one.candidate.model)
     judged = [[one.score for one in own if one.score is not None] for own in scored]
     return SelectionSummary(
-        total=_acceptance("all", decisions),
-        by_source=tuple(_acceptance(name, sources[name]) for name in sorted(sources)),
+        total=_count_decisions("all", decisions),
+        by_source=tuple(_count_decisions(name, sources[name]) for name in sorted(sources)),
         answers=sum(len(decision.chosen) for decision in decisions),
         by_model=dict(models.most_common()),
         unjudged=sum(one.score is None for own in scored for one in own),
-        lengths=_lengths(scored, decisions),
-        curve=tuple(best_of_k(judged, keep.threshold)),
+        lengths=_measure_lengths(scored, decisions),
+        curve=tuple(compute_best_of_k(judged, keep.threshold)),
         keep=keep,
-        spread=ScoreSpread.of([score for scores in judged for score in scores]),
+        spread=ScoreSpread.from_scores([score for scores in judged for score in scores]),
     )
 
 
-def _acceptance(source: str, decisions: Iterable[Decision]) -> Acceptance:
+def _count_decisions(source: str, decisions: Iterable[Decision]) -> Acceptance:
     counts = Counter(decision.status for decision in decisions)
     return Acceptance(source, counts.total(), counts["selected"], counts["dropped"], counts["undecided"])
 
 
-def _lengths(scored: Sequence[Sequence[ScoredCandidate]], decisions: Sequence[Decision]) -> Lengths:
-    """Over queries that have both kinds only, so that long queries weigh on both sides alike."""
+def _measure_lengths(scored: Sequence[Sequence[ScoredCandidate]], decisions: Sequence[Decision]) -> Lengths:
+    """The mean lengths over queries that have both kinds of answers, so that both means have the same queries."""
     chosen, others = [], []
     for own, decision in zip(scored, decisions, strict=True):
         kept = {one.candidate.answer for one in decision.chosen}
         rest = [one for one in own if one.score is not None and one.candidate.answer not in kept]
         if kept and rest:
-            chosen.append(_mean_words(decision.chosen))
-            others.append(_mean_words(rest))
+            chosen.append(_compute_mean_words(decision.chosen))
+            others.append(_compute_mean_words(rest))
     return Lengths(_mean(chosen), _mean(others))
 
 
-def _mean_words(found: Sequence[ScoredCandidate]) -> float:
+def _compute_mean_words(found: Sequence[ScoredCandidate]) -> float:
     return sum(word_count(one.candidate.answer) for one in found) / len(found)
 
 
@@ -259,13 +259,13 @@ SUMMARY_FILE = "selection.json"
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What was written.
+    """A selection that was written.
 
     Attributes:
         summary: the statistics.
-        files: the files for trainers; none where nothing was kept.
-        flagged: kept answers whose reports are flagged.
-        lower_thresholds: what lower thresholds would keep, where this one keeps nothing.
+        files: the files for trainers; none if nothing was kept.
+        flagged: the number of kept answers whose reports are flagged.
+        lower_thresholds: what lower thresholds would keep, if nothing was kept.
     """
 
     summary: SelectionSummary
@@ -276,7 +276,7 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """What is selected from; `items` is the file of the reports."""
+    """The queries and scored candidates to select from; `items` is the file of the reports."""
 
     queries: Sequence[RubricQuery]
     scored: Sequence[ScoredCandidate]
@@ -286,24 +286,24 @@ class Pool:
 def write_selection(
     out: Path, pool: Pool, keep: Keep, trainers: Sequence[str], *, skipped: Sequence[str] = ()
 ) -> Written:
-    """Decide on every query, and write decisions, summary and, where something is kept, the files for trainers."""
+    """Decide on every query; write decisions, summary and, if an answer is kept, the files for trainers."""
     queries = pool.queries
     own: dict[str, list[ScoredCandidate]] = {query.id: [] for query in queries}
     for one in pool.scored:
         own[one.candidate.query].append(one)
     groups = [own[query.id] for query in queries]
     decisions = [decide(group, keep) for group in groups]
-    kept = _kept(pool.items, queries, decisions)
+    kept = _read_kept(pool.items, queries, decisions)
     summary = summarize(queries, groups, decisions, keep)
     files = write_training_files(out, kept, trainers, pairs=keep.pairs)
-    write_atomically(out / DECISIONS_FILE, _decision_lines(queries, groups, decisions))
+    write_atomically(out / DECISIONS_FILE, _render_decisions(queries, groups, decisions))
     record = {**summary.to_dict(), "skipped": list(skipped)}
     write_atomically(out / SUMMARY_FILE, [json.dumps(record, ensure_ascii=False, indent=2), "\n"])
-    found = () if kept else lower_thresholds(groups, keep)
+    found = () if kept else find_lower_thresholds(groups, keep)
     return Written(summary, tuple(files), sum(bool(one.report.flags) for one in kept), found)
 
 
-def _kept(items: Path, queries: Sequence[RubricQuery], decisions: Sequence[Decision]) -> list[Kept]:
+def _read_kept(items: Path, queries: Sequence[RubricQuery], decisions: Sequence[Decision]) -> list[Kept]:
     """The kept answers with their reports; only these are read into memory."""
     chosen = {one.place for decision in decisions for one in decision.chosen}
     records = read_items(items) if chosen else ()
@@ -315,7 +315,7 @@ def _kept(items: Path, queries: Sequence[RubricQuery], decisions: Sequence[Decis
     ]
 
 
-def _decision_lines(
+def _render_decisions(
     queries: Sequence[RubricQuery], groups: Sequence[Sequence[ScoredCandidate]], decisions: Sequence[Decision]
 ) -> Iterator[str]:
     for query, group, decision in zip(queries, groups, decisions, strict=True):

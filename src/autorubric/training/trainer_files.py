@@ -1,7 +1,7 @@
-"""The files that trainers read, from kept answers: one adapter per trainer, also from installed packages.
+"""The files that trainers read, written from kept answers by one adapter per trainer.
 
 An installed package adds an adapter with an entry point in the group `autorubric.adapters`; `select --trainer` then
-takes its name.
+accepts its name.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Adapter:
 
     Attributes:
         files: JSONL files, each with the function that turns a kept answer into a row.
-        pair_files: the same, for selections of preference pairs only.
+        pair_files: the same, written only for selections of preference pairs.
         other_files: other files, each with the function that writes it: `write(path, kept, pairs)`.
 
     Example:
@@ -63,10 +63,10 @@ def trainer_names() -> list[str]:
 
 
 def check_trainers(names: Sequence[str]) -> tuple[str, ...]:
-    """The named trainers, or all of them where none is named.
+    """The named trainers, or all of them if none is named.
 
     Raises:
-        InputError: an unknown name, or an installed adapter that cannot be loaded.
+        InputError: a name is unknown, or an installed adapter cannot be loaded.
 
     Example:
         >>> check_trainers(["llama-factory"])
@@ -83,7 +83,7 @@ def check_trainers(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def find_adapter(name: str) -> Adapter:
-    """The adapter of a name that `trainer_names` lists."""
+    """The adapter of a trainer by its name, which `trainer_names` lists."""
     if name in _BUILT_IN:
         return _BUILT_IN[name]
     found = load_plugin("adapters", name)
@@ -99,9 +99,9 @@ def training_files() -> list[str]:
 
 
 def write_training_files(folder: Path, kept: Sequence[Kept], trainers: Iterable[str], *, pairs: bool) -> list[Path]:
-    """Write the files of these trainers, and remove those that an earlier selection wrote and this one does not.
+    """Write the files of these trainers, and remove files of an earlier selection that this one does not write.
 
-    Nothing is written where no answer was kept: an empty file looks like data.
+    Nothing is written if no answer was kept: an empty file looks like data.
     """
     wanted = set(trainers if kept else ())
     written = []
@@ -122,14 +122,14 @@ def write_training_files(folder: Path, kept: Sequence[Kept], trainers: Iterable[
     return written
 
 
-def chat_row(kept: Kept) -> Row:
+def build_chat_row(kept: Kept) -> Row:
     """A conversation that ends with the kept answer."""
-    return {"messages": [*kept.query.turns, _turn(kept.chosen)]}
+    return {"messages": [*kept.query.turns, _build_turn(kept.chosen)]}
 
 
-def _ruft_row(kept: Kept) -> Row:
+def _build_ruft_row(kept: Kept) -> Row:
     """A row with the columns of RubricHub's RuFT release."""
-    details = [_flat(one) for one in kept.report.report or ()]
+    details = [_flatten(one) for one in kept.report.report or ()]
     record = Record(
         tuple(kept.query.rubric),
         kept.query.text,
@@ -144,30 +144,30 @@ def _ruft_row(kept: Kept) -> Row:
 def _write_ruft_table(path: Path, kept: Sequence[Kept], pairs: bool) -> None:
     with parquet_writer(path, RUFT.arrow_schema()) as add:
         for one in kept:
-            add(details_as_text(_ruft_row(one)))
+            add(details_as_text(_build_ruft_row(one)))
 
 
-def _prompt_completion_row(kept: Kept) -> Row:
+def _build_completion_row(kept: Kept) -> Row:
     """TRL's conversational prompt and completion, for `SFTTrainer`."""
-    return {"prompt": list(kept.query.turns), "completion": [_turn(kept.chosen)]}
+    return {"prompt": list(kept.query.turns), "completion": [_build_turn(kept.chosen)]}
 
 
-def _preference_row(kept: Kept) -> Row:
+def _build_preference_row(kept: Kept) -> Row:
     """TRL's conversational preference, for `DPOTrainer`."""
     worse = _find_rejected(kept)
     return {
         "prompt": list(kept.query.turns),
-        "chosen": [_turn(kept.chosen)],
-        "rejected": [_turn(worse)],
+        "chosen": [_build_turn(kept.chosen)],
+        "rejected": [_build_turn(worse)],
         "chosen_score": kept.chosen.score,
         "rejected_score": worse.score,
     }
 
 
-def _ranking_row(kept: Kept) -> Row:
+def _build_ranking_row(kept: Kept) -> Row:
     """LlamaFactory's ranking row."""
     worse = _find_rejected(kept)
-    return {"messages": list(kept.query.turns), "chosen": _turn(kept.chosen), "rejected": _turn(worse)}
+    return {"messages": list(kept.query.turns), "chosen": _build_turn(kept.chosen), "rejected": _build_turn(worse)}
 
 
 def _write_dataset_info(path: Path, kept: Sequence[Kept], pairs: bool) -> None:
@@ -183,18 +183,18 @@ def _write_dataset_info(path: Path, kept: Sequence[Kept], pairs: bool) -> None:
 
 
 _BUILT_IN = {
-    "ruft": Adapter({"selected.jsonl": _ruft_row}, other_files={"selected.parquet": _write_ruft_table}),
-    "chat": Adapter({"chat.jsonl": chat_row}),
-    "trl": Adapter({"trl_sft.jsonl": _prompt_completion_row}, {"trl_dpo.jsonl": _preference_row}),
+    "ruft": Adapter({"selected.jsonl": _build_ruft_row}, other_files={"selected.parquet": _write_ruft_table}),
+    "chat": Adapter({"chat.jsonl": build_chat_row}),
+    "trl": Adapter({"trl_sft.jsonl": _build_completion_row}, {"trl_dpo.jsonl": _build_preference_row}),
     "llamafactory": Adapter(
-        {"llamafactory/sft.jsonl": chat_row},
-        {"llamafactory/dpo.jsonl": _ranking_row},
+        {"llamafactory/sft.jsonl": build_chat_row},
+        {"llamafactory/dpo.jsonl": _build_ranking_row},
         {"llamafactory/dataset_info.json": _write_dataset_info},
     ),
 }
 
 
-def _flat(one: Any) -> Row:
+def _flatten(one: Any) -> Row:
     """One criterion and its verdict, as flat values."""
     verdict, choice = one.final()
     return {
@@ -206,7 +206,7 @@ def _flat(one: Any) -> Row:
     }
 
 
-def _turn(scored: ScoredCandidate) -> dict[str, str]:
+def _build_turn(scored: ScoredCandidate) -> dict[str, str]:
     return {"role": "assistant", "content": scored.candidate.answer}
 
 
@@ -223,7 +223,7 @@ def _write_json(path: Path, rows: Iterable[Mapping[str, Any]], indent: int | Non
 
 
 def _remove(path: Path, folder: Path) -> None:
-    """Remove a file, and its directory within the run directory where that is left empty."""
+    """Remove a file, and its directory within the run directory if that is then empty."""
     path.unlink(missing_ok=True)
     if path.parent != folder and path.parent.is_dir() and not any(path.parent.iterdir()):
         path.parent.rmdir()

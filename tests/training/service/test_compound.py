@@ -87,7 +87,7 @@ def test_drift_counts_the_criteria_that_rewards_count() -> None:
     for note in ({"several": [], "graded": "as_is"}, {"several": [0], "graded": "all"}, {}):
         meter = CompoundMeter({"r": {"rubric": "r", "criteria": [checked], **note}})
         meter.add([record])
-        found = meter.found()
+        found = meter.summarize()
         shares.append(None if found is None else (found.last, found.graded))
     assert shares == [None, (1.0, "all"), (1.0, "as_is")]
 

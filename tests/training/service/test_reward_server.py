@@ -11,7 +11,7 @@ from aiohttp import web
 
 from autorubric.errors import InputError
 from autorubric.llm.http.access import listening_at
-from autorubric.training.service.reward_server import at_socket, serve_connections
+from autorubric.training.service.reward_server import accept_at, serve_connections
 from tests.offenders import each
 
 
@@ -50,7 +50,7 @@ async def test_many_callers_can_connect_while_the_service_is_busy() -> None:
                 connected.append(stack.enter_context(socket.create_connection(listening.getsockname(), timeout=20)))
             ends.put_nowait(None)
 
-        await serve_connections(answer, at_socket(listening), 0.0, started, ends)
+        await serve_connections(answer, accept_at(listening), 0.0, started, ends)
     assert len(connected) == 300
 
 

@@ -34,8 +34,8 @@ def samples(text: str) -> dict[tuple[str, str], float]:
 def test_the_histogram_counts_up_to_all_submissions() -> None:
     metrics = ServiceMetrics()
     for seconds, failure in ((0.04, None), (0.05, None), (0.3, "timeout"), (400.0, "timeout")):
-        metrics.reward(seconds, failure)
-    found = samples(metrics.text({}, 3, 8))
+        metrics.count_reward(seconds, failure)
+    found = samples(metrics.render({}, 3, 8))
     buckets = {label: value for (name, label), value in found.items() if name == "autorubric_reward_seconds_bucket"}
     # A bound belongs to its own bucket: 0.04 and 0.05 are at most 0.05; 0.3 is at most 0.5; 400 is above all bounds.
     assert (buckets["0.05"], buckets["0.25"], buckets["0.5"], buckets["300.0"], buckets["+Inf"]) == (2, 2, 3, 3, 4)
@@ -48,7 +48,7 @@ def test_the_histogram_counts_up_to_all_submissions() -> None:
 def test_judge_calls_tokens_and_dollars_are_summed_over_roles() -> None:
     one = Activity(1, 5, 2, 1, 0, 100, 10, 0.5, 0)
     other = Activity(2, 7, 0, 0, 3, 50, 5, 0.25, 1)
-    found = samples(ServiceMetrics().text({"judge": one, "second": other}, 0, 8))
+    found = samples(ServiceMetrics().render({"judge": one, "second": other}, 0, 8))
     calls = {label: value for (name, label), value in found.items() if name == "autorubric_judge_calls_total"}
     assert calls == {"paid": 12, "recorded": 2, "failed": 1, "refused": 3}
     assert found["autorubric_judge_calls_in_flight", ""] == 3
@@ -58,8 +58,8 @@ def test_judge_calls_tokens_and_dollars_are_summed_over_roles() -> None:
 
 def test_a_kind_of_failure_cannot_break_out_of_its_label() -> None:
     metrics = ServiceMetrics()
-    metrics.reward(0.1, 'od"d\\ kind\nautorubric_room 99')
-    assert samples(metrics.text({}, 0, 8))["autorubric_room", ""] == 8
+    metrics.count_reward(0.1, 'od"d\\ kind\nautorubric_room 99')
+    assert samples(metrics.render({}, 0, 8))["autorubric_room", ""] == 8
 
 
 def test_room_is_given_back_however_the_block_ends() -> None:

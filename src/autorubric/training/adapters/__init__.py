@@ -1,17 +1,17 @@
-"""Reward functions for trainers and evaluation frameworks; each file is imported only by those who use it."""
+"""Reward functions for trainers and evaluation frameworks; import only the file that you use."""
 
 from autorubric.training.rewards import Reward, RewardFailed, refuse_gap
 
 
-def value_or_raise(reward: Reward) -> float:
-    """The value of a reward, for trainers that have none for a missing one.
+def require_value(reward: Reward) -> float:
+    """The value of a reward, for trainers that cannot represent a missing one.
 
     Raises:
         RewardFailed: the reward is missing.
         RewardGap: an audit says that training should stop.
 
     Example:
-        >>> value_or_raise(Reward(0.5, {}))
+        >>> require_value(Reward(0.5, {}))
         0.5
     """
     refuse_gap([reward])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from autorubric.training.queries import conversation, read_rubric, rubric_column
+from autorubric.training.queries import as_conversation, read_rubric, rubric_column
 from autorubric.training.rewarder import RewardSource, Sample
 
 
@@ -22,14 +22,14 @@ def rubric_scorer(source: RewardSource, *, rubric: str | None = None) -> Any:
     from inspect_ai.solver import TaskState
 
     @scorer(metrics=[mean(), stderr()], name="rubric")  # type: ignore[untyped-decorator]
-    def made() -> Any:
+    def build_scorer() -> Any:
         async def score(state: TaskState, target: Target) -> Score:
             column = rubric_column(state.metadata, rubric)
             submission = state.output.completion
             where = f"sample {state.sample_id}"
             held = read_rubric(state.metadata[column], where)
             reference = target.text or None
-            sample = Sample(submission, held, conversation(state.input), reference, item=str(state.sample_id))
+            sample = Sample(submission, held, as_conversation(state.input), reference, item=str(state.sample_id))
             [reward] = await source.rewards([sample])
             about = {"criteria": dict(reward.criteria), "coverage": reward.coverage}
             if reward.value is None or reward.failure is not None:
@@ -38,4 +38,4 @@ def rubric_scorer(source: RewardSource, *, rubric: str | None = None) -> Any:
 
         return score
 
-    return made()
+    return build_scorer()

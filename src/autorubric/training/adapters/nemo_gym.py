@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from autorubric.errors import InputError
-from autorubric.training.queries import content_text, conversation, read_rubric, rubric_column
+from autorubric.training.queries import as_conversation, extract_text, read_rubric, rubric_column
 from autorubric.training.rewarder import RewardSource, Sample
 from autorubric.training.rewards import RewardFailed, refuse_gap
 
@@ -25,13 +25,13 @@ def rubric_server(source: RewardSource, *, rubric: str | None = None, reference:
 
     A row has the rubric next to `responses_create_params`. The reply of `verify` repeats the row and has `reward`,
     `rubric_criteria`, `rubric_coverage` and `rubric_closed`. A reward that is missing raises Gym's `JudgeError`,
-    so that the rollout counts as failed and not as 0; before Gym 0.5, which has no such error, the request fails.
+    so that the rollout counts as failed and not as 0; Gym before 0.5 lacks that error, so the request fails.
     It also fails where an audit says that training should stop (`RewardGap`).
 
     Args:
         source: gives the rewards.
-        rubric: the field of rubrics; by default the one with a usual name, such as rubric or rubrics.
-        reference: the field of reference answers, if any.
+        rubric: the field that holds the rubric; by default the one with a usual name, such as rubric or rubrics.
+        reference: the field that holds the reference answer, if any.
     """
     from nemo_gym.base_resources_server import BaseVerifyRequest, BaseVerifyResponse, SimpleResourcesServer
     from pydantic import ConfigDict
@@ -59,7 +59,7 @@ def rubric_server(source: RewardSource, *, rubric: str | None = None, reference:
             [reward] = await source.rewards([read_row(row, rubric, reference)])
             refuse_gap([reward])
             if reward.value is None:
-                raise _judge_error()(f"no reward: {reward.failure}")
+                raise _find_judge_error()(f"no reward: {reward.failure}")
             found = {
                 "reward": reward.value,
                 "rubric_criteria": dict(reward.criteria),
@@ -76,8 +76,8 @@ def rubric_server(source: RewardSource, *, rubric: str | None = None, reference:
 def read_row(row: Mapping[str, Any], rubric: str | None = None, reference: str | None = None) -> Sample:
     """The sample in the body of a verify request.
 
-    The query is the messages of `responses_create_params.input`, after its `instructions`; calls of tools and their
-    results are left out. The submission is the text of the last message in `response.output`.
+    The query is the messages of `responses_create_params.input`, after its `instructions`, without tool calls and
+    their results. The submission is the text of the last message in `response.output`.
 
     Raises:
         InputError: the row has no rubric, or the rubric is wrong.
@@ -95,21 +95,21 @@ def read_row(row: Mapping[str, Any], rubric: str | None = None, reference: str |
         raise InputError(f"the row has no field {reference!r}, which `reference` refers to")
     asked = row["responses_create_params"]
     given = asked["input"]
-    turns = [{"role": "user", "content": given}] if isinstance(given, str) else _turns(given)
+    turns = [{"role": "user", "content": given}] if isinstance(given, str) else _read_messages(given)
     if asked.get("instructions"):
         turns = [{"role": "system", "content": asked["instructions"]}, *turns]
-    said = [turn["content"] for turn in _turns(row["response"]["output"]) if turn["role"] == "assistant"]
+    said = [turn["content"] for turn in _read_messages(row["response"]["output"]) if turn["role"] == "assistant"]
     expected = None if reference is None else str(extra[reference])
-    return Sample(said[-1] if said else "", held, conversation(turns), expected)
+    return Sample(said[-1] if said else "", held, as_conversation(turns), expected)
 
 
-def _turns(items: Iterable[Mapping[str, Any]]) -> list[dict[str, str]]:
-    """The messages among the items of a response or its input."""
+def _read_messages(items: Iterable[Mapping[str, Any]]) -> list[dict[str, str]]:
+    """The messages among the items of a response or of its input."""
     messages = (item for item in items if item.get("type", "message") == "message" and item.get("role"))
-    return [{"role": item["role"], "content": content_text(item.get("content"), _TEXT)} for item in messages]
+    return [{"role": item["role"], "content": extract_text(item.get("content"), _TEXT)} for item in messages]
 
 
-def _judge_error() -> type[Exception]:
+def _find_judge_error() -> type[Exception]:
     try:
         from nemo_gym.judge import JudgeError
     except ImportError:

@@ -12,31 +12,31 @@ from autorubric.core.entries import from_json_text
 from autorubric.core.rubric import Rubric
 from autorubric.errors import InputError
 from autorubric.graders.judge import Query
-from autorubric.training.adapters import value_or_raise
+from autorubric.training.adapters import require_value
 from autorubric.training.evolution.versions import EVOLVED
 from autorubric.training.queries import read_rubric
 from autorubric.training.rewarder import RewardSource, Sample, rewards_now
 
 _ANSWER = re.compile(r"<answer>(.*?)</answer>", re.DOTALL)
 PERSISTENT, EVOLVING = "persistent", "evolving"
-"""Kinds of criteria in `rubrics_types`. Criteria that evolution has added are of the second kind."""
+"""Kinds of criteria in `rubrics_types`. Criteria that evolution added are of the second kind."""
 
 
 def rubric_verifier(source: RewardSource, name: str = "rubric") -> Any:
     """Define a verifier for open-instruct that grades by the rubric in the ground truth.
 
-    open-instruct builds every verifier that is defined when it starts. Call this in a module that is imported
-    before, such as your own copy of the training script. Under the name `rubric` it replaces open-instruct's; its
-    rows have the dataset `general_rubric`, so train with `--remap_verifier general_rubric=rubric`. The verifier
-    travels to the actors that generate: give it `HttpRewards`, so that all share one `autorubric serve`.
+    open-instruct builds every verifier that is defined when it starts, so call this in a module that is imported
+    before that, such as your copy of the training script. The name `rubric` replaces open-instruct's own verifier;
+    its rows have the dataset `general_rubric`, so train with `--remap_verifier general_rubric=rubric`. The verifier
+    is sent to the actors that generate: give it `HttpRewards`, so that all share one `autorubric serve`.
 
-    As in open-instruct, what stands in the last `<answer>` is graded, or the whole response if there is none. A
-    reward that is missing raises; open-instruct's own verifier gives 0. A `RewardGap` where an audit says that
-    training should stop raises too.
+    As in open-instruct, the text in the last `<answer>` is graded, or the whole response if there is none. A missing
+    reward raises, where open-instruct's own verifier gives 0. A `RewardGap` is raised where an audit says that
+    training should stop.
 
     Args:
         source: gives the rewards.
-        name: of the verifier.
+        name: the verifier's name.
     """
     from open_instruct.ground_truth_utils import VerificationResult, VerifierFunction
 
@@ -49,22 +49,22 @@ def rubric_verifier(source: RewardSource, name: str = "rubric") -> Any:
         async def async_call(
             self, tokenized_prediction: Any, prediction: str, label: Any, query: str | None = None, *_: Any, **__: Any
         ) -> Any:
-            """The result for one response."""
+            """The verification result of one response."""
             [reward] = await source.rewards([read_label(prediction, label, query, len(tokenized_prediction))])
-            return VerificationResult(value_or_raise(reward))
+            return VerificationResult(require_value(reward))
 
         def __call__(
             self, tokenized_prediction: Any, prediction: str, label: Any, query: str | None = None, *_: Any, **__: Any
         ) -> Any:
             """The same, for callers without an event loop."""
             [reward] = rewards_now(source, [read_label(prediction, label, query, len(tokenized_prediction))])
-            return VerificationResult(value_or_raise(reward))
+            return VerificationResult(require_value(reward))
 
     return AutorubricVerifier
 
 
 def read_label(prediction: str, label: Any, query: str | None = None, length: int | None = None) -> Sample:
-    """The sample of a response and its ground truth, as JSON text or object.
+    """The sample of a response and its ground truth, which is JSON text or an object.
 
     Raises:
         InputError: the ground truth has no rubric, or the rubric is wrong.
@@ -87,8 +87,8 @@ def read_label(prediction: str, label: Any, query: str | None = None, length: in
 def ground_truth(query: Query, rubric: Rubric) -> str:
     """The ground truth of a row, with the kind of each criterion.
 
-    `evolving` are criteria that an evolution has added and those tagged so; the others, and those tagged
-    `persistent`, are persistent.
+    Criteria that evolution added or that are tagged `evolving` are `evolving`; the others, and those tagged
+    `persistent`, are `persistent`.
 
     Example:
         >>> rubric = Rubric.from_dict([{"requirement": "Is brief.", "weight": 2, "tags": ["evolving"]}])
@@ -99,15 +99,15 @@ def ground_truth(query: Query, rubric: Rubric) -> str:
 
     prompt = query if isinstance(query, str) else [dict(turn) for turn in query]
     row = format_named("open-instruct").write(Record(tuple(rubric), prompt)).row
-    kinds = [_kind(criterion) for criterion in rubric]
+    kinds = [_classify(criterion) for criterion in rubric]
     return json.dumps({**json.loads(row["ground_truth"]), "rubrics_types": kinds}, ensure_ascii=False)
 
 
 def ground_truth_overrides(rubrics: Mapping[int, tuple[Query, Rubric]]) -> dict[int, list[str]]:
-    """What open-instruct's data loader takes as `ground_truth_overrides`: by index of the row, its new ground truth.
+    """The new ground truth of each row by its index, as open-instruct's data loader takes `ground_truth_overrides`.
 
     Args:
-        rubrics: by index of the row in the training data, its query and the rubric that now applies.
+        rubrics: the query and current rubric of each row, by its index in the training data.
 
     Example:
         >>> rubric = Rubric.from_dict([{"requirement": "Is brief.", "weight": 2}])
@@ -117,6 +117,6 @@ def ground_truth_overrides(rubrics: Mapping[int, tuple[Query, Rubric]]) -> dict[
     return {index: [ground_truth(query, rubric)] for index, (query, rubric) in rubrics.items()}
 
 
-def _kind(criterion: Criterion) -> str:
+def _classify(criterion: Criterion) -> str:
     evolved = EVOLVING in criterion.tags or EVOLVED in criterion.metadata
     return EVOLVING if evolved and PERSISTENT not in criterion.tags else PERSISTENT

@@ -1,7 +1,7 @@
 """Rubrics for OpenEnv: ours as an `openenv.core.rubrics.Rubric` with a named child per criterion, and theirs as ours.
 
-OpenEnv calls `env.rubric(action, observation)` in each step and takes one number. A reward that is missing raises:
-OpenEnv has no value for it. So does a gap that an audit found, where it is to stop the training.
+OpenEnv calls `env.rubric(action, observation)` in each step and takes one number. A missing reward raises, since
+OpenEnv has no value for it. So does a gap that an audit found, if it should stop the training.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from autorubric.core.criterion import Criterion, criterion_names
 from autorubric.core.rubric import Rubric
 from autorubric.core.rubric_from import rubric_from
 from autorubric.errors import InputError
-from autorubric.training.adapters import value_or_raise
+from autorubric.training.adapters import require_value
 from autorubric.training.rewarder import RewardSource, Sample
 from autorubric.training.rewards import GATE_TAG, RewardFailed
 
@@ -41,18 +41,18 @@ def environment_rubric(
     Args:
         source: gives the rewards.
         rubric: the rubric, in any form that `rubric_from` reads.
-        submission: the text to grade, from action and observation; by default the action's only field of text.
-        query: what the action answers, likewise; by default there is none.
+        submission: the text to grade, from action and observation; by default the action's only text field.
+        query: what the action answers, from the same; by default there is none.
 
     Raises:
         InputError: the rubric has no criterion, or one is wrong.
     """
     from openenv.core.rubrics import Rubric as EnvironmentRubric
 
-    grading = _Grading(source, submission or (lambda action, _: _only_text(action)), query or (lambda *_: None))
+    grading = _ActionGrader(source, submission or (lambda action, _: _find_text(action)), query or (lambda *_: None))
 
     class GradedRubric(EnvironmentRubric):  # type: ignore[misc]
-        """The reward by a rubric; one child a criterion."""
+        """The reward by a rubric, with one child per criterion."""
 
         def __init__(self) -> None:
             super().__init__()
@@ -60,24 +60,24 @@ def environment_rubric(
 
         async def forward(self, action: Any, observation: Any) -> float:
             """The reward; all criteria are judged at the same time."""
-            return await grading.reward_and_tell(self, action, observation)
+            return await grading.grade_with_children(self, action, observation)
 
         def state_dict(self) -> dict[str, Any]:
             """The rubric, as JSON values."""
             return {"rubric": self.rubric.to_dict()}
 
         def load_state_dict(self, state: Mapping[str, Any]) -> None:
-            """Take the rubric of a checkpoint, or a newer version of it."""
+            """Load the rubric of a checkpoint, or a newer version of it."""
             self.rubric = rubric_from(state["rubric"], "the rubric")
             self._rubric_children.clear()
-            for name, criterion in _named(self.rubric):
+            for name, criterion in _name_criteria(self.rubric):
                 alone = Rubric([criterion], guidelines=self.rubric.guidelines)
-                self._rubric_children[_path(name, self._rubric_children)] = _criterion_rubric(name, alone, grading)
+                self._rubric_children[_choose_name(name, self._rubric_children)] = _make_child(name, alone, grading)
 
     return GradedRubric()
 
 
-def _criterion_rubric(name: str, alone: Rubric, grading: _Grading) -> Any:
+def _make_child(name: str, alone: Rubric, grading: _ActionGrader) -> Any:
     from openenv.core.rubrics import Rubric as EnvironmentRubric
 
     class CriterionRubric(EnvironmentRubric):  # type: ignore[misc]
@@ -91,7 +91,7 @@ def _criterion_rubric(name: str, alone: Rubric, grading: _Grading) -> Any:
             """1 for a criterion that is met, 0 for one that is not, or the value of its option."""
             values = grading.values.get({})
             if name not in values:
-                _, values = await grading.reward(alone, action, observation)
+                _, values = await grading.grade(alone, action, observation)
             if name not in values:
                 raise RewardFailed(f"no value of {name!r}")
             return values[name]
@@ -100,25 +100,25 @@ def _criterion_rubric(name: str, alone: Rubric, grading: _Grading) -> Any:
 
 
 @dataclass(frozen=True)
-class _Grading:
-    """How an action is graded, and the values of the criteria while they are passed to the children."""
+class _ActionGrader:
+    """Grades actions, and holds the values of the criteria while the children read them."""
 
     source: RewardSource
     submission: Reading
     query: Reading
     values: ContextVar[Mapping[str, float]] = field(default_factory=lambda: ContextVar("values"))
 
-    async def reward(self, rubric: Rubric, action: Any, observation: Any) -> tuple[float, Mapping[str, float]]:
+    async def grade(self, rubric: Rubric, action: Any, observation: Any) -> tuple[float, Mapping[str, float]]:
         sample = Sample(self.submission(action, observation), rubric, self.query(action, observation))
         [reward] = await self.source.rewards([sample])
-        value = value_or_raise(reward)
+        value = require_value(reward)
         return value, {name: one for name, one in reward.criteria.items() if one is not None}
 
-    async def reward_and_tell(self, whole: Any, action: Any, observation: Any) -> float:
-        """The reward of an OpenEnv rubric, whose children then have their values."""
+    async def grade_with_children(self, whole: Any, action: Any, observation: Any) -> float:
+        """The reward of an OpenEnv rubric; each of its children then has its value."""
         for child in whole.children():
             child.last_score = None
-        value, values = await self.reward(whole.rubric, action, observation)
+        value, values = await self.grade(whole.rubric, action, observation)
         token = self.values.set(values)
         try:
             for child in whole.children():
@@ -133,59 +133,59 @@ def read_environment_rubric(rubric: Any) -> Rubric:
     """The rubric of this package that is equivalent to an OpenEnv rubric.
 
     Each `LLMJudge` becomes a criterion: its prompt without placeholders is the requirement, and its settings stay
-    in `metadata["openenv"]`. A `WeightedSum` gives the weights, nested ones multiply; all but the last child of a
-    `Sequential` become gates. The verdict is met or not met, where an `LLMJudge` gives a number; a `Gate` makes no
-    difference to that.
+    in `metadata["openenv"]`. A `WeightedSum` gives the weights, and nested ones multiply; all but the last child of a
+    `Sequential` become gates. An `LLMJudge` gives a number, a criterion only met or not met; a `Gate` does not
+    change that.
 
     Args:
-        rubric: an `LLMJudge`, or `WeightedSum`, `Gate` and `Sequential` of such.
+        rubric: an `LLMJudge`, or a `WeightedSum`, `Gate` or `Sequential` of them.
 
     Raises:
-        InputError: a part computes its reward in code, or gates only some terms of a sum; every such part is named.
+        InputError: parts compute their reward in code, or gate only some terms of a sum; all of them are named.
     """
     problems: list[str] = []
-    criteria = list(_criteria(rubric, "", 1.0, problems))
+    criteria = list(_read_part(rubric, "", 1.0, problems))
     if problems:
         raise InputError(problems)
     return Rubric(criteria)
 
 
-def _criteria(part: Any, path: str, weight: float, problems: list[str], gate: bool = False) -> Iterator[Criterion]:
+def _read_part(part: Any, path: str, weight: float, problems: list[str], gate: bool = False) -> Iterator[Criterion]:
     from openenv.core.rubrics import Gate, LLMJudge, Sequential, WeightedSum
 
     where = path or "the rubric"
     children = [(f"{path}.{name}" if path else name, child) for name, child in part.named_children()]
     if isinstance(part, LLMJudge):
-        text = _requirement(part.prompt_template)
+        text = _read_requirement(part.prompt_template)
         if text:
-            yield _criterion(part, path, text, weight, gate)
+            yield _build_criterion(part, path, text, weight, gate)
         else:
             problems.append(f"{where}: the prompt of its LLMJudge asks nothing but placeholders")
     elif isinstance(part, Gate):
-        yield from _criteria(part.rubric, path, weight, problems, gate)
+        yield from _read_part(part.rubric, path, weight, problems, gate)
     elif isinstance(part, WeightedSum) and not gate:
         for (inside, child), share in zip(children, part.weights, strict=True):
-            yield from _criteria(child, inside, weight * share, problems)
+            yield from _read_part(child, inside, weight * share, problems)
     elif isinstance(part, Sequential) and not path and children:
         for inside, child in children[:-1]:
-            yield from _criteria(child, inside, 0.0, problems, gate=True)
-        yield from _criteria(children[-1][1], children[-1][0], weight, problems)
+            yield from _read_part(child, inside, 0.0, problems, gate=True)
+        yield from _read_part(children[-1][1], children[-1][0], weight, problems)
     else:
-        problems.append(f"{where}: {_refusal(part, gate)}")
+        problems.append(f"{where}: {_explain_refusal(part, gate)}")
 
 
-def _refusal(part: Any, gate: bool) -> str:
+def _explain_refusal(part: Any, gate: bool) -> str:
     from openenv.core.rubrics import Sequential, WeightedSum
 
     kind = type(part).__name__
     if isinstance(part, Sequential):
         return f"a {kind} without children, or inside another rubric; a gate of this package closes the whole reward"
     if isinstance(part, WeightedSum) and gate:
-        return f"a {kind} stands before the last child of a Sequential; a gate is one criterion"
+        return f"a {kind} comes before the last child of a Sequential; a gate is one criterion"
     return f"{kind} computes its reward in code; write a criterion with a check instead, or leave it out"
 
 
-def _criterion(judge: Any, path: str, text: str, weight: float, gate: bool) -> Criterion:
+def _build_criterion(judge: Any, path: str, text: str, weight: float, gate: bool) -> Criterion:
     return Criterion(
         name=path or None,
         requirement=text,
@@ -195,11 +195,11 @@ def _criterion(judge: Any, path: str, text: str, weight: float, gate: bool) -> C
     )
 
 
-def _requirement(template: str) -> str:
-    r"""A prompt without its placeholders, and without the line that asks for the number.
+def _read_requirement(template: str) -> str:
+    r"""The requirement in a prompt: placeholders are named, and the line that asks for the number is left out.
 
     Example:
-        >>> _requirement("Rate the tone of {action}.\n\n{observation}\n\nScore (0-1):")
+        >>> _read_requirement("Rate the tone of {action}.\n\n{observation}\n\nScore (0-1):")
         'Rate the tone of the submission.'
     """
     lines = []
@@ -209,16 +209,16 @@ def _requirement(template: str) -> str:
     return "\n".join(lines).replace("{{", "{").replace("}}", "}").strip()
 
 
-def _named(rubric: Rubric) -> list[tuple[str, Criterion]]:
+def _name_criteria(rubric: Rubric) -> list[tuple[str, Criterion]]:
     names = criterion_names(list(rubric))
     return [(name, one.model_copy(update={"name": name})) for name, one in zip(names, rubric, strict=True)]
 
 
-def _path(name: str, taken: Mapping[str, Any]) -> str:
-    """The name of a child: dots would part it, as `get_rubric` reads paths.
+def _choose_name(name: str, taken: Mapping[str, Any]) -> str:
+    """A distinct name for a child, without the dots that `get_rubric` would read as a path.
 
     Example:
-        >>> _path("a.b", {}), _path("a_b", {"a_b": "the first"})
+        >>> _choose_name("a.b", {}), _choose_name("a_b", {"a_b": "the first"})
         ('a_b', 'a_b_')
     """
     plain = name.replace(".", "_")
@@ -227,7 +227,7 @@ def _path(name: str, taken: Mapping[str, Any]) -> str:
     return plain
 
 
-def _only_text(action: Any) -> str:
+def _find_text(action: Any) -> str:
     if isinstance(action, str):
         return action
     fields = {name: value for name, value in dict(action).items() if name != "metadata" and isinstance(value, str)}

@@ -1,6 +1,6 @@
-"""Rewards for OpenRLHF: a `reward_func` for its file, and the shape of its remote reward model.
+"""Rewards for OpenRLHF: a `reward_func` for its file, and the calls and replies of its remote reward model.
 
-Labels are texts: put the rubric there as JSON, `{"query": …, "rubrics": […]}` or the list alone.
+Labels are strings: put the rubric there as JSON, `{"query": …, "rubrics": […]}` or the list alone.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LONGEST = 50
 def reward_function(source: RewardSource) -> Callable[..., dict[str, Any]]:
     """A `reward_func(queries, prompts, labels)` for the file that `--reward.remote_url` names.
 
-    A reward of None raises; OpenRLHF logs the error and leaves the sample without a reward.
+    A missing reward raises; OpenRLHF logs the error and leaves the sample without a reward.
 
     Args:
         source: gives the rewards.
@@ -49,7 +49,7 @@ def reward_function(source: RewardSource) -> Callable[..., dict[str, Any]]:
 
 
 def remote_samples(queries: Sequence[str], prompts: Sequence[str], labels: Sequence[str]) -> list[Sample]:
-    """The samples of a request: `queries` are prompt and response in one, with special tokens.
+    """The samples of a request; a query is the prompt and the response in one string, with special tokens.
 
     Raises:
         InputError: the lists differ in length, a query does not contain its prompt, or a label has no rubric.
@@ -72,16 +72,16 @@ def remote_samples(queries: Sequence[str], prompts: Sequence[str], labels: Seque
         if not inside or len(before) > 40:
             raise InputError(f"labels[{place}]: the query does not begin with its prompt")
         where = f"labels[{place}]"
-        value = _label(label, where)
+        value = _parse_label(label, where)
         asked = reader.read(Record(where, place, value)).value("query") if isinstance(value, dict) else None
-        found.append(Sample(_without_special(response), read_rubric(value, where), asked or prompt))
+        found.append(Sample(_strip_special_tokens(response), read_rubric(value, where), asked or prompt))
     return found
 
 
 def remote_reply(rewards: Sequence[Reward]) -> dict[str, Any]:
-    """The reply of a remote reward model, as JSON values; None if the reward is missing.
+    """The reply of a remote reward model, as JSON values; a missing reward is None.
 
-    `scores` are the rewards in [0, 1], by which OpenRLHF filters groups.
+    `scores` are the rewards clipped to [0, 1]; OpenRLHF filters groups by them.
 
     Example:
         >>> remote_reply([Reward(-0.5, {}, coverage=1.0)])["scores"]
@@ -99,15 +99,15 @@ def remote_reply(rewards: Sequence[Reward]) -> dict[str, Any]:
     }
 
 
-def _label(text: str, where: str) -> Any:
+def _parse_label(text: str, where: str) -> Any:
     try:
         return parse_json(text, where)
     except InputError as error:
         raise InputError(error.problems, "a label is JSON with the row's rubric and, optionally, its query") from None
 
 
-def _without_special(text: str) -> str:
-    """The response without the special tokens behind it."""
+def _strip_special_tokens(text: str) -> str:
+    """The response without the special tokens at its end."""
     text = text.strip()
     while found := _SPECIAL.search(text[-_LONGEST:]):
         text = text[: len(text) - len(found[0])].rstrip()

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from autorubric.core.rubric import Rubric
-from autorubric.training.queries import conversation, read_rubric, rubric_column
+from autorubric.training.queries import as_conversation, read_rubric, rubric_column
 from autorubric.training.rewarder import RewardSource, Sample
 from autorubric.training.rewards import RewardFailed
 
@@ -14,11 +14,11 @@ from autorubric.training.rewards import RewardFailed
 def rubric_evaluator(source: RewardSource, rubric: Rubric | None = None) -> Any:
     """An evaluator that scores a case's output by a rubric: the reward, and a score for each criterion.
 
-    Where a judgment failed it raises, which pydantic_evals reports as an evaluator failure and not as a score.
+    It raises if a judgment failed; pydantic_evals reports that as an evaluator failure and not as a score.
 
     Args:
         source: gives the rewards.
-        rubric: of all cases; by default each case's metadata holds its own.
+        rubric: the rubric of all cases; by default each case's metadata holds its own.
     """
     from dataclasses import dataclass, field
 
@@ -31,9 +31,9 @@ def rubric_evaluator(source: RewardSource, rubric: Rubric | None = None) -> Any:
         rubric: Rubric | None = field(default=None, repr=False)
 
         async def evaluate(self, ctx: EvaluatorContext[Any, Any, Any]) -> Mapping[str, float]:
-            held = self.rubric or _own(ctx.metadata, str(ctx.name))
+            held = self.rubric or _read_own_rubric(ctx.metadata, str(ctx.name))
             reference = None if ctx.expected_output is None else str(ctx.expected_output)
-            asked = conversation(ctx.inputs) if _is_conversation(ctx.inputs) else str(ctx.inputs)
+            asked = as_conversation(ctx.inputs) if _is_conversation(ctx.inputs) else str(ctx.inputs)
             [reward] = await source.rewards([Sample(str(ctx.output), held, asked, reference)])
             if reward.value is None or reward.failure is not None:
                 raise RewardFailed(f"no reward: {reward.failure}")
@@ -48,6 +48,6 @@ def _is_conversation(inputs: Any) -> bool:
     return bool(turns) and all(isinstance(turn, Mapping) and "role" in turn for turn in turns)
 
 
-def _own(metadata: Any, case: str) -> Rubric:
+def _read_own_rubric(metadata: Any, case: str) -> Rubric:
     columns = metadata if isinstance(metadata, Mapping) else {}
     return read_rubric(columns[rubric_column(columns, None, "metadata that holds one of them")], f"case {case}")

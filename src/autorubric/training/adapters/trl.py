@@ -1,6 +1,6 @@
 """Rewards for TRL's GRPO and RLOO trainers.
 
-TRL passes prompts, completions and every other dataset column as lists, and takes one number or None a
+TRL passes prompts, completions and every other dataset column as lists, and takes one number or None per
 completion. A completion whose reward is None is left out of the group's baseline and gets no advantage.
 """
 
@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeAlias
 
 from autorubric.background import wait_for
 from autorubric.errors import InputError
-from autorubric.training.queries import completion_text, conversation, read_rubric, rubric_column
+from autorubric.training.queries import as_conversation, extract_completion_text, read_rubric, rubric_column
 from autorubric.training.rewarder import RewardSource, Sample
 
 RewardFunction: TypeAlias = Callable[..., list[float | None]]
@@ -27,10 +27,10 @@ def reward_function(
         source: gives the rewards.
         rubric: the column of rubrics; by default the one with a usual name, such as rubric or rubrics.
         reference: the column of reference answers, if any.
-        name: how the trainer's logs call it.
+        name: the name of the reward in the trainer's logs.
 
-    A column `split` with another value than `train`, such as that of an `eval_dataset`, marks evaluations, which
-    `autorubric drift` leaves out: TRL does not tell.
+    TRL does not mark evaluations. A column `split` with a value other than `train`, for example in an
+    `eval_dataset`, marks them, and `autorubric drift` leaves them out.
 
     Example:
         >>> from autorubric.training.rewarder import make_rewarder
@@ -51,12 +51,12 @@ def reward_function(
 def async_reward_function(
     source: RewardSource, *, rubric: str | None = None, reference: str | None = None, name: str = "rubric_reward"
 ) -> AsyncRewardFunction:
-    """The same as a coroutine function, which TRL awaits together with the other ones."""
+    """The same as a coroutine function, which TRL awaits together with its others."""
 
     async def reward(
         prompts: Sequence[Any], completions: Sequence[Any], completion_ids: Any = None, **columns: Any
     ) -> list[float | None]:
-        samples = _samples(prompts, completions, completion_ids, columns, (rubric, reference))
+        samples = _build_samples(prompts, completions, completion_ids, columns, (rubric, reference))
         return [found.value for found in await source.rewards(samples)]
 
     reward.__name__ = name
@@ -75,7 +75,7 @@ class StoppingSource(Protocol):
 def stop_callback(source: StoppingSource) -> Any:
     """A callback for `GRPOTrainer(callbacks=[…])` that ends training after the step in which an audit requests it.
 
-    The trainer ends as after its last step: it saves what it is told to save, and `train()` returns.
+    The trainer ends as after its last step: it saves as configured, and `train()` returns.
 
     Args:
         source: gives the rewards; its audit has `on_gap="stop"`.
@@ -93,7 +93,7 @@ def stop_callback(source: StoppingSource) -> Any:
     return StopOnGap()
 
 
-def _samples(
+def _build_samples(
     prompts: Sequence[Any],
     completions: Sequence[Any],
     completion_ids: Any,
@@ -116,9 +116,9 @@ def _samples(
     lengths = [None if completion_ids is None else len(completion_ids[place]) for place in range(len(prompts))]
     return [
         Sample(
-            completion_text(completion),
+            extract_completion_text(completion),
             read_rubric(held, f"row {place}"),
-            conversation(prompt),
+            as_conversation(prompt),
             references[place],
             lengths[place],
             step=step,

@@ -6,8 +6,8 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 from autorubric.errors import InputError
-from autorubric.training.adapters import value_or_raise
-from autorubric.training.queries import conversation, read_rubric
+from autorubric.training.adapters import require_value
+from autorubric.training.queries import as_conversation, read_rubric
 from autorubric.training.rewarder import RewardSource, Sample
 
 
@@ -16,8 +16,8 @@ def trace_reward(
 ) -> Callable[[Any, Any], Coroutine[Any, Any, float]]:
     """A coroutine function of task data and trace that returns the reward of the trace's last reply.
 
-    If the reward is missing it raises, so that verifiers retries the sample instead of scoring it. It raises a
-    `RewardGap` where an audit says that training should stop. Call it from a method of your task:
+    A missing reward raises, so that verifiers retries the sample instead of scoring it. A `RewardGap` is raised
+    where an audit says that training should stop. Call the coroutine from a method of your task:
 
         quality = trace_reward(make_rewarder("openai/gpt-5.1-mini"))
 
@@ -29,19 +29,19 @@ def trace_reward(
     Args:
         source: gives the rewards.
         rubric: the field of the task data that contains the rubric.
-        query: the field that contains the query, a text or turns; empty takes the task's prompt.
+        query: the field that contains the query, as text or turns; if empty, the query is the task's prompt.
     """
 
     async def reward(task: Any, trace: Any) -> float:
-        held = _field(task, rubric)
-        asked = conversation(_field(task, query) if query else task.prompt or "")
+        held = _read_field(task, rubric)
+        asked = as_conversation(_read_field(task, query) if query else task.prompt or "")
         [found] = await source.rewards([Sample(trace.last_reply, read_rubric(held, "the task"), asked)])
-        return value_or_raise(found)
+        return require_value(found)
 
     return reward
 
 
-def _field(task: Any, name: str) -> Any:
+def _read_field(task: Any, name: str) -> Any:
     value = task.get(name) if isinstance(task, Mapping) else getattr(task, name, None)
     if not value:
         raise InputError(f"the task data has no {name!r}")

@@ -1,7 +1,7 @@
 """Rewards for verl: point `reward.custom_reward_function.path` at this file.
 
-verl calls `compute_score` once a sample, with the settings of `reward_kwargs`; each of its reward workers is a
-process of its own. With `service` they all ask one `autorubric serve` over HTTP, which then holds limits and records.
+verl calls `compute_score` once per sample, with the settings of `reward_kwargs`, in several reward worker processes.
+With `service` they all ask one `autorubric serve` over HTTP, which then holds limits and records.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from autorubric.files.keys import unknown_key
 from autorubric.llm.http.secrets import NO_VARIABLE, is_private, is_variable_name
 from autorubric.rows.record import plain, rubric_inside
 from autorubric.training.observations import FailureLog
-from autorubric.training.queries import RubricQuery, conversation, read_rubric
+from autorubric.training.queries import RubricQuery, as_conversation, read_rubric
 from autorubric.training.rewarder import RewardSource, Sample, gather_all, judge_config, make_rewarder
 from autorubric.training.rewards import DEFAULT_RULE, Reward, RewardRule, apply_policy, refuse_gap
 
@@ -33,23 +33,23 @@ if TYPE_CHECKING:
 
 
 _LATER = frozenset({408, 429, 500, 502, 503, 504})
-_PATIENCE = 300.0  # seconds that a submission waits for room at a busy service
+_PATIENCE = 300.0  # seconds that a submission waits for a busy service
 _Problem: TypeAlias = tuple[str, int, float | None]
-"""What went wrong, the HTTP status if there was one, and how many seconds to wait."""
+"""The problem, the HTTP status (0 without one), and the seconds to wait if the service names them."""
 
 
 class HttpRewards:
     """Gives rewards from a reward service.
 
     The service decides how a report becomes a reward; of the rule, only the failure policy applies here. An
-    unreachable service counts as a failed judgment, never as 0. A busy one (HTTP 429) is waited for, up to 5 minutes
-    for a submission. Retries are safe: the service pays for no judgment twice.
+    unreachable service counts as a failed judgment, never as 0. A submission waits up to 5 minutes for a busy
+    service (HTTP 429). Retries are safe: the service pays for no judgment twice.
 
     Args:
-        url: of the service, such as `http://rewards:8100`.
-        rule: its policy says what the trainer gets if the reward is missing.
+        url: the address of the service, such as `http://rewards:8100`.
+        rule: its policy decides what the trainer gets if the reward is missing.
         token_env: the environment variable that contains the service's token.
-        timeout: seconds one request may take.
+        timeout: maximum seconds per request.
         retries: maximum retries after transient failures.
         in_flight: maximum concurrent requests.
         allow_plain_http: send the token over plain HTTP to hosts outside this machine and private networks.
@@ -87,7 +87,7 @@ class HttpRewards:
         if token_env is not None and not os.environ.get(token_env):
             raise ConfigError(f"the service's token is expected in {token_env}, which is not set")
         self.rule = rule
-        self.should_stop = False  # set by a reward of a service whose audit says so
+        self.should_stop = False  # set by a reward with `stop`
         self._url = f"{url.rstrip('/')}/v1/reward"
         self._token_env = token_env
         self._timeout = timeout
@@ -106,21 +106,21 @@ class HttpRewards:
 
         token = {"Authorization": f"Bearer {os.environ[self._token_env]}"} if self._token_env else {}
         timeout = aiohttp.ClientTimeout(total=self._timeout)
-        turns = asyncio.Semaphore(self._in_flight)  # in the connector's own queue the time of a request would run
+        turns = asyncio.Semaphore(self._in_flight)  # waiting in the connector's queue would count toward the timeout
         connector = aiohttp.TCPConnector(limit=self._in_flight)
         async with aiohttp.ClientSession(connector=connector, timeout=timeout, headers=token) as session:
-            rewards = await gather_all(self._one(session, turns, sample) for sample in samples)
+            rewards = await gather_all(self._request(session, turns, sample) for sample in samples)
         for reward in rewards:
             self.should_stop = self.should_stop or reward.stop
             if reward.failure is not None:
                 self._failures.note(reward.failure, reward.failure.partition(":")[0])
         return [apply_policy(reward, self.rule) for reward in rewards]
 
-    async def _one(self, session: aiohttp.ClientSession, turns: asyncio.Semaphore, sample: Sample) -> Reward:
+    async def _request(self, session: aiohttp.ClientSession, turns: asyncio.Semaphore, sample: Sample) -> Reward:
         problem = ""
         for attempt in range(self._retries + 1):
             async with turns:
-                answer = await self._admitted(session, sample)
+                answer = await self._ask_until_admitted(session, sample)
             if isinstance(answer, Reward):
                 return answer
             problem, _, wait = answer
@@ -128,36 +128,36 @@ class HttpRewards:
                 await _sleep(min(30.0, 0.5 * 2**attempt) if wait is None else wait)
         return Reward(None, {}, f"service: {problem}")
 
-    async def _admitted(self, session: aiohttp.ClientSession, sample: Sample) -> Reward | _Problem:
-        """The answer of the service once it has room; until then the request is repeated."""
+    async def _ask_until_admitted(self, session: aiohttp.ClientSession, sample: Sample) -> Reward | _Problem:
+        """The service's answer; if it is busy, the request is repeated."""
         ends = time.monotonic() + _PATIENCE
         while True:
-            answer = await self._asked(session, sample)
+            answer = await self._ask(session, sample)
             if isinstance(answer, Reward) or answer[1] != 429 or time.monotonic() > ends:
                 return answer
             await _sleep(1.0 if answer[2] is None else answer[2])
 
-    async def _asked(self, session: aiohttp.ClientSession, sample: Sample) -> Reward | _Problem:
+    async def _ask(self, session: aiohttp.ClientSession, sample: Sample) -> Reward | _Problem:
         import aiohttp
 
         try:
-            async with session.post(self._url, json=_item(sample)) as answer:
+            async with session.post(self._url, json=_build_item(sample)) as answer:
                 if answer.status in _LATER:
-                    wait = _seconds(answer.headers.get("Retry-After"))
+                    wait = _parse_retry_after(answer.headers.get("Retry-After"))
                     return f"HTTP {answer.status} from {self._url}", answer.status, wait
                 if answer.status != 200:
                     raise InputError(f"{self._url}: HTTP {answer.status}: {(await answer.text())[:500]}")
-                return _reward(await answer.json())
+                return _read_reward(await answer.json())
         except (aiohttp.ClientError, TimeoutError) as error:
             return f"{type(error).__name__} at {self._url}: {error}", 0, None
 
 
 async def _sleep(seconds: float) -> None:
-    """Wait a little longer, with jitter, so that callers do not return all at the same time."""
+    """Sleep 1 to 1.5 times as long, so that callers do not all return at the same time."""
     await asyncio.sleep(seconds * random.uniform(1.0, 1.5))
 
 
-def _item(sample: Sample) -> dict[str, Any]:
+def _build_item(sample: Sample) -> dict[str, Any]:
     names = ("submission", "query", "reference", "length", "step", "split")
     item = {"rubric": sample.rubric.to_dict(), "id": sample.item or None}
     item |= {name: getattr(sample, name) for name in names}
@@ -167,7 +167,7 @@ def _item(sample: Sample) -> dict[str, Any]:
 _FIELDS = tuple(spec.name for spec in fields(Reward) if spec.name != "value")
 
 
-def _reward(body: Any) -> Reward:
+def _read_reward(body: Any) -> Reward:
     if not isinstance(body, dict) or "reward" not in body:
         raise InputError(f"the service's reply has no 'reward': {str(body)[:200]}")
     failure = body.get("failure")
@@ -179,7 +179,7 @@ def _reward(body: Any) -> Reward:
     return Reward(body["reward"] if failure is None else None, **{**told, "failure": failure})
 
 
-def _seconds(header: str | None) -> float | None:
+def _parse_retry_after(header: str | None) -> float | None:
     try:
         return None if header is None else max(0.0, min(float(header), 60.0))
     except ValueError:
@@ -203,22 +203,22 @@ async def compute_score(
 ) -> dict[str, float]:
     """The reward of one sample, and statistics about it; the same keys for every sample.
 
-    The rubric is read from `extra_info["reward_model"]["rubrics"]`, or from `ground_truth` where it is a JSON
-    text; the query from `extra_info["prompt"]`.
+    The rubric is read from `extra_info["reward_model"]["rubrics"]`, or else from `ground_truth` as JSON text; the
+    query from `extra_info["prompt"]`.
 
     Args:
-        data_source: of the row; not used.
+        data_source: the row's; not used.
         solution_str: the response.
-        ground_truth: of the row; may be empty.
-        extra_info: of the row; not changed.
+        ground_truth: the row's; may be empty.
+        extra_info: the row's; not changed.
         settings: `judge` (and `base_url`, `api_key_env`) or `service` (and `token_env`); `formula`, `on_failure`
             (raise, nan or neutral), `neutral`, `gates`, `dropout`, `dropout_by` and `dropout_seed`; `compound`,
-            `run_dir`, `max_in_flight`; `allow_plain_http` sends keys over plain HTTP to hosts outside of this
-            machine and private networks.
+            `run_dir`, `max_in_flight`; `allow_plain_http` sends keys over plain HTTP to hosts outside this machine
+            and private networks.
 
     The training step is the version of the weights that began the response, which verl's rollout servers report
     (`min_global_steps`); a rollout that reports none has no step. An `extra_info["split"]` that does not begin with
-    `train` is an evaluation, which `autorubric drift` leaves out.
+    `train` marks an evaluation, which `autorubric drift` leaves out.
 
     Raises:
         InputError: a setting is unknown, or the row has no rubric.
@@ -233,17 +233,17 @@ async def compute_score(
         >>> found["score"], sorted(found)
         (1.0, ['acc', 'coverage', 'gate_closed', 'judge_failed', 'score'])
     """
-    source = _source(tuple(sorted((key, _frozen(value)) for key, value in settings.items() if key not in _VERL)))
+    source = _make_source(tuple(sorted((key, _freeze(value)) for key, value in settings.items() if key not in _VERL)))
     info = extra_info or {}
     held = rubric_inside(plain(info.get("reward_model")))
     held = ground_truth if _is_empty(held) else held
     if _is_empty(held):
         raise InputError("the row has no rubric: expected extra_info['reward_model']['rubrics']")
     prompt = info.get("prompt")
-    query = None if _is_empty(prompt) else conversation(prompt)
+    query = None if _is_empty(prompt) else as_conversation(prompt)
     split = info.get("split") if isinstance(info.get("split"), str) else None
     rubric = read_rubric(held, "the row")
-    [reward] = await source.rewards([Sample(solution_str, rubric, query, step=_step(info), split=split)])
+    [reward] = await source.rewards([Sample(solution_str, rubric, query, step=_read_step(info), split=split)])
     refuse_gap([reward])
     if reward.value is None:
         raise InputError("verl does not accept None; set on_failure to raise, nan or neutral")
@@ -259,8 +259,8 @@ async def compute_score(
 def verl_row(query: RubricQuery) -> dict[str, Any]:
     """A row of verl's RL dataset, as `convert --to verl` writes it.
 
-    `reward_model.ground_truth` is there though it is empty, since verl reads it of every row, and `extra_info`
-    mirrors what the reward function needs. Tags are texts, so that every row has the same schema.
+    `reward_model.ground_truth` is empty, but verl requires it in every row. `extra_info` repeats what the reward
+    function needs. Tags are strings, so that every row has the same schema.
 
     Example:
         >>> from autorubric.core.rubric import Rubric
@@ -288,25 +288,25 @@ def write_verl(path: Path, queries: Iterable[RubricQuery]) -> None:
             add(verl_row(query))
 
 
-def _step(info: Mapping[str, Any]) -> int | None:
+def _read_step(info: Mapping[str, Any]) -> int | None:
     value = info.get("min_global_steps")
     return int(value) if isinstance(value, numbers.Integral) and int(value) >= 0 else None
 
 
 def _is_empty(value: Any) -> bool:
-    """Whether a field holds nothing; arrays have no truth of their own."""
+    """Whether a field is empty; an array has no truth value."""
     return value is None or len(value) == 0
 
 
-def _frozen(value: Any) -> Any:
-    """A setting as a hashable value; lists may be OmegaConf's, whose `nan` on a command line is a number."""
+def _freeze(value: Any) -> Any:
+    """A setting as a hashable value; OmegaConf has its own lists, and reads `nan` on a command line as a number."""
     if isinstance(value, float) and math.isnan(value):
         return "nan"
     return value if isinstance(value, str | int | float | bool | None) else tuple(value)
 
 
 @lru_cache(maxsize=16)
-def _source(settings: tuple[tuple[str, Any], ...]) -> RewardSource:
+def _make_source(settings: tuple[tuple[str, Any], ...]) -> RewardSource:
     given = dict(settings)
     problems = [unknown_key(key, (*_RULE, *_JUDGE), "reward_kwargs") for key in given if key not in (*_RULE, *_JUDGE)]
     if problems:
@@ -325,7 +325,7 @@ def _source(settings: tuple[tuple[str, Any], ...]) -> RewardSource:
     return make_rewarder(
         judge_config(given["judge"], given.get("base_url"), given.get("api_key_env"), allow_plain_http=plain),
         rule,
-        # A ledger is one process's; verl runs several.
+        # Each process needs its own ledger; verl runs several.
         run_dir=None if run_dir is None else Path(run_dir) / f"reward-{os.getpid()}",
         max_in_flight=given.get("max_in_flight", 64),
         compound=given.get("compound") or "as_is",

@@ -1,4 +1,4 @@
-"""One evolution of a rubric: retire what no longer separates rollouts, propose, grade, gate, add."""
+"""One evolution of a rubric: retire criteria that no longer separate rollouts, then propose, grade, gate and add."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from autorubric.core.criterion import Criterion, criterion_names
 from autorubric.core.rubric import Rubric
 from autorubric.errors import InputError, counted
 from autorubric.graders.criterion_grader import CriterionGrader
-from autorubric.graders.demands import ListedDemands, demands_request, read_demands
+from autorubric.graders.demands import ListedDemands, build_demands_request, read_demands
 from autorubric.graders.judge import Ask, Query, Read, request_again
 from autorubric.improvement.changed_wording import IMPROVED
 from autorubric.linting.criterion_words import detect_language
@@ -28,19 +28,19 @@ from autorubric.training.evolution.proposals import (
     EvolutionRule,
     Proposal,
     Split,
+    build_gate_row,
+    build_gate_rows,
+    build_proposal_request,
+    collect_gate_evidence,
     find_divisible,
     find_refusal,
-    gate_evidence,
-    gate_row,
-    gate_rows,
+    is_fixed,
     judge_splits,
     make_split,
-    never_changes,
-    proposal_request,
     read_proposals,
     split_rubric,
 )
-from autorubric.training.evolution.rollouts import Rollout, choose_rollouts, verdicts_in
+from autorubric.training.evolution.rollouts import Rollout, choose_rollouts, collect_verdicts
 from autorubric.training.evolution.versions import EVOLVED, Change, RubricVersion
 from autorubric.training.observations import digest
 
@@ -51,7 +51,7 @@ class UndecidedError(Exception):
     """A call failed, so nothing was decided and the rubric stays as it is.
 
     Attributes:
-        failure: the call's.
+        failure: the failure of the call.
     """
 
     def __init__(self, failure: Failure, by: str) -> None:
@@ -64,11 +64,11 @@ class Evolver:
     """Evolves rubrics with these models.
 
     Attributes:
-        rule: how.
+        rule: what may change.
         writer: proposes criteria.
         grader: judges proposals on the rollouts; its models also assess their relevance.
         ask: makes all calls.
-        assessor: assesses relevance where the grader has a judge of the user's own, without models.
+        assessor: assesses relevance if the grader has a judge of the user's own, without models.
     """
 
     rule: EvolutionRule
@@ -83,9 +83,9 @@ class Evolver:
         """The next version of a rubric, or None if it stays as it is, and what was decided.
 
         Args:
-            version: the newest.
+            version: the newest version.
             first: the rubric of the first version.
-            rollouts: of the query, oldest first.
+            rollouts: the query's rollouts, oldest first.
             item: an id for the ledger.
 
         Raises:
@@ -101,32 +101,32 @@ class Evolver:
         least = self.rule.gates.separates.least_responses
         if len(shown) < least:
             note = f"{len(shown)} different rollouts with a reward; {least} are needed to propose criteria"
-            return _next(version, retired, [], [], replace(change, note=note))
+            return _build_next(version, retired, [], [], replace(change, note=note))
         proposed = await self._propose(version, shown, item)
         known = {sameness_key(one.requirement) for one in (*version.rubric, *version.inactive)}
-        fresh = [one for one in _distinct(proposed) if sameness_key(one.description) not in known]
+        fresh = [one for one in _deduplicate(proposed) if sameness_key(one.description) not in known]
         foreign = find_foreign(fresh, version)
         change = replace(change, rejected=(*change.rejected, *foreign.values()))
-        new = _criteria([one for one in fresh if one not in foreign], version, first)
+        new = _build_criteria([one for one in fresh if one not in foreign], version, first)
         candidates = [*version.inactive, *new]
         if not candidates:
             note = "" if foreign else "no new criterion was proposed"
-            return _next(version, retired, [], [], replace(change, note=note))
+            return _build_next(version, retired, [], [], replace(change, note=note))
         passed, change = await self._decide(version, candidates, shown, item, change)
         kept = {id(one) for one in passed}
         added = [one for one in new if id(one) in kept]
         returned = [one for one in version.inactive if id(one) in kept]
-        return _next(version, retired, added, returned, change)
+        return _build_next(version, retired, added, returned, change)
 
     async def _split(self, version: RubricVersion, change: Change, item: str) -> tuple[RubricVersion | None, Change]:
-        """The version with a criterion for each demand; None if no criterion can be split."""
+        """The version with one criterion per demand, or None if no criterion can be split; and the change."""
         rubric = version.rubric
         places = find_divisible(rubric, self.rule.persistent)
         asked = (
-            (self.writer, demands_request(rubric[place]), partial(read_demands, rubric[place].requirement))
+            (self.writer, build_demands_request(rubric[place]), partial(read_demands, rubric[place].requirement))
             for place in places
         )
-        found: list[ListedDemands] = await self._asked("split", item, asked)
+        found: list[ListedDemands] = await self._ask_all("split", item, asked)
         splits, unfit = list[Split](), list[dict[str, str]]()
         for place, listed in zip(places, found, strict=True):
             if listed.fault:
@@ -136,7 +136,7 @@ class Evolver:
         change = replace(change, rejected=tuple(unfit))
         if not splits:
             return None, change
-        rows = gate_rows(rubric, splits)
+        rows = build_gate_rows(rubric, splits)
         relevance = await self._assess(version.query, rows, item)
         passed, rejected, evidence = judge_splits(version.query, rows, splits, relevance, self.rule.gates)
         names = tuple({"criterion": one.name, "parts": [str(part.name) for part in one.parts]} for one in passed)
@@ -147,8 +147,8 @@ class Evolver:
 
     async def _propose(self, version: RubricVersion, shown: Sequence[Rollout], item: str) -> list[Proposal]:
         count = 2 * self.rule.most_added
-        request = proposal_request(version.query, version.rubric, shown, count)
-        proposals: list[list[Proposal]] = await self._asked(
+        request = build_proposal_request(version.query, version.rubric, shown, count)
+        proposals: list[list[Proposal]] = await self._ask_all(
             "evolve", item, [(self.writer, request, lambda reply: read_proposals(reply, count))]
         )
         return proposals[0]
@@ -162,13 +162,13 @@ class Evolver:
         change: Change,
     ) -> tuple[list[Criterion], Change]:
         """The candidates that pass the gates, at most `most_added`, heaviest first; and the change with evidence."""
-        rows = [gate_row(f"m{n}", one, version.rubric) for n, one in enumerate(version.rubric, 1)]
-        new = [gate_row(f"e1.{n}", one, version.rubric, "evolved") for n, one in enumerate(candidates, 1)]
-        votes = {row.id: (_votes(one, shown),) for row, one in zip(rows, version.rubric, strict=True)}
-        # All end before one that failed counts: the run may end then, and replies in flight would be lost.
+        rows = [build_gate_row(f"m{n}", one, version.rubric) for n, one in enumerate(version.rubric, 1)]
+        new = [build_gate_row(f"e1.{n}", one, version.rubric, "evolved") for n, one in enumerate(candidates, 1)]
+        votes = {row.id: (_collect_votes(one, shown),) for row, one in zip(rows, version.rubric, strict=True)}
+        # Wait for all before a failure raises: the run may end then, which would lose the replies in flight.
         judged = await asyncio.gather(*(self._judge(version, candidates, rollout, item) for rollout in shown))
-        graded = _succeeded(judged, "judge")
-        votes |= {row.id: (_votes(one, graded),) for row, one in zip(new, candidates, strict=True)}
+        graded = _require_answers(judged, "judge")
+        votes |= {row.id: (_collect_votes(one, graded),) for row, one in zip(new, candidates, strict=True)}
         relevance = await self._assess(version.query, [*rows, *new], item)
         pool = Pool(tuple(one.submission for one in shown), ("judge",), votes)
         context = GateContext("" if version.query is None else version.query, (*rows, *new), pool, relevance)
@@ -177,17 +177,17 @@ class Evolver:
         passed, rejected, evidence = list[Criterion](), list[dict[str, str]](), dict[str, Any]()
         ranked = sorted(zip(new, candidates, strict=True), key=lambda pair: -abs(pair[0].weight))
         for row, one in ranked:
-            reason = find_refusal(row.id, final, relevance) or self._find_lack(votes[row.id][0])
+            reason = find_refusal(row.id, final, relevance) or self._find_missing_verdicts(votes[row.id][0])
             if reason is None and len(passed) < self.rule.most_added:
                 passed.append(one)
-                evidence[str(one.name)] = gate_evidence(row.id, decisions)
+                evidence[str(one.name)] = collect_gate_evidence(row.id, decisions)
             else:
                 gate, words = reason or ("most_added", f"{self.rule.most_added} others were added")
                 rejected.append({"description": one.requirement, "gate": gate, "reason": words})
         return passed, replace(change, rejected=(*change.rejected, *rejected), evidence=evidence)
 
-    def _find_lack(self, votes: Sequence[bool | None]) -> tuple[str, str] | None:
-        """The gate that has too few verdicts on a candidate to decide; None if there are enough."""
+    def _find_missing_verdicts(self, votes: Sequence[bool | None]) -> tuple[str, str] | None:
+        """The gate and its reason if a candidate has too few verdicts to decide; None if it has enough."""
         judged, least = len(votes) - votes.count(None), self.rule.gates.separates.least_responses
         lack = f"{counted(judged, 'rollout')} with a verdict; {least} are needed"
         return ("separates", lack) if judged < least else None
@@ -195,7 +195,7 @@ class Evolver:
     async def _judge(
         self, version: RubricVersion, candidates: Sequence[Criterion], rollout: Rollout, item: str
     ) -> Rollout | Failure:
-        rubric = Rubric(_named(candidates), guidelines=version.rubric.guidelines)
+        rubric = Rubric(_name_criteria(candidates), guidelines=version.rubric.guidelines)
         inputs = self.grader.read_input(rollout.submission, rubric, version.query, None, guidelines=rubric.guidelines)
         report = await self.grader.grade_input(replace(inputs, item=item), self.ask)
         errors = [one.error for one in report.report or () if one.error is not None]
@@ -204,7 +204,7 @@ class Evolver:
         if errors:
             kind, message = kind_and_message(errors[0])
             return Failure(cast("FailureKind", kind), message)
-        return Rollout(rollout.submission, rollout.reward, verdicts_in(report))
+        return Rollout(rollout.submission, rollout.reward, collect_verdicts(report))
 
     async def _assess(self, query: Query | None, rows: Sequence[Candidate], item: str) -> dict[str, Relevance]:
         models = list((await self.grader.open_session()).models.values())
@@ -214,18 +214,18 @@ class Evolver:
         asked = [(models[draw % len(models)], draw) for draw in range(self.rule.gates.licence_draws)]
         prompts, read = package_gate_prompts(), partial(read_relevance, rows)
         requests = ((model, relevance_request(prompts, query or "", rows, draw), read) for model, draw in asked)
-        said = await self._asked("relevance", item, requests)
+        said = await self._ask_all("relevance", item, requests)
         return combine_relevance(said, [model.name for model, _ in asked], self.rule.gates)
 
-    async def _asked(self, by: str, item: str, requests: Iterable[tuple[Model, Request, Read]]) -> list[Any]:
-        """What is read in the replies to requests, which are made at the same time."""
+    async def _ask_all(self, by: str, item: str, requests: Iterable[tuple[Model, Request, Read]]) -> list[Any]:
+        """The values read in the replies to requests, which are sent concurrently."""
         calls = (
             self.ask(model, replace(request, item=item), read, request_again) for model, request, read in requests
         )
-        return [answer.value for answer in _succeeded(await asyncio.gather(*calls), by)]
+        return [answer.value for answer in _require_answers(await asyncio.gather(*calls), by)]
 
 
-def _succeeded(answers: Sequence[T | Failure], by: str) -> list[T]:
+def _require_answers(answers: Sequence[T | Failure], by: str) -> list[T]:
     found = list[T]()
     for answer in answers:
         if isinstance(answer, Failure):
@@ -235,7 +235,7 @@ def _succeeded(answers: Sequence[T | Failure], by: str) -> list[T]:
 
 
 def find_retired(rubric: Rubric, first: Rubric, rollouts: Sequence[Rollout], rule: EvolutionRule) -> list[Criterion]:
-    """The criteria whose last `retire_after` verdicts are all equal and that may retire; one with points stays.
+    """The criteria that may retire and whose last `retire_after` verdicts are equal; one of positive weight stays.
 
     Example:
         >>> rubric = Rubric.from_dict([{"requirement": "Is kind."}, {"requirement": "Is brief."}])
@@ -252,7 +252,7 @@ def find_retired(rubric: Rubric, first: Rubric, rollouts: Sequence[Rollout], rul
     for name, one in zip(names, rubric, strict=True):
         # The parts of an original criterion are original.
         is_original = one.requirement in original or (IMPROVED in one.metadata and not rule.retire_original)
-        if is_original or never_changes(one, name, rule.persistent):
+        if is_original or is_fixed(one, name, rule.persistent):
             continue
         verdicts = [row.verdicts.get(one.requirement) for row in rollouts]
         latest = [verdict for verdict in verdicts if verdict is not None][-rule.retire_after :]
@@ -267,11 +267,10 @@ def find_retired(rubric: Rubric, first: Rubric, rollouts: Sequence[Rollout], rul
 
 def digest_rollouts(rollouts: Sequence[Rollout]) -> str:
     """The digest of the evidence of an evolution."""
-    rows = [[one.submission, one.reward, dict(one.verdicts)] for one in rollouts]
-    return digest(rows)
+    return digest([[one.submission, one.reward, dict(one.verdicts)] for one in rollouts])
 
 
-def _next(
+def _build_next(
     version: RubricVersion,
     retired: Sequence[Criterion],
     added: Sequence[Criterion],
@@ -303,11 +302,11 @@ def _next(
     return replace(version, number=version.number + 1, rubric=rubric, inactive=tuple(resting)), change
 
 
-def _votes(criterion: Criterion, rollouts: Sequence[Rollout]) -> tuple[bool | None, ...]:
+def _collect_votes(criterion: Criterion, rollouts: Sequence[Rollout]) -> tuple[bool | None, ...]:
     return tuple(one.verdicts.get(criterion.requirement) for one in rollouts)
 
 
-def _criteria(proposals: Sequence[Proposal], version: RubricVersion, first: Rubric) -> list[Criterion]:
+def _build_criteria(proposals: Sequence[Proposal], version: RubricVersion, first: Rubric) -> list[Criterion]:
     """Proposals as criteria on the rubric's scale of weights: 10 is the largest weight of the first version."""
     largest = max(abs(one.weight) for one in first) or 1.0
     taken = {*criterion_names(list(version.rubric)), *(str(one.name) for one in version.inactive)}
@@ -329,7 +328,7 @@ def _criteria(proposals: Sequence[Proposal], version: RubricVersion, first: Rubr
 
 
 def find_foreign(proposals: Sequence[Proposal], version: RubricVersion) -> dict[Proposal, dict[str, str]]:
-    """The proposals in another language than query and rubric, with the reason, where both languages are certain."""
+    """The proposals in another language than query and rubric, with the reason; both languages have to be certain."""
     texts = [as_text(version.query or ""), *(one.requirement for one in version.rubric)]
     here = detect_language("\n".join(texts))
     found = {one: detect_language(one.description) for one in proposals}
@@ -344,12 +343,12 @@ def find_foreign(proposals: Sequence[Proposal], version: RubricVersion) -> dict[
     }
 
 
-def _distinct(proposals: Sequence[Proposal]) -> list[Proposal]:
+def _deduplicate(proposals: Sequence[Proposal]) -> list[Proposal]:
     return list({sameness_key(one.description): one for one in reversed(proposals)}.values())[::-1]
 
 
-def _named(criteria: Sequence[Criterion]) -> list[Criterion]:
-    """Criteria as a separate rubric, with distinct names and valid weights."""
+def _name_criteria(criteria: Sequence[Criterion]) -> list[Criterion]:
+    """Criteria with distinct names and valid weights, to be a rubric of their own."""
     return [
         one.model_copy(update={"name": f"c{n}", "weight": 1.0 if one.weight > 0 else -1.0})
         for n, one in enumerate(criteria)

@@ -1,4 +1,4 @@
-"""Evolution during a training: which version grades a rollout, and when the next one is made."""
+"""Evolution during training: which version grades a rollout, and when the next one is made."""
 
 from __future__ import annotations
 
@@ -33,24 +33,24 @@ if TYPE_CHECKING:
     from autorubric.training.rewarder import Sample
 
 ROLLOUT = "rollout"
-"""The kind of observation that contains a rollout: its lineage, version, step, text, reward and values."""
+"""The kind of observation that records a rollout: its lineage, version, step, text, reward and values."""
 
 EVOLUTION_LOCK = "evolution"
-"""A folder in the run directory: the process that holds its lock writes the versions of rubrics."""
+"""A folder in the run directory. The process that holds its lock writes the versions of rubrics."""
 
 _log = logging.getLogger("autorubric.training")
 _AT_ONCE = 4
-"""Evolutions in work at a time: they share the judge with the trainer."""
+"""Maximum concurrent evolutions; they share the judge with the trainer."""
 
 
 @dataclass(frozen=True, slots=True)
 class EvolutionPlan:
-    """How rubrics evolve during a training.
+    """How rubrics evolve during training.
 
     Attributes:
         writer: the model that proposes criteria: its name, its configuration, or an open model.
         rule: what it may change.
-        assessor: an open model that assesses relevance, for your own judge; else the judge's models do.
+        assessor: an open model that assesses relevance, for your own judge; by default the judge's models do.
 
     Example:
         >>> EvolutionPlan("openai/gpt-5.1", EvolutionRule(most_added=1)).rule.retire_after
@@ -63,7 +63,7 @@ class EvolutionPlan:
 
     @asynccontextmanager
     async def opened(self, most: int) -> AsyncIterator[Model]:
-        """The writer, open as long as the context, with at most `most` calls at a time."""
+        """The writer, open within the context, with at most `most` concurrent calls."""
         if not isinstance(self.writer, str | LLMConfig):
             yield self.writer
             return
@@ -75,9 +75,9 @@ class EvolutionPlan:
 class LiveEvolution:
     """Grades the rollouts of a group by one version, and evolves rubrics between training steps.
 
-    The first submission of a query in a new step ends the steps before it: their rollouts are what the rubric evolves
-    from, in the background. A new version holds from the step after the last one that has begun, so all rollouts of
-    one query and step have the same version. Steps and versions are on the disk before a rollout is graded by them.
+    The first submission of a query in a new step ends the steps before it, and the rubric evolves from their rollouts
+    in the background. A new version applies from the step after the last one that has begun, so all rollouts of one
+    query and step have the same version. Steps and versions are on disk before a rollout is graded by them.
 
     Args:
         log: the versions.
@@ -97,37 +97,37 @@ class LiveEvolution:
         self._replays = Replays()
 
     def recall(self, kept: Iterable[Mapping[str, Any]]) -> None:
-        """Take in the rollouts that earlier sessions recorded."""
-        self._replays = Replays(map(self._recalled, kept))
+        """Load the rollouts that earlier sessions recorded."""
+        self._replays = Replays(map(self._recall_rollout, kept))
 
     def place(self, samples: Sequence[Sample]) -> list[Sample]:
         """The samples, each with the version of its rubric that grades its step.
 
         Raises:
-            InputError: a sample has no step, or its rubric is not the one that the versions began with.
+            InputError: a sample has no step, or its rubric is a later version instead of version 0.
         """
-        problems = dict.fromkeys(filter(None, map(self._problem, samples)))
+        problems = dict.fromkeys(filter(None, map(self._find_problem, samples)))
         if problems:
             raise InputError(problems)
-        begun = self.log.enter([(one.query, one.rubric, one.step or 0) for one in samples])
+        begun = self.log.record_steps([(one.query, one.rubric, one.step or 0) for one in samples])
         for lineage in begun:
             self._start(lineage)
-        return [self._placed(one) for one in samples]
+        return [self._assign_version(one) for one in samples]
 
     def note(self, sample: Sample, reward: Reward) -> None:
-        """Keep a rollout that was graded, once; one without a reward, or of an evaluation, is left out."""
+        """Record a graded rollout once, unless it has no reward or is of an evaluation."""
         lineage = self.log.find(sample.query, sample.rubric)
         is_used = reward.failure is None and is_training(sample.split)
         if not is_used or reward.value is None or lineage is None:
             return
         values, version = list(reward.criteria.values()), sample.version or 0
         row = {"group": lineage.group, "version": version, "step": sample.step, "submission": sample.submission}
-        if self._replays.is_new(_key(row), sample.step):
-            self._keep(lineage, version, _rollout(sample.rubric, sample.submission, reward.value, values))
+        if self._replays.is_new(_build_key(row), sample.step):
+            self._keep(lineage, version, _to_rollout(sample.rubric, sample.submission, reward.value, values))
             self._ledger.observe(ROLLOUT, {**row, "reward": reward.value, "values": values})
 
     async def finish(self, seconds: float) -> None:
-        """Wait for evolutions in work, then give them up; their replies stay recorded."""
+        """Wait for running evolutions, then cancel them; their replies stay recorded."""
         tasks = tuple(self._working.values())
         if tasks:
             await asyncio.wait(tasks, timeout=seconds)
@@ -135,7 +135,7 @@ class LiveEvolution:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _problem(self, sample: Sample) -> str | None:
+    def _find_problem(self, sample: Sample) -> str | None:
         if sample.step is None:
             return "rubrics evolve between training steps; give each submission its 'step'"
         lineage = self.log.find(sample.query, sample.rubric)
@@ -148,15 +148,15 @@ class LiveEvolution:
             "rubric that training began with, or use another service or run directory"
         )
 
-    def _recalled(self, one: Mapping[str, Any]) -> Hashable:
+    def _recall_rollout(self, one: Mapping[str, Any]) -> Hashable:
         lineage = _find_lineage(one, self.log.lineages, self.log.path)
         rubric = lineage.versions[one["version"]].rubric
-        self._keep(lineage, one["version"], _rollout(rubric, one["submission"], one["reward"], one["values"]))
-        return _key(one)
+        self._keep(lineage, one["version"], _to_rollout(rubric, one["submission"], one["reward"], one["values"]))
+        return _build_key(one)
 
-    def _placed(self, sample: Sample) -> Sample:
+    def _assign_version(self, sample: Sample) -> Sample:
         lineage = self.log.lineages[digest_group(sample.query, sample.rubric)]
-        version = lineage.at_step(sample.step or 0)
+        version = lineage.find_version(sample.step or 0)
         return replace(sample, rubric=version.rubric, version=version.number)
 
     def _keep(self, lineage: Lineage, version: int, rollout: Rollout) -> None:
@@ -178,7 +178,7 @@ class LiveEvolution:
 
     async def _evolve(self, lineage: Lineage, rollouts: Sequence[Rollout]) -> None:
         try:
-            turn.set(next(turns))  # rewards that wait were begun before it
+            turn.set(next(turns))  # rewards that wait go first
             async with self._room:
                 version, change = await self._evolver.evolve(
                     lineage.newest, lineage.versions[0].rubric, rollouts, lineage.group
@@ -188,11 +188,11 @@ class LiveEvolution:
             self.log.add(lineage, version, change)
             self.outcomes["same" if version is None else "version"] += 1
         except UndecidedError as error:
-            self._undecided(error.failure.kind, str(error))
+            self._note_undecided(error.failure.kind, str(error))
         except (AutorubricError, OSError) as error:  # the rubric stays; training goes on
-            self._undecided(type(error).__name__, str(error))
+            self._note_undecided(type(error).__name__, str(error))
 
-    def _undecided(self, kind: str, message: str) -> None:
+    def _note_undecided(self, kind: str, message: str) -> None:
         self.outcomes["undecided"] += 1
         self._problems[kind] += 1
         if self._problems[kind] == 1:
@@ -205,7 +205,7 @@ async def open_evolution(
 ) -> AsyncIterator[LiveEvolution]:
     """Evolution in a run directory, whose lock the caller holds, with the versions and rollouts of earlier sessions.
 
-    At its end, the newest rubrics and their history are in `evolved.json`.
+    On exit it writes the newest rubrics and their history to `evolved.json`.
 
     Args:
         out: the run directory.
@@ -233,7 +233,7 @@ def read_service_rollouts(out: Path) -> list[RolloutGroup]:
     """The rollouts that a service with evolution recorded under the newest version of each rubric.
 
     Raises:
-        InputError: it recorded none, or a file is damaged.
+        InputError: there are none, or a file is damaged.
     """
     lineages = read_log(out / VERSIONS_FILE).lineages
     if not lineages:
@@ -246,7 +246,8 @@ def read_service_rollouts(out: Path) -> list[RolloutGroup]:
         for _, one in view.observations(ROLLOUT):
             newest = _find_lineage(one, lineages, out / VERSIONS_FILE).newest
             if one["version"] == newest.number:
-                found[one["group"]].append(_rollout(newest.rubric, one["submission"], one["reward"], one["values"]))
+                rollout = _to_rollout(newest.rubric, one["submission"], one["reward"], one["values"])
+                found[one["group"]].append(rollout)
     return [
         RolloutGroup(lineage.newest.query, lineage.newest.rubric, tuple(found[group]))
         for group, lineage in lineages.items()
@@ -254,7 +255,7 @@ def read_service_rollouts(out: Path) -> list[RolloutGroup]:
 
 
 def _find_lineage(row: Mapping[str, Any], lineages: Mapping[str, Lineage], log: Path) -> Lineage:
-    """The lineage of a recorded rollout. The version that graded it was on the disk before."""
+    """The lineage of a recorded rollout; the version that graded it was on disk before."""
     lineage = lineages.get(row["group"])
     if lineage is None or row["version"] >= len(lineage.versions):
         raise InputError(
@@ -264,9 +265,9 @@ def _find_lineage(row: Mapping[str, Any], lineages: Mapping[str, Lineage], log: 
     return lineage
 
 
-def _key(row: Mapping[str, Any]) -> Hashable:
+def _build_key(row: Mapping[str, Any]) -> Hashable:
     return row["group"], row["version"], row["step"], row["submission"]
 
 
-def _rollout(rubric: Rubric, submission: str, reward: float | None, values: Sequence[float | None]) -> Rollout:
+def _to_rollout(rubric: Rubric, submission: str, reward: float | None, values: Sequence[float | None]) -> Rollout:
     return Rollout(submission, reward, map_verdicts((one.requirement for one in rubric), values))

@@ -31,7 +31,7 @@ from autorubric.training.rewards import GATE_TAG
 EVOLUTION_GATES = GateSettings(
     order=("answerable", "licensed", "surface", "separates", "redundant"), licence_draws=3, least_error=0.0
 )
-"""Unlike in synthesis, a plain majority of relevance judgments rejects: nobody reads the criterion before it pays."""
+"""Unlike in synthesis, a simple majority of relevance judgments rejects: no one reviews a criterion before use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +39,13 @@ class EvolutionRule:
     """How rubrics evolve.
 
     Attributes:
-        most_added: the most criteria that one evolution adds or returns.
-        retire_after: the latest verdicts that have to be equal for a criterion to retire.
-        most_rollouts: the most rollouts of a query that the model is shown and candidates are graded on.
+        most_added: maximum criteria that one evolution adds or returns.
+        retire_after: a criterion retires when this many of its latest verdicts are equal.
+        most_rollouts: maximum rollouts of a query that the model sees and candidates are graded on.
         retire_original: whether criteria of the first version may retire too.
         persistent: names of criteria that never retire; those tagged `persistent` or `gate` never do.
         gates: what a proposal has to pass.
-        split: whether criteria of the first version that have several demands are split before anything else.
+        split: whether to split criteria of the first version that have several demands, before anything else.
 
     Raises:
         ConfigError: a number is out of range.
@@ -72,11 +72,11 @@ class EvolutionRule:
 
 ROLE = "evolve"
 _LONGEST_SHOWN = 6000
-"""Characters of a rollout that the model is shown."""
+"""Maximum characters of a rollout in the prompt."""
 
 
 class Proposal(NamedTuple):
-    """A criterion that a model proposes; `weight` is 1 to 10, negative for a pitfall."""
+    """A criterion that a model proposes; `weight` is 1 to 10, or -10 to -1 for a pitfall."""
 
     title: str
     description: str
@@ -85,11 +85,11 @@ class Proposal(NamedTuple):
 
 @cache
 def evolve_prompt() -> Template:
-    """The prompt that asks for criteria."""
+    """The prompt that requests criteria."""
     return Template.from_package("evolve")
 
 
-def proposal_request(query: Query | None, rubric: Rubric, rollouts: Sequence[Rollout], count: int) -> Request:
+def build_proposal_request(query: Query | None, rubric: Rubric, rollouts: Sequence[Rollout], count: int) -> Request:
     """The request for at most `count` criteria that separate these rollouts."""
     names = criterion_names(list(rubric))
     inputs = {
@@ -99,13 +99,13 @@ def proposal_request(query: Query | None, rubric: Rubric, rollouts: Sequence[Rol
             for name, one in zip(names, rubric, strict=True)
         ],
         "responses": [clipped(one.submission, _LONGEST_SHOWN) for one in rollouts],
-        "verdicts": [_shown(number, one, names, list(rubric)) for number, one in enumerate(rollouts, 1)],
+        "verdicts": [_describe(number, one, names, list(rubric)) for number, one in enumerate(rollouts, 1)],
         "count": count,
     }
     return build_request(evolve_prompt(), ROLE, inputs, "evolve", room=room_for(entries=count))
 
 
-def _shown(number: int, rollout: Rollout, names: Sequence[str], criteria: Sequence[Criterion]) -> dict[str, Any]:
+def _describe(number: int, rollout: Rollout, names: Sequence[str], criteria: Sequence[Criterion]) -> dict[str, Any]:
     reward = None if rollout.reward is None else round(rollout.reward, 3)
     met = {name: rollout.verdicts.get(one.requirement) for name, one in zip(names, criteria, strict=True)}
     return {"answer": number, "reward": reward, "criteria": met}
@@ -158,18 +158,18 @@ PERSISTENT_TAG = "persistent"
 """A criterion with this tag never changes."""
 
 _GATES: tuple[GateName, ...] = ("answerable", "licensed", "surface", "redundant")
-"""Not `separates`: what all rollouts meet was demanded before, and stays."""
+"""Without `separates`: a demand that all rollouts meet was in the rubric before, and stays."""
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A criterion taken apart.
+    """A criterion split by its demands.
 
     Attributes:
         place: its index in the rubric.
-        name: what rewards call it.
-        parts: what stands in its place: the weight is shared, everything else stays.
-        ids: of the parts as the gates know them.
+        name: its name in rewards.
+        parts: the criteria that replace it; they share its weight and keep everything else.
+        ids: the ids of the parts for the gates.
     """
 
     place: int
@@ -179,7 +179,7 @@ class Split:
 
 
 def find_divisible(rubric: Rubric, persistent: Sequence[str] = ()) -> list[int]:
-    """The places of criteria with several demands, without those that never change.
+    """The indices of criteria with several demands, except those that never change.
 
     Example:
         >>> both = {"requirement": "States the dose and warns about liver damage."}
@@ -191,12 +191,12 @@ def find_divisible(rubric: Rubric, persistent: Sequence[str] = ()) -> list[int]:
     return [
         place
         for place, (name, one) in enumerate(zip(names, rubric, strict=True))
-        if is_compound(one) and not never_changes(one, name, persistent)
+        if is_compound(one) and not is_fixed(one, name, persistent)
     ]
 
 
-def never_changes(criterion: Criterion, name: str, persistent: Sequence[str]) -> bool:
-    """Whether a criterion, which rewards show under `name`, is persistent or a gate."""
+def is_fixed(criterion: Criterion, name: str, persistent: Sequence[str]) -> bool:
+    """Whether a criterion, named `name` in rewards, is persistent or a gate."""
     fixed = {PERSISTENT_TAG, GATE_TAG} & set(criterion.tags or ())
     return bool(fixed or {name, criterion.id} & {*persistent})
 
@@ -223,28 +223,28 @@ def make_split(rubric: Rubric, place: int, demands: Sequence[str], author: str) 
     return Split(place, name, parts, tuple(f"e{place + 1}.{number}" for number in range(1, len(parts) + 1)))
 
 
-def gate_rows(rubric: Rubric, splits: Sequence[Split]) -> list[Candidate]:
-    """What the gates look at: the criteria that stay, and the parts of the others."""
+def build_gate_rows(rubric: Rubric, splits: Sequence[Split]) -> list[Candidate]:
+    """The rows for the gates: the criteria that stay, and the parts of the others."""
     by_place = {split.place: split for split in splits}
     rows = list[Candidate]()
     for place, one in enumerate(rubric):
         split = by_place.get(place)
         if split is None:
-            rows.append(gate_row(f"m{place + 1}", one, rubric))
+            rows.append(build_gate_row(f"m{place + 1}", one, rubric))
         else:
-            rows += [gate_row(name, part, rubric) for name, part in zip(split.ids, split.parts, strict=True)]
+            rows += [build_gate_row(name, part, rubric) for name, part in zip(split.ids, split.parts, strict=True)]
     return rows
 
 
-def gate_row(name: str, one: Criterion, rubric: Rubric, origin: Origin = "merged") -> Candidate:
-    """A criterion as the gates look at it: the largest weight of the rubric is 10."""
+def build_gate_row(name: str, one: Criterion, rubric: Rubric, origin: Origin = "merged") -> Candidate:
+    """A criterion as a row for the gates, where the largest weight of the rubric is 10."""
     largest = max(abs(other.weight) for other in rubric) or 1.0
     size = min(10, max(1, round(abs(one.weight) / largest * 10)))
     signed = -size if one.weight < 0 else size
     return Candidate(name, one.name or "", one.requirement, signed, origin, int(origin != "merged"))
 
 
-def gate_evidence(name: str, decisions: Iterable[GateDecision]) -> dict[str, Any]:
+def collect_gate_evidence(name: str, decisions: Iterable[GateDecision]) -> dict[str, Any]:
     """What each gate decided on a row, with its figures."""
     return {one.gate: {"outcome": one.outcome, **one.figures} for one in decisions if one.candidate == name}
 
@@ -253,7 +253,7 @@ def judge_splits(
     query: Any, rows: Sequence[Candidate], splits: Sequence[Split], relevance: Mapping[str, Relevance],
     settings: GateSettings,
 ) -> tuple[list[Split], list[dict[str, str]], dict[str, Any]]:  # fmt: skip
-    """The splits whose parts all pass; why the others do not; and the figures of the gates by part."""
+    """The splits whose parts all pass, why the others fail, and the gates' figures by part."""
     context = GateContext("" if query is None else query, tuple(rows), Pool((), ("judge",), {}), relevance)
     decisions = decide(context, settings.model_copy(update={"order": _GATES}))
     final = find_final_decisions(decisions)
@@ -262,18 +262,18 @@ def judge_splits(
         refused = [
             {"criterion": split.name, "description": part.requirement, "gate": reason[0], "reason": reason[1]}
             for name, part in zip(split.ids, split.parts, strict=True)
-            if (reason := _find_second(part) or find_refusal(name, final, relevance)) is not None
+            if (reason := _find_second_part(part) or find_refusal(name, final, relevance)) is not None
         ]
         rejected += refused
         if refused:
             continue
         passed.append(split)
         for name, part in zip(split.ids, split.parts, strict=True):
-            evidence[str(part.name)] = gate_evidence(name, decisions)
+            evidence[str(part.name)] = collect_gate_evidence(name, decisions)
     return passed, rejected, evidence
 
 
-def _find_second(part: Criterion) -> tuple[str, str] | None:
+def _find_second_part(part: Criterion) -> tuple[str, str] | None:
     second = find_second_demand(part.requirement)
     return ("several-demands", f"it still has several demands (the second at {second!r})") if second else None
 
@@ -281,7 +281,7 @@ def _find_second(part: Criterion) -> tuple[str, str] | None:
 def find_refusal(
     name: str, final: Mapping[str, GateDecision], relevance: Mapping[str, Relevance]
 ) -> tuple[str, str] | None:
-    """The gate that a criterion fails, and why; None if it passes. Without evidence it is not added."""
+    """The gate that a criterion fails, and why; None if it passes. A criterion without relevance judgments fails."""
     last = final.get(name)
     if last is not None and last.outcome in ("rejected", "rewrite"):
         return last.gate, last.reason
@@ -289,7 +289,7 @@ def find_refusal(
 
 
 def split_rubric(rubric: Rubric, splits: Sequence[Split]) -> Rubric:
-    """The rubric with parts instead of what was split; all criteria keep the names that rewards show."""
+    """The rubric with the parts in place of the criteria that were split; the others keep their names in rewards."""
     by_place, criteria = {split.place: split for split in splits}, list[Criterion]()
     for place, (name, one) in enumerate(zip(criterion_names(list(rubric)), rubric, strict=True)):
         split = by_place.get(place)

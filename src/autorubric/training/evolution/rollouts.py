@@ -1,4 +1,4 @@
-"""Rollouts of one query with their verdicts: what a rubric evolves from."""
+"""Rollouts of a query with their verdicts, from which its rubric evolves."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE
 from autorubric.training.candidates import read_graded_run
 
 Verdicts = Mapping[str, bool | None]
-"""Verdicts by requirement; None or missing if there is none."""
+"""Verdicts by requirement; None or missing without a verdict."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Rollout:
     Attributes:
         submission: the text.
         reward: its reward; None if a judgment failed.
-        verdicts: by requirement. A multi-choice criterion counts as met from a value of 0.5.
+        verdicts: by requirement; a multi-choice criterion is met if its value is at least 0.5.
     """
 
     submission: str
@@ -57,8 +57,8 @@ def map_verdicts(requirements: Iterable[str], values: Iterable[float | None]) ->
     return {name: None if value is None else value >= 0.5 for name, value in zip(requirements, values, strict=False)}
 
 
-def verdicts_in(report: EvaluationReport | EnsembleEvaluationReport) -> dict[str, bool | None]:
-    """The verdicts of a report; a failed or abstained judgment is none."""
+def collect_verdicts(report: EvaluationReport | EnsembleEvaluationReport) -> dict[str, bool | None]:
+    """The verdicts of a report; None for a failed or abstained judgment."""
     entries: Sequence[CriterionReport | EnsembleCriterionReport] = report.report or ()
     values = [None if one.is_error else one.score_value for one in entries]
     return map_verdicts((one.criterion.requirement for one in entries), values)
@@ -77,7 +77,7 @@ def read_graded_rollouts(folder: Path) -> list[RolloutGroup]:
     places: dict[str, int] = {}
     for one in run.scored:
         places.setdefault(one.candidate.query, one.place)
-        rollout = Rollout(one.candidate.answer, one.score, verdicts_in(reports[one.place]))
+        rollout = Rollout(one.candidate.answer, one.score, collect_verdicts(reports[one.place]))
         rollouts[one.candidate.query].append(rollout)
     return [
         RolloutGroup(dataset.get_item_prompt(places[query.id]), query.rubric, tuple(rollouts[query.id]))
@@ -86,7 +86,7 @@ def read_graded_rollouts(folder: Path) -> list[RolloutGroup]:
 
 
 def choose_rollouts(rollouts: Sequence[Rollout], most: int) -> list[Rollout]:
-    """At most `most` rollouts with a reward and different texts, spread evenly over the rewards, in their order.
+    """At most `most` rollouts with a reward and distinct texts, spread evenly over the rewards, in their order.
 
     Example:
         >>> answers = [Rollout(text, reward) for text, reward in zip("abcde", (0.0, 0.2, 0.4, 0.6, None))]

@@ -1,6 +1,6 @@
-"""Versions of rubrics, in an append-only log: a version is on the disk before anything is graded by it.
+"""Versions of rubrics, in an append-only log: a version is on disk before anything is graded by it.
 
-The newest ones are also written as a dataset, with their history.
+The newest versions are also written as a dataset, with their history.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ class RubricVersion:
 
     Attributes:
         query: what the rollouts answer.
-        number: from 0, the rubric that the run began with.
+        number: 0 for the rubric that the run began with.
         rubric: the criteria that are graded.
         inactive: criteria that retired and may return.
-        from_step: the first training step that is graded by it; 0 where steps play no part.
+        from_step: the first training step that it grades; 0 without steps.
     """
 
     query: Query | None
@@ -54,16 +54,16 @@ class RubricVersion:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What one evolution of a rubric came to, as the log keeps it.
+    """The outcome of one evolution of a rubric, as the log keeps it.
 
     Attributes:
         rollouts: the digest of the rollouts that it was decided on.
         added: new criteria, by name.
-        returned: criteria of the inactive list that are graded again.
+        returned: inactive criteria that are graded again.
         retired: criteria without variance over the window, now inactive.
         rejected: proposals that did not pass, each with `description`, `gate` and `reason`.
         note: why there are no proposals; empty if there are.
-        evidence: figures of the gates, by criterion.
+        evidence: the gates' figures, by criterion.
         split: criteria that were split, each with `criterion` and the names of its `parts`.
     """
 
@@ -89,7 +89,7 @@ class Change:
 
 @dataclass(slots=True)
 class Lineage:
-    """The versions of the rubric of one query, what was decided on the way, and the last training step that began."""
+    """The versions of the rubric of one query, the decisions on it, and the last training step that began."""
 
     group: str
     versions: list[RubricVersion]
@@ -105,7 +105,7 @@ class Lineage:
         """Whether an evolution on these rollouts, by their digest, is recorded."""
         return any(change["rollouts"] == rollouts for change in self.changes)
 
-    def at_step(self, step: int) -> RubricVersion:
+    def find_version(self, step: int) -> RubricVersion:
         """The version by which the rollouts of a training step are graded."""
         return next(one for one in reversed(self.versions) if one.from_step <= step or not one.number)
 
@@ -113,8 +113,8 @@ class Lineage:
 class VersionLog:
     r"""The log of a run directory, open for appending; the caller holds the lock of the directory.
 
-    A process that is killed leaves whole lines and at most one torn one at the end, which is cut off. So does a disk
-    that is full: what it took of an event is cut off at once, and the event has not happened.
+    A killed process leaves at most one incomplete line, at the end; opening the log cuts it off. If the disk is full,
+    the part of an event that was written is cut off at once, and the event has not happened.
 
     Example:
         >>> import tempfile
@@ -134,8 +134,8 @@ class VersionLog:
         self.lineages: dict[str, Lineage] = {}
         self._by_rubric: dict[str, Lineage] = {}
         self._size = self._checksum = 0
-        for event, self._size, self._checksum in _events(path):
-            self._take(event)
+        for event, self._size, self._checksum in _read_events(path):
+            self._apply(event)
         is_new = not path.exists()
         self._file = path.open("ab", buffering=0)
         self._file.truncate(self._size)
@@ -143,19 +143,19 @@ class VersionLog:
             sync_folder(path.parent)
 
     def begin(self, query: Query | None, rubric: Rubric) -> Lineage:
-        """The lineage that a rubric begins, recorded when it is new."""
+        """The lineage that a rubric begins; recorded if it is new."""
         key = digest_group(query, rubric)
         if key not in self.lineages:
-            self._append([{"event": "begin", "group": key, **_values(RubricVersion(query, 0, rubric))}])
+            self._append([{"event": "begin", "group": key, **_describe_version(RubricVersion(query, 0, rubric))}])
         return self.lineages[key]
 
-    def enter(self, begun: Iterable[tuple[Query | None, Rubric, int]]) -> list[Lineage]:
-        """Record the training steps that begin for rubrics, and rubrics that are new; those whose step is new."""
+    def record_steps(self, begun: Iterable[tuple[Query | None, Rubric, int]]) -> list[Lineage]:
+        """Record new training steps and new rubrics; return the lineages whose step is new."""
         events, steps = list[dict[str, Any]](), dict[str, int]()
         for query, rubric, step in begun:
             key = digest_group(query, rubric)
             if key not in self.lineages and key not in steps:
-                events.append({"event": "begin", "group": key, **_values(RubricVersion(query, 0, rubric))})
+                events.append({"event": "begin", "group": key, **_describe_version(RubricVersion(query, 0, rubric))})
             last = self.lineages[key].last_step if key in self.lineages else -1
             steps[key] = max(steps.get(key, last), step)
         found = {
@@ -171,8 +171,8 @@ class VersionLog:
         return self._by_rubric.get(digest_group(query, rubric))
 
     def add(self, lineage: Lineage, version: RubricVersion | None, change: Change) -> None:
-        """Record a decision, and the version that came of it; None if the rubric stays as it is."""
-        made = {} if version is None else _values(version)
+        """Record a decision and the resulting version, which is None if the rubric stays as it is."""
+        made = {} if version is None else _describe_version(version)
         event = "same" if version is None else "version"
         self._append([{"event": event, "group": lineage.group, **made, "change": change.to_dict()}])
 
@@ -181,7 +181,7 @@ class VersionLog:
         self._file.close()
 
     def _append(self, events: Sequence[dict[str, Any]]) -> None:
-        """Write events durably, then apply them: no rollout is graded by a version that is not on disk.
+        """Write events durably, then apply them.
 
         Raises:
             NotSavedError: the disk is full or failed; none of the events is in the log.
@@ -203,9 +203,9 @@ class VersionLog:
             raise NotSavedError(f"{self.path}: not saved: {error.strerror}; check the disk and try again") from error
         self._size, self._checksum = self._size + len(lines), total
         for event in events:
-            self._take(event)
+            self._apply(event)
 
-    def _take(self, event: Mapping[str, Any]) -> None:
+    def _apply(self, event: Mapping[str, Any]) -> None:
         group = str(event["group"])
         if event["event"] == "begin":
             self.lineages[group] = Lineage(group, [])
@@ -215,30 +215,30 @@ class VersionLog:
         if "change" in event:
             lineage.changes.append({**event["change"], "version": len(lineage.versions) - (event["event"] == "same")})
         if "rubric" in event:
-            version = _version(event)
+            version = _read_version(event)
             lineage.versions.append(version)
             self._by_rubric.setdefault(digest_group(version.query, version.rubric), lineage)
 
 
 def read_log(path: Path) -> VersionLog:
-    """A log that another process may be writing, to look only; empty if there is none.
+    """A log, for reading only, that another process may be writing; empty if there is none.
 
     Raises:
-        InputError: it is damaged.
+        InputError: the log is damaged.
     """
     reader = VersionLog.__new__(VersionLog)
     reader.lineages, reader._by_rubric = {}, {}
-    for event, _, _ in _events(path):
-        reader._take(event)
+    for event, _, _ in _read_events(path):
+        reader._apply(event)
     return reader
 
 
 _CHECKSUM = b',"crc32":'
-"""Ends each line, with the CRC-32 of all lines so far: it shows what has changed, is missing or has moved."""
+"""Ends each line, with the CRC-32 of all lines so far, which detects changed, missing and moved lines."""
 
 
-def _events(path: Path) -> Iterator[tuple[dict[str, Any], int, int]]:
-    """The events of a log, each with the offset of its end and the checksum up to there."""
+def _read_events(path: Path) -> Iterator[tuple[dict[str, Any], int, int]]:
+    """The events of a log, each with its end offset and the checksum up to there."""
     end = total = 0
     try:
         data = path.read_bytes()
@@ -250,7 +250,7 @@ def _events(path: Path) -> Iterator[tuple[dict[str, Any], int, int]]:
         end += len(line)
         try:
             event = parse_json(line.decode("utf-8", "surrogatepass"), "the line")
-            _check(event)
+            _check_event(event)
             total = crc32(line.rpartition(_CHECKSUM)[0], total)
             if event["crc32"] != total:
                 raise InputError("it or a line before it has changed or is missing")
@@ -262,19 +262,19 @@ def _events(path: Path) -> Iterator[tuple[dict[str, Any], int, int]]:
         yield event, end, total
 
 
-def _check(event: Any) -> None:
+def _check_event(event: Any) -> None:
     kind = event["event"]
     if kind not in ("begin", "step", "version", "same"):
         raise InputError(f"unknown event {kind!r:.40}")
     if kind in ("begin", "version"):
-        _version(event)
+        _read_version(event)
     if kind in ("version", "same") and not isinstance(event["change"]["rollouts"], str):
         raise InputError("'rollouts' is not a string")
     if kind == "step" and type(event["step"]) is not int:
         raise InputError("'step' is not a whole number")
 
 
-def _values(version: RubricVersion) -> dict[str, Any]:
+def _describe_version(version: RubricVersion) -> dict[str, Any]:
     return {
         "query": version.query,
         "number": version.number,
@@ -285,7 +285,7 @@ def _values(version: RubricVersion) -> dict[str, Any]:
     }
 
 
-def _version(event: Mapping[str, Any]) -> RubricVersion:
+def _read_version(event: Mapping[str, Any]) -> RubricVersion:
     inactive = event["inactive"]
     query = event["query"]
     return RubricVersion(

@@ -1,4 +1,4 @@
-"""Parses the body of a reward call strictly, and reports all problems together."""
+"""Strict parsing of the body of a reward call; all problems are reported together."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from autorubric.training.rewarder import Sample
 
 Shape: TypeAlias = Literal["single", "batch", "openrlhf"]
 
-_MOST_NUMBER = 2**53 - 1  # the last whole number that every reader of JSON tells from the next
-_MOST_PROBLEMS = 100  # looked for in one call: no caller holds up the others
+_MOST_NUMBER = 2**53 - 1  # the largest integer that every JSON parser reads exactly
+_MOST_PROBLEMS = 100  # reading a call stops there, so that no caller holds up the others
 _ITEM_KEYS = ("query", "submission", "rubric", "reference", "id", "length", "step", "split")
 _CALL_KEYS = ("items", "deadline_seconds")
 _OPENRLHF_KEYS = ("query", "prompts", "labels")
@@ -23,7 +23,7 @@ _OPENRLHF_KEYS = ("query", "prompts", "labels")
 
 @dataclass(frozen=True, slots=True)
 class RewardCall:
-    """A call, read."""
+    """A parsed call."""
 
     shape: Shape
     samples: tuple[Sample, ...]
@@ -31,15 +31,15 @@ class RewardCall:
 
 
 def read_call(body: bytes) -> RewardCall:
-    """The call that a request's body contains.
+    """The call in a request's body.
 
-    One submission is `{"query", "submission", "rubric"}`, several are `{"items": [...]}` of such objects. OpenRLHF
-    sends `{"query": [...], "prompts": [...], "labels": [...]}`: `query` is the prompt with the response behind it,
-    and a label is the text of a rubric. A submission may also have `reference`, `id`, `length`
+    One submission is `{"query", "submission", "rubric"}`; several are `{"items": [...]}` of such objects. OpenRLHF
+    sends `{"query": [...], "prompts": [...], "labels": [...]}`, where an entry of `query` is the prompt followed by
+    the response, and a label is the text of a rubric. A submission may also have `reference`, `id`, `length`
     (tokens, for an overlong penalty), `step` and `split`.
 
     Raises:
-        InputError: with one problem for each key or item that is wrong.
+        InputError: one problem for each invalid key or item.
 
     Example:
         >>> body = b'{"query": "Why?", "submission": "So.", "rubric": [{"requirement": "x"}]}'
@@ -58,49 +58,49 @@ def read_call(body: bytes) -> RewardCall:
         raise InputError(f"the body is not UTF-8: {error.reason} at byte {error.start}") from None
     value = parse_json(text, "the body")
     if not isinstance(value, dict):
-        raise InputError(f"the body is a JSON {_kind(value)}; expected an object")
+        raise InputError(f"the body is a JSON {_describe_kind(value)}; expected an object")
     if "labels" in value or (isinstance(value.get("query"), list) and "submission" not in value):
-        return _openrlhf(value)
+        return _read_openrlhf(value)
     if "items" in value:
-        return _batch(value)
-    deadline = _deadline(value)
-    return RewardCall("single", (_sample({k: v for k, v in value.items() if k != "deadline_seconds"}, ""),), deadline)
+        return _read_batch(value)
+    deadline = _read_deadline(value)
+    sample = _read_sample({k: v for k, v in value.items() if k != "deadline_seconds"}, "")
+    return RewardCall("single", (sample,), deadline)
 
 
-def _batch(value: Mapping[str, Any]) -> RewardCall:
-    problems = _unknown(value, _CALL_KEYS, "")
+def _read_batch(value: Mapping[str, Any]) -> RewardCall:
+    problems = _find_unknown_keys(value, _CALL_KEYS, "")
     items = value["items"]
     if not isinstance(items, list) or not items:
         raise InputError([*problems, "items is empty or not a list; expected one object per submission"])
     samples = []
     for number, item in enumerate(items):
         try:
-            samples.append(_sample(item, f"items[{number}]"))
+            samples.append(_read_sample(item, f"items[{number}]"))
         except InputError as error:
             problems += error.problems
         if len(problems) >= _MOST_PROBLEMS:
             raise InputError(problems, f"reading stopped after {_MOST_PROBLEMS} problems")
     if problems:
         raise InputError(problems)
-    return RewardCall("batch", tuple(samples), _deadline(value))
+    return RewardCall("batch", tuple(samples), _read_deadline(value))
 
 
-def _sample(item: Any, where: str) -> Sample:
+def _read_sample(item: Any, where: str) -> Sample:
     head = f"{where}: " if where else ""
     if not isinstance(item, dict):
-        raise InputError(f"{head}is a JSON {_kind(item)}; expected an object")
-    problems = _unknown(item, _ITEM_KEYS, head)
+        raise InputError(f"{head}is a JSON {_describe_kind(item)}; expected an object")
+    problems = _find_unknown_keys(item, _ITEM_KEYS, head)
     submission, query = item.get("submission"), item.get("query")
     if not isinstance(submission, str):
-        problems.append(f"{head}submission is {_found(item, 'submission')}; expected a string")
+        problems.append(f"{head}submission is {_describe(item, 'submission')}; expected a string")
     if not _is_query(query):
-        problems.append(f"{head}query is {_found(item, 'query')}; expected a string, or turns of role and content")
+        problems.append(f"{head}query is {_describe(item, 'query')}; expected a string, or turns of role and content")
     for key, kind in (("reference", str), ("id", str), ("length", int), ("step", int), ("split", str)):
         given = item.get(key)
         if given is not None and (isinstance(given, bool) or not isinstance(given, kind)):
-            problems.append(
-                f"{head}{key} is {_found(item, key)}; expected {'a text' if kind is str else 'a whole number'}"
-            )
+            expected = "a string" if kind is str else "a whole number"
+            problems.append(f"{head}{key} is {_describe(item, key)}; expected {expected}")
     problems += (
         f"{head}{key} is out of range; expected 0 to {_MOST_NUMBER:,}"
         for key in ("length", "step")
@@ -117,26 +117,25 @@ def _sample(item: Any, where: str) -> Sample:
     return Sample(submission, rubric, query, item=item.get("id") or "", **told)
 
 
-def _openrlhf(value: Mapping[str, Any]) -> RewardCall:
-    """A call of OpenRLHF; one without samples is what it sends to all but the first of several addresses."""
-    problems = _unknown(value, _OPENRLHF_KEYS, "")
+def _read_openrlhf(value: Mapping[str, Any]) -> RewardCall:
+    """A call of OpenRLHF; of several addresses, it sends samples only to the first, and empty calls to the others."""
+    problems = _find_unknown_keys(value, _OPENRLHF_KEYS, "")
     columns = []
     for key in _OPENRLHF_KEYS:
         column = value.get(key)
         if not isinstance(column, list) or not all(isinstance(text, str) for text in column):
-            problems.append(f"{key} is {_found(value, key)}; expected a list of strings")
+            problems.append(f"{key} is {_describe(value, key)}; expected a list of strings")
         else:
             columns.append(column)
     if len({len(column) for column in columns}) > 1:
-        problems.append(
-            f"query, prompts and labels have {', '.join(str(len(c)) for c in columns)} entries; expected as many"
-        )
+        counts = ", ".join(str(len(column)) for column in columns)
+        problems.append(f"query, prompts and labels have {counts} entries; expected the same number of each")
     if problems:
         raise InputError(problems)
     return RewardCall("openrlhf", tuple(remote_samples(*columns)))
 
 
-def _deadline(value: Mapping[str, Any]) -> float | None:
+def _read_deadline(value: Mapping[str, Any]) -> float | None:
     given = value.get("deadline_seconds")
     if given is None:
         return None
@@ -145,7 +144,7 @@ def _deadline(value: Mapping[str, Any]) -> float | None:
     return float(given)
 
 
-def _unknown(value: Mapping[str, Any], known: tuple[str, ...], head: str) -> list[str]:
+def _find_unknown_keys(value: Mapping[str, Any], known: tuple[str, ...], head: str) -> list[str]:
     problems = []
     unknown = [key for key in value if key not in known and not (not head and key == "deadline_seconds")]
     for key in unknown[:_MOST_PROBLEMS]:
@@ -168,10 +167,10 @@ def _is_query(query: Any) -> bool:
     )
 
 
-def _found(value: Mapping[str, Any], key: str) -> str:
-    return "missing" if key not in value else f"a JSON {_kind(value[key])}"
+def _describe(value: Mapping[str, Any], key: str) -> str:
+    return "missing" if key not in value else f"a JSON {_describe_kind(value[key])}"
 
 
-def _kind(value: Any) -> str:
+def _describe_kind(value: Any) -> str:
     names = {dict: "object", list: "array", str: "text", bool: "boolean", int: "number", float: "number"}
     return names.get(type(value), "null")

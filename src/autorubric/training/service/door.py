@@ -1,10 +1,10 @@
 """The port of a service of several processes: one process accepts, and hands connections to the others in turn.
 
-Were the port itself shared, the system would choose by a hash of the address: of eight callers, one of two processes
-gets five on average, and six or more in one case of ten. A second service could take the same port without an error,
-and connections that wait at a killed process would be lost.
+If the processes shared the port, the system would choose by a hash of the address: of eight callers, one of two
+processes gets five on average, and six or more in one of ten cases. A second service could bind the same port
+without an error, and connections that wait at a killed process would be lost.
 
-What the processes show each other at every moment is on a `Board`, in memory that outlives a kill.
+The processes share their current counts on a `Board`, in memory that outlives a kill.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from autorubric.llm.sharing import Sum
 
 _AT_ONCE = 64
 _PAUSE = 0.005  # seconds until a full process is tried again
-_NO_FILES = 0.2  # seconds until a process that has too many files open accepts again
+_NO_FILES = 0.2  # seconds until a process with too many open files accepts again
 
 
 class Door:
-    """Accepts connections and hands each to the next process, over the sockets (`channels`) that lead to them."""
+    """Accepts connections and hands each to the next process, over the sockets (`channels`) to them."""
 
     def __init__(self, listening: socket.socket) -> None:
         self._listening = listening
@@ -40,13 +40,13 @@ class Door:
         listening.setblocking(False)
 
     def add(self, channel: socket.socket) -> None:
-        """Hand connections to another process too."""
+        """Hand connections to one more process."""
         channel.setblocking(False)
         self._channels.append(channel)
         self._resume()
 
     def remove(self, channel: socket.socket) -> None:
-        """Hand no more connections to a process; without any, callers wait at the port."""
+        """Hand no more connections to a process; if none is left, callers wait at the port."""
         if channel in self._channels:
             self._channels.remove(channel)
         if not self._channels:
@@ -89,7 +89,7 @@ class Door:
             self._waiting = None
 
     def _hand_over(self, connection: socket.socket) -> bool:
-        """Whether a process has room for a connection."""
+        """Hand a connection to the next process that has room; False if none has."""
         for _ in range(len(self._channels)):
             channel = self._channels[0]
             self._channels.rotate(-1)
@@ -119,16 +119,16 @@ class HandedSite(web.BaseSite):
     async def start(self) -> None:
         """Serve the connections that arrive."""
         await super().start()
-        self._loop.add_reader(self._channel, self._take)
+        self._loop.add_reader(self._channel, self._receive)
 
     async def stop(self) -> None:
-        """Serve those that have arrived, and no more."""
-        self._take()
+        """Serve the connections that have arrived, and no more."""
+        self._receive()
         self._loop.remove_reader(self._channel)
         await asyncio.gather(*self._opening, return_exceptions=True)
         await super().stop()
 
-    def _take(self) -> None:
+    def _receive(self) -> None:
         while True:
             try:
                 _, found, _, _ = socket.recv_fds(self._channel, 1, 1)
@@ -136,7 +136,7 @@ class HandedSite(web.BaseSite):
                 return
             except OSError:
                 found = []
-            if not found:  # the door has gone
+            if not found:  # the door is closed
                 self._loop.remove_reader(self._channel)
                 return
             task = asyncio.create_task(self._open(socket.socket(fileno=found[0])))
@@ -154,22 +154,22 @@ class HandedSite(web.BaseSite):
 _OPEN = struct.Struct("<q")
 _USED = struct.Struct("<qq")
 _SIZE = 64
-"""Bytes of one process: its open submissions, and the tokens and picodollars that it has used."""
+"""Bytes per process: its open submissions, and the tokens and picodollars it has used."""
 
 
 class Board:
     """A row of numbers for each process of a service.
 
     Args:
-        file: shared by all of them.
-        processes: how many.
+        file: the descriptor of the file that they share.
+        processes: the number of processes.
 
     Example:
         >>> import tempfile
         >>> with tempfile.TemporaryFile() as file:
         ...     board = Board.made(file, 2)
         ...     one, other = Seat(board, 0), Seat(board, 1)
-        ...     one.take(3, room=4), other.take(2, room=4), other.take(1, room=4), one.open
+        ...     one.reserve(3, room=4), other.reserve(2, room=4), other.reserve(1, room=4), one.open
         (0, 1, 0, 4)
     """
 
@@ -185,33 +185,33 @@ class Board:
         return cls(file.fileno(), processes)
 
     def clear(self, place: int) -> None:
-        """Forget what a process that has ended had written."""
+        """Clear the row of a process that has ended."""
         self._memory[_SIZE * place : _SIZE * (place + 1)] = bytes(_SIZE)
 
     def note_used(self, place: int, used: Sum) -> None:
-        """Note what a process has spent and reserved."""
+        """Note the tokens and money that a process has spent and reserved."""
         _USED.pack_into(self._memory, _SIZE * place + _OPEN.size, int(used.tokens), int(used.pico))
 
     def used(self, place: int) -> Sum:
-        """What a process had spent and reserved, also one that was killed."""
+        """What a process has spent and reserved, even if it was killed."""
         return Sum(*_USED.unpack_from(self._memory, _SIZE * place + _OPEN.size))
 
-    def open(self) -> int:
-        """The submissions in all processes."""
-        return sum(self.open_at(place) for place in range(self._processes))
+    def count_open(self) -> int:
+        """The number of open submissions in all processes."""
+        return sum(self.count_open_at(place) for place in range(self._processes))
 
-    def open_at(self, place: int) -> int:
-        """The submissions in one process."""
+    def count_open_at(self, place: int) -> int:
+        """The number of open submissions in one process."""
         [count] = _OPEN.unpack_from(self._memory, _SIZE * place)
         return int(count)
 
     def note_open(self, place: int, count: int) -> None:
-        """Note the submissions in one process."""
+        """Note the number of open submissions in one process."""
         _OPEN.pack_into(self._memory, _SIZE * place, count)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep other processes from counting in until the end of the block; a kill releases it."""
+        """Keep other processes from reserving until the end of the block; a kill releases the lock."""
         lock_byte(self._file, 0, wait=True)
         try:
             yield
@@ -220,7 +220,7 @@ class Board:
 
 
 class Seat:
-    """The submissions of a service of several processes, as one of them counts them in and out."""
+    """The open submissions of a service of several processes, for one of them to count in and out."""
 
     def __init__(self, board: Board, place: int) -> None:
         self._board = board
@@ -228,17 +228,17 @@ class Seat:
 
     @property
     def open(self) -> int:
-        """The submissions in all processes."""
-        return self._board.open()
+        """The number of open submissions in all processes."""
+        return self._board.count_open()
 
-    def take(self, count: int, room: int) -> int:
-        """Count in as many; returns 0, or by how many they exceed the room, and then none is counted in."""
+    def reserve(self, count: int, room: int) -> int:
+        """Count in `count` submissions and return 0; if they exceed the room, count in none and return the excess."""
         with self._board.locked():
-            over = self._board.open() + count - room
+            over = self._board.count_open() + count - room
             if over <= 0:
-                self._board.note_open(self._place, self._board.open_at(self._place) + count)
+                self._board.note_open(self._place, self._board.count_open_at(self._place) + count)
         return max(0, over)
 
-    def give(self, count: int) -> None:
-        """Count out as many."""
-        self._board.note_open(self._place, self._board.open_at(self._place) - count)
+    def release(self, count: int) -> None:
+        """Count out `count` submissions."""
+        self._board.note_open(self._place, self._board.count_open_at(self._place) - count)

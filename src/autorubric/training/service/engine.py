@@ -28,8 +28,7 @@ READMIT_SECONDS = 5.0
 class RewardEngine(RewardPath):
     """Gives rewards, and records replies and rewards in the ledger, which the caller opens and closes.
 
-    A failed judgment gives None, whatever the rule's policy. An audit's plan with a budget has it apart from the
-    grader's.
+    A missing reward is None, whatever the rule's policy. An audit plan's own budget is separate from the grader's.
     """
 
     grader: CriterionGrader
@@ -49,7 +48,7 @@ class RewardEngine(RewardPath):
         self.ledger = ledger
         apart = audit is not None and audit.grader.has_budget
         judged = ledger.spent().beyond(ledger.spent(AUDIT_ROLE)) if apart else None
-        if ledger.claims is not None:  # of several processes on one ledger, each spends what it has borrowed
+        if ledger.claims is not None:  # several processes share the ledger; each spends what it has borrowed
             judged = Spent()
         self.executor: Executor = grader.executor_on(ledger, spent=judged)
         self.observer = Observer(ledger, grader.recipe.compound)
@@ -58,22 +57,22 @@ class RewardEngine(RewardPath):
         if repeat_share:
             self.repeater = Repeater(repeat_share, grader, ledger, rule, self.executor)
         self._prefix_first = prefix_first
-        self.broken = ""  # why nothing more can be recorded
+        self.broken = ""  # why the ledger cannot record any more
         self._judges: Collection[Model] = ()
-        self.interrupted = False  # before all open requests were answered
+        self.interrupted = False  # ended before all open requests were answered
 
     @property
     def stopped(self) -> str | None:
-        """Why it gives no rewards any more: its records, a judge, its budget or who ended it; None while it does."""
+        """Why it gives no more rewards: ledger, judge, budget or interruption; None if it does."""
         return self.broken or ("interrupted" if self.interrupted else self.executor.find_refusal(self._judges))
 
     async def check(self, samples: Sequence[Sample]) -> None:
-        """Reject what cannot be rewarded, before anything is spent."""
+        """Reject samples that cannot be rewarded, before anything is spent."""
         session = await self.grader.open_session()
         self._judges = session.models.values()
         self._check(samples, session)
 
-    async def _report(self, sample: Sample, inputs: JudgeInput | None) -> EnsembleEvaluationReport:
+    async def _grade(self, sample: Sample, inputs: JudgeInput | None) -> EnsembleEvaluationReport:
         if time.monotonic() - self._readmitted > READMIT_SECONDS:
             self._readmitted = time.monotonic()
             self.executor.readmit()
@@ -83,7 +82,7 @@ class RewardEngine(RewardPath):
 
     async def finish(self, seconds: float) -> None:
         """Wait for calls in flight, repetitions and open audits, then abandon them; finished calls stay recorded."""
-        await self._settle(seconds)
+        await self._finish_background(seconds)
         self.executor.stop("the service is shutting down")
         try:
             await asyncio.wait_for(self.executor.drain(), seconds)

@@ -1,4 +1,4 @@
-"""What the service counts, as Prometheus reads it."""
+"""The counts of the service, as Prometheus reads them."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 @dataclass
 class ServiceMetrics:
-    """Counts what the service does: one process of it, or several together.
+    """The counts of one process of the service, or the sums over several.
 
     Attributes:
-        requests: answered, by HTTP status.
-        rewards: submissions that were answered, by outcome.
-        buckets: of the histogram of seconds.
-        seconds: all together.
-        compound: the shares of rewards' points from criteria with several demands, all together, and how many.
+        requests: answered requests, by HTTP status.
+        rewards: answered submissions, by outcome.
+        buckets: the histogram of seconds per submission.
+        seconds: their sum.
+        compound: the sum of the rewards' shares of points from criteria with several demands, and their number.
         activity: the calls of other processes, by role.
     """
 
@@ -50,12 +50,12 @@ class ServiceMetrics:
     compound: list[float] = field(default_factory=lambda: [0.0, 0])
     activity: dict[str, Activity] = field(default_factory=dict)
 
-    def request(self, status: int) -> None:
+    def count_request(self, status: int) -> None:
         """Count an answered request."""
         self.requests[str(status)] += 1
 
-    def reward(self, seconds: float, failure: str | None, compound: float | None = None) -> None:
-        """Count a submission that was answered: with a reward, or with the kind of failure."""
+    def count_reward(self, seconds: float, failure: str | None, compound: float | None = None) -> None:
+        """Count an answered submission, by its reward or its kind of failure."""
         self.rewards["reward" if failure is None else failure] += 1
         if failure is None and compound is not None:
             self.compound = [self.compound[0] + compound, self.compound[1] + 1]
@@ -63,7 +63,7 @@ class ServiceMetrics:
         self.seconds += seconds
 
     def told(self, activity: Mapping[str, Activity]) -> dict[str, Any]:
-        """The counts, with these calls, as JSON values for another process."""
+        """The counts and these calls, as JSON values for another process."""
         return {**vars(self), "activity": {role: asdict(one) for role, one in activity.items()}}
 
     def add(self, told: Mapping[str, Any], *, ended: bool = False) -> None:
@@ -71,7 +71,7 @@ class ServiceMetrics:
 
         Example:
             >>> one, both = ServiceMetrics(), ServiceMetrics()
-            >>> one.request(200)
+            >>> one.count_request(200)
             >>> both.add(one.told({"judge": Activity(open=2, paid=3)}))
             >>> both.add(one.told({"judge": Activity(open=1, paid=4)}), ended=True)
             >>> both.requests["200"], both.activity["judge"].paid, both.activity["judge"].open
@@ -87,7 +87,7 @@ class ServiceMetrics:
             known = asdict(self.activity.get(role, Activity()))
             self.activity[role] = Activity(**{name: known[name] + count for name, count in more.items()})
 
-    def text(
+    def render(
         self,
         activity: Mapping[str, Activity],
         open_: int,
@@ -95,29 +95,29 @@ class ServiceMetrics:
         auditor: Auditor | None = None,
         evolution: LiveEvolution | None = None,
     ) -> str:
-        """All metrics, with what an audit has found and how rubrics evolved."""
+        """All metrics in Prometheus' text format, with those of the audit and the evolution."""
         families = [
-            _counter("requests", "Requests by HTTP status.", self.requests, "status"),
-            _counter("rewards", "Submissions by outcome.", self.rewards, "outcome"),
-            self._latency(),
+            _build_counter("requests", "Requests by HTTP status.", self.requests, "status"),
+            _build_counter("rewards", "Submissions by outcome.", self.rewards, "outcome"),
+            self._build_latency(),
             SummaryMetricFamily(
                 "autorubric_compound_share",
                 "Share of a reward's points from criteria with several demands.",
                 sum_value=self.compound[0],
                 count_value=int(self.compound[1]),
             ),
-            _gauge("open_submissions", "Submissions in the service.", open_),
-            _gauge("room", "Maximum submissions at a time.", room),
-            *_calls(list(activity.values())),
+            _build_gauge("open_submissions", "Submissions in the service.", open_),
+            _build_gauge("room", "Maximum submissions at a time.", room),
+            *_build_call_metrics(list(activity.values())),
         ]
         if auditor is not None:
-            families += _audits(auditor)
+            families += _build_audit_metrics(auditor)
         if evolution is not None:
             outcomes = {outcome: evolution.outcomes[outcome] for outcome in ("version", "same", "undecided")}
-            families.append(_counter("evolutions", "Evolutions of rubrics by outcome.", outcomes, "outcome"))
-        return generate_latest(_Collected(families)).decode()
+            families.append(_build_counter("evolutions", "Evolutions of rubrics by outcome.", outcomes, "outcome"))
+        return generate_latest(_Snapshot(families)).decode()
 
-    def _latency(self) -> Metric:
+    def _build_latency(self) -> Metric:
         return HistogramMetricFamily(
             "autorubric_reward_seconds",
             "Seconds from a submission to its reward.",
@@ -126,8 +126,8 @@ class ServiceMetrics:
         )
 
 
-class _Collected(CollectorRegistry):
-    """Metrics as they are now; nothing is registered."""
+class _Snapshot(CollectorRegistry):
+    """Current metrics, without registration."""
 
     def __init__(self, families: Sequence[Metric]) -> None:
         super().__init__()
@@ -137,8 +137,8 @@ class _Collected(CollectorRegistry):
         yield from self._families
 
 
-def _calls(all_: Sequence[Activity]) -> Iterator[Metric]:
-    """Every role of the service is a judge; panels and audits are summed."""
+def _build_call_metrics(all_: Sequence[Activity]) -> Iterator[Metric]:
+    """The metrics of judge calls: every role of the service is a judge; panels and audits are summed."""
     calls = {
         "paid": sum(a.paid for a in all_),
         "recorded": sum(a.hits for a in all_),
@@ -146,22 +146,22 @@ def _calls(all_: Sequence[Activity]) -> Iterator[Metric]:
         "refused": sum(a.refused for a in all_),
     }
     tokens = {"prompt": sum(a.prompt_tokens for a in all_), "completion": sum(a.completion_tokens for a in all_)}
-    yield _counter("judge_calls", "Judge calls by outcome.", calls, "outcome")
-    yield _gauge("judge_calls_in_flight", "Judge calls in flight.", sum(a.in_flight for a in all_))
-    yield _counter("tokens", "Tokens of judge calls.", tokens, "kind")
-    yield _counter("cost_dollars", "Dollars of calls whose price is known.", {"": sum(a.cost for a in all_)})
-    yield _counter("unpriced_calls", "Calls whose price is not known.", {"": sum(a.unpriced for a in all_)})
+    yield _build_counter("judge_calls", "Judge calls by outcome.", calls, "outcome")
+    yield _build_gauge("judge_calls_in_flight", "Judge calls in flight.", sum(a.in_flight for a in all_))
+    yield _build_counter("tokens", "Tokens of judge calls.", tokens, "kind")
+    yield _build_counter("cost_dollars", "Dollars of calls whose price is known.", {"": sum(a.cost for a in all_)})
+    yield _build_counter("unpriced_calls", "Calls whose price is not known.", {"": sum(a.unpriced for a in all_)})
 
 
-def _audits(auditor: Auditor) -> Iterator[Metric]:
+def _build_audit_metrics(auditor: Auditor) -> Iterator[Metric]:
     found = auditor.found
-    yield _counter(
+    yield _build_counter(
         "audits", "Audits of the whole run by outcome.", {"audited": found.audits, **found.failures}, "outcome"
     )
-    yield _gauge("audits_open", "Audits in progress.", auditor.open)
+    yield _build_gauge("audits_open", "Audits in progress.", auditor.open)
     blind = "Time of the first audit after the last success that failed or has waited long, or 0."
-    yield _gauge("audit_blind_since_seconds", blind, found.blind_at(time.time()) or 0)
-    yield _gauge("audit_alarm", "1 once the gap between the judges has grown.", int(found.status == "gap"))
+    yield _build_gauge("audit_blind_since_seconds", blind, found.find_blind_since(time.time()) or 0)
+    yield _build_gauge("audit_alarm", "1 once the gap between the judges has grown.", int(found.status == "gap"))
     if found.audits:
         gap = found.overall.whole
         low, high, _ = gap.interval()
@@ -172,12 +172,12 @@ def _audits(auditor: Auditor) -> Iterator[Metric]:
         yield family
 
 
-def _gauge(name: str, words: str, value: float) -> Metric:
+def _build_gauge(name: str, words: str, value: float) -> Metric:
     return GaugeMetricFamily(f"autorubric_{name}", words, value)
 
 
-def _counter(name: str, words: str, values: Mapping[str, float], label: str = "") -> Metric:
-    """Its samples end in `_total`."""
+def _build_counter(name: str, words: str, values: Mapping[str, float], label: str = "") -> Metric:
+    """A counter; prometheus_client appends `_total` to its name."""
     family = CounterMetricFamily(f"autorubric_{name}", words, labels=[label] if label else [])
     for key, value in values.items():
         family.add_metric([key] if label else [], value)

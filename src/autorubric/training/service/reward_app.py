@@ -1,4 +1,4 @@
-"""The HTTP interface of the service: routes, statuses, the checks of a call, and how many submissions it takes."""
+"""The HTTP interface of the service: routes, statuses, checks of a call, and admission of submissions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from autorubric.errors import AutorubricError, InputError, LedgerError, NotSaved
 from autorubric.files.strict_json import json_bytes
 from autorubric.llm.http.access import is_allowed, is_own_name
 from autorubric.training.adapters.openrlhf import remote_reply
-from autorubric.training.observations import failure_kind
+from autorubric.training.observations import parse_failure_kind
 from autorubric.training.rewards import Reward
 from autorubric.training.service.calls import RewardCall, Shape, read_call
 from autorubric.training.service.door import Seat
@@ -41,24 +41,24 @@ class Refused(AutorubricError):
 
 
 class OwnSeats:
-    """The submissions of a service of one process; `open` is how many there are."""
+    """The open submissions of a service of one process; `open` is their number."""
 
     open = 0
 
-    def take(self, count: int, room: int) -> int:
-        """Count in as many; returns 0, or by how many they exceed the room, and then none is counted in."""
+    def reserve(self, count: int, room: int) -> int:
+        """Count in `count` submissions and return 0; if they exceed the room, count in none and return the excess."""
         if self.open + count > room:
             return self.open + count - room
         self.open += count
         return 0
 
-    def give(self, count: int) -> None:
-        """Count out as many."""
+    def release(self, count: int) -> None:
+        """Count out `count` submissions."""
         self.open -= count
 
 
 class Admission:
-    """Counts submissions in and out."""
+    """Admits submissions while there is room."""
 
     def __init__(self, room: int, seats: OwnSeats | Seat | None = None) -> None:
         self.room = room
@@ -67,7 +67,7 @@ class Admission:
 
     @property
     def open(self) -> int:
-        """Submissions in the service."""
+        """The number of open submissions in the service."""
         return self._seats.open
 
     @contextmanager
@@ -75,19 +75,19 @@ class Admission:
         """Reserve room for `count` submissions until the end of the block.
 
         Raises:
-            Refused: there is none; it says when to try again.
+            Refused: there is no room; the error says when to try again.
         """
-        if over := self._seats.take(count, self.room):
-            wait = str(self._wait(over))
+        if over := self._seats.reserve(count, self.room):
+            wait = str(self._estimate_wait(over))
             raise Refused(429, f"the service is busy; retry in {wait} s", Retry_After=wait)
         try:
             yield
         finally:
-            self._seats.give(count)
+            self._seats.release(count)
             self._ended.extend([time.monotonic()] * count)
 
-    def _wait(self, over: int) -> int:
-        """Estimated whole seconds until that many submissions have ended."""
+    def _estimate_wait(self, over: int) -> int:
+        """The estimated whole seconds until `over` submissions have ended."""
         if len(self._ended) < 2:
             return 1
         span = self._ended[-1] - self._ended[0]
@@ -111,7 +111,7 @@ class ServiceLimits:
 
 
 Whole: TypeAlias = Callable[[dict[str, Any]], Awaitable[ServiceMetrics]]
-"""Adds what the other processes of the service count to the counts of this one."""
+"""Adds the counts of the service's other processes to those of this one."""
 
 
 class RewardService:
@@ -119,8 +119,8 @@ class RewardService:
 
     Args:
         engine: gives the rewards.
-        admission: counts submissions in and out.
-        limits: of calls.
+        admission: admits submissions.
+        limits: the limits of a call.
         whole: sums the counts of all processes; None if this is the only one.
     """
 
@@ -133,74 +133,74 @@ class RewardService:
         self._limits = limits
         self._whole = whole
         self._routes = {
-            "/v1/reward": ("POST", self.reward),
-            "/healthz": ("GET", self.health),
-            "/metrics": ("GET", self.metrics),
+            "/v1/reward": ("POST", self.answer_reward),
+            "/healthz": ("GET", self.answer_health),
+            "/metrics": ("GET", self.answer_metrics),
         }
 
     async def handle(self, request: web.BaseRequest) -> web.Response:
         """Answer one HTTP request: `POST /v1/reward`, `GET /healthz`, `GET /metrics`."""
         route = self._routes.get(request.path)
         if route is None:
-            return self._refused(Refused(404, f"no such path; expected {', '.join(self._routes)}"))
+            return self._reject(Refused(404, f"no such path; expected {', '.join(self._routes)}"))
         method, answer_to = route
         if request.method != method and (method, request.method) != ("GET", "HEAD"):
             problem = f"{request.method[:20]} is not supported; expected {method} {request.path}"
-            return self._refused(Refused(405, problem, Allow=method))
+            return self._reject(Refused(405, problem, Allow=method))
         try:
             return await answer_to(request)
         except Exception as error:
             _LOG.exception("internal error, please report this bug")
-            return self._refused(Refused(500, f"internal error, please report this bug: {type(error).__name__}"))
+            return self._reject(Refused(500, f"internal error, please report this bug: {type(error).__name__}"))
 
-    async def reward(self, request: web.BaseRequest) -> web.Response:
+    async def answer_reward(self, request: web.BaseRequest) -> web.Response:
         """Answer a call for rewards."""
         try:
             self._check_caller(request)
-            call = read_call(await self._body(request))
-            await self.engine.check(call.samples)  # a call that is refused begins no step and no rubric
+            call = read_call(await self._read_body(request))
+            await self.engine.check(call.samples)  # before evolution: a refused call must begin no step and no rubric
             if self.engine.evolution is not None:
                 call = replace(call, samples=tuple(self.engine.evolution.place(call.samples)))
-            told = answer(call.shape, await self._rewards(call))
+            told = build_answer(call.shape, await self._compute_rewards(call))
         except InputError as error:
-            return self._refused(Refused(400, error.problems))
+            return self._reject(Refused(400, error.problems))
         except NotSavedError as error:
-            return self._refused(Refused(503, f"no call is made: {error}"))
+            return self._reject(Refused(503, f"no call is made: {error}"))
         except LedgerError as error:
             if not self.engine.broken:
                 _LOG.error("every call gets HTTP 503 from now on, and no judge is asked: %s", error)
             self.engine.broken = str(error)
-            return self._refused(Refused(503, f"nothing can be recorded, so no call is made: {error}"))
+            return self._reject(Refused(503, f"nothing can be recorded, so no call is made: {error}"))
         except Refused as error:
-            return self._refused(error)
-        return self._response(200, told)
+            return self._reject(error)
+        return self._build_response(200, told)
 
-    async def health(self, request: web.BaseRequest) -> web.Response:
-        """Whether calls can be answered; needs no token and reveals nothing."""
+    async def answer_health(self, request: web.BaseRequest) -> web.Response:
+        """Answer whether the service can answer calls; needs no token and reveals nothing."""
         if self.engine.broken:
-            return self._response(503, {"status": "broken", "reason": "the ledger cannot be written"})
-        return self._response(200, {"status": "ok", "open": self.admission.open, "room": self.admission.room})
+            return self._build_response(503, {"status": "broken", "reason": "the ledger cannot be written"})
+        return self._build_response(200, {"status": "ok", "open": self.admission.open, "room": self.admission.room})
 
-    async def metrics(self, request: web.BaseRequest) -> web.Response:
-        """Give the metrics, for Prometheus."""
+    async def answer_metrics(self, request: web.BaseRequest) -> web.Response:
+        """Answer with the metrics, for Prometheus."""
         try:
             self._check_name(request)
         except Refused as error:
-            return self._refused(error)
+            return self._reject(error)
         auditor, activity, counts = self.engine.auditor, self.engine.executor.snapshot(), self.counts
         if auditor is not None:
             activity |= auditor.executor.snapshot()
         if self._whole is not None:
             counts = await self._whole(self.told())
             activity = counts.activity
-        text = counts.text(activity, self.admission.open, self.admission.room, auditor, self.engine.evolution)
+        text = counts.render(activity, self.admission.open, self.admission.room, auditor, self.engine.evolution)
         return web.Response(body=text.encode(), headers={"Content-Type": CONTENT_TYPE})
 
     def told(self) -> dict[str, Any]:
-        """The counts of this process, for another."""
+        """The counts of this process, as JSON values for another."""
         return self.counts.told(self.engine.executor.snapshot())
 
-    async def _rewards(self, call: RewardCall) -> list[Reward]:
+    async def _compute_rewards(self, call: RewardCall) -> list[Reward]:
         count = len(call.samples)
         if count > self.admission.room:
             most = self.admission.room
@@ -218,7 +218,8 @@ class RewardService:
             raise Refused(504, words) from None
         seconds = time.perf_counter() - started
         for one in rewards:
-            self.counts.reward(seconds, None if one.failure is None else failure_kind(one.failure), one.compound)
+            kind = None if one.failure is None else parse_failure_kind(one.failure)
+            self.counts.count_reward(seconds, kind, one.compound)
         return rewards
 
     def _check_caller(self, request: web.BaseRequest) -> None:
@@ -238,8 +239,8 @@ class RewardService:
         elif not is_allowed(request.headers.get("authorization"), token):
             raise Refused(401, "send the token of this service as Authorization: Bearer", WWW_Authenticate="Bearer")
 
-    async def _body(self, request: web.BaseRequest) -> bytes:
-        """The whole body. After a rejection, the server's lingering close discards the rest."""
+    async def _read_body(self, request: web.BaseRequest) -> bytes:
+        """The request's body. After a rejection, the server's lingering close discards the rest of it."""
         most = self._limits.most_bytes
         too_long = Refused(413, f"the body is longer than {most} bytes; send fewer submissions in one call")
         if (request.content_length or 0) > most:
@@ -260,40 +261,40 @@ class RewardService:
             raise Refused(400, f"the body could not be read to its end: {error}") from None
         return bytes(body)
 
-    def _refused(self, error: Refused) -> web.Response:
+    def _reject(self, error: Refused) -> web.Response:
         problems = [problem[:_MOST_WORDS] for problem in error.problems[:_MOST_PROBLEMS]]
         if more := len(error.problems) - len(problems):
             problems.append(f"and {more:,} more")
         value = {"error": {"status": error.status, "problems": problems}}
-        response = self._response(error.status, value, error.headers)
+        response = self._build_response(error.status, value, error.headers)
         if error.status in (408, 413):
-            response.force_close()  # else the rest of the body would be read as the next request
+            response.force_close()  # otherwise, the rest of the body would be read as the next request
         return response
 
-    def _response(self, status: int, value: Any, headers: dict[str, str] | None = None) -> web.Response:
-        self.counts.request(status)
+    def _build_response(self, status: int, value: Any, headers: dict[str, str] | None = None) -> web.Response:
+        self.counts.count_request(status)
         return web.Response(body=json_bytes(value), status=status, headers=headers, content_type="application/json")
 
 
 _TOLD = ("criteria", "coverage", "failure", "closed", "penalty", "dropped", "compound", "status", "stop")
 
 
-def answer(shape: Shape, rewards: Sequence[Reward]) -> dict[str, Any]:
+def build_answer(shape: Shape, rewards: Sequence[Reward]) -> dict[str, Any]:
     """The body that answers a call.
 
     Raises:
-        Refused: no sample of OpenRLHF's form has a reward. OpenRLHF sends one a call, makes a tensor of what it gets,
-            and ends on a null; an error it tries again, and then leaves the sample without a reward.
+        Refused: no sample of an OpenRLHF call has a reward. OpenRLHF sends one sample per call, makes a tensor of the
+            reply, and crashes on a null; it retries an error, and then leaves the sample without a reward.
     """
     if shape == "single":
-        return _one(rewards[0])
+        return _describe_reward(rewards[0])
     if shape == "batch":
-        return {"rewards": [_one(reward) for reward in rewards]}
+        return {"rewards": [_describe_reward(reward) for reward in rewards]}
     if rewards and all(one.value is None for one in rewards):
         raise Refused(502, [f"labels[{place}]: no reward: {one.failure}" for place, one in enumerate(rewards)])
     return remote_reply(rewards)
 
 
-def _one(reward: Reward) -> dict[str, Any]:
+def _describe_reward(reward: Reward) -> dict[str, Any]:
     told = {"reward": reward.value, **{name: getattr(reward, name) for name in _TOLD}}
     return told if reward.version is None else {**told, "version": reward.version}

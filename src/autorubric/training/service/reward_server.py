@@ -1,4 +1,4 @@
-"""The service around its app: run directory, lock, ledger, socket, signals and a clean shutdown."""
+"""The process of the service: run directory, lock, ledger, socket, signals and clean shutdown."""
 
 from __future__ import annotations
 
@@ -38,27 +38,26 @@ if TYPE_CHECKING:
 
 Handle = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
-# Else callers could fill the log with tracebacks of malformed requests.
+# Otherwise, callers could fill the log with tracebacks of malformed requests.
 _malformed = logging.getLogger(f"{__name__}.malformed")
 _malformed.setLevel(logging.CRITICAL)
 
 MOST_CONNECTIONS = 8192
-_IDLE_SECONDS = 75.0  # without a complete request head
+_IDLE_SECONDS = 75.0  # without a complete request header
 _LINGER_SECONDS = 10.0
 
 
 class Connections(web.Server):
     """Passes requests to `handle`, and closes connections if there are too many.
 
-    The connection that has to go is one of the client (by address) that has the most: the one that has been idle
-    longest, or its newest where all are in use. So no client keeps others out, however many connections it opens
-    and however slowly it sends.
+    It closes a connection of the client (by address) that has the most: the longest idle one, or the newest if all
+    are in use. So no client keeps others out, however many connections it opens and however slowly it sends.
 
     Args:
         handle: answers a request.
-        most: connections that stay open.
-        idle_seconds: after which a connection without a request is closed.
-        linger_seconds: for which the rest of a refused body is read, so that the caller reads the refusal.
+        most: maximum open connections.
+        idle_seconds: seconds after which a connection without a request is closed.
+        linger_seconds: seconds for which the rest of a refused body is read, so that the caller reads the refusal.
     """
 
     def __init__(
@@ -69,8 +68,8 @@ class Connections(web.Server):
         linger_seconds: float = _LINGER_SECONDS,
     ) -> None:
         super().__init__(
-            self._handled,
-            handler_cancellation=True,  # a caller that gave up comes back: each reward is given, and counted, once
+            self._handle_request,
+            handler_cancellation=True,  # a caller that gave up retries; each reward is given and counted once
             keepalive_timeout=idle_seconds,
             lingering_time=linger_seconds,
             auto_decompress=False,
@@ -98,7 +97,7 @@ class Connections(web.Server):
         super().connection_lost(handler, exc)
         self._forget(handler)
 
-    async def _handled(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def _handle_request(self, request: web.BaseRequest) -> web.StreamResponse:
         connection = request.protocol
         self._idle.pop(connection, None)
         try:
@@ -125,8 +124,8 @@ class Connections(web.Server):
                 del self._held[client]
 
 
-def affordable_connections() -> int:
-    """Maximum connections of callers: half of the remaining file descriptors; the judge uses the rest."""
+def compute_connection_limit() -> int:
+    """The maximum connections of callers: half of the remaining file descriptors; the judge uses the rest."""
     left = connections_left()
     return MOST_CONNECTIONS if left is None else max(1, min(MOST_CONNECTIONS, left // 2))
 
@@ -135,16 +134,16 @@ Open: TypeAlias = Callable[[web.ServerRunner], Awaitable[object]]
 """Lets connections in, for a runner that is set up."""
 
 
-def at_socket(listening: socket.socket) -> Open:
-    """Connections of callers of a listening socket."""
+def accept_at(listening: socket.socket) -> Open:
+    """Lets in the connections of a listening socket."""
     return lambda runner: web.SockSite(runner, listening, backlog=BACKLOG).start()
 
 
 async def serve_connections(
     handle: Handle, opened: Open, grace: float, started: Callable[[], object], ends: asyncio.Queue[None]
 ) -> bool:
-    """Answer requests until the first of `ends`, then open ones for `grace` seconds; whether a second ended them."""
-    runner = web.ServerRunner(Connections(handle, affordable_connections()), shutdown_timeout=grace)
+    """Answer requests until the first of `ends`, then open ones for `grace` seconds; True if a second interrupts."""
+    runner = web.ServerRunner(Connections(handle, compute_connection_limit()), shutdown_timeout=grace)
     await runner.setup()
     try:
         await opened(runner)
@@ -162,12 +161,12 @@ async def serve_connections(
 
 
 LINGER = 0.004
-"""Seconds that a commit waits for others to join it; trainers wait for their reward."""
+"""Seconds that a commit waits for others to join it; few, because trainers wait for their reward."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceSettings:
-    """How the service is run."""
+    """The settings of the service."""
 
     out: Path
     host: str = "127.0.0.1"
@@ -214,7 +213,7 @@ async def serve_rewards(
         stack.enter_context(ending_heard(partial(ends.put_nowait, None)))
         stack.enter_context((stop or Stop()).heard_by(partial(ends.put_nowait, None)))
         try:
-            opened, started = at_socket(listening), partial(announce, url)
+            opened, started = accept_at(listening), partial(announce, url)
             engine.interrupted = await serve_connections(service.handle, opened, settings.grace, started, ends)
         finally:
             await engine.finish(0 if engine.interrupted else settings.grace)
@@ -223,10 +222,10 @@ async def serve_rewards(
 
 @asynccontextmanager
 async def held_service(settings: ServiceSettings, content: Mapping[str, Any]) -> AsyncIterator[bool]:
-    """Hold the run directory for a service; whether it replaces another run there.
+    """Lock the run directory for a service; yields whether the service replaces another run there.
 
     Raises:
-        InputError: the directory cannot be taken, or holds another run.
+        InputError: the directory cannot be locked, or contains another run.
     """
     with await held_run(settings.out / LEDGER_FOLDER, wait=settings.wait):
         changes = partial(_find_changes, content)
@@ -235,7 +234,7 @@ async def held_service(settings: ServiceSettings, content: Mapping[str, Any]) ->
 
 @contextmanager
 def opened_service(settings: ServiceSettings, *, replaces: bool) -> Iterator[Ledger]:
-    """The ledger of a service; a run that it replaces is moved away."""
+    """The open ledger of a service; a run that the service replaces is moved away."""
     with open_ledger(settings.out, start_over=settings.start_over, linger=LINGER) as ledger:
         if replaces:
             move_run_away(settings.out)
@@ -245,36 +244,36 @@ def opened_service(settings: ServiceSettings, *, replaces: bool) -> Iterator[Led
 
 @contextmanager
 def shown_as_running(out: Path, content: Mapping[str, Any], stopped: Callable[[], str | None]) -> Iterator[None]:
-    """Let the manifest say that the service runs, and at the end that it is complete, or why it gave no rewards."""
+    """Write to the manifest that the service runs, and at its end that it has completed, or why it stopped."""
     write_manifest(out, {**content, "status": "running"})
     try:
         yield
     finally:
         error = stopped()
         ended = {"status": "completed"} if error is None else {"status": "stopped", "error": error}
-        with suppress(OSError) if error else nullcontext():  # on a full disk, the error says more
+        with suppress(OSError) if error else nullcontext():  # on a full disk, `error` is the better message
             write_manifest(out, {**content, **ended})
 
 
 def describe_service(settings: ServiceSettings, grader: CriterionGrader, audit: AuditPlan | None) -> dict[str, Any]:
-    """The manifest, apart from the status."""
+    """The manifest, without the status."""
     return {
         "kind": "service",
         **settings.record,
         "grader": grader.describe(),
-        "audit": None if audit is None else {**_plan(audit), "grader": audit.grader.describe()},
+        "audit": None if audit is None else {**_describe_plan(audit), "grader": audit.grader.describe()},
         "stand_ins": list(stand_ins(spec.llm_config.model for spec in grader.recipe.specs)),
     }
 
 
-def _plan(audit: AuditPlan) -> dict[str, Any]:
+def _describe_plan(audit: AuditPlan) -> dict[str, Any]:
     return {"share": audit.share, "seed": audit.seed, "tolerance": audit.tolerance, "on_gap": audit.on_gap}
 
 
 def _find_changes(content: Mapping[str, Any], manifest: Mapping[str, Any]) -> list[str]:
-    """What differs from the service that a manifest records, in what changes rewards.
+    """The differences from the service in a manifest that change rewards.
 
-    Manifests without settings are of a version whose default formula was another one.
+    Manifests without settings are from a version with another default formula.
     """
     rules = ("formula", "gates", "overlong", "dropout", "evolution") if "settings" in manifest else ()
     names = [name for name in rules if name in manifest and name in content]
