@@ -354,8 +354,8 @@ def test_the_limit_holds_at_every_moment_whatever_calls_do(limit: int, calls: li
 
 def test_a_call_that_is_withdrawn_is_refused_and_one_that_failed_counts_once() -> None:
     now = Activity(open=3)
-    now.withdrawn()
-    now.ended(Failure("server", "down"), Bill(Usage(), None, None, None))
+    now.count_withdrawn()
+    now.count_ended(Failure("server", "down"), Bill(Usage(), None, None, None))
     assert (now.open, now.refused, now.failures, now.paid) == (1, 1, 1, 0)
 
 

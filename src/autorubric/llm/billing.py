@@ -98,7 +98,7 @@ class Reservation:
         """The upper bound of the tokens of one attempt, as far as it is known here."""
         if self.claim is None:
             return None
-        return self.claim.stated if self.budget is None else self.budget.ceiling(self.claim)
+        return self.claim.stated if self.budget is None else self.budget.compute_ceiling(self.claim)
 
     async def extend(self) -> None:
         """Reserve the worst case once more, for another attempt; a `CallError` if the budget forbids it.
@@ -218,7 +218,7 @@ class Activity:
         """Calls that models are working on."""
         return self.open - self.waiting
 
-    def ended(self, outcome: Reply | Failure, bill: Bill) -> None:
+    def count_ended(self, outcome: Reply | Failure, bill: Bill) -> None:
         """Count a call as ended, with its outcome."""
         self.open -= 1
         self.prompt_tokens += bill.usage.prompt_tokens
@@ -231,13 +231,13 @@ class Activity:
             self.failures += 1
             self.unpriced += bool(bill.token_bound) and bill.cost is None and bill.cost_bound is None
 
-    def collected(self, reply: Reply) -> None:
+    def count_collected(self, reply: Reply) -> None:
         """Count a reply that a batch recorded; found there later, it does not count as saved."""
         self.open += 1
-        self.ended(reply, Bill(reply.usage or Usage(), reply.cost, None, None))
+        self.count_ended(reply, Bill(reply.usage or Usage(), reply.cost, None, None))
         self.hits -= 1
 
-    def withdrawn(self) -> None:
+    def count_withdrawn(self) -> None:
         """Count a started call as refused before anything was sent."""
         self.open -= 1
         self.refused += 1

@@ -31,13 +31,13 @@ class Flight:
     abandoned: bool = False
     reservation: Reservation | None = None
 
-    def landing(self) -> asyncio.Future[Outcome | None]:
+    def share(self) -> asyncio.Future[Outcome | None]:
         """`shared`, for one more who waits; shield it."""
         if self.shared is None:
             self.shared = self.task.get_loop().create_future()
         return self.shared
 
-    def land(self, outcome: Outcome | BaseException | None) -> None:
+    def settle(self, outcome: Outcome | BaseException | None) -> None:
         """Tell those who wait how the call ended."""
         if self.shared is None or self.shared.done():
             return
@@ -70,7 +70,7 @@ class Flights:
     async def join(self, key: bytes) -> Outcome | None:
         """The outcome of the call under way for `key`; None if there is none, or it was cancelled."""
         while (flight := self.open.get(key)) is not None:
-            outcome = await asyncio.shield(flight.landing())
+            outcome = await asyncio.shield(flight.share())
             if outcome is not None:
                 return outcome
         return None
@@ -79,7 +79,7 @@ class Flights:
         task = asyncio.create_task(call)
         flight = self.open[key] = Flight(task)
         task.add_done_callback(lambda done: self._end(key, done))
-        outcome = await asyncio.shield(flight.landing())
+        outcome = await asyncio.shield(flight.share())
         if outcome is None:
             raise asyncio.CancelledError
         return outcome
@@ -96,7 +96,7 @@ class Flights:
     async def drain(self) -> None:
         """Return once no call is under way."""
         while self.open:
-            await asyncio.wait([flight.landing() for flight in self.open.values()])
+            await asyncio.wait([flight.share() for flight in self.open.values()])
 
     async def _run_here(self, key: bytes, call: Coroutine[Any, Any, Outcome]) -> Outcome:
         here = asyncio.current_task()
@@ -118,8 +118,8 @@ class Flights:
         finally:
             del self.open[key]
             if flight.shared is not None:
-                flight.land(ended)
+                flight.settle(ended)
 
     def _end(self, key: bytes, task: asyncio.Task[Outcome]) -> None:
         flight = self.open.pop(key)
-        flight.land(self._stopped() if task.cancelled() else task.exception() or task.result())
+        flight.settle(self._stopped() if task.cancelled() else task.exception() or task.result())

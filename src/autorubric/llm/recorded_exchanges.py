@@ -52,7 +52,7 @@ class Exchange:
     ended: str | None = None
 
     @classmethod
-    def of_call(cls, call: CallRow, **more: Any) -> Exchange:
+    def from_call(cls, call: CallRow, **more: Any) -> Exchange:
         """The exchange of a recorded call."""
         ended = datetime.fromtimestamp(call.at, UTC).isoformat(timespec="seconds")
         problem = None if call.failure is None else str(call.failure)
@@ -151,15 +151,15 @@ class Replay:
     def others(self, item: str) -> list[Exchange]:
         """The other calls about an item: of an earlier rubric, judge or prompt, or of a run that was started over."""
         calls = (call for call in self.view.calls_about(item) if call.key not in self._used)
-        return [Exchange.of_call(call) for call in calls]
+        return [Exchange.from_call(call) for call in calls]
 
     def _keep(self, key: bytes, asked: Request, model: Model, **more: Any) -> Failure | None:
         """Keep the exchanges of a request; its last failure, if it has no reply."""
         if key in self._used:
             return None
         self._used.add(key)
-        calls = self.view.calls_with_key(key)
+        calls = self.view.read_calls_with_key(key)
         for call in calls:
             own = more if call.failure is None else {**more, "problem": str(call.failure)}
-            self.exchanges.append(Exchange.of_call(call, messages=asked.messages, **own))
+            self.exchanges.append(Exchange.from_call(call, messages=asked.messages, **own))
         return calls[-1].failure if calls else None

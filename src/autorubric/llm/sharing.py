@@ -105,7 +105,7 @@ class Lease:
             self._shared.report_soon()
         return 0.0 if self._permits else 1.0
 
-    def took(self, now: float) -> int:
+    def note_sent(self, now: float) -> int:
         """A request leaves; its number."""
         if self.needs_permits:
             return self._permits.popleft()[0]
@@ -113,13 +113,13 @@ class Lease:
         self._told.sent.append((self._free, now))
         return self._free
 
-    def passed(self, number: int) -> None:
+    def note_passed(self, number: int) -> None:
         """A request was not refused."""
         self._told.passed.append(number)
         if self.needs_permits:
             self._shared.report_soon()
 
-    def refused(self, number: int, retry_after: float | None) -> None:
+    def note_refused(self, number: int, retry_after: float | None) -> None:
         """A request was refused as too fast."""
         self._told.refused.append((number, retry_after))
         if self.needs_permits:
@@ -127,11 +127,11 @@ class Lease:
         else:
             self._shared.report()
 
-    def withdrawn(self, number: int) -> None:
+    def note_withdrawn(self, number: int) -> None:
         """Nobody knows whether a request was refused."""
         self._told.withdrawn.append(number)
 
-    def grant(self, numbers: Iterable[int]) -> None:
+    def add_permits(self, numbers: Iterable[int]) -> None:
         """Take permits; each request needs one from now on."""
         if not self.needs_permits:
             self.needs_permits = True
@@ -143,7 +143,7 @@ class Lease:
         for wake in self.wakes:
             wake()
 
-    def report(self) -> dict[str, Any]:
+    def build_report(self) -> dict[str, Any]:
         """The outcomes that were not reported yet."""
         now = self._clock()
         while self._permits and now - self._permits[0][1] > _STALE:
@@ -210,7 +210,7 @@ class Sharing:
         if self._due is not None:
             self._due.cancel()
             self._due = None
-        told = {account: report for account, lease in self.leases.items() if (report := lease.report())}
+        told = {account: report for account, lease in self.leases.items() if (report := lease.build_report())}
         if told:
             self._reported = asyncio.get_running_loop().time()
             self.tell_traffic(told)
@@ -225,7 +225,7 @@ class Sharing:
         """Take permits, by account."""
         for account, numbers in permits.items():
             if (lease := self.leases.get(account)) is not None:
-                lease.grant(numbers)
+                lease.add_permits(numbers)
 
 
 sharing: ContextVar[Sharing | None] = ContextVar("sharing", default=None)

@@ -59,7 +59,7 @@ class Trials:
         self._standings: dict[tuple[int, str], Standing] = {}
         self.find = self._standings.get
 
-    def open(self, model: Model, role: str) -> Standing:
+    def open_standing(self, model: Model, role: str) -> Standing:
         """The standing of a model that is asked for the first time."""
         return self._standings.setdefault((id(model), role), Standing(model))
 
@@ -103,7 +103,7 @@ class Trial:
     unread: Failure | None = None
     has_turn: bool = False
 
-    async def turn(self) -> None:
+    async def wait_for_turn(self) -> None:
         """Wait until the model has given a usable reply, or fewer than `MOST_UNUSABLE` requests are asked."""
         if self.standing.usable or self.has_turn:
             return
@@ -124,7 +124,7 @@ class Trial:
             self.asked, self.unread = self.asked + reply.fresh, problem
         self.standing.doubted |= reply.fresh and problem.kind != "refusal"
 
-    def lost(self, failure: Failure, records: Records) -> Failure:
+    def note_lost(self, failure: Failure, records: Records) -> Failure:
         """The failure of the request, which has no usable reply; the last of `_ENOUGH` ends the run."""
         standing, model, request = self.standing, self.standing.model, self.request
         how = "no_reply" if failure.kind in _NO_REPLY else "unusable" if failure.reply else failure.kind
@@ -150,7 +150,7 @@ class Trial:
         return failure
 
 
-def unread_failure(problem: Unreadable, reply: Reply) -> Failure:
+def build_unread_failure(problem: Unreadable, reply: Reply) -> Failure:
     """The failure after an unreadable reply: what is wrong with it, and how it begins."""
     text = " ".join(reply.text[: 2 * _LONGEST_QUOTE].split())[:_LONGEST_QUOTE]
     form = f"is {problem.form} and " if problem.form else ""

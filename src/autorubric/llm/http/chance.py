@@ -29,7 +29,7 @@ class Chance:
     Example:
         >>> chance = Chance()
         >>> chance.learn(refused=10, sent=150)
-        >>> chance.share, chance.explains(refused=11, sent=100), chance.explains(refused=12, sent=100)
+        >>> chance.share, chance.can_explain(refused=11, sent=100), chance.can_explain(refused=12, sent=100)
         (0.05, True, False)
     """
 
@@ -42,7 +42,7 @@ class Chance:
         """Between 0 and `MOST`."""
         return min(self._refused / (self._sent + PRIOR), MOST) if self._refused >= FEWEST else 0.0
 
-    def explains(self, refused: int, sent: int) -> bool:
+    def can_explain(self, refused: int, sent: int) -> bool:
         """Whether chance refuses as many."""
         expected = self.share * sent
         return refused <= expected + RARE * math.sqrt(expected)
@@ -60,7 +60,7 @@ class Chance:
         """Accept the suspected share if it explains the refusals at a lower rate; returns whether it does."""
         before = self._refused, self._sent
         self._add(*self._suspected)
-        if self.share and self.explains(refused, sent):
+        if self.share and self.can_explain(refused, sent):
             self._suspected = 0, 0
             return True
         self._refused, self._sent = before

@@ -40,29 +40,29 @@ class Endpoints:
         self._dialects: dict[tuple[str, str], Dialect] = {}
         self._models = 0
 
-    def account_slots(self, endpoint: Endpoint) -> Slots:
+    def find_account_slots(self, endpoint: Endpoint) -> Slots:
         """What all models of the process share at this address with this key, while one of them is open."""
         with _lock:
-            return _account_slots.setdefault(_account(endpoint), Slots())
+            return _account_slots.setdefault(_name_account(endpoint), Slots())
 
-    def limiter(self, endpoint: Endpoint) -> Limiter:
+    def find_limiter(self, endpoint: Endpoint) -> Limiter:
         """The queue for this address and key."""
-        account = _account(endpoint)
+        account = _name_account(endpoint)
         if account not in self._limiters:
-            slots = self._slots, self.account_slots(endpoint)
+            slots = self._slots, self.find_account_slots(endpoint)
             self._limiters[account] = Limiter(slots=slots, account=" ".join(account))
         return self._limiters[account]
 
-    def dialect(self, endpoint: Endpoint) -> Dialect:
+    def find_dialect(self, endpoint: Endpoint) -> Dialect:
         """What this model at this address accepts, whatever the key."""
         where = (endpoint.base_url, endpoint.model)
         return self._dialects.setdefault(where, Dialect(*where))
 
-    def model_opened(self) -> None:
+    def add_model(self) -> None:
         """Count one more model that uses the connections."""
         self._models += 1
 
-    async def model_closed(self) -> None:
+    async def remove_model(self) -> None:
         """Count one model less; the last one closes the connections."""
         self._models -= 1
         if self._models <= 0:
@@ -91,14 +91,14 @@ def one_limit(total: int) -> Iterator[None]:
         _slots_of_run.reset(before)
 
 
-def _account(endpoint: Endpoint) -> tuple[str, str]:
+def _name_account(endpoint: Endpoint) -> tuple[str, str]:
     return endpoint.base_url, endpoint.key.fingerprint if endpoint.key else ""
 
 
 _thread = threading.local()
 
 
-def shared_endpoints() -> Endpoints:
+def find_shared_endpoints() -> Endpoints:
     """The endpoints of models that are given none: one set for each thread."""
     found: Endpoints | None = getattr(_thread, "endpoints", None)
     if found is None:

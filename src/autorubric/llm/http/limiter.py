@@ -31,7 +31,7 @@ class Allowance:
     tokens_per_minute: float | None = None
 
 
-def _strictest(limits: Iterable[float | None]) -> float | None:
+def _find_strictest(limits: Iterable[float | None]) -> float | None:
     return min((limit for limit in limits if limit is not None), default=None)
 
 
@@ -206,7 +206,7 @@ class Limiter:
             self._move_to(loop)
         if not self._waiting and self.in_flight < self.limit:
             now = self._clock()
-            if self._delay(tokens, now) <= _INSTANT and self._take_slots(loop):
+            if self._compute_delay(tokens, now) <= _INSTANT and self._take_slots(loop):
                 return self._admit(tokens, now)
         place: asyncio.Future[Place] = loop.create_future()
         heappush(self._waiting, (turn.get(), next(turns), place, tokens))
@@ -235,13 +235,13 @@ class Limiter:
         """Apply the limits that the response to a request states."""
         for reading in said:
             taken = place.sent.number if reading.unit == "requests" else place.tokens
-            self._quotas[reading.unit].hear(reading, taken, place.sent.at)
+            self._quotas[reading.unit].apply_reading(reading, taken, place.sent.at)
             self._heard.add(reading.unit)
 
     def passed(self, place: Place) -> None:
         """A call was not refused."""
         if self._lease is not None:
-            self._lease.passed(place.number)
+            self._lease.note_passed(place.number)
         self.pace.passed(place.sent, self._clock())
 
     def refused(self, place: Place, retry_after: float | None, failure: Failure) -> None:
@@ -249,8 +249,8 @@ class Limiter:
         now = self._clock()
         self.pace.refused(place.sent, now, retry_after)
         if self._lease is not None:
-            self._lease.refused(place.number, retry_after)
-        if self.pace.closed_for(now) >= PATIENCE:
+            self._lease.note_refused(place.number, retry_after)
+        if self.pace.count_closed_seconds(now) >= PATIENCE:
             waiting, self._waiting = self._waiting, []
             for _, _, one, _ in waiting:
                 if not one.done():
@@ -259,7 +259,7 @@ class Limiter:
     def withdraw(self, place: Place) -> None:
         """A call was not sent or was lost, so the endpoint's answer will never be known."""
         if self._lease is not None:
-            self._lease.withdrawn(place.number)
+            self._lease.note_withdrawn(place.number)
         self.pace.withdrawn(place.sent)
 
     def _recompute(self) -> None:
@@ -268,8 +268,8 @@ class Limiter:
             return
         found = Allowance(
             min(one.in_flight for one in allowances),
-            _strictest(one.requests_per_minute for one in allowances),
-            _strictest(one.tokens_per_minute for one in allowances),
+            _find_strictest(one.requests_per_minute for one in allowances),
+            _find_strictest(one.tokens_per_minute for one in allowances),
         )
         if found == self._allowance:
             return
@@ -278,13 +278,13 @@ class Limiter:
         left = connections_left()
         self.limit = found.in_flight if left is None else min(found.in_flight, left)
         if before is None or before.requests_per_minute != found.requests_per_minute:
-            self._requests = self._bucket(found.requests_per_minute, now)
+            self._requests = self._make_bucket(found.requests_per_minute, now)
         if before is None or before.tokens_per_minute != found.tokens_per_minute:
-            self._tokens = self._bucket(found.tokens_per_minute, now)
+            self._tokens = self._make_bucket(found.tokens_per_minute, now)
         if self._waiting:
             self._pump()
 
-    def _bucket(self, per_minute: float | None, now: float) -> Bucket | None:
+    def _make_bucket(self, per_minute: float | None, now: float) -> Bucket | None:
         return None if per_minute is None else Bucket(per_minute / self._processes, now)
 
     def _move_to(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -304,7 +304,7 @@ class Limiter:
                 return False
         return True
 
-    def _delay(self, tokens: int, now: float) -> float:
+    def _compute_delay(self, tokens: int, now: float) -> float:
         lease = self._lease if self._lease is not None and self._lease.needs_permits else None
         delay = self.pace.delay(now) if lease is None else 0.0
         if self._requests is not None:
@@ -319,7 +319,7 @@ class Limiter:
 
     def _admit(self, tokens: int, now: float) -> Place:
         self.in_flight += 1
-        number = 0 if self._lease is None else self._lease.took(now)
+        number = 0 if self._lease is None else self._lease.note_sent(now)
         self._quotas["requests"].take(1, now)
         place = Place(self.pace.sent(now), self._quotas["tokens"].take(tokens, now), number)
         if self._requests is not None:
@@ -339,16 +339,16 @@ class Limiter:
             if self.in_flight >= self.limit:
                 return
             now = self._clock()
-            delay = self._delay(tokens, now)
+            delay = self._compute_delay(tokens, now)
             if delay > _INSTANT:
-                self._come_back(delay)
+                self._set_timer(delay)
                 return
             if not self._take_slots(place.get_loop()):
                 return
             heappop(waiting)
             place.set_result(self._admit(tokens, now))
 
-    def _come_back(self, delay: float) -> None:
+    def _set_timer(self, delay: float) -> None:
         assert self._loop is not None
         due = self._clock() + delay
         if self._timer is not None:

@@ -140,7 +140,7 @@ class Pace:
         self._replies = 0
         self._so_far = _Mark(-math.inf, 0, 0, 0.0)
         self._marks: deque[_Mark] = deque(maxlen=3 * _MARKS)
-        self._opened = self._changed = self._mark(-math.inf)
+        self._opened = self._changed = self._make_mark(-math.inf)
         self._window = 0.0  # seconds; 0 while no limit has closed the endpoint
         self._refusals: deque[int] = deque(maxlen=256)
         self._passed = 0  # the last request that is known not to have been refused
@@ -164,14 +164,14 @@ class Pace:
     def delay(self, now: float) -> float:
         """Seconds until the next request may be sent; 0 when it may be sent now."""
         if self.is_closed:
-            wait = self._closed_for(now)
+            wait = self._compute_closed_delay(now)
             if self.is_closed:
                 return wait
-        self._raise(now)
+        self._raise_rate(now)
         self._held |= self._next > now
-        return max(0.0, self._next - now, self._slow_start() - now if self.rate == math.inf else 0.0)
+        return max(0.0, self._next - now, self._find_next_start() - now if self.rate == math.inf else 0.0)
 
-    def _slow_start(self) -> float:
+    def _find_next_start(self) -> float:
         """When the next request may be sent, while no limit has shown: a burst of all calls could hit one."""
         ahead = self._so_far.sent + 1 - 2 * self._replies
         return self._began + DOUBLING * math.log2(ahead / self._start) if ahead > self._start else -math.inf
@@ -179,13 +179,13 @@ class Pace:
     def sent(self, now: float) -> Sent:
         """One request leaves."""
         if not self._marks or now - self._marks[-1].at >= (self._window or LONGEST_WINDOW) / _MARKS:
-            self._marks.append(self._mark(now))
+            self._marks.append(self._make_mark(now))
         if self._so_far.sent <= 1:  # the first request goes ahead alone
-            self._opened = self._changed = self._mark(now)
+            self._opened = self._changed = self._make_mark(now)
             self._began = now
         self._so_far.sent += 1
         sent = Sent(self._so_far.sent, now)
-        self._purse = min(self._purse + self._spent_here(), PURSE)
+        self._purse = min(self._purse + self._find_refusal_share(), PURSE)
         if self.is_closed:
             if now >= self._try_at - _ROUNDING:  # one that another process sent earlier tries nothing
                 self._tried = sent
@@ -205,9 +205,9 @@ class Pace:
             self._refusals.append(sent.number)
         else:
             self._refusals.appendleft(sent.number)
-        self._was_not_accepted(sent)
+        self._note_not_accepted(sent)
         if self._tried is not None and sent.number == self._tried.number:
-            self._still_closed(now)
+            self._note_still_closed(now)
         elif not self.is_closed and sent.number > self._opened.sent:
             if self._is_one_of_many(sent.number):
                 self._close(now)
@@ -225,22 +225,22 @@ class Pace:
 
     def withdrawn(self, sent: Sent) -> None:
         """The request was never sent, or lost, which shows nothing about the endpoint; another request may try it."""
-        self._was_not_accepted(sent)
+        self._note_not_accepted(sent)
         if self._tried is not None and sent.number == self._tried.number:
             self._tried = None
 
-    def closed_for(self, now: float) -> float:
+    def count_closed_seconds(self, now: float) -> float:
         """Seconds since the endpoint closed; 0 while it is open."""
         return now - self._closed_at if self.is_closed else 0.0
 
-    def _was_not_accepted(self, sent: Sent) -> None:
+    def _note_not_accepted(self, sent: Sent) -> None:
         for mark in {id(m): m for m in (self._so_far, self._opened, self._changed, *self._marks)}.values():
             mark.refused += sent.number <= mark.sent
 
-    def _mark(self, now: float) -> _Mark:
+    def _make_mark(self, now: float) -> _Mark:
         return _Mark(now, self._so_far.sent, self._so_far.refused, self._so_far.idle)
 
-    def _accepted_rate(self, since: _Mark, until: float) -> float:
+    def _compute_accepted_rate(self, since: _Mark, until: float) -> float:
         accepted = (self._so_far.sent - since.sent) - (self._so_far.refused - since.refused)
         seconds = until - since.at - (self._so_far.idle - since.idle)
         return max(accepted, 1) / max(seconds, EVIDENCE)
@@ -264,7 +264,7 @@ class Pace:
         self._gap = max(FIRST_GAP, (self._window or min(now - self._opened.at, LONGEST_WINDOW)) / 50, 1 / self.rate)
         self._try_at = now + self._gap
 
-    def _still_closed(self, now: float) -> None:
+    def _note_still_closed(self, now: float) -> None:
         if not self.is_closed:  # this refusal was slower than others
             self.rate, self._window, self._opened = self._before
             self.is_closed = True
@@ -272,7 +272,7 @@ class Pace:
         self._gap *= WIDENING
         self._try_at = now + self._gap
 
-    def _closed_for(self, now: float) -> float:
+    def _compute_closed_delay(self, now: float) -> float:
         if self._tried is None:
             return max(0.0, self._try_at - now, self._stop - now)
         # A refusal that is slow because a machine is busy must not look like an acceptance.
@@ -301,48 +301,48 @@ class Pace:
         else:  # it was open for longer than a window
             since = next((mark for mark in reversed(self._marks) if mark.at <= self._closed_at - self._window), since)
         self._purse, self._ceiling = (0.0, math.inf) if self.rate == math.inf else (-OWED, self.rate)
-        measured = MARGIN * self._accepted_rate(since, opened) / (1 - self._chance.share)
-        self._change(measured if self.rate == math.inf else max(measured, FLOOR * self.rate), now)
-        self._opened = self._mark(opened)
+        measured = MARGIN * self._compute_accepted_rate(since, opened) / (1 - self._chance.share)
+        self._set_rate(measured if self.rate == math.inf else max(measured, FLOOR * self.rate), now)
+        self._opened = self._make_mark(opened)
 
     # Open
 
-    def _raise(self, now: float) -> None:
+    def _raise_rate(self, now: float) -> None:
         if self.rate == math.inf or not self._held:
             return
-        sent = self._sent_at_this_rate()
+        sent = self._count_sent()
         if sent < LEAST or now - self._changed.at < max(EVIDENCE, self._window / STEPS):
             return
-        refused, share = self._refused_at_this_rate(), self._chance.share
-        by_chance, enough = self._chance.explains(refused, sent), self._spent_here() * sent >= 1
+        refused, share = self._count_refused(), self._chance.share
+        by_chance, enough = self._chance.can_explain(refused, sent), self._find_refusal_share() * sent >= 1
         if self._is_cut and share and enough and by_chance:
             self._chance.learn(refused, sent)
-            self._change(self.rate / (1 - self._chance.share), now)
+            self._set_rate(self.rate / (1 - self._chance.share), now)
         elif (
             self._purse >= 0 or (enough and not refused) or (share and by_chance and self.rate < NEAR * self._ceiling)
         ):
             step, before = self._step, self.rate
             if self._is_cut:
                 self._chance.learn(refused, sent)
-            self._change(before * (1 + step), now)
+            self._set_rate(before * (1 + step), now)
             largest = ROUGH_STEP if share and self.rate > NEAR * self._ceiling else LARGEST_STEP
             self._raised_from, self._step = before, min(2 * step, largest)
 
     def _weigh(self, now: float) -> None:
         """Take one refusal into account, and lower the rate if there are more than chance explains."""
-        sent, refused = self._sent_at_this_rate(), self._refused_at_this_rate()
-        if self._chance.explains(refused, sent):
+        sent, refused = self._count_sent(), self._count_refused()
+        if self._chance.can_explain(refused, sent):
             return
         self._purse = max(self._purse - 1, -PURSE)
         if self._purse >= 0:
             return
         if self._raised_from and not self._chance.share:
             self._too_fast = self.rate
-            self._change(self._raised_from, now)
+            self._set_rate(self._raised_from, now)
         elif now - self._changed.at >= EVIDENCE and (refused if self.rate == math.inf else sent) >= LEAST:
-            self._cut(refused, sent, now)
+            self._cut_rate(refused, sent, now)
 
-    def _cut(self, refused: int, sent: int, now: float) -> None:
+    def _cut_rate(self, refused: int, sent: int, now: float) -> None:
         """Cut the rate to what was accepted, unless chance has refused as many after the cut before.
 
         What was accepted is below the limit, whatever share of the rest was refused by chance.
@@ -350,33 +350,33 @@ class Pace:
         if self._is_cut and self._chance.recall(refused, sent):
             self._purse, self._ceiling = 0.0, math.inf
             if self._uncut < math.inf:
-                self._change(self._uncut, now)
+                self._set_rate(self._uncut, now)
             return
         if self.rate == math.inf:
             self._purse = 0.0
         self._too_fast = self.rate
-        accepted = self._accepted_rate(self._changed, now)
+        accepted = self._compute_accepted_rate(self._changed, now)
         reached = accepted / (1 - self._chance.share)
         self._ceiling = reached if self._ceiling == math.inf else max(FORGETTING * self._ceiling, reached)
         if self._is_cut:
             self._chance.suspect(refused, sent)
         else:
             self._uncut = self.rate
-        self._change(MARGIN * accepted, now)
+        self._set_rate(MARGIN * accepted, now)
         self._is_cut = True
 
-    def _spent_here(self) -> float:
+    def _find_refusal_share(self) -> float:
         return SPENDS if self.rate < NEAR * self._too_fast else self._spends
 
-    def _refused_at_this_rate(self) -> int:
+    def _count_refused(self) -> int:
         return self._so_far.refused - self._changed.refused
 
-    def _sent_at_this_rate(self) -> int:
+    def _count_sent(self) -> int:
         return self._so_far.sent - self._changed.sent
 
-    def _change(self, rate: float, now: float) -> None:
+    def _set_rate(self, rate: float, now: float) -> None:
         self._is_cut = False
         self._step = ROUGH_STEP if self.rate == math.inf else FIRST_STEP
         self.rate, self._raised_from, self._held = rate, 0.0, False
         self._next = max(self._next, now)
-        self._changed = self._mark(now)
+        self._changed = self._make_mark(now)

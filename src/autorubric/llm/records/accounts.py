@@ -81,7 +81,7 @@ _FAILED = f"""
     WHERE status NOT IN ('ok', 'damaged') AND id > ? ORDER BY id LIMIT 500"""
 
 
-def read_spent(
+def read_spending(
     connection: sqlite3.Connection, *, after: int | None = None, role: str | None = None
 ) -> tuple[int, Spent]:
     """The number of the last call, and what calls cost, worst cases included.
@@ -132,14 +132,14 @@ def price_calls(prices: Mapping[str, Price], connection: sqlite3.Connection) -> 
         while page := connection.execute(_UNPRICED, (model, last)).fetchall():
             for last, key, status, data, digest, tokens in page:
                 if status != "ok":
-                    connection.execute(_BOUND, (_most(price, tokens), last))
+                    connection.execute(_BOUND, (_compute_highest_cost(price, tokens), last))
                     continue
                 with contextlib.suppress(LedgerError):  # a damaged reply is requested again
                     usage = unpack_reply(unseal(key, data, digest), fresh=False).usage
                     connection.execute(_COST, (None if usage is None else price(usage), last))
 
 
-def _most(price: Price, tokens: int) -> float | None:
+def _compute_highest_cost(price: Price, tokens: int) -> float | None:
     """The most dollars that a number of tokens can cost."""
     both = [price(Usage(tokens, 0)), price(Usage(0, tokens))]
     return None if None in both else max(cost for cost in both if cost is not None)
@@ -158,7 +158,7 @@ def read_spent_file(path: Path) -> Spent | None:
         return None
 
 
-class SpentFile:
+class SpendingFile:
     """The sums of a ledger's calls in a file outside the ledger's directory, so that a budget outlives the ledger.
 
     Overwritten after each commit; a kill loses nothing. It is synced at the start and the end of a session; the
@@ -182,7 +182,7 @@ class SpentFile:
         On the thread that uses the connection. Where an `OSError` is raised, the ledger still has the calls, and the
         next session writes the sums.
         """
-        last, more = read_spent(connection, after=None if whole else self._last)
+        last, more = read_spending(connection, after=None if whole else self._last)
         if self._file is None or (last == self._last and not whole):
             return
         self._last, self._spent = last, more if whole else self._spent.plus(more)

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from typing import Any, TypeAlias
 
 from autorubric.errors import LedgerError
-from autorubric.llm.records.database import unwritable
+from autorubric.llm.records.database import build_write_error
 
 _Waiter: TypeAlias = "asyncio.Future[None] | Future[None]"
 
@@ -96,7 +96,7 @@ class GroupCommit:
                         self._crowded, self._awaited = self._awaited > 1, len(self._queue)
                     self._write([thing for thing, _ in batch])
             except Exception as error:  # no waiter may hang, and nothing may look recorded
-                problem = str(error if isinstance(error, LedgerError) else unwritable(error))
+                problem = str(error if isinstance(error, LedgerError) else build_write_error(error))
                 with self._changed:
                     self.broken = self.unusable = problem
                     batch += self._queue
@@ -108,15 +108,15 @@ class GroupCommit:
     def _wait(self) -> bool:
         """Whether there is something to commit now; False at the end."""
 
-        def full() -> bool:
+        def is_due() -> bool:
             return self._closing or len(self._queue) >= self._rows
 
         with self._changed:
             self._changed.wait_for(lambda: self._closing or self._queue)
             if not self._awaited:
-                self._changed.wait_for(lambda: self._awaited or full(), PATIENCE)
-            if self._crowded and not full():
-                self._changed.wait_for(full, self._linger)
+                self._changed.wait_for(lambda: self._awaited or is_due(), PATIENCE)
+            if self._crowded and not is_due():
+                self._changed.wait_for(is_due, self._linger)
             return bool(self._queue)
 
 

@@ -20,8 +20,8 @@ from autorubric.errors import InputError, LedgerError
 from autorubric.files.descriptors import opened, written_at
 from autorubric.files.strict_json import json_bytes, json_value
 from autorubric.llm.records.call_rows import CallRow, SealedRow, compute_digest, pack_columns, pack_outcome, seal
-from autorubric.llm.records.database import insert_rows, transaction, unwritable
-from autorubric.llm.records.lock import folders_of_processes, release_and_remove, try_lock
+from autorubric.llm.records.database import build_write_error, insert_rows, transaction
+from autorubric.llm.records.lock import list_process_folders, release_and_remove, try_lock
 from autorubric.llm.request import Failure, Reply
 
 if TYPE_CHECKING:
@@ -215,7 +215,7 @@ class InFlightLog(_Log):
         slot = self._slots.get(row.key)
         if slot is None:
             slot = self._slots[row.key] = self._free.pop() if self._free else len(self._slots)
-        self._write(slot, _frame(row.key, pack_columns(row), _compressed(row.outcome)) + _NO_FRAME)
+        self._write(slot, _frame(row.key, pack_columns(row), _pack_outcome(row.outcome)) + _NO_FRAME)
 
     def remove(self, key: bytes) -> None:
         """Clear the slot of a call that has ended and is recorded."""
@@ -237,14 +237,14 @@ class InFlightLog(_Log):
         start = slot * _SLOT
         memory = self._memory
         if self._is_mapped and (memory is None or start >= len(memory)):
-            memory = self._grown(slot)
+            memory = self._grow(slot)
         if memory is not None:
             memory[start : start + len(content)] = content
         elif not self._is_mapped:
             with suppress(OSError):
                 written_at(self._files[0], content, start)
 
-    def _grown(self, slot: int) -> mmap.mmap | None:
+    def _grow(self, slot: int) -> mmap.mmap | None:
         """The map with room for a slot, or None if it cannot be written or its file system has no maps."""
         size = (slot // _SLOTS_AT_ONCE + 1) * _SLOTS_AT_ONCE * _SLOT
         try:
@@ -260,7 +260,7 @@ class InFlightLog(_Log):
             return None
         except OSError as error:
             if error.errno in _NO_ROOM:
-                raise unwritable(error) from error
+                raise build_write_error(error) from error
             return None
         try:
             self._memory = mmap.mmap(self._files[0], size)
@@ -270,7 +270,7 @@ class InFlightLog(_Log):
 
 
 @lru_cache(maxsize=16)
-def _compressed(outcome: Reply | Failure) -> bytes:
+def _pack_outcome(outcome: Reply | Failure) -> bytes:
     """The data of a row; calls in flight all have the same outcome."""
     return seal(b"", pack_outcome(outcome))[0]
 
@@ -306,7 +306,7 @@ def recover(log: LogFiles, directory: Path, keep: Callable[[list[LoggedRow]], No
 _SINCE = "SELECT key, at FROM calls WHERE at >= ? ORDER BY at"
 
 
-def take_in_logs(connection: sqlite3.Connection, directory: Path, logs: Path | None) -> None:
+def record_logs(connection: sqlite3.Connection, directory: Path, logs: Path | None) -> None:
     """Record what killed processes did not commit, and the calls that they had in flight.
 
     Args:
@@ -314,16 +314,16 @@ def take_in_logs(connection: sqlite3.Connection, directory: Path, logs: Path | N
         directory: the directory of the ledger.
         logs: the folder of one of several processes, to take in no other; None for all.
     """
-    folders = [directory, *folders_of_processes(directory)] if logs is None else [logs]
+    folders = [directory, *list_process_folders(directory)] if logs is None else [logs]
     for folder in folders:
-        arrived = recover(UNCOMMITTED, folder, partial(_take_in, connection, {}))
+        arrived = recover(UNCOMMITTED, folder, partial(_record_lost, connection, {}))
         # Another process may have made the same call after the kill, so the ledger does not tell whether this one
         # has ended. The process's own log does: it still has what was committed last.
         ended = None if folder == directory else {one.key: one.at for one in arrived}
-        recover(IN_FLIGHT, folder, partial(_take_in, connection, ended))
+        recover(IN_FLIGHT, folder, partial(_record_lost, connection, ended))
 
 
-def _take_in(connection: sqlite3.Connection, ended: Mapping[bytes, float] | None, left: list[LoggedRow]) -> None:
+def _record_lost(connection: sqlite3.Connection, ended: Mapping[bytes, float] | None, left: list[LoggedRow]) -> None:
     """Record the rows that are not on record, apart from calls that have `ended` since: None asks the ledger."""
     known = connection.execute(_SINCE, (min(one.at for one in left),)).fetchall()
     if ended is None:

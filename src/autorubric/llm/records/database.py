@@ -69,7 +69,7 @@ def connect(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def prepare(connection: sqlite3.Connection, place: str) -> None:
+def create_tables(connection: sqlite3.Connection, place: str) -> None:
     """Create the tables, unless another version or another program owns the file (`LedgerError`)."""
     if has_tables(connection, place):
         check_version(connection, place)
@@ -140,7 +140,7 @@ def refuse_reading(error: sqlite3.Error, place: str, folder: Path | None) -> NoR
     raise LedgerError(f"{place} cannot be read: {error}; {advice}") from error
 
 
-def unwritable(error: Exception) -> LedgerError:
+def build_write_error(error: Exception) -> LedgerError:
     """The error for a ledger that cannot be written."""
     advice = "its contents are safe; fix this and run the same command again"
     return LedgerError(f"the ledger cannot be written: {error}; {advice}")
@@ -161,7 +161,7 @@ def transaction(connection: sqlite3.Connection, folder: Path | None = None) -> I
             connection.rollback()
         if isinstance(error, sqlite3.Error):
             mark_corruption(folder, error)
-            raise unwritable(error) from error
+            raise build_write_error(error) from error
         raise
 
 
@@ -233,7 +233,7 @@ class ImportRow(NamedTuple):
 def insert_imports(rows: Iterable[ImportRow], connection: sqlite3.Connection) -> None:
     """Record values, replacing earlier imports of the same slots."""
     for record, slot, inputs, value in rows:
-        sealed = seal(_name(record, slot, inputs), value)
+        sealed = seal(_build_name(record, slot, inputs), value)
         connection.execute("INSERT OR REPLACE INTO imports VALUES (?, ?, ?, ?, ?)", (record, slot, inputs, *sealed))
 
 
@@ -248,10 +248,10 @@ def read_import(connection: sqlite3.Connection, record: str, slot: str) -> tuple
     if not found:
         return None
     inputs, data, digest = found[0]
-    return inputs, unseal(_name(record, slot, inputs), data, digest)
+    return inputs, unseal(_build_name(record, slot, inputs), data, digest)
 
 
-def _name(record: str, slot: str, inputs: bytes) -> bytes:
+def _build_name(record: str, slot: str, inputs: bytes) -> bytes:
     return f"{record}\0{slot}\0".encode("utf-8", "surrogatepass") + inputs
 
 
@@ -299,7 +299,7 @@ def recover(path: Path) -> None:
     _remove(fresh)
     kept, damaged, problem = 0, 0, "no row is whole"
     with contextlib.closing(connect(fresh)) as target:
-        prepare(target, str(fresh))
+        create_tables(target, str(fresh))
         try:
             with contextlib.closing(sqlite3.connect(path, timeout=60, isolation_level=None)) as source:
                 source.execute("SELECT count(*) FROM sqlite_schema").fetchall()  # without it no row can be found
@@ -348,7 +348,7 @@ def _copy_rows(source: sqlite3.Connection, target: sqlite3.Connection) -> tuple[
     for number, columns in _read_rows(source, "calls", CALL_COLUMNS):
         data, digest = _read_row(source, "SELECT data, digest FROM payloads WHERE id = ?", number) or (None, None)
         whole = is_whole(columns[0], data, digest)
-        values = columns if whole else _without_reply(columns)
+        values = columns if whole else _set_damaged(columns)
         marks = ", ".join("?" * (len(values) + 1))
         target.execute(f"INSERT INTO calls(id, {CALL_COLUMNS}) VALUES ({marks})", (number, *values))
         if whole:
@@ -364,7 +364,7 @@ def _copy_rows(source: sqlite3.Connection, target: sqlite3.Connection) -> tuple[
     return kept, damaged
 
 
-def _without_reply(columns: tuple[Any, ...]) -> tuple[Any, ...]:
+def _set_damaged(columns: tuple[Any, ...]) -> tuple[Any, ...]:
     place = CALL_COLUMNS.split(", ").index("status")
     return (*columns[:place], DAMAGED, *columns[place + 1 :])
 

@@ -22,7 +22,7 @@ _LEAST_INDEXED, _MOST_INDEXED = 4096, 65_536
 """Keys that are indexed at a time."""
 
 
-class Found(NamedTuple):
+class StoredReply(NamedTuple):
     """A stored reply; `data` is None if it is damaged."""
 
     call: int
@@ -68,7 +68,7 @@ class KeyIndex:
         self._fresh: list[list[int]] = []
         self.catch_up(connection)
 
-    def find(self, connection: sqlite3.Connection, key: bytes) -> Found | None:
+    def find(self, connection: sqlite3.Connection, key: bytes) -> StoredReply | None:
         """The reply under `key`, or None; on any thread."""
         call = self._waiting.get(key)
         if call is None:
@@ -76,9 +76,9 @@ class KeyIndex:
             if self._indexed == 0 or (self._filter is not None and not self._filter.may_hold(key)):
                 return None
             indexed = connection.execute(_FIND, (key,)).fetchall()
-            return Found(*indexed[0]) if indexed else None
+            return StoredReply(*indexed[0]) if indexed else None
         found = connection.execute(_FIND_CALL, (call,)).fetchall()
-        return Found(call, *(found[0] if found else (None, None)))
+        return StoredReply(call, *(found[0] if found else (None, None)))
 
     def catch_up(self, connection: sqlite3.Connection) -> None:
         """Read the replies recorded since the last call."""

@@ -13,20 +13,20 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from autorubric.errors import LedgerError
-from autorubric.llm.records.accounts import SpentFile, price_calls, read_failed_calls
+from autorubric.llm.records.accounts import SpendingFile, price_calls, read_failed_calls
 from autorubric.llm.records.call_rows import CallRow, SealedRow, unpack_reply, unseal
 from autorubric.llm.records.commits import GroupCommit
-from autorubric.llm.records.crash_logs import InFlightLog, UncommittedLog, take_in_logs
+from autorubric.llm.records.crash_logs import InFlightLog, UncommittedLog, record_logs
 from autorubric.llm.records.database import (
     MARK,
     ImportRow,
     connect,
+    create_tables,
     insert_imports,
     insert_note,
     insert_observation,
     insert_rows,
     mark_damaged,
-    prepare,
     read_import,
     recover,
     refuse_reading,
@@ -89,9 +89,9 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
                     reading = opened.enter_context(closing(connect(directory / FILE_NAME)))
             super().__init__(reading, place, directory)
             with translate_read_errors(place, directory), turn:
-                prepare(self._writing, place)
+                create_tables(self._writing, place)
                 if directory is not None:
-                    take_in_logs(self._writing, directory, logs)
+                    record_logs(self._writing, directory, logs)
                 self._keys = KeyIndex(self._writing)
             base = sharing.get() if directory is not None else None
             if base is not None and base.base is not None:
@@ -102,7 +102,7 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
         self.in_flight = InFlightLog(logged or Path(), is_open=logged is not None)
         self.claims = Claims(directory) if shared and directory is not None else None
         self._is_shared, self._read_at = shared, -1
-        self._spent_file: SpentFile | None = None
+        self._spent_file: SpendingFile | None = None
         self.began = session_began.get() or time.time()
         self._commits = GroupCommit(self._commit, turn, linger=linger)
 
@@ -244,7 +244,7 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
     def keep_spent(self, path: Path) -> None:
         """Also write the sums of `spent` to a file from now on."""
         with translate_read_errors(self._place, self.folder):
-            self._spent_file = SpentFile(path, self._connection)
+            self._spent_file = SpendingFile(path, self._connection)
 
     def failures(self) -> Iterator[CallRow]:
         """The calls of all sessions without a reply, oldest first, with the endpoint's message."""

@@ -90,11 +90,11 @@ def run_lock(directory: Path, *, wait: bool = False) -> Iterator[None]:
     named = private_file(directory, HOLDER_NAME)
     lock = try_lock(directory / FILE_NAME, wait=wait)
     had_processes = lock is not None and (directory / PROCESSES_FOLDER).is_dir()
-    left = _left_behind(directory, wait=wait) if had_processes else None
+    left = _find_left_process(directory, wait=wait) if had_processes else None
     if lock is None or left is not None:
         if lock is not None:
             lock.release()
-        holder = _named_in(left or named) or "another process"
+        holder = _read_holder(left or named) or "another process"
         advice = (
             "stop it, or wait for it (--wait; in Python: wait=True), or use another directory "
             "(--out; in Python another experiment_name or experiments_dir)"
@@ -134,18 +134,18 @@ async def held_run(directory: Path, *, wait: bool) -> contextlib.ExitStack:
         await asyncio.sleep(_RUN_POLL)
 
 
-def folders_of_processes(directory: Path) -> list[Path]:
+def list_process_folders(directory: Path) -> list[Path]:
     """The folders of the processes that write the ledger of a directory, or did when they were killed."""
     return sorted(path for path in directory.glob(f"{PROCESSES_FOLDER}/*") if path.is_dir())
 
 
-def _named_in(path: Path) -> str:
+def _read_holder(path: Path) -> str:
     return path.read_text(encoding="utf-8", errors="replace").strip()
 
 
-def _left_behind(directory: Path, *, wait: bool) -> Path | None:
+def _find_left_process(directory: Path, *, wait: bool) -> Path | None:
     """What names a process of a killed parent that still works on a directory; None if there is none."""
-    for folder in folders_of_processes(directory):
+    for folder in list_process_folders(directory):
         lock = try_lock(folder / FILE_NAME, wait=wait)
         if lock is None:
             return folder / HOLDER_NAME
@@ -159,7 +159,7 @@ def lock_holder(directory: Path) -> str | None:
     Creates nothing and blocks no other process.
     """
     try:
-        holder = _named_in(directory / HOLDER_NAME)
+        holder = _read_holder(directory / HOLDER_NAME)
         if not holder or not (directory / FILE_NAME).exists():  # released properly; do not touch the lock
             return None
         lock = try_lock(directory / FILE_NAME)
@@ -254,7 +254,7 @@ class Claims:
         self._places: set[int] = set()
 
     @contextlib.asynccontextmanager
-    async def held(self, key: bytes, given_up: Callable[[], bool]) -> AsyncIterator[None]:
+    async def hold_key(self, key: bytes, given_up: Callable[[], bool]) -> AsyncIterator[None]:
         """Wait for the claim to a key; after ten minutes, or once `given_up`, the block runs without it."""
         place = int.from_bytes(key[:8], "little") % _CLAIMS
         until = time.monotonic() + _LONGEST_CLAIM_WAIT

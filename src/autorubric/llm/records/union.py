@@ -23,7 +23,7 @@ _MERGED = "merged"
 _AT_ONCE = 50_000
 """Calls that are copied in one transaction, and whose keys are in memory at a time."""
 
-_UNITED: Mapping[str, Callable[..., Any]] = {limits.NOTE: limits.united, budget.NOTE: budget.united}
+_UNITED: Mapping[str, Callable[..., Any]] = {limits.NOTE: limits.merge_limits, budget.NOTE: budget.merge_excess}
 """The notes that hold for the calls of several ledgers, and what makes one of them."""
 
 _TAKEN_OVER = "taken_over"
@@ -78,15 +78,15 @@ def _copy_next(connection: sqlite3.Connection, other: Path, name: str) -> bool:
     merged: dict[str, Any] = read_note(connection, _MERGED) or {}
     before = merged.get(name, {"last": 0, "spans": [], "lost": list(Spent())})
     after = before["last"]
-    if after and _mark(connection, after) != before["mark"]:
+    if after and _identify_call(connection, after) != before["mark"]:
         raise InputError(f"{other}: another ledger was merged as {name} before; merge into a new directory")
     [[here]] = connection.execute("SELECT ifnull(max(id), 0) FROM main.calls").fetchall()
     [[end]] = connection.execute("SELECT ifnull(max(id), 0) FROM other.calls").fetchall()
     last = min(end, after + _AT_ONCE)
     lost = Spent(*read_note(connection, LOST, "other") or ())
     spans = [*before["spans"], *([[here, here + last - after]] if last > after else [])]
-    merged[name] = {"last": last, "mark": last and _mark(connection, last), "spans": spans, "lost": lost}
-    notes = {_MERGED: merged, **_united_notes(connection), **_generations(connection, other)}
+    merged[name] = {"last": last, "mark": last and _identify_call(connection, last), "spans": spans, "lost": lost}
+    notes = {_MERGED: merged, **_merge_notes(connection), **_check_generations(connection, other)}
     more = lost.beyond(Spent(*before["lost"]))
     if more != Spent():
         notes[LOST] = more.plus(Spent(*read_note(connection, LOST) or ()))
@@ -98,7 +98,7 @@ def _copy_next(connection: sqlite3.Connection, other: Path, name: str) -> bool:
     return bool(last == end)
 
 
-def _united_notes(connection: sqlite3.Connection) -> dict[str, Any]:
+def _merge_notes(connection: sqlite3.Connection) -> dict[str, Any]:
     places = ("main", "other")
     taken = [read_note(connection, _TAKEN_OVER, place) or {} for place in places]
     return {
@@ -175,7 +175,7 @@ _STARTED_OVER = ("generation", "sampling_generation", "generations")
 """Notes that say how often replies were requested again, and so under which keys they are found."""
 
 
-def _generations(connection: sqlite3.Connection, other: Path) -> dict[str, Any]:
+def _check_generations(connection: sqlite3.Connection, other: Path) -> dict[str, Any]:
     """The notes on starting over, which must be equal in all ledgers: replies are found under their keys."""
     found = {}
     for name in _STARTED_OVER:
@@ -202,7 +202,7 @@ def rename_items(directory: Path, name: str, role: str, names: Mapping[str, str]
         insert_note(_MERGED, merged, connection)
 
 
-def _mark(connection: sqlite3.Connection, call: int) -> list[Any]:
+def _identify_call(connection: sqlite3.Connection, call: int) -> list[Any]:
     """The identity of a call, because calls of different ledgers may have the same number."""
     found = connection.execute("SELECT hex(key), at FROM other.calls WHERE id = ?", (call,)).fetchall()
     return list(found[0]) if found else []
