@@ -1,4 +1,4 @@
-"""Each attempt at a model, passed on to watchers: a log with one JSON line per attempt, and OpenTelemetry spans.
+"""Passes each attempt of a call to watchers: a log with one JSON line per attempt, and OpenTelemetry spans.
 
 Spans follow OpenTelemetry's GenAI conventions and need its API to be installed. This package depends on no part of
 OpenTelemetry and configures none: without a tracer provider set up by the user, nothing is recorded or sent.
@@ -234,9 +234,9 @@ def trace_calls() -> bool:
 
 
 def _has_destination() -> bool:
-    """Whether the user has set up where spans go."""
+    """Whether the user has set up a destination for spans."""
     trace = sys.modules["opentelemetry.trace"]
-    # Each call asks this, and usually nothing is set up: then OpenTelemetry reads the environment every time.
+    # For speed: where nothing is set up, as usual, OpenTelemetry would read the environment at every call.
     if getattr(trace, "_TRACER_PROVIDER", trace) is None and not _named:
         return False
     return not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)

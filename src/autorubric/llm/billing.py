@@ -44,7 +44,7 @@ class Reservation:
         must_be_covered: whether the ceiling was raised while the call waited, so that it must be reserved again.
         settled: whether the call has ended.
         watch: called when an attempt is sent (True) and when one returned that was certainly not billed (False).
-        price: what tokens cost in dollars, if it is not what the model says that was asked.
+        price: dollars by tokens, if they are not those of the model that was asked.
         recorded: whether the reply is in the ledger already, with what it cost.
         activity: the counts of the call's role, once it has started.
         batch_queue: where requests of the executor wait for a batch, if they do.
@@ -88,7 +88,7 @@ class Reservation:
             self.activity.waiting += calls
 
     def count_retry(self, *, rate_limited: bool) -> None:
-        """Count an attempt that another one follows."""
+        """Count an attempt that is followed by another one."""
         if self.activity is not None:
             self.activity.retries += 1
             self.activity.rate_limited += rate_limited
@@ -232,7 +232,7 @@ class Activity:
             self.unpriced += bool(bill.token_bound) and bill.cost is None and bill.cost_bound is None
 
     def count_collected(self, reply: Reply) -> None:
-        """Count a reply that a batch recorded; found there later, it does not count as saved."""
+        """Count a reply that a batch recorded; when it is looked up later, that is not a hit."""
         self.open += 1
         self.count_ended(reply, Bill(reply.usage or Usage(), reply.cost, None, None))
         self.hits -= 1

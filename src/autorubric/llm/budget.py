@@ -121,11 +121,11 @@ class Budget:
         return reservation
 
     def can_cover(self, need: Sum) -> bool:
-        """Whether something more can be spent next to what is spent and reserved."""
+        """Whether `need` fits on top of what is spent and reserved."""
         return self._spent.plus(self._reserved).plus(need).within(self._limit)
 
     def hold(self, need: Sum) -> Reservation:
-        """A reservation of what is spent already in the worst case, whether it fits or not."""
+        """A reservation of what may be spent already, whether it fits or not."""
         reservation = Reservation(self, need, held=1)
         self._live.add(reservation)
         self._reserved = self._reserved.plus(reservation.need)
@@ -133,7 +133,7 @@ class Budget:
         return reservation
 
     def reprice(self, reservation: Reservation, claim: Claim) -> None:
-        """Release a call that was not sent, to be covered at the price of a claim."""
+        """Release a call that was not sent, so that it is reserved again at the price of `claim`."""
         self._release(reservation, reservation.held)
         self._note_running(reservation, False)
         reservation.claim, reservation.need = claim, self._compute_need(claim)
@@ -155,7 +155,7 @@ class Budget:
             raise CallError(replace(self.refused, sent=sent))
 
     def settle(self, reservation: Reservation, actual: Sum, usage: Usage | None = None) -> None:
-        """Replace the reservation of a call by the most it can have cost, `actual`; only once.
+        """Replace the reservation of a call by the most it can have cost, `actual`, once.
 
         `usage`, the tokens of its reply, may show that the model's ceiling is wrong.
         """
@@ -242,18 +242,18 @@ class Budget:
         return self._limit.minus(self._spent).minus(self._reserved)
 
     def give_spare(self) -> Sum:
-        """What was lent to this process and is neither spent nor reserved, which it no longer has from now on."""
+        """Give back what was lent to this process and is neither spent nor reserved, and return it."""
         spare = self.left().bounded()
         self._limit = self._limit.minus(spare)
         return spare
 
     def _report_used(self) -> None:
-        """Note what a kill of this process would leave spent, so that others can have the rest."""
+        """Report what would count as spent if this process were killed, so that others can have the rest."""
         if self._shared is not None:
             self._shared.used(self._spent.plus(self._reserved))
 
     def _is_borrowing(self, need: Sum) -> bool:
-        """Whether more is being asked for, so that a call has to wait for the answer."""
+        """Whether a request for more is under way, so that a call has to wait; sends one if it may help."""
         if self._borrowing is None and self._shared is not None and self._may_borrow:
             self._shared.budget, self._may_borrow = self, False
             self._borrowing = asyncio.create_task(self._borrow(self._shared, need))
@@ -261,7 +261,7 @@ class Budget:
 
     async def _borrow(self, shared: Sharing, need: Sum) -> None:
         lent = await shared.borrow(self._limit, self._compute_missing(need))
-        self._may_borrow = lent is not None  # a loan for the smallest is for it, not for the first in the queue
+        self._may_borrow = lent is not None  # what is lent for the smallest call is not for the first in the queue
         if lent is None and self._queue and not self.running:
             smallest = self._compute_missing(min(reservation.need for _, _, reservation, _ in self._queue))
             lent = None if smallest == Sum() else await shared.borrow(self._limit, smallest)
@@ -285,7 +285,7 @@ class Budget:
         self._may_borrow = self._shared is not None  # with what was released, less may be missing
 
     def _note_running(self, reservation: Reservation, runs: bool) -> None:
-        """Note whether a call runs, so that others may wait for what it leaves over."""
+        """Note whether a call runs, so that others may wait for what it leaves."""
         self.running += runs - reservation.runs
         reservation.runs = runs
 
@@ -304,7 +304,7 @@ class Budget:
         return self._excess.get(id(model)) or Usage(*self._known_excess.get(_name_account(model), ()))
 
     def _learn(self, claim: Claim, usage: Usage) -> None:
-        """Raise the ceiling of a model whose reply exceeds it, also for existing reservations."""
+        """Raise the ceiling of a model whose reply exceeds it, existing reservations included."""
         known = self._find_excess(claim.model)
         prompt = 2 * (usage.prompt_tokens - claim.stated.prompt_tokens)
         completion = 2 * (usage.completion_tokens - claim.stated.completion_tokens)
@@ -354,7 +354,7 @@ class Budget:
 
 
 def merge_excess(*notes: Mapping[str, Sequence[int]] | None) -> dict[str, list[int]]:
-    """The note of several ledgers' raised ceilings: the highest of each model.
+    """Merge the raised ceilings of several ledgers: the highest of each model.
 
     Example:
         >>> merge_excess({"m": [10, 0]}, {"m": [4, 7], "n": [0, 1]})

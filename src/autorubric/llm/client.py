@@ -131,7 +131,7 @@ class LLMClient:
         return _build_result(found, None if response_format is None else found.value)
 
     def clear_cache(self) -> int:
-        """Send every later request again, and return how many replies were set aside.
+        """Ignore the saved replies from now on, and return how many there were.
 
         The records of what was spent stay in the folder.
         """
@@ -150,7 +150,7 @@ class LLMClient:
         return {"size": size, "count": self._count_replies(), "directory": str(self._folder)}
 
     def close(self) -> None:
-        """Let go of the cache folder; the next request takes it again."""
+        """Release the cache folder; the next request opens it again."""
         self._held.close()
         self._ledger = None
         self._open.clear()
@@ -177,7 +177,7 @@ class LLMClient:
         return ledger.count - int((ledger.find_note(_CLEARED) or {}).get("calls", 0))
 
     async def _open_model(self, config: LLMConfig) -> Model:
-        """The model in the running event loop."""
+        """The model, opened in the running event loop."""
         key = (asyncio.get_running_loop(), repr(config), config.api_key)
         if key not in self._open:
             self._open = {k: v for k, v in self._open.items() if not k[0].is_closed()}
@@ -209,12 +209,12 @@ async def generate(
 
 
 def _compute_seat(namespace: str | None) -> int:
-    """What keeps the replies of a namespace apart in the keys of the ledger."""
+    """The number that separates the replies of a namespace in the keys of the ledger."""
     return 1 + int.from_bytes(sha256(namespace.encode()).digest()[:3]) if namespace else 0
 
 
 def reply_schema(response_format: type[BaseModel] | None) -> ReplySchema | None:
-    """The shape of replies of a user's own model class; None for None."""
+    """The schema of a user's pydantic class; None for plain text."""
     if response_format is None:
         return None
     if not (isinstance(response_format, type) and issubclass(response_format, BaseModel)):

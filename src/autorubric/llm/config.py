@@ -308,7 +308,7 @@ _NUMBERS: dict[str, tuple[tuple[type, ...], float, float, str]] = {
     **dict.fromkeys(PRICES, (_ANY, 0, _HIGHEST, "number of dollars per million tokens, at least 0")),
     "seed": (_WHOLE, -math.inf, math.inf, "whole number"),
 }
-"""The type, the least, the most, and the words for what is expected."""
+"""The types, the minimum, the maximum, and the words for what is expected."""
 
 
 def _find_number_problems(config: LLMConfig) -> Iterator[str]:
@@ -328,7 +328,7 @@ def _find_number_problems(config: LLMConfig) -> Iterator[str]:
 
 
 def _find_number_problem(name: str, value: object) -> str | None:
-    """Why a value is not a number that a setting takes, or None."""
+    """What is wrong with the value of a numeric setting, or None."""
     kinds, low, high, words = _NUMBERS[name]
     if isinstance(value, kinds) and not isinstance(value, bool) and low <= value <= high:  # type: ignore[operator]
         return None

@@ -39,8 +39,8 @@ class Executor:
         ledger: records and finds replies.
         budget: the limit on spending, or None.
         max_reasks: how often `ask_for` re-asks in one session after an unreadable reply.
-        detached: let a call go on when its caller is cancelled. Without it each call runs in the caller's task, which
-            costs less: for runs, whose tasks are cancelled only all together.
+        detached: let a call go on when its caller is cancelled. Otherwise each call runs in its caller's task, which
+            is cheaper and suits runs, whose tasks are all cancelled together.
 
     Example:
         >>> from autorubric.llm.records.ledger import Ledger
@@ -227,7 +227,7 @@ class Executor:
         await queue.send_ahead(ahead)
 
     def stop(self, reason: str) -> None:
-        """Make no new calls: all but hits fail with `reason`, also those not sent yet; calls in flight go on."""
+        """Make no new calls: requests without a recorded reply fail with `reason`; calls in flight go on."""
         self._stopped = Failure("stopped", reason)
         if self._batch_queue is not None:
             self._batch_queue.leave(reason)
@@ -241,7 +241,7 @@ class Executor:
         self._replayed = {call.key: call.failure for call in failures if call.failure and not call.failure.ends_run}
 
     def readmit(self) -> None:
-        """Ask again, as a new session does, what failed for good (a key, an address) or was unreadable."""
+        """Send again, as a new session does, what failed for good (wrong key, address) or was unreadable."""
         self._trials.readmit()
         self.ledger.begin_session()
 
@@ -262,7 +262,7 @@ class Executor:
         return refused[0].message if refused else None
 
     def snapshot(self) -> dict[str, Activity]:
-        """What this session has done so far, by role."""
+        """The activity of this session so far, by role."""
         return {role: replace(activity) for role, activity in self._tally.items()}
 
     def _find_stop(self, model: Model) -> Failure | None:
@@ -270,7 +270,7 @@ class Executor:
         return self._stopped or left or self._trials.ended.get(id(model))
 
     async def _call_with_claim(self, key: bytes, model: Model, request: Request) -> Reply | Failure:
-        """The reply that another executor on the same records has recorded in the meantime, or that of the call."""
+        """The reply that another executor has recorded in the meantime, or the outcome of the call."""
         assert self.ledger.claims is not None
         async with self.ledger.claims.hold_key(key, lambda: self._find_stop(model) is not None):
             recorded = self.ledger.find(key)
@@ -280,9 +280,9 @@ class Executor:
             return await self._call(key, model, request)
 
     async def _call(self, key: bytes, model: Model, request: Request) -> Reply | Failure:
-        """What came of a call, once it is settled and on the disk; a failure if it is not made."""
-        # The call may have waited for its claim, or for the first turn of its task. The budget comes after that, so
-        # that a call with a reservation is running and never waits for one that waits for the budget.
+        """The outcome of a call, once it is settled and on the disk; a failure if the call is not made."""
+        # Check again, as the call may have waited for its claim or its task. Reserve budget only now: a call with a
+        # reservation is running, and never waits for one that waits for the budget.
         reservation = self._find_stop(model) or (
             await self.budget.reserve_for(model, request) if self.budget is not None else Reservation()
         )
@@ -307,7 +307,7 @@ class Executor:
             self._note_ended(key, model, request, reservation, error)
             raise
         finally:
-            reservation.watch = None  # which refers to the reservation: a cycle would keep the request in memory
+            reservation.watch = None  # it refers to the reservation: the cycle would keep the request in memory
             current_reservation.reset(before)
         if isinstance(outcome, Failure) and outcome.ends_run and _is_unsent(outcome, reservation):
             self._withdraw(request, reservation)
@@ -377,7 +377,7 @@ class Executor:
 
 
 def _is_unsent(outcome: Failure, reservation: Reservation) -> bool:
-    """Whether nothing was sent of a call that ended because no call to its model can succeed, or none may be made."""
+    """Whether a call ended before anything was sent, because its model or the run refuses all calls."""
     if outcome.kind in NOT_MADE:
         return not outcome.sent
     return reservation.waits_to_be_sent and not (outcome.attempts or reservation.resends)
@@ -385,7 +385,7 @@ def _is_unsent(outcome: Failure, reservation: Reservation) -> bool:
 
 @asynccontextmanager
 async def no_call_left_behind(executor: Executor | None) -> AsyncIterator[None]:
-    """A block that leaves no call running if it raises: calls in flight are cancelled and awaited.
+    """Cancel and await the calls in flight if the block raises.
 
     The error itself is raised, not the exception group of the tasks.
     """

@@ -1,4 +1,4 @@
-"""Failures grouped by cause: how many, where, why in the endpoint's own words, and what to do."""
+"""Failures grouped by cause: how many, where, why (in the endpoint's own words), and what to do."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _ADVICE: dict[str, str] = {
     "check": "change the check or the submission",
 }
 NOT_ASKED = ("infrastructure: stopped: ", "infrastructure: budget: ")
-"""In the error of an item about which not everything was asked, because the run or its budget ended."""
+"""Parts of the error of an item some of whose calls were not made, because the run or its budget ended."""
 _TOO_LONG = "shorten the texts, or use a model that takes such requests"
 _LENGTH = re.compile(r"\b(?:tokens?|context|length|characters)\b|context_length|too (?:long|large)", re.IGNORECASE)
 """Words of endpoints about requests that are too long."""
@@ -80,7 +80,7 @@ class FailureGroup:
 
         Args:
             noun: what failed.
-            told: the reason in a message, why the run ended; it is not repeated.
+            told: why the run ended, if a message has said so; it is not repeated.
             is_advised: whether to say what to do.
 
         Example:
@@ -192,7 +192,7 @@ class FailureGroups:
         )
 
     def __iter__(self) -> Iterator[FailureGroup]:
-        """The groups, largest first; those of one size by place and cause, since failures arrive in any order."""
+        """The groups, largest first; ties by place and cause, since failures arrive in any order."""
         ordered = sorted(self._groups.items(), key=lambda entry: (-entry[1].count, entry[0]))
         return (group for _, group in ordered)
 
@@ -206,12 +206,12 @@ class FailureGroups:
 
 
 def failure_lines(groups: Iterable[FailureGroup], noun: str, told: str | None = None) -> Iterator[str]:
-    """A sentence for each group; the last one of those with the same advice gives it.
+    """A sentence for each group; advice that several groups share follows the last of them.
 
     Args:
         groups: the failures.
         noun: what failed.
-        told: the reason in a message, why the run ended.
+        told: why the run ended, if a message has said so.
 
     Example:
         >>> groups = [FailureGroup(stage, "network", "reset", 1, []) for stage in ("a", "b")]
@@ -239,7 +239,7 @@ def advice_on(kind: str, message: str) -> str:
 
 
 def quote_text(text: str, most: int = LONGEST_QUOTE) -> str:
-    r"""An outside text as quoted in a message: on one line, short, and without anything that looks like a key.
+    r"""Quote an outside text in a message: on one line, short, and without anything that looks like a key.
 
     Example:
         >>> quote_text("key sk-abcdefgh12345\nis " + 300 * "very " + "wrong", 30)
@@ -278,7 +278,7 @@ def _find_cause(message: str) -> str:
 
 
 def _quote_words(words: str) -> str:
-    """The words of an endpoint in quotes, which messages of earlier versions lack and shortened ones have lost."""
+    """Put the words of an endpoint in quotes, unless they are: messages of earlier versions have none."""
     if not words.startswith("'"):
         return f"'{words}'"
     return f"{words}'" if words.endswith("…") else words

@@ -1,4 +1,4 @@
-"""The calls under way, by key: made in tasks of their own or in the caller's, and shared by all who ask the same."""
+"""The calls under way, by key: each runs in its own task or its caller's, and equal requests share it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Flight:
 
     Attributes:
         task: makes the call.
-        shared: resolves to its outcome, or to None if the call was cancelled; made when somebody waits for it.
+        shared: resolves to its outcome, or to None if the call was cancelled; created for the first waiter.
         abandoned: whether `Flights.abandon` has cancelled the task.
         reservation: of the call; None before there is one.
     """
@@ -32,7 +32,7 @@ class Flight:
     reservation: Reservation | None = None
 
     def share(self) -> asyncio.Future[Outcome | None]:
-        """`shared`, for one more who waits; shield it."""
+        """`shared`, for one more waiter, who has to shield it."""
         if self.shared is None:
             self.shared = self.task.get_loop().create_future()
         return self.shared
@@ -53,7 +53,7 @@ class Flights:
     """Calls under way, at most one for each key.
 
     Args:
-        stopped: why calls are abandoned; None while they are not.
+        stopped: returns why calls are abandoned; None while they are not.
         detached: a call goes on when its caller is cancelled; otherwise it runs in the caller's task.
 
     Attributes:
@@ -64,7 +64,7 @@ class Flights:
     def __init__(self, stopped: Callable[[], Failure | None], *, detached: bool) -> None:
         self._stopped = stopped
         self.open: dict[bytes, Flight] = {}
-        # Not a coroutine of its own: each one that only passes another's outcome on is resumed at each of its steps.
+        # An alias: a coroutine that only awaits another one is resumed at each of its steps.
         self.run = self._run_apart if detached else self._run_here
 
     async def join(self, key: bytes) -> Outcome | None:

@@ -13,7 +13,7 @@ from autorubric.llm.records.stores import Records
 from autorubric.llm.request import Failure, Model, Reply, Request, Unreadable, Usage
 
 _SMALLEST_STEP = 2048
-_GUESSED_LENGTH = 4096  # what an endpoint allows that was given no limit and counts no tokens
+_GUESSED_LENGTH = 4096  # assumed for an endpoint that was given no limit and counts no tokens
 NOTE = "reply limits"
 
 
@@ -97,7 +97,7 @@ class ReplyLimits:
         self._read()
 
     def set_limit(self, model: Model, request: Request) -> Request:
-        """`request`, given without a limit, with the lowest one that has a recorded reply, or the one to send."""
+        """`request` with the lowest limit under which a reply is recorded, otherwise with the limit to send."""
         if self._read_at != self._records.version:
             self._read()  # others may have found a limit that works
         first = find_first_limit(model, request) if request.room else None
@@ -177,7 +177,7 @@ class ReplyLimits:
 
 
 def merge_limits(*notes: Iterable[Sequence[Any]] | None) -> list[list[Any]]:
-    """The note of several ledgers' limits that holds for all of their replies.
+    """Merge the limits of several ledgers, so that all of their replies are found.
 
     Example:
         >>> merge_limits([["judge", "m", [4096], 0]], [["judge", "m", [2048, 4096], 4096]])
@@ -191,7 +191,7 @@ def merge_limits(*notes: Iterable[Sequence[Any]] | None) -> list[list[Any]]:
 
 
 def explain_limit(allowed: int) -> str:
-    """Why a reply that was cut off is not requested under a higher limit.
+    """Why a truncated reply is not requested with a higher limit.
 
     Example:
         >>> explain_limit(4096)
@@ -239,9 +239,9 @@ class ModelEstimate:
     """The expected calls of one model.
 
     Attributes:
-        model: who is called.
+        model: the model.
         recorded: replies that are recorded.
-        calls: calls to make,  if none has to be repeated.
+        calls: calls to make, if none has to be repeated.
         prompt_tokens: estimated from their bytes.
         reply_tokens: estimated.
         most: maximum tokens; None if nothing limits them.
@@ -262,7 +262,7 @@ class ModelEstimate:
     prompt_tokens: float = 0.0
     reply_tokens: float = 0.0
     most: Usage | None = Usage()  # noqa: RUF009 - frozen
-    _longest: tuple[float, int] = (0.0, 0)  # the longest reply that is expected, and that is allowed
+    _longest: tuple[float, int] = (0.0, 0)  # the longest reply expected, and the longest allowed
 
     @property
     def usage(self) -> Usage:

@@ -24,7 +24,7 @@ _STAND_IN = (
 
 @asynccontextmanager
 async def open_models(configs: Mapping[str, LLMConfig], max_in_flight: int) -> AsyncIterator[dict[str, Model]]:
-    """The model of every slot, all sharing one set of connections and at most `max_in_flight` calls.
+    """Open the model of every slot; all share one set of connections and at most `max_in_flight` calls.
 
     Raises:
         ConfigError: unknown providers, missing keys or bad addresses, of all slots at once.
@@ -75,13 +75,13 @@ def check_priced(models: Mapping[str, Model], usd: float | None) -> None:
 
 
 def load_ahead(models: Iterable[Model]) -> None:
-    """Import the HTTP library on another thread if a model needs it: reading certificates takes half of that time."""
+    """Import the HTTP library on another thread if a model needs it; half of the time goes into certificates."""
     if any(isinstance(model, ChatModel) for model in models):
         threading.Thread(target=_import_http).start()
 
 
 def _import_http() -> None:
-    with suppress(ImportError, OSError):  # who needs it imports it again, and says why that fails
+    with suppress(ImportError, OSError):  # the first call imports it again, and reports the error
         import_module("aiohttp")
 
 
@@ -95,7 +95,7 @@ def negotiated(models: Iterable[Model], before: object = None) -> list[str]:
 
     Args:
         models: the models of a run.
-        before: the list in the manifest of earlier sessions, which comes first; anything else is ignored.
+        before: the list in the manifest of earlier sessions, which comes first; ignored if it is not a list.
     """
     now = (note for model in models if isinstance(model, ChatModel) for note in model.list_notes())
     kept = [note for note in before if isinstance(note, str)] if isinstance(before, list) else []
@@ -125,8 +125,8 @@ def _build_model(config: LLMConfig, endpoints: Endpoints) -> Model:
 
 
 def _build_builtin_model(config: LLMConfig) -> Model:
-    name = resolve(config, {}).name  # which needs no key
+    name = resolve(config, {}).name  # needs no key
     if name != OFFLINE:
         raise ConfigError(f"unknown model {name!r}; the built-in model is {OFFLINE!r}")
-    model: Model = import_module("autorubric.testing.offline").OfflineModel()  # by name: it is in a higher layer
+    model: Model = import_module("autorubric.testing.offline").OfflineModel()  # imported by name from a higher layer
     return model

@@ -111,7 +111,7 @@ def may_hold_data(text: str) -> bool:
 
 
 def find_form(text: str) -> str:
-    """What JSON a text is, in words; empty if it is none.
+    """What kind of JSON a text is, in words; empty if it is not JSON.
 
     Example:
         >>> find_form('["MET"]'), find_form("It is met.")
@@ -127,7 +127,7 @@ def find_form(text: str) -> str:
 
 
 def _normalize_mark(match: re.Match[str]) -> str:
-    """Punctuation in ASCII, and no comma before a closing bracket; strings stay unchanged."""
+    """Make punctuation ASCII, and drop commas before a closing bracket; strings stay unchanged."""
     found = match.group()
     if found[0] == '"':
         return found
@@ -185,7 +185,7 @@ def repair_json(text: str, notes: list[str]) -> Any:
 
 
 def _has_odd_key(value: Any) -> bool:
-    """Whether a repair took punctuation for words, so that the rest cannot be trusted either."""
+    """Whether the repair mistook punctuation for words, so that the rest cannot be trusted either."""
     if isinstance(value, list):
         return any(_has_odd_key(inner) for inner in value)
     if isinstance(value, dict):

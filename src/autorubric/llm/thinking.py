@@ -1,4 +1,4 @@
-"""Telling the answer of a reply from its thinking."""
+"""Separates the answer in a reply from its thinking."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TAG = re.compile(
 _MAY_LOSE_OPENING = re.compile(r"</(?:seed:)?think|\[/|◁/", re.IGNORECASE)
 _ANSWER_FOLLOWS = re.compile(r"[ \t]*(?:\n|\Z|[\[{`])")
 
-# Harmony, the format of gpt-oss, of servers that do not parse it, and of those that drop its special tokens.
+# Harmony, the format of gpt-oss, as sent by servers that do not parse it or that drop its special tokens.
 _START = r"(?:<\|start\|>)?(?:assistant)?<\|channel\|>"
 _HEADER = r"\b[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>"
 _CHANNELS = re.compile(_START)
@@ -28,7 +28,7 @@ _BARE_FINAL = "assistantfinal"
 
 
 def without_thinking(text: str) -> str:
-    """`text` without a leading thinking block; empty if no answer follows, as after one that never closes.
+    """`text` without a leading thinking block; empty if no answer follows, or the block never closes.
 
     Example:
         >>> without_thinking("<think>two and two</think> Four.")
@@ -51,7 +51,7 @@ def without_thinking(text: str) -> str:
 
 
 def find_misplaced_answer(reply: Reply) -> tuple[str, list[str]] | None:
-    """The JSON that vLLM's parser of reasoning takes for thoughts if the model did not think, with a note."""
+    """The JSON answer that vLLM's reasoning parser took for thinking, with a note; None if there is none."""
     thoughts = "" if reply.text or reply.refusal or reply.finish_reason != "stop" else (reply.reasoning or "").strip()
     is_answer = (thoughts[:1], thoughts[-1:]) in (("{", "}"), ("[", "]"))
     return (thoughts, ["the answer came as reasoning"]) if is_answer else None

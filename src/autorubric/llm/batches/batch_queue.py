@@ -82,7 +82,7 @@ class BatchQueue:
         tally: counts replies of batches that nobody waits for.
 
     Attributes:
-        left: why nothing more is answered; None while requests are.
+        left: why no more requests are answered; None while they are.
     """
 
     def __init__(self, ledger: Ledger, folder: Path, budget: Budget | None, how: Batching, tally: Tally) -> None:
@@ -126,7 +126,7 @@ class BatchQueue:
             return self.left
 
     def open_ahead(self) -> EarlySender:
-        """Takes requests whose replies will be looked up in the ledger."""
+        """A sender of requests whose replies will be looked up in the ledger."""
         self._ahead = EarlySender(self._carrier, self._budget, self._find_most, self._report, self._tally, self._met)
         return self._ahead
 
@@ -148,7 +148,7 @@ class BatchQueue:
     def put(
         self, model: BatchModel, request: Request, reservation: Reservation, *, again: bool
     ) -> asyncio.Future[Reply | Refused | None]:
-        """What becomes of a request: a reply, a fault, or None if it is to be sent alone."""
+        """The outcome of a request: a reply, a fault, or None if it is to be sent alone."""
         loop = asyncio.get_running_loop()
         again = again or bool(request.reask or request.cut_off)
         one = WaitingRequest(request_key(model, request), model, request, reservation, again, loop.create_future())
@@ -306,7 +306,7 @@ class BatchQueue:
         self._how.notice(f"batch {self._how.told}: {counted(record.count, 'request')} to {model.name}")
 
     def _detach(self) -> None:
-        """Leave, if that was asked, once every batch of the wave is with the provider or was refused."""
+        """Leave, if so configured, once every batch of the wave is with the provider or was refused."""
         here = _find_current_task()
         others = self._waiting or any(task is not here and not task.done() for task in self._open)
         if self._how.detach and not others:
@@ -325,7 +325,7 @@ class BatchQueue:
         check_collectable(self._before, self._how)
         models = {record.id: model for record in self._before if (model := self._how.find_model(record)) is not None}
         try:
-            # One that cannot be collected does not keep the others from it.
+            # A batch that cannot be collected must not stop the others.
             taken = (self._take_up(models[record.id], record) for record in self._before)
             for problem in await asyncio.gather(*taken, return_exceptions=True):
                 if problem is not None:

@@ -168,7 +168,7 @@ class BatchStore:
         return _read(path)
 
     def begin(self, model: str, served: str, base_url: str) -> BatchRecord:
-        """A new batch, which is kept once its file is complete."""
+        """A new batch, to be kept once its file is complete."""
         if not self._run:
             self._run = next((record.run for record in self.records()), uuid4().hex[:16])
         self._folder.mkdir(mode=0o700, exist_ok=True)
@@ -191,7 +191,7 @@ class BatchStore:
         return self.locate_requests(record), self._folder / f"{record.id}.rows"
 
     def read_entries(self, record: BatchRecord) -> dict[str, Entry]:
-        """What was asked, by custom id; a `LedgerError` if the file is not as it was written."""
+        """The requests of a batch, by custom id; a `LedgerError` if the file has changed."""
         _, path = self._locate_files(record)
         try:
             content = path.read_bytes()
@@ -203,7 +203,7 @@ class BatchStore:
         return found
 
     def open_writer(self, record: BatchRecord) -> PlanWriter:
-        """Takes the requests of a batch."""
+        """A writer for the requests of a batch."""
         return PlanWriter(record, *map(_locate_draft, self._locate_files(record)))
 
     def keep_plan(self, record: BatchRecord) -> BatchRecord:
@@ -253,7 +253,7 @@ class PlanWriter:
 
 
 def _locate_draft(path: Path) -> Path:
-    """Where a file of a batch is until all of it is planned."""
+    """The path of a file of a batch until the batch is planned completely."""
     return path.with_name(path.name + _DRAFT)
 
 

@@ -1,4 +1,4 @@
-"""The way of a batch: plan, upload, create, wait, collect, each step on the disk before the next."""
+"""The steps of a batch: plan, upload, create, wait, collect, each on the disk before the next."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ _RANDOM = random.Random()
 
 @dataclass(slots=True)
 class Carrier:
-    """Takes batches to the provider and brings their results into the ledger.
+    """Sends batches to the provider and records their results in the ledger.
 
     Attributes:
         store: the batches on disk.
         ledger: takes the results.
-        how: size, intervals and whether to leave.
+        how: size, intervals and whether to detach.
     """
 
     store: BatchStore
@@ -59,7 +59,7 @@ class Carrier:
     how: Batching
 
     def begin(self, model: BatchModel) -> PlanWriter:
-        """Takes the requests of a new batch of a model."""
+        """A writer for the requests of a new batch of a model."""
         return self.store.open_writer(self.store.begin(model.name, model.endpoint.model, model.endpoint.base_url))
 
     async def close(self, writer: PlanWriter) -> BatchRecord:
@@ -142,11 +142,10 @@ class Carrier:
     async def fetch(
         self, model: BatchModel, record: BatchRecord, awaited: Container[bytes] = (), *, once: bool = False
     ) -> Collection | None:
-        """What a batch brought, once it has ended; None if it was never created or, with `once`, has not ended.
+        """The results of a batch, once it has ended; None if it was never created or, with `once`, has not ended.
 
-        It counts as collected only once all its replies are on the disk. So is what a missing result may have cost,
-        unless the request is `awaited`, whose caller accounts for it. Where batches are cancelled, one that cannot be
-        collected is given up.
+        It counts as collected only once all its replies are on the disk, and what missing results may have cost;
+        callers account for `awaited` requests. Where batches are cancelled, one that cannot be collected is given up.
         """
         found = None
         while found is None and record.state == "sent":
@@ -159,7 +158,7 @@ class Carrier:
                     return None
                 found = await collect(model, self.ledger, record, remote, entries)
             except Uncollected as problem:
-                # What breaks off for the first time may come whole the next time.
+                # A download that breaks off for the first time may be complete the next time.
                 if not self.how.cancel or (isinstance(problem, BrokenOff) and not record.trouble):
                     self.store.keep(replace(record, word=remote.word, trouble=problem.words))
                     raise
@@ -334,12 +333,12 @@ class EarlySender:
         await asyncio.gather(*self._tasks)
 
     def cancel(self) -> None:
-        """Wait for no batch any more; they stay with the provider."""
+        """Stop waiting for batches; they stay with the provider."""
         for task in self._tasks:
             task.cancel()
 
     def _find_writer(self, model: BatchModel, size: int) -> PlanWriter:
-        """Where the next request of a model goes, in a new batch if the last one is full."""
+        """The writer for the next request of a model: of a new batch if the last one is full."""
         found = self._open.get(id(model))
         writer = None if found is None else found[1]
         limit = model.service.limits.bytes
@@ -369,7 +368,7 @@ class EarlySender:
         except LinkFault:
             if self.carrier.store.find(record.id).is_open:
                 raise
-            # It was refused: the run meets the refusal again, with somebody to tell.
+            # It was refused: the run sends its requests again, and reports the refusal to their callers.
         if found is not None:
             for role, reply in found.paid:
                 self.tally[role].count_collected(reply)

@@ -72,7 +72,7 @@ class BrokenOff(Uncollected):
 
 @dataclass(slots=True)
 class Collection:
-    """What a batch brought.
+    """The results of a batch.
 
     Attributes:
         model: whose batch it is.
@@ -109,7 +109,7 @@ class Collection:
                 await self.ledger.record(self._charge(entry, Failure(fault.kind, words, fault.status)))
 
     async def download(self, record: BatchRecord, remote: RemoteBatch) -> Uncollected | None:
-        """Read the results and record replies as they arrive; why the end was not reached, or None."""
+        """Read the results and record replies as they arrive; returns why the end was not reached, or None."""
         seconds = max(0.0, time.time() - record.sent_at)
         chunk: dict[bytes, tuple[Entry, Reply]] = {}
         self.strange = unreadable = 0
@@ -139,7 +139,7 @@ class Collection:
         return None
 
     async def _record(self, chunk: Mapping[bytes, tuple[Entry, Reply]]) -> None:
-        """Put replies on the disk, unless a killed session did."""
+        """Record replies, unless a killed session did."""
         rows, new = [], {}
         for key, (entry, reply) in chunk.items():
             recorded = self.ledger.find(key)
@@ -209,7 +209,7 @@ async def collect(
 
 
 def give_up(model: BatchModel, ledger: Ledger, entries: Mapping[str, Entry], words: str) -> Collection:
-    """What a batch brought that is given up: what is in the ledger. The rest may have been billed."""
+    """The results of a batch that is given up: what is in the ledger. The rest may have been billed."""
     found = Collection(model, ledger, entries, gone=words)
     lost = Fault("network", words, again=True, maybe_billed=True)
     for entry in entries.values():

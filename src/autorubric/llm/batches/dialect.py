@@ -160,7 +160,7 @@ class BatchDialect:
             yield self.read(entry)
 
     def make_pager(self) -> After:
-        """What gives the name of the next page, from a page and its batches; nothing after the last page."""
+        """A function of a page and its batches: the name of the next page, or nothing after the last one."""
         return lambda page, found: found and page.get("has_more") and found[-1].get("id")
 
     async def read_results(self, link: Link, batch: RemoteBatch) -> AsyncIterator[ResultLine]:
@@ -187,7 +187,7 @@ def _build_form(record: BatchRecord, path: Path, purpose: str, **more: str) -> U
 
 
 def read_result(record: Mapping[str, Any]) -> ResultLine:
-    """What one line of results says.
+    """The result in a line of results.
 
     Example:
         >>> read_result({"custom_id": "a", "response": None, "error": {"message": "expired"}}).status

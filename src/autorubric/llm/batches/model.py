@@ -1,4 +1,4 @@
-"""`BatchModel`: a model at an HTTP endpoint whose requests travel in batches, and which providers offer them."""
+"""`BatchModel`: a model at an HTTP endpoint whose requests are sent in batches, and the providers that offer them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SERVICES: dict[str, BatchDialect] = {
     "dashscope": BatchDialect(),
 }
 _PART = 0.5
-"""What each of them charges, as a part of the list price."""
+"""What each of them charges, as a share of the list price."""
 
 
 def find_service(endpoint: Endpoint) -> BatchDialect:
@@ -109,7 +109,7 @@ class BatchModel(ChatModel):
         return self._dialect.terms
 
     def build_error(self, fault: Fault) -> CallError:
-        """A fault of the whole service, as the failure of each request that waits."""
+        """The error of each waiting request for a fault of the whole service."""
         return CallError(self._build_failure(fault, 1))
 
     async def close(self) -> None:
@@ -161,7 +161,7 @@ class BatchModel(ChatModel):
 
 
 def compute_batch_price(listed: Price, part: float) -> Price:
-    """The price in a batch: the stated one, otherwise a part of the list price.
+    """The price in a batch: the stated one, otherwise a share of the list price.
 
     Example:
         >>> compute_batch_price(Price(2.0, 8.0), 0.5)

@@ -1,4 +1,4 @@
-"""Whether a fault is that of an address, and so of every call, or that of one request."""
+"""Whether a fault concerns an address, and so every call, or one request."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ class Address:
         self.answered = self.accepted = True
 
     async def classify(self, fault: Fault, sent_at: float, item: str, ask: Ask) -> Fault:
-        """The fault: of the address where nothing answers, of one request where a firewall refuses its text.
+        """The fault, attributed to the address if nothing answers there, to the request if a firewall refuses it.
 
         Args:
             fault: of a request.
             sent_at: when it was sent, by `time.perf_counter`.
             item: what it was for.
-            ask: the status of the answer to a request without a text; None if there is none.
+            ask: sends a request without a text; returns the status of the answer, or None if there is none.
         """
         if not self.answered and fault.message == WEB_PAGE:
             return mark_wrong_address(fault)
@@ -80,7 +80,7 @@ class Address:
         return (_may_be_firewall(fault) and not self.accepted) or (fault.kind == "network" and not self.answered)
 
     async def _is_refusing_all(self, fault: Fault, sent_at: float, ask: Ask) -> bool:
-        """Whether a request without a text is refused, too; of calls refused at the same time one finds out."""
+        """Whether a request without a text is refused, too; of calls refused at the same time, one asks."""
         loop = asyncio.get_running_loop()
         while max(self._passed_at, self._refused_at) < sent_at:
             if self._asking is not None and self._asking.get_loop() is loop:

@@ -11,7 +11,7 @@ PRIOR = 50
 """Requests without a refusal that are assumed before anything is measured."""
 
 REMEMBERED = 300
-"""Requests over which the share is measured, about."""
+"""Approximate number of requests over which the share is measured."""
 
 FEWEST = 3
 """Refusals needed to estimate a share: fewer may come from a rate that was cut too little."""
@@ -43,7 +43,7 @@ class Chance:
         return min(self._refused / (self._sent + PRIOR), MOST) if self._refused >= FEWEST else 0.0
 
     def can_explain(self, refused: int, sent: int) -> bool:
-        """Whether chance refuses as many."""
+        """Whether chance can explain this many refusals."""
         expected = self.share * sent
         return refused <= expected + RARE * math.sqrt(expected)
 

@@ -40,8 +40,8 @@ class ChatModel:
     """One model at one HTTP endpoint, with its retries, limits and negotiation.
 
     One call of `complete` makes at most `max_retries + 1` HTTP requests, plus requests that are sent again in another
-    form after a refusal, at most once for each parameter of a model, and requests that hit a rate limit. While a call
-    waits it takes no place from others.
+    form after a refusal, at most once for each parameter of a model, and requests that hit a rate limit. A call that
+    waits holds no slot.
 
     Attributes:
         name: the canonical `provider/model` string.
@@ -282,7 +282,7 @@ class ChatModel:
             raise CallError(Failure("truncated", message, sent=False))
 
     async def _probe(self) -> int | None:
-        """The status of the answer to a request without messages, to which nothing can be generated."""
+        """The status of the answer to a request without messages, for which nothing can be generated."""
         try:
             answer = await self._endpoints.transport.post(self._url, self._headers, b"{}", self._config.timeout)
         except TransportError:
@@ -334,7 +334,7 @@ class ChatModel:
         return Failure(fault.kind, f"{self.name}: {fault.message}{often}", fault.status, attempts, sent=sent)
 
     def _add_price(self, reply: Reply, tries: int) -> Reply:
-        """The reply with its price: what the endpoint charged if it bills by the reply (OpenRouter does), or ours."""
+        """The reply with its price: as the endpoint states it (OpenRouter does), or by the model's prices."""
         cost = reply.cost if self.endpoint.provider == "openrouter" and not self._config.prices else None
         # A charge of 0 may mean that another party bills the call, such as the user's own provider.
         if self._price is not None and not cost:

@@ -41,7 +41,7 @@ class Endpoints:
         self._models = 0
 
     def find_account_slots(self, endpoint: Endpoint) -> Slots:
-        """What all models of the process share at this address with this key, while one of them is open."""
+        """The slots that all open models of the process share at this address with this key."""
         with _lock:
             return _account_slots.setdefault(_name_account(endpoint), Slots())
 
@@ -63,7 +63,7 @@ class Endpoints:
         self._models += 1
 
     async def remove_model(self) -> None:
-        """Count one model less; the last one closes the connections."""
+        """Count one model fewer; the last one closes the connections."""
         self._models -= 1
         if self._models <= 0:
             await self.aclose()
@@ -83,7 +83,7 @@ _slots_of_run: ContextVar[Slots | None] = ContextVar("slots_of_run", default=Non
 
 @contextmanager
 def one_limit(total: int) -> Iterator[None]:
-    """A block in which all endpoints that are made share `total` concurrent requests: those of writers and judges."""
+    """Let all endpoints that are made in the block, for writers and judges, share `total` concurrent requests."""
     before = _slots_of_run.set(_make_slots(total))
     try:
         yield
@@ -99,7 +99,7 @@ _thread = threading.local()
 
 
 def find_shared_endpoints() -> Endpoints:
-    """The endpoints of models that are given none: one set for each thread."""
+    """The default endpoints of models: one set for each thread."""
     found: Endpoints | None = getattr(_thread, "endpoints", None)
     if found is None:
         found = _thread.endpoints = Endpoints()

@@ -1,4 +1,4 @@
-"""Who may send when: one queue in front of each endpoint."""
+"""Decides when requests are sent: one queue in front of each endpoint."""
 
 from __future__ import annotations
 
@@ -82,8 +82,7 @@ class Place(NamedTuple):
 class Slots:
     """Concurrent requests that several queues share, also those of other threads; the strictest limit applies.
 
-    A queue that finds no free slot is called once when one is free; first the one whose first call is for what was
-    begun first.
+    A queue that finds no free slot is called once when one is free, in the order of the `turn` of their first calls.
 
     Args:
         total: a limit that always applies; None for none.
@@ -239,13 +238,13 @@ class Limiter:
             self._heard.add(reading.unit)
 
     def passed(self, place: Place) -> None:
-        """A call was not refused."""
+        """Note that a call was not refused."""
         if self._lease is not None:
             self._lease.note_passed(place.number)
         self.pace.passed(place.sent, self._clock())
 
     def refused(self, place: Place, retry_after: float | None, failure: Failure) -> None:
-        """A call hit a rate limit; once nothing passes for too long, all waiting calls get `failure`."""
+        """Note that a call hit a rate limit; once nothing passes for too long, all waiting calls get `failure`."""
         now = self._clock()
         self.pace.refused(place.sent, now, retry_after)
         if self._lease is not None:
@@ -257,7 +256,7 @@ class Limiter:
                     one.set_exception(CallError(failure))
 
     def withdraw(self, place: Place) -> None:
-        """A call was not sent or was lost, so the endpoint's answer will never be known."""
+        """Note that a call was not sent or was lost, so that its outcome will never be known."""
         if self._lease is not None:
             self._lease.note_withdrawn(place.number)
         self.pace.withdrawn(place.sent)
@@ -288,7 +287,7 @@ class Limiter:
         return None if per_minute is None else Bucket(per_minute / self._processes, now)
 
     def _move_to(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Forget the calls and waiters of a closed event loop."""
+        """Forget the calls of a closed event loop, waiting ones included."""
         self._timer = None
         self._waiting.clear()
         for slots in self._slots:
@@ -296,7 +295,7 @@ class Limiter:
         self._loop, self.in_flight = loop, 0
 
     def _take_slots(self, loop: asyncio.AbstractEventLoop) -> bool:
-        """Whether a request has all its slots now; otherwise they are tried again when the missing one is free."""
+        """Take all slots of a request, or none; then `_pump` runs again when the missing one is free."""
         for place, slots in enumerate(self._slots):
             if not slots.take(loop, self._pump, self._waiting[0][0] if self._waiting else 0):
                 for taken in self._slots[:place]:
@@ -329,7 +328,7 @@ class Limiter:
         return place
 
     def _pump(self) -> None:
-        """Admit the first waiters as far as there is room; set a timer where only time holds them."""
+        """Admit waiting calls while there is room; set a timer if only time holds the next one back."""
         waiting = self._waiting
         while waiting:
             _, _, place, tokens = waiting[0]

@@ -189,7 +189,7 @@ def with_limit(reply: Reply, body: Mapping[str, Any]) -> Reply:
 
 
 def is_negotiable(fault: Fault) -> bool:
-    """Whether an endpoint refused a request for its form, perhaps; servers report what they cannot do as 500, too."""
+    """Whether a request may have been refused for its form; some servers report this as 500."""
     if fault.status in (500, 501):
         return fault.kind == "server"
     return fault.status in (400, 422) and fault.kind in ("rejected", "no_model")
@@ -272,12 +272,12 @@ class Gate:
         self._end(failure)
 
     def leave(self) -> None:
-        """The first call ends without a result that matters to others; the next one goes first."""
+        """End the first call without a result for the others; the next one goes first."""
         if not self.is_open:
             self._end(None)
 
     def _end(self, failure: Failure | None) -> None:
-        """Let those who wait go on, or fail; of several who find the gate closed, the first goes first."""
+        """Let waiting calls go on, or fail; the first one that finds the gate closed goes first."""
         ahead, self._ahead = self._ahead, None
         if ahead is not None and not ahead.get_loop().is_closed():
             if self._timer is not None:
@@ -324,7 +324,7 @@ class Dialect:
         self._subject = (base_url, model)
 
     def fit(self, request: Request, own: int | None) -> Request:
-        """The request with the limit that is left after the refusals which it would meet whatever its prompt.
+        """The request with a limit that avoids the refusals it would get whatever its prompt.
 
         Args:
             request: as it was asked.

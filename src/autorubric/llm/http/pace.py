@@ -14,10 +14,10 @@ from typing import NamedTuple
 from autorubric.llm.http.chance import Chance
 
 EVIDENCE = 1.0
-"""Seconds over which a rate is measured, at least."""
+"""Minimum seconds over which a rate is measured."""
 
 LEAST = 10
-"""Requests over which a rate is measured, at least."""
+"""Minimum requests over which a rate is measured."""
 
 START = 10
 """Requests that are sent at once before anything is known of the endpoint, all processes together (RFC 6928)."""
@@ -32,7 +32,7 @@ SPENDS = 0.015
 """Share of requests that may be refused to find out whether the limit is higher than measured; of one process."""
 
 PURSE = 5.0
-"""Refusals that can be saved up for, and that can be owed."""
+"""Maximum refusals that can be saved up, or owed."""
 
 OWED = 4.0
 """Refusals that are owed when an endpoint has closed and opened again."""
@@ -53,13 +53,13 @@ NEAR = 0.8
 """Share of the rate at the last cut above which a rate counts as near the limit."""
 
 FORGETTING = 0.9
-"""Share of that rate which a cut keeps at least: chance can make a rate seem too high."""
+"""Minimum share of that rate that a cut keeps: chance can make a rate seem too high."""
 
 STEPS = 6
 """Raises in the time of one window."""
 
 IN_A_ROW = 3
-"""Requests sent in a row that are all refused where an endpoint is closed; more where many are refused by chance."""
+"""Refusals in a row that show that an endpoint is closed; more where many are refused by chance."""
 
 FIRST_RUN = 8, 12
 """The number of refused requests, and of requests sent with them, before any limit has shown.
@@ -83,7 +83,7 @@ LONGEST_WINDOW = 60.0
 """Seconds that are remembered while no window has been measured."""
 
 FLOOR = 0.5
-"""Share of the rate that one measurement of a closed endpoint keeps at least: a wrong one must not stop a run."""
+"""Minimum share of the rate that a measurement of a closed endpoint keeps: a wrong one must not stop a run."""
 
 _MARKS = 32  # points in a window from which the rate can be measured
 _LATE_TIMER = 0.02  # seconds of lateness that are made up for
@@ -115,7 +115,7 @@ class Pace:
 
     Args:
         processes: how many share the first burst.
-        spends: what `SPENDS` is near a rate that was too high.
+        spends: replaces `SPENDS` near a rate that was too high.
 
     Attributes:
         rate: requests per second; infinite until a limit shows.
@@ -177,7 +177,7 @@ class Pace:
         return self._began + DOUBLING * math.log2(ahead / self._start) if ahead > self._start else -math.inf
 
     def sent(self, now: float) -> Sent:
-        """One request leaves."""
+        """Note that a request leaves."""
         if not self._marks or now - self._marks[-1].at >= (self._window or LONGEST_WINDOW) / _MARKS:
             self._marks.append(self._make_mark(now))
         if self._so_far.sent <= 1:  # the first request goes ahead alone
@@ -187,7 +187,7 @@ class Pace:
         sent = Sent(self._so_far.sent, now)
         self._purse = min(self._purse + self._find_refusal_share(), PURSE)
         if self.is_closed:
-            if now >= self._try_at - _ROUNDING:  # one that another process sent earlier tries nothing
+            if now >= self._try_at - _ROUNDING:  # an earlier one, of another process, tries nothing
                 self._tried = sent
         elif self.rate != math.inf:
             late = max(_LATE_TIMER, 0.5 / self.rate)
@@ -196,7 +196,7 @@ class Pace:
         return sent
 
     def refused(self, sent: Sent, now: float, retry_after: float | None = None) -> None:
-        """The request was turned away for coming too fast.
+        """Note that the request was refused as too fast.
 
         At a closed endpoint, a `retry_after` stops all requests until `ROUNDED_UP` seconds before it ends.
         """
@@ -217,14 +217,14 @@ class Pace:
             self._stop = max(self._stop, sent.at + max(0.0, (retry_after or 0.0) - ROUNDED_UP))
 
     def passed(self, sent: Sent, now: float) -> None:
-        """The request was not refused; what left after the last refused one shows that the endpoint is open."""
+        """Note that the request was not refused; if it left after the last refusal, the endpoint is open."""
         self._passed = max(self._passed, sent.number)
         self._replies += 1
         if self.is_closed and sent.at > self._closed_at:
             self._open(now)
 
     def withdrawn(self, sent: Sent) -> None:
-        """The request was never sent, or lost, which shows nothing about the endpoint; another request may try it."""
+        """Note that the request was never sent, or lost, which shows nothing; another one may try the endpoint."""
         self._note_not_accepted(sent)
         if self._tried is not None and sent.number == self._tried.number:
             self._tried = None

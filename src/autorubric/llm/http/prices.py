@@ -28,7 +28,7 @@ _LONGEST_QUOTE = 200
 
 
 def read_usage(body: Mapping[str, Any]) -> Usage | None:
-    """The token counts that a response states, or None if it states none that can be right.
+    """The token counts that a response states, or None if it states no plausible ones.
 
     Reads the forms of OpenAI chat completions, the OpenAI Responses API, Anthropic and Gemini. A count may be a float
     without a fraction or a string of digits. Reasoning tokens that an endpoint leaves out of its completion count are
@@ -42,7 +42,7 @@ def read_usage(body: Mapping[str, Any]) -> Usage | None:
 
 
 def is_plausible(reply: Reply, request: Request) -> bool:
-    """Whether a reply has token counts, at least one token for 16 characters of prompt and reply.
+    """Whether a reply has plausible token counts: at least one token for 16 characters of prompt and reply.
 
     No tokenizer averages more characters a token, runs of one character aside.
     """

@@ -244,7 +244,7 @@ def _is_known(prefix: str) -> bool:
 
 
 def _resolve_at_address(config: LLMConfig, name: str, base_url: str, environ: Mapping[str, str]) -> Endpoint:
-    """A base URL is given: the name is sent as written, without what does not belong to a served name.
+    """The endpoint at a given base URL: the name is sent as written, except for what is not part of a served name.
 
     `openai/NAME` at an address outside the provider table sends NAME, as LiteLLM does, unless NAME is one of the open
     weights that OpenAI publishes and servers list as `openai/gpt-oss-…`.
@@ -329,10 +329,10 @@ def _is_azure(base_url: str) -> bool:
 
 
 keys_used: ContextVar[set[str] | None] = ContextVar("keys_used", default=None)
-"""Takes the names of the variables whose keys are used, where somebody wants to know."""
+"""Collects the names of the variables whose keys are used, if it is set."""
 
 keys_missing: ContextVar[dict[str, None] | None] = ContextVar("keys_missing", default=None)
-"""Takes a sentence for each missing key where no request is sent, as in a dry run; elsewhere each is an error."""
+"""Collects a sentence for each missing key where no request is sent (dry runs); elsewhere each is an error."""
 _IN_PLACE_OF_A_KEY = "no-key-is-set"
 
 

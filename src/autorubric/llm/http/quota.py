@@ -11,28 +11,28 @@ from email.utils import parsedate_to_datetime
 from typing import Literal, NamedTuple, TypeAlias
 
 LONGEST_RESET = 120.0
-"""Seconds; a reset that is further away is not waited for longer."""
+"""Maximum seconds to wait for a reset."""
 
 TOLERANCE = 0.02
 """Share by which a reset may be off, for travel times and rounding; requests wait that much longer."""
 
 SOON = 0.02
-"""Seconds that make no difference: timers are late, and requests travel, by less."""
+"""Seconds that do not matter: timers are later, and requests take longer, than that."""
 
 STEADY = 0.98
-"""Share of the limit that is used while no response has told of the present window."""
+"""Share of the limit that is used until a response describes the current window."""
 
 FASTEST = 2.0
-"""Most times the limit's own rate, so that what a sliding window gives back in a burst is not used in a burst."""
+"""Maximum multiple of the limit's own rate, so that a burst that a sliding window gives back is spread out."""
 
 CHARGED = 0.02
-"""Share of a limit on tokens that must be used to tell how many tokens the endpoint charges for each of ours."""
+"""Share of a token limit that must be used before the tokens that the endpoint charges for ours can be measured."""
 
 Unit: TypeAlias = Literal["requests", "tokens"]
 
 
 class Reading(NamedTuple):
-    """One limit: units of the whole window (None if not told), units left, and seconds until they are all back."""
+    """One limit: units of the whole window (None if not stated), units left, and seconds until they are all back."""
 
     unit: Unit
     limit: float | None
@@ -162,13 +162,13 @@ class Quota:
         return max(0.0, self._find_due_time(units, now) - now)
 
     def take(self, units: float, now: float) -> float:
-        """Take `units`, and return all that were ever taken."""
+        """Take `units`, and return the total taken so far."""
         self._last = now if self._newest is None else max(now - SOON, min(now, self._find_due_time(units, now)))
         self._taken += units
         return self._taken
 
     def apply_reading(self, said: Reading, taken: float, sent_at: float) -> None:
-        """Use the response to the request after which `taken` units were taken; an older one changes nothing."""
+        """Apply the response to the request after which `taken` units were taken; an older one changes nothing."""
         if self._newest is not None and taken <= self._newest.taken:
             return
         if said.limit:

@@ -303,7 +303,7 @@ _LINE = re.compile(
     r"""(?:'(?P<single>[^'\n]*)'|"(?P<double>[^"\n]*)"|(?P<bare>[^\s'"]\S*)?)[ \t]*(?:\#.*)?$""",
     re.MULTILINE | re.VERBOSE,
 )
-"""A line that sets a variable; keys contain neither space nor escapes, so nothing else has to be understood."""
+"""A line that sets a variable; keys contain neither space nor escapes, so nothing else needs parsing."""
 
 
 def environment(key_env: str | None = None) -> Mapping[str, str]:

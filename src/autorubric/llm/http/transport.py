@@ -124,7 +124,7 @@ class Transport:
                 return reply
         except (aiohttp.ClientError, aiohttp.http.HttpProcessingError, OSError, ValueError) as error:
             failed = transport_error(error, timeout, is_connected)
-        # Raised out here, since aiohttp's error holds the request with its key and would be the context.
+        # Raised out here: as its context, aiohttp's error would keep the request with its key.
         try:
             raise failed
         finally:
@@ -168,7 +168,7 @@ class _Target:
     Attributes:
         headers: of each request; kept, so that no other headers have their id.
         route: tells a connector where to connect; never sent itself.
-        limits: none; the whole exchange has one.
+        limits: no timeouts; the exchange as a whole has one.
     """
 
     __slots__ = ("_head", "headers", "limits", "route")
@@ -217,7 +217,7 @@ async def _exchange(connection: Connection, target: _Target, body: bytes) -> Htt
     assert protocol is not None
     # Content security policies alone can exceed aiohttp's limit of 8 KiB.
     protocol.set_response_params(read_until_eof=True, max_line_size=_LONGEST_HEADER, max_field_size=_LONGEST_HEADER)
-    if protocol.transport is not None:  # where it was lost, reading raises why
+    if protocol.transport is not None:  # if it was lost, reading raises the reason
         protocol.transport.write(b"%b%d\r\n\r\n%b" % (target.build_head(), len(body), body))
     message, content = await protocol.read()
     while 100 <= message.code < 200 and message.code != 101:
@@ -283,7 +283,7 @@ async def _close_with_loop(connector: aiohttp.TCPConnector) -> AsyncGenerator[No
 
 
 def transport_error(error: Exception, timeout: float, is_connected: bool = True) -> TransportError:
-    """What an error of aiohttp means for the request that met it."""
+    """The `TransportError` for an error of aiohttp."""
     import aiohttp
 
     if isinstance(error, TimeoutError):

@@ -106,7 +106,7 @@ def build_sampling(config: LLMConfig, provider: str | None) -> dict[str, Any]:
 
 
 def _build_thinking(config: LLMConfig, provider: str | None) -> dict[str, Any]:
-    """Each provider has its own field for the thinking level."""
+    """The thinking level in the field that the provider has for it."""
     thinking = config.get_thinking_config()
     if thinking is None:
         return {}

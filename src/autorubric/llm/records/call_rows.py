@@ -56,7 +56,7 @@ _latest: list[tuple[tuple[Message, ...], tuple[Any, ...], blake2b]] = [((), (), 
 
 @lru_cache(maxsize=64)
 def _hash_shared_part(model: bytes, draw: int, reask: int, schema: bytes, messages: tuple[Message, ...]) -> blake2b:
-    """The digest of the part of a key's content that most requests of a run share: copy it to go on."""
+    """The digest of the part of a key's content that most requests of a run share; copy it before updating it."""
     parts: tuple[str | bytes, ...] = (
         _ENCODING,
         model,

@@ -1,4 +1,4 @@
-"""Many writes in one go, on one thread, acknowledged once they are durable."""
+"""Group commit: many writes at once, on one thread, acknowledged once they are durable."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from autorubric.llm.records.database import build_write_error
 _Waiter: TypeAlias = "asyncio.Future[None] | Future[None]"
 
 PATIENCE = 0.005
-"""Seconds for which a write that nobody awaits waits for one that somebody does."""
+"""Maximum seconds that a write which nobody awaits waits for one that is awaited."""
 
 
 class GroupCommit:
     """Writes batches on its own thread, and resolves each write's future once it is on the disk.
 
     An idle thread writes at once; what arrives meanwhile forms the next batch of up to `rows`. After a batch of
-    several, the next one waits up to `linger` seconds for more. A write that nobody awaits leaves with the next one
-    that somebody does, after `PATIENCE` at most: its own sync would delay the next one. When a batch fails, all
-    its writes and all later ones get a `LedgerError`: after a full disk, nothing may look recorded that is not.
+    several, the next one waits up to `linger` seconds for more. A write that nobody awaits joins the next one that is
+    awaited, after `PATIENCE` at the latest: a sync of its own would delay that one. When a batch fails, all its
+    writes and all later ones get a `LedgerError`: after a full disk, nothing may look recorded that is not.
 
     `write` makes a batch durable, on the thread; `turn` is held meanwhile. `broken` says why a batch could not be
     written, `unusable` why nothing more can be: that, or the ledger is closed.
@@ -45,7 +45,7 @@ class GroupCommit:
         self._rows = rows
         self._linger = linger
         self._crowded = False
-        self._awaited = 0  # of the queue
+        self._awaited = 0  # in the queue
         self._changed = threading.Condition()
         self._queue: list[tuple[Any, _Waiter]] = []
         self._closing = False
@@ -91,7 +91,7 @@ class GroupCommit:
             problem = None
             try:
                 with self._turn:
-                    with self._changed:  # with what came while another process wrote
+                    with self._changed:  # including what came while another process wrote
                         batch, self._queue = self._queue[: self._rows], self._queue[self._rows :]
                         self._crowded, self._awaited = self._awaited > 1, len(self._queue)
                     self._write([thing for thing, _ in batch])

@@ -44,7 +44,7 @@ _SLOTS_AT_ONCE = 64
 _LONGEST_NAME = 200  # characters
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 _NO_FRAME = bytes(_HEAD.size)
-"""Ends a slot: what an earlier, longer row left behind it is not read."""
+"""Ends a slot, so that the rest of an earlier, longer row is not read."""
 
 
 class LoggedRow(NamedTuple):
@@ -106,7 +106,7 @@ IN_FLIGHT = LogFiles((_IN_FLIGHT_FILE,), _IN_FLIGHT_LOCK, _read_slots)
 
 @dataclass(eq=False)
 class _Log:
-    """What this process writes to the files of a log, which are made, under a lock, for the first row.
+    """The files of a log that this process writes; they are created, under a lock, for the first row.
 
     Attributes:
         directory: of the files.
@@ -120,7 +120,7 @@ class _Log:
     _kind: ClassVar[LogFiles]
 
     def _open(self) -> None:
-        """Lock the log and empty its files; unless another process writes them: then nothing is logged here."""
+        """Lock the log and empty its files; if another process writes them, nothing is logged here."""
         self._lock = try_lock(self.directory / self._kind.lock)
         self.is_open = self._lock is not None
         for name in self._kind.names if self.is_open else ():
@@ -178,7 +178,7 @@ class UncommittedLog(_Log):
             if self.is_open and written_at(self._files[0], frame, self._size) == len(frame):
                 self._size += len(frame)
         except (OSError, InputError):
-            self.is_open = bool(self._files)  # a disk without room now is not tried again at every call
+            self.is_open = bool(self._files)  # a full disk is not tried again at every call
 
     def _switch_files(self) -> None:
         self._files.reverse()
@@ -191,9 +191,9 @@ class InFlightLog(_Log):
     """Logs the worst case of each call in flight, so that a budget counts it even if the process is killed.
 
     Each call has a slot in one file, which is overwritten when the call has ended. A kill loses no slot; a power cut
-    may. The file is written through a map of it, so that a call takes no system call and no turn of the interpreter.
-    Where a file system has no maps, it is written in the usual way. A slot that cannot be written is skipped, unless
-    the disk is full: then nothing could be recorded of the call.
+    may. The file is mapped into memory, so that logging a call takes no system call. On file systems without maps, it
+    is written in the usual way. A slot that cannot be written is skipped, unless the disk is full: then nothing could
+    be recorded of the call.
     """
 
     _memory: mmap.mmap | None = None
@@ -253,7 +253,7 @@ class InFlightLog(_Log):
             if not self.is_open:
                 return None
             held = 0 if self._memory is None else len(self._memory)
-            # Zeros take the room on the disk now: a map of a file without it would end the process later.
+            # Zeros allocate the blocks now: writing to an unallocated page on a full disk would kill the process.
             while held < size:
                 held += written_at(self._files[0], bytes(size - held), held)
         except InputError:
@@ -312,7 +312,7 @@ def record_logs(connection: sqlite3.Connection, directory: Path, logs: Path | No
     Args:
         connection: writes the ledger.
         directory: the directory of the ledger.
-        logs: the folder of one of several processes, to take in no other; None for all.
+        logs: the folder of one of several processes, whose logs alone are recorded; None for all.
     """
     folders = [directory, *list_process_folders(directory)] if logs is None else [logs]
     for folder in folders:
@@ -324,7 +324,7 @@ def record_logs(connection: sqlite3.Connection, directory: Path, logs: Path | No
 
 
 def _record_lost(connection: sqlite3.Connection, ended: Mapping[bytes, float] | None, left: list[LoggedRow]) -> None:
-    """Record the rows that are not on record, apart from calls that have `ended` since: None asks the ledger."""
+    """Record the rows that the ledger lacks, unless the call has `ended` since (None: by the ledger)."""
     known = connection.execute(_SINCE, (min(one.at for one in left),)).fetchall()
     if ended is None:
         ended = dict(known)

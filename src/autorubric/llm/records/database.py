@@ -198,10 +198,10 @@ def read_note(connection: sqlite3.Connection, name: str, place: str = "main") ->
 
 
 def insert_note(
-    name: str, value: Any, connection: sqlite3.Connection, united: Callable[[Any, Any], Any] | None = None
+    name: str, value: Any, connection: sqlite3.Connection, merge: Callable[[Any, Any], Any] | None = None
 ) -> None:
-    """Store a JSON value under a name: `value`, or what `united` makes of the previous one (None) and it."""
-    value = value if united is None else united(read_note(connection, name), value)
+    """Store a JSON value under a name: `value`, or `merge` of the previous value (or None) and this one."""
+    value = value if merge is None else merge(read_note(connection, name), value)
     connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (f"note:{name}", json.dumps(value)))
 
 
@@ -265,7 +265,7 @@ _OBSERVED = "CAST(kind AS BLOB), CAST(data AS BLOB), CAST(digest AS BLOB) FROM o
 
 
 def read_observations(db: sqlite3.Connection, kind: str, after: int, place: str) -> Iterator[tuple[float, Any]]:
-    """The observations of a kind behind number `after`, with their times, a page at a time.
+    """The observations of a kind after number `after`, with their times, a page at a time.
 
     A damaged one is left out, with a warning. One whose kind is damaged is found by the digest, which covers it.
     """
@@ -342,7 +342,7 @@ def _remove(path: Path) -> None:
 
 
 def _copy_rows(source: sqlite3.Connection, target: sqlite3.Connection) -> tuple[int, int]:
-    """How many calls were copied, and how many of them without their reply."""
+    """Copy the readable rows; returns the number of calls, and of those without their reply."""
     kept = damaged = 0
     target.execute("BEGIN IMMEDIATE")
     for number, columns in _read_rows(source, "calls", CALL_COLUMNS):

@@ -1,4 +1,4 @@
-"""Which recorded replies there are, by key: in memory first, in the table thousands at a time."""
+"""Finds recorded replies by key: new keys are kept in memory, and moved to a table thousands at a time."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class StoredReply(NamedTuple):
 
 
 class KeyFilter:
-    """Says for sure that a key was not added, for most keys that were not: a Bloom filter of two bits a key.
+    """A Bloom filter with two bits for each key: rules out most keys that were not added.
 
-    A new run looks up each key before its call, and nearly none is there; this is ten times as fast as the table. At
-    a million keys one lookup in a hundred is in vain.
+    A new run looks up each key before its call, and finds nearly none; this is ten times as fast as the table. At a
+    million keys, one lookup in a hundred is a false positive.
     """
 
     def __init__(self) -> None:
@@ -128,10 +128,10 @@ class KeyIndex:
         with transaction(connection):
             last: int = connection.execute("SELECT ifnull(max(id), 0) FROM calls").fetchall()[0][0]
             indexed = connection.execute(_INDEXED).fetchall()[0]
-            if self._indexed == 0:  # no filter would know the keys that the table has from earlier sessions
+            if self._indexed == 0:  # otherwise the filter would lack the keys of earlier sessions
                 self._filter = KeyFilter()
             if self._filter is not None:
-                with self._lock:  # a key that was found belongs to the filter once it no longer waits
+                with self._lock:  # a key must be in the filter before it stops waiting
                     waiting, read_to = list(self._waiting), self._read_to
                 for key in waiting:
                     self._filter.add(key)

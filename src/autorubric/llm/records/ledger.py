@@ -1,4 +1,4 @@
-"""Every paid reply, durable before anything is computed from it: to resume, run the same thing again."""
+"""Every paid reply, durable before anything is computed from it: to resume, run the same command again."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
             directory: the run directory; on a local disk, because network filesystems lose locks and syncs.
             linger: the longest wait, in seconds, for more calls to share a commit when calls are frequent.
             shared: other processes may have the ledger open; what they record is found.
-            logs: a folder of this process alone, for what a kill must not lose where the ledger is shared.
+            logs: a folder of this process alone for its crash logs, where the ledger is shared.
 
         Raises:
             InputError: the directory cannot be created or written, or is on a network filesystem.
@@ -200,7 +200,7 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
                 return None
 
     def price(self, models: Iterable[Model]) -> None:
-        """Give the recorded calls of models whose price is known now the cost that was unknown until now."""
+        """Set the cost of recorded calls whose model had no known price until now."""
         prices = {model.name: model.cost for model in models if model.cost(Usage(1, 1)) is not None}
         if prices and self.spent().unpriced:
             self._commits.write(partial(price_calls, prices))
@@ -208,13 +208,13 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
                 with suppress(OSError):
                     self._spent_file.update(self._connection, whole=True)
 
-    def keep_note(self, name: str, value: Any, united: Callable[[Any, Any], Any] | None = None) -> None:
-        """Store a JSON value durably under a name: `value`, or what `united` makes of the previous one and it."""
-        self._commits.write(partial(insert_note, name, value, united=united))
+    def keep_note(self, name: str, value: Any, merge: Callable[[Any, Any], Any] | None = None) -> None:
+        """Store a JSON value durably under a name: `value`, or `merge` of the previous value and this one."""
+        self._commits.write(partial(insert_note, name, value, merge=merge))
 
     @property
     def version(self) -> int:
-        """Another number whenever this process or another has committed; -1 if no other uses the ledger."""
+        """A number that changes with every commit of any process; -1 if no other process uses the ledger."""
         return int(self._query("PRAGMA data_version")[0][0]) if self._is_shared else -1
 
     def observe(self, kind: str, value: Any) -> None:

@@ -81,7 +81,7 @@ session_began: ContextVar[float | None] = ContextVar("session_began", default=No
 
 @contextmanager
 def session() -> Iterator[None]:
-    """Within the block, all ledgers that are opened count as of one session."""
+    """Count all ledgers that are opened in the block as of one session."""
     token = session_began.set(session_began.get() or time.time())
     try:
         yield
@@ -91,7 +91,7 @@ def session() -> Iterator[None]:
 
 @dataclass(eq=False, repr=False)
 class LedgerView:
-    """A look at a ledger, while another process writes it or after one crashed.
+    """A read-only view of a ledger that another process writes, or left behind when it crashed.
 
     Attributes:
         began: when the session began, in seconds since the epoch; None where there is none.

@@ -1,4 +1,4 @@
-"""The union of ledgers: the calls of one ledger copied into another, each once."""
+"""Merges ledgers: copies the calls of one ledger into another, each once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _AT_ONCE = 50_000
 """Calls that are copied in one transaction, and whose keys are in memory at a time."""
 
 _UNITED: Mapping[str, Callable[..., Any]] = {limits.NOTE: limits.merge_limits, budget.NOTE: budget.merge_excess}
-"""The notes that hold for the calls of several ledgers, and what makes one of them."""
+"""The notes that are merged with the calls of several ledgers, and the functions that merge them."""
 
 _TAKEN_OVER = "taken_over"
 """The note that says how many values of each stage were imported from other files; empty for none."""
@@ -51,9 +51,9 @@ _RENAME = """UPDATE calls SET item = (SELECT now FROM temp.names WHERE before = 
 
 
 def add_ledger(directory: Path, other: Path, name: str) -> None:
-    """Copy the calls of another ledger into that of a directory, those that were copied earlier excepted.
+    """Copy the calls of another ledger into that of a directory, except those copied earlier.
 
-    Both are closed: no process uses them. What calls cost that either ledger has lost is summed.
+    No process may have either open. The cost of calls that each of them has lost is added up.
 
     Args:
         directory: the directory of a ledger.
@@ -74,7 +74,7 @@ def add_ledger(directory: Path, other: Path, name: str) -> None:
 
 
 def _copy_next(connection: sqlite3.Connection, other: Path, name: str) -> bool:
-    """Copy the next calls, and the notes; whether these were the last."""
+    """Copy the next calls, and the notes; returns whether these were the last."""
     merged: dict[str, Any] = read_note(connection, _MERGED) or {}
     before = merged.get(name, {"last": 0, "spans": [], "lost": list(Spent())})
     after = before["last"]
@@ -111,8 +111,8 @@ def read_rows(directory: Path, after: int) -> tuple[list[Any], dict[str, Any]]:
     """Calls of a ledger as `add_rows` takes them, and its notes on limits and budgets.
 
     Args:
-        directory: the directory of the ledger; nothing is found where no call was made yet.
-        after: the id of the call after which they begin; at most 20,000 follow.
+        directory: the directory of the ledger; empty results where no call was made yet.
+        after: the id of a call; at most 20,000 calls after it are read.
     """
     try:
         with closing(connect_read_only(directory / FILE_NAME)) as connection:
@@ -139,7 +139,7 @@ def add_rows(
     """Add calls of another ledger, each once, in one transaction with the note that they were added.
 
     Args:
-        connection: to the ledger that takes them, which no process uses; on one thread at a time.
+        connection: to the ledger that takes them, which no other process uses; on one thread at a time.
         name: tells the other ledger from all others.
         rows: id, values of `CALL_COLUMNS`, data and digest of each call, in the order of their ids.
         notes: on limits and budgets, of the other ledger.
@@ -191,7 +191,7 @@ def _check_generations(connection: sqlite3.Connection, other: Path) -> dict[str,
 
 
 def rename_items(directory: Path, name: str, role: str, names: Mapping[str, str]) -> None:
-    """Give the items of calls that `add_ledger` copied under `name` since the last renaming their new names."""
+    """Rename the items of the calls that `add_ledger` copied under `name` since the last renaming."""
     with closing(connect(directory / FILE_NAME)) as connection, transaction(connection):
         connection.execute("CREATE TEMP TABLE names(before TEXT PRIMARY KEY, now TEXT)")
         connection.executemany("INSERT INTO names VALUES (?, ?)", names.items())
