@@ -16,7 +16,7 @@ async def lend(held: Sum, missing: Sum) -> Sum | None:
 def a_lease(told: Told, now: list[float]) -> tuple[Sharing, Lease]:
     """A lease on account `a`, whose clock says the last of `now`."""
     shared = Sharing(2, None, lend, told.append)
-    return shared, shared.lease("a", lambda: now[-1], lambda: None)
+    return shared, shared.open_lease("a", lambda: now[-1], lambda: None)
 
 
 def test_sums_are_kept_apart_in_tokens_and_dollars() -> None:

@@ -132,7 +132,7 @@ current_reservation: ContextVar[Reservation | None] = ContextVar("current_reserv
 class Bill(NamedTuple):
     """What a call cost; `token_bound` and `cost_bound` are what attempts without a token count may have added.
 
-    `cost` and `cost_bound` are None if the price is unknown, both bounds where nothing may have been added.
+    `cost` and `cost_bound` are None if the price is unknown, both bounds also if nothing may have been added.
     """
 
     usage: Usage

@@ -214,7 +214,7 @@ class Executor:
             return
         from autorubric.llm.batches.model import BatchModel
 
-        ahead = queue.open_ahead()
+        ahead = queue.open_early_sender()
         async for model, request in requests:
             placed = self._limits.set_limit(model, request)
             key = request_key(model, placed)

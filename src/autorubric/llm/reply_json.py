@@ -70,7 +70,7 @@ def scan_json(text: str) -> Scan:
     steps, position, allowance = 0, 0, 2 * len(text) + 1000
     while steps < allowance and (opener := _OPENER.search(text, position)):
         start = opener.start()
-        end, reached, used = _find_close(text, start)
+        end, reached, used = _find_closing(text, start)
         steps += used
         if end is None:
             too_deep |= used > MOST_NESTED and reached > start + 1
@@ -86,7 +86,7 @@ def scan_json(text: str) -> Scan:
     return Scan(tuple(spans), broken, too_deep, steps)
 
 
-def _find_close(text: str, start: int) -> tuple[int | None, int, int]:
+def _find_closing(text: str, start: int) -> tuple[int | None, int, int]:
     """The end of the span from `start` or None, where to continue if there is none, and the steps taken."""
     open_brackets: list[str] = []
     steps = 0
@@ -110,11 +110,11 @@ def may_hold_data(text: str) -> bool:
     return _HOLDS_DATA.match(text) is not None
 
 
-def find_form(text: str) -> str:
+def describe_form(text: str) -> str:
     """What kind of JSON a text is, in words; empty if it is not JSON.
 
     Example:
-        >>> find_form('["MET"]'), find_form("It is met.")
+        >>> describe_form('["MET"]'), describe_form("It is met.")
         ('a JSON array', '')
     """
     try:

@@ -199,7 +199,7 @@ class Sharing:
     _due: asyncio.TimerHandle | None = None
     _reported: float = -math.inf
 
-    def lease(self, account: str, clock: Callable[[], float], wake: Callable[[], None]) -> Lease:
+    def open_lease(self, account: str, clock: Callable[[], float], wake: Callable[[], None]) -> Lease:
         """The lease for an account (an endpoint with a key); `wake` is called when permits arrive."""
         lease = self.leases.setdefault(account, Lease(self, clock))
         lease.wakes.append(wake)

@@ -23,7 +23,7 @@ from autorubric.llm.reply_json import (
     Scan,
     Span,
     UncertainError,
-    find_form,
+    describe_form,
     may_hold_data,
     parse_json,
     parse_strictly,
@@ -137,7 +137,7 @@ def read_json(reply: Reply, want: Want, keys: tuple[str, ...] = (), named: str =
     except UncertainError as error:
         return Unreadable("unreadable", str(error))
     if value is None:
-        return Unreadable("unreadable", _explain_missing(scan, want), form=find_form(sent))
+        return Unreadable("unreadable", _explain_missing(scan, want), form=describe_form(sent))
     return Answer(value, reply, tuple(dict.fromkeys(notes)))
 
 

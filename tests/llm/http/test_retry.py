@@ -221,25 +221,25 @@ def test_what_may_have_been_billed_is_told() -> None:
 def test_waits_stay_between_their_bounds_and_are_spread() -> None:
     backoff, rng = Backoff(1.0, 60.0), random.Random(5)
     for retry in range(12):
-        waits = [backoff.wait(retry, None, rng) for _ in range(200)]
+        waits = [backoff.draw_wait(retry, None, rng) for _ in range(200)]
         highest = min(60.0, 2.0 ** (retry + 1))
         assert 1.0 <= min(waits) <= max(waits) <= highest
         assert max(waits) - min(waits) > 0.8 * (highest - 1.0)
 
 
 def test_a_wait_is_never_below_what_the_endpoint_asks_for() -> None:
-    waits = [Backoff(1.0, 2.0).wait(0, 30.0, random.Random(i)) for i in range(100)]
+    waits = [Backoff(1.0, 2.0).draw_wait(0, 30.0, random.Random(i)) for i in range(100)]
     assert 30.0 <= min(waits) <= max(waits) <= 31.0
 
 
 def test_calls_that_were_refused_together_return_within_the_least_wait_or_a_second() -> None:
     for least, spread in ((0.02, 0.02), (5.0, 1.0)):
-        waits = [Backoff(least, 5.0).wait(0, 30.0, random.Random(i)) for i in range(100)]
+        waits = [Backoff(least, 5.0).draw_wait(0, 30.0, random.Random(i)) for i in range(100)]
         assert 30.0 <= min(waits) < 30.0 + spread / 4 and 30.0 + spread * 3 / 4 < max(waits) <= 30.0 + spread
 
 
 def test_no_wait_at_all_is_possible() -> None:
-    assert Backoff(0.0, 0.0).wait(5, None, random.Random(1)) == 0.0
+    assert Backoff(0.0, 0.0).draw_wait(5, None, random.Random(1)) == 0.0
 
 
 @each(

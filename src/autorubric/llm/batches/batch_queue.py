@@ -125,7 +125,7 @@ class BatchQueue:
                 raise
             return self.left
 
-    def open_ahead(self) -> EarlySender:
+    def open_early_sender(self) -> EarlySender:
         """A sender of requests whose replies will be looked up in the ledger."""
         self._ahead = EarlySender(self._carrier, self._budget, self._find_most, self._report, self._tally, self._met)
         return self._ahead
@@ -189,8 +189,8 @@ class BatchQueue:
         return self.left is not None and not (here is not None and here.cancelling())
 
     @asynccontextmanager
-    async def direct(self) -> AsyncIterator[None]:
-        """A block in which a request is sent alone, so that others wait for what it leads to."""
+    async def send_alone(self) -> AsyncIterator[None]:
+        """Send no wave while a request is sent alone in the block, as it may lead to further requests."""
         self._sent_alone += 1
         try:
             yield
@@ -232,11 +232,11 @@ class BatchQueue:
             for one in chunk:
                 one.resolve(None)
             return
-        task = asyncio.create_task(self._carry(model, chunk))
+        task = asyncio.create_task(self._send_batch(model, chunk))
         self._open[task] = chunk
         task.add_done_callback(self._open.pop)
 
-    async def _carry(self, model: BatchModel, chunk: Sequence[WaitingRequest]) -> None:
+    async def _send_batch(self, model: BatchModel, chunk: Sequence[WaitingRequest]) -> None:
         held: Sequence[WaitingRequest] = chunk
         record: BatchRecord | None = None
         try:
@@ -255,20 +255,20 @@ class BatchQueue:
             if not self._how.detach:
                 await self._fetch(model, record, held)
         except LinkFault as problem:
-            self._break_off(problem, record, held)
+            self._end_requests(problem, record, held)
         except Exception as error:
             for one in held:
                 one.fail(error)
         self._detach()
 
-    def _break_off(self, problem: LinkFault, record: BatchRecord | None, held: Sequence[WaitingRequest]) -> None:
+    def _end_requests(self, problem: LinkFault, record: BatchRecord | None, held: Sequence[WaitingRequest]) -> None:
         """End the requests of a batch that could not be sent or collected."""
         if isinstance(problem, Uncollected):
             self.leave(str(problem))
             return
         is_open = record is not None and self._carrier.store.find(record.id).is_open
         if is_open and record is not None and self._budget is not None:
-            # The provider may still charge it, so what it may cost is not there for others.
+            # The provider may still charge it, so its worst case counts as spent.
             self._budget.settle(self._budget.hold(record.most), record.most)
         again = problem.fault.again and not is_open and bool(self._sent)
         if again and record is not None:  # the provider may take it once it has answered others
@@ -326,7 +326,7 @@ class BatchQueue:
         models = {record.id: model for record in self._before if (model := self._how.find_model(record)) is not None}
         try:
             # A batch that cannot be collected must not stop the others.
-            taken = (self._take_up(models[record.id], record) for record in self._before)
+            taken = (self._collect_earlier(models[record.id], record) for record in self._before)
             for problem in await asyncio.gather(*taken, return_exceptions=True):
                 if problem is not None:
                     raise problem
@@ -352,7 +352,7 @@ class BatchQueue:
         told = self._gone if len(self._gone) == len(self._before) else [kept, *self._gone]
         self.leave(CANCELLED + "; ".join(told))
 
-    async def _take_up(self, model: BatchModel, record: BatchRecord) -> None:
+    async def _collect_earlier(self, model: BatchModel, record: BatchRecord) -> None:
         record = await self._carrier.recover(model, record)
         if self._how.cancel and record.state == "sent":
             with suppress(ResultsGone):  # one that is not known any more is given up where it is collected

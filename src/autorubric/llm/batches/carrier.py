@@ -137,7 +137,7 @@ class Carrier:
                     return
                 if not problem.fault.again or attempt == model.link.retries:
                     raise LinkFault(replace(problem.fault, message=_explain_open(problem.fault, record))) from None
-                await asyncio.sleep(model.link.backoff.wait(attempt, problem.fault.retry_after))
+                await asyncio.sleep(model.link.backoff.draw_wait(attempt, problem.fault.retry_after))
 
     async def fetch(
         self, model: BatchModel, record: BatchRecord, awaited: Container[bytes] = (), *, once: bool = False
@@ -206,7 +206,7 @@ class Carrier:
             if attempt == model.link.retries or not (problem.is_unclear or problem.fault.again):
                 self.store.keep(replace(record, state="dropped"))
                 raise problem
-            await asyncio.sleep(model.link.backoff.wait(attempt, problem.fault.retry_after))
+            await asyncio.sleep(model.link.backoff.draw_wait(attempt, problem.fault.retry_after))
             attempt += 1
 
     async def _find_twice(self, model: BatchModel, record: BatchRecord) -> RemoteBatch | None:
@@ -353,9 +353,9 @@ class EarlySender:
     def _send(self, number: int) -> None:
         model, writer = self._open.pop(number)
         self.sent += writer.count
-        self._tasks.append(asyncio.create_task(self._carry(model, writer)))
+        self._tasks.append(asyncio.create_task(self._send_batch(model, writer)))
 
-    async def _carry(self, model: BatchModel, writer: PlanWriter) -> None:
+    async def _send_batch(self, model: BatchModel, writer: PlanWriter) -> None:
         hold = Reservation() if self.budget is None else self.budget.hold(writer.most)
         self.holds.append(hold)
         record = await self.carrier.close(writer)

@@ -101,12 +101,12 @@ class Collection:
     gone: str = ""
 
     async def charge_missing(self, awaited: Container[bytes]) -> None:
-        """Put on record what the requests without a result, apart from `awaited` ones, may have cost."""
+        """Record what the requests without a result, except `awaited` ones, may have cost."""
         for entry in self.entries.values():
             fault = None if entry.key in awaited else self.faults.get(entry.key)
             if fault is not None and fault.maybe_billed:
                 words = f"{self.model.name}: {fault.message}"
-                await self.ledger.record(self._charge(entry, Failure(fault.kind, words, fault.status)))
+                await self.ledger.record(self._build_row(entry, Failure(fault.kind, words, fault.status)))
 
     async def download(self, record: BatchRecord, remote: RemoteBatch) -> Uncollected | None:
         """Read the results and record replies as they arrive; returns why the end was not reached, or None."""
@@ -145,14 +145,14 @@ class Collection:
             recorded = self.ledger.find(key)
             new[key] = recorded or reply
             if recorded is None:
-                rows.append(self._charge(entry, reply))
+                rows.append(self._build_row(entry, reply))
                 self.paid.append((entry.role, reply))
         await asyncio.gather(*(self.ledger.record(row) for row in rows))
         self.replies |= new
         for key in new:
             self.faults.pop(key, None)
 
-    def _charge(self, entry: Entry, outcome: Reply | Failure) -> CallRow:
+    def _build_row(self, entry: Entry, outcome: Reply | Failure) -> CallRow:
         """The row of a request, whose worst case is added to what was spent."""
         claim = None if entry.ceiling is None else Claim(self.model, entry.ceiling, self.model.cost)
         charged = bill(self.model, Request((), entry.role), outcome, Reservation(claim=claim))
@@ -231,7 +231,7 @@ def _read_outcome(model: BatchModel, entry: Entry, line: ResultLine, seconds: fl
     if isinstance(reply, Fault):
         return reply
     reply = with_limit(reply, {"max_tokens": entry.limit})
-    # Runs of one letter count as a few tokens; the text itself is no longer at hand.
+    # The text is no longer at hand; a run of one letter in its place would count as a few tokens.
     asked = Request((Message("user", "ab" * (entry.characters // 2)),), entry.role)
     if not is_plausible(reply, asked):
         reply = model.drop_usage(reply, line.body)

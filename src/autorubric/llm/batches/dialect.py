@@ -227,7 +227,7 @@ def build_error_line(custom_id: str, status: int, words: object) -> ResultLine:
 
 
 def as_dict(value: object) -> dict[str, Any]:
-    """The value if it is a dict, otherwise an empty one: providers leave out what they have not."""
+    """The value if it is a dict, otherwise an empty one: providers leave out what does not apply."""
     return value if isinstance(value, dict) else {}
 
 

@@ -29,7 +29,7 @@ class LinkFault(Exception):
 
     @property
     def is_unclear(self) -> bool:
-        """Whether the endpoint may have done what it was asked nevertheless: all but a plain refusal."""
+        """Whether the endpoint may have carried out the request nevertheless: all but a plain refusal."""
         status = self.fault.status
         return self.fault.maybe_billed or status is None or not 400 <= status < 500 or status == 409
 
@@ -134,7 +134,7 @@ class Link:
     async def read_records(self, path: str) -> AsyncIterator[dict[str, Any]]:
         """The JSON objects of a file, a line each, as they arrive; a `LinkFault` where it breaks off.
 
-        An empty object stands for a line that is cut, or is something else.
+        An empty object stands for a line that is cut off, or is no object.
         """
         async for line in self._read_lines(path):
             if line.strip():
@@ -163,7 +163,7 @@ class Link:
             except LinkFault as problem:
                 if not problem.fault.again or attempt == self.retries:
                     raise
-                await asyncio.sleep(self.backoff.wait(attempt, problem.fault.retry_after))
+                await asyncio.sleep(self.backoff.draw_wait(attempt, problem.fault.retry_after))
         raise AssertionError("the last attempt returns or raises")
 
     async def _send(

@@ -133,7 +133,7 @@ class BatchModel(ChatModel):
         if queue.left is not None:
             raise CallError(queue.left)
         await reservation.reprice(super().cost)
-        async with queue.direct():
+        async with queue.send_alone():
             return await super().complete(request)
 
     async def _complete_in_batch(self, queue: BatchQueue, request: Request, reservation: Reservation) -> Reply | None:

@@ -57,7 +57,7 @@ class Address:
         """
         if not self.answered and fault.message == WEB_PAGE:
             return mark_wrong_address(fault)
-        # aiohttp names the package for a compression that nobody asked for: each answer of this server has it.
+        # aiohttp names the package for a compression that nobody requested: all answers of this server have it.
         is_alien = "Please install" in fault.message
         if not self.answered and fault.status is None and (is_alien or not fault.maybe_billed):
             return mark_unreachable(fault)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 MOST = 0.2
-"""Share of refusals above which they are a limit."""
+"""Share of refusals above which they count as a limit."""
 
 PRIOR = 50
 """Requests without a refusal that are assumed before anything is measured."""

@@ -310,7 +310,7 @@ class ChatModel:
         attempts.tell(attempts.Attempt(request, *where, number, time.time(), outcome.latency, ended, retry_in))
 
     def _notify(self, fault: Fault, gates: tuple[Gate, Gate], ahead: list[Gate], waits_for_budget: bool) -> None:
-        """Tell the calls that wait for the first one what it met; none waits for one that waits for the budget."""
+        """Tell the calls behind this one what it met; no call waits for one that waits for the budget."""
         failure = dataclasses.replace(self._build_failure(fault, 0), sent=False)
         if fault.kind in ("auth", "quota", "unreachable"):
             for gate in gates:

@@ -165,7 +165,7 @@ class Limiter:
         self, clock: Callable[[], float] = time.monotonic, slots: Sequence[Slots] = (), account: str = ""
     ) -> None:
         shared = sharing.get()
-        self._lease = None if shared is None else shared.lease(account, clock, self._pump)
+        self._lease = None if shared is None else shared.open_lease(account, clock, self._pump)
         self._processes = 1 if shared is None else shared.processes
         self.pace = Pace(self._processes)
         self.in_flight, self.limit = 0, 1

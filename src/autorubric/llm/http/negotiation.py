@@ -65,7 +65,7 @@ def find_allowed_tokens(words: str, asked: int) -> AllowedTokens | None:
         return None
     left = _find_context_left(words)
     if left is not None:
-        left -= left == asked  # vLLM states how much prompt it allows, of one with more characters
+        left -= left == asked  # of a prompt with too many characters, vLLM states only what it allows
         return AllowedTokens(left, always=False) if 0 < left < asked else None
     highest = 0
     if exclusive := _EXCLUSIVE.search(words):
@@ -216,8 +216,9 @@ MOST_HELD = 16
 class Gate:
     """Lets one call go first, and the others once it has shown that such calls are accepted.
 
-    A wrong key, model name or parameter then costs one request. Open, it stays so until it refuses, for `refusal`, or
-    is held: until a first reply (`has_reply`), `MOST_HELD` calls then go one after the other, each with its retries.
+    A wrong key, model name or parameter then costs one request. An open gate stays open until it refuses calls (with
+    `refusal`) or is held: then `MOST_HELD` calls go one after the other, each with its retries, until one has a reply
+    (`has_reply`).
     """
 
     def __init__(self) -> None:
@@ -341,8 +342,8 @@ class Dialect:
         """The request with the completion limit that its prompt leaves of the context, if the refusal states it.
 
         vLLM counts a prompt only until it is one token too long, so the limit is halved where that is all that a
-        refusal says, or where a first one was not low enough (`again`). What a refusal says of the context holds for
-        later requests.
+        refusal says, or where a first one was not low enough (`again`). What a refusal says about the context holds
+        for later requests.
         """
         sent = find_sent_limit(body)
         allowed = find_allowed_tokens(fault.text, sent)

@@ -29,7 +29,7 @@ MARGIN = 0.97
 """Share of the measured rate that is used."""
 
 SPENDS = 0.015
-"""Share of requests that may be refused to find out whether the limit is higher than measured; of one process."""
+"""Share of one process's requests that may be refused to find out whether the limit is higher than measured."""
 
 PURSE = 5.0
 """Maximum refusals that can be saved up, or owed."""
@@ -145,7 +145,7 @@ class Pace:
         self._refusals: deque[int] = deque(maxlen=256)
         self._passed = 0  # the last request that is known not to have been refused
         self._slowest = 0.0  # seconds that refusals take
-        # Closed or open, and the request that tries which.
+        # Closed or open, and the request that finds out.
         self.is_closed = self._confirmed = False
         self._gap = FIRST_GAP
         self._closed_at = self._try_at = self._stop = -math.inf
@@ -340,9 +340,9 @@ class Pace:
             self._too_fast = self.rate
             self._set_rate(self._raised_from, now)
         elif now - self._changed.at >= EVIDENCE and (refused if self.rate == math.inf else sent) >= LEAST:
-            self._cut_rate(refused, sent, now)
+            self._lower_rate(refused, sent, now)
 
-    def _cut_rate(self, refused: int, sent: int, now: float) -> None:
+    def _lower_rate(self, refused: int, sent: int, now: float) -> None:
         """Cut the rate to what was accepted, unless chance has refused as many after the cut before.
 
         What was accepted is below the limit, whatever share of the rest was refused by chance.

@@ -17,7 +17,7 @@ TOLERANCE = 0.02
 """Share by which a reset may be off, for travel times and rounding; requests wait that much longer."""
 
 SOON = 0.02
-"""Seconds that do not matter: timers are later, and requests take longer, than that."""
+"""Seconds that do not matter: timers are late, and requests take to arrive, less than that."""
 
 STEADY = 0.98
 """Share of the limit that is used until a response describes the current window."""

@@ -287,7 +287,7 @@ class Backoff:
     least: float
     most: float
 
-    def wait(self, retry: int, retry_after: float | None, rng: random.Random = _RANDOM) -> float:
+    def draw_wait(self, retry: int, retry_after: float | None, rng: random.Random = _RANDOM) -> float:
         """Seconds before retry number `retry`, counted from 0."""
         highest = min(self.most, self.least * 2.0 ** min(retry + 1, 60))
         drawn = rng.uniform(min(self.least, highest), highest)
@@ -315,13 +315,14 @@ class Retries:
             return None
         if fault.kind != "rate_limit":
             self._faults += 1
-            return None if self._faults > self._most else self._backoff.wait(self._faults - 1, fault.retry_after, rng)
+            is_last = self._faults > self._most
+            return None if is_last else self._backoff.draw_wait(self._faults - 1, fault.retry_after, rng)
         self._refusals += 1
         self._refused_at = min(self._refused_at, now)
         if self._refusals > self._most and now - self._refused_at >= REFUSED_FOR:
             return None
         again = Backoff(min(REFUSED_WAIT, self._backoff.least), self._backoff.most)
-        return again.wait(self._refusals - 1, fault.retry_after, rng)
+        return again.draw_wait(self._refusals - 1, fault.retry_after, rng)
 
 
 def mark_unreachable(fault: Fault) -> Fault:

@@ -84,8 +84,8 @@ class TransportError(Exception):
 class Transport:
     """Connections that are kept open, for one event loop at a time; each loop gets its own.
 
-    A request is never sent twice. Redirects are not followed, because the key would go along, no cookies are kept, no
-    link-local address is connected to, and the proxies of the environment are used, except for this machine's own
+    A request is never sent twice. Redirects are not followed, because the key would go along; no cookies are kept; no
+    connection goes to a link-local address. The proxies of the environment are used, except for this machine's own
     addresses (`find_proxy`).
 
     The requests of a model differ only in their bodies, so their heads are made once, and what aiohttp's client does
@@ -242,7 +242,7 @@ def _build_size_error() -> ValueError:
 
 
 def create_connector() -> aiohttp.TCPConnector:
-    """Connections to no link-local address, without cookies or their own proxy."""
+    """A connector that refuses link-local addresses and has no cookies and no proxy of its own."""
     import aiohttp
 
     # The limiter decides how many requests are in flight, not a second queue in here.

@@ -38,7 +38,7 @@ def join_events(raw: bytes) -> dict[str, Any] | None:
         whole.update((name, value) for name, value in chunk.items() if value is not None and name != "choices")
         for choice in _find_first_choices(chunk):
             finish = choice.get("finish_reason") or finish
-            _add(message, choice.get("delta"))
+            _add_delta(message, choice.get("delta"))
     if finish is None and b"[DONE]" not in lines:
         return whole if whole.get("error") else None
     return {**whole, "choices": [{"message": message, "finish_reason": finish}]}
@@ -50,7 +50,7 @@ def _find_first_choices(chunk: dict[str, Any]) -> list[dict[str, Any]]:
     return [choice for choice in found if isinstance(choice, dict) and not choice.get("index")]
 
 
-def _add(message: dict[str, str], delta: object) -> None:
+def _add_delta(message: dict[str, str], delta: object) -> None:
     for name in _DELTA_TEXTS if isinstance(delta, dict) else ():
         part = delta.get(name) if isinstance(delta, dict) else None
         if isinstance(part, str):

@@ -121,7 +121,7 @@ _COST, _BOUND = (f"UPDATE calls SET {column} = ? WHERE id = ?" for column in ("c
 
 
 def price_calls(prices: Mapping[str, Price], connection: sqlite3.Connection) -> None:
-    """Give a cost to the calls of some models that have none: by their tokens, or by the most they can have taken.
+    """Set the missing cost of the calls of some models: from their tokens, or from the most they can have used.
 
     Args:
         prices: by the name of a model.
@@ -177,9 +177,9 @@ class SpendingFile:
             raise InputError(f"cannot write {path}: {error.strerror}; choose another run directory") from error
 
     def update(self, connection: sqlite3.Connection, *, whole: bool = False) -> None:
-        """Write the sums with the calls committed since, or, where recorded calls have changed, the `whole` again.
+        """Add the calls committed since the last update; compute the `whole` again if recorded calls have changed.
 
-        On the thread that uses the connection. Where an `OSError` is raised, the ledger still has the calls, and the
+        Call it on the thread that uses the connection. After an `OSError` the ledger still has the calls, and the
         next session writes the sums.
         """
         last, more = read_spending(connection, after=None if whole else self._last)

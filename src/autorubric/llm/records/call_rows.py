@@ -242,7 +242,7 @@ def pack_outcome(outcome: Reply | Failure) -> list[Any] | dict[str, Any]:
 
 
 def unpack_reply(value: list[Any], *, fresh: bool) -> Reply:
-    """The reply that `pack_outcome` was given."""
+    """The reply that `pack_outcome` packed."""
     text, finish_reason, refusal, reasoning, model, usage, cost, latency, attempts, *rest = value
     usage = None if usage is None else Usage(*usage)
     limit = rest[0] if rest else None

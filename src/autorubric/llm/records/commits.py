@@ -86,7 +86,7 @@ class GroupCommit:
         self._thread.join()
 
     def _run(self) -> None:
-        while self._wait():
+        while self._wait_for_batch():
             batch: list[tuple[Any, _Waiter]] = []
             problem = None
             try:
@@ -105,7 +105,7 @@ class GroupCommit:
             if problem is not None:
                 return
 
-    def _wait(self) -> bool:
+    def _wait_for_batch(self) -> bool:
         """Whether there is something to commit now; False at the end."""
 
         def is_due() -> bool:

@@ -191,9 +191,9 @@ class InFlightLog(_Log):
     """Logs the worst case of each call in flight, so that a budget counts it even if the process is killed.
 
     Each call has a slot in one file, which is overwritten when the call has ended. A kill loses no slot; a power cut
-    may. The file is mapped into memory, so that logging a call takes no system call. On file systems without maps, it
-    is written in the usual way. A slot that cannot be written is skipped, unless the disk is full: then nothing could
-    be recorded of the call.
+    may. The file is mapped into memory, because a system call for each call would also release the interpreter's
+    lock. On file systems without maps, it is written in the usual way. A slot that cannot be written is skipped,
+    unless the disk is full: then nothing could be recorded of the call.
     """
 
     _memory: mmap.mmap | None = None
@@ -281,7 +281,7 @@ def _frame(key: bytes, columns: tuple[Any, ...], data: bytes) -> bytes:
     return _HEAD.pack(len(key), len(content) - _AT.size - len(key), crc32(content)) + content
 
 
-def recover(log: LogFiles, directory: Path, keep: Callable[[list[LoggedRow]], None]) -> list[LoggedRow]:
+def recover_rows(log: LogFiles, directory: Path, keep: Callable[[list[LoggedRow]], None]) -> list[LoggedRow]:
     """The rows that a killed process left in a log, passed to `keep` file by file; then the files are removed.
 
     Raises:
@@ -316,11 +316,11 @@ def record_logs(connection: sqlite3.Connection, directory: Path, logs: Path | No
     """
     folders = [directory, *list_process_folders(directory)] if logs is None else [logs]
     for folder in folders:
-        arrived = recover(UNCOMMITTED, folder, partial(_record_lost, connection, {}))
+        arrived = recover_rows(UNCOMMITTED, folder, partial(_record_lost, connection, {}))
         # Another process may have made the same call after the kill, so the ledger does not tell whether this one
         # has ended. The process's own log does: it still has what was committed last.
         ended = None if folder == directory else {one.key: one.at for one in arrived}
-        recover(IN_FLIGHT, folder, partial(_record_lost, connection, ended))
+        recover_rows(IN_FLIGHT, folder, partial(_record_lost, connection, ended))
 
 
 def _record_lost(connection: sqlite3.Connection, ended: Mapping[bytes, float] | None, left: list[LoggedRow]) -> None:

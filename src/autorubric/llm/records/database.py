@@ -289,14 +289,14 @@ _OTHERS = (("imports", 5, "1"), ("meta", 2, "name LIKE 'note:%' AND json_valid(v
 _BEYOND = 10_000  # gap in the numbers after which no more rows are expected, where the last one is unreadable
 
 
-def recover(path: Path) -> None:
+def recover_ledger(path: Path) -> None:
     """Replace the ledger by a new one with every readable row, and keep the damaged file next to it.
 
     A call whose reply is damaged keeps its tokens and cost, and is requested again. Where no reply can be read, the
     file stays and a `LedgerError` is raised.
     """
     fresh = path.with_name(f"{path.name}.recovered")
-    _remove(fresh)
+    _remove_files(fresh)
     kept, damaged, problem = 0, 0, "no row is whole"
     with contextlib.closing(connect(fresh)) as target:
         create_tables(target, str(fresh))
@@ -307,7 +307,7 @@ def recover(path: Path) -> None:
         except sqlite3.Error as error:
             problem = str(error)
     if kept == damaged:
-        _remove(fresh)
+        _remove_files(fresh)
         raise UnreadableLedgerError(
             f"{path} is damaged and no reply in it can be read ({problem}); restore it from a copy, or, in a run "
             f"directory, {START_OVER}"
@@ -332,11 +332,11 @@ def set_aside(path: Path) -> None:
 def _move_aside(path: Path) -> Path:
     aside = next(p for n in count(1) if not (p := path.with_name(f"{path.name}.damaged-{n}")).exists())
     path.rename(aside)
-    _remove(path)
+    _remove_files(path)
     return aside
 
 
-def _remove(path: Path) -> None:
+def _remove_files(path: Path) -> None:
     for suffix in ("", "-wal", "-shm"):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
 

@@ -19,7 +19,7 @@ _FIND = "SELECT call, data, digest FROM replies LEFT JOIN payloads ON id = call 
 _FIND_CALL = "SELECT data, digest FROM payloads WHERE id = ?"
 _REPLIES = "SELECT key, data, digest FROM calls LEFT JOIN payloads USING (id) WHERE status = 'ok'"
 _LEAST_INDEXED, _MOST_INDEXED = 4096, 65_536
-"""Keys that are indexed at a time."""
+"""Minimum and maximum keys that are indexed at a time."""
 
 
 class StoredReply(NamedTuple):
@@ -55,8 +55,8 @@ class KeyFilter:
 class KeyIndex:
     """Finds replies by key, including those that other processes recorded.
 
-    An index by hash costs a page for each key, so keys wait in memory and are indexed thousands at a time: the more,
-    the larger the index is, as a batch writes nearly all of its pages.
+    Keys are hashes, so that each one changes another page of the index. Therefore keys wait in memory and are indexed
+    thousands at a time: the larger the index, the more, as a batch writes nearly all of its pages.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:

@@ -28,7 +28,7 @@ from autorubric.llm.records.database import (
     insert_rows,
     mark_damaged,
     read_import,
-    recover,
+    recover_ledger,
     refuse_reading,
     transaction,
     translate_read_errors,
@@ -52,8 +52,8 @@ LINGER = 0.02
 class Ledger(LedgerView, AbstractContextManager["Ledger"]):
     """The record of a run's model calls: one SQLite file, one writer thread.
 
-    `find` and what a view offers read on the caller's thread. A reply is a hit once `record` returns, in this session
-    and in every later one; a reply that a killed process had received is a hit in the next session. Damage is a
+    `find` and the methods of a view read on the caller's thread. A reply is a hit once `record` returns, now and in
+    every later session; a reply that a killed process had received is a hit in the next session. Damage is a
     `LedgerError`, never a wrong reply.
 
     Attributes:
@@ -292,7 +292,7 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
 def _recover(path: Path) -> None:
     with closing(WriteLock(path.parent)) as turn, translate_read_errors(str(path)), turn:
         if path.with_name(MARK).exists():  # no other process has recovered it meanwhile
-            recover(path)
+            recover_ledger(path)
 
 
 def _close_writing(writing: sqlite3.Connection, turn: AbstractContextManager[object]) -> None:

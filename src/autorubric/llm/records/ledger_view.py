@@ -191,7 +191,7 @@ class LedgerView:
             yield from read_observations(self._connection, kind, self._find_last_replaced(), self._place)
 
     def pace(self) -> Pace:
-        """How fast calls ended at the end of the ledger."""
+        """The pace of calls at the end of the ledger."""
         times = [at for (at,) in self._query(_RECENT, _PACE_CALLS)]
         if not times:
             return Pace(None, None)

@@ -78,14 +78,14 @@ def _copy_next(connection: sqlite3.Connection, other: Path, name: str) -> bool:
     merged: dict[str, Any] = read_note(connection, _MERGED) or {}
     before = merged.get(name, {"last": 0, "spans": [], "lost": list(Spent())})
     after = before["last"]
-    if after and _identify_call(connection, after) != before["mark"]:
+    if after and _find_identity(connection, after) != before["mark"]:
         raise InputError(f"{other}: another ledger was merged as {name} before; merge into a new directory")
     [[here]] = connection.execute("SELECT ifnull(max(id), 0) FROM main.calls").fetchall()
     [[end]] = connection.execute("SELECT ifnull(max(id), 0) FROM other.calls").fetchall()
     last = min(end, after + _AT_ONCE)
     lost = Spent(*read_note(connection, LOST, "other") or ())
     spans = [*before["spans"], *([[here, here + last - after]] if last > after else [])]
-    merged[name] = {"last": last, "mark": last and _identify_call(connection, last), "spans": spans, "lost": lost}
+    merged[name] = {"last": last, "mark": last and _find_identity(connection, last), "spans": spans, "lost": lost}
     notes = {_MERGED: merged, **_merge_notes(connection), **_check_generations(connection, other)}
     more = lost.beyond(Spent(*before["lost"]))
     if more != Spent():
@@ -202,7 +202,7 @@ def rename_items(directory: Path, name: str, role: str, names: Mapping[str, str]
         insert_note(_MERGED, merged, connection)
 
 
-def _identify_call(connection: sqlite3.Connection, call: int) -> list[Any]:
+def _find_identity(connection: sqlite3.Connection, call: int) -> list[Any]:
     """The identity of a call, because calls of different ledgers may have the same number."""
     found = connection.execute("SELECT hex(key), at FROM other.calls WHERE id = ?", (call,)).fetchall()
     return list(found[0]) if found else []
