@@ -186,7 +186,7 @@ class Budget:
         """Spending of all sessions so far, worst cases included."""
         return self._spent
 
-    def sum_reserved(self) -> Sum:
+    def find_reserved(self) -> Sum:
         """What calls in flight may still cost."""
         return self._reserved
 

@@ -111,9 +111,7 @@ def stand_ins(names: Iterable[str]) -> tuple[str, ...]:
         >>> stand_ins(["builtin/offline"])[0].startswith("builtin/offline is a stand-in")
         True
     """
-    if all(normalize_name(name) != OFFLINE for name in names):
-        return ()
-    return (_STAND_IN,)
+    return () if all(normalize_name(name) != OFFLINE for name in names) else (_STAND_IN,)
 
 
 def _build_model(config: LLMConfig, endpoints: Endpoints) -> Model:

@@ -266,9 +266,8 @@ def make_line(model: BatchModel, key: bytes, request: Request) -> BatchLine:
         sum(len(content) for _, content in request.messages),
     )
     line = encode_body(model.service.build_line(key.hex(), body)) + b"\n"
-    return BatchLine(
-        terms, line, entry, Sum() if most is None else Sum.of(most.total_tokens, model.cost(most) or 0.0)
-    )
+    bound = Sum() if most is None else Sum.of(most.total_tokens, model.cost(most) or 0.0)
+    return BatchLine(terms, line, entry, bound)
 
 
 def _explain_open(fault: Fault, record: BatchRecord) -> str:

@@ -196,8 +196,10 @@ _KINDS_IN_WORDS: tuple[tuple[tuple[int, ...], re.Pattern[str], int | None, tuple
 
 
 def _find_kind(status: int, words: str, retry_after: float | None) -> tuple[FailureKind, bool]:
+    if status == 429 and "request too large" in words:  # larger than the limit of a whole minute
+        return "rejected", False
     if status == 429:
-        return _find_refusal_kind(words, retry_after)
+        return ("quota", False) if _is_spent(words, retry_after) else ("rate_limit", True)
     told = _find_kind_in_words(status, words)
     if told is not None:
         return told
@@ -206,12 +208,6 @@ def _find_kind(status: int, words: str, retry_after: float | None) -> tuple[Fail
     if status >= 500:
         return "server", True
     return ("no_model" if status < 400 else "rejected"), False
-
-
-def _find_refusal_kind(words: str, retry_after: float | None) -> tuple[FailureKind, bool]:
-    if "request too large" in words:  # larger than the limit of a whole minute
-        return "rejected", False
-    return ("quota", False) if _is_spent(words, retry_after) else ("rate_limit", True)
 
 
 def _find_kind_in_words(status: int, words: str) -> tuple[FailureKind, bool] | None:
