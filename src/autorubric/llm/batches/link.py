@@ -134,7 +134,7 @@ class Link:
     async def read_records(self, path: str) -> AsyncIterator[dict[str, Any]]:
         """The JSON objects of a file, a line each, as they arrive; a `LinkFault` where it breaks off.
 
-        An empty object stands for a line that is cut off, or is no object.
+        An empty object stands for a line that is cut off or is not an object.
         """
         async for line in self._read_lines(path):
             if line.strip():
