@@ -54,11 +54,11 @@ class Budget:
     Example:
         >>> import asyncio
         >>> from autorubric.llm.sharing import Sum
-        >>> budget = Budget(usd=0.05)
-        >>> held = asyncio.run(budget.reserve(Sum.of(1000, 0.04)))
-        >>> budget.settle(held, Sum.of(400, 0.016))
-        >>> print(asyncio.run(budget.reserve(Sum.of(1000, 0.04))))
-        budget: budget of $0.05 reached after 1 call: $0.016 spent, and the next call may cost $0.04; ...
+        >>> budget = Budget(tokens=1250)
+        >>> held = asyncio.run(budget.reserve(Sum(1000)))
+        >>> budget.settle(held, Sum(400))
+        >>> print(asyncio.run(budget.reserve(Sum(1000))))
+        budget: budget of 1,250 tokens reached after 1 call: 400 spent, and the next call may cost 1,000; ...
     """
 
     def __init__(self, *, usd: float | None = None, tokens: int | None = None, spent: Spent | None = None) -> None:

@@ -24,8 +24,8 @@ class Sum(NamedTuple):
     """Tokens and picodollars: integers, so that sums of many small prices are exact. A limit may be infinite.
 
     Example:
-        >>> Sum.of(1000, 0.04).plus(Sum.of(20, 0.001)), Sum.of(0, 0.3).cost
-        (Sum(tokens=1020, pico=41000000000), 0.3)
+        >>> tuple(Sum.of(1000, 0.04).plus(Sum.of(20, 0.001))), Sum.of(0, 0.3).cost
+        ((1020, 41000000000), 0.3)
     """
 
     tokens: float = 0

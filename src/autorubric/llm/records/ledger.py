@@ -66,8 +66,8 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
         >>> with Ledger.in_memory() as ledger:
         ...     row = CallRow(b"k" * 16, "q1", "judge", "local/tiny", 0, 0, Reply("MET", cost=0.5))
         ...     asyncio.run(ledger.record(row))
-        ...     ledger.find(b"k" * 16).text, ledger.find(b"?" * 16), ledger.spent().cost
-        ('MET', None, 0.5)
+        ...     ledger.find(b"k" * 16).text, ledger.find(b"?" * 16), ledger.count
+        ('MET', None, 1)
     """
 
     def __init__(
