@@ -75,7 +75,7 @@ _SPENT = """
         total(cost IS NULL AND cost_bound IS NULL AND (status = 'ok' OR token_bound > 0))
     FROM calls WHERE id > :after AND (:role IS NULL OR role = :role)"""
 LOST = "lost spending"
-"""The note with the cost of calls whose records are lost: the fields of `Spent`."""
+"""The note with the cost of calls whose records are lost, field by field."""
 _FAILED = f"""
     SELECT id, {READ_COLUMNS} FROM calls JOIN payloads USING (id)
     WHERE status NOT IN ('ok', 'damaged') AND id > ? ORDER BY id LIMIT 500"""
@@ -149,7 +149,7 @@ _LENGTH = 256  # bytes; longer than any five numbers, and written at once
 
 
 def read_spent_file(path: Path) -> Spent | None:
-    """The sums in the file of a `SpentFile`, or None if it is missing or unreadable."""
+    """The sums in the file of a `SpendingFile`, or None if it is missing or unreadable."""
     try:
         content = json.loads(path.read_bytes())
         calls, tokens, cost, unpriced, lost = (content[name] for name in Spent._fields)

@@ -242,7 +242,7 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
             return has_intact_replies(self._connection)
 
     def keep_spent(self, path: Path) -> None:
-        """Also write the sums of `spent` to a file from now on."""
+        """Also write what was spent to a file from now on."""
         with translate_read_errors(self._place, self.folder):
             self._spent_file = SpendingFile(path, self._connection)
 
