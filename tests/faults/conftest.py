@@ -27,7 +27,7 @@ FITTING = sized_replies()
 @pytest.fixture
 def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Scene]:
     # The waits are what test_retry and test_pace are about; here they would take minutes.
-    monkeypatch.setattr(retry.Backoff, "wait", lambda *_: 0.01)
+    monkeypatch.setattr(retry.Backoff, "draw_wait", lambda *_: 0.01)
     monkeypatch.setattr(retry, "LONGEST_RETRY_AFTER", 0.1)
     monkeypatch.setattr(retry, "REFUSED_FOR", 0.0)
     monkeypatch.setattr(limiter, "PATIENCE", 0.5)

@@ -106,7 +106,7 @@ def test_a_call_that_ended_counts_once_with_what_it_cost(
     outcome: Reply | Failure, billed: Bill, expected: Activity
 ) -> None:
     found = Activity(open=2)
-    found.ended(outcome, billed)
+    found.count_ended(outcome, billed)
     assert found == expected
 
 
@@ -118,14 +118,14 @@ def test_calls_that_wait_hit_or_are_refused_are_counted_apart() -> None:
     call.count_waiting(-1)
     call.count_retry(rate_limited=True)
     call.count_retry(rate_limited=False)
-    found.withdrawn()
+    found.count_withdrawn()
     assert found == Activity(open=1, refused=1, retries=2, rate_limited=1)
 
 
 def test_replies_that_a_batch_recorded_count_as_paid_and_not_as_hits_once_they_are_found() -> None:
     found = Activity(hits=5)
     for cost in (0.5, None, 0.5, None):
-        found.collected(replace(READ, usage=Usage(15, 2), cost=cost))
+        found.count_collected(replace(READ, usage=Usage(15, 2), cost=cost))
     assert found == Activity(0, 4, 1, 0, 0, 60, 8, 1.0, 2)
 
 
@@ -163,9 +163,9 @@ def test_a_call_that_is_sent_at_a_higher_price_is_covered_with_its_earlier_attem
             await call.reprice(Priced(0.003).cost)
         except CallError as error:
             refused = error.failure
-        assert budget.reserved().cost <= limit
-        assert budget.fits(Sum.of(0, limit - budget.reserved().cost))
-        assert not budget.fits(Sum.of(0, limit - budget.reserved().cost + 0.001))
+        assert budget.find_reserved().cost <= limit
+        assert budget.can_cover(Sum.of(0, limit - budget.find_reserved().cost))
+        assert not budget.can_cover(Sum.of(0, limit - budget.find_reserved().cost + 0.001))
         return refused
 
     refused = asyncio.run(repriced())

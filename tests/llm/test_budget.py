@@ -92,7 +92,7 @@ async def test_a_call_that_does_not_fit_waits_for_calls_in_flight_that_turn_out_
     assert not second.done()
     budget.settle(first, Sum.of(20))
     assert isinstance(await second, Reservation)
-    assert (budget.spent(), budget.reserved()) == (Sum.of(20), Sum.of(80))
+    assert (budget.spent(), budget.find_reserved()) == (Sum.of(20), Sum.of(80))
 
 
 async def test_a_call_that_waited_is_refused_when_the_calls_in_flight_leave_no_room() -> None:
@@ -102,7 +102,7 @@ async def test_a_call_that_waited_is_refused_when_the_calls_in_flight_leave_no_r
     await asyncio.sleep(0)
     budget.settle(first, Sum.of(21))
     assert isinstance(await second, Failure)
-    assert (budget.spent(), budget.reserved()) == (Sum.of(21), Sum.of(0))
+    assert (budget.spent(), budget.find_reserved()) == (Sum.of(21), Sum.of(0))
 
 
 async def test_a_smaller_call_does_not_overtake_one_that_waits() -> None:
@@ -126,7 +126,7 @@ async def test_a_cancelled_wait_leaves_the_queue_and_holds_nothing() -> None:
     big.cancel()
     assert isinstance(await small, Reservation)
     budget.settle(first, Sum.of(60))
-    assert (budget.spent(), budget.reserved()) == (Sum.of(60), Sum.of(10))
+    assert (budget.spent(), budget.find_reserved()) == (Sum.of(60), Sum.of(10))
 
 
 async def test_a_call_cancelled_in_the_moment_of_its_admission_holds_nothing() -> None:
@@ -137,7 +137,7 @@ async def test_a_call_cancelled_in_the_moment_of_its_admission_holds_nothing() -
     budget.settle(first, Sum.of(0))
     second.cancel()
     await asyncio.gather(second, return_exceptions=True)
-    assert (second.cancelled(), budget.reserved()) == (True, Sum.of(0))
+    assert (second.cancelled(), budget.find_reserved()) == (True, Sum.of(0))
     await reserved(budget, 100)
 
 
@@ -146,7 +146,7 @@ async def test_settling_twice_counts_once() -> None:
     held = await reserved(budget, 60)
     budget.settle(held, Sum.of(50))
     budget.settle(held, Sum.of(50))
-    assert (budget.spent(), budget.reserved()) == (Sum.of(50), Sum.of(0))
+    assert (budget.spent(), budget.find_reserved()) == (Sum.of(50), Sum.of(0))
 
 
 async def test_a_new_session_starts_from_what_the_earlier_ones_spent() -> None:
@@ -184,15 +184,15 @@ async def test_another_attempt_is_covered_like_a_call_of_its_own() -> None:
     budget = Budget(tokens=100)
     held = await reserved(budget, 40)
     await held.extend()
-    assert (held.resends, budget.reserved()) == (1, Sum.of(80))
+    assert (held.resends, budget.find_reserved()) == (1, Sum.of(80))
     with pytest.raises(CallError, match="budget of 100 tokens reached"):
         await held.extend()
     assert budget.refused is not None
     await reserved(budget, 20)  # less still fits, so the budget has not ended the run
     assert budget.refused is None
-    assert (held.resends, budget.reserved()) == (1, Sum.of(100))
+    assert (held.resends, budget.find_reserved()) == (1, Sum.of(100))
     budget.settle(held, Sum.of(90))
-    assert (budget.spent(), budget.reserved()) == (Sum.of(90), Sum.of(20))
+    assert (budget.spent(), budget.find_reserved()) == (Sum.of(90), Sum.of(20))
 
 
 async def test_a_call_waits_for_one_whose_second_attempt_is_in_flight() -> None:
@@ -214,7 +214,7 @@ async def test_calls_that_all_wait_for_another_attempt_do_not_wait_for_each_othe
     assert all(isinstance(outcome, CallError) for outcome in outcomes)
     for one in held:
         budget.settle(one, Sum.of(40))
-    assert (budget.spent(), budget.reserved()) == (Sum.of(80), Sum.of(0))
+    assert (budget.spent(), budget.find_reserved()) == (Sum.of(80), Sum.of(0))
     await reserved(budget, 20)
 
 
@@ -293,7 +293,7 @@ class Life:
         self.paid: list[int] = []
 
     def assert_within(self) -> None:
-        spent, held = self.budget.spent(), self.budget.reserved()
+        spent, held = self.budget.spent(), self.budget.find_reserved()
         assert spent.tokens + held.tokens <= self.limit
         assert spent.cost + held.cost <= self.limit * 0.1 + 1e-9
 
@@ -348,14 +348,14 @@ def test_the_limit_holds_at_every_moment_whatever_calls_do(limit: int, calls: li
     life = Life(limit)
     asyncio.run(life.live(calls))
     life.assert_within()
-    assert life.budget.reserved() == Sum.of(0, 0.0)
+    assert life.budget.find_reserved() == Sum.of(0, 0.0)
     assert life.budget.spent().tokens == sum(life.paid)
 
 
 def test_a_call_that_is_withdrawn_is_refused_and_one_that_failed_counts_once() -> None:
     now = Activity(open=3)
-    now.withdrawn()
-    now.ended(Failure("server", "down"), Bill(Usage(), None, None, None))
+    now.count_withdrawn()
+    now.count_ended(Failure("server", "down"), Bill(Usage(), None, None, None))
     assert (now.open, now.refused, now.failures, now.paid) == (1, 1, 1, 0)
 
 
@@ -378,7 +378,7 @@ async def test_a_raised_ceiling_counts_at_once_for_calls_of_the_model_in_flight_
     budget.hold(Sum.of(50))
     # The prompt exceeds 10 by 20: the second call may take 100 + 2 x 20; the other model's and what is held stay.
     budget.settle(first, Sum.of(120), Usage(30, 90))
-    assert budget.reserved().tokens == 140 + 100 + 50
+    assert budget.find_reserved().tokens == 140 + 100 + 50
     assert (second.need.tokens, other.need.tokens) == (140, 100)
     assert not (second.must_be_covered or other.must_be_covered)
 

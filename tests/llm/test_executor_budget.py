@@ -209,7 +209,7 @@ def test_no_mix_of_outcomes_and_resends_overruns_the_budget(
             executor = Executor(ledger, budget)
             await asyncio.wait_for(ask_all(executor, model, len(calls), slots), 10)
             assert ledger.spent().tokens == budget.spent().tokens <= limit
-            assert budget.reserved().tokens == 0
+            assert budget.find_reserved().tokens == 0
 
     asyncio.run(main())
 
@@ -242,7 +242,7 @@ def test_replies_beyond_their_ceiling_overrun_the_budget_by_what_is_in_flight_at
             await asyncio.wait_for(ask_all(executor, model, len(long), slots), 10)
             in_flight = slots * (510 + resends * 920)
             assert ledger.spent().tokens == budget.spent().tokens <= limit + in_flight
-            assert budget.reserved().tokens == 0
+            assert budget.find_reserved().tokens == 0
 
     asyncio.run(main())
 

@@ -16,7 +16,7 @@ async def lend(held: Sum, missing: Sum) -> Sum | None:
 def a_lease(told: Told, now: list[float]) -> tuple[Sharing, Lease]:
     """A lease on account `a`, whose clock says the last of `now`."""
     shared = Sharing(2, None, lend, told.append)
-    return shared, shared.lease("a", lambda: now[-1], lambda: None)
+    return shared, shared.open_lease("a", lambda: now[-1], lambda: None)
 
 
 def test_sums_are_kept_apart_in_tokens_and_dollars() -> None:
@@ -33,10 +33,10 @@ def test_a_permit_that_is_not_used_within_half_a_second_goes_back() -> None:
     async def main() -> None:
         told, now = Told(), [10.0]
         shared, lease = a_lease(told, now)
-        lease.grant([1, 2])
+        lease.add_permits([1, 2])
         now.append(10.5)
         shared.report()
-        assert (told, lease.took(10.5)) == ([], 1)
+        assert (told, lease.note_sent(10.5)) == ([], 1)
         now.append(10.6)
         shared.report()
         assert told == [{"a": {"withdrawn": [2]}}]
@@ -48,16 +48,16 @@ def test_outcomes_are_told_soon_once_permits_are_needed_and_refusals_at_once_bef
     async def main() -> None:
         told, now = Told(), [0.0]
         _, lease = a_lease(told, now)
-        lease.passed(lease.took(0.0))
+        lease.note_passed(lease.note_sent(0.0))
         await asyncio.sleep(0.05)
         assert told == []
-        lease.refused(lease.took(0.0), 3.0)
+        lease.note_refused(lease.note_sent(0.0), 3.0)
         assert told == [{"a": {"sent": [(-1, 0.0), (-2, 0.0)], "passed": [-1], "refused": [(-2, 3.0)]}}]
-        lease.grant([1, 2])
+        lease.add_permits([1, 2])
         await asyncio.sleep(0.05)
-        for tell in (lease.passed, lambda number: lease.refused(number, None)):
+        for tell in (lease.note_passed, lambda number: lease.note_refused(number, None)):
             told.clear()
-            tell(lease.took(0.0))
+            tell(lease.note_sent(0.0))
             assert told == []
             while not told:
                 await asyncio.sleep(0.01)
@@ -70,15 +70,15 @@ def test_permits_are_asked_for_once_and_again_when_they_are_used() -> None:
     async def main() -> None:
         told, now = Told(), [0.0]
         shared, lease = a_lease(told, now)
-        lease.grant([])
+        lease.add_permits([])
         assert (lease.delay(3), lease.delay(3)) == (1.0, 1.0)
         shared.report()
         assert told.pop() == {"a": {"wanted": 3}}
-        lease.grant([1, 2])
+        lease.add_permits([1, 2])
         assert lease.delay(3) == 0.0
         shared.report()
         assert told == []
-        assert (lease.took(0.0), lease.delay(100)) == (1, 0.0)
+        assert (lease.note_sent(0.0), lease.delay(100)) == (1, 0.0)
         shared.report()
         assert told.pop() == {"a": {"wanted": 30}}  # 32 at most are asked for or held: one of each
 

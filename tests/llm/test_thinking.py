@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from autorubric.llm.request import Reply
-from autorubric.llm.thinking import misplaced_answer, without_thinking
+from autorubric.llm.thinking import find_misplaced_answer, without_thinking
 from tests.offenders import each
 
 
@@ -66,4 +66,4 @@ ANSWER = '{"a": 1}'
 def test_reasoning_is_the_answer_only_where_it_is_all_json_of_a_finished_reply_without_text(
     reply: Reply, answer: str | None
 ) -> None:
-    assert misplaced_answer(reply) == (None if answer is None else (answer, ["the answer came as reasoning"]))
+    assert find_misplaced_answer(reply) == (None if answer is None else (answer, ["the answer came as reasoning"]))

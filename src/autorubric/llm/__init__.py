@@ -1,8 +1,7 @@
-"""The only network IO of the package: requests in, replies or failures out.
+"""The only network access of the package: requests in, replies or failures out.
 
-`executor` asks (ledger first, within a `budget`), `model` is the seam to whatever answers, `request` holds what is
-asked and what comes back. `http/` makes an endpoint a model, `records/` keeps every
-reply, `reading/` finds the value in one.
+`executor` answers requests from the ledger or a model, within a `budget`. `request` has requests, replies and the
+protocol of models; `http/` implements it, `records/` stores every reply, `structured` finds the value in one.
 """
 
 from autorubric.lazy_names import lazy_names

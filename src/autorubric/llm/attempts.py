@@ -1,4 +1,4 @@
-"""Each attempt at a model, passed on to watchers: a log with one JSON line per attempt, and OpenTelemetry spans.
+"""Passes each attempt of a call to watchers: a log with one JSON line per attempt, and OpenTelemetry spans.
 
 Spans follow OpenTelemetry's GenAI conventions and need its API to be installed. This package depends on no part of
 OpenTelemetry and configures none: without a tracer provider set up by the user, nothing is recorded or sent.
@@ -92,7 +92,7 @@ def is_watched() -> bool:
     """Whether attempts are observed: a log is open, or the user has set up OpenTelemetry."""
     if len(watchers) != 1 or watchers[0] is not _record_span:
         return bool(watchers)
-    return _goes_somewhere()
+    return _has_destination()
 
 
 def tell(attempt: Attempt) -> None:
@@ -129,7 +129,7 @@ def attempt_log(path: Path | None, run: str = "", *, prompts: bool = False) -> I
     if path is None:
         yield
         return
-    with _opened(path) as put:
+    with _open_log(path) as put:
         failed = False
 
         def write(attempt: Attempt) -> None:
@@ -179,7 +179,7 @@ def _build_line(attempt: Attempt, run: str, prompts: bool) -> dict[str, Any]:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[Callable[[bytes], object]]:
+def _open_log(path: Path) -> Iterator[Callable[[bytes], object]]:
     if str(path) == "-":
         yield _write_to_standard_output
         return
@@ -233,10 +233,10 @@ def trace_calls() -> bool:
     return True
 
 
-def _goes_somewhere() -> bool:
-    """Whether the user has set up where spans go."""
+def _has_destination() -> bool:
+    """Whether the user has set up a destination for spans."""
     trace = sys.modules["opentelemetry.trace"]
-    # Each call asks this, and usually nothing is set up: then OpenTelemetry reads the environment every time.
+    # For speed: where nothing is set up, as usual, OpenTelemetry would read the environment at every call.
     if getattr(trace, "_TRACER_PROVIDER", trace) is None and not _named:
         return False
     return not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
@@ -285,7 +285,7 @@ def _record_span(attempt: Attempt) -> None:
     """A span with the times of an attempt that has ended; its parent is the current span."""
     from opentelemetry.trace import SpanKind, StatusCode, get_tracer
 
-    if not _goes_somewhere():
+    if not _has_destination():
         return
     ended = int(attempt.ended * 1e9)
     span = get_tracer("autorubric").start_span(

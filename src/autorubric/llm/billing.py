@@ -44,7 +44,7 @@ class Reservation:
         must_be_covered: whether the ceiling was raised while the call waited, so that it must be reserved again.
         settled: whether the call has ended.
         watch: called when an attempt is sent (True) and when one returned that was certainly not billed (False).
-        price: what tokens cost in dollars, if it is not what the model says that was asked.
+        price: dollars by tokens, if they are not those of the model that was asked.
         recorded: whether the reply is in the ledger already, with what it cost.
         activity: the counts of the call's role, once it has started.
         batch_queue: where requests of the executor wait for a batch, if they do.
@@ -88,7 +88,7 @@ class Reservation:
             self.activity.waiting += calls
 
     def count_retry(self, *, rate_limited: bool) -> None:
-        """Count an attempt that another one follows."""
+        """Count an attempt that is followed by another one."""
         if self.activity is not None:
             self.activity.retries += 1
             self.activity.rate_limited += rate_limited
@@ -98,7 +98,7 @@ class Reservation:
         """The upper bound of the tokens of one attempt, as far as it is known here."""
         if self.claim is None:
             return None
-        return self.claim.stated if self.budget is None else self.budget.ceiling(self.claim)
+        return self.claim.stated if self.budget is None else self.budget.compute_ceiling(self.claim)
 
     async def extend(self) -> None:
         """Reserve the worst case once more, for another attempt; a `CallError` if the budget forbids it.
@@ -132,7 +132,7 @@ current_reservation: ContextVar[Reservation | None] = ContextVar("current_reserv
 class Bill(NamedTuple):
     """What a call cost; `token_bound` and `cost_bound` are what attempts without a token count may have added.
 
-    `cost` and `cost_bound` are None if the price is unknown, both bounds where nothing may have been added.
+    `cost` and `cost_bound` are None if the price is unknown, both bounds also if nothing may have been added.
     """
 
     usage: Usage
@@ -218,7 +218,7 @@ class Activity:
         """Calls that models are working on."""
         return self.open - self.waiting
 
-    def ended(self, outcome: Reply | Failure, bill: Bill) -> None:
+    def count_ended(self, outcome: Reply | Failure, bill: Bill) -> None:
         """Count a call as ended, with its outcome."""
         self.open -= 1
         self.prompt_tokens += bill.usage.prompt_tokens
@@ -231,13 +231,13 @@ class Activity:
             self.failures += 1
             self.unpriced += bool(bill.token_bound) and bill.cost is None and bill.cost_bound is None
 
-    def collected(self, reply: Reply) -> None:
-        """Count a reply that a batch recorded; found there later, it does not count as saved."""
+    def count_collected(self, reply: Reply) -> None:
+        """Count a reply that a batch recorded; when it is looked up later, that is not a hit."""
         self.open += 1
-        self.ended(reply, Bill(reply.usage or Usage(), reply.cost, None, None))
+        self.count_ended(reply, Bill(reply.usage or Usage(), reply.cost, None, None))
         self.hits -= 1
 
-    def withdrawn(self) -> None:
+    def count_withdrawn(self) -> None:
         """Count a started call as refused before anything was sent."""
         self.open -= 1
         self.refused += 1

@@ -42,7 +42,7 @@ class Budget:
     Args:
         usd: the most dollars, or None for no limit.
         tokens: the most tokens, prompts and completions together, or None for no limit.
-        spent: what earlier sessions have spent (`Ledger.spent`).
+        spent: what earlier sessions have spent, by the ledger.
 
     Attributes:
         refused: the refusal of the last call that was decided; None if it was admitted.
@@ -54,11 +54,11 @@ class Budget:
     Example:
         >>> import asyncio
         >>> from autorubric.llm.sharing import Sum
-        >>> budget = Budget(usd=0.05)
-        >>> held = asyncio.run(budget.reserve(Sum.of(1000, 0.04)))
-        >>> budget.settle(held, Sum.of(400, 0.016))
-        >>> print(asyncio.run(budget.reserve(Sum.of(1000, 0.04))))
-        budget: budget of $0.05 reached after 1 call: $0.016 spent, and the next call may cost $0.04; ...
+        >>> budget = Budget(tokens=1250)
+        >>> held = asyncio.run(budget.reserve(Sum(1000)))
+        >>> budget.settle(held, Sum(400))
+        >>> print(asyncio.run(budget.reserve(Sum(1000))))
+        budget: budget of 1,250 tokens reached after 1 call: 400 spent, and the next call may cost 1,000; ...
     """
 
     def __init__(self, *, usd: float | None = None, tokens: int | None = None, spent: Spent | None = None) -> None:
@@ -90,7 +90,7 @@ class Budget:
 
     def worst_case(self, model: Model, request: Request) -> Sum:
         """The most that one attempt at `request` can cost; a `ConfigError` if that is unbounded."""
-        return self._need(_claim(model, request))
+        return self._compute_need(_build_claim(model, request))
 
     async def reserve_for(self, model: Model, request: Request) -> Reservation | Failure:
         """A reservation for one attempt at `request` once it fits, or a failure if it never will.
@@ -98,8 +98,8 @@ class Budget:
         Raises:
             ConfigError: the model's price or the length of its replies is unbounded, so no limit could hold.
         """
-        claim = _claim(model, request)
-        return await self._reserve(Reservation(self, self._need(claim), claim))
+        claim = _build_claim(model, request)
+        return await self._reserve(Reservation(self, self._compute_need(claim), claim))
 
     async def reserve(self, need: Sum) -> Reservation | Failure:
         """A reservation of `need` once it fits, or a failure if it never will."""
@@ -111,8 +111,8 @@ class Budget:
         try:
             # A ceiling may be raised between the admission and this task's next step.
             while reservation.must_be_covered:
-                if not await self._admitted(reservation):
-                    self.refused = self._refusal(reservation.need)
+                if not await self._wait_for_admission(reservation):
+                    self.refused = self._build_refusal(reservation.need)
                     return self.refused
         finally:
             if not reservation.held:
@@ -120,23 +120,23 @@ class Budget:
         reservation.waits_to_be_sent = False
         return reservation
 
-    def fits(self, need: Sum) -> bool:
-        """Whether something more can be spent next to what is spent and reserved."""
+    def can_cover(self, need: Sum) -> bool:
+        """Whether `need` fits on top of what is spent and reserved."""
         return self._spent.plus(self._reserved).plus(need).within(self._limit)
 
     def hold(self, need: Sum) -> Reservation:
-        """A reservation of what is spent already in the worst case, whether it fits or not."""
+        """A reservation of what may be spent already, whether it fits or not."""
         reservation = Reservation(self, need, held=1)
         self._live.add(reservation)
         self._reserved = self._reserved.plus(reservation.need)
-        self._run(reservation, True)
+        self._note_running(reservation, True)
         return reservation
 
     def reprice(self, reservation: Reservation, claim: Claim) -> None:
-        """Release a call that was not sent, to be covered at the price of a claim."""
+        """Release a call that was not sent, so that it is reserved again at the price of `claim`."""
         self._release(reservation, reservation.held)
-        self._run(reservation, False)
-        reservation.claim, reservation.need = claim, self._need(claim)
+        self._note_running(reservation, False)
+        reservation.claim, reservation.need = claim, self._compute_need(claim)
         reservation.must_be_covered = True
 
     async def reserve_again(self, reservation: Reservation, *, sent: bool = True) -> None:
@@ -145,17 +145,17 @@ class Budget:
         `sent` says whether an attempt may have been billed, so that the call is recorded.
         """
         # A waiting call does not count as running: two calls must not wait for each other forever.
-        self._run(reservation, False)
+        self._note_running(reservation, False)
         try:
-            admitted = await self._admitted(reservation)
+            admitted = await self._wait_for_admission(reservation)
         finally:
-            self._run(reservation, True)
+            self._note_running(reservation, True)
         if not admitted:
-            self.refused = self._refusal(reservation.need)
+            self.refused = self._build_refusal(reservation.need)
             raise CallError(replace(self.refused, sent=sent))
 
     def settle(self, reservation: Reservation, actual: Sum, usage: Usage | None = None) -> None:
-        """Replace the reservation of a call by the most it can have cost, `actual`; only once.
+        """Replace the reservation of a call by the most it can have cost, `actual`, once.
 
         `usage`, the tokens of its reply, may show that the model's ceiling is wrong.
         """
@@ -165,11 +165,11 @@ class Budget:
             self._learn(reservation.claim, usage)
         self._drop(reservation)
         self._spent = self._spent.plus(actual)
-        self._tell_used()
+        self._report_used()
         self._calls += 1
         if not self._overrun_logged and not self._spent.within(self._limit):
             self._overrun_logged = True
-            _log.warning("the budget is overrun: %s", self._refusal(reservation.need).message)
+            _log.warning("the budget is overrun: %s", self._build_refusal(reservation.need).message)
         self._admit_waiting()
 
     def give_back(self, reservation: Reservation) -> None:
@@ -178,7 +178,7 @@ class Budget:
             self._drop(reservation)
             self._admit_waiting()
 
-    def ceiling(self, claim: Claim) -> Usage:
+    def compute_ceiling(self, claim: Claim) -> Usage:
         """The upper bound of the tokens of one attempt: the stated one, raised by what replies have shown."""
         return claim.stated + self._find_excess(claim.model)
 
@@ -186,11 +186,11 @@ class Budget:
         """Spending of all sessions so far, worst cases included."""
         return self._spent
 
-    def reserved(self) -> Sum:
+    def find_reserved(self) -> Sum:
         """What calls in flight may still cost."""
         return self._reserved
 
-    async def _admitted(self, reservation: Reservation) -> bool:
+    async def _wait_for_admission(self, reservation: Reservation) -> bool:
         place: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         heappush(self._queue, (turn.get(), next(turns), reservation, place))
         self._admit_waiting()
@@ -199,7 +199,7 @@ class Budget:
         except asyncio.CancelledError:
             if place.done() and not place.cancelled() and place.result():
                 self._release(reservation, 1)
-                self._run(reservation, False)
+                self._note_running(reservation, False)
             self._admit_waiting()
             raise
 
@@ -209,9 +209,9 @@ class Budget:
             _, _, reservation, place = self._queue[0]
             if place.done():  # decided, or cancelled
                 heappop(self._queue)
-            elif self.fits(reservation.need):
+            elif self.can_cover(reservation.need):
                 self._admit(reservation, place)
-            elif self._borrows(reservation.need) or self.running:
+            elif self._is_borrowing(reservation.need) or self.running:
                 return
             else:
                 self._admit_smaller()
@@ -219,16 +219,16 @@ class Budget:
     def _admit(self, reservation: Reservation, place: asyncio.Future[bool]) -> None:
         self.refused = None
         self._reserved = self._reserved.plus(reservation.need)
-        self._tell_used()
+        self._report_used()
         reservation.held += 1
         reservation.must_be_covered = False
-        self._run(reservation, True)
+        self._note_running(reservation, True)
         place.set_result(True)
 
     def _admit_smaller(self) -> None:
         """Admit the first waiting call that fits, or refuse all: nothing runs that may leave more to the others."""
         waiting = [entry for entry in self._queue if not entry[3].done()]
-        fitting = [entry for entry in waiting if self.fits(entry[2].need)]
+        fitting = [entry for entry in waiting if self.can_cover(entry[2].need)]
         if fitting:
             self._admit(*min(fitting)[2:])
             return
@@ -242,41 +242,41 @@ class Budget:
         return self._limit.minus(self._spent).minus(self._reserved)
 
     def give_spare(self) -> Sum:
-        """What was lent to this process and is neither spent nor reserved, which it no longer has from now on."""
+        """Give back what was lent to this process and is neither spent nor reserved, and return it."""
         spare = self.left().bounded()
         self._limit = self._limit.minus(spare)
         return spare
 
-    def _tell_used(self) -> None:
-        """Note what a kill of this process would leave spent, so that others can have the rest."""
+    def _report_used(self) -> None:
+        """Report what would count as spent if this process were killed, so that others can have the rest."""
         if self._shared is not None:
             self._shared.used(self._spent.plus(self._reserved))
 
-    def _borrows(self, need: Sum) -> bool:
-        """Whether more is being asked for, so that a call has to wait for the answer."""
+    def _is_borrowing(self, need: Sum) -> bool:
+        """Whether a request for more is under way, so that a call has to wait; sends one if it may help."""
         if self._borrowing is None and self._shared is not None and self._may_borrow:
             self._shared.budget, self._may_borrow = self, False
             self._borrowing = asyncio.create_task(self._borrow(self._shared, need))
         return self._borrowing is not None
 
     async def _borrow(self, shared: Sharing, need: Sum) -> None:
-        lent = await shared.borrow(self._limit, self._missing(need))
-        self._may_borrow = lent is not None  # a loan for the smallest is for it, not for the first in the queue
+        lent = await shared.borrow(self._limit, self._compute_missing(need))
+        self._may_borrow = lent is not None  # what is lent for the smallest call is not for the first in the queue
         if lent is None and self._queue and not self.running:
-            smallest = self._missing(min(reservation.need for _, _, reservation, _ in self._queue))
+            smallest = self._compute_missing(min(reservation.need for _, _, reservation, _ in self._queue))
             lent = None if smallest == Sum() else await shared.borrow(self._limit, smallest)
         self._borrowing = None
         self._limit = self._limit.plus(lent or Sum())
         self._admit_waiting()
 
-    def _missing(self, need: Sum) -> Sum:
+    def _compute_missing(self, need: Sum) -> Sum:
         return self._spent.plus(self._reserved).plus(need).minus(self._limit).bounded()
 
     def _drop(self, reservation: Reservation) -> None:
         reservation.settled = True
         self._live.discard(reservation)
         self._release(reservation, reservation.held)
-        self._run(reservation, False)
+        self._note_running(reservation, False)
 
     def _release(self, reservation: Reservation, attempts: int) -> None:
         """Release what is reserved for some attempts of a call."""
@@ -284,13 +284,13 @@ class Budget:
         reservation.held -= attempts
         self._may_borrow = self._shared is not None  # with what was released, less may be missing
 
-    def _run(self, reservation: Reservation, runs: bool) -> None:
-        """Note whether a call runs, so that others may wait for what it leaves over."""
+    def _note_running(self, reservation: Reservation, runs: bool) -> None:
+        """Note whether a call runs, so that others may wait for what it leaves."""
         self.running += runs - reservation.runs
         reservation.runs = runs
 
-    def _need(self, claim: Claim) -> Sum:
-        ceiling = self.ceiling(claim)
+    def _compute_need(self, claim: Claim) -> Sum:
+        ceiling = self.compute_ceiling(claim)
         cost = claim.price(ceiling)
         if self.usd is not None and cost is None:
             raise ConfigError(
@@ -301,10 +301,10 @@ class Budget:
         return Sum.of(ceiling.total_tokens, cost or 0.0)
 
     def _find_excess(self, model: Model) -> Usage:
-        return self._excess.get(id(model)) or Usage(*self._known_excess.get(_address(model), ()))
+        return self._excess.get(id(model)) or Usage(*self._known_excess.get(_name_account(model), ()))
 
     def _learn(self, claim: Claim, usage: Usage) -> None:
-        """Raise the ceiling of a model whose reply exceeds it, also for existing reservations."""
+        """Raise the ceiling of a model whose reply exceeds it, existing reservations included."""
         known = self._find_excess(claim.model)
         prompt = 2 * (usage.prompt_tokens - claim.stated.prompt_tokens)
         completion = 2 * (usage.completion_tokens - claim.stated.completion_tokens)
@@ -312,9 +312,9 @@ class Budget:
         if raised == known:
             return
         self._excess[id(claim.model)] = raised
-        self._known_excess[_address(claim.model)] = [raised.prompt_tokens, raised.completion_tokens]
+        self._known_excess[_name_account(claim.model)] = [raised.prompt_tokens, raised.completion_tokens]
         if self._records is not None:
-            self._records.keep_note(NOTE, self._known_excess, united)
+            self._records.keep_note(NOTE, self._known_excess, merge_excess)
         if known == Usage():
             stated = claim.stated
             counts = usage.total_tokens, usage.prompt_tokens, stated.prompt_tokens, stated.completion_tokens
@@ -324,40 +324,40 @@ class Budget:
                 continue
             attempts = held.held
             self._release(held, attempts)
-            held.need = self._need(held.claim)
+            held.need = self._compute_need(held.claim)
             if held.waits_to_be_sent:
                 held.must_be_covered = True  # not in flight yet, so it need not overrun the limit
-                self._run(held, False)
+                self._note_running(held, False)
             else:
                 held.held = attempts
                 self._reserved = self._reserved.plus(held.need.times(attempts))
 
-    def _refusal(self, need: Sum) -> Failure:
+    def _build_refusal(self, need: Sum) -> Failure:
         left = None if self._shared is None else self._shared.left
         room = left or Sum(self.tokens or 0).minus(self._spent)
         in_tokens = self.usd is None or (self.tokens is not None and need.tokens > room.tokens)
 
-        def shown(amount: Sum) -> str:
+        def show(amount: Sum) -> str:
             if in_tokens:
                 return f"{int(amount.tokens):,}"
             return f"${amount.cost:.2f}" if amount.cost == round(amount.cost, 2) else f"${amount.cost:.4g}"
 
-        limit = shown(Sum.of(self.tokens or 0, self.usd or 0.0)) + (" tokens" if in_tokens else "")
-        next_call = f"the next call may cost {shown(need)}; raise the budget to resume"
+        limit = show(Sum.of(self.tokens or 0, self.usd or 0.0)) + (" tokens" if in_tokens else "")
+        next_call = f"the next call may cost {show(need)}; raise the budget to resume"
         if self._shared is not None and left is not None:
-            by = f"reached by {self._shared.processes} processes: {shown(left.bounded())}"
+            by = f"reached by {self._shared.processes} processes: {show(left.bounded())}"
             return Failure("budget", f"budget of {limit} {by} is neither spent nor reserved, and {next_call}")
-        waiting = f", {shown(self._reserved)} reserved for calls that have begun" if self._reserved != Sum() else ""
+        waiting = f", {show(self._reserved)} reserved for calls that have begun" if self._reserved != Sum() else ""
         over = "" if self._spent.within(self._limit) else _OVER
-        head = f"reached after {counted(self._calls, 'call')}: {shown(self._spent)} spent"
+        head = f"reached after {counted(self._calls, 'call')}: {show(self._spent)} spent"
         return Failure("budget", f"budget of {limit} {head}{over}{waiting}, and {next_call}")
 
 
-def united(*notes: Mapping[str, Sequence[int]] | None) -> dict[str, list[int]]:
-    """The note of several ledgers' raised ceilings: the highest of each model.
+def merge_excess(*notes: Mapping[str, Sequence[int]] | None) -> dict[str, list[int]]:
+    """Merge the raised ceilings of several ledgers: the highest of each model.
 
     Example:
-        >>> united({"m": [10, 0]}, {"m": [4, 7], "n": [0, 1]})
+        >>> merge_excess({"m": [10, 0]}, {"m": [4, 7], "n": [0, 1]})
         {'m': [10, 7], 'n': [0, 1]}
     """
     found: dict[str, list[int]] = {}
@@ -366,11 +366,11 @@ def united(*notes: Mapping[str, Sequence[int]] | None) -> dict[str, list[int]]:
     return found
 
 
-def _address(model: Model) -> str:
+def _name_account(model: Model) -> str:
     return f"{model.name} at {model.identity()[:1]}"
 
 
-def _claim(model: Model, request: Request) -> Claim:
+def _build_claim(model: Model, request: Request) -> Claim:
     stated = model.ceiling(request)
     if stated is None:
         raise ConfigError(

@@ -74,7 +74,7 @@ class LLMClient:
 
     def __init__(self, config: LLMConfig, *, cache_namespace: str | None = None) -> None:
         self.config = config
-        self._seat = _seat(cache_namespace)
+        self._seat = _compute_seat(cache_namespace)
         self._ledger: Ledger | None = None
         self._held = ExitStack()
         self._open: dict[_Place, tuple[AbstractAsyncContextManager[Any], Model]] = {}
@@ -108,8 +108,8 @@ class LLMClient:
             CallError: the call failed, or no reply fits the response format.
         """
         config = dataclasses.replace(self.config, **kwargs)
-        model = await self._model(config)
-        records = self._records() if (config.cache_enabled if use_cache is None else use_cache) else None
+        model = await self._open_model(config)
+        records = self._open_records() if (config.cache_enabled if use_cache is None else use_cache) else None
         draw = 0 if records is None else (records.find_note(_CLEARED) or {}).get("times", 0)
         asked = Request(
             (Message("system", system_prompt), Message("user", user_prompt)),
@@ -128,16 +128,16 @@ class LLMClient:
         if not (return_result or return_thinking):
             value: str | T = found.value
             return value
-        return _result(found, None if response_format is None else found.value)
+        return _build_result(found, None if response_format is None else found.value)
 
     def clear_cache(self) -> int:
-        """Send every later request again, and return how many replies were set aside.
+        """Ignore the saved replies from now on, and return how many there were.
 
         The records of what was spent stay in the folder.
         """
         if not self._folder.exists():
             return 0
-        count, ledger = self._count(), self._records()
+        count, ledger = self._count_replies(), self._open_records()
         times = (ledger.find_note(_CLEARED) or {}).get("times", 0) + 1
         ledger.keep_note(_CLEARED, {"times": times, "calls": ledger.count})
         return count
@@ -147,10 +147,10 @@ class LLMClient:
         if not self._folder.exists():
             return {"size": 0, "count": 0, "directory": None}
         size = sum(path.stat().st_size for path in self._folder.rglob("*") if path.is_file())
-        return {"size": size, "count": self._count(), "directory": str(self._folder)}
+        return {"size": size, "count": self._count_replies(), "directory": str(self._folder)}
 
     def close(self) -> None:
-        """Let go of the cache folder; the next request takes it again."""
+        """Release the cache folder; the next request opens it again."""
         self._held.close()
         self._ledger = None
         self._open.clear()
@@ -167,17 +167,17 @@ class LLMClient:
     def _folder(self) -> Path:
         return Path(self.config.cache_dir)
 
-    def _records(self) -> Ledger:
+    def _open_records(self) -> Ledger:
         if self._ledger is None:
             self._ledger = self._held.enter_context(shared_ledger(self._folder))
         return self._ledger
 
-    def _count(self) -> int:
-        ledger = self._records()
+    def _count_replies(self) -> int:
+        ledger = self._open_records()
         return ledger.count - int((ledger.find_note(_CLEARED) or {}).get("calls", 0))
 
-    async def _model(self, config: LLMConfig) -> Model:
-        """The model in the running event loop."""
+    async def _open_model(self, config: LLMConfig) -> Model:
+        """The model, opened in the running event loop."""
         key = (asyncio.get_running_loop(), repr(config), config.api_key)
         if key not in self._open:
             self._open = {k: v for k, v in self._open.items() if not k[0].is_closed()}
@@ -208,13 +208,13 @@ async def generate(
     return found
 
 
-def _seat(namespace: str | None) -> int:
-    """What keeps the replies of a namespace apart in the keys of the ledger."""
+def _compute_seat(namespace: str | None) -> int:
+    """The number that separates the replies of a namespace in the keys of the ledger."""
     return 1 + int.from_bytes(sha256(namespace.encode()).digest()[:3]) if namespace else 0
 
 
 def reply_schema(response_format: type[BaseModel] | None) -> ReplySchema | None:
-    """The shape of replies of a user's own model class; None for None."""
+    """The schema of a user's pydantic class; None for plain text."""
     if response_format is None:
         return None
     if not (isinstance(response_format, type) and issubclass(response_format, BaseModel)):
@@ -235,7 +235,7 @@ def _read_format(reply: Reply, response_format: type[T]) -> Answer[T] | Unreadab
         return Unreadable("unreadable", f"the reply does not fit {response_format.__name__}: {error}")
 
 
-def _result(found: Answer[Any], parsed: Any) -> GenerateResult:
+def _build_result(found: Answer[Any], parsed: Any) -> GenerateResult:
     reply, used = found.reply, found.reply.usage
     usage = None
     if used is not None:

@@ -62,7 +62,7 @@ class ThinkingConfig:
         if self.level not in [level.value for level in ThinkingLevel]:
             raise ConfigError(f"thinking level {self.level!r} is not one of none, low, medium, high")
         object.__setattr__(self, "level", ThinkingLevel(self.level))
-        if self.budget_tokens is not None and (problem := _number_problem("budget_tokens", self.budget_tokens)):
+        if self.budget_tokens is not None and (problem := _find_number_problem("budget_tokens", self.budget_tokens)):
             raise ConfigError(f"thinking: {problem}")
 
     def get_effective_budget(self) -> int:
@@ -166,11 +166,11 @@ class LLMConfig:
             if self.api_base and self.api_base.strip() != address:
                 raise ConfigError(f"model {model!r} has two addresses, in its name and in api_base; leave one out")
             self.model, self.api_base = model, address
-        if problems := [f"model {self.model!r} {problem}" for problem in _problems(self)]:
+        if problems := [f"model {self.model!r} {problem}" for problem in _find_problems(self)]:
             raise ConfigError(problems)
 
     def __repr__(self) -> str:
-        return f"LLMConfig({', '.join(_shown(self))})"
+        return f"LLMConfig({', '.join(_format_fields(self))})"
 
     def get_thinking_config(self) -> ThinkingConfig | None:
         """`thinking` in its full form; None if it is unset.
@@ -211,7 +211,7 @@ class LLMConfig:
             found["extra_params"] = {**(found.get("extra_params") or {}), **extra}
         try:
             if isinstance(found.get("thinking"), Mapping):
-                found["thinking"] = _thinking_from(found["thinking"])
+                found["thinking"] = _build_thinking(found["thinking"])
             return cls(**found)
         except ConfigError as error:
             raise ConfigError(f"{path}: {problem}" for problem in error.problems) from None
@@ -238,7 +238,7 @@ class LLMConfig:
         Path(path).write_text(note + yaml.safe_dump(values, sort_keys=False, allow_unicode=True), encoding="utf-8")
 
 
-def _thinking_from(fields: Mapping[str, Any]) -> ThinkingConfig:
+def _build_thinking(fields: Mapping[str, Any]) -> ThinkingConfig:
     if unknown := sorted(fields.keys() - {"level", "budget_tokens"}):
         raise ConfigError(f"unknown key {unknown[0]!r} in thinking; expected 'level' and 'budget_tokens'")
     return ThinkingConfig(**fields)
@@ -257,7 +257,7 @@ def changed_fields(config: LLMConfig) -> Iterator[tuple[str, Any]]:
             yield spec.name, value
 
 
-def _shown(config: LLMConfig) -> Iterator[str]:
+def _format_fields(config: LLMConfig) -> Iterator[str]:
     for name, value in changed_fields(config):
         if name == "api_key":
             yield f"api_key={secrets.HIDDEN}"
@@ -268,12 +268,12 @@ def _shown(config: LLMConfig) -> Iterator[str]:
             yield f"{name}={value!r}"
 
 
-def _problems(config: LLMConfig) -> Iterator[str]:
+def _find_problems(config: LLMConfig) -> Iterator[str]:
     if not isinstance(config.model, str) or not config.model.strip():
         yield "is not a model name; expected 'provider/model'"
     elif not config.model.isprintable():
         yield "has a line break or another control character in its name; expected 'provider/model'"
-    yield from _number_problems(config)
+    yield from _find_number_problems(config)
     for name in ("api_key", "api_base", "api_key_env"):
         value = getattr(config, name)
         if value is not None and not isinstance(value, str):
@@ -283,8 +283,8 @@ def _problems(config: LLMConfig) -> Iterator[str]:
     if not isinstance(config.allow_plain_http, bool):
         yield f"has allow_plain_http={config.allow_plain_http!r}; expected True or False"
     if config.thinking is not None:
-        yield from _thinking_problems(config.thinking)
-    yield from _mapping_problems(config)
+        yield from _find_thinking_problems(config.thinking)
+    yield from _find_mapping_problems(config)
 
 
 PRICES = ("input", "output", "cached")
@@ -308,17 +308,17 @@ _NUMBERS: dict[str, tuple[tuple[type, ...], float, float, str]] = {
     **dict.fromkeys(PRICES, (_ANY, 0, _HIGHEST, "number of dollars per million tokens, at least 0")),
     "seed": (_WHOLE, -math.inf, math.inf, "whole number"),
 }
-"""The type, the least, the most, and the words for what is expected."""
+"""The types, the minimum, the maximum, and the words for what is expected."""
 
 
-def _number_problems(config: LLMConfig) -> Iterator[str]:
+def _find_number_problems(config: LLMConfig) -> Iterator[str]:
     given = {
         spec.name: getattr(config, spec.name)
         for spec in dataclasses.fields(config)
         if spec.name in _NUMBERS and (spec.default is not None or getattr(config, spec.name) is not None)
     }
     problems = {
-        name: problem for name in _NUMBERS if name in given and (problem := _number_problem(name, given[name]))
+        name: problem for name in _NUMBERS if name in given and (problem := _find_number_problem(name, given[name]))
     }
     for problem in problems.values():
         yield f"has {problem}"
@@ -327,15 +327,15 @@ def _number_problems(config: LLMConfig) -> Iterator[str]:
         yield f"has retry_min_wait={least!r} above retry_max_wait={most!r}"
 
 
-def _number_problem(name: str, value: object) -> str | None:
-    """Why a value is not a number that a setting takes, or None."""
+def _find_number_problem(name: str, value: object) -> str | None:
+    """What is wrong with the value of a numeric setting, or None."""
     kinds, low, high, words = _NUMBERS[name]
     if isinstance(value, kinds) and not isinstance(value, bool) and low <= value <= high:  # type: ignore[operator]
         return None
     return f"{name}={value!r}; expected a {words}"
 
 
-def _thinking_problems(thinking: object) -> Iterator[str]:
+def _find_thinking_problems(thinking: object) -> Iterator[str]:
     if isinstance(thinking, ThinkingConfig | ThinkingLevel):
         return
     if isinstance(thinking, int) and not isinstance(thinking, bool) and thinking >= 0:
@@ -344,7 +344,7 @@ def _thinking_problems(thinking: object) -> Iterator[str]:
         yield f"has thinking={thinking!r}; expected none, low, medium, high or a number of tokens"
 
 
-def _mapping_problems(config: LLMConfig) -> Iterator[str]:
+def _find_mapping_problems(config: LLMConfig) -> Iterator[str]:
     headers = config.extra_headers
     if not isinstance(headers, dict) or not all(isinstance(x, str) for kv in headers.items() for x in kv):
         yield "has extra_headers that are not a mapping of strings to strings"
@@ -359,16 +359,16 @@ def _mapping_problems(config: LLMConfig) -> Iterator[str]:
         if name in config.extra_params and getattr(config, name) is not None:
             yield f"has {name!r} twice: as a field and in extra_params"
     if config.prices is not None:
-        yield from (f"has prices={config.prices!r}; {problem}" for problem in price_problems(config.prices))
+        yield from (f"has prices={config.prices!r}; {problem}" for problem in find_price_problems(config.prices))
 
 
-def price_problems(prices: object) -> Iterator[str]:
+def find_price_problems(prices: object) -> Iterator[str]:
     """What is wrong with dollars per million tokens by kind of token."""
     if not isinstance(prices, dict) or not {"input", "output"} <= prices.keys():
         yield "expected 'input' and 'output' in dollars per million tokens"
         return
     for name, value in prices.items():
-        problem = _number_problem(name, value) if name in PRICES else unknown_key(str(name), PRICES, "prices")
+        problem = _find_number_problem(name, value) if name in PRICES else unknown_key(str(name), PRICES, "prices")
         yield from filter(None, [problem])
 
 

@@ -18,7 +18,7 @@ from autorubric.llm.limits import ReplyLimits, find_limit
 from autorubric.llm.records.call_rows import CallRow, request_key
 from autorubric.llm.records.stores import Records
 from autorubric.llm.request import Answer, CallError, Failure, Model, Reply, Request, Unreadable
-from autorubric.llm.trials import Trial, Trials, unread_failure
+from autorubric.llm.trials import Trial, Trials, build_unread_failure
 
 T = TypeVar("T")
 FollowUp: TypeAlias = Callable[[Request, Reply, Unreadable], Request]
@@ -39,8 +39,8 @@ class Executor:
         ledger: records and finds replies.
         budget: the limit on spending, or None.
         max_reasks: how often `ask_for` re-asks in one session after an unreadable reply.
-        detached: let a call go on when its caller is cancelled. Without it each call runs in the caller's task, which
-            costs less: for runs, whose tasks are cancelled only all together.
+        detached: let a call go on when its caller is cancelled. Otherwise each call runs in its caller's task, which
+            is cheaper and suits runs, whose tasks are all cancelled together.
 
     Example:
         >>> from autorubric.llm.records.ledger import Ledger
@@ -113,12 +113,12 @@ class Executor:
             if isinstance(shared, Reply):
                 self._tally[request.role].hits += 1
             return shared
-        if (refusal := self._refusal(model)) is not None:
+        if (refusal := self._find_stop(model)) is not None:
             self._tally[request.role].refused += 1
             return self._replayed.get(key, refusal)
         if request.max_tokens is not None:
             self._limits.note_sent(model, request)
-        call = self._call if self.ledger.claims is None else self._claimed_call
+        call = self._call if self.ledger.claims is None else self._call_with_claim
         return await self._flights.run(key, call(key, model, request))
 
     async def ask_for(
@@ -141,8 +141,8 @@ class Executor:
             read: finds the answer in a reply, or says why there is none.
             follow_up: builds the re-ask from the first request, the unreadable reply and the reason.
         """
-        asking = self._limits.placed(model, request)
-        standing = self._trials.find((id(model), request.role)) or self._trials.open(model, request.role)
+        asking = self._limits.set_limit(model, request)
+        standing = self._trials.find((id(model), request.role)) or self._trials.open_standing(model, request.role)
         trial = Trial(self._trials, standing, request)
         try:
             return await self._ask_until_read(trial, asking, read, follow_up)
@@ -156,11 +156,11 @@ class Executor:
         model, standing = trial.standing.model, trial.standing
         while True:
             if standing.doubted:
-                await trial.turn()
+                await trial.wait_for_turn()
             outcome = await self.ask(model, asking)
             if isinstance(outcome, Failure):
                 is_no_call = outcome is self._never_sent or outcome.kind in ("unusable", "no_reply")
-                return (trial.unread if is_no_call else None) or trial.lost(outcome, self.ledger)
+                return (trial.unread if is_no_call else None) or trial.note_lost(outcome, self.ledger)
             found = read(outcome)
             if not isinstance(found, Unreadable):
                 if not standing.usable:
@@ -168,11 +168,11 @@ class Executor:
                 if asking.max_tokens is not None:
                     self._limits.note_worked(model, asking)
                 return found
-            trial.note_unusable(outcome, unread_failure(found, outcome))
+            trial.note_unusable(outcome, build_unread_failure(found, outcome))
             again = replace(follow_up(trial.request, outcome, found), reask=asking.reask + 1)
             following = self._find_following(trial, asking, outcome, found, again)
             if isinstance(following, Failure):
-                return trial.lost(following, self.ledger)
+                return trial.note_lost(following, self.ledger)
             asking = following
 
     def _find_following(
@@ -182,23 +182,23 @@ class Executor:
         model = trial.standing.model
         if problem.kind != "truncated":
             if reply.fresh and (not problem.again or trial.asked > self.max_reasks):
-                return trial.unread or unread_failure(problem, reply)
-            return self._limits.placed(model, again)
+                return trial.unread or build_unread_failure(problem, reply)
+            return self._limits.set_limit(model, again)
         if reply.limit is None and self.ledger.find(request_key(model, again)) is not None:
             return again  # an earlier version repeated the request with the same limit
         if not problem.again:
-            return unread_failure(problem, reply)
-        return self._limits.longer(model, asked, reply, problem)
+            return build_unread_failure(problem, reply)
+        return self._limits.raise_limit(model, asked, reply, problem)
 
     def find(self, model: Model, request: Request) -> Reply | None:
         """The recorded reply to `request`, or None if `ask` would make a call: for dry runs.
 
         Of several with different limits, the last; it may be truncated.
         """
-        placed = self._limits.placed(model, request)
+        placed = self._limits.set_limit(model, request)
         found = self.ledger.find(request_key(model, placed))
         while found is not None and found.finish_reason == "length":
-            longer = self._limits.longer(model, placed, found, _CUT_OFF)
+            longer = self._limits.raise_limit(model, placed, found, _CUT_OFF)
             reply = None if isinstance(longer, Failure) else self.ledger.find(request_key(model, longer))
             if reply is None or isinstance(longer, Failure):
                 return found
@@ -214,11 +214,11 @@ class Executor:
             return
         from autorubric.llm.batches.model import BatchModel
 
-        ahead = queue.ahead()
+        ahead = queue.open_early_sender()
         async for model, request in requests:
-            placed = self._limits.placed(model, request)
+            placed = self._limits.set_limit(model, request)
             key = request_key(model, placed)
-            if ahead.is_full or self._refusal(model) is not None:
+            if ahead.is_full or self._find_stop(model) is not None:
                 break
             if isinstance(model, BatchModel) and self.ledger.find(key) is None:
                 if placed.max_tokens is not None:
@@ -227,7 +227,7 @@ class Executor:
         await queue.send_ahead(ahead)
 
     def stop(self, reason: str) -> None:
-        """Make no new calls: all but hits fail with `reason`, also those not sent yet; calls in flight go on."""
+        """Make no new calls: requests without a recorded reply fail with `reason`; calls in flight go on."""
         self._stopped = Failure("stopped", reason)
         if self._batch_queue is not None:
             self._batch_queue.leave(reason)
@@ -241,7 +241,7 @@ class Executor:
         self._replayed = {call.key: call.failure for call in failures if call.failure and not call.failure.ends_run}
 
     def readmit(self) -> None:
-        """Ask again, as a new session does, what failed for good (a key, an address) or was unreadable."""
+        """Send again, as a new session does, what failed for good (wrong key, address) or was unreadable."""
         self._trials.readmit()
         self.ledger.begin_session()
 
@@ -262,17 +262,17 @@ class Executor:
         return refused[0].message if refused else None
 
     def snapshot(self) -> dict[str, Activity]:
-        """What this session has done so far, by role."""
+        """The activity of this session so far, by role."""
         return {role: replace(activity) for role, activity in self._tally.items()}
 
-    def _refusal(self, model: Model) -> Failure | None:
+    def _find_stop(self, model: Model) -> Failure | None:
         left = self._batch_queue and self._batch_queue.left
         return self._stopped or left or self._trials.ended.get(id(model))
 
-    async def _claimed_call(self, key: bytes, model: Model, request: Request) -> Reply | Failure:
-        """The reply that another executor on the same records has recorded in the meantime, or that of the call."""
+    async def _call_with_claim(self, key: bytes, model: Model, request: Request) -> Reply | Failure:
+        """The reply that another executor has recorded in the meantime, or the outcome of the call."""
         assert self.ledger.claims is not None
-        async with self.ledger.claims.held(key, lambda: self._refusal(model) is not None):
+        async with self.ledger.claims.hold_key(key, lambda: self._find_stop(model) is not None):
             recorded = self.ledger.find(key)
             if recorded is not None:
                 self._tally[request.role].hits += 1
@@ -280,10 +280,10 @@ class Executor:
             return await self._call(key, model, request)
 
     async def _call(self, key: bytes, model: Model, request: Request) -> Reply | Failure:
-        """What came of a call, once it is settled and on the disk; a failure if it is not made."""
-        # The call may have waited for its claim, or for the first turn of its task. The budget comes after that, so
-        # that a call with a reservation is running and never waits for one that waits for the budget.
-        reservation = self._refusal(model) or (
+        """The outcome of a call, once it is settled and on the disk; a failure if the call is not made."""
+        # Check again, as the call may have waited for its claim or its task. Reserve budget only now: a call with a
+        # reservation is running, and never waits for one that waits for the budget.
+        reservation = self._find_stop(model) or (
             await self.budget.reserve_for(model, request) if self.budget is not None else Reservation()
         )
         if isinstance(reservation, Failure):
@@ -307,7 +307,7 @@ class Executor:
             self._note_ended(key, model, request, reservation, error)
             raise
         finally:
-            reservation.watch = None  # which refers to the reservation: a cycle would keep the request in memory
+            reservation.watch = None  # it refers to the reservation: the cycle would keep the request in memory
             current_reservation.reset(before)
         if isinstance(outcome, Failure) and outcome.ends_run and _is_unsent(outcome, reservation):
             self._withdraw(request, reservation)
@@ -335,7 +335,7 @@ class Executor:
 
     def _withdraw(self, request: Request, reservation: Reservation) -> None:
         """Undo a call that was refused before anything was sent."""
-        self._tally[request.role].withdrawn()
+        self._tally[request.role].count_withdrawn()
         if self.budget is not None:
             self.budget.give_back(reservation)
 
@@ -351,7 +351,7 @@ class Executor:
         if reply is not None and reply.cost != charged.cost:
             reply = replace(reply, cost=charged.cost)
             outcome = replace(outcome, reply=reply) if isinstance(outcome, Failure) else reply
-        self._tally[request.role].ended(outcome, charged)
+        self._tally[request.role].count_ended(outcome, charged)
         if self.budget is not None:
             self.budget.settle(reservation, charged.most, charged.usage)
         return CallRow.build(key, model, request, outcome, charged)
@@ -377,7 +377,7 @@ class Executor:
 
 
 def _is_unsent(outcome: Failure, reservation: Reservation) -> bool:
-    """Whether nothing was sent of a call that ended because no call to its model can succeed, or none may be made."""
+    """Whether a call ended before anything was sent, because its model or the run refuses all calls."""
     if outcome.kind in NOT_MADE:
         return not outcome.sent
     return reservation.waits_to_be_sent and not (outcome.attempts or reservation.resends)
@@ -385,7 +385,7 @@ def _is_unsent(outcome: Failure, reservation: Reservation) -> bool:
 
 @asynccontextmanager
 async def no_call_left_behind(executor: Executor | None) -> AsyncIterator[None]:
-    """A block that leaves no call running if it raises: calls in flight are cancelled and awaited.
+    """Cancel and await the calls in flight if the block raises.
 
     The error itself is raised, not the exception group of the tasks.
     """

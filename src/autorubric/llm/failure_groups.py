@@ -1,4 +1,4 @@
-"""Failures grouped by cause: how many, where, why in the endpoint's own words, and what to do."""
+"""Failures grouped by cause: how many, where, why (in the endpoint's own words), and what to do."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, get_args
 
 from autorubric.errors import counted
-from autorubric.llm.http.secrets import redacted
+from autorubric.llm.http.secrets import redact
 from autorubric.llm.request import FailureKind
 
 LONGEST_QUOTE = 240
@@ -43,7 +43,7 @@ _ADVICE: dict[str, str] = {
     "check": "change the check or the submission",
 }
 NOT_ASKED = ("infrastructure: stopped: ", "infrastructure: budget: ")
-"""In the error of an item about which not everything was asked, because the run or its budget ended."""
+"""Parts of the error of an item some of whose calls were not made, because the run or its budget ended."""
 _TOO_LONG = "shorten the texts, or use a model that takes such requests"
 _LENGTH = re.compile(r"\b(?:tokens?|context|length|characters)\b|context_length|too (?:long|large)", re.IGNORECASE)
 """Words of endpoints about requests that are too long."""
@@ -80,7 +80,7 @@ class FailureGroup:
 
         Args:
             noun: what failed.
-            told: the reason in a message, why the run ended; it is not repeated.
+            told: why the run ended, if a message has said so; it is not repeated.
             is_advised: whether to say what to do.
 
         Example:
@@ -91,13 +91,13 @@ class FailureGroup:
         """
         where = f"{self.where}: " if self.where else ""
         verb = ("was" if self.count == 1 else "were") + " not requested" if self.kind in NOT_MADE else "failed"
-        is_told = told is not None and _cause(told) == _cause(self.message)
+        is_told = told is not None and _find_cause(told) == _find_cause(self.message)
         if self.is_left_out(told):
             return f"{where}{counted(self.count, noun)} {verb}"
         status = _STATUS.fullmatch(self.message)
         source = f" from {status[1]}:" if status and status[1] else ""
         words = (
-            f"{status[2]}{source} {_in_quotes(status[3])}"
+            f"{status[2]}{source} {_quote_words(status[3])}"
             if status
             else self.message
             if self.kind in NOT_MADE
@@ -121,7 +121,7 @@ class FailureGroup:
 
     def is_left_out(self, stopped: str | None) -> bool:
         """Whether nothing failed: the calls were not made, since the run ended for this reason."""
-        return self.kind in NOT_MADE and stopped is not None and _cause(stopped) == _cause(self.message)
+        return self.kind in NOT_MADE and stopped is not None and _find_cause(stopped) == _find_cause(self.message)
 
 
 class FailureGroups:
@@ -138,20 +138,20 @@ class FailureGroups:
     """
 
     def __init__(self, groups: Iterable[FailureGroup] = ()) -> None:
-        self._groups = {(group.where, group.kind, _cause(group.message)): group for group in groups}
+        self._groups = {(group.where, group.kind, _find_cause(group.message)): group for group in groups}
 
     def add(self, kind: str, message: str, item: str = "", where: str = "", count: int = 1) -> None:
         """Add a failure, or several."""
         if message.startswith("budget of "):
             kind = "budget"  # calls that were not started because the budget had stopped the run
-        place = (where, kind, _cause(message))
+        place = (where, kind, _find_cause(message))
         if place not in self._groups and len(self._groups) >= _MOST_GROUPS:
             place, message = (where, kind, ""), _VARIOUS
-        group = self._groups.setdefault(place, FailureGroup(where, kind, quoted(message), 0, []))
+        group = self._groups.setdefault(place, FailureGroup(where, kind, quote_text(message), 0, []))
         group.count += count
         if item:
             # The first in sorted order, whatever the order in which they ended.
-            named = {*group.items, quoted(item, 60)}
+            named = {*group.items, quote_text(item, 60)}
             group.items = sorted(named, key=lambda name: (len(name), name))[:_MOST_ITEMS]
 
     def add_text(self, error: str | None, item: str = "", where: str = "") -> None:
@@ -172,9 +172,9 @@ class FailureGroups:
 
     def without(self, others: Iterable[FailureGroup]) -> FailureGroups:
         """These groups without those in `others`: of the same cause, or of the same kind without a place."""
-        told = {(group.kind, _cause(group.message) if group.where else "") for group in others}
+        told = {(group.kind, _find_cause(group.message) if group.where else "") for group in others}
         return FailureGroups(
-            group for group in self if told.isdisjoint({(group.kind, _cause(group.message)), (group.kind, "")})
+            group for group in self if told.isdisjoint({(group.kind, _find_cause(group.message)), (group.kind, "")})
         )
 
     def to_list(self) -> list[dict[str, Any]]:
@@ -186,13 +186,13 @@ class FailureGroups:
         """The groups of `to_list`, from a file that a person may have edited; invalid entries are left out."""
         entries = held if isinstance(held, list) else []
         return cls(
-            FailureGroup(entry["where"], entry["kind"], quoted(entry["message"]), entry["count"], entry["items"])
+            FailureGroup(entry["where"], entry["kind"], quote_text(entry["message"]), entry["count"], entry["items"])
             for entry in entries
             if _is_group(entry)
         )
 
     def __iter__(self) -> Iterator[FailureGroup]:
-        """The groups, largest first; those of one size by place and cause, since failures arrive in any order."""
+        """The groups, largest first; ties by place and cause, since failures arrive in any order."""
         ordered = sorted(self._groups.items(), key=lambda entry: (-entry[1].count, entry[0]))
         return (group for _, group in ordered)
 
@@ -206,12 +206,12 @@ class FailureGroups:
 
 
 def failure_lines(groups: Iterable[FailureGroup], noun: str, told: str | None = None) -> Iterator[str]:
-    """A sentence for each group; the last one of those with the same advice gives it.
+    """A sentence for each group; advice that several groups share follows the last of them.
 
     Args:
         groups: the failures.
         noun: what failed.
-        told: the reason in a message, why the run ended.
+        told: why the run ended, if a message has said so.
 
     Example:
         >>> groups = [FailureGroup(stage, "network", "reset", 1, []) for stage in ("a", "b")]
@@ -238,14 +238,14 @@ def advice_on(kind: str, message: str) -> str:
     return _ADVICE.get(kind, "").replace("MODEL", (status and status[1]) or "MODEL")
 
 
-def quoted(text: str, most: int = LONGEST_QUOTE) -> str:
-    r"""An outside text as quoted in a message: on one line, short, and without anything that looks like a key.
+def quote_text(text: str, most: int = LONGEST_QUOTE) -> str:
+    r"""Quote an outside text in a message: on one line, short, and without anything that looks like a key.
 
     Example:
-        >>> quoted("key sk-abcdefgh12345\nis " + 300 * "very " + "wrong", 30)
+        >>> quote_text("key sk-abcdefgh12345\nis " + 300 * "very " + "wrong", 30)
         'key <hidden> is very very ver…'
     """
-    words = " ".join(redacted(text[: 10 * most]).split())
+    words = " ".join(redact(text[: 10 * most]).split())
     return words if len(words) <= most else f"{words[: most - 1]}…"
 
 
@@ -265,7 +265,7 @@ def kind_and_message(error: str | None) -> tuple[str, str]:
     return (found[1], text[found.end() :]) if found else ("unknown", text)
 
 
-def _cause(message: str) -> str:
+def _find_cause(message: str) -> str:
     """A message without the parts that vary from call to call."""
     if message.startswith("budget of "):
         return "budget"  # calls refused at different times name different sums
@@ -277,8 +277,8 @@ def _cause(message: str) -> str:
     )
 
 
-def _in_quotes(words: str) -> str:
-    """The words of an endpoint in quotes, which messages of earlier versions lack and shortened ones have lost."""
+def _quote_words(words: str) -> str:
+    """Put the words of an endpoint in quotes, unless they are: messages of earlier versions have none."""
     if not words.startswith("'"):
         return f"'{words}'"
     return f"{words}'" if words.endswith("…") else words

@@ -1,4 +1,4 @@
-"""The calls under way, by key: made in tasks of their own or in the caller's, and shared by all who ask the same."""
+"""The calls under way, by key: each runs in its own task or its caller's, and equal requests share it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Flight:
 
     Attributes:
         task: makes the call.
-        shared: resolves to its outcome, or to None if the call was cancelled; made when somebody waits for it.
+        shared: resolves to its outcome, or to None if the call was cancelled; created for the first waiter.
         abandoned: whether `Flights.abandon` has cancelled the task.
         reservation: of the call; None before there is one.
     """
@@ -31,13 +31,13 @@ class Flight:
     abandoned: bool = False
     reservation: Reservation | None = None
 
-    def landing(self) -> asyncio.Future[Outcome | None]:
-        """`shared`, for one more who waits; shield it."""
+    def share(self) -> asyncio.Future[Outcome | None]:
+        """`shared`, for one more waiter, who has to shield it."""
         if self.shared is None:
             self.shared = self.task.get_loop().create_future()
         return self.shared
 
-    def land(self, outcome: Outcome | BaseException | None) -> None:
+    def settle(self, outcome: Outcome | BaseException | None) -> None:
         """Tell those who wait how the call ended."""
         if self.shared is None or self.shared.done():
             return
@@ -53,7 +53,7 @@ class Flights:
     """Calls under way, at most one for each key.
 
     Args:
-        stopped: why calls are abandoned; None while they are not.
+        stopped: returns why calls are abandoned; None while they are not.
         detached: a call goes on when its caller is cancelled; otherwise it runs in the caller's task.
 
     Attributes:
@@ -64,13 +64,13 @@ class Flights:
     def __init__(self, stopped: Callable[[], Failure | None], *, detached: bool) -> None:
         self._stopped = stopped
         self.open: dict[bytes, Flight] = {}
-        # Not a coroutine of its own: each one that only passes another's outcome on is resumed at each of its steps.
+        # An alias: a coroutine that only awaits another one is resumed at each of its steps.
         self.run = self._run_apart if detached else self._run_here
 
     async def join(self, key: bytes) -> Outcome | None:
         """The outcome of the call under way for `key`; None if there is none, or it was cancelled."""
         while (flight := self.open.get(key)) is not None:
-            outcome = await asyncio.shield(flight.landing())
+            outcome = await asyncio.shield(flight.share())
             if outcome is not None:
                 return outcome
         return None
@@ -79,7 +79,7 @@ class Flights:
         task = asyncio.create_task(call)
         flight = self.open[key] = Flight(task)
         task.add_done_callback(lambda done: self._end(key, done))
-        outcome = await asyncio.shield(flight.landing())
+        outcome = await asyncio.shield(flight.share())
         if outcome is None:
             raise asyncio.CancelledError
         return outcome
@@ -96,7 +96,7 @@ class Flights:
     async def drain(self) -> None:
         """Return once no call is under way."""
         while self.open:
-            await asyncio.wait([flight.landing() for flight in self.open.values()])
+            await asyncio.wait([flight.share() for flight in self.open.values()])
 
     async def _run_here(self, key: bytes, call: Coroutine[Any, Any, Outcome]) -> Outcome:
         here = asyncio.current_task()
@@ -118,8 +118,8 @@ class Flights:
         finally:
             del self.open[key]
             if flight.shared is not None:
-                flight.land(ended)
+                flight.settle(ended)
 
     def _end(self, key: bytes, task: asyncio.Task[Outcome]) -> None:
         flight = self.open.pop(key)
-        flight.land(self._stopped() if task.cancelled() else task.exception() or task.result())
+        flight.settle(self._stopped() if task.cancelled() else task.exception() or task.result())

@@ -13,7 +13,7 @@ from autorubric.llm.records.stores import Records
 from autorubric.llm.request import Failure, Model, Reply, Request, Unreadable, Usage
 
 _SMALLEST_STEP = 2048
-_GUESSED_LENGTH = 4096  # what an endpoint allows that was given no limit and counts no tokens
+_GUESSED_LENGTH = 4096  # assumed for an endpoint that was given no limit and counts no tokens
 NOTE = "reply limits"
 
 
@@ -45,7 +45,7 @@ def find_limit(model: Model) -> Limit:
     return Limit() if found is None else found
 
 
-def first_limit(model: Model, request: Request) -> int | None:
+def find_first_limit(model: Model, request: Request) -> int | None:
     """The limit that `request` starts with before anything is known about its role.
 
     None for the model's own limit, if it is high enough or was chosen by a user.
@@ -54,9 +54,9 @@ def first_limit(model: Model, request: Request) -> int | None:
         >>> from autorubric.testing import ScriptedModel
         >>> class Roomy(ScriptedModel):
         ...     limit = Limit(2048, fixed=False)
-        >>> first_limit(Roomy({}), Request((), "merge", room=5000))
+        >>> find_first_limit(Roomy({}), Request((), "merge", room=5000))
         8192
-        >>> first_limit(Roomy({}), Request((), "judge", room=100)) is None
+        >>> find_first_limit(Roomy({}), Request((), "judge", room=100)) is None
         True
     """
     if not request.room:
@@ -65,7 +65,7 @@ def first_limit(model: Model, request: Request) -> int | None:
     if limit.own is None or limit.fixed or request.room <= limit.own:
         return None
     # Powers of two, so that a reply has to be looked up under few limits.
-    return _allowed(limit, 1 << (request.room - 1).bit_length())
+    return _cap_limit(limit, 1 << (request.room - 1).bit_length())
 
 
 def most_room(model: Model) -> int:
@@ -74,14 +74,14 @@ def most_room(model: Model) -> int:
 
 
 @dataclass(slots=True)
-class _Known:
+class _RoleLimits:
     """The limits that were used for one role of one model, and the highest that was needed."""
 
     used: Sequence[int] = ()
     worked: int = 0
 
 
-_NOTHING = _Known()
+_NOTHING = _RoleLimits()
 
 
 class ReplyLimits:
@@ -93,25 +93,25 @@ class ReplyLimits:
 
     def __init__(self, records: Records) -> None:
         self._records = records
-        self._known: dict[tuple[str, str], _Known] = {}
+        self._known: dict[tuple[str, str], _RoleLimits] = {}
         self._read()
 
-    def placed(self, model: Model, request: Request) -> Request:
-        """`request`, given without a limit, with the lowest one that has a recorded reply, or the one to send."""
+    def set_limit(self, model: Model, request: Request) -> Request:
+        """`request` with the lowest limit under which a reply is recorded, otherwise with the limit to send."""
         if self._read_at != self._records.version:
             self._read()  # others may have found a limit that works
-        first = first_limit(model, request) if request.room else None
+        first = find_first_limit(model, request) if request.room else None
         known = self._known.get((request.role, model.name), _NOTHING)
         if first is None and known is _NOTHING:
             return request
-        recorded = self._recorded_under(model, request, (None, *known.used))
+        recorded = self._find_recorded(model, request, (None, *known.used))
         if recorded is not None:
             return recorded
         limit = find_limit(model)
         enough = known.worked <= (first or limit.own or 0)
-        return _under(request, first if enough else _allowed(limit, known.worked))
+        return _with_limit(request, first if enough else _cap_limit(limit, known.worked))
 
-    def longer(self, model: Model, request: Request, reply: Reply, problem: Unreadable) -> Request | Failure:
+    def raise_limit(self, model: Model, request: Request, reply: Reply, problem: Unreadable) -> Request | Failure:
         """`request` with a higher limit after a truncated `reply`; a failure at the highest.
 
         The limit is doubled, unless a reply with a higher one is recorded.
@@ -120,30 +120,30 @@ class ReplyLimits:
         asked = request.max_tokens or limit.own
         tried = asked or reply.limit or (reply.usage.completion_tokens if reply.usage else 0) or _GUESSED_LENGTH
         if asked and reply.limit and reply.limit < asked:
-            return _cut_off(reply, f"{problem.message}; {no_longer(reply.limit)}")
+            return _give_up(reply, f"{problem.message}; {explain_limit(reply.limit)}")
         spoken = reply.usage.completion_tokens if reply.usage else 0
         if request.cut_off and reply.fresh and 0 < spoken <= tried // 2:
             # No longer than with the lower limit: the context is full. A later session may find a larger one.
             allowed = f"a limit of {tried:,} tokens did not make it longer"
-            return _cut_off(reply, f"{problem.message}; {allowed}; shorten the input or use another model")
+            return _give_up(reply, f"{problem.message}; {allowed}; shorten the input or use another model")
         if limit.allowed is not None and tried >= limit.allowed:
-            return _cut_off(reply, f"{problem.message}; {no_longer(limit.allowed)}")
+            return _give_up(reply, f"{problem.message}; {explain_limit(limit.allowed)}")
         if tried >= limit.most:
-            return _cut_off(reply, f"{problem.message}; raise --max-tokens-ceiling (LLMConfig.max_tokens_ceiling)")
+            return _give_up(reply, f"{problem.message}; raise --max-tokens-ceiling (LLMConfig.max_tokens_ceiling)")
         plain = changed(request, max_tokens=None, cut_off=request.cut_off + 1, cut_at=tried)
         known = self._known.get((request.role, model.name), _NOTHING)
-        recorded = self._recorded_under(model, plain, [one for one in known.used if one > tried])
+        recorded = self._find_recorded(model, plain, [one for one in known.used if one > tried])
         if recorded is not None:
             return recorded
         wanted = 2 * tried if asked else max(2 * tried, _SMALLEST_STEP)
         if request.max_tokens is None:
             # An earlier version stopped at the model's own limit, which may be far too low.
-            wanted = max(wanted, first_limit(model, plain) or 0, known.worked)
-        return _under(plain, _allowed(limit, wanted))
+            wanted = max(wanted, find_first_limit(model, plain) or 0, known.worked)
+        return _with_limit(plain, _cap_limit(limit, wanted))
 
     def note_sent(self, model: Model, request: Request) -> None:
         """Record the limit of a request that is about to be sent with one, for later sessions."""
-        limit, known = request.max_tokens, self._known.setdefault((request.role, model.name), _Known())
+        limit, known = request.max_tokens, self._known.setdefault((request.role, model.name), _RoleLimits())
         if limit is not None and limit not in known.used:
             known.used = sorted([*known.used, limit])
             self._keep()
@@ -151,17 +151,17 @@ class ReplyLimits:
     def note_worked(self, model: Model, request: Request) -> None:
         """Record that the reply to a request with a limit was complete: its role starts no lower from now on."""
         limit = request.max_tokens
-        if limit is None or limit == first_limit(model, request):
+        if limit is None or limit == find_first_limit(model, request):
             return
-        known = self._known.setdefault((request.role, model.name), _Known())
+        known = self._known.setdefault((request.role, model.name), _RoleLimits())
         if limit > known.worked:
             known.worked = limit
             self._keep()
 
-    def _recorded_under(self, model: Model, request: Request, limits: Sequence[int | None]) -> Request | None:
+    def _find_recorded(self, model: Model, request: Request, limits: Sequence[int | None]) -> Request | None:
         """`request` with the first of `limits` that has a recorded reply."""
         for limit in limits:
-            placed = _under(request, limit)
+            placed = _with_limit(request, limit)
             if self._records.find(request_key(model, placed)) is not None:
                 return placed
         return None
@@ -169,18 +169,18 @@ class ReplyLimits:
     def _read(self) -> None:
         self._read_at = self._records.version
         rows = self._records.find_note(NOTE) or ()
-        self._known = {(role, name): _Known(used, worked) for role, name, used, worked in rows}
+        self._known = {(role, name): _RoleLimits(used, worked) for role, name, used, worked in rows}
 
     def _keep(self) -> None:
         rows = [[*name, known.used, known.worked] for name, known in self._known.items()]
-        self._records.keep_note(NOTE, rows, united)
+        self._records.keep_note(NOTE, rows, merge_limits)
 
 
-def united(*notes: Iterable[Sequence[Any]] | None) -> list[list[Any]]:
-    """The note of several ledgers' limits that holds for all of their replies.
+def merge_limits(*notes: Iterable[Sequence[Any]] | None) -> list[list[Any]]:
+    """Merge the limits of several ledgers, so that all of their replies are found.
 
     Example:
-        >>> united([["judge", "m", [4096], 0]], [["judge", "m", [2048, 4096], 4096]])
+        >>> merge_limits([["judge", "m", [4096], 0]], [["judge", "m", [2048, 4096], 4096]])
         [['judge', 'm', [2048, 4096], 4096]]
     """
     found: dict[tuple[str, str], tuple[set[int], int]] = {}
@@ -190,27 +190,27 @@ def united(*notes: Iterable[Sequence[Any]] | None) -> list[list[Any]]:
     return [[*names, sorted(used), worked] for names, (used, worked) in found.items()]
 
 
-def no_longer(allowed: int) -> str:
-    """Why a reply that was cut off is not requested under a higher limit.
+def explain_limit(allowed: int) -> str:
+    """Why a truncated reply is not requested with a higher limit.
 
     Example:
-        >>> no_longer(4096)
+        >>> explain_limit(4096)
         'the endpoint allows no more than 4,096 for this prompt; shorten the input or use another model'
     """
     return f"the endpoint allows no more than {allowed:,} for this prompt; shorten the input or use another model"
 
 
-def _under(request: Request, limit: int | None) -> Request:
+def _with_limit(request: Request, limit: int | None) -> Request:
     return request if limit is None else changed(request, max_tokens=limit)
 
 
-def _allowed(limit: Limit, wanted: int) -> int | None:
+def _cap_limit(limit: Limit, wanted: int) -> int | None:
     """`wanted`, as far as the model allows; None if that is its own limit."""
     most = min(wanted, limit.most)
     return None if most == limit.own else most
 
 
-def _cut_off(reply: Reply, message: str) -> Failure:
+def _give_up(reply: Reply, message: str) -> Failure:
     return Failure("truncated", message, attempts=reply.attempts, reply=reply)
 
 
@@ -239,9 +239,9 @@ class ModelEstimate:
     """The expected calls of one model.
 
     Attributes:
-        model: who is called.
+        model: the model.
         recorded: replies that are recorded.
-        calls: calls to make,  if none has to be repeated.
+        calls: calls to make, if none has to be repeated.
         prompt_tokens: estimated from their bytes.
         reply_tokens: estimated.
         most: maximum tokens; None if nothing limits them.
@@ -262,7 +262,7 @@ class ModelEstimate:
     prompt_tokens: float = 0.0
     reply_tokens: float = 0.0
     most: Usage | None = Usage()  # noqa: RUF009 - frozen
-    _longest: tuple[float, int] = (0.0, 0)  # the longest reply that is expected, and that is allowed
+    _longest: tuple[float, int] = (0.0, 0)  # the longest reply expected, and the longest allowed
 
     @property
     def usage(self) -> Usage:
@@ -276,7 +276,7 @@ class ModelEstimate:
 
     def add(self, request: Request, reply_tokens: float) -> float:
         """Count one call, and return the expected length of its reply."""
-        ceiling = self.model.ceiling(_under(request, first_limit(self.model, request)))
+        ceiling = self.model.ceiling(_with_limit(request, find_first_limit(self.model, request)))
         expected = reply_tokens if ceiling is None else min(reply_tokens, ceiling.completion_tokens)
         self.calls += 1
         self.prompt_tokens += (

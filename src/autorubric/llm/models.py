@@ -12,7 +12,7 @@ from autorubric.llm.batches.setting import batching
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.chat import ChatModel
 from autorubric.llm.http.endpoints import Endpoints
-from autorubric.llm.http.providers import canonical, is_builtin, resolve
+from autorubric.llm.http.providers import is_builtin, normalize_name, resolve
 from autorubric.llm.request import Model, Usage
 
 OFFLINE = "builtin/offline"
@@ -24,7 +24,7 @@ _STAND_IN = (
 
 @asynccontextmanager
 async def open_models(configs: Mapping[str, LLMConfig], max_in_flight: int) -> AsyncIterator[dict[str, Model]]:
-    """The model of every slot, all sharing one set of connections and at most `max_in_flight` calls.
+    """Open the model of every slot; all share one set of connections and at most `max_in_flight` calls.
 
     Raises:
         ConfigError: unknown providers, missing keys or bad addresses, of all slots at once.
@@ -43,17 +43,17 @@ async def open_models(configs: Mapping[str, LLMConfig], max_in_flight: int) -> A
     for slot, config in configs.items():
         try:
             if is_builtin(config.model):
-                models[slot] = _builtin_model(config)
+                models[slot] = _build_builtin_model(config)
                 continue
             if endpoints is None:
                 endpoints = Endpoints(max_in_flight=max_in_flight, total=max_in_flight)
-            models[slot] = _model(config, endpoints)
+            models[slot] = _build_model(config, endpoints)
         except ConfigError as error:
             for problem in error.problems:
                 problems.setdefault(problem, []).append(slot)
     try:
         if problems:
-            raise ConfigError(_placed(", ".join(slots), problem) for problem, slots in problems.items())
+            raise ConfigError(_name_slots(", ".join(slots), problem) for problem, slots in problems.items())
         yield models
     finally:
         for model in models.values():
@@ -75,17 +75,17 @@ def check_priced(models: Mapping[str, Model], usd: float | None) -> None:
 
 
 def load_ahead(models: Iterable[Model]) -> None:
-    """Import the HTTP library on another thread if a model needs it: reading certificates takes half of that time."""
+    """Import the HTTP library on another thread if a model needs it; half of the time goes into certificates."""
     if any(isinstance(model, ChatModel) for model in models):
         threading.Thread(target=_import_http).start()
 
 
 def _import_http() -> None:
-    with suppress(ImportError, OSError):  # who needs it imports it again, and says why that fails
+    with suppress(ImportError, OSError):  # the first call imports it again, and reports the error
         import_module("aiohttp")
 
 
-def _placed(slots: str, problem: str) -> str:
+def _name_slots(slots: str, problem: str) -> str:
     named = (f"{slots}: ", f"no key for {slots}: ", f"no key for {slots} at ")
     return problem if repr(slots) in problem or problem.startswith(named) else f"{slots}: {problem}"
 
@@ -95,9 +95,9 @@ def negotiated(models: Iterable[Model], before: object = None) -> list[str]:
 
     Args:
         models: the models of a run.
-        before: the list in the manifest of earlier sessions, which comes first; anything else is ignored.
+        before: the list in the manifest of earlier sessions, which comes first; ignored if it is not a list.
     """
-    now = (note for model in models if isinstance(model, ChatModel) for note in model.notes())
+    now = (note for model in models if isinstance(model, ChatModel) for note in model.list_notes())
     kept = [note for note in before if isinstance(note, str)] if isinstance(before, list) else []
     return list(dict.fromkeys((*kept, *now)))
 
@@ -111,12 +111,10 @@ def stand_ins(names: Iterable[str]) -> tuple[str, ...]:
         >>> stand_ins(["builtin/offline"])[0].startswith("builtin/offline is a stand-in")
         True
     """
-    if all(canonical(name) != OFFLINE for name in names):
-        return ()
-    return (_STAND_IN,)
+    return () if all(normalize_name(name) != OFFLINE for name in names) else (_STAND_IN,)
 
 
-def _model(config: LLMConfig, endpoints: Endpoints) -> Model:
+def _build_model(config: LLMConfig, endpoints: Endpoints) -> Model:
     if batching.get() is None:
         return ChatModel(config, endpoints)
     from autorubric.llm.batches.model import BatchModel
@@ -124,9 +122,9 @@ def _model(config: LLMConfig, endpoints: Endpoints) -> Model:
     return BatchModel(config, endpoints)
 
 
-def _builtin_model(config: LLMConfig) -> Model:
-    name = resolve(config, {}).name  # which needs no key
+def _build_builtin_model(config: LLMConfig) -> Model:
+    name = resolve(config, {}).name  # needs no key
     if name != OFFLINE:
         raise ConfigError(f"unknown model {name!r}; the built-in model is {OFFLINE!r}")
-    model: Model = import_module("autorubric.testing.offline").OfflineModel()  # by name: it is in a higher layer
+    model: Model = import_module("autorubric.testing.offline").OfflineModel()  # imported by name from a higher layer
     return model

@@ -24,7 +24,7 @@ class Exchange:
     Attributes:
         role: the part that the model played.
         model: its name.
-        judge: the judge's id, of a judge; else the slot.
+        judge: the id of the judge, otherwise the slot.
         about: what it was about, such as the names of criteria.
         draw: which independent sample it is.
         reask: how often the model had been asked before because its reply could not be used.
@@ -52,7 +52,7 @@ class Exchange:
     ended: str | None = None
 
     @classmethod
-    def of_call(cls, call: CallRow, **more: Any) -> Exchange:
+    def from_call(cls, call: CallRow, **more: Any) -> Exchange:
         """The exchange of a recorded call."""
         ended = datetime.fromtimestamp(call.at, UTC).isoformat(timespec="seconds")
         problem = None if call.failure is None else str(call.failure)
@@ -91,13 +91,13 @@ class _FoundReplies(NoRecords):
 
 @dataclass
 class Replay:
-    """Carries out a part of a run on what a ledger holds: every request that is built finds its recorded reply.
+    """Repeats a part of a run on a ledger: every request that is built finds its recorded reply.
 
     Pass `ask_for` wherever a run asks models. Nothing is sent and nothing is written.
 
     Attributes:
         view: the ledger.
-        names: what the models are called, by the identity of the model object.
+        names: the names of the models, by `id` of the model object.
         exchanges: what was found, in order.
     """
 
@@ -113,7 +113,7 @@ class Replay:
 
     @staticmethod
     def begin(about: str) -> None:
-        """Say what the requests of this task, and of tasks that it starts, are about."""
+        """Set what the requests of this task, and of tasks that it starts, are about."""
         _ABOUT.set(about)
 
     async def ask_for(
@@ -151,15 +151,15 @@ class Replay:
     def others(self, item: str) -> list[Exchange]:
         """The other calls about an item: of an earlier rubric, judge or prompt, or of a run that was started over."""
         calls = (call for call in self.view.calls_about(item) if call.key not in self._used)
-        return [Exchange.of_call(call) for call in calls]
+        return [Exchange.from_call(call) for call in calls]
 
     def _keep(self, key: bytes, asked: Request, model: Model, **more: Any) -> Failure | None:
-        """Keep the exchanges of a request; its last failure, if it has no reply."""
+        """Keep the exchanges of a request, and return its last failure if it has no reply."""
         if key in self._used:
             return None
         self._used.add(key)
-        calls = self.view.calls_with_key(key)
+        calls = self.view.read_calls_with_key(key)
         for call in calls:
             own = more if call.failure is None else {**more, "problem": str(call.failure)}
-            self.exchanges.append(Exchange.of_call(call, messages=asked.messages, **own))
+            self.exchanges.append(Exchange.from_call(call, messages=asked.messages, **own))
         return calls[-1].failure if calls else None

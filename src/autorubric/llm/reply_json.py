@@ -70,7 +70,7 @@ def scan_json(text: str) -> Scan:
     steps, position, allowance = 0, 0, 2 * len(text) + 1000
     while steps < allowance and (opener := _OPENER.search(text, position)):
         start = opener.start()
-        end, reached, used = _find_close(text, start)
+        end, reached, used = _find_closing(text, start)
         steps += used
         if end is None:
             too_deep |= used > MOST_NESTED and reached > start + 1
@@ -86,7 +86,7 @@ def scan_json(text: str) -> Scan:
     return Scan(tuple(spans), broken, too_deep, steps)
 
 
-def _find_close(text: str, start: int) -> tuple[int | None, int, int]:
+def _find_closing(text: str, start: int) -> tuple[int | None, int, int]:
     """The end of the span from `start` or None, where to continue if there is none, and the steps taken."""
     open_brackets: list[str] = []
     steps = 0
@@ -105,16 +105,16 @@ def _find_close(text: str, start: int) -> tuple[int | None, int, int]:
     return None, start + 1, steps
 
 
-def holds_data(text: str) -> bool:
+def may_hold_data(text: str) -> bool:
     """Whether `text` begins like JSON with content, not like a number or word in brackets."""
     return _HOLDS_DATA.match(text) is not None
 
 
-def find_form(text: str) -> str:
-    """What JSON a text is, in words; empty if it is none.
+def describe_form(text: str) -> str:
+    """What kind of JSON a text is, in words; empty if it is not JSON.
 
     Example:
-        >>> find_form('["MET"]'), find_form("It is met.")
+        >>> describe_form('["MET"]'), describe_form("It is met.")
         ('a JSON array', '')
     """
     try:
@@ -126,8 +126,8 @@ def find_form(text: str) -> str:
     return "a JSON string" if isinstance(value, str) else f"the JSON value {json.dumps(value)}"
 
 
-def _plain(match: re.Match[str]) -> str:
-    """Punctuation in ASCII, and no comma before a closing bracket; strings stay unchanged."""
+def _normalize_mark(match: re.Match[str]) -> str:
+    """Make punctuation ASCII, and drop commas before a closing bracket; strings stay unchanged."""
     found = match.group()
     if found[0] == '"':
         return found
@@ -156,11 +156,11 @@ def parse_json(text: str, notes: list[str]) -> Any:
     the text is not JSON.
     """
     try:
-        return strict_json(text, notes)
+        return parse_strictly(text, notes)
     except ValueError:
         text = _MARKDOWN_ESCAPE.sub("_", text)  # "criterion\\_status", as Mixtral writes it
     try:
-        value = strict_json(_PUNCTUATION.sub(_plain, text), notes)
+        value = parse_strictly(_PUNCTUATION.sub(_normalize_mark, text), notes)
     except ValueError:
         return repair_json(text, notes)
     notes.append("stray or full-width punctuation was normalized")
@@ -169,7 +169,7 @@ def parse_json(text: str, notes: list[str]) -> Any:
 
 def repair_json(text: str, notes: list[str]) -> Any:
     """The value from the repair library, with a note; a `ValueError` for prose, elided or overlong text."""
-    if not holds_data(text) or _ELISION.search(text) or len(text) > MOST_REPAIRED:
+    if not may_hold_data(text) or _ELISION.search(text) or len(text) > MOST_REPAIRED:
         raise ValueError("not JSON")
     import json_repair
 
@@ -177,7 +177,7 @@ def repair_json(text: str, notes: list[str]) -> Any:
         value = json_repair.loads(text, skip_json_loads=True)
     except RecursionError as error:
         raise ValueError("not JSON") from error
-    value = _cleaned(value, notes)
+    value = _clean(value, notes)
     if not value or _has_odd_key(value):
         raise ValueError("not JSON")
     notes.append("the JSON was broken and was repaired")
@@ -185,7 +185,7 @@ def repair_json(text: str, notes: list[str]) -> Any:
 
 
 def _has_odd_key(value: Any) -> bool:
-    """Whether a repair took punctuation for words, so that the rest cannot be trusted either."""
+    """Whether the repair mistook punctuation for words, so that the rest cannot be trusted either."""
     if isinstance(value, list):
         return any(_has_odd_key(inner) for inner in value)
     if isinstance(value, dict):
@@ -193,7 +193,7 @@ def _has_odd_key(value: Any) -> bool:
     return False
 
 
-def strict_json(text: str, notes: list[str]) -> Any:
+def parse_strictly(text: str, notes: list[str]) -> Any:
     """The value of `text` by the rules of JSON, with raw line breaks allowed in strings; repeated keys are noted."""
     found: list[str] = []
     try:
@@ -203,20 +203,20 @@ def strict_json(text: str, notes: list[str]) -> Any:
             parsed = json.loads(
                 text,
                 strict=False,
-                object_pairs_hook=lambda pairs: _paired(pairs, found),
-                parse_constant=_refused,
-                parse_float=_finite,
+                object_pairs_hook=lambda pairs: _build_object(pairs, found),
+                parse_constant=_refuse,
+                parse_float=_to_float,
             )
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
     # Lone surrogates, lost backslashes and very deep nesting are rare.
     odd = ("\\" in text or not text.isascii()) and _NEEDS_CLEANING.search(text)
-    value = _cleaned(parsed, found) if odd or text.count("[") + text.count("{") > MOST_NESTED else parsed
+    value = _clean(parsed, found) if odd or text.count("[") + text.count("{") > MOST_NESTED else parsed
     notes.extend(dict.fromkeys(found))
     return value
 
 
-def _paired(pairs: list[tuple[str, Any]], found: list[str]) -> dict[str, Any]:
+def _build_object(pairs: list[tuple[str, Any]], found: list[str]) -> dict[str, Any]:
     value: dict[str, Any] = {}
     for key, inner in pairs:
         if key in value:
@@ -228,20 +228,20 @@ def _paired(pairs: list[tuple[str, Any]], found: list[str]) -> dict[str, Any]:
     return value
 
 
-def _refused(name: str) -> NoReturn:
+def _refuse(name: str) -> NoReturn:
     raise UncertainError(f"the reply is not JSON: {name} is not a JSON number")
 
 
-def _finite(digits: str) -> float:
+def _to_float(digits: str) -> float:
     number = float(digits)
-    return number if math.isfinite(number) else _refused(str(number))
+    return number if math.isfinite(number) else _refuse(str(number))
 
 
 class _RepeatedKeyError(Exception):
     """An object has a key twice."""
 
 
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _to_dict(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) != len(pairs):
         raise _RepeatedKeyError
@@ -249,25 +249,25 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 # Making a decoder costs as much as reading a short reply with it.
-_DECODER = json.JSONDecoder(strict=False, object_pairs_hook=_distinct, parse_constant=_refused, parse_float=_finite)
+_DECODER = json.JSONDecoder(strict=False, object_pairs_hook=_to_dict, parse_constant=_refuse, parse_float=_to_float)
 
 
-def _cleaned(value: Any, notes: list[str], depth: int = 0) -> Any:
+def _clean(value: Any, notes: list[str], depth: int = 0) -> Any:
     """`value` without lone surrogates, and with LaTeX backslashes that JSON read as escapes restored."""
     if isinstance(value, str):
-        return _cleaned_text(value, notes)
+        return _clean_text(value, notes)
     if isinstance(value, float) and not math.isfinite(value):
-        _refused(str(value))
+        _refuse(str(value))
     if depth > MOST_NESTED:
         raise ValueError("nested too deeply")
     if isinstance(value, list):
-        return [_cleaned(inner, notes, depth + 1) for inner in value]
+        return [_clean(inner, notes, depth + 1) for inner in value]
     if isinstance(value, dict):
-        return {_cleaned_text(key, notes): _cleaned(inner, notes, depth + 1) for key, inner in value.items()}
+        return {_clean_text(key, notes): _clean(inner, notes, depth + 1) for key, inner in value.items()}
     return value
 
 
-def _cleaned_text(text: str, notes: list[str]) -> str:
+def _clean_text(text: str, notes: list[str]) -> str:
     if not text.isascii() and _SURROGATE.search(text):
         text = _SURROGATE.sub("\ufffd", text)
         notes.append("half characters were replaced")

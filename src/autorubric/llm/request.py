@@ -63,7 +63,7 @@ class Request:
         reask: how often the same draw was requested before, with an unreadable reply.
         item: the id of the record or dataset row that this is for.
         max_tokens: completion tokens allowed instead of the model's own limit; None for the model's own.
-        room: completion tokens that the reply needs by the prompt; 0 if unknown.
+        room: completion tokens that the reply needs, judging by the prompt; 0 if unknown.
         cut_off: how often the request was sent before with a lower limit.
         cut_at: the limit of the last truncated reply; 0 if none was truncated.
         constrained: whether the endpoint has to constrain the reply to `schema`; False if a user's prompt asks for
@@ -160,8 +160,8 @@ FailureKind: TypeAlias = Literal[
     "quota",  # 402, or a 429 that says the credit is used up; ends the run
     "unreachable",  # nothing ever answered at the address; ends the run
     "no_model",  # 404 or 400 about the model's name; ends the run
-    "unusable",  # not one reply of the model could be used; ends the run
-    "no_reply",  # not one request to the model had a reply; ends the run
+    "unusable",  # no reply of the model was usable; ends the run
+    "no_reply",  # no request to the model had a reply; ends the run
     "rejected",  # 400, 413, 422: this request is not acceptable
     "rate_limit",  # 429 after all retries
     "server",  # 5xx after all retries
@@ -227,7 +227,7 @@ class Unreadable:
         kind: the kind of failure if re-asks do not help.
         message: what is wrong with the reply, in one sentence; a re-ask quotes it.
         again: whether a re-ask could succeed.
-        form: what JSON the reply is instead, in words; empty if it is none.
+        form: what kind of JSON the reply is instead, in words; empty if it is not JSON.
     """
 
     kind: FailureKind

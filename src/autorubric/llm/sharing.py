@@ -21,11 +21,11 @@ _PICO = 10**12
 
 
 class Sum(NamedTuple):
-    """Tokens and picodollars, which add up exactly, since many small prices must not drift; a limit may be infinite.
+    """Tokens and picodollars: integers, so that sums of many small prices are exact. A limit may be infinite.
 
     Example:
-        >>> Sum.of(1000, 0.04).plus(Sum.of(20, 0.001)), Sum.of(0, 0.3).cost
-        (Sum(tokens=1020, pico=41000000000), 0.3)
+        >>> tuple(Sum.of(1000, 0.04).plus(Sum.of(20, 0.001))), Sum.of(0, 0.3).cost
+        ((1020, 41000000000), 0.3)
     """
 
     tokens: float = 0
@@ -50,7 +50,7 @@ class Sum(NamedTuple):
         return Sum(self.tokens - other.tokens, self.pico - other.pico)
 
     def times(self, count: int) -> Sum:
-        """As often as that."""
+        """The product with a number."""
         return Sum(self.tokens * count, self.pico * count)
 
     def within(self, limit: Sum) -> bool:
@@ -58,32 +58,32 @@ class Sum(NamedTuple):
         return self.tokens <= limit.tokens and self.pico <= limit.pico
 
     def bounded(self) -> Sum:
-        """The same without what is below zero or infinite."""
+        """The same with 0 for what is negative or infinite."""
         return Sum(*(one if 0 < one < math.inf else 0 for one in self))
 
 
 _STALE = 0.5
-"""Seconds after which a permit that was not used goes back."""
+"""Seconds after which an unused permit is returned."""
 
 _SOON = 0.01
-"""Seconds between two reports, at least."""
+"""Minimum seconds between two reports."""
 
 _MOST_ASKED = 32
-"""Permits that a process asks for in advance, at most."""
+"""Maximum permits that a process requests in advance."""
 
 
 class Lease:
-    """What this process may send to one endpoint with one key, next to other processes.
+    """The share of this process in the requests to one endpoint with one key.
 
-    Until a limit shows, it sends as it likes and reports that. From then on each request takes a permit.
+    Until a limit shows, requests are only reported. From then on each one takes a permit.
 
     Args:
-        shared: what this process has in common with the others.
+        shared: what the processes share.
         clock: in seconds.
 
     Attributes:
-        needs_permits: whether a limit of the endpoint has shown, to whichever process.
-        wakes: is called when permits arrive.
+        needs_permits: whether a limit of the endpoint has shown, in any process.
+        wakes: called when permits arrive.
     """
 
     def __init__(self, shared: Sharing, clock: Callable[[], float]) -> None:
@@ -97,7 +97,7 @@ class Lease:
         self._told = Report()
 
     def delay(self, wanted: int) -> float:
-        """Seconds until the next request may be sent, 0 if there is a permit; asks for as many as are wanted."""
+        """Seconds until the next request may be sent, 0 if there is a permit; requests the missing permits."""
         missing = min(wanted, _MOST_ASKED) - self._asked - len(self._permits)
         if missing > 0:
             self._asked += missing
@@ -105,34 +105,34 @@ class Lease:
             self._shared.report_soon()
         return 0.0 if self._permits else 1.0
 
-    def took(self, now: float) -> int:
-        """A request leaves; its number."""
+    def note_sent(self, now: float) -> int:
+        """Note that a request leaves, and return its number."""
         if self.needs_permits:
             return self._permits.popleft()[0]
         self._free -= 1
         self._told.sent.append((self._free, now))
         return self._free
 
-    def passed(self, number: int) -> None:
-        """A request was not refused."""
+    def note_passed(self, number: int) -> None:
+        """Note that a request was not refused."""
         self._told.passed.append(number)
         if self.needs_permits:
             self._shared.report_soon()
 
-    def refused(self, number: int, retry_after: float | None) -> None:
-        """A request was refused as too fast."""
+    def note_refused(self, number: int, retry_after: float | None) -> None:
+        """Note that a request was refused as too fast."""
         self._told.refused.append((number, retry_after))
         if self.needs_permits:
             self._shared.report_soon()
         else:
             self._shared.report()
 
-    def withdrawn(self, number: int) -> None:
-        """Nobody knows whether a request was refused."""
+    def note_withdrawn(self, number: int) -> None:
+        """Note that the outcome of a request will never be known."""
         self._told.withdrawn.append(number)
 
-    def grant(self, numbers: Iterable[int]) -> None:
-        """Take permits; each request needs one from now on."""
+    def add_permits(self, numbers: Iterable[int]) -> None:
+        """Add permits; each request needs one from now on."""
         if not self.needs_permits:
             self.needs_permits = True
             self._shared.report_soon()
@@ -143,8 +143,8 @@ class Lease:
         for wake in self.wakes:
             wake()
 
-    def report(self) -> dict[str, Any]:
-        """The outcomes that were not reported yet."""
+    def build_report(self) -> dict[str, Any]:
+        """The outcomes since the last report."""
         now = self._clock()
         while self._permits and now - self._permits[0][1] > _STALE:
             self._told.withdrawn.append(self._permits.popleft()[0])
@@ -158,11 +158,11 @@ class Report:
     """The report of a process on its numbered requests to one endpoint with one key.
 
     Attributes:
-        sent: without a permit, and when.
+        sent: without a permit, and when (in the report: seconds ago).
         passed: those that were not refused.
         refused: those that were refused as too fast, and their `Retry-After`.
-        withdrawn: those of which nobody knows.
-        wanted: how many more permits the process asks for.
+        withdrawn: those whose outcome will never be known.
+        wanted: how many more permits the process requests.
     """
 
     sent: list[tuple[int, float]] = field(default_factory=list)
@@ -178,12 +178,12 @@ class Sharing:
 
     Attributes:
         processes: their number; each has this share of a rate limit.
-        base: the directory of the ledger whose replies are found too; it does not change meanwhile.
-        borrow: asks for more budget, given what is held already and what is missing; None if it is refused.
+        base: the directory of a ledger whose replies are found too, and which does not change meanwhile.
+        borrow: requests more budget, given what is held and what is missing; returns None if that is refused.
         tell_traffic: passes on what was sent, by account.
-        used: is told what is spent and reserved whenever that grows, for the case that the process is killed.
-        budget: lives on what was lent.
-        left: of the whole budget when more of it was last refused; None before.
+        used: called with what is spent and reserved whenever that grows, in case the process is killed.
+        budget: spends what was lent.
+        left: the rest of the whole budget when more of it was last refused; None before.
         leases: of the endpoints that this process calls.
     """
 
@@ -199,33 +199,33 @@ class Sharing:
     _due: asyncio.TimerHandle | None = None
     _reported: float = -math.inf
 
-    def lease(self, account: str, clock: Callable[[], float], wake: Callable[[], None]) -> Lease:
-        """What this process may send to an endpoint with a key, named by its account; permits `wake` who waits."""
+    def open_lease(self, account: str, clock: Callable[[], float], wake: Callable[[], None]) -> Lease:
+        """The lease for an account (an endpoint with a key); `wake` is called when permits arrive."""
         lease = self.leases.setdefault(account, Lease(self, clock))
         lease.wakes.append(wake)
         return lease
 
     def report(self) -> None:
-        """Pass on the outcomes that were not reported yet."""
+        """Pass on the outcomes since the last report."""
         if self._due is not None:
             self._due.cancel()
             self._due = None
-        told = {account: report for account, lease in self.leases.items() if (report := lease.report())}
+        told = {account: report for account, lease in self.leases.items() if (report := lease.build_report())}
         if told:
             self._reported = asyncio.get_running_loop().time()
             self.tell_traffic(told)
 
     def report_soon(self) -> None:
-        """Report once the last report is some time ago."""
+        """Report once `_SOON` has passed since the last report."""
         if self._due is None:
             loop = asyncio.get_running_loop()
             self._due = loop.call_at(max(loop.time(), self._reported + _SOON), self.report)
 
     def grant(self, permits: Mapping[str, Iterable[int]]) -> None:
-        """Take permits, by account."""
+        """Add permits, by account."""
         for account, numbers in permits.items():
             if (lease := self.leases.get(account)) is not None:
-                lease.grant(numbers)
+                lease.add_permits(numbers)
 
 
 sharing: ContextVar[Sharing | None] = ContextVar("sharing", default=None)
@@ -234,5 +234,5 @@ turns = itertools.count(1)
 """Numbers the records and submissions of this process in the order in which they are begun."""
 
 turn: ContextVar[int] = ContextVar("turn", default=0)
-"""The number of what a call is for, 0 if it is for none of them. Calls that wait go out in this order, so that what
-was begun first is finished first."""
+"""The number of the record or submission that a call is for, 0 if it is for none. Waiting calls go out in this order,
+so that what was begun first is finished first."""

@@ -23,14 +23,14 @@ from autorubric.llm.reply_json import (
     Scan,
     Span,
     UncertainError,
-    find_form,
-    holds_data,
+    describe_form,
+    may_hold_data,
     parse_json,
+    parse_strictly,
     scan_json,
-    strict_json,
 )
 from autorubric.llm.request import Answer, Reply, Unreadable, Usage
-from autorubric.llm.thinking import misplaced_answer, without_thinking
+from autorubric.llm.thinking import find_misplaced_answer, without_thinking
 
 Want: TypeAlias = Literal["array", "object"]
 
@@ -47,7 +47,7 @@ _BARE_QUOTE = re.compile(r'(?<!\\)"')
 _INVISIBLE = "\ufeff\u200b\u2060"
 
 
-class Asked(NamedTuple):
+class Wanted(NamedTuple):
     """The wanted value of a reply; `keys` and `named` as in `read_json`."""
 
     want: Want
@@ -55,7 +55,7 @@ class Asked(NamedTuple):
     named: str = ""
 
 
-def _readable(reply: Reply, whole: bool = True) -> tuple[str, list[str]] | Unreadable:
+def _check_readable(reply: Reply, whole: bool = True) -> tuple[str, list[str]] | Unreadable:
     """The text of a reply and notes on it, or why it must not be read; `whole` rejects truncated text."""
     if reply.refusal:
         return Unreadable("refusal", f"the model refused: {reply.refusal[:200]}", again=False)
@@ -63,17 +63,17 @@ def _readable(reply: Reply, whole: bool = True) -> tuple[str, list[str]] | Unrea
         return Unreadable("refusal", "the endpoint's content filter stopped the reply", again=False)
     if whole and reply.finish_reason == "length":
         if not without_thinking(reply.text):
-            return Unreadable("truncated", _no_answer(reply))
+            return Unreadable("truncated", _describe_no_answer(reply))
         tokens = min(filter(None, (reply.limit, (reply.usage or Usage()).completion_tokens)), default=0)
         where = f"{tokens:,} tokens" if tokens else "the token limit"
         return Unreadable("truncated", f"the reply was cut off at {where}")
     if not reply.text.strip():
-        return Unreadable("empty", _no_answer(reply))
+        return Unreadable("empty", _describe_no_answer(reply))
     halves = not reply.text.isascii() and _SURROGATE.search(reply.text)
     return (_SURROGATE.sub("\ufffd", reply.text), ["half characters were replaced"]) if halves else (reply.text, [])
 
 
-def _no_answer(reply: Reply) -> str:
+def _describe_no_answer(reply: Reply) -> str:
     usage = reply.usage or Usage()
     if not (reply.reasoning or reply.text.strip() or usage.reasoning_tokens):
         return "the reply is empty"
@@ -88,12 +88,12 @@ def read_text(reply: Reply, *, whole: bool = True) -> Answer[str] | Unreadable:
         >>> read_text(Reply("<think>hm</think> Four.")).value
         'Four.'
     """
-    found = _readable(reply, whole)
+    found = _check_readable(reply, whole)
     if isinstance(found, Unreadable):
         return found
     text, notes = without_thinking(found[0]), found[1]
     if not text:
-        return Unreadable("empty", _no_answer(reply))
+        return Unreadable("empty", _describe_no_answer(reply))
     if reply.finish_reason == "length":
         notes.append("the text is cut off at the token limit")
     return Answer(text, reply, tuple(notes))
@@ -116,32 +116,32 @@ def read_json(reply: Reply, want: Want, keys: tuple[str, ...] = (), named: str =
         >>> read_json(Reply("I would look at [3 to 25] things."), "array").message
         'the reply holds no JSON array'
     """
-    found = (None if reply.text else misplaced_answer(reply)) or _readable(reply)
+    found = (None if reply.text else find_misplaced_answer(reply)) or _check_readable(reply)
     if isinstance(found, Unreadable):
         return found
     text, notes = found[0].strip(_INVISIBLE).strip(), found[1]
     text = text if text.startswith("{") else without_thinking(text).strip(_INVISIBLE).strip()
     if not text:
-        return Unreadable("empty", _no_answer(reply))
-    asked, sent = Asked(want, keys, named), text
-    value = _whole(text, asked, notes)
-    if value is None and (inner := _unescaped(text, notes)) != text:
-        text, value = inner, _whole(inner, asked, notes)
+        return Unreadable("empty", _describe_no_answer(reply))
+    asked, sent = Wanted(want, keys, named), text
+    value = _parse_whole(text, asked, notes)
+    if value is None and (inner := _unescape(text, notes)) != text:
+        text, value = inner, _parse_whole(inner, asked, notes)
     if value is not None:
         return Answer(value, reply, tuple(dict.fromkeys(notes)))
     scan = scan_json(text)
     try:
-        value = _best(text, scan, asked, notes)
+        value = _choose_best(text, scan, asked, notes)
         if value is None and want == "array" and scan.broken is None:
-            value = _objects_in_a_row(text, scan, notes)
+            value = _collect_objects(text, scan, notes)
     except UncertainError as error:
         return Unreadable("unreadable", str(error))
     if value is None:
-        return Unreadable("unreadable", _why_not(scan, want), form=find_form(sent))
+        return Unreadable("unreadable", _explain_missing(scan, want), form=describe_form(sent))
     return Answer(value, reply, tuple(dict.fromkeys(notes)))
 
 
-def _unescaped(text: str, notes: list[str]) -> str:
+def _unescape(text: str, notes: list[str]) -> str:
     """`text`, unescaped if it is the content of a JSON string."""
     quoted = len(text) > 1 and text[0] == text[-1] == '"'
     if not quoted and ('\\"' not in text or _BARE_QUOTE.search(text)):
@@ -154,25 +154,25 @@ def _unescaped(text: str, notes: list[str]) -> str:
     return str(inner).strip()
 
 
-def _whole(text: str, asked: Asked, notes: list[str]) -> Any:
+def _parse_whole(text: str, asked: Wanted, notes: list[str]) -> Any:
     """The wanted value if the text is nothing but JSON, as it usually is."""
     if not text.startswith(("[", "{")):
         return None
     own: list[str] = []
     try:
-        value = unwrap(strict_json(text, own), asked, own)
+        value = unwrap(parse_strictly(text, own), asked, own)
     except (ValueError, UncertainError):
         return None
     notes.extend(own if value is not None else ())
     return value
 
 
-def _best(text: str, scan: Scan, asked: Asked, notes: list[str]) -> Any:
+def _choose_best(text: str, scan: Scan, asked: Wanted, notes: list[str]) -> Any:
     """The best wanted value: fenced, then with objects, then last; `UncertainError` if others contradict it."""
     readings, loose = [], []
     for span in scan.spans:
         own: list[str] = []
-        parsed = None if span.in_broken and not span.fenced else _parsed(text, span, own)
+        parsed = None if span.in_broken and not span.fenced else _parse_span(text, span, own)
         value = unwrap(parsed, asked, own)
         if value is None:
             loose.append(parsed)
@@ -184,9 +184,9 @@ def _best(text: str, scan: Scan, asked: Asked, notes: list[str]) -> Any:
     rank = max(reading[:2] for reading in readings)
     alike = [reading[3:] for reading in readings if reading[:2] == rank]
     value, own = alike[-1]
-    last = _entries(value)
+    last = _list_entries(value)
     rivals = [reading[3] for reading in readings if reading[1] == rank[1]]
-    if any(entry not in last for rival in rivals for entry in _entries(rival)):
+    if any(entry not in last for rival in rivals for entry in _list_entries(rival)):
         raise UncertainError(f"the reply holds {len(rivals)} different lists; expected one")
     if isinstance(value, list):
         _check_entries(value, loose, asked.named, listed=False)
@@ -197,15 +197,15 @@ def _best(text: str, scan: Scan, asked: Asked, notes: list[str]) -> Any:
 
 
 def _check_entries(taken: list[Any], others: list[Any], named: str, *, listed: bool) -> None:
-    """An `UncertainError` if another entry says something else; one `listed` elsewhere, on a field of both."""
-    known = {_name(entry, named): entry for entry in taken}
+    """Raise an `UncertainError` if another entry contradicts a taken one; `listed` ones may have more fields."""
+    known = {_find_name(entry, named): entry for entry in taken}
     for one in others:
-        mine = known.get(name) if (name := _name(one, named)) else None
+        mine = known.get(name) if (name := _find_name(one, named)) else None
         if mine and any(mine.get(key, value if listed else None) != value for key, value in one.items()):
             raise UncertainError(f"the reply holds two different entries for {name!r:.80}")
 
 
-def _name(entry: Any, named: str) -> str:
+def _find_name(entry: Any, named: str) -> str:
     fields = fold_keys(entry) if named and isinstance(entry, dict) else {}
     return str(fields.get(named) or fields.get("id") or "")
 
@@ -217,7 +217,7 @@ def _is_form(value: Any) -> bool:
     return bool(fields) and all(inner is None or inner in ("...", "…", "") for inner in fields)
 
 
-def _entries(value: Any) -> list[Any]:
+def _list_entries(value: Any) -> list[Any]:
     if isinstance(value, list):
         return value
     lists = [inner for inner in value.values() if isinstance(inner, list)]
@@ -229,14 +229,14 @@ def _rank(value: Any) -> int:
     return 2 if isinstance(value, dict) or any(isinstance(inner, dict) for inner in value) else int(bool(value))
 
 
-def _parsed(text: str, span: Span, notes: list[str]) -> Any:
+def _parse_span(text: str, span: Span, notes: list[str]) -> Any:
     try:
         return parse_json(text[span.start : span.end], notes)
     except ValueError:
         return None
 
 
-def _objects_in_a_row(text: str, scan: Scan, notes: list[str]) -> list[Any] | None:
+def _collect_objects(text: str, scan: Scan, notes: list[str]) -> list[Any] | None:
     """The list of objects that a model wrote one after the other, without brackets."""
     try:
         values = [parse_json(text[span.start : span.end], notes) for span in scan.spans]
@@ -248,7 +248,7 @@ def _objects_in_a_row(text: str, scan: Scan, notes: list[str]) -> list[Any] | No
     return values
 
 
-def _why_not(scan: Scan, want: Want) -> str:
+def _explain_missing(scan: Scan, want: Want) -> str:
     if scan.too_deep:
         return f"the reply nests brackets deeper than {MOST_NESTED}"
     if scan.broken is not None:
@@ -256,21 +256,21 @@ def _why_not(scan: Scan, want: Want) -> str:
     return f"the reply holds no JSON {want}"
 
 
-def unwrap(value: Any, asked: Asked, notes: list[str], depth: int = 5) -> Any:
+def unwrap(value: Any, asked: Wanted, notes: list[str], depth: int = 5) -> Any:
     """The wanted array or object inside `value`, or None, found in up to `depth` of the wrappers that models add.
 
     Wrappers are an object with one of the keys, a tool call, a list of one, and JSON inside a string.
 
     Example:
-        >>> unwrap({"arguments": {"criteria": [{"title": "Dose"}]}}, Asked("array", ("criteria",)), [])
+        >>> unwrap({"arguments": {"criteria": [{"title": "Dose"}]}}, Wanted("array", ("criteria",)), [])
         [{'title': 'Dose'}]
         >>> entries = {"Dose": {"weight": 8}, "Tone": {"weight": 2}}
-        >>> unwrap(entries, Asked("array", named="title"), [])
+        >>> unwrap(entries, Wanted("array", named="title"), [])
         [{'title': 'Dose', 'weight': 8}, {'title': 'Tone', 'weight': 2}]
     """
-    if isinstance(value, str) and depth and holds_data(value.lstrip()):
+    if isinstance(value, str) and depth and may_hold_data(value.lstrip()):
         try:
-            inner = strict_json(value, notes)
+            inner = parse_strictly(value, notes)
         except (ValueError, UncertainError):
             return None
         notes.append(_AS_TEXT)
@@ -288,10 +288,10 @@ def unwrap(value: Any, asked: Asked, notes: list[str], depth: int = 5) -> Any:
     return _from_object(value, asked, notes, depth) if depth else None
 
 
-def _from_list(value: list[Any], asked: Asked, notes: list[str], depth: int) -> Any:
+def _from_list(value: list[Any], asked: Wanted, notes: list[str], depth: int) -> Any:
     alone = value[0] if len(value) == 1 and depth else None
     if asked.want == "array":
-        taken = [key for key in asked.keys if _listed(alone, key)] if isinstance(alone, dict) else []
+        taken = [key for key in asked.keys if _has_list(alone, key)] if isinstance(alone, dict) else []
         if isinstance(alone, dict) and taken:
             _note_fields(alone, taken, notes)
         elif not isinstance(alone, list) and not (isinstance(alone, dict) and _CALL.intersection(alone)):
@@ -315,14 +315,14 @@ def _from_texts(value: list[Any], notes: list[str]) -> list[Any]:
     if not all(isinstance(entry, str) and entry.lstrip().startswith("{") for entry in value):
         return value
     try:
-        parsed = [strict_json(entry, notes) for entry in value]
+        parsed = [parse_strictly(entry, notes) for entry in value]
     except ValueError:
         return value
     notes.append(_AS_TEXT)
     return parsed
 
 
-def _from_object(value: dict[str, Any], asked: Asked, notes: list[str], depth: int) -> Any:
+def _from_object(value: dict[str, Any], asked: Wanted, notes: list[str], depth: int) -> Any:
     by_name = fold_keys(value)
     for key in (*(asked.keys if asked.want == "array" else ()), *_ENVELOPES):
         if isinstance(by_name.get(key), (list, dict, str)):
@@ -332,7 +332,7 @@ def _from_object(value: dict[str, Any], asked: Asked, notes: list[str], depth: i
                     _note_others(by_name, key, asked, notes)
                 return inner
     if asked.want == "array":
-        return _array_in(value, asked, notes)
+        return _find_array(value, asked, notes)
     if len(value) != 1:
         return None
     ((key, alone),) = value.items()
@@ -342,7 +342,7 @@ def _from_object(value: dict[str, Any], asked: Asked, notes: list[str], depth: i
     return inner
 
 
-def _note_others(by_name: dict[str, Any], taken: str, asked: Asked, notes: list[str]) -> None:
+def _note_others(by_name: dict[str, Any], taken: str, asked: Wanted, notes: list[str]) -> None:
     """Note the lists of objects next to the one taken; an `UncertainError` if one is also under a known key."""
     for key, inner in by_name.items():
         if key == taken or not isinstance(inner, list) or not any(isinstance(one, dict) for one in inner):
@@ -354,9 +354,9 @@ def _note_others(by_name: dict[str, Any], taken: str, asked: Asked, notes: list[
         notes.append(f"the list under {key!r} was left out")
 
 
-def _array_in(value: dict[str, Any], asked: Asked, notes: list[str]) -> list[Any] | None:
+def _find_array(value: dict[str, Any], asked: Wanted, notes: list[str]) -> list[Any] | None:
     """The array in an object without a known key, if it is unambiguous."""
-    lists = [key for key, inner in value.items() if _listed(value, key) and all(isinstance(i, dict) for i in inner)]
+    lists = [key for key, inner in value.items() if _has_list(value, key) and all(isinstance(i, dict) for i in inner)]
     if len(lists) == 1:
         notes.append(f"the array stood under {lists[0]!r}")
         found: list[Any] = value[lists[0]]
@@ -380,5 +380,5 @@ def fold_keys(value: Mapping[str, Any]) -> dict[str, Any]:
 _fold = lru_cache(maxsize=1024)(lambda key: _SEPARATORS.sub("_", key.strip()).lower())
 
 
-def _listed(value: dict[str, Any], key: str) -> bool:
+def _has_list(value: dict[str, Any], key: str) -> bool:
     return isinstance(value.get(key), list) and bool(value[key])

@@ -1,4 +1,4 @@
-"""Telling the answer of a reply from its thinking."""
+"""Separates the answer in a reply from its thinking."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TAG = re.compile(
 _MAY_LOSE_OPENING = re.compile(r"</(?:seed:)?think|\[/|◁/", re.IGNORECASE)
 _ANSWER_FOLLOWS = re.compile(r"[ \t]*(?:\n|\Z|[\[{`])")
 
-# Harmony, the format of gpt-oss, of servers that do not parse it, and of those that drop its special tokens.
+# Harmony, the format of gpt-oss, as sent by servers that do not parse it or that drop its special tokens.
 _START = r"(?:<\|start\|>)?(?:assistant)?<\|channel\|>"
 _HEADER = r"\b[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>"
 _CHANNELS = re.compile(_START)
@@ -28,7 +28,7 @@ _BARE_FINAL = "assistantfinal"
 
 
 def without_thinking(text: str) -> str:
-    """`text` without a leading thinking block; empty if no answer follows, as after one that never closes.
+    """`text` without a leading thinking block; empty if no answer follows, or the block never closes.
 
     Example:
         >>> without_thinking("<think>two and two</think> Four.")
@@ -38,26 +38,26 @@ def without_thinking(text: str) -> str:
     if text.startswith(("{", "[{", "```")):  # tags in here are quoted
         return text
     if _CHANNELS.match(text):
-        return _final_channel(text)
+        return _extract_final_channel(text)
     if _BARE_ANALYSIS.match(text):
         return text.partition(_BARE_FINAL)[2].strip()
     first = _TAG.search(text) if "<" in text or "[" in text or "◁" in text else None
     # Some endpoints remove the opening tag; prose that mentions the closing tag continues on the same line.
     if first and _MAY_LOSE_OPENING.match(first[0]) and _ANSWER_FOLLOWS.match(text, first.end()):
         text = text[first.end() :]
-    while first and (opened := _TAG.match(text.lstrip())) and not _closes(opened):
-        text = _after_block(text.lstrip(), opened.end())
+    while first and (opened := _TAG.match(text.lstrip())) and not _is_closing(opened):
+        text = _skip_block(text.lstrip(), opened.end())
     return text.strip()
 
 
-def misplaced_answer(reply: Reply) -> tuple[str, list[str]] | None:
-    """The JSON that vLLM's parser of reasoning takes for thoughts if the model did not think, with a note."""
+def find_misplaced_answer(reply: Reply) -> tuple[str, list[str]] | None:
+    """The JSON answer that vLLM's reasoning parser took for thinking, with a note; None if there is none."""
     thoughts = "" if reply.text or reply.refusal or reply.finish_reason != "stop" else (reply.reasoning or "").strip()
     is_answer = (thoughts[:1], thoughts[-1:]) in (("{", "}"), ("[", "]"))
     return (thoughts, ["the answer came as reasoning"]) if is_answer else None
 
 
-def _final_channel(text: str) -> str:
+def _extract_final_channel(text: str) -> str:
     """The text of the last `final` channel; without one, what follows the other channels (llama.cpp)."""
     *_, final = [None, *_FINAL.finditer(text)]
     if final is None:
@@ -65,10 +65,10 @@ def _final_channel(text: str) -> str:
     return _END_OF_CHANNEL.split(text[final.end() :], maxsplit=1)[0].strip()
 
 
-def _after_block(text: str, start: int) -> str:
-    closed = next((tag for tag in _TAG.finditer(text, start) if _closes(tag)), None)
+def _skip_block(text: str, start: int) -> str:
+    closed = next((tag for tag in _TAG.finditer(text, start) if _is_closing(tag)), None)
     return text[closed.end() :] if closed else ""
 
 
-def _closes(tag: re.Match[str]) -> bool:
+def _is_closing(tag: re.Match[str]) -> bool:
     return any(tag.groups())

@@ -1,4 +1,4 @@
-"""The models that are not asked any more in a session: they refuse every call, or gave no usable reply."""
+"""The models that a session no longer calls: they refuse every call, or gave no usable reply."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from autorubric.llm.records.stores import Records
 from autorubric.llm.request import Failure, Message, Model, Reply, Request, Unreadable
 
 MOST_UNUSABLE = 8
-"""Requests of one role that end without a usable reply before a model that never gave one is not asked any more."""
+"""Requests of one role without a usable reply after which a model that never gave one is no longer called."""
 MOST_REJECTED = 200
-"""The same for requests that the endpoint or a firewall does not accept: that may depend on their texts."""
+"""The same for requests that the endpoint or a firewall rejects, which may depend on their texts."""
 MOST_ATTEMPTS = 16
 """The same for attempts without a reply, as an outage may be short: all retries of at least four requests."""
 _ENOUGH = {"unusable": (MOST_UNUSABLE, 4), "no_reply": (MOST_ATTEMPTS, 4), "rejected": (1, MOST_REJECTED)}
-"""By how the requests ended, how many, and about how many items: one odd text can spoil all requests about it."""
+"""By outcome, how many requests, and about how many items: one odd text can spoil all requests about it."""
 _NO_REPLY = frozenset({"server", "network", "timeout", "rate_limit"})  # after all retries
 _LONGEST_QUOTE = 120  # characters of a reply that a message repeats
 
 
 @dataclass(slots=True, eq=False)
 class Standing:
-    """What a model gave for one role. Only new replies count, and refusals do not: they depend on the text.
+    """What a model replied in one role. Only new replies count, and refusals do not: they depend on the text.
 
     Attributes:
-        model: kept, so that its place in memory stays its own.
+        model: referenced here, so that its `id` is not used again.
         usable: whether it gave a usable reply.
-        doubted: whether a request to it had none.
-        lost: by how they ended, the item of each request without a usable reply, and for how much it counts.
-        turns: of the requests that may be asked while the model is doubted.
+        doubted: whether a request to it had no usable reply.
+        lost: by outcome, the requests without a usable reply: the item of each, and how much it counts.
+        turns: bounds the concurrent requests while the model is doubted.
     """
 
     model: Model
@@ -42,13 +42,13 @@ class Standing:
 
 
 class Trials:
-    """What a session has learned about its models; by object, since two may differ in nothing but their key.
+    """What a session has learned about its models; by object, since two may differ only in their key.
 
     Attributes:
         stop: ends the session with a model that gives no usable reply; None if it goes on without the model.
         in_batches: whether requests are sent in batches, which fail together: stopping early would save nothing.
-        refusing: the models whose last call ended like every later one, with its failure.
-        ended: the failures of those that are not asked any more.
+        refusing: the models whose last call failed as every later one would, with that failure.
+        ended: the failures of the models that are no longer called.
     """
 
     def __init__(self, stop: Callable[[str], None] | None = None, *, in_batches: bool = False) -> None:
@@ -59,24 +59,24 @@ class Trials:
         self._standings: dict[tuple[int, str], Standing] = {}
         self.find = self._standings.get
 
-    def open(self, model: Model, role: str) -> Standing:
-        """The standing of a model that is asked for the first time."""
+    def open_standing(self, model: Model, role: str) -> Standing:
+        """The standing of a model that is called for the first time."""
         return self._standings.setdefault((id(model), role), Standing(model))
 
     def note_refusal(self, model: Model, failure: Failure) -> None:
-        """Note a failure that every later call of this model would repeat: it is not asked any more."""
+        """Note a failure that every later call of this model would repeat: it is no longer called."""
         self.refusing[id(model)] = (model, failure)
         self.ended[id(model)] = failure
 
     def note_reply(self, model: Model, *, usable: bool = False) -> None:
-        """Note that a model answers, be it usable or not."""
+        """Note that a model gave a reply, usable or not."""
         _, last = self.refusing.get(id(model), (model, None))
         if last is not None and (usable or last.kind != "unusable"):
             del self.refusing[id(model)]
             self.ended.pop(id(model), None)
 
     def readmit(self) -> None:
-        """Ask all models again, as a new session does."""
+        """Call all models again, as a new session does."""
         self.ended.clear()
         self._standings.clear()
 
@@ -85,13 +85,13 @@ class Trials:
 class Trial:
     """One request and its re-asks.
 
-    While the model has given only unusable replies, few requests are asked at the same time: the others wait.
+    While the model has given only unusable replies, few requests run at the same time; the others wait.
 
     Attributes:
         trials: of the session.
         standing: of the model.
         request: the first one.
-        asked: new replies that could not be used, without truncated ones.
+        asked: number of new replies that could not be used, truncated ones excluded.
         unread: the failure of the last of them.
         has_turn: whether others wait for its end.
     """
@@ -103,8 +103,8 @@ class Trial:
     unread: Failure | None = None
     has_turn: bool = False
 
-    async def turn(self) -> None:
-        """Wait until the model has given a usable reply, or fewer than `MOST_UNUSABLE` requests are asked."""
+    async def wait_for_turn(self) -> None:
+        """Wait until the model has given a usable reply, or fewer than `MOST_UNUSABLE` requests are running."""
         if self.standing.usable or self.has_turn:
             return
         await self.standing.turns.acquire()
@@ -124,15 +124,15 @@ class Trial:
             self.asked, self.unread = self.asked + reply.fresh, problem
         self.standing.doubted |= reply.fresh and problem.kind != "refusal"
 
-    def lost(self, failure: Failure, records: Records) -> Failure:
-        """The failure of the request, which has no usable reply; the last of `_ENOUGH` ends the run."""
+    def note_lost(self, failure: Failure, records: Records) -> Failure:
+        """Count a request without a usable reply, and return its failure; the last of `_ENOUGH` ends the run."""
         standing, model, request = self.standing, self.standing.model, self.request
         how = "no_reply" if failure.kind in _NO_REPLY else "unusable" if failure.reply else failure.kind
         if standing.usable or failure.kind == "refusal" or how not in _ENOUGH:
             return failure
         if how == "no_reply" and self.trials.in_batches:
             return failure
-        # What was asked in earlier sessions does not count, so that a resumed run gets past items that always fail.
+        # Requests of earlier sessions do not count, so that a resumed run gets past items that always fail.
         if records.was_asked(request.item, request.role, model.name):
             return failure
         standing.doubted |= how == "no_reply"
@@ -142,15 +142,15 @@ class Trial:
         is_enough = sum(n for _, n in lost.values()) >= most and len({item for item, _ in lost.values()}) >= items
         if is_enough and id(model) not in self.trials.ended:
             which = f"{model.name}: the first {len(lost)} {request.role} requests ended without a usable reply"
-            told = f"{which}; the last: {failure.message.removeprefix(f'{model.name}: ')}"
-            failure = replace(failure, kind="unusable" if how == "unusable" else "no_reply", message=told)
-            self.trials.note_refusal(model, Failure(failure.kind, told))
+            why = f"{which}; the last: {failure.message.removeprefix(f'{model.name}: ')}"
+            failure = replace(failure, kind="unusable" if how == "unusable" else "no_reply", message=why)
+            self.trials.note_refusal(model, Failure(failure.kind, why))
             if self.trials.stop is not None:
-                self.trials.stop(told)
+                self.trials.stop(why)
         return failure
 
 
-def unread_failure(problem: Unreadable, reply: Reply) -> Failure:
+def build_unread_failure(problem: Unreadable, reply: Reply) -> Failure:
     """The failure after an unreadable reply: what is wrong with it, and how it begins."""
     text = " ".join(reply.text[: 2 * _LONGEST_QUOTE].split())[:_LONGEST_QUOTE]
     form = f"is {problem.form} and " if problem.form else ""

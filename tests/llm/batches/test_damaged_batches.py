@@ -92,7 +92,7 @@ def test_batches_can_be_listed_while_others_are_planned(tmp_path: Path) -> None:
     def plan() -> None:
         for _ in range(50):
             record = store.begin("openai/m", "m", "https://api.openai.com/v1")
-            store.keep_plan(store.writer(record).close())
+            store.keep_plan(store.open_writer(record).close())
 
     with ThreadPoolExecutor(1) as pool:
         planned = pool.submit(plan)

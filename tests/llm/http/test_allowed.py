@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from autorubric.llm.http.negotiation import Allowed, allowed_tokens
+from autorubric.llm.http.negotiation import AllowedTokens, find_allowed_tokens
 from tests.offenders import each
 
 EVERY = [
@@ -57,20 +57,20 @@ OTHER = [
 
 @each(("name", "words", "highest"), EVERY)
 def test_the_highest_limit_of_an_endpoint_is_read_from_its_refusal(name: str, words: str, highest: int) -> None:
-    assert allowed_tokens(words, 200_000) == Allowed(highest, always=True)
+    assert find_allowed_tokens(words, 200_000) == AllowedTokens(highest, always=True)
 
 
 @each(("name", "words", "left"), CONTEXT)
 def test_what_a_prompt_leaves_of_the_context_is_read_from_the_refusal(
     name: str, words: str, left: int | None
 ) -> None:
-    assert allowed_tokens(words, 8192) == (None if left is None else Allowed(left, always=False))
+    assert find_allowed_tokens(words, 8192) == (None if left is None else AllowedTokens(left, always=False))
 
 
 @each("words", OTHER)
 def test_other_refusals_allow_nothing_else(words: str) -> None:
-    assert allowed_tokens(words, 8192) is None
+    assert find_allowed_tokens(words, 8192) is None
 
 
 def test_a_limit_that_is_not_lower_than_the_one_sent_is_no_way_out() -> None:
-    assert allowed_tokens("max_tokens must not exceed 4096", 4096) is None
+    assert find_allowed_tokens("max_tokens must not exceed 4096", 4096) is None

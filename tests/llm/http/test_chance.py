@@ -9,7 +9,7 @@ def test_few_refusals_are_no_share() -> None:
     chance = Chance()
     chance.learn(2, 50)
     assert chance.share == 0.0
-    assert not chance.explains(1, 100)
+    assert not chance.can_explain(1, 100)
 
 
 def test_an_equal_share_after_a_further_cut_is_chance() -> None:

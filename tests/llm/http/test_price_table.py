@@ -130,7 +130,7 @@ def test_calls_cost_what_the_source_computes(theirs: tuple[str, str], ours: str,
     expected = calc_price(usage, theirs[1], provider_id=theirs[0], genai_request_timestamp=day).total_price
     price = find_price(at_home(ours), price_table())
     assert price is not None
-    assert price.dollars(Usage(prompt, 700, cached_tokens=200)) == pytest.approx(float(expected))
+    assert price.compute_dollars(Usage(prompt, 700, cached_tokens=200)) == pytest.approx(float(expected))
 
 
 def test_batch_prices_are_known_and_lower() -> None:

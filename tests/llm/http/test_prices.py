@@ -35,23 +35,23 @@ def test_an_unknown_model_or_another_address_has_no_price() -> None:
 
 def test_cached_tokens_cost_the_full_price_where_no_other_is_known() -> None:
     usage = Usage(1_000_000, 0, cached_tokens=1_000_000)
-    assert Price(3.0, 15.0).dollars(usage) == 3.0
-    assert Price(3.0, 15.0, 0.3).dollars(usage) == pytest.approx(0.3)
-    assert Price(0.0, 0.0).dollars(usage) == 0.0
+    assert Price(3.0, 15.0).compute_dollars(usage) == 3.0
+    assert Price(3.0, 15.0, 0.3).compute_dollars(usage) == pytest.approx(0.3)
+    assert Price(0.0, 0.0).compute_dollars(usage) == 0.0
 
 
 def test_tokens_written_to_a_cache_have_a_price_of_their_own() -> None:
     # 200,000 x 3 + 500,000 x 0.3 + 300,000 x 3.75 per million
     usage = Usage(1_000_000, 0, cached_tokens=500_000, cache_write_tokens=300_000)
-    assert Price(3.0, 15.0, 0.3, 3.75).dollars(usage) == pytest.approx(1.875)
-    assert Price(3.0, 15.0, 0.3).dollars(usage) == pytest.approx(1.65)
+    assert Price(3.0, 15.0, 0.3, 3.75).compute_dollars(usage) == pytest.approx(1.875)
+    assert Price(3.0, 15.0, 0.3).compute_dollars(usage) == pytest.approx(1.65)
 
 
 def test_a_prompt_above_a_threshold_raises_the_price_of_all_tokens() -> None:
     price = Price(1.0, 10.0, tiers=((200_000, Price(2.0, 15.0)), (1_000_000, Price(4.0, 20.0))))
-    assert price.dollars(Usage(200_000, 100_000)) == pytest.approx(0.2 + 1.0)
-    assert price.dollars(Usage(200_001, 100_000)) == pytest.approx(0.400002 + 1.5)
-    assert price.dollars(Usage(2_000_000, 100_000)) == pytest.approx(8.0 + 2.0)
+    assert price.compute_dollars(Usage(200_000, 100_000)) == pytest.approx(0.2 + 1.0)
+    assert price.compute_dollars(Usage(200_001, 100_000)) == pytest.approx(0.400002 + 1.5)
+    assert price.compute_dollars(Usage(2_000_000, 100_000)) == pytest.approx(8.0 + 2.0)
 
 
 def test_a_users_table_is_put_over_the_builtin_one(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_a_users_table_is_put_over_the_builtin_one(tmp_path: Path) -> None:
 
     assert dollars("openai/gpt-4.1") == 1.0 + 2.0
     assert dollars("openai/mine") == 0.0
-    builtin = price_table()["openai/gpt-5.1"].dollars(Usage(1_000_000, 1_000_000))
+    builtin = price_table()["openai/gpt-5.1"].compute_dollars(Usage(1_000_000, 1_000_000))
     assert "openai/gpt-5.1" not in table and dollars("openai/gpt-5.1") == builtin
 
 

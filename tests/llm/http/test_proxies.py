@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from autorubric.errors import ConfigError
-from autorubric.llm.http.transport import proxy_for
+from autorubric.llm.http.transport import find_proxy
 
 
 def test_proxies_of_the_environment_are_used_except_for_this_machine(
@@ -15,10 +15,10 @@ def test_proxies_of_the_environment_are_used_except_for_this_machine(
     monkeypatch.setenv("http_proxy", "http://proxy.example:3128")
     monkeypatch.setenv("https_proxy", "http://proxy.example:3128")
     monkeypatch.setenv("no_proxy", "inside.example")
-    assert proxy_for("https://api.openai.com/v1") == "http://proxy.example:3128"
-    assert proxy_for("https://inside.example/v1") is None
+    assert find_proxy("https://api.openai.com/v1") == "http://proxy.example:3128"
+    assert find_proxy("https://inside.example/v1") is None
     for here in ("http://localhost:8000/v1", "http://127.0.0.1:8000/v1", "http://[::1]:8000/v1"):
-        assert proxy_for(here) is None
+        assert find_proxy(here) is None
 
 
 @pytest.mark.parametrize(
@@ -45,9 +45,9 @@ def test_a_proxy_that_is_none_is_refused_by_its_variable(
         monkeypatch.delenv(name.upper(), raising=False)
     monkeypatch.setenv(variable, proxy)
     with pytest.raises(ConfigError, match=f"{variable.upper()} .* {reason}") as caught:
-        proxy_for("http://host.example/v1")
+        find_proxy("http://host.example/v1")
     assert "planted" not in str(caught.value)
-    assert proxy_for("http://localhost:8000/v1") is None
+    assert find_proxy("http://localhost:8000/v1") is None
 
 
 def test_describing_a_model_imports_nothing_heavy() -> None:

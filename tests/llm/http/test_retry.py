@@ -12,13 +12,13 @@ from autorubric.llm.http.retry import (
     REFUSED_WAIT,
     Backoff,
     Retries,
-    error_fault,
-    final_if_same,
+    classify_error,
+    classify_error_object,
     http_fault,
-    retry_after_seconds,
-    transport_fault,
-    unreachable,
-    wrong_address,
+    mark_final_if_same,
+    mark_unreachable,
+    mark_wrong_address,
+    read_retry_after,
 )
 from autorubric.llm.http.transport import HttpReply, TransportError
 from tests.offenders import each
@@ -54,7 +54,7 @@ def fault(status: int, body: Any = "", headers: dict[str, str] | None = None) ->
     ],
 )
 def test_retry_after_is_read_in_all_its_forms(value: str, seconds: float | None) -> None:
-    assert retry_after_seconds({"Retry-After": value}, now=1000.0) == seconds
+    assert read_retry_after({"Retry-After": value}, now=1000.0) == seconds
 
 
 @each(
@@ -210,7 +210,7 @@ def test_providers_own_words_for_limits_and_empty_accounts_are_known(
 
 
 def test_a_limit_that_a_200_reports_is_a_rate_limit() -> None:
-    found = error_fault({"message": "Throttling.BurstRate: slow down", "code": "Throttling"})
+    found = classify_error_object({"message": "Throttling.BurstRate: slow down", "code": "Throttling"})
     assert (found.kind, found.again, found.maybe_billed) == ("rate_limit", True, True)
 
 
@@ -221,25 +221,25 @@ def test_what_may_have_been_billed_is_told() -> None:
 def test_waits_stay_between_their_bounds_and_are_spread() -> None:
     backoff, rng = Backoff(1.0, 60.0), random.Random(5)
     for retry in range(12):
-        waits = [backoff.wait(retry, None, rng) for _ in range(200)]
+        waits = [backoff.draw_wait(retry, None, rng) for _ in range(200)]
         highest = min(60.0, 2.0 ** (retry + 1))
         assert 1.0 <= min(waits) <= max(waits) <= highest
         assert max(waits) - min(waits) > 0.8 * (highest - 1.0)
 
 
 def test_a_wait_is_never_below_what_the_endpoint_asks_for() -> None:
-    waits = [Backoff(1.0, 2.0).wait(0, 30.0, random.Random(i)) for i in range(100)]
+    waits = [Backoff(1.0, 2.0).draw_wait(0, 30.0, random.Random(i)) for i in range(100)]
     assert 30.0 <= min(waits) <= max(waits) <= 31.0
 
 
 def test_calls_that_were_refused_together_return_within_the_least_wait_or_a_second() -> None:
     for least, spread in ((0.02, 0.02), (5.0, 1.0)):
-        waits = [Backoff(least, 5.0).wait(0, 30.0, random.Random(i)) for i in range(100)]
+        waits = [Backoff(least, 5.0).draw_wait(0, 30.0, random.Random(i)) for i in range(100)]
         assert 30.0 <= min(waits) < 30.0 + spread / 4 and 30.0 + spread * 3 / 4 < max(waits) <= 30.0 + spread
 
 
 def test_no_wait_at_all_is_possible() -> None:
-    assert Backoff(0.0, 0.0).wait(5, None, random.Random(1)) == 0.0
+    assert Backoff(0.0, 0.0).draw_wait(5, None, random.Random(1)) == 0.0
 
 
 @each(
@@ -292,10 +292,10 @@ def test_the_parameter_that_is_refused_is_known_from_any_shape_of_error() -> Non
 
 def test_a_server_that_fails_twice_in_the_same_words_is_not_asked_a_third_time() -> None:
     first, second = (fault(500, {"error": f"cannot parse the output (request {n})"}) for n in (17, 18))
-    assert first.again and final_if_same(None, first) == first
-    last = final_if_same(first, second)
+    assert first.again and mark_final_if_same(None, first) == first
+    last = mark_final_if_same(first, second)
     assert not last.again and last.message.endswith("(the same response twice)")
-    assert final_if_same(first, fault(500, "overloaded")).again
+    assert mark_final_if_same(first, fault(500, "overloaded")).again
 
 
 @each(
@@ -313,7 +313,7 @@ def test_a_server_that_fails_twice_in_the_same_words_is_not_asked_a_third_time()
 def test_a_wait_in_milliseconds_comes_before_one_in_seconds_and_none_is_longer_than_two_minutes(
     headers: dict[str, str], seconds: float
 ) -> None:
-    assert retry_after_seconds(headers) == seconds
+    assert read_retry_after(headers) == seconds
 
 
 @each(
@@ -357,17 +357,17 @@ def test_rate_limits_use_up_no_retry_of_a_fault() -> None:
 def test_an_error_under_status_200_has_the_kind_of_its_own_code_and_may_be_billed(
     error: Any, kind: str, again: bool
 ) -> None:
-    found = error_fault(error)
+    found = classify_error_object(error)
     assert (found.kind, found.again, found.status, found.maybe_billed) == (kind, again, 200, True)
     assert found.message == f"HTTP 200 with an error: '{error if isinstance(error, str) else error['message']}'"
 
 
 def test_an_address_where_no_endpoint_answers_is_not_asked_again_and_costs_nothing() -> None:
-    refused = transport_fault(TransportError("timeout", "no answer in 60 s", maybe_billed=True))
+    refused = classify_error(TransportError("timeout", "no answer in 60 s", maybe_billed=True))
     assert (refused.kind, refused.again, refused.maybe_billed) == ("timeout", True, True)
-    nobody = unreachable(refused)
+    nobody = mark_unreachable(refused)
     assert (nobody.kind, nobody.again) == ("unreachable", False)
-    page = wrong_address(replace(refused, status=200))
+    page = mark_wrong_address(replace(refused, status=200))
     assert (page.kind, page.again, page.status, page.maybe_billed) == ("unreachable", False, None, False)
 
 
@@ -407,4 +407,4 @@ def test_what_no_wait_can_change_is_told_by_status_and_words(status: int, words:
 def test_only_an_equal_internal_error_without_words_about_load_is_final(
     first: tuple[int, str], second: tuple[int, str], same: bool
 ) -> None:
-    assert final_if_same(fault(*first), fault(*second)).again is not same
+    assert mark_final_if_same(fault(*first), fault(*second)).again is not same

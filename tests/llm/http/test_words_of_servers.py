@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from autorubric.llm.http.negotiation import Terms, revise
-from autorubric.llm.http.retry import error_fault, http_fault
+from autorubric.llm.http.retry import classify_error_object, http_fault
 from autorubric.llm.http.transport import HttpReply
 from tests.offenders import each
 
@@ -107,7 +107,7 @@ def test_trouble_that_passes_is_waited_for(server: str, status: int, body: Any, 
     ],
 )
 def test_an_error_in_a_200_is_told_by_its_words_and_by_a_code_in_digits(error: Any, kind: str, again: bool) -> None:
-    found = error_fault(error)
+    found = classify_error_object(error)
     assert (found.kind, found.again, found.maybe_billed) == (kind, again, True)
 
 

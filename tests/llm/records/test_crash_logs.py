@@ -28,7 +28,7 @@ from autorubric.llm.records.crash_logs import (
     InFlightLog,
     LoggedRow,
     UncommittedLog,
-    recover,
+    recover_rows,
 )
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.lock import WriteLock
@@ -155,7 +155,7 @@ def test_a_file_is_emptied_only_when_its_rows_are_committed(tmp_path: Path, monk
         if number >= 20:
             kept.committed += 1  # twenty rows are always on their way
     kept.close(remove=False)
-    recover(UNCOMMITTED, tmp_path, found.extend)
+    recover_rows(UNCOMMITTED, tmp_path, found.extend)
     # Which of the two files is the newer one, the names do not say.
     assert {row.key for row in rows[-20:]} <= {one.key for one in found}
     assert len(found) < 100
@@ -165,10 +165,10 @@ def test_the_files_of_a_process_that_lives_are_left_alone(tmp_path: Path) -> Non
     kept = UncommittedLog(tmp_path)
     kept.put(SealedRow.pack(a_row(1)))
     found: list[LoggedRow] = []
-    recover(UNCOMMITTED, tmp_path, found.extend)
+    recover_rows(UNCOMMITTED, tmp_path, found.extend)
     assert found == []
     kept.close(remove=False)
-    recover(UNCOMMITTED, tmp_path, found.extend)
+    recover_rows(UNCOMMITTED, tmp_path, found.extend)
     assert [row.key for row in found] == [a_row(1).key]
     assert list(tmp_path.iterdir()) == []
 
@@ -272,9 +272,9 @@ def test_an_error_while_rows_are_taken_over_leaves_them_where_they_are(tmp_path:
         raise LedgerError("no room")
 
     with pytest.raises(LedgerError, match="no room"):
-        recover(UNCOMMITTED, tmp_path, refuse)
+        recover_rows(UNCOMMITTED, tmp_path, refuse)
     found: list[LoggedRow] = []
-    recover(UNCOMMITTED, tmp_path, found.extend)
+    recover_rows(UNCOMMITTED, tmp_path, found.extend)
     assert len(found) == 1
 
 
@@ -327,7 +327,7 @@ def test_only_what_is_in_flight_at_a_kill_counts(tmp_path: Path, monkeypatch: py
     shutil.copytree(tmp_path / "run", tmp_path / "killed", ignore=shutil.ignore_patterns("*.lock"))
     log.close(remove=True)
     found: list[LoggedRow] = []
-    recover(IN_FLIGHT, tmp_path / "killed", found.extend)
+    recover_rows(IN_FLIGHT, tmp_path / "killed", found.extend)
     assert {one.key for one in found} == {row.key for row in rows[50:]}
 
 

@@ -103,10 +103,10 @@ async def test_a_claim_to_a_key_is_held_by_one_call_and_given_back(tmp_path: Pat
     entered: list[str] = []
 
     async def enter(name: str, key: bytes, given_up: bool = False) -> None:
-        async with claims.held(key, lambda: given_up):
+        async with claims.hold_key(key, lambda: given_up):
             entered.append(name)
 
-    async with claims.held(b"a" * 16, lambda: False):
+    async with claims.hold_key(b"a" * 16, lambda: False):
         waiting = asyncio.create_task(enter("waited", b"a" * 16))
         await enter("another key", b"b" * 16)
         await enter("another key again", b"b" * 16)

@@ -11,7 +11,7 @@ import pytest
 from autorubric.errors import LedgerError
 from autorubric.llm.records.accounts import Spent
 from autorubric.llm.records.call_rows import CallRow
-from autorubric.llm.records.database import MARK, ImportRow, connect, recover, set_aside
+from autorubric.llm.records.database import MARK, ImportRow, connect, recover_ledger, set_aside
 from autorubric.llm.records.ledger import FILE_NAME, Ledger
 from autorubric.llm.request import Failure, Reply, Usage
 
@@ -49,7 +49,7 @@ async def test_a_recovery_keeps_every_cost_and_note_and_each_reply_that_is_whole
     (tmp_path / f"{FILE_NAME}.recovered").write_text("of an earlier attempt", encoding="utf-8")
     (tmp_path / MARK).touch()
     with caplog.at_level(logging.WARNING):
-        recover(path)
+        recover_ledger(path)
     assert "4 calls were recovered, 2 of them without their reply" in caplog.text
     damaged = f"{FILE_NAME}.damaged-1"
     assert f"kept as {damaged}" in caplog.text
@@ -62,7 +62,7 @@ async def test_a_recovery_keeps_every_cost_and_note_and_each_reply_that_is_whole
         assert ledger.find_note("limits") == [1, 2]
         assert [value for _, value in ledger.observations("pace")] == [{"rate": 3}]
         assert ledger.find_import("q1", "rubric") == (b"inputs", ["Names the dose"])
-    recover(path)  # without a mark, and next to an earlier damaged file
+    recover_ledger(path)  # without a mark, and next to an earlier damaged file
     assert (tmp_path / f"{FILE_NAME}.damaged-2").exists()
     with Ledger.open(tmp_path) as ledger:
         assert ledger.spent() == Spent(4, 30, 1.5)
@@ -104,7 +104,7 @@ async def test_a_payload_whose_type_is_damaged_is_a_damaged_reply(tmp_path: Path
         change(path, "UPDATE payloads SET data = CAST(data AS TEXT) WHERE id = 4")
         assert ledger.is_intact is False
         assert ledger.find(key(4)) is None
-    recover(path)
+    recover_ledger(path)
     with Ledger.open(tmp_path) as ledger:
         found = [ledger.find(key(number)) for number in range(1, 5)]
         assert [reply and reply.text for reply in found] == ["reply 1", "reply 2", "reply 3", None]

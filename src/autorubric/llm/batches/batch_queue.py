@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from autorubric.errors import counted
 from autorubric.llm.batches.batch_store import BatchRecord, BatchStore, check_collectable, open_batches
-from autorubric.llm.batches.carrier import Ahead, Carrier
+from autorubric.llm.batches.carrier import Carrier, EarlySender
 from autorubric.llm.batches.collecting import Collection, ResultsGone, Uncollected
 from autorubric.llm.batches.link import LinkFault
 from autorubric.llm.batches.setting import CANCELLED, DETACHED, Batching
@@ -37,7 +37,7 @@ _NEVER_CREATED = Fault("server", "the provider never created the batch", again=T
 
 
 @dataclass(slots=True, eq=False)
-class Waiting:
+class WaitingRequest:
     """One request in the queue.
 
     `again` is set for requests that were sent before; `done` gets the reply, the fault, or None if the request is to
@@ -52,12 +52,12 @@ class Waiting:
     done: asyncio.Future[Reply | Refused | None]
     terms: Terms | None = None
 
-    def settle(self, outcome: Reply | Fault | None) -> None:
+    def resolve(self, outcome: Reply | Fault | None) -> None:
         """Tell whoever waits what became of the request; only once."""
         if self.done.done():
             return
         if isinstance(outcome, Fault):
-            self.done.set_result((*self.model.body(self.request, self.terms), outcome))
+            self.done.set_result((*self.model.build_body(self.request, self.terms), outcome))
             return
         self.reservation.recorded = outcome is not None
         self.done.set_result(outcome)
@@ -82,7 +82,7 @@ class BatchQueue:
         tally: counts replies of batches that nobody waits for.
 
     Attributes:
-        left: why nothing more is answered; None while requests are.
+        left: why no more requests are answered; None while they are.
     """
 
     def __init__(self, ledger: Ledger, folder: Path, budget: Budget | None, how: Batching, tally: Tally) -> None:
@@ -92,14 +92,14 @@ class BatchQueue:
         self._holds = {record.id: budget.hold(record.most) for record in self._before if budget}
         self._budget = budget
         self._quiet = min(_QUIET_MOST, max(_QUIET_LEAST, how.poll / 10))
-        self._waiting: list[Waiting] = []
-        self._sent: dict[bytes, Waiting] = {}
-        self._open: dict[asyncio.Task[None], Sequence[Waiting]] = {}
+        self._waiting: list[WaitingRequest] = []
+        self._sent: dict[bytes, WaitingRequest] = {}
+        self._open: dict[asyncio.Task[None], Sequence[WaitingRequest]] = {}
         self._resuming: asyncio.Task[Failure | None] | None = None
         self._clerk: asyncio.Task[None] | None = None
         self._last = 0.0
         self.left: Failure | None = None
-        self._ahead: Ahead | None = None
+        self._ahead: EarlySender | None = None
         self._met: dict[bytes, tuple[Terms, Fault]] = {}  # of requests in batches that nobody waited for
         self._requests_sent = self._sent_alone = 0
         self._gone: list[str] = []  # about batches that were given up
@@ -125,15 +125,15 @@ class BatchQueue:
                 raise
             return self.left
 
-    def ahead(self) -> Ahead:
-        """Takes requests whose replies will be looked up in the ledger."""
-        self._ahead = Ahead(self._carrier, self._budget, self._most, self._tell, self._tally, self._met)
+    def open_early_sender(self) -> EarlySender:
+        """A sender of requests whose replies will be looked up in the ledger."""
+        self._ahead = EarlySender(self._carrier, self._budget, self._find_most, self._report, self._tally, self._met)
         return self._ahead
 
-    async def send_ahead(self, ahead: Ahead) -> None:
+    async def send_ahead(self, ahead: EarlySender) -> None:
         """Bring the results of requests into the ledger; leave if the provider still has them."""
         try:
-            await ahead.sent_and_collected()
+            await ahead.send_and_collect()
         except Uncollected as problem:
             self.leave(str(problem))
         except LinkFault as problem:
@@ -148,14 +148,14 @@ class BatchQueue:
     def put(
         self, model: BatchModel, request: Request, reservation: Reservation, *, again: bool
     ) -> asyncio.Future[Reply | Refused | None]:
-        """What becomes of a request: a reply, a fault, or None if it is to be sent alone."""
+        """The outcome of a request: a reply, a fault, or None if it is to be sent alone."""
         loop = asyncio.get_running_loop()
         again = again or bool(request.reask or request.cut_off)
-        one = Waiting(request_key(model, request), model, request, reservation, again, loop.create_future())
+        one = WaitingRequest(request_key(model, request), model, request, reservation, again, loop.create_future())
         met = self._met.pop(one.key, None)
         if met is not None:
             one.terms = met[0]
-            one.settle(met[1])
+            one.resolve(met[1])
             return one.done
         if self.left is not None:
             one.fail(CallError(self.left))
@@ -170,7 +170,7 @@ class BatchQueue:
             return
         self.left = Failure("stopped", reason, sent=False)
         for task in (*self._open, self._clerk, self._resuming):
-            if task is not None and task is not _current_task():
+            if task is not None and task is not _find_current_task():
                 task.cancel()
         # Nothing more is sent, so nobody has to wait for what open batches leave of the budget.
         for hold in (*self._holds.values(), *(self._ahead.holds if self._ahead is not None else ())):
@@ -189,15 +189,15 @@ class BatchQueue:
         return self.left is not None and not (here is not None and here.cancelling())
 
     @asynccontextmanager
-    async def direct(self) -> AsyncIterator[None]:
-        """A block in which a request is sent alone, so that others wait for what it leads to."""
+    async def send_alone(self) -> AsyncIterator[None]:
+        """Send no wave while a request is sent alone in the block, as it may lead to further requests."""
         self._sent_alone += 1
         try:
             yield
         finally:
             self._sent_alone -= 1
 
-    def _queue(self, ones: Sequence[Waiting]) -> None:
+    def _queue(self, ones: Sequence[WaitingRequest]) -> None:
         self._waiting += ones
         if ones and (self._clerk is None or self._clerk.done()):
             self._clerk = asyncio.create_task(self._serve())
@@ -209,44 +209,44 @@ class BatchQueue:
             idle = not self._open and not self._sent_alone and loop.time() - self._last >= self._quiet
             for model in dict.fromkeys(one.model for one in self._waiting):
                 of_model = [one for one in self._waiting if one.model is model]
-                most, few = self._most(model), self._are_few(of_model)
+                most, few = self._find_most(model), self._are_few(of_model)
                 # Where the provider's queue was full, it is tried again once all batches have ended.
                 while of_model and (idle or (len(of_model) >= most and id(model) not in self._most_of)):
                     chunk, of_model = of_model[:most], of_model[most:]
                     self._dispatch(model, chunk, alone=few)
 
-    def _most(self, model: BatchModel) -> int:
+    def _find_most(self, model: BatchModel) -> int:
         limit = model.service.limits.requests
         most = min(self._how.size, limit) if self._how.size else limit
         return self._most_of.get(id(model), most)
 
-    def _are_few(self, ones: Sequence[Waiting]) -> bool:
+    def _are_few(self, ones: Sequence[WaitingRequest]) -> bool:
         few = len(ones) <= max(_HANDFUL, self._requests_sent // 100)
         return few and self._requests_sent > 0 and all(one.again for one in ones)
 
-    def _dispatch(self, model: BatchModel, chunk: Sequence[Waiting], *, alone: bool) -> None:
+    def _dispatch(self, model: BatchModel, chunk: Sequence[WaitingRequest], *, alone: bool) -> None:
         """Send a chunk: as a batch, or one by one if few requests are repeated."""
         gone = set(map(id, chunk))
         self._waiting = [one for one in self._waiting if id(one) not in gone]
         if alone:
             for one in chunk:
-                one.settle(None)
+                one.resolve(None)
             return
-        task = asyncio.create_task(self._carry(model, chunk))
+        task = asyncio.create_task(self._send_batch(model, chunk))
         self._open[task] = chunk
         task.add_done_callback(self._open.pop)
 
-    async def _carry(self, model: BatchModel, chunk: Sequence[Waiting]) -> None:
-        held: Sequence[Waiting] = chunk
+    async def _send_batch(self, model: BatchModel, chunk: Sequence[WaitingRequest]) -> None:
+        held: Sequence[WaitingRequest] = chunk
         record: BatchRecord | None = None
         try:
-            held = [one for one in chunk if await self._covered(one)]
+            held = [one for one in chunk if await self._is_covered(one)]
             if not held:
                 return
             record = await self._carrier.plan(model, held)
             self._queue(held[record.count :])
             held = held[: record.count]
-            self._tell(model, record)
+            self._report(model, record)
             record = await self._carrier.send(model, record)
             self._sent.update((one.key, one) for one in held)
             self._requests_sent += len(held)
@@ -255,20 +255,20 @@ class BatchQueue:
             if not self._how.detach:
                 await self._fetch(model, record, held)
         except LinkFault as problem:
-            self._break_off(problem, record, held)
+            self._end_requests(problem, record, held)
         except Exception as error:
             for one in held:
                 one.fail(error)
         self._detach()
 
-    def _break_off(self, problem: LinkFault, record: BatchRecord | None, held: Sequence[Waiting]) -> None:
+    def _end_requests(self, problem: LinkFault, record: BatchRecord | None, held: Sequence[WaitingRequest]) -> None:
         """End the requests of a batch that could not be sent or collected."""
         if isinstance(problem, Uncollected):
             self.leave(str(problem))
             return
         is_open = record is not None and self._carrier.store.find(record.id).is_open
         if is_open and record is not None and self._budget is not None:
-            # The provider may still charge it, so what it may cost is not there for others.
+            # The provider may still charge it, so its worst case counts as spent.
             self._budget.settle(self._budget.hold(record.most), record.most)
         again = problem.fault.again and not is_open and bool(self._sent)
         if again and record is not None:  # the provider may take it once it has answered others
@@ -276,9 +276,9 @@ class BatchQueue:
         for one in held:
             self._sent.pop(one.key, None)
             # The next run takes up an open batch; this one must not send it twice.
-            one.settle(replace(problem.fault, again=again, maybe_billed=False))
+            one.resolve(replace(problem.fault, again=again, maybe_billed=False))
 
-    async def _covered(self, one: Waiting) -> bool:
+    async def _is_covered(self, one: WaitingRequest) -> bool:
         """Whether the budget covers a request; a raised ceiling is reserved again, or the request fails."""
         try:
             await one.reservation.cover()
@@ -287,7 +287,7 @@ class BatchQueue:
             return False
         return True
 
-    async def _fetch(self, model: BatchModel, record: BatchRecord, held: Sequence[Waiting]) -> None:
+    async def _fetch(self, model: BatchModel, record: BatchRecord, held: Sequence[WaitingRequest]) -> None:
         """Wait for a batch, collect it, and tell each request what it got."""
         found = await self._carrier.fetch(model, record, self._sent)
         outcomes: dict[bytes, Reply | Fault] = {}
@@ -297,17 +297,17 @@ class BatchQueue:
                 self._most_of[id(model)] = max(1, record.count // 2)
         for one in held:
             self._sent.pop(one.key, None)
-            one.settle(outcomes.get(one.key, _NEVER_CREATED))
+            one.resolve(outcomes.get(one.key, _NEVER_CREATED))
 
-    def _tell(self, model: BatchModel, record: BatchRecord) -> None:
+    def _report(self, model: BatchModel, record: BatchRecord) -> None:
         if not self._how.told:
             self._how.notice(self._how.outlook)
         self._how.told += 1
         self._how.notice(f"batch {self._how.told}: {counted(record.count, 'request')} to {model.name}")
 
     def _detach(self) -> None:
-        """Leave, if that was asked, once every batch of the wave is with the provider or was refused."""
-        here = _current_task()
+        """Leave, if so configured, once every batch of the wave is with the provider or was refused."""
+        here = _find_current_task()
         others = self._waiting or any(task is not here and not task.done() for task in self._open)
         if self._how.detach and not others:
             self._leave_open()
@@ -325,8 +325,8 @@ class BatchQueue:
         check_collectable(self._before, self._how)
         models = {record.id: model for record in self._before if (model := self._how.find_model(record)) is not None}
         try:
-            # One that cannot be collected does not keep the others from it.
-            taken = (self._take_up(models[record.id], record) for record in self._before)
+            # A batch that cannot be collected must not stop the others.
+            taken = (self._collect_earlier(models[record.id], record) for record in self._before)
             for problem in await asyncio.gather(*taken, return_exceptions=True):
                 if problem is not None:
                     raise problem
@@ -335,7 +335,7 @@ class BatchQueue:
             return self.left
         except LinkFault as problem:
             model = next(iter(models.values()))
-            return replace(model.spoken(problem.fault).failure, kind="stopped", sent=False)
+            return replace(model.build_error(problem.fault).failure, kind="stopped", sent=False)
         if any(record.is_open for record in self._carrier.store.records()):
             self._leave_open()
             return self.left
@@ -352,7 +352,7 @@ class BatchQueue:
         told = self._gone if len(self._gone) == len(self._before) else [kept, *self._gone]
         self.leave(CANCELLED + "; ".join(told))
 
-    async def _take_up(self, model: BatchModel, record: BatchRecord) -> None:
+    async def _collect_earlier(self, model: BatchModel, record: BatchRecord) -> None:
         record = await self._carrier.recover(model, record)
         if self._how.cancel and record.state == "sent":
             with suppress(ResultsGone):  # one that is not known any more is given up where it is collected
@@ -362,7 +362,7 @@ class BatchQueue:
             return
         if found is not None:
             for role, reply in found.paid:
-                self._tally[role].collected(reply)
+                self._tally[role].count_collected(reply)
             self._keep_faults(model, record, found)
             if found.gone:
                 lost = f"its {counted(record.count - len(found.replies), 'request')} without a saved reply"
@@ -386,7 +386,7 @@ class BatchQueue:
             self._how.notice(f"{model.name}: batch {record.remote} has no reply to {count}: {passing[0]}")
 
 
-def _current_task() -> asyncio.Task[Any] | None:
+def _find_current_task() -> asyncio.Task[Any] | None:
     try:
         return asyncio.current_task()
     except RuntimeError:

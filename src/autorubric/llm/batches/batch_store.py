@@ -168,7 +168,7 @@ class BatchStore:
         return _read(path)
 
     def begin(self, model: str, served: str, base_url: str) -> BatchRecord:
-        """A new batch, which is kept once its file is complete."""
+        """A new batch, to be kept once its file is complete."""
         if not self._run:
             self._run = next((record.run for record in self.records()), uuid4().hex[:16])
         self._folder.mkdir(mode=0o700, exist_ok=True)
@@ -179,20 +179,20 @@ class BatchStore:
         content = json.dumps(asdict(record), indent=1)
         write_atomically(self._folder / f"{record.id}.json", [content, "\n"], permissions=0o600)
         if not record.is_open:
-            for path in (self.requests(record), self._rows(record)):
+            for path in self._locate_files(record):
                 path.unlink(missing_ok=True)
         return record
 
-    def requests(self, record: BatchRecord) -> Path:
+    def locate_requests(self, record: BatchRecord) -> Path:
         """The file that is sent."""
         return self._folder / f"{record.id}.requests"
 
-    def _rows(self, record: BatchRecord) -> Path:
-        return self._folder / f"{record.id}.rows"
+    def _locate_files(self, record: BatchRecord) -> tuple[Path, Path]:
+        return self.locate_requests(record), self._folder / f"{record.id}.rows"
 
-    def entries(self, record: BatchRecord) -> dict[str, Entry]:
-        """What was asked, by custom id; a `LedgerError` if the file is not as it was written."""
-        path = self._rows(record)
+    def read_entries(self, record: BatchRecord) -> dict[str, Entry]:
+        """The requests of a batch, by custom id; a `LedgerError` if the file has changed."""
+        _, path = self._locate_files(record)
         try:
             content = path.read_bytes()
             found = {key: Entry(bytes.fromhex(key), *rest) for key, *rest in map(json_value, content.splitlines())}
@@ -202,15 +202,15 @@ class BatchStore:
             raise LedgerError(f"{path} has changed since the batch was planned")
         return found
 
-    def writer(self, record: BatchRecord) -> PlanWriter:
-        """Takes the requests of a batch."""
-        return PlanWriter(record, *(_draft(path) for path in (self.requests(record), self._rows(record))))
+    def open_writer(self, record: BatchRecord) -> PlanWriter:
+        """A writer for the requests of a batch."""
+        return PlanWriter(record, *map(_locate_draft, self._locate_files(record)))
 
     def keep_plan(self, record: BatchRecord) -> BatchRecord:
         """Put a planned batch on the disk, whose files are complete; returns its record."""
         record = self.keep(record)
-        for path in (self.requests(record), self._rows(record)):
-            _draft(path).replace(path)
+        for path in self._locate_files(record):
+            _locate_draft(path).replace(path)
         return record
 
     def clear_drafts(self) -> None:
@@ -252,8 +252,8 @@ class PlanWriter:
         return replace(made, tokens=int(self.most.tokens), cost=self.most.cost)
 
 
-def _draft(path: Path) -> Path:
-    """Where a file of a batch is until all of it is planned."""
+def _locate_draft(path: Path) -> Path:
+    """The path of a file of a batch until the batch is planned completely."""
     return path.with_name(path.name + _DRAFT)
 
 

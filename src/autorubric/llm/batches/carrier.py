@@ -1,4 +1,4 @@
-"""The way of a batch: plan, upload, create, wait, collect, each step on the disk before the next."""
+"""The steps of a batch: plan, upload, create, wait, collect, each on the disk before the next."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from autorubric.llm.batches.collecting import (
     Collection,
     ResultsGone,
     Uncollected,
-    asked,
     collect,
-    given_up,
+    give_up,
+    load_entries,
 )
 from autorubric.llm.batches.dialect import RemoteBatch
 from autorubric.llm.batches.link import LinkFault
 from autorubric.llm.batches.model import BatchModel
 from autorubric.llm.batches.setting import UNKNOWN, Batching
 from autorubric.llm.billing import Reservation, Tally
-from autorubric.llm.http.negotiation import Terms, sent_limit
+from autorubric.llm.http.negotiation import Terms, find_sent_limit
 from autorubric.llm.http.retry import Fault
 from autorubric.llm.http.wire import encode_body
 from autorubric.llm.records.ledger import Ledger
@@ -32,7 +32,7 @@ from autorubric.llm.request import Request
 from autorubric.llm.sharing import Sum
 
 if TYPE_CHECKING:
-    from autorubric.llm.batches.batch_queue import Waiting
+    from autorubric.llm.batches.batch_queue import WaitingRequest
     from autorubric.llm.budget import Budget
 
 _SLOWER = 1.5
@@ -46,12 +46,12 @@ _RANDOM = random.Random()
 
 @dataclass(slots=True)
 class Carrier:
-    """Takes batches to the provider and brings their results into the ledger.
+    """Sends batches to the provider and records their results in the ledger.
 
     Attributes:
         store: the batches on disk.
         ledger: takes the results.
-        how: size, intervals and whether to leave.
+        how: size, intervals and whether to detach.
     """
 
     store: BatchStore
@@ -59,15 +59,15 @@ class Carrier:
     how: Batching
 
     def begin(self, model: BatchModel) -> PlanWriter:
-        """Takes the requests of a new batch of a model."""
-        return self.store.writer(self.store.begin(model.name, model.endpoint.model, model.endpoint.base_url))
+        """A writer for the requests of a new batch of a model."""
+        return self.store.open_writer(self.store.begin(model.name, model.endpoint.model, model.endpoint.base_url))
 
     async def close(self, writer: PlanWriter) -> BatchRecord:
         """Put a planned batch on the disk."""
         record = await asyncio.to_thread(writer.close)
         return await asyncio.to_thread(self.store.keep_plan, record)
 
-    async def plan(self, model: BatchModel, waiting: Sequence[Waiting]) -> BatchRecord:
+    async def plan(self, model: BatchModel, waiting: Sequence[WaitingRequest]) -> BatchRecord:
         """Write the files of a batch of the first requests, as many as fit."""
         writer = self.begin(model)
         for one in waiting:
@@ -84,12 +84,12 @@ class Carrier:
         """Upload and create a planned batch; a `LinkFault` where that fails. What is refused is dropped."""
         if not record.file:
             try:
-                file = await model.service.upload(model.link, record, self.store.requests(record))
+                file = await model.service.upload(model.link, record, self.store.locate_requests(record))
             except LinkFault:
                 self.store.keep(replace(record, state="dropped"))  # a file alone costs nothing
                 raise
             record = self.store.keep(replace(record, file=file))
-        return await self._created(model, record)
+        return await self._create(model, record)
 
     async def recover(self, model: BatchModel, record: BatchRecord) -> BatchRecord:
         """A batch of an earlier session, found again at the provider; dropped if it was never created."""
@@ -97,7 +97,7 @@ class Carrier:
             return record
         found = await self._find_twice(model, record)
         if found is not None:
-            return self._sent(record, found)
+            return self._keep_sent(record, found)
         return self.store.keep(replace(record, state="dropped"))
 
     async def follow(self, model: BatchModel, record: BatchRecord, *, once: bool = False) -> RemoteBatch:
@@ -136,34 +136,33 @@ class Carrier:
                 if (await self._find(model, record)).ended:
                     return
                 if not problem.fault.again or attempt == model.link.retries:
-                    raise LinkFault(replace(problem.fault, message=_still_open(problem.fault, record))) from None
-                await asyncio.sleep(model.link.backoff.wait(attempt, problem.fault.retry_after))
+                    raise LinkFault(replace(problem.fault, message=_explain_open(problem.fault, record))) from None
+                await asyncio.sleep(model.link.backoff.draw_wait(attempt, problem.fault.retry_after))
 
     async def fetch(
         self, model: BatchModel, record: BatchRecord, awaited: Container[bytes] = (), *, once: bool = False
     ) -> Collection | None:
-        """What a batch brought, once it has ended; None if it was never created or, with `once`, has not ended.
+        """The results of a batch, once it has ended; None if it was never created or, with `once`, has not ended.
 
-        It counts as collected only once all its replies are on the disk. So is what a missing result may have cost,
-        unless the request is `awaited`, whose caller accounts for it. Where batches are cancelled, one that cannot be
-        collected is given up.
+        It counts as collected only once all its replies are on the disk, and what missing results may have cost;
+        callers account for `awaited` requests. Where batches are cancelled, one that cannot be collected is given up.
         """
         found = None
         while found is None and record.state == "sent":
             remote = RemoteBatch(record.remote, record.word, files=(record.file,) if record.file else ())
             entries: dict[str, Entry] = {}
             try:
-                entries = await asyncio.to_thread(asked, self.store, record)
+                entries = await asyncio.to_thread(load_entries, self.store, record)
                 remote = await self.follow(model, record, once=once)
                 if not remote.ended:
                     return None
                 found = await collect(model, self.ledger, record, remote, entries)
             except Uncollected as problem:
-                # What breaks off for the first time may come whole the next time.
+                # A download that breaks off for the first time may be complete the next time.
                 if not self.how.cancel or (isinstance(problem, BrokenOff) and not record.trouble):
                     self.store.keep(replace(record, word=remote.word, trouble=problem.words))
                     raise
-                found = given_up(model, self.ledger, entries or record.lost_entry, problem.words)
+                found = give_up(model, self.ledger, entries or record.lost_entry, problem.words)
             if found is None:
                 strangers = (*record.strangers, remote.id)
                 record = replace(record, state="planned", remote="", guessed=False, strangers=strangers)
@@ -189,25 +188,25 @@ class Carrier:
             seen_again = True
             await asyncio.sleep(self.how.poll)
 
-    async def _created(self, model: BatchModel, record: BatchRecord) -> BatchRecord:
+    async def _create(self, model: BatchModel, record: BatchRecord) -> BatchRecord:
         """The created batch; where it is unclear whether the provider created it, it is looked for first."""
         dialect = model.service
         attempt = 0
         while True:
             try:
-                remote = await dialect.create(model.link, record, self.store.requests(record))
+                remote = await dialect.create(model.link, record, self.store.locate_requests(record))
                 if not remote.id:
                     raise LinkFault(Fault("network", "the answer to the creation names no batch", 200, again=True))
-                return self._sent(record, remote, guessed=False)
+                return self._keep_sent(record, remote, guessed=False)
             except LinkFault as fault:
                 problem = fault
             found = await self._find_twice(model, record) if problem.is_unclear else None
             if found is not None:
-                return self._sent(record, found)
+                return self._keep_sent(record, found)
             if attempt == model.link.retries or not (problem.is_unclear or problem.fault.again):
                 self.store.keep(replace(record, state="dropped"))
                 raise problem
-            await asyncio.sleep(model.link.backoff.wait(attempt, problem.fault.retry_after))
+            await asyncio.sleep(model.link.backoff.draw_wait(attempt, problem.fault.retry_after))
             attempt += 1
 
     async def _find_twice(self, model: BatchModel, record: BatchRecord) -> RemoteBatch | None:
@@ -236,7 +235,7 @@ class Carrier:
             return batch.batch == record.id or (bool(record.file) and batch.file == record.file)
         return batch.count in (None, record.count)
 
-    def _sent(self, record: BatchRecord, remote: RemoteBatch, *, guessed: bool = True) -> BatchRecord:
+    def _keep_sent(self, record: BatchRecord, remote: RemoteBatch, *, guessed: bool = True) -> BatchRecord:
         guessed = guessed and not remote.batch and not remote.file
         changed = replace(record, state="sent", remote=remote.id, guessed=guessed, sent_at=time.time())
         return self.store.keep(replace(changed, word=remote.word))
@@ -253,7 +252,7 @@ class BatchLine(NamedTuple):
 
 def make_line(model: BatchModel, key: bytes, request: Request) -> BatchLine:
     """A request in the form that its endpoint is known to accept."""
-    terms, body = model.body(request)
+    terms, body = model.build_body(request)
     most = model.ceiling(request)
     entry = Entry(
         key,
@@ -261,18 +260,17 @@ def make_line(model: BatchModel, key: bytes, request: Request) -> BatchLine:
         request.role,
         request.draw,
         request.reask + request.cut_off,
-        sent_limit(body),
+        find_sent_limit(body),
         -1 if most is None else most.prompt_tokens,
         0 if most is None else most.completion_tokens,
         sum(len(content) for _, content in request.messages),
     )
-    line = encode_body(model.service.line(key.hex(), body)) + b"\n"
-    return BatchLine(
-        terms, line, entry, Sum() if most is None else Sum.of(most.total_tokens, model.cost(most) or 0.0)
-    )
+    line = encode_body(model.service.build_line(key.hex(), body)) + b"\n"
+    bound = Sum() if most is None else Sum.of(most.total_tokens, model.cost(most) or 0.0)
+    return BatchLine(terms, line, entry, bound)
 
 
-def _still_open(fault: Fault, record: BatchRecord) -> str:
+def _explain_open(fault: Fault, record: BatchRecord) -> str:
     return (
         f"{fault.message}: batch {record.remote} was not cancelled and will be charged; try --batch-cancel "
         "(in Python: batch_cancel) again, or collect it by the same command without"
@@ -280,7 +278,7 @@ def _still_open(fault: Fault, record: BatchRecord) -> str:
 
 
 @dataclass(slots=True)
-class Ahead:
+class EarlySender:
     """Requests sent before a caller waits for them, planned one at a time in nearly constant memory.
 
     Attributes:
@@ -319,27 +317,27 @@ class Ahead:
             planned = made.most
             for _, writer in self._open.values():
                 planned = planned.plus(writer.most)
-            if not self.budget.fits(planned):
+            if not self.budget.can_cover(planned):
                 self.is_full = True
                 return
-        self._writer(model, len(made.line)).add(made.line, made.entry, made.most)
+        self._find_writer(model, len(made.line)).add(made.line, made.entry, made.most)
         self._keys.add(key)
         if not len(self._keys) % _SLICE:
             await asyncio.sleep(0)
 
-    async def sent_and_collected(self) -> None:
+    async def send_and_collect(self) -> None:
         """Send the planned requests, and return once their results are in the ledger, or immediately if detached."""
         for number in list(self._open):
             self._send(number)
         await asyncio.gather(*self._tasks)
 
     def cancel(self) -> None:
-        """Wait for no batch any more; they stay with the provider."""
+        """Stop waiting for batches; they stay with the provider."""
         for task in self._tasks:
             task.cancel()
 
-    def _writer(self, model: BatchModel, size: int) -> PlanWriter:
-        """Where the next request of a model goes, in a new batch if the last one is full."""
+    def _find_writer(self, model: BatchModel, size: int) -> PlanWriter:
+        """The writer for the next request of a model: of a new batch if the last one is full."""
         found = self._open.get(id(model))
         writer = None if found is None else found[1]
         limit = model.service.limits.bytes
@@ -354,9 +352,9 @@ class Ahead:
     def _send(self, number: int) -> None:
         model, writer = self._open.pop(number)
         self.sent += writer.count
-        self._tasks.append(asyncio.create_task(self._carry(model, writer)))
+        self._tasks.append(asyncio.create_task(self._send_batch(model, writer)))
 
-    async def _carry(self, model: BatchModel, writer: PlanWriter) -> None:
+    async def _send_batch(self, model: BatchModel, writer: PlanWriter) -> None:
         hold = Reservation() if self.budget is None else self.budget.hold(writer.most)
         self.holds.append(hold)
         record = await self.carrier.close(writer)
@@ -369,10 +367,10 @@ class Ahead:
         except LinkFault:
             if self.carrier.store.find(record.id).is_open:
                 raise
-            # It was refused: the run meets the refusal again, with somebody to tell.
+            # It was refused: the run sends its requests again, and reports the refusal to their callers.
         if found is not None:
             for role, reply in found.paid:
-                self.tally[role].collected(reply)
+                self.tally[role].count_collected(reply)
             terms = self._terms[id(model)]
             # What they may have cost is on record already.
             self.faults |= {key: (terms, replace(fault, maybe_billed=False)) for key, fault in found.faults.items()}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from autorubric.errors import LedgerError, counted
 from autorubric.llm.batches.batch_store import BatchRecord, BatchStore, Entry
-from autorubric.llm.batches.dialect import Line, RemoteBatch
+from autorubric.llm.batches.dialect import RemoteBatch, ResultLine
 from autorubric.llm.batches.link import LinkFault
 from autorubric.llm.batches.setting import BROKEN_OFF, DAMAGED, GONE, UNKNOWN
 from autorubric.llm.billing import Claim, Reservation, bill
@@ -72,7 +72,7 @@ class BrokenOff(Uncollected):
 
 @dataclass(slots=True)
 class Collection:
-    """What a batch brought.
+    """The results of a batch.
 
     Attributes:
         model: whose batch it is.
@@ -101,20 +101,20 @@ class Collection:
     gone: str = ""
 
     async def charge_missing(self, awaited: Container[bytes]) -> None:
-        """Put on record what the requests without a result, apart from `awaited` ones, may have cost."""
+        """Record what the requests without a result, except `awaited` ones, may have cost."""
         for entry in self.entries.values():
             fault = None if entry.key in awaited else self.faults.get(entry.key)
             if fault is not None and fault.maybe_billed:
                 words = f"{self.model.name}: {fault.message}"
-                await self.ledger.record(self._charged(entry, Failure(fault.kind, words, fault.status)))
+                await self.ledger.record(self._build_row(entry, Failure(fault.kind, words, fault.status)))
 
     async def download(self, record: BatchRecord, remote: RemoteBatch) -> Uncollected | None:
-        """Read the results and record replies as they arrive; why the end was not reached, or None."""
+        """Read the results and record replies as they arrive; returns why the end was not reached, or None."""
         seconds = max(0.0, time.time() - record.sent_at)
         chunk: dict[bytes, tuple[Entry, Reply]] = {}
         self.strange = unreadable = 0
         try:
-            async for line in self.model.service.results(self.model.link, remote):
+            async for line in self.model.service.read_results(self.model.link, remote):
                 if not line.custom_id:
                     unreadable += 1
                     continue
@@ -122,7 +122,7 @@ class Collection:
                 if entry is None or entry.key in self.replies or entry.key in chunk:
                     self.strange += entry is None
                     continue
-                outcome = _outcome(self.model, entry, line, seconds)
+                outcome = _read_outcome(self.model, entry, line, seconds)
                 if isinstance(outcome, Fault):
                     self.faults[entry.key] = outcome
                     continue
@@ -139,20 +139,20 @@ class Collection:
         return None
 
     async def _record(self, chunk: Mapping[bytes, tuple[Entry, Reply]]) -> None:
-        """Put replies on the disk, unless a killed session did."""
+        """Record replies, unless a killed session did."""
         rows, new = [], {}
         for key, (entry, reply) in chunk.items():
             recorded = self.ledger.find(key)
             new[key] = recorded or reply
             if recorded is None:
-                rows.append(self._charged(entry, reply))
+                rows.append(self._build_row(entry, reply))
                 self.paid.append((entry.role, reply))
         await asyncio.gather(*(self.ledger.record(row) for row in rows))
         self.replies |= new
         for key in new:
             self.faults.pop(key, None)
 
-    def _charged(self, entry: Entry, outcome: Reply | Failure) -> CallRow:
+    def _build_row(self, entry: Entry, outcome: Reply | Failure) -> CallRow:
         """The row of a request, whose worst case is added to what was spent."""
         claim = None if entry.ceiling is None else Claim(self.model, entry.ceiling, self.model.cost)
         charged = bill(self.model, Request((), entry.role), outcome, Reservation(claim=claim))
@@ -162,10 +162,10 @@ class Collection:
         return CallRow(*names, outcome, charged.cost_bound, charged.token_bound)
 
 
-def asked(store: BatchStore, record: BatchRecord) -> dict[str, Entry]:
+def load_entries(store: BatchStore, record: BatchRecord) -> dict[str, Entry]:
     """The requests of a batch, by custom id; `Uncollected` if they cannot be read."""
     try:
-        return store.entries(record)
+        return store.read_entries(record)
     except LedgerError as error:
         ways = (
             "restore it from a copy, and the same command collects the batch; otherwise --batch-cancel (in Python: "
@@ -198,7 +198,7 @@ async def collect(
     known = found.replies.keys() | found.faults.keys()
     missing = [entry.key for entry in entries.values() if entry.key not in known]
     for key in missing:
-        found.faults[key] = _missing(remote, found.damage)
+        found.faults[key] = _build_missing_fault(remote, found.damage)
     if missing and found.faults[missing[0]].maybe_billed:
         _LOG.warning(
             "batch %s of %s: %s. %s without a reply will be sent again. The provider may charge for both attempts, "
@@ -208,8 +208,8 @@ async def collect(
     return found
 
 
-def given_up(model: BatchModel, ledger: Ledger, entries: Mapping[str, Entry], words: str) -> Collection:
-    """What a batch brought that is given up: what is in the ledger. The rest may have been billed."""
+def give_up(model: BatchModel, ledger: Ledger, entries: Mapping[str, Entry], words: str) -> Collection:
+    """The results of a batch that is given up: what is in the ledger. The rest may have been billed."""
     found = Collection(model, ledger, entries, gone=words)
     lost = Fault("network", words, again=True, maybe_billed=True)
     for entry in entries.values():
@@ -221,7 +221,7 @@ def given_up(model: BatchModel, ledger: Ledger, entries: Mapping[str, Entry], wo
     return found
 
 
-def _outcome(model: BatchModel, entry: Entry, line: Line, seconds: float) -> Reply | Fault:
+def _read_outcome(model: BatchModel, entry: Entry, line: ResultLine, seconds: float) -> Reply | Fault:
     """The outcome of one line of results, by the rules for single requests."""
     if line.status == 0:
         told = http_fault(HttpReply(500, line.body), *model.secrets)
@@ -231,18 +231,18 @@ def _outcome(model: BatchModel, entry: Entry, line: Line, seconds: float) -> Rep
     if isinstance(reply, Fault):
         return reply
     reply = with_limit(reply, {"max_tokens": entry.limit})
-    # Runs of one letter count as a few tokens; the text itself is no longer at hand.
+    # The text is no longer at hand; a run of one letter in its place would count as a few tokens.
     asked = Request((Message("user", "ab" * (entry.characters // 2)),), entry.role)
     if not is_plausible(reply, asked):
-        reply = model.without_usage(reply, line.body)
+        reply = model.drop_usage(reply, line.body)
     cost = None if reply.usage is None else model.cost(reply.usage)
     return replace(reply, cost=cost)
 
 
-def _missing(remote: RemoteBatch, damage: str) -> Fault:
+def _build_missing_fault(remote: RemoteBatch, damage: str) -> Fault:
     """The fault of a request without a line."""
     if remote.problem:
-        return _failed(remote)
+        return _build_failed_fault(remote)
     if damage or remote.whole:
         # The provider has answered it, as far as anyone can tell, so it may charge for it.
         words = f"the results of batch {remote.id} have no line for this request"
@@ -253,7 +253,7 @@ def _missing(remote: RemoteBatch, damage: str) -> Fault:
 _WAITS = ("limit", "enqueued", "quota", "capacity", "overload", "try again", "temporar")
 
 
-def _failed(remote: RemoteBatch) -> Fault:
+def _build_failed_fault(remote: RemoteBatch) -> Fault:
     """The fault of every request of a batch that failed as a whole."""
     words = remote.problem.lower()
     again = any(word in words for word in _WAITS)

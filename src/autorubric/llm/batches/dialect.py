@@ -53,7 +53,7 @@ class RemoteBatch:
     created: float | None = None
 
 
-class Line(NamedTuple):
+class ResultLine(NamedTuple):
     """One result: the status and body that a single request would have been answered with.
 
     Status 0 means that the request did not run; the body then holds the provider's reason.
@@ -94,15 +94,15 @@ class BatchDialect:
     pages: ClassVar[tuple[str, str, str]] = "?limit=100", "data", "after"
     names_model: ClassVar[bool] = True
 
-    def root(self, base_url: str) -> str:
+    def find_root(self, base_url: str) -> str:
         """The address of the service, from that of its chat completions."""
         return base_url
 
-    def headers(self, headers: Mapping[str, str], key: str | None) -> dict[str, str]:
+    def build_headers(self, headers: Mapping[str, str], key: str | None) -> dict[str, str]:
         """The headers of each request, from those of chat completions."""
         return dict(headers)
 
-    def line(self, custom_id: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    def build_line(self, custom_id: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """The line of a request, from the body of a chat completion."""
         if self.names_model:
             return {"custom_id": custom_id, "method": "POST", "url": CHAT, "body": body}
@@ -113,33 +113,32 @@ class BatchDialect:
         if not self.files:
             return ""
         named = {} if self.purpose == "batch" else {"file_name": f"autorubric-{record.id}.jsonl"}
-        return as_text(
-            read_object((await link.upload(self.files, _form(record, path, self.purpose, **named))).body).get("id")
-        )
+        form = _build_form(record, path, self.purpose, **named)
+        return as_text(read_object((await link.upload(self.files, form)).body).get("id"))
 
-    def creation(self, record: BatchRecord, path: Path) -> tuple[str, Body]:
+    def build_creation(self, record: BatchRecord, path: Path) -> tuple[str, Body]:
         """The path and the body that create a batch."""
         body = {"input_file_id": record.file, "endpoint": CHAT, "completion_window": "24h"}
         return self.path, body | ({"metadata": record.metadata} if self.keeps_metadata else {})
 
     async def create(self, link: Link, record: BatchRecord, path: Path) -> RemoteBatch:
         """Create the batch, with one request that is not repeated."""
-        return self.read(read_object((await link.post(*self.creation(record, path))).body))
+        return self.read(read_object((await link.post(*self.build_creation(record, path))).body))
 
     def read(self, found: Mapping[str, Any]) -> RemoteBatch:
         """The batch that an answer describes."""
         found = as_dict(found.get("job")) or found  # Together
         word = as_text(found.get("status")).lower()
-        outputs = texts(found.get("output_file_id"), found.get("error_file_id"))
+        outputs = select_texts(found.get("output_file_id"), found.get("error_file_id"))
         file = as_text(found.get("input_file_id"))
         return RemoteBatch(
             id=as_text(found.get("id")),
             word=word,
             ended=word in _ENDED,
             whole=word == "completed",
-            problem=_problem(found) if word == "failed" else "",
+            problem=_describe_problem(found) if word == "failed" else "",
             outputs=outputs,
-            files=texts(file, *outputs),
+            files=select_texts(file, *outputs),
             batch=as_text(as_dict(found.get("metadata")).get("autorubric_batch")),
             file=file,
             count=as_dict(found.get("request_counts")).get("total"),
@@ -157,17 +156,17 @@ class BatchDialect:
     async def list(self, link: Link) -> AsyncIterator[RemoteBatch]:
         """The batches of the account, newest first."""
         query, field, mark = self.pages
-        async for entry in link.listed(self.path + query, field, mark, self.after()):
+        async for entry in link.list_objects(self.path + query, field, mark, self.make_pager()):
             yield self.read(entry)
 
-    def after(self) -> After:
-        """What gives the name of the next page, from a page and its batches; nothing after the last page."""
+    def make_pager(self) -> After:
+        """A function of a page and its batches: the name of the next page, or nothing after the last one."""
         return lambda page, found: found and page.get("has_more") and found[-1].get("id")
 
-    async def results(self, link: Link, batch: RemoteBatch) -> AsyncIterator[Line]:
+    async def read_results(self, link: Link, batch: RemoteBatch) -> AsyncIterator[ResultLine]:
         """The results of a batch that has ended, in any order."""
         for file in batch.outputs:
-            async for record in link.records(f"/files/{file}/content"):
+            async for record in link.read_records(f"/files/{file}/content"):
                 yield read_result(record)
 
     async def delete(self, link: Link, batch: RemoteBatch) -> None:
@@ -176,7 +175,7 @@ class BatchDialect:
             await link.delete(path)
 
 
-def _form(record: BatchRecord, path: Path, purpose: str, **more: str) -> Upload:
+def _build_form(record: BatchRecord, path: Path, purpose: str, **more: str) -> Upload:
     """The form that uploads a file, with its purpose and `more` fields."""
     mark, name = secrets.token_hex(16), f"autorubric-{record.id}.jsonl"
     fields = {"purpose": purpose, **more}
@@ -187,8 +186,8 @@ def _form(record: BatchRecord, path: Path, purpose: str, **more: str) -> Upload:
     return Upload(path, head.encode(), f"\r\n--{mark}--\r\n".encode(), kind=kind)
 
 
-def read_result(record: Mapping[str, Any]) -> Line:
-    """What one line of results says.
+def read_result(record: Mapping[str, Any]) -> ResultLine:
+    """The result in a line of results.
 
     Example:
         >>> read_result({"custom_id": "a", "response": None, "error": {"message": "expired"}}).status
@@ -201,11 +200,11 @@ def read_result(record: Mapping[str, Any]) -> Line:
     if not isinstance(status, int) or status == 0:
         error = record.get("error") or as_dict(body).get("error") or body
         code = as_dict(error).get("code")
-        return error_line(custom_id, code if isinstance(code, int) and code >= 400 else 0, error)
-    return Line(custom_id, status, json.dumps(body).encode())
+        return build_error_line(custom_id, code if isinstance(code, int) and code >= 400 else 0, error)
+    return ResultLine(custom_id, status, json.dumps(body).encode())
 
 
-def _problem(found: Mapping[str, Any]) -> str:
+def _describe_problem(found: Mapping[str, Any]) -> str:
     errors = as_dict(found.get("errors")).get("data")
     listed = [as_dict(one) for one in errors] if isinstance(errors, list) else []
     first = listed[0] if listed else {}
@@ -216,19 +215,19 @@ def _problem(found: Mapping[str, Any]) -> str:
     return f"{told} and {counted(len(listed) - 1, 'more problem')}" if len(listed) > 1 else told
 
 
-def error_line(custom_id: str, status: int, words: object) -> Line:
+def build_error_line(custom_id: str, status: int, words: object) -> ResultLine:
     """A result without a completion, with the provider's words.
 
     Example:
-        >>> error_line("a", 0, {"message": "expired"}).body
+        >>> build_error_line("a", 0, {"message": "expired"}).body
         b'{"error": {"message": "expired"}}'
     """
     error = words if isinstance(words, dict) else {"message": str(words or "")}
-    return Line(custom_id, status, json.dumps({"error": error}).encode())
+    return ResultLine(custom_id, status, json.dumps({"error": error}).encode())
 
 
 def as_dict(value: object) -> dict[str, Any]:
-    """The value if it is a dict, otherwise an empty one: providers leave out what they have not."""
+    """The value if it is a dict, otherwise an empty one: providers leave out what does not apply."""
     return value if isinstance(value, dict) else {}
 
 
@@ -237,7 +236,7 @@ def as_text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def texts(*values: object) -> tuple[str, ...]:
+def select_texts(*values: object) -> tuple[str, ...]:
     """Those of the values that are texts with content."""
     return tuple(value for value in values if isinstance(value, str) and value)
 

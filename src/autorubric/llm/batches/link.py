@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from autorubric.files.strict_json import json_bytes, json_value
-from autorubric.llm.http.retry import Backoff, Fault, http_fault, transport_fault
-from autorubric.llm.http.transport import LARGEST_BODY, HttpReply, new_session, proxy_for, transport_error
+from autorubric.llm.http.retry import Backoff, Fault, classify_error, http_fault
+from autorubric.llm.http.transport import LARGEST_BODY, HttpReply, create_session, find_proxy, transport_error
 
 if TYPE_CHECKING:
     import aiohttp
@@ -29,7 +29,7 @@ class LinkFault(Exception):
 
     @property
     def is_unclear(self) -> bool:
-        """Whether the endpoint may have done what it was asked nevertheless: all but a plain refusal."""
+        """Whether the endpoint may have carried out the request nevertheless: all but a plain refusal."""
         status = self.fault.status
         return self.fault.maybe_billed or status is None or not 400 <= status < 500 or status == 409
 
@@ -52,7 +52,7 @@ class Upload:
         """The bytes of the whole."""
         return len(self.head) + self.path.stat().st_size - self.comma + len(self.tail)
 
-    async def pieces(self) -> AsyncIterator[bytes]:
+    async def read_pieces(self) -> AsyncIterator[bytes]:
         """The body, a piece at a time."""
         yield self.head
         left = self.path.stat().st_size - self.comma
@@ -96,9 +96,9 @@ class Link:
 
     async def find(self, path: str, most: int = LARGEST_BODY, field: str = "") -> dict[str, Any]:
         """The JSON object at a path, of at most that many bytes; an array counts as one with this `field`."""
-        return read_object((await self._repeated(lambda: self._send("GET", path, most=most))).body, field)
+        return read_object((await self._repeat(lambda: self._send("GET", path, most=most))).body, field)
 
-    async def listed(self, path: str, field: str, mark: str, after: After) -> AsyncIterator[dict[str, Any]]:
+    async def list_objects(self, path: str, field: str, mark: str, after: After) -> AsyncIterator[dict[str, Any]]:
         """The objects of a paginated list.
 
         Args:
@@ -124,27 +124,27 @@ class Link:
 
     async def upload(self, path: str, body: Body, headers: Mapping[str, str] | None = None) -> HttpReply:
         """The response to a file, sent again after a fault: a file that arrived twice costs nothing."""
-        return await self._repeated(lambda: self._send("POST", path, body, headers))
+        return await self._repeat(lambda: self._send("POST", path, body, headers))
 
     async def delete(self, path: str) -> None:
         """Delete what is at a path; a failure leaves it there."""
         with suppress(LinkFault):
             await self._send("DELETE", path)
 
-    async def records(self, path: str) -> AsyncIterator[dict[str, Any]]:
+    async def read_records(self, path: str) -> AsyncIterator[dict[str, Any]]:
         """The JSON objects of a file, a line each, as they arrive; a `LinkFault` where it breaks off.
 
-        An empty object stands for a line that is cut, or is something else.
+        An empty object stands for a line that is cut off or is not an object.
         """
-        async for line in self._lines(path):
+        async for line in self._read_lines(path):
             if line.strip():
-                found = _parsed(line)
+                found = _parse_json(line)
                 yield found if isinstance(found, dict) else {}
 
-    async def _lines(self, path: str) -> AsyncIterator[bytes]:
-        async with self._answered("GET", path) as response:
+    async def _read_lines(self, path: str) -> AsyncIterator[bytes]:
+        async with self._open_response("GET", path) as response:
             if response.status >= 300:
-                raise LinkFault(self._refusal(HttpReply(response.status, await response.read(), response.headers)))
+                raise LinkFault(self._classify(HttpReply(response.status, await response.read(), response.headers)))
             rest = b""
             async for piece in response.content.iter_any():
                 *whole, rest = (rest + piece).split(b"\n")
@@ -155,7 +155,7 @@ class Link:
             if rest:
                 yield rest
 
-    async def _repeated(self, send: Callable[[], Any]) -> HttpReply:
+    async def _repeat(self, send: Callable[[], Any]) -> HttpReply:
         for attempt in range(self.retries + 1):
             try:
                 reply: HttpReply = await send()
@@ -163,7 +163,7 @@ class Link:
             except LinkFault as problem:
                 if not problem.fault.again or attempt == self.retries:
                     raise
-                await asyncio.sleep(self.backoff.wait(attempt, problem.fault.retry_after))
+                await asyncio.sleep(self.backoff.draw_wait(attempt, problem.fault.retry_after))
         raise AssertionError("the last attempt returns or raises")
 
     async def _send(
@@ -174,21 +174,21 @@ class Link:
         headers: Mapping[str, str] | None = None,
         most: int = LARGEST_BODY,
     ) -> HttpReply:
-        async with self._answered(method, path, body, headers) as response:
+        async with self._open_response(method, path, body, headers) as response:
             pieces, left = [], most + 1
             while left > 0 and (piece := await response.content.read(left)):
                 pieces.append(piece)
                 left -= len(piece)
             reply = HttpReply(response.status, b"".join(pieces), response.headers)
         if reply.status >= 300:
-            fault = self._refusal(reply)
+            fault = self._classify(reply)
             if fault.status == 404:
                 fault = replace(fault, message=f"{fault.message}; the URL was {self.root}{path}")
             raise LinkFault(fault)
         return reply
 
     @asynccontextmanager
-    async def _answered(
+    async def _open_response(
         self, method: str, path: str, body: Body = None, headers: Mapping[str, str] | None = None
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """A response whose body is still to be read; a `LinkFault` where the connection fails meanwhile."""
@@ -199,22 +199,22 @@ class Link:
         data: Any = None
         if isinstance(body, Upload):
             sent |= {"Content-Length": str(body.length), "Content-Type": body.kind}
-            data = body.pieces()
+            data = body.read_pieces()
         elif body is not None:
             sent["Content-Type"] = "application/json"
             data = json_bytes(body)
         # A file may take long; what counts is that bytes keep moving.
         limit = aiohttp.ClientTimeout(total=None, sock_connect=self.timeout, sock_read=self.timeout)
         url = self.root + path
-        how: Any = {"headers": sent, "timeout": limit, "proxy": proxy_for(url), "allow_redirects": False}
-        self._session = self._session or new_session()
+        how: Any = {"headers": sent, "timeout": limit, "proxy": find_proxy(url), "allow_redirects": False}
+        self._session = self._session or create_session()
         try:
             async with self._session.request(method, url, data=data, **how) as response:
                 yield response
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise LinkFault(transport_fault(transport_error(error, self.timeout), *self.secrets)) from None
+            raise LinkFault(classify_error(transport_error(error, self.timeout), *self.secrets)) from None
 
-    def _refusal(self, reply: HttpReply) -> Fault:
+    def _classify(self, reply: HttpReply) -> Fault:
         fault = http_fault(reply, *self.secrets)
         assert fault is not None
         return fault
@@ -222,7 +222,7 @@ class Link:
 
 def read_object(body: bytes, field: str = "") -> dict[str, Any]:
     """The JSON object in a response; an array counts as one with this `field`. A `LinkFault` if there is none."""
-    found = _parsed(body)
+    found = _parse_json(body)
     if field and isinstance(found, list):
         return {field: found}
     if not isinstance(found, dict):
@@ -231,7 +231,7 @@ def read_object(body: bytes, field: str = "") -> dict[str, Any]:
     return found
 
 
-def _parsed(data: bytes) -> object:
+def _parse_json(data: bytes) -> object:
     try:
         return json_value(data)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""`BatchModel`: a model at an HTTP endpoint whose requests travel in batches, and which providers offer them."""
+"""`BatchModel`: a model at an HTTP endpoint whose requests are sent in batches, and the providers that offer them."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from autorubric.llm.http.endpoints import Endpoints
 from autorubric.llm.http.negotiation import Terms
 from autorubric.llm.http.prices import Price
 from autorubric.llm.http.providers import Endpoint
-from autorubric.llm.http.retry import Backoff, Fault, Retries, final_if_same
-from autorubric.llm.http.wire import request_body
+from autorubric.llm.http.retry import Backoff, Fault, Retries, mark_final_if_same
+from autorubric.llm.http.wire import build_body
 from autorubric.llm.request import CallError, Reply, Request, Usage
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ SERVICES: dict[str, BatchDialect] = {
     "dashscope": BatchDialect(),
 }
 _PART = 0.5
-"""What each of them charges, as a part of the list price."""
+"""What each of them charges, as a share of the list price."""
 
 
 def find_service(endpoint: Endpoint) -> BatchDialect:
@@ -78,15 +78,15 @@ class BatchModel(ChatModel):
         super().__init__(config, endpoints, environ=environ)
         self.service = dialect = find_service(self.endpoint)
         self.link = Link(
-            dialect.root(self.endpoint.base_url),
-            dialect.headers(self._headers, self._key),
+            dialect.find_root(self.endpoint.base_url),
+            dialect.build_headers(self._headers, self._key),
             config.timeout,
             config.max_retries,
             Backoff(config.retry_min_wait, config.retry_max_wait),
             self.secrets,
         )
         part = _PART if self.endpoint.provider in SERVICES else 1.0  # elsewhere no lower price is known
-        self._batch_price = None if self._price is None else batch_price(self._price, part)
+        self._batch_price = None if self._price is None else compute_batch_price(self._price, part)
         how = batching.get()
         if how is not None:
             how.models.append(self)
@@ -96,21 +96,21 @@ class BatchModel(ChatModel):
 
     def cost(self, usage: Usage) -> float | None:
         """Dollars for `usage` in a batch, or None if the model's price is unknown."""
-        return None if self._batch_price is None else self._batch_price.dollars(usage)
+        return None if self._batch_price is None else self._batch_price.compute_dollars(usage)
 
-    def body(self, request: Request, terms: Terms | None = None) -> tuple[Terms, dict[str, Any]]:
+    def build_body(self, request: Request, terms: Terms | None = None) -> tuple[Terms, dict[str, Any]]:
         """The body of a chat completion in a form, by default the one that the endpoint is known to accept."""
         terms = terms or self.terms
-        return terms, request_body(self.endpoint.model, self._parameters, request, terms)
+        return terms, build_body(self.endpoint.model, self._parameters, request, terms)
 
     @property
     def terms(self) -> Terms:
         """The form that the endpoint is known to accept."""
         return self._dialect.terms
 
-    def spoken(self, fault: Fault) -> CallError:
-        """A fault of the whole service, as the failure of each request that waits."""
-        return CallError(self._failure(fault, 1))
+    def build_error(self, fault: Fault) -> CallError:
+        """The error of each waiting request for a fault of the whole service."""
+        return CallError(self._build_failure(fault, 1))
 
     async def close(self) -> None:
         """Leave the endpoint and close the connections."""
@@ -125,7 +125,7 @@ class BatchModel(ChatModel):
             raise ConfigError("batches need a run directory to be recorded in; pass run_dir, or leave out batch")
         reservation.count_waiting(1)
         try:
-            reply = await self._by_batch(queue, request, reservation)
+            reply = await self._complete_in_batch(queue, request, reservation)
         finally:
             reservation.count_waiting(-1)
         if reply is not None:
@@ -133,10 +133,10 @@ class BatchModel(ChatModel):
         if queue.left is not None:
             raise CallError(queue.left)
         await reservation.reprice(super().cost)
-        async with queue.direct():
+        async with queue.send_alone():
             return await super().complete(request)
 
-    async def _by_batch(self, queue: BatchQueue, request: Request, reservation: Reservation) -> Reply | None:
+    async def _complete_in_batch(self, queue: BatchQueue, request: Request, reservation: Reservation) -> Reply | None:
         """The reply from a batch; None if the request is to be sent alone."""
         reservation.note_waiting()
         retries, tries = Retries(self._config.max_retries, self._backoff), 0
@@ -148,27 +148,27 @@ class BatchModel(ChatModel):
                 return found if found is None or not tries else dataclasses.replace(found, attempts=tries + 1)
             tries += 1
             terms, body, fault = found
-            other = self._in_other_form(request, asking, terms, body, fault)
+            other = self._find_other_form(request, asking, terms, body, fault)
             if other is not None:
                 asking = other
                 continue
-            before = fault = final_if_same(before, fault)
+            before = fault = mark_final_if_same(before, fault)
             if retries.wait(fault, time.monotonic()) is None:
-                raise CallError(self._failure(fault, tries))
+                raise CallError(self._build_failure(fault, tries))
             if fault.maybe_billed:
                 await reservation.extend()
             reservation.note_waiting()
 
 
-def batch_price(listed: Price, part: float) -> Price:
-    """The price in a batch: the stated one, otherwise a part of the list price.
+def compute_batch_price(listed: Price, part: float) -> Price:
+    """The price in a batch: the stated one, otherwise a share of the list price.
 
     Example:
-        >>> batch_price(Price(2.0, 8.0), 0.5)
+        >>> compute_batch_price(Price(2.0, 8.0), 0.5)
         Price(input=1.0, output=4.0, cached=None, cache_write=None, tiers=(), batch=None)
     """
     if listed.batch is not None:
         return listed.batch
-    tiers = tuple((above, batch_price(tier, part)) for above, tier in listed.tiers)
+    tiers = tuple((above, compute_batch_price(tier, part)) for above, tier in listed.tiers)
     cached, written = (None if one is None else one * part for one in (listed.cached, listed.cache_write))
     return Price(listed.input * part, listed.output * part, cached, written, tiers)

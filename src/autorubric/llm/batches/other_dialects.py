@@ -15,14 +15,14 @@ from autorubric.llm.batches.dialect import (
     CHAT,
     BatchDialect,
     Limits,
-    Line,
     RemoteBatch,
+    ResultLine,
     as_dict,
     as_seconds,
     as_text,
-    error_line,
+    build_error_line,
     read_result,
-    texts,
+    select_texts,
 )
 from autorubric.llm.batches.link import After, Body, Link, Upload, read_object
 
@@ -39,12 +39,12 @@ class MistralDialect(BatchDialect):
     pages: ClassVar[tuple[str, str, str]] = f"?page_size={_PAGE}&order_by=-created", "data", "page"
     names_model: ClassVar[bool] = False
 
-    def creation(self, record: BatchRecord, path: Path) -> tuple[str, Body]:
+    def build_creation(self, record: BatchRecord, path: Path) -> tuple[str, Body]:
         """A job of the uploaded file."""
         job = {"input_files": [record.file], "model": record.served, "endpoint": CHAT, "timeout_hours": _HOURS}
         return self.path, {**job, "metadata": record.metadata}
 
-    def after(self) -> After:
+    def make_pager(self) -> After:
         """The number of the next page; the first one has number 0."""
         numbers = count(1)
         return lambda _, found: len(found) == _PAGE and next(numbers)
@@ -52,8 +52,8 @@ class MistralDialect(BatchDialect):
     def read(self, found: Mapping[str, Any]) -> RemoteBatch:
         """A job."""
         word = as_text(found.get("status")).lower()
-        inputs = texts(*(found.get("input_files") or []))
-        outputs = texts(found.get("output_file"), found.get("error_file"))
+        inputs = select_texts(*(found.get("input_files") or []))
+        outputs = select_texts(found.get("output_file"), found.get("error_file"))
         errors = found.get("errors")
         first = as_dict(errors[0]) if isinstance(errors, list) and errors else {}
         return RemoteBatch(
@@ -87,7 +87,7 @@ class OpenRouterDialect(BatchDialect):
     files: str = ""
     names_model: ClassVar[bool] = False
 
-    def creation(self, record: BatchRecord, path: Path) -> tuple[str, Body]:
+    def build_creation(self, record: BatchRecord, path: Path) -> tuple[str, Body]:
         """The requests. OpenRouter reads the body as a stream, in which they have to come last."""
         head = {"endpoint": CHAT, "model": record.served, "completion_window": "24h"}
         opening = json.dumps(head).removesuffix("}") + ', "requests": ['
@@ -97,7 +97,7 @@ class OpenRouterDialect(BatchDialect):
         """The batch as it is now."""
         return self.read(await link.find(f"{self.path}/{id}", _LARGEST))
 
-    async def results(self, link: Link, batch: RemoteBatch) -> AsyncIterator[Line]:
+    async def read_results(self, link: Link, batch: RemoteBatch) -> AsyncIterator[ResultLine]:
         """The results that the batch holds."""
         for path in batch.outputs:
             for record in (await link.find(path, _LARGEST)).get("results") or []:
@@ -148,17 +148,17 @@ class AnthropicDialect(BatchDialect):
     path: ClassVar[str] = "/messages/batches"
     pages: ClassVar[tuple[str, str, str]] = "?limit=100", "data", "after_id"
 
-    def headers(self, headers: Mapping[str, str], key: str | None) -> dict[str, str]:
+    def build_headers(self, headers: Mapping[str, str], key: str | None) -> dict[str, str]:
         """The headers of the Messages API."""
         own = {name: value for name, value in headers.items() if name != "Authorization"}
         return {**own, "anthropic-version": _ANTHROPIC_VERSION, **({"x-api-key": key} if key else {})}
 
-    def line(self, custom_id: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    def build_line(self, custom_id: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """The request as the Messages API takes it.
 
         Example:
             >>> chat = {"model": "claude", "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 9}
-            >>> AnthropicDialect().line("a", chat)["params"]["max_tokens"]
+            >>> AnthropicDialect().build_line("a", chat)["params"]["max_tokens"]
             9
         """
         system = "\n\n".join(one["content"] for one in body["messages"] if one["role"] == "system")
@@ -169,18 +169,18 @@ class AnthropicDialect(BatchDialect):
             params["system"] = system
         schema = as_dict(as_dict(body.get("response_format")).get("json_schema")).get("schema")
         if schema is not None:
-            params["output_config"] = {"format": {"type": "json_schema", "schema": _closed(schema)}}
+            params["output_config"] = {"format": {"type": "json_schema", "schema": _close_objects(schema)}}
         return {"custom_id": custom_id, "params": params}
 
-    def creation(self, record: BatchRecord, path: Path) -> tuple[str, Body]:
+    def build_creation(self, record: BatchRecord, path: Path) -> tuple[str, Body]:
         """The requests."""
         return self.path, Upload(path, b'{"requests":[', b"]}", comma=True)
 
-    async def results(self, link: Link, batch: RemoteBatch) -> AsyncIterator[Line]:
+    async def read_results(self, link: Link, batch: RemoteBatch) -> AsyncIterator[ResultLine]:
         """The lines of the results."""
         for path in batch.outputs:
-            async for record in link.records(path):
-                yield _anthropic_result(record)
+            async for record in link.read_records(path):
+                yield _read_anthropic_result(record)
 
     def read(self, found: Mapping[str, Any]) -> RemoteBatch:
         """A batch; the stated address of its results is not followed, as the key would go along."""
@@ -199,18 +199,18 @@ class AnthropicDialect(BatchDialect):
         )
 
 
-def _anthropic_result(record: Mapping[str, Any]) -> Line:
+def _read_anthropic_result(record: Mapping[str, Any]) -> ResultLine:
     custom_id, result = as_text(record.get("custom_id")), as_dict(record.get("result"))
     kind = result.get("type")
     if kind == "succeeded":
-        return Line(custom_id, 200, json.dumps(_anthropic_chat(as_dict(result.get("message")))).encode())
+        return ResultLine(custom_id, 200, json.dumps(_convert_message(as_dict(result.get("message")))).encode())
     error = as_dict(as_dict(result.get("error")).get("error"))
     if kind == "errored" and error:
-        return error_line(custom_id, _STATUSES.get(as_text(error.get("type")), 500), error)
-    return error_line(custom_id, 0, f"the request was {kind or 'not answered'}")
+        return build_error_line(custom_id, _STATUSES.get(as_text(error.get("type")), 500), error)
+    return build_error_line(custom_id, 0, f"the request was {kind or 'not answered'}")
 
 
-def _anthropic_chat(message: Mapping[str, Any]) -> dict[str, Any]:
+def _convert_message(message: Mapping[str, Any]) -> dict[str, Any]:
     """A message as a chat completion."""
     parts = [part for part in message.get("content") or [] if isinstance(part, dict)]
     stop = as_text(message.get("stop_reason"))
@@ -221,13 +221,13 @@ def _anthropic_chat(message: Mapping[str, Any]) -> dict[str, Any]:
     return {"model": message.get("model"), "choices": [choice], "usage": message.get("usage")}
 
 
-def _closed(schema: Any) -> Any:
+def _close_objects(schema: Any) -> Any:
     """The schema with every object closed, as structured outputs ask for."""
     if isinstance(schema, list):
-        return [_closed(part) for part in schema]
+        return [_close_objects(part) for part in schema]
     if not isinstance(schema, Mapping):
         return schema
-    found = {name: _closed(value) for name, value in schema.items()}
+    found = {name: _close_objects(value) for name, value in schema.items()}
     return {**found, "additionalProperties": False} if found.get("type") == "object" else found
 
 
@@ -255,21 +255,21 @@ class GeminiDialect(BatchDialect):
     path: ClassVar[str] = _VERSION
     pages: ClassVar[tuple[str, str, str]] = "/batches?pageSize=100", "operations", "pageToken"
 
-    def root(self, base_url: str) -> str:
+    def find_root(self, base_url: str) -> str:
         """The address of the service; that of chat completions ends in `/v1beta/openai`.
 
         Example:
-            >>> GeminiDialect().root("https://generativelanguage.googleapis.com/v1beta/openai")
+            >>> GeminiDialect().find_root("https://generativelanguage.googleapis.com/v1beta/openai")
             'https://generativelanguage.googleapis.com'
         """
         return base_url.removesuffix("/openai").removesuffix(_VERSION)
 
-    def headers(self, headers: Mapping[str, str], key: str | None) -> dict[str, str]:
+    def build_headers(self, headers: Mapping[str, str], key: str | None) -> dict[str, str]:
         """The headers, with the key in Google's own."""
         own = {name: value for name, value in headers.items() if name != "Authorization"}
         return {**own, **({"x-goog-api-key": key} if key else {})}
 
-    def line(self, custom_id: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    def build_line(self, custom_id: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """The request as `generateContent` takes it."""
         system = [one["content"] for one in body["messages"] if one["role"] == "system"]
         roles = {"user": "user", "assistant": "model"}
@@ -309,7 +309,7 @@ class GeminiDialect(BatchDialect):
         reply = await link.upload(there, Upload(path, kind="application/jsonl"), sent)
         return as_text(as_dict(read_object(reply.body).get("file")).get("name"))
 
-    def creation(self, record: BatchRecord, path: Path) -> tuple[str, Body]:
+    def build_creation(self, record: BatchRecord, path: Path) -> tuple[str, Body]:
         """A batch of the uploaded file."""
         batch = {"display_name": _NAMED + record.id, "input_config": {"file_name": record.file}}
         return f"{_VERSION}/models/{record.served.removeprefix('models/')}:batchGenerateContent", {"batch": batch}
@@ -318,15 +318,15 @@ class GeminiDialect(BatchDialect):
         """Cancel a batch. Google does not promise the results that it had by then."""
         await link.post(f"{_VERSION}/{id}:cancel", {})
 
-    def after(self) -> After:
+    def make_pager(self) -> After:
         """The token that a page states."""
         return lambda page, _: page.get("nextPageToken")
 
-    async def results(self, link: Link, batch: RemoteBatch) -> AsyncIterator[Line]:
+    async def read_results(self, link: Link, batch: RemoteBatch) -> AsyncIterator[ResultLine]:
         """The lines of the file of responses."""
         for name in batch.outputs:
-            async for record in link.records(f"/download{_VERSION}/{name}:download?alt=media"):
-                yield _gemini_result(record)
+            async for record in link.read_records(f"/download{_VERSION}/{name}:download?alt=media"):
+                yield _read_gemini_result(record)
 
     async def delete(self, link: Link, batch: RemoteBatch) -> None:
         """Delete the uploaded file; Google deletes all files after two days."""
@@ -361,17 +361,17 @@ class GeminiDialect(BatchDialect):
         )
 
 
-def _gemini_result(record: Mapping[str, Any]) -> Line:
+def _read_gemini_result(record: Mapping[str, Any]) -> ResultLine:
     custom_id, response = as_text(record.get("key")), as_dict(record.get("response"))
     error = as_dict(record.get("error")) or as_dict(record.get("status"))
     if response:
-        return Line(custom_id, 200, json.dumps(_gemini_chat(response)).encode())
+        return ResultLine(custom_id, 200, json.dumps(_convert_response(response)).encode())
     code = error.get("code")
     status = _CODES.get(code, 500) if isinstance(code, int) else 0
-    return error_line(custom_id, code if isinstance(code, int) and code >= 400 else status, error)
+    return build_error_line(custom_id, code if isinstance(code, int) and code >= 400 else status, error)
 
 
-def _gemini_chat(response: Mapping[str, Any]) -> dict[str, Any]:
+def _convert_response(response: Mapping[str, Any]) -> dict[str, Any]:
     """A response as a chat completion."""
     candidates = response.get("candidates")
     first = as_dict(candidates[0]) if isinstance(candidates, list) and candidates else {}

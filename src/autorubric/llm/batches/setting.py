@@ -18,28 +18,28 @@ if TYPE_CHECKING:
     from autorubric.llm.request import Failure
 
 POLL = 30.0
-"""Seconds before a batch is first looked at."""
+"""Seconds before a batch is first checked."""
 
 DETACHED = "waiting for the provider: "
-"""How the reason of a run begins that left its batches with the provider."""
+"""Begins the reason of a run that left its batches with the provider."""
 
 _WINDOW = 20_000
-"""Items that a run keeps open at least, so that their requests can share a batch."""
+"""Minimum number of items that a run keeps open, so that their requests can share a batch."""
 
 CANCELLED = "batches cancelled: "
-"""How the reason of a run begins that cancelled its batches."""
+"""Begins the reason of a run that cancelled its batches."""
 
 GONE = "the results are gone at the provider: "
-"""How the reason of a run begins whose batch has lost its results."""
+"""Begins the reason of a run whose batch has lost its results."""
 
 UNKNOWN = "the provider no longer knows "
-"""How the reason of a run begins whose batch is unknown to its provider."""
+"""Begins the reason of a run whose batch is unknown to its provider."""
 
 BROKEN_OFF = "the download broke off: "
-"""How the reason of a run begins that has only a part of a batch's results."""
+"""Begins the reason of a run that has only a part of a batch's results."""
 
 DAMAGED = "a file of a batch is damaged: "
-"""How the reason of a run begins that cannot read what it has asked in a batch."""
+"""Begins the reason of a run that cannot read the requests of a batch."""
 
 
 @dataclass(slots=True)
@@ -49,7 +49,7 @@ class Batching:
     Attributes:
         size: the most requests in one batch; 0 for the provider's limit.
         detach: leave once the batches are created; the next run collects them.
-        poll: seconds before a batch is first looked at; the interval grows from there.
+        poll: seconds before a batch is first checked; the interval grows from there.
         notice: called with a sentence about each wave.
         stages: waves that the run takes at least, because some requests need the replies to others.
         told: batches of this session that were announced.

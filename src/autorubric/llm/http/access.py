@@ -50,7 +50,7 @@ def is_own_name(host_header: str | None) -> bool:
 
 
 BACKLOG = 4096
-"""Callers that connect at the same moment; the system drops what exceeds it, and they try again after a second."""
+"""Connections that wait to be accepted; the system drops more, and their callers try again after a second."""
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Whether a fault is that of an address, and so of every call, or that of one request."""
+"""Whether a fault concerns an address, and so every call, or one request."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import TypeAlias
 
-from autorubric.llm.http.retry import Fault, in_quotes, unreachable, wrong_address
+from autorubric.llm.http.retry import Fault, mark_unreachable, mark_wrong_address, quote_words
 
 WEB_PAGE = "the answer is a web page, not a chat completion"
 """The message for an address that serves web pages; a failing gateway may serve one too."""
@@ -46,41 +46,41 @@ class Address:
         """Note that a request has had a reply."""
         self.answered = self.accepted = True
 
-    async def placed(self, fault: Fault, sent_at: float, item: str, ask: Ask) -> Fault:
-        """The fault: of the address where nothing answers, of one request where a firewall refuses its text.
+    async def classify(self, fault: Fault, sent_at: float, item: str, ask: Ask) -> Fault:
+        """The fault, attributed to the address if nothing answers there, to the request if a firewall refuses it.
 
         Args:
             fault: of a request.
             sent_at: when it was sent, by `time.perf_counter`.
             item: what it was for.
-            ask: the status of the answer to a request without a text; None if there is none.
+            ask: sends a request without a text; returns the status of the answer, or None if there is none.
         """
         if not self.answered and fault.message == WEB_PAGE:
-            return wrong_address(fault)
-        # aiohttp names the package for a compression that nobody asked for: each answer of this server has it.
+            return mark_wrong_address(fault)
+        # aiohttp names the package for a compression that nobody requested: all answers of this server have it.
         is_alien = "Please install" in fault.message
         if not self.answered and fault.status is None and (is_alien or not fault.maybe_billed):
-            return unreachable(fault)
+            return mark_unreachable(fault)
         if fault.status is not None:
             self.answered = True
         elif fault.kind == "network" and not self.answered:
             self._broken.append(item)
             if len(self._broken) >= MOST_BROKEN and len(set(self._broken)) > 1:
-                return unreachable(fault)
-        return await self._by_firewall(fault, sent_at, ask) if _is_of_firewall(fault) else fault
+                return mark_unreachable(fault)
+        return await self._classify_refusal(fault, sent_at, ask) if _may_be_firewall(fault) else fault
 
-    async def _by_firewall(self, fault: Fault, sent_at: float, ask: Ask) -> Fault:
+    async def _classify_refusal(self, fault: Fault, sent_at: float, ask: Ask) -> Fault:
         """The fault of one text that a firewall refuses, or of all calls."""
-        if await self._refuses_all(fault, sent_at, ask):
+        if await self._is_refusing_all(fault, sent_at, ask):
             return _with_reason(fault, _NOW_ALL) if self.accepted else fault
         return replace(_with_reason(fault, _ONE_TEXT), kind="rejected")
 
-    def holds_back(self, fault: Fault) -> bool:
+    def must_hold_back(self, fault: Fault) -> bool:
         """Whether calls go out one by one after a fault: no text was accepted, or no answer could be read so far."""
-        return (_is_of_firewall(fault) and not self.accepted) or (fault.kind == "network" and not self.answered)
+        return (_may_be_firewall(fault) and not self.accepted) or (fault.kind == "network" and not self.answered)
 
-    async def _refuses_all(self, fault: Fault, sent_at: float, ask: Ask) -> bool:
-        """Whether a request without a text is refused, too; of calls refused at the same time one finds out."""
+    async def _is_refusing_all(self, fault: Fault, sent_at: float, ask: Ask) -> bool:
+        """Whether a request without a text is refused, too; of calls refused at the same time, one asks."""
         loop = asyncio.get_running_loop()
         while max(self._passed_at, self._refused_at) < sent_at:
             if self._asking is not None and self._asking.get_loop() is loop:
@@ -99,10 +99,10 @@ class Address:
         return self._refused_at > self._passed_at
 
 
-def _is_of_firewall(fault: Fault) -> bool:
+def _may_be_firewall(fault: Fault) -> bool:
     """Whether a firewall or proxy may have refused a text: they answer with a page, not as the endpoint does."""
     return fault.page and fault.status in (403, 405)
 
 
 def _with_reason(fault: Fault, why: str) -> Fault:
-    return replace(fault, message=f"HTTP {fault.status}{in_quotes(fault.text)} ({why})")
+    return replace(fault, message=f"HTTP {fault.status}{quote_words(fault.text)} ({why})")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 
 MOST = 0.2
-"""Share of refusals above which they are a limit."""
+"""Share of refusals above which they count as a limit."""
 
 PRIOR = 50
 """Requests without a refusal that are assumed before anything is measured."""
 
 REMEMBERED = 300
-"""Requests over which the share is measured, about."""
+"""Approximate number of requests over which the share is measured."""
 
 FEWEST = 3
 """Refusals needed to estimate a share: fewer may come from a rate that was cut too little."""
@@ -29,7 +29,7 @@ class Chance:
     Example:
         >>> chance = Chance()
         >>> chance.learn(refused=10, sent=150)
-        >>> chance.share, chance.explains(refused=11, sent=100), chance.explains(refused=12, sent=100)
+        >>> chance.share, chance.can_explain(refused=11, sent=100), chance.can_explain(refused=12, sent=100)
         (0.05, True, False)
     """
 
@@ -42,8 +42,8 @@ class Chance:
         """Between 0 and `MOST`."""
         return min(self._refused / (self._sent + PRIOR), MOST) if self._refused >= FEWEST else 0.0
 
-    def explains(self, refused: int, sent: int) -> bool:
-        """Whether chance refuses as many."""
+    def can_explain(self, refused: int, sent: int) -> bool:
+        """Whether chance can explain this many refusals."""
         expected = self.share * sent
         return refused <= expected + RARE * math.sqrt(expected)
 
@@ -60,7 +60,7 @@ class Chance:
         """Accept the suspected share if it explains the refusals at a lower rate; returns whether it does."""
         before = self._refused, self._sent
         self._add(*self._suspected)
-        if self.share and self.explains(refused, sent):
+        if self.share and self.can_explain(refused, sent):
             self._suspected = 0, 0
             return True
         self._refused, self._sent = before

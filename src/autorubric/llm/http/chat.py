@@ -15,17 +15,17 @@ from autorubric.errors import ConfigError
 from autorubric.llm import attempts
 from autorubric.llm.billing import Reservation, current_reservation
 from autorubric.llm.config import LLMConfig
-from autorubric.llm.http.endpoints import Endpoints, shared_endpoints
+from autorubric.llm.http.endpoints import Endpoints, find_shared_endpoints
 from autorubric.llm.http.limiter import Allowance, Place
 from autorubric.llm.http.negotiation import Gate, Terms, enter_gates, is_negotiable, open_gates, with_limit
-from autorubric.llm.http.prices import CUT_PROMPT, find_price, is_cut_prompt, is_plausible, quoted_usage, read_price
+from autorubric.llm.http.prices import CUT_PROMPT, find_price, is_cut_prompt, is_plausible, quote_usage, read_price
 from autorubric.llm.http.providers import Endpoint, is_builtin, resolve
 from autorubric.llm.http.quota import readings
-from autorubric.llm.http.retry import Backoff, Fault, Retries, final_if_same, not_found, transport_fault
-from autorubric.llm.http.secrets import HiddenHeaders, redacted, without_secrets
-from autorubric.llm.http.transport import HttpReply, TransportError, proxy_for
-from autorubric.llm.http.wire import asked_limit, encode_body, prompt_ceiling, read_answer, request_body, sampling
-from autorubric.llm.limits import Limit, no_longer
+from autorubric.llm.http.retry import Backoff, Fault, Retries, classify_error, mark_final_if_same, mark_not_found
+from autorubric.llm.http.secrets import HiddenHeaders, redact, without_secrets
+from autorubric.llm.http.transport import HttpReply, TransportError, find_proxy
+from autorubric.llm.http.wire import bound_prompt, build_body, build_sampling, encode_body, read_answer, read_limit
+from autorubric.llm.limits import Limit, explain_limit
 from autorubric.llm.request import CallError, Failure, Reply, Request, Usage
 
 _log = logging.getLogger("autorubric.llm")
@@ -40,8 +40,8 @@ class ChatModel:
     """One model at one HTTP endpoint, with its retries, limits and negotiation.
 
     One call of `complete` makes at most `max_retries + 1` HTTP requests, plus requests that are sent again in another
-    form after a refusal, at most once for each parameter of a model, and requests that hit a rate limit. While a call
-    waits it takes no place from others.
+    form after a refusal, at most once for each parameter of a model, and requests that hit a rate limit. A call that
+    waits holds no slot.
 
     Attributes:
         name: the canonical `provider/model` string.
@@ -73,18 +73,18 @@ class ChatModel:
         self.name = self.endpoint.name
         if is_builtin(self.name):
             raise ConfigError(f"model {self.endpoint.name!r} runs in this process and has no endpoint")
-        self._parameters = sampling(config, self.endpoint.provider)
-        self._asked = asked_limit(self._parameters)
-        self._identity = self._checked_identity()
-        self._endpoints = shared_endpoints() if endpoints is None else endpoints
-        self._limiter = self._endpoints.limiter(self.endpoint)
-        self._dialect = self._endpoints.dialect(self.endpoint)
+        self._parameters = build_sampling(config, self.endpoint.provider)
+        self._asked = read_limit(self._parameters)
+        self._identity = self._build_identity()
+        self._endpoints = find_shared_endpoints() if endpoints is None else endpoints
+        self._limiter = self._endpoints.find_limiter(self.endpoint)
+        self._dialect = self._endpoints.find_dialect(self.endpoint)
         for gate in self._dialect.gates:
             gate.renew()
         self._key = self.endpoint.key.reveal() if self.endpoint.key else None
         self._url = self.endpoint.url("/chat/completions")
-        proxy_for(self._url)
-        self._headers = _headers(config, self.endpoint)
+        find_proxy(self._url)
+        self._headers = _build_headers(config, self.endpoint)
         shown = without_secrets(config.extra_headers).values()
         hidden = (self._key, *(value for value in config.extra_headers.values() if value not in shown))
         self.secrets = tuple(secret for secret in hidden if secret)
@@ -93,9 +93,9 @@ class ChatModel:
         self._backoff = Backoff(config.retry_min_wait, config.retry_max_wait)
         most = config.max_parallel_requests or self._endpoints.max_in_flight
         self._limiter.join(self, Allowance(most, config.requests_per_minute, config.tokens_per_minute))
-        self._account = self._endpoints.account_slots(self.endpoint)
+        self._account = self._endpoints.find_account_slots(self.endpoint)
         self._account.join(self, config.max_parallel_requests)
-        self._endpoints.model_opened()
+        self._endpoints.add_model()
         self._closed = False
         self._completion = _GUESSED_COMPLETION  # mean tokens of the last completions
         attempts.trace_calls()
@@ -114,18 +114,18 @@ class ChatModel:
         allowed = self._dialect.terms.most_tokens
         return Limit(self._asked, config.max_tokens_ceiling, config.max_tokens_fixed, allowed)
 
-    def notes(self) -> tuple[str, ...]:
+    def list_notes(self) -> tuple[str, ...]:
         """What the endpoint does not accept, one sentence each."""
         return tuple(self._dialect.notes)
 
     def ceiling(self, request: Request) -> Usage | None:
         """An upper bound of the tokens of `request`: bytes of the prompt plus `max_tokens`; None without it."""
         most = request.max_tokens or self._asked
-        return None if most is None else Usage(prompt_ceiling(request.messages, request.schema), most)
+        return None if most is None else Usage(bound_prompt(request.messages, request.schema), most)
 
     def cost(self, usage: Usage) -> float | None:
         """Dollars for `usage`, or None if the model's price is unknown."""
-        return None if self._price is None else self._price.dollars(usage)
+        return None if self._price is None else self._price.compute_dollars(usage)
 
     async def complete(self, request: Request) -> Reply:
         """Answer one request, with retries and waits; raises a `CallError` if there is no reply."""
@@ -153,24 +153,24 @@ class ChatModel:
                     open_gates(ahead)
                     gates[0].note_reply()
                     self._dialect.took_format |= "response_format" in body
-                    reply = self._billed(with_limit(outcome, body), tries)
-                    self._tell(request, tries, reply)
+                    reply = self._add_price(with_limit(outcome, body), tries)
+                    self._report(request, tries, reply)
                     return reply
                 # A server that took a schema before may have failed by chance.
                 is_taken = self._dialect.took_format and "response_format" in body
                 is_odd = is_taken and outcome.status == 500 and before is None
-                other = None if is_odd else self._in_other_form(request, asking, terms, body, outcome)
+                other = None if is_odd else self._find_other_form(request, asking, terms, body, outcome)
                 if other is not None:
-                    self._tell(request, tries, outcome, 0.0)
+                    self._report(request, tries, outcome, 0.0)
                     asking = other
                     continue
-                before = outcome = final_if_same(before, outcome)
-                self._pass_on(outcome, gates, ahead, outcome.maybe_billed and reservation.budget is not None)
+                before = outcome = mark_final_if_same(before, outcome)
+                self._notify(outcome, gates, ahead, outcome.maybe_billed and reservation.budget is not None)
                 retries = retries or Retries(self._config.max_retries, self._backoff)
                 wait = retries.wait(outcome, time.monotonic())
-                self._tell(request, tries, outcome, wait)
+                self._report(request, tries, outcome, wait)
                 if wait is None:
-                    raise CallError(self._failure(outcome, tries))
+                    raise CallError(self._build_failure(outcome, tries))
                 await self._wait_to_retry(wait, outcome, tries, reservation)
         finally:
             reservation.count_waiting(-1)
@@ -183,7 +183,7 @@ class ChatModel:
             try:
                 await reservation.extend()
             except CallError as error:
-                failure = self._failure(fault, tries)
+                failure = self._build_failure(fault, tries)
                 message = f"{failure.message}; not retried: {error.failure.message}"
                 raise CallError(dataclasses.replace(failure, message=message)) from None
             reservation.note_sent(False)
@@ -196,7 +196,7 @@ class ChatModel:
             self._closed = True
             self._limiter.leave(self)
             self._account.leave(self)
-            await self._endpoints.model_closed()
+            await self._endpoints.remove_model()
 
     async def _try(self, request: Request, reservation: Reservation, gates: Sequence[Gate]) -> _Attempted | None:
         """One HTTP request in the current form, and its outcome; None if the budget has to cover it again first."""
@@ -206,12 +206,12 @@ class ChatModel:
         try:
             if reservation.must_be_covered:
                 return None
-            self._refuse_at_its_turn(request, gates, before)
+            self._check_turn(request, gates, before)
             attempted = await self._send(request, reservation, place)
             outcome = attempted[2]
             heard = isinstance(outcome, Reply) or outcome.status is not None
             if isinstance(outcome, Fault) and outcome.kind == "rate_limit":
-                self._limiter.refused(place, outcome.retry_after, self._failure(outcome, 0))
+                self._limiter.refused(place, outcome.retry_after, self._build_failure(outcome, 0))
             elif heard:
                 self._limiter.passed(place)
             if estimate and isinstance(outcome, Reply) and outcome.usage:
@@ -227,7 +227,7 @@ class ChatModel:
         reservation.note_sent()
         terms = self._dialect.terms
         fitting = self._dialect.fit(request, self._asked)
-        body = request_body(self.endpoint.model, self._parameters, fitting, terms)
+        body = build_body(self.endpoint.model, self._parameters, fitting, terms)
         data = encode_body(body)
         reservation.count_waiting(-1)
         started = time.perf_counter()
@@ -237,7 +237,7 @@ class ChatModel:
             self._limiter.heard(place, readings(answer.headers))
             outcome: Reply | Fault = self._read(request, answer, latency)
         except TransportError as error:
-            fault = transport_fault(error, *self.secrets)
+            fault = classify_error(error, *self.secrets)
             outcome = dataclasses.replace(fault, latency=time.perf_counter() - started)
         finally:
             reservation.count_waiting(1)
@@ -248,21 +248,21 @@ class ChatModel:
                 reservation.note_sent(False)
             if reservation.activity is not None and reservation.activity.hits:  # replies of earlier sessions
                 self._limiter.address.accepted = True
-            outcome = await self._limiter.address.placed(outcome, started, request.item, self._ask_nothing)
+            outcome = await self._limiter.address.classify(outcome, started, request.item, self._probe)
         return terms, body, outcome
 
     def _read(self, request: Request, answer: HttpReply, latency: float) -> Reply | Fault:
         """The reply in a response, or the fault if it has none."""
         outcome = read_answer(answer, latency, self.secrets)
         if isinstance(outcome, Fault):
-            fault = not_found(outcome, self.endpoint) if outcome.kind == "no_model" else outcome
+            fault = mark_not_found(outcome, self.endpoint) if outcome.kind == "no_model" else outcome
             return dataclasses.replace(fault, latency=latency)
         if not self._dialect.cuts_prompts and is_cut_prompt(outcome, request):
             self._dialect.cuts_prompts = True
             _log.warning(CUT_PROMPT, self.name)
-        return outcome if is_plausible(outcome, request) else self.without_usage(outcome, answer.body)
+        return outcome if is_plausible(outcome, request) else self.drop_usage(outcome, answer.body)
 
-    def _in_other_form(
+    def _find_other_form(
         self, request: Request, asked: Request, terms: Terms, body: Mapping[str, Any], fault: Fault
     ) -> Request | None:
         """The request to send after the endpoint refused parameters of this one; None if nothing helps."""
@@ -271,29 +271,29 @@ class ChatModel:
         shorter = self._dialect.shorten(asked, body, fault, again=asked is not request)
         return shorter or (asked if self._dialect.learn(terms, body, fault) else None)
 
-    def _refuse_at_its_turn(self, request: Request, gates: Sequence[Gate], before: list[Failure | None]) -> None:
+    def _check_turn(self, request: Request, gates: Sequence[Gate], before: list[Failure | None]) -> None:
         """End the call if a gate has refused since, or a truncated reply already had all tokens that are allowed."""
         for gate, refusal in zip(gates, before, strict=True):
             if gate.refusal is not None and gate.refusal is not refusal:
                 raise CallError(gate.refusal)
         most = self._dialect.terms.cap_limit(request.max_tokens)
         if most is not None and most <= request.cut_at:
-            message = f"{self.name}: the reply was cut off at {request.cut_at:,} tokens; {no_longer(most)}"
+            message = f"{self.name}: the reply was cut off at {request.cut_at:,} tokens; {explain_limit(most)}"
             raise CallError(Failure("truncated", message, sent=False))
 
-    async def _ask_nothing(self) -> int | None:
-        """The status of the answer to a request without messages, to which nothing can be generated."""
+    async def _probe(self) -> int | None:
+        """The status of the answer to a request without messages, for which nothing can be generated."""
         try:
             answer = await self._endpoints.transport.post(self._url, self._headers, b"{}", self._config.timeout)
         except TransportError:
             return None
         return answer.status
 
-    def without_usage(self, reply: Reply, body: bytes) -> Reply:
+    def drop_usage(self, reply: Reply, body: bytes) -> Reply:
         """The reply without implausible token counts; the first one is logged."""
         if not self._dialect.miscounts:
             self._dialect.miscounts = True
-            stated = redacted(quoted_usage(body), *self.secrets)
+            stated = redact(quote_usage(body), *self.secrets)
             _log.warning(
                 "%s: a reply has no plausible token counts (usage: %s). Such replies are charged at their "
                 "worst case: a token for each byte of the prompt, and max_tokens.",
@@ -302,23 +302,23 @@ class ChatModel:
             )
         return dataclasses.replace(reply, usage=None)
 
-    def _tell(self, request: Request, number: int, outcome: Reply | Fault, retry_in: float | None = None) -> None:
+    def _report(self, request: Request, number: int, outcome: Reply | Fault, retry_in: float | None = None) -> None:
         if not attempts.is_watched():
             return
-        ended = self._failure(outcome, number) if isinstance(outcome, Fault) else outcome
+        ended = self._build_failure(outcome, number) if isinstance(outcome, Fault) else outcome
         where = (self.name, self.endpoint.model, self.endpoint.base_url)
         attempts.tell(attempts.Attempt(request, *where, number, time.time(), outcome.latency, ended, retry_in))
 
-    def _pass_on(self, fault: Fault, gates: tuple[Gate, Gate], ahead: list[Gate], waits_for_budget: bool) -> None:
-        """Tell the calls that wait for the first one what it met; none waits for one that waits for the budget."""
-        failure = dataclasses.replace(self._failure(fault, 0), sent=False)
+    def _notify(self, fault: Fault, gates: tuple[Gate, Gate], ahead: list[Gate], waits_for_budget: bool) -> None:
+        """Tell the calls behind this one what it met; no call waits for one that waits for the budget."""
+        failure = dataclasses.replace(self._build_failure(fault, 0), sent=False)
         if fault.kind in ("auth", "quota", "unreachable"):
             for gate in gates:
                 gate.refuse(failure)
         elif fault.kind == "no_model":
             gates[0].refuse(failure)
             gates[1].open()
-        elif self._limiter.address.holds_back(fault):
+        elif self._limiter.address.must_hold_back(fault):
             return
         elif fault.kind in ("server", "network") and not (gates[0].has_reply or waits_for_budget):
             gates[0].hold()
@@ -328,17 +328,17 @@ class ChatModel:
             open_gates(ahead)
         ahead.clear()
 
-    def _failure(self, fault: Fault, attempts: int) -> Failure:
+    def _build_failure(self, fault: Fault, attempts: int) -> Failure:
         often = f" ({attempts} attempts)" if attempts > 1 else ""
         sent = fault.maybe_billed or fault.status is not None
         return Failure(fault.kind, f"{self.name}: {fault.message}{often}", fault.status, attempts, sent=sent)
 
-    def _billed(self, reply: Reply, tries: int) -> Reply:
-        """The reply with its price: what the endpoint charged if it bills by the reply (OpenRouter does), or ours."""
+    def _add_price(self, reply: Reply, tries: int) -> Reply:
+        """The reply with its price: as the endpoint states it (OpenRouter does), or by the model's prices."""
         cost = reply.cost if self.endpoint.provider == "openrouter" and not self._config.prices else None
         # A charge of 0 may mean that another party bills the call, such as the user's own provider.
         if self._price is not None and not cost:
-            cost = None if reply.usage is None else self._price.dollars(reply.usage)
+            cost = None if reply.usage is None else self._price.compute_dollars(reply.usage)
         return reply if (tries, cost) == (reply.attempts, reply.cost) else changed(reply, attempts=tries, cost=cost)
 
     def _estimate(self, request: Request) -> int:
@@ -351,7 +351,7 @@ class ChatModel:
             return prompt + min(most, int(_GUESSED_COMPLETION))
         return prompt + round(self._completion)
 
-    def _checked_identity(self) -> tuple[Any, ...]:
+    def _build_identity(self) -> tuple[Any, ...]:
         config, thinking = self._config, self._config.get_thinking_config()
         level = None if thinking is None else [str(thinking.level), thinking.budget_tokens]
         identity = (
@@ -372,6 +372,6 @@ class ChatModel:
         return identity
 
 
-def _headers(config: LLMConfig, endpoint: Endpoint) -> HiddenHeaders:
+def _build_headers(config: LLMConfig, endpoint: Endpoint) -> HiddenHeaders:
     headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "autorubric"}
     return HiddenHeaders({**headers, **endpoint.authorization(), **config.extra_headers})

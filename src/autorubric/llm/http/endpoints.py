@@ -40,30 +40,30 @@ class Endpoints:
         self._dialects: dict[tuple[str, str], Dialect] = {}
         self._models = 0
 
-    def account_slots(self, endpoint: Endpoint) -> Slots:
-        """What all models of the process share at this address with this key, while one of them is open."""
+    def find_account_slots(self, endpoint: Endpoint) -> Slots:
+        """The slots that all open models of the process share at this address with this key."""
         with _lock:
-            return _account_slots.setdefault(_account(endpoint), Slots())
+            return _account_slots.setdefault(_name_account(endpoint), Slots())
 
-    def limiter(self, endpoint: Endpoint) -> Limiter:
+    def find_limiter(self, endpoint: Endpoint) -> Limiter:
         """The queue for this address and key."""
-        account = _account(endpoint)
+        account = _name_account(endpoint)
         if account not in self._limiters:
-            slots = self._slots, self.account_slots(endpoint)
+            slots = self._slots, self.find_account_slots(endpoint)
             self._limiters[account] = Limiter(slots=slots, account=" ".join(account))
         return self._limiters[account]
 
-    def dialect(self, endpoint: Endpoint) -> Dialect:
+    def find_dialect(self, endpoint: Endpoint) -> Dialect:
         """What this model at this address accepts, whatever the key."""
         where = (endpoint.base_url, endpoint.model)
         return self._dialects.setdefault(where, Dialect(*where))
 
-    def model_opened(self) -> None:
+    def add_model(self) -> None:
         """Count one more model that uses the connections."""
         self._models += 1
 
-    async def model_closed(self) -> None:
-        """Count one model less; the last one closes the connections."""
+    async def remove_model(self) -> None:
+        """Count one model fewer; the last one closes the connections."""
         self._models -= 1
         if self._models <= 0:
             await self.aclose()
@@ -83,7 +83,7 @@ _slots_of_run: ContextVar[Slots | None] = ContextVar("slots_of_run", default=Non
 
 @contextmanager
 def one_limit(total: int) -> Iterator[None]:
-    """A block in which all endpoints that are made share `total` concurrent requests: those of writers and judges."""
+    """Let all endpoints that are made in the block, for writers and judges, share `total` concurrent requests."""
     before = _slots_of_run.set(_make_slots(total))
     try:
         yield
@@ -91,15 +91,15 @@ def one_limit(total: int) -> Iterator[None]:
         _slots_of_run.reset(before)
 
 
-def _account(endpoint: Endpoint) -> tuple[str, str]:
+def _name_account(endpoint: Endpoint) -> tuple[str, str]:
     return endpoint.base_url, endpoint.key.fingerprint if endpoint.key else ""
 
 
 _thread = threading.local()
 
 
-def shared_endpoints() -> Endpoints:
-    """The endpoints of models that are given none: one set for each thread."""
+def find_shared_endpoints() -> Endpoints:
+    """The default endpoints of models: one set for each thread."""
     found: Endpoints | None = getattr(_thread, "endpoints", None)
     if found is None:
         found = _thread.endpoints = Endpoints()

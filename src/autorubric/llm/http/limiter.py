@@ -1,4 +1,4 @@
-"""Who may send when: one queue in front of each endpoint."""
+"""Decides when requests are sent: one queue in front of each endpoint."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Allowance:
     tokens_per_minute: float | None = None
 
 
-def _strictest(limits: Iterable[float | None]) -> float | None:
+def _find_strictest(limits: Iterable[float | None]) -> float | None:
     return min((limit for limit in limits if limit is not None), default=None)
 
 
@@ -82,8 +82,7 @@ class Place(NamedTuple):
 class Slots:
     """Concurrent requests that several queues share, also those of other threads; the strictest limit applies.
 
-    A queue that finds no free slot is called once when one is free; first the one whose first call is for what was
-    begun first.
+    A queue that finds no free slot is called once when one is free, in the order of the `turn` of their first calls.
 
     Args:
         total: a limit that always applies; None for none.
@@ -166,7 +165,7 @@ class Limiter:
         self, clock: Callable[[], float] = time.monotonic, slots: Sequence[Slots] = (), account: str = ""
     ) -> None:
         shared = sharing.get()
-        self._lease = None if shared is None else shared.lease(account, clock, self._pump)
+        self._lease = None if shared is None else shared.open_lease(account, clock, self._pump)
         self._processes = 1 if shared is None else shared.processes
         self.pace = Pace(self._processes)
         self.in_flight, self.limit = 0, 1
@@ -206,7 +205,7 @@ class Limiter:
             self._move_to(loop)
         if not self._waiting and self.in_flight < self.limit:
             now = self._clock()
-            if self._delay(tokens, now) <= _INSTANT and self._take_slots(loop):
+            if self._compute_delay(tokens, now) <= _INSTANT and self._take_slots(loop):
                 return self._admit(tokens, now)
         place: asyncio.Future[Place] = loop.create_future()
         heappush(self._waiting, (turn.get(), next(turns), place, tokens))
@@ -235,31 +234,31 @@ class Limiter:
         """Apply the limits that the response to a request states."""
         for reading in said:
             taken = place.sent.number if reading.unit == "requests" else place.tokens
-            self._quotas[reading.unit].hear(reading, taken, place.sent.at)
+            self._quotas[reading.unit].apply_reading(reading, taken, place.sent.at)
             self._heard.add(reading.unit)
 
     def passed(self, place: Place) -> None:
-        """A call was not refused."""
+        """Note that a call was not refused."""
         if self._lease is not None:
-            self._lease.passed(place.number)
+            self._lease.note_passed(place.number)
         self.pace.passed(place.sent, self._clock())
 
     def refused(self, place: Place, retry_after: float | None, failure: Failure) -> None:
-        """A call hit a rate limit; once nothing passes for too long, all waiting calls get `failure`."""
+        """Note that a call hit a rate limit; once nothing passes for too long, all waiting calls get `failure`."""
         now = self._clock()
         self.pace.refused(place.sent, now, retry_after)
         if self._lease is not None:
-            self._lease.refused(place.number, retry_after)
-        if self.pace.closed_for(now) >= PATIENCE:
+            self._lease.note_refused(place.number, retry_after)
+        if self.pace.count_closed_seconds(now) >= PATIENCE:
             waiting, self._waiting = self._waiting, []
             for _, _, one, _ in waiting:
                 if not one.done():
                     one.set_exception(CallError(failure))
 
     def withdraw(self, place: Place) -> None:
-        """A call was not sent or was lost, so the endpoint's answer will never be known."""
+        """Note that a call was not sent or was lost, so that its outcome will never be known."""
         if self._lease is not None:
-            self._lease.withdrawn(place.number)
+            self._lease.note_withdrawn(place.number)
         self.pace.withdrawn(place.sent)
 
     def _recompute(self) -> None:
@@ -268,8 +267,8 @@ class Limiter:
             return
         found = Allowance(
             min(one.in_flight for one in allowances),
-            _strictest(one.requests_per_minute for one in allowances),
-            _strictest(one.tokens_per_minute for one in allowances),
+            _find_strictest(one.requests_per_minute for one in allowances),
+            _find_strictest(one.tokens_per_minute for one in allowances),
         )
         if found == self._allowance:
             return
@@ -278,17 +277,17 @@ class Limiter:
         left = connections_left()
         self.limit = found.in_flight if left is None else min(found.in_flight, left)
         if before is None or before.requests_per_minute != found.requests_per_minute:
-            self._requests = self._bucket(found.requests_per_minute, now)
+            self._requests = self._make_bucket(found.requests_per_minute, now)
         if before is None or before.tokens_per_minute != found.tokens_per_minute:
-            self._tokens = self._bucket(found.tokens_per_minute, now)
+            self._tokens = self._make_bucket(found.tokens_per_minute, now)
         if self._waiting:
             self._pump()
 
-    def _bucket(self, per_minute: float | None, now: float) -> Bucket | None:
+    def _make_bucket(self, per_minute: float | None, now: float) -> Bucket | None:
         return None if per_minute is None else Bucket(per_minute / self._processes, now)
 
     def _move_to(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Forget the calls and waiters of a closed event loop."""
+        """Forget the calls of a closed event loop, waiting ones included."""
         self._timer = None
         self._waiting.clear()
         for slots in self._slots:
@@ -296,7 +295,7 @@ class Limiter:
         self._loop, self.in_flight = loop, 0
 
     def _take_slots(self, loop: asyncio.AbstractEventLoop) -> bool:
-        """Whether a request has all its slots now; otherwise they are tried again when the missing one is free."""
+        """Take all slots of a request, or none; then `_pump` runs again when the missing one is free."""
         for place, slots in enumerate(self._slots):
             if not slots.take(loop, self._pump, self._waiting[0][0] if self._waiting else 0):
                 for taken in self._slots[:place]:
@@ -304,7 +303,7 @@ class Limiter:
                 return False
         return True
 
-    def _delay(self, tokens: int, now: float) -> float:
+    def _compute_delay(self, tokens: int, now: float) -> float:
         lease = self._lease if self._lease is not None and self._lease.needs_permits else None
         delay = self.pace.delay(now) if lease is None else 0.0
         if self._requests is not None:
@@ -319,7 +318,7 @@ class Limiter:
 
     def _admit(self, tokens: int, now: float) -> Place:
         self.in_flight += 1
-        number = 0 if self._lease is None else self._lease.took(now)
+        number = 0 if self._lease is None else self._lease.note_sent(now)
         self._quotas["requests"].take(1, now)
         place = Place(self.pace.sent(now), self._quotas["tokens"].take(tokens, now), number)
         if self._requests is not None:
@@ -329,7 +328,7 @@ class Limiter:
         return place
 
     def _pump(self) -> None:
-        """Admit the first waiters as far as there is room; set a timer where only time holds them."""
+        """Admit waiting calls while there is room; set a timer if only time holds the next one back."""
         waiting = self._waiting
         while waiting:
             _, _, place, tokens = waiting[0]
@@ -339,16 +338,16 @@ class Limiter:
             if self.in_flight >= self.limit:
                 return
             now = self._clock()
-            delay = self._delay(tokens, now)
+            delay = self._compute_delay(tokens, now)
             if delay > _INSTANT:
-                self._come_back(delay)
+                self._set_timer(delay)
                 return
             if not self._take_slots(place.get_loop()):
                 return
             heappop(waiting)
             place.set_result(self._admit(tokens, now))
 
-    def _come_back(self, delay: float) -> None:
+    def _set_timer(self, delay: float) -> None:
         assert self._loop is not None
         due = self._clock() + delay
         if self._timer is not None:

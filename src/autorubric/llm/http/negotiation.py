@@ -52,39 +52,39 @@ _PROMPT = tuple(
 )
 
 
-class Allowed(NamedTuple):
+class AllowedTokens(NamedTuple):
     """The completion tokens that an endpoint allows, `always` or because the prompt leaves no more of the context."""
 
     tokens: int
     always: bool
 
 
-def allowed_tokens(words: str, asked: int) -> Allowed | None:
+def find_allowed_tokens(words: str, asked: int) -> AllowedTokens | None:
     """The completion tokens that a refusal allows instead of `asked`; None if it is about something else."""
     if not _ABOUT_LIMIT.search(words):
         return None
-    left = _left_of_context(words)
+    left = _find_context_left(words)
     if left is not None:
-        left -= left == asked  # vLLM states how much prompt it allows, of one with more characters
-        return Allowed(left, always=False) if 0 < left < asked else None
+        left -= left == asked  # of a prompt with too many characters, vLLM states only what it allows
+        return AllowedTokens(left, always=False) if 0 < left < asked else None
     highest = 0
     if exclusive := _EXCLUSIVE.search(words):
-        highest = _whole(exclusive[1]) - 1
+        highest = _parse_count(exclusive[1]) - 1
     elif found := next((match for pattern in _HIGHEST if (match := pattern.search(words))), None):
-        highest = _whole(found[1])
-    return Allowed(highest, always=True) if 0 < highest < asked else None
+        highest = _parse_count(found[1])
+    return AllowedTokens(highest, always=True) if 0 < highest < asked else None
 
 
-def _left_of_context(words: str) -> int | None:
+def _find_context_left(words: str) -> int | None:
     """What the prompt leaves of the context, or None if the message does not state both."""
     context = _SUM.search(words) or _CONTEXT.search(words)
     prompt = next((match for pattern in _PROMPT if (match := pattern.search(words))), None)
     if context is None or prompt is None:
         return None
-    return _whole(context[1]) - _whole(prompt[1])
+    return _parse_count(context[1]) - _parse_count(prompt[1])
 
 
-def _whole(digits: str) -> int:
+def _parse_count(digits: str) -> int:
     return int(digits.replace(",", "").replace("_", ""))
 
 
@@ -124,7 +124,7 @@ class Terms:
 _REASONING_NAME = re.compile(r"(?:o[1-9]|gpt-[5-9])(?![0-9])")
 
 
-def first_terms(base_url: str, model: str) -> Terms:
+def choose_first_terms(base_url: str, model: str) -> Terms:
     """The terms to start with."""
     if urlsplit(base_url).hostname == "api.openai.com" and _REASONING_NAME.match(model):
         return Terms("max_completion_tokens")
@@ -155,17 +155,17 @@ _SYSTEM_REFUSED = re.compile(
 
 def revise(terms: Terms, body: Mapping[str, Any], fault: Fault) -> Terms | None:
     """Terms under which a refused request may be accepted; None if nothing in them was refused."""
-    allowed = allowed_tokens(fault.text, sent_limit(body))
+    allowed = find_allowed_tokens(fault.text, find_sent_limit(body))
     if allowed is not None:
         return replace(terms, most_tokens=allowed.tokens) if allowed.always else None
     roles = {message["role"] for message in body["messages"]}
     if terms.system_role and "system" in roles and _SYSTEM_REFUSED.search(fault.text):
         return replace(terms, system_role=False)
     refused = _NOT_TAKEN.search(fault.text) is not None
-    if refused and terms.token_field in body and not terms.swapped and _names(fault, terms.token_field, body):
+    if refused and terms.token_field in body and not terms.swapped and _is_about(fault, terms.token_field, body):
         return replace(terms, token_field=_OTHER_FIELD[terms.token_field], swapped=True)
     for name in DISPENSABLE if refused else ():
-        if name in body and _names(fault, name, body):
+        if name in body and _is_about(fault, name, body):
             return replace(terms, left_out=terms.left_out | {name})
     about_format = fault.param.startswith("response_format") or _ABOUT_FORMAT.search(fault.text)
     if "response_format" in body and terms.schema_form in _NEXT_FORM and about_format:
@@ -173,7 +173,7 @@ def revise(terms: Terms, body: Mapping[str, Any], fault: Fault) -> Terms | None:
     return None
 
 
-def sent_limit(body: Mapping[str, Any]) -> int:
+def find_sent_limit(body: Mapping[str, Any]) -> int:
     """The completion limit in a request's body; 0 if there is none."""
     found = body.get("max_completion_tokens", body.get("max_tokens"))
     return found if isinstance(found, int) else 0
@@ -181,7 +181,7 @@ def sent_limit(body: Mapping[str, Any]) -> int:
 
 def with_limit(reply: Reply, body: Mapping[str, Any]) -> Reply:
     """The reply; a truncated one gets its limit. Some servers report `stop` for truncated replies."""
-    limit = sent_limit(body)
+    limit = find_sent_limit(body)
     used_up = reply.finish_reason in ("stop", "other") and reply.usage and reply.usage.completion_tokens == limit
     if not limit or not (used_up or reply.finish_reason == "length"):
         return reply
@@ -189,7 +189,7 @@ def with_limit(reply: Reply, body: Mapping[str, Any]) -> Reply:
 
 
 def is_negotiable(fault: Fault) -> bool:
-    """Whether an endpoint refused a request for its form, perhaps; servers report what they cannot do as 500, too."""
+    """Whether a request may have been refused for its form; some servers report this as 500."""
     if fault.status in (500, 501):
         return fault.kind == "server"
     return fault.status in (400, 422) and fault.kind in ("rejected", "no_model")
@@ -199,7 +199,7 @@ _SHORTEST = 64
 """Tokens below which no smaller limit is tried."""
 
 
-def _names(fault: Fault, parameter: str, body: Mapping[str, Any]) -> bool:
+def _is_about(fault: Fault, parameter: str, body: Mapping[str, Any]) -> bool:
     """Whether a refusal is about a parameter: by its `param`, if that is a field of the request, or by its words."""
     if fault.param in body:
         return fault.param == parameter
@@ -216,8 +216,9 @@ MOST_HELD = 16
 class Gate:
     """Lets one call go first, and the others once it has shown that such calls are accepted.
 
-    A wrong key, model name or parameter then costs one request. Open, it stays so until it refuses, for `refusal`, or
-    is held: until a first reply (`has_reply`), `MOST_HELD` calls then go one after the other, each with its retries.
+    A wrong key, model name or parameter then costs one request. An open gate stays open until it refuses calls (with
+    `refusal`) or is held: then `MOST_HELD` calls go one after the other, each with its retries, until one has a reply
+    (`has_reply`).
     """
 
     def __init__(self) -> None:
@@ -272,12 +273,12 @@ class Gate:
         self._end(failure)
 
     def leave(self) -> None:
-        """The first call ends without a result that matters to others; the next one goes first."""
+        """End the first call without a result for the others; the next one goes first."""
         if not self.is_open:
             self._end(None)
 
     def _end(self, failure: Failure | None) -> None:
-        """Let those who wait go on, or fail; of several who find the gate closed, the first goes first."""
+        """Let waiting calls go on, or fail; the first one that finds the gate closed goes first."""
         ahead, self._ahead = self._ahead, None
         if ahead is not None and not ahead.get_loop().is_closed():
             if self._timer is not None:
@@ -316,7 +317,7 @@ class Dialect:
     """
 
     def __init__(self, base_url: str, model: str) -> None:
-        self.terms = first_terms(base_url, model)
+        self.terms = choose_first_terms(base_url, model)
         self.notes: list[str] = []
         self.miscounts = self.cuts_prompts = self.took_format = False
         self.gates = (Gate(), Gate())
@@ -324,7 +325,7 @@ class Dialect:
         self._subject = (base_url, model)
 
     def fit(self, request: Request, own: int | None) -> Request:
-        """The request with the limit that is left after the refusals which it would meet whatever its prompt.
+        """The request with a limit that avoids the refusals it would get whatever its prompt.
 
         Args:
             request: as it was asked.
@@ -341,11 +342,11 @@ class Dialect:
         """The request with the completion limit that its prompt leaves of the context, if the refusal states it.
 
         vLLM counts a prompt only until it is one token too long, so the limit is halved where that is all that a
-        refusal says, or where a first one was not low enough (`again`). What a refusal says of the context holds for
-        later requests.
+        refusal says, or where a first one was not low enough (`again`). What a refusal says about the context holds
+        for later requests.
         """
-        sent = sent_limit(body)
-        allowed = allowed_tokens(fault.text, sent)
+        sent = find_sent_limit(body)
+        allowed = find_allowed_tokens(fault.text, sent)
         if allowed is None or allowed.always:
             return None
         if not again and allowed.tokens != sent - 1:
@@ -355,7 +356,7 @@ class Dialect:
             return None
         if not again and tokens == sent // 2:
             found = _CONTEXT.search(fault.text)
-            self.context = None if found is None else _whole(found[1])
+            self.context = None if found is None else _parse_count(found[1])
         return replace(request, max_tokens=tokens)
 
     def learn(self, sent: Terms, body: Mapping[str, Any], fault: Fault) -> bool:
@@ -366,10 +367,10 @@ class Dialect:
         if found is None:
             return False
         self.terms = found
-        self.notes.append(self._note(sent, found))
+        self.notes.append(self._describe_change(sent, found))
         return True
 
-    def _note(self, before: Terms, after: Terms) -> str:
+    def _describe_change(self, before: Terms, after: Terms) -> str:
         what, instead = f"a {before.schema_form} response_format", "requested JSON without a schema"
         for name in after.left_out - before.left_out:
             what, instead = name, "left out"

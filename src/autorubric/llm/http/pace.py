@@ -14,10 +14,10 @@ from typing import NamedTuple
 from autorubric.llm.http.chance import Chance
 
 EVIDENCE = 1.0
-"""Seconds over which a rate is measured, at least."""
+"""Minimum seconds over which a rate is measured."""
 
 LEAST = 10
-"""Requests over which a rate is measured, at least."""
+"""Minimum requests over which a rate is measured."""
 
 START = 10
 """Requests that are sent at once before anything is known of the endpoint, all processes together (RFC 6928)."""
@@ -29,10 +29,10 @@ MARGIN = 0.97
 """Share of the measured rate that is used."""
 
 SPENDS = 0.015
-"""Share of requests that may be refused to find out whether the limit is higher than measured; of one process."""
+"""Share of one process's requests that may be refused to find out whether the limit is higher than measured."""
 
 PURSE = 5.0
-"""Refusals that can be saved up for, and that can be owed."""
+"""Maximum refusals that can be saved up, or owed."""
 
 OWED = 4.0
 """Refusals that are owed when an endpoint has closed and opened again."""
@@ -53,13 +53,13 @@ NEAR = 0.8
 """Share of the rate at the last cut above which a rate counts as near the limit."""
 
 FORGETTING = 0.9
-"""Share of that rate which a cut keeps at least: chance can make a rate seem too high."""
+"""Minimum share of that rate that a cut keeps: chance can make a rate seem too high."""
 
 STEPS = 6
 """Raises in the time of one window."""
 
 IN_A_ROW = 3
-"""Requests sent in a row that are all refused where an endpoint is closed; more where many are refused by chance."""
+"""Refusals in a row that show that an endpoint is closed; more where many are refused by chance."""
 
 FIRST_RUN = 8, 12
 """The number of refused requests, and of requests sent with them, before any limit has shown.
@@ -83,7 +83,7 @@ LONGEST_WINDOW = 60.0
 """Seconds that are remembered while no window has been measured."""
 
 FLOOR = 0.5
-"""Share of the rate that one measurement of a closed endpoint keeps at least: a wrong one must not stop a run."""
+"""Minimum share of the rate that a measurement of a closed endpoint keeps: a wrong one must not stop a run."""
 
 _MARKS = 32  # points in a window from which the rate can be measured
 _LATE_TIMER = 0.02  # seconds of lateness that are made up for
@@ -115,7 +115,7 @@ class Pace:
 
     Args:
         processes: how many share the first burst.
-        spends: what `SPENDS` is near a rate that was too high.
+        spends: replaces `SPENDS` near a rate that was too high.
 
     Attributes:
         rate: requests per second; infinite until a limit shows.
@@ -140,12 +140,12 @@ class Pace:
         self._replies = 0
         self._so_far = _Mark(-math.inf, 0, 0, 0.0)
         self._marks: deque[_Mark] = deque(maxlen=3 * _MARKS)
-        self._opened = self._changed = self._mark(-math.inf)
+        self._opened = self._changed = self._make_mark(-math.inf)
         self._window = 0.0  # seconds; 0 while no limit has closed the endpoint
         self._refusals: deque[int] = deque(maxlen=256)
         self._passed = 0  # the last request that is known not to have been refused
         self._slowest = 0.0  # seconds that refusals take
-        # Closed or open, and the request that tries which.
+        # Closed or open, and the request that finds out.
         self.is_closed = self._confirmed = False
         self._gap = FIRST_GAP
         self._closed_at = self._try_at = self._stop = -math.inf
@@ -164,30 +164,30 @@ class Pace:
     def delay(self, now: float) -> float:
         """Seconds until the next request may be sent; 0 when it may be sent now."""
         if self.is_closed:
-            wait = self._closed_for(now)
+            wait = self._compute_closed_delay(now)
             if self.is_closed:
                 return wait
-        self._raise(now)
+        self._raise_rate(now)
         self._held |= self._next > now
-        return max(0.0, self._next - now, self._slow_start() - now if self.rate == math.inf else 0.0)
+        return max(0.0, self._next - now, self._find_next_start() - now if self.rate == math.inf else 0.0)
 
-    def _slow_start(self) -> float:
+    def _find_next_start(self) -> float:
         """When the next request may be sent, while no limit has shown: a burst of all calls could hit one."""
         ahead = self._so_far.sent + 1 - 2 * self._replies
         return self._began + DOUBLING * math.log2(ahead / self._start) if ahead > self._start else -math.inf
 
     def sent(self, now: float) -> Sent:
-        """One request leaves."""
+        """Note that a request leaves."""
         if not self._marks or now - self._marks[-1].at >= (self._window or LONGEST_WINDOW) / _MARKS:
-            self._marks.append(self._mark(now))
+            self._marks.append(self._make_mark(now))
         if self._so_far.sent <= 1:  # the first request goes ahead alone
-            self._opened = self._changed = self._mark(now)
+            self._opened = self._changed = self._make_mark(now)
             self._began = now
         self._so_far.sent += 1
         sent = Sent(self._so_far.sent, now)
-        self._purse = min(self._purse + self._spent_here(), PURSE)
+        self._purse = min(self._purse + self._find_refusal_share(), PURSE)
         if self.is_closed:
-            if now >= self._try_at - _ROUNDING:  # one that another process sent earlier tries nothing
+            if now >= self._try_at - _ROUNDING:  # an earlier one, of another process, tries nothing
                 self._tried = sent
         elif self.rate != math.inf:
             late = max(_LATE_TIMER, 0.5 / self.rate)
@@ -196,7 +196,7 @@ class Pace:
         return sent
 
     def refused(self, sent: Sent, now: float, retry_after: float | None = None) -> None:
-        """The request was turned away for coming too fast.
+        """Note that the request was refused as too fast.
 
         At a closed endpoint, a `retry_after` stops all requests until `ROUNDED_UP` seconds before it ends.
         """
@@ -205,9 +205,9 @@ class Pace:
             self._refusals.append(sent.number)
         else:
             self._refusals.appendleft(sent.number)
-        self._was_not_accepted(sent)
+        self._note_not_accepted(sent)
         if self._tried is not None and sent.number == self._tried.number:
-            self._still_closed(now)
+            self._note_still_closed(now)
         elif not self.is_closed and sent.number > self._opened.sent:
             if self._is_one_of_many(sent.number):
                 self._close(now)
@@ -217,30 +217,30 @@ class Pace:
             self._stop = max(self._stop, sent.at + max(0.0, (retry_after or 0.0) - ROUNDED_UP))
 
     def passed(self, sent: Sent, now: float) -> None:
-        """The request was not refused; what left after the last refused one shows that the endpoint is open."""
+        """Note that the request was not refused; if it left after the last refusal, the endpoint is open."""
         self._passed = max(self._passed, sent.number)
         self._replies += 1
         if self.is_closed and sent.at > self._closed_at:
             self._open(now)
 
     def withdrawn(self, sent: Sent) -> None:
-        """The request was never sent, or lost, which shows nothing about the endpoint; another request may try it."""
-        self._was_not_accepted(sent)
+        """Note that the request was never sent, or lost, which shows nothing; another one may try the endpoint."""
+        self._note_not_accepted(sent)
         if self._tried is not None and sent.number == self._tried.number:
             self._tried = None
 
-    def closed_for(self, now: float) -> float:
+    def count_closed_seconds(self, now: float) -> float:
         """Seconds since the endpoint closed; 0 while it is open."""
         return now - self._closed_at if self.is_closed else 0.0
 
-    def _was_not_accepted(self, sent: Sent) -> None:
+    def _note_not_accepted(self, sent: Sent) -> None:
         for mark in {id(m): m for m in (self._so_far, self._opened, self._changed, *self._marks)}.values():
             mark.refused += sent.number <= mark.sent
 
-    def _mark(self, now: float) -> _Mark:
+    def _make_mark(self, now: float) -> _Mark:
         return _Mark(now, self._so_far.sent, self._so_far.refused, self._so_far.idle)
 
-    def _accepted_rate(self, since: _Mark, until: float) -> float:
+    def _compute_accepted_rate(self, since: _Mark, until: float) -> float:
         accepted = (self._so_far.sent - since.sent) - (self._so_far.refused - since.refused)
         seconds = until - since.at - (self._so_far.idle - since.idle)
         return max(accepted, 1) / max(seconds, EVIDENCE)
@@ -264,7 +264,7 @@ class Pace:
         self._gap = max(FIRST_GAP, (self._window or min(now - self._opened.at, LONGEST_WINDOW)) / 50, 1 / self.rate)
         self._try_at = now + self._gap
 
-    def _still_closed(self, now: float) -> None:
+    def _note_still_closed(self, now: float) -> None:
         if not self.is_closed:  # this refusal was slower than others
             self.rate, self._window, self._opened = self._before
             self.is_closed = True
@@ -272,7 +272,7 @@ class Pace:
         self._gap *= WIDENING
         self._try_at = now + self._gap
 
-    def _closed_for(self, now: float) -> float:
+    def _compute_closed_delay(self, now: float) -> float:
         if self._tried is None:
             return max(0.0, self._try_at - now, self._stop - now)
         # A refusal that is slow because a machine is busy must not look like an acceptance.
@@ -301,48 +301,48 @@ class Pace:
         else:  # it was open for longer than a window
             since = next((mark for mark in reversed(self._marks) if mark.at <= self._closed_at - self._window), since)
         self._purse, self._ceiling = (0.0, math.inf) if self.rate == math.inf else (-OWED, self.rate)
-        measured = MARGIN * self._accepted_rate(since, opened) / (1 - self._chance.share)
-        self._change(measured if self.rate == math.inf else max(measured, FLOOR * self.rate), now)
-        self._opened = self._mark(opened)
+        measured = MARGIN * self._compute_accepted_rate(since, opened) / (1 - self._chance.share)
+        self._set_rate(measured if self.rate == math.inf else max(measured, FLOOR * self.rate), now)
+        self._opened = self._make_mark(opened)
 
     # Open
 
-    def _raise(self, now: float) -> None:
+    def _raise_rate(self, now: float) -> None:
         if self.rate == math.inf or not self._held:
             return
-        sent = self._sent_at_this_rate()
+        sent = self._count_sent()
         if sent < LEAST or now - self._changed.at < max(EVIDENCE, self._window / STEPS):
             return
-        refused, share = self._refused_at_this_rate(), self._chance.share
-        by_chance, enough = self._chance.explains(refused, sent), self._spent_here() * sent >= 1
+        refused, share = self._count_refused(), self._chance.share
+        by_chance, enough = self._chance.can_explain(refused, sent), self._find_refusal_share() * sent >= 1
         if self._is_cut and share and enough and by_chance:
             self._chance.learn(refused, sent)
-            self._change(self.rate / (1 - self._chance.share), now)
+            self._set_rate(self.rate / (1 - self._chance.share), now)
         elif (
             self._purse >= 0 or (enough and not refused) or (share and by_chance and self.rate < NEAR * self._ceiling)
         ):
             step, before = self._step, self.rate
             if self._is_cut:
                 self._chance.learn(refused, sent)
-            self._change(before * (1 + step), now)
+            self._set_rate(before * (1 + step), now)
             largest = ROUGH_STEP if share and self.rate > NEAR * self._ceiling else LARGEST_STEP
             self._raised_from, self._step = before, min(2 * step, largest)
 
     def _weigh(self, now: float) -> None:
         """Take one refusal into account, and lower the rate if there are more than chance explains."""
-        sent, refused = self._sent_at_this_rate(), self._refused_at_this_rate()
-        if self._chance.explains(refused, sent):
+        sent, refused = self._count_sent(), self._count_refused()
+        if self._chance.can_explain(refused, sent):
             return
         self._purse = max(self._purse - 1, -PURSE)
         if self._purse >= 0:
             return
         if self._raised_from and not self._chance.share:
             self._too_fast = self.rate
-            self._change(self._raised_from, now)
+            self._set_rate(self._raised_from, now)
         elif now - self._changed.at >= EVIDENCE and (refused if self.rate == math.inf else sent) >= LEAST:
-            self._cut(refused, sent, now)
+            self._lower_rate(refused, sent, now)
 
-    def _cut(self, refused: int, sent: int, now: float) -> None:
+    def _lower_rate(self, refused: int, sent: int, now: float) -> None:
         """Cut the rate to what was accepted, unless chance has refused as many after the cut before.
 
         What was accepted is below the limit, whatever share of the rest was refused by chance.
@@ -350,33 +350,33 @@ class Pace:
         if self._is_cut and self._chance.recall(refused, sent):
             self._purse, self._ceiling = 0.0, math.inf
             if self._uncut < math.inf:
-                self._change(self._uncut, now)
+                self._set_rate(self._uncut, now)
             return
         if self.rate == math.inf:
             self._purse = 0.0
         self._too_fast = self.rate
-        accepted = self._accepted_rate(self._changed, now)
+        accepted = self._compute_accepted_rate(self._changed, now)
         reached = accepted / (1 - self._chance.share)
         self._ceiling = reached if self._ceiling == math.inf else max(FORGETTING * self._ceiling, reached)
         if self._is_cut:
             self._chance.suspect(refused, sent)
         else:
             self._uncut = self.rate
-        self._change(MARGIN * accepted, now)
+        self._set_rate(MARGIN * accepted, now)
         self._is_cut = True
 
-    def _spent_here(self) -> float:
+    def _find_refusal_share(self) -> float:
         return SPENDS if self.rate < NEAR * self._too_fast else self._spends
 
-    def _refused_at_this_rate(self) -> int:
+    def _count_refused(self) -> int:
         return self._so_far.refused - self._changed.refused
 
-    def _sent_at_this_rate(self) -> int:
+    def _count_sent(self) -> int:
         return self._so_far.sent - self._changed.sent
 
-    def _change(self, rate: float, now: float) -> None:
+    def _set_rate(self, rate: float, now: float) -> None:
         self._is_cut = False
         self._step = ROUGH_STEP if self.rate == math.inf else FIRST_STEP
         self.rate, self._raised_from, self._held = rate, 0.0, False
         self._next = max(self._next, now)
-        self._changed = self._mark(now)
+        self._changed = self._make_mark(now)

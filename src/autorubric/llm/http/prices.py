@@ -14,7 +14,7 @@ from typing import Any
 from autorubric.errors import ConfigError, InputError, MissingFileError
 from autorubric.files import read_document
 from autorubric.files.strict_json import json_value
-from autorubric.llm.config import price_problems
+from autorubric.llm.config import find_price_problems
 from autorubric.llm.http.providers import Endpoint, find_provider
 from autorubric.llm.request import Reply, Request, Usage
 
@@ -28,7 +28,7 @@ _LONGEST_QUOTE = 200
 
 
 def read_usage(body: Mapping[str, Any]) -> Usage | None:
-    """The token counts that a response states, or None if it states none that can be right.
+    """The token counts that a response states, or None if it states no plausible ones.
 
     Reads the forms of OpenAI chat completions, the OpenAI Responses API, Anthropic and Gemini. A count may be a float
     without a fraction or a string of digits. Reasoning tokens that an endpoint leaves out of its completion count are
@@ -42,7 +42,7 @@ def read_usage(body: Mapping[str, Any]) -> Usage | None:
 
 
 def is_plausible(reply: Reply, request: Request) -> bool:
-    """Whether a reply has token counts, at least one token for 16 characters of prompt and reply.
+    """Whether a reply has plausible token counts: at least one token for 16 characters of prompt and reply.
 
     No tokenizer averages more characters a token, runs of one character aside.
     """
@@ -72,7 +72,7 @@ def is_cut_prompt(reply: Reply, request: Request) -> bool:
     return sum(len(content) for _, content in request.messages) > counted * _USUAL_CHARACTERS_PER_TOKEN
 
 
-def quoted_usage(body: bytes) -> str:
+def quote_usage(body: bytes) -> str:
     """The usage that a response states, as quoted in a message; a stream's is not quoted."""
     try:
         found = json_value(body)
@@ -88,50 +88,50 @@ def _can_hold(tokens: int, texts: list[str]) -> bool:
     return sum(map(len, texts)) <= most or sum(len(_RUN.sub(r"\1", text)) for text in texts) <= most
 
 
-def _chat_form(raw: Mapping[str, Any]) -> Usage | None:
+def _read_chat(raw: Mapping[str, Any]) -> Usage | None:
     """OpenAI chat completions; the prompt includes its cached part."""
     details = raw.get("prompt_tokens_details")
-    return _usage(
-        _count(raw, "prompt_tokens"),
-        _count(raw, "completion_tokens"),
-        total=_count(raw, "total_tokens"),
-        cached=_count(details, "cached_tokens") or _count(raw, "prompt_cache_hit_tokens"),
-        reasoning=_count(raw.get("completion_tokens_details"), "reasoning_tokens"),
-        written=_count(details, "cache_write_tokens") or _count(raw, "cache_creation_input_tokens"),
+    return _build_usage(
+        _read_count(raw, "prompt_tokens"),
+        _read_count(raw, "completion_tokens"),
+        total=_read_count(raw, "total_tokens"),
+        cached=_read_count(details, "cached_tokens") or _read_count(raw, "prompt_cache_hit_tokens"),
+        reasoning=_read_count(raw.get("completion_tokens_details"), "reasoning_tokens"),
+        written=_read_count(details, "cache_write_tokens") or _read_count(raw, "cache_creation_input_tokens"),
     )
 
 
-def _input_form(raw: Mapping[str, Any]) -> Usage | None:
+def _read_input(raw: Mapping[str, Any]) -> Usage | None:
     """Anthropic, whose input excludes the cached part, and the Responses API, whose input includes it."""
-    written, read = _part(raw, "cache_creation_input_tokens"), _part(raw, "cache_read_input_tokens")
-    return _usage(
-        _sum(_count(raw, "input_tokens"), written, read),
-        _count(raw, "output_tokens"),
-        total=_count(raw, "total_tokens"),
-        cached=read or _count(raw.get("input_tokens_details"), "cached_tokens"),
-        reasoning=_count(raw.get("output_tokens_details"), "reasoning_tokens"),
+    written, read = _read_part(raw, "cache_creation_input_tokens"), _read_part(raw, "cache_read_input_tokens")
+    return _build_usage(
+        _add(_read_count(raw, "input_tokens"), written, read),
+        _read_count(raw, "output_tokens"),
+        total=_read_count(raw, "total_tokens"),
+        cached=read or _read_count(raw.get("input_tokens_details"), "cached_tokens"),
+        reasoning=_read_count(raw.get("output_tokens_details"), "reasoning_tokens"),
         written=written,
     )
 
 
-def _gemini_form(raw: Mapping[str, Any]) -> Usage | None:
+def _read_gemini(raw: Mapping[str, Any]) -> Usage | None:
     """Gemini's own; candidates are missing if the model only thought."""
-    thoughts = _part(raw, "thoughtsTokenCount")
-    answered = _part(raw, "candidatesTokenCount") if thoughts else _count(raw, "candidatesTokenCount")
-    return _usage(
-        _sum(_count(raw, "promptTokenCount"), _part(raw, "toolUsePromptTokenCount")),
-        _sum(answered, thoughts),
-        total=_count(raw, "totalTokenCount"),
-        cached=_count(raw, "cachedContentTokenCount"),
+    thoughts = _read_part(raw, "thoughtsTokenCount")
+    answered = _read_part(raw, "candidatesTokenCount") if thoughts else _read_count(raw, "candidatesTokenCount")
+    return _build_usage(
+        _add(_read_count(raw, "promptTokenCount"), _read_part(raw, "toolUsePromptTokenCount")),
+        _add(answered, thoughts),
+        total=_read_count(raw, "totalTokenCount"),
+        cached=_read_count(raw, "cachedContentTokenCount"),
         reasoning=thoughts,
     )
 
 
-_FORMS = (("usage", _chat_form), ("usage", _input_form), ("usageMetadata", _gemini_form), ("usage", _gemini_form))
+_FORMS = (("usage", _read_chat), ("usage", _read_input), ("usageMetadata", _read_gemini), ("usage", _read_gemini))
 """Where responses state token counts, and what reads them."""
 
 
-def _usage(
+def _build_usage(
     prompt: int | None,
     completion: int | None,
     *,
@@ -154,17 +154,17 @@ def _usage(
     return Usage(prompt, completion, cached, reasoning, written)
 
 
-def _sum(*counts: int | None) -> int | None:
+def _add(*counts: int | None) -> int | None:
     known = [count for count in counts if count is not None]
     return sum(known) if len(known) == len(counts) else None
 
 
-def _part(raw: Mapping[str, Any], name: str) -> int | None:
+def _read_part(raw: Mapping[str, Any], name: str) -> int | None:
     """An optional count: 0 if it is missing, None if it is not a count."""
-    return 0 if raw.get(name) is None else _count(raw, name)
+    return 0 if raw.get(name) is None else _read_count(raw, name)
 
 
-def _count(raw: object, name: str) -> int | None:
+def _read_count(raw: object, name: str) -> int | None:
     """A whole number from 0 up, however it is written; None for anything else."""
     value = raw.get(name) if isinstance(raw, dict) else None
     if value is None or (type(value) is int and 0 <= value < _LARGEST_COUNT):
@@ -193,7 +193,7 @@ class Price:
     tiers: tuple[tuple[int, Price], ...] = ()
     batch: Price | None = None
 
-    def dollars(self, usage: Usage) -> float:
+    def compute_dollars(self, usage: Usage) -> float:
         """The price of one call's `usage`."""
         price = next((tier for above, tier in reversed(self.tiers) if usage.prompt_tokens > above), self)
         cached = min(usage.cached_tokens, usage.prompt_tokens)
@@ -209,7 +209,7 @@ class Price:
 
 def price_table() -> Mapping[str, Price]:
     """Prices by `provider/model` that are in effect today; `LLMConfig.prices` overrides them."""
-    return builtin_prices(date.today())
+    return load_builtin_prices(date.today())
 
 
 def find_price(endpoint: Endpoint, table: Mapping[str, Price]) -> Price | None:
@@ -225,13 +225,13 @@ _DATED = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{8})$")
 
 
 @cache
-def builtin_prices(day: date) -> Mapping[str, Price]:
+def load_builtin_prices(day: date) -> Mapping[str, Price]:
     """The table that `make prices` writes, with the announced prices that are in effect on a day.
 
     Example:
-        >>> builtin_prices(date(2026, 12, 31))["gemini/gemini-3.8-flash"].output
+        >>> load_builtin_prices(date(2026, 12, 31))["gemini/gemini-3.8-flash"].output
         3.75
-        >>> builtin_prices(date(2027, 1, 1))["gemini/gemini-3.8-flash"].output
+        >>> load_builtin_prices(date(2027, 1, 1))["gemini/gemini-3.8-flash"].output
         7.5
     """
     file = json_value(Path(__file__).with_name("prices.json").read_bytes())
@@ -270,7 +270,7 @@ def prices_by_model(path: str | Path | None) -> dict[str, dict[str, float]]:
         str(name): {key: value for key, value in row.items() if key != "as_of"} if isinstance(row, dict) else row
         for name, row in rows.items()
     }
-    problems = [f"{path}: {name}: {why}" for name, row in prices.items() for why in price_problems(row)]
+    problems = [f"{path}: {name}: {why}" for name, row in prices.items() for why in find_price_problems(row)]
     if problems:
         raise ConfigError(problems)
     return prices

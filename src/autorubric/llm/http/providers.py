@@ -51,34 +51,34 @@ class Provider:
     in_served_name: bool = True
 
 
-def _local(port: int, name: str) -> Provider:
+def _make_local(port: int, name: str) -> Provider:
     return Provider(
         f"http://localhost:{port}/v1", (f"{name}_API_KEY",), f"{name}_BASE_URL", False, in_served_name=False
     )
 
 
-def _hosted(base_url: str, name: str, *more_keys: str) -> Provider:
+def _make_hosted(base_url: str, name: str, *more_keys: str) -> Provider:
     return Provider(base_url, (f"{name}_API_KEY", *more_keys), f"{name}_BASE_URL")
 
 
 PROVIDERS: dict[str, Provider] = {
-    "openai": _hosted("https://api.openai.com/v1", "OPENAI"),
-    "anthropic": _hosted("https://api.anthropic.com/v1", "ANTHROPIC"),
-    "gemini": _hosted("https://generativelanguage.googleapis.com/v1beta/openai", "GEMINI", "GOOGLE_API_KEY"),
-    "openrouter": _hosted("https://openrouter.ai/api/v1", "OPENROUTER"),
-    "together": _hosted("https://api.together.xyz/v1", "TOGETHER"),
-    "groq": _hosted("https://api.groq.com/openai/v1", "GROQ"),
-    "deepseek": _hosted("https://api.deepseek.com/v1", "DEEPSEEK"),
-    "mistral": _hosted("https://api.mistral.ai/v1", "MISTRAL"),
-    "fireworks": _hosted("https://api.fireworks.ai/inference/v1", "FIREWORKS"),
-    "xai": _hosted("https://api.x.ai/v1", "XAI"),
-    "cerebras": _hosted("https://api.cerebras.ai/v1", "CEREBRAS"),
-    "perplexity": _hosted("https://api.perplexity.ai", "PERPLEXITY"),
-    "dashscope": _hosted("https://dashscope-intl.aliyuncs.com/compatible-mode/v1", "DASHSCOPE"),
-    "volcengine": _hosted("https://ark.cn-beijing.volces.com/api/v3", "ARK", "VOLCENGINE_API_KEY"),
-    "vllm": _local(8000, "VLLM"),
-    "ollama": _local(11434, "OLLAMA"),
-    "lmstudio": _local(1234, "LMSTUDIO"),
+    "openai": _make_hosted("https://api.openai.com/v1", "OPENAI"),
+    "anthropic": _make_hosted("https://api.anthropic.com/v1", "ANTHROPIC"),
+    "gemini": _make_hosted("https://generativelanguage.googleapis.com/v1beta/openai", "GEMINI", "GOOGLE_API_KEY"),
+    "openrouter": _make_hosted("https://openrouter.ai/api/v1", "OPENROUTER"),
+    "together": _make_hosted("https://api.together.xyz/v1", "TOGETHER"),
+    "groq": _make_hosted("https://api.groq.com/openai/v1", "GROQ"),
+    "deepseek": _make_hosted("https://api.deepseek.com/v1", "DEEPSEEK"),
+    "mistral": _make_hosted("https://api.mistral.ai/v1", "MISTRAL"),
+    "fireworks": _make_hosted("https://api.fireworks.ai/inference/v1", "FIREWORKS"),
+    "xai": _make_hosted("https://api.x.ai/v1", "XAI"),
+    "cerebras": _make_hosted("https://api.cerebras.ai/v1", "CEREBRAS"),
+    "perplexity": _make_hosted("https://api.perplexity.ai", "PERPLEXITY"),
+    "dashscope": _make_hosted("https://dashscope-intl.aliyuncs.com/compatible-mode/v1", "DASHSCOPE"),
+    "volcengine": _make_hosted("https://ark.cn-beijing.volces.com/api/v3", "ARK", "VOLCENGINE_API_KEY"),
+    "vllm": _make_local(8000, "VLLM"),
+    "ollama": _make_local(11434, "OLLAMA"),
+    "lmstudio": _make_local(1234, "LMSTUDIO"),
 }
 
 ALIASES: dict[str, str] = {
@@ -139,7 +139,7 @@ class Endpoint:
         return HiddenHeaders({"Authorization": f"Bearer {key}"})
 
 
-def canonical(model: str) -> str:
+def normalize_name(model: str) -> str:
     """`model` with `provider:model` and `provider:/model` spelled `provider/model`.
 
     A colon is read this way only after the name of a known provider: `llama3:8b` is a model with a tag.
@@ -164,7 +164,7 @@ def is_builtin(model: str) -> bool:
         >>> is_builtin("builtin/offline"), is_builtin("openai/gpt-5.1")
         (True, False)
     """
-    return canonical(model).partition("/")[0] == BUILTIN
+    return normalize_name(model).partition("/")[0] == BUILTIN
 
 
 def resolve(config: LLMConfig, environ: Mapping[str, str] | None = None) -> Endpoint:
@@ -176,12 +176,12 @@ def resolve(config: LLMConfig, environ: Mapping[str, str] | None = None) -> Endp
     """
     environ = environment(config.api_key_env) if environ is None else environ
     try:
-        endpoint = _resolved(config, environ)
+        endpoint = _build_endpoint(config, environ)
     except _NoKeyError as error:
         if (noted := keys_missing.get()) is None:
             raise
         noted.update(dict.fromkeys(error.problems))
-        endpoint = _resolved(replace(config, api_key=_IN_PLACE_OF_A_KEY, api_key_env=None), environ)
+        endpoint = _build_endpoint(replace(config, api_key=_IN_PLACE_OF_A_KEY, api_key_env=None), environ)
     parts = urlsplit(endpoint.base_url)
     carries_key = endpoint.key is not None or any(map(is_secret_header, config.extra_headers))
     if (
@@ -197,8 +197,8 @@ def resolve(config: LLMConfig, environ: Mapping[str, str] | None = None) -> Endp
     return endpoint
 
 
-def _resolved(config: LLMConfig, environ: Mapping[str, str]) -> Endpoint:
-    name = canonical(config.model)
+def _build_endpoint(config: LLMConfig, environ: Mapping[str, str]) -> Endpoint:
+    name = normalize_name(config.model)
     prefix, _, rest = name.partition("/")
     base_url = (config.api_base or "").strip()
     if prefix == BUILTIN:
@@ -206,17 +206,17 @@ def _resolved(config: LLMConfig, environ: Mapping[str, str]) -> Endpoint:
             raise ConfigError("a built-in model runs in this process and has no address; remove its base URL")
         return Endpoint(name, BUILTIN, rest, "")
     if base_url:
-        return _at_address(config, name, base_url, environ)
+        return _resolve_at_address(config, name, base_url, environ)
     if prefix == _ANY_SERVICE and rest:
-        return _at_service(config, name, environ)
+        return _resolve_at_service(config, name, environ)
     provider = ALIASES.get(prefix, prefix)
     entry = find_provider(provider) if rest else None
     if entry is not None:
         moved = environ.get(entry.base_url_env, "").strip()
         address = checked_base_url(moved, entry.base_url_env) if moved else entry.base_url
-        key = _key(config, entry.key_env, environ)
+        key = _find_key(config, entry.key_env, environ)
         return _with_needed_key(Endpoint(name, provider, rest, address, key), entry.key_env)
-    return _without_provider(config, name, environ)
+    return _resolve_without_provider(config, name, environ)
 
 
 def find_provider(name: str | None) -> Provider | None:
@@ -243,14 +243,14 @@ def _is_known(prefix: str) -> bool:
     return prefix in (*ALIASES, _ANY_SERVICE, BUILTIN) or find_provider(prefix) is not None
 
 
-def _at_address(config: LLMConfig, name: str, base_url: str, environ: Mapping[str, str]) -> Endpoint:
-    """A base URL is given: the name is sent as written, without what does not belong to a served name.
+def _resolve_at_address(config: LLMConfig, name: str, base_url: str, environ: Mapping[str, str]) -> Endpoint:
+    """The endpoint at a given base URL: the name is sent as written, except for what is not part of a served name.
 
     `openai/NAME` at an address outside the provider table sends NAME, as LiteLLM does, unless NAME is one of the open
     weights that OpenAI publishes and servers list as `openai/gpt-oss-…`.
     """
     address = checked_base_url(base_url, "api_base")
-    provider, keys = _provider_at(address)
+    provider, keys = _find_provider_at(address)
     spelled_with_colon = name != config.model.strip()
     prefix, _, rest = name.partition("/")
     prefix = ALIASES.get(prefix, prefix)
@@ -266,10 +266,10 @@ def _at_address(config: LLMConfig, name: str, base_url: str, environ: Mapping[st
             model, keyed = rest, name  # ledgers of earlier versions, which sent the whole name, stay valid
         if not entry.in_served_name:
             provider, keys = provider or prefix, entry.key_env
-    return _with_needed_key(Endpoint(name, provider, model, address, _key(config, keys, environ), keyed), keys)
+    return _with_needed_key(Endpoint(name, provider, model, address, _find_key(config, keys, environ), keyed), keys)
 
 
-def _at_service(config: LLMConfig, name: str, environ: Mapping[str, str]) -> Endpoint:
+def _resolve_at_service(config: LLMConfig, name: str, environ: Mapping[str, str]) -> Endpoint:
     _, service, model = (*name.split("/", 2), "", "")[:3]
     variable = re.sub(r"\W", "_", service).upper()
     base_url = environ.get(f"{variable}_BASE_URL", "").strip()
@@ -280,10 +280,10 @@ def _at_service(config: LLMConfig, name: str, environ: Mapping[str, str]) -> End
         )
     address = checked_base_url(base_url, f"{variable}_BASE_URL")
     keys = (f"{variable}_API_KEY",)
-    return _with_needed_key(Endpoint(name, None, model, address, _key(config, keys, environ)), keys)
+    return _with_needed_key(Endpoint(name, None, model, address, _find_key(config, keys, environ)), keys)
 
 
-def _without_provider(config: LLMConfig, name: str, environ: Mapping[str, str]) -> Endpoint:
+def _resolve_without_provider(config: LLMConfig, name: str, environ: Mapping[str, str]) -> Endpoint:
     prefix, *slash = re.split("[/:]", name, maxsplit=1)
     if slash and _is_known(prefix):
         raise ConfigError(f"model {name!r} has a provider but no model; write '{prefix}/<model>'")
@@ -292,8 +292,8 @@ def _without_provider(config: LLMConfig, name: str, environ: Mapping[str, str]) 
     base_url = environ.get("OPENAI_BASE_URL", "").strip()
     if base_url and not near:
         address = checked_base_url(base_url, "OPENAI_BASE_URL")
-        provider, keys = _provider_at(address)[0], ("OPENAI_API_KEY",)
-        endpoint = Endpoint(name, provider, name, address, _key(config, keys, environ))
+        provider, keys = _find_provider_at(address)[0], ("OPENAI_API_KEY",)
+        endpoint = Endpoint(name, provider, name, address, _find_key(config, keys, environ))
         return _with_needed_key(endpoint, keys)
     if "@" in name:
         raise ConfigError(f"model {name!r}: the address after '@' has to begin with http:// or https://")
@@ -306,7 +306,7 @@ def _without_provider(config: LLMConfig, name: str, environ: Mapping[str, str]) 
     raise ConfigError(f"unknown provider {prefix!r} in model {name!r}; {hint} Known providers: {', '.join(known)}")
 
 
-def _provider_at(base_url: str) -> tuple[str | None, tuple[str, ...]]:
+def _find_provider_at(base_url: str) -> tuple[str | None, tuple[str, ...]]:
     """The provider at this host, so that no provider is sent another one's key."""
     host = urlsplit(base_url).hostname
     if not is_loopback(host or ""):
@@ -329,10 +329,10 @@ def _is_azure(base_url: str) -> bool:
 
 
 keys_used: ContextVar[set[str] | None] = ContextVar("keys_used", default=None)
-"""Takes the names of the variables whose keys are used, where somebody wants to know."""
+"""Collects the names of the variables whose keys are used, if it is set."""
 
 keys_missing: ContextVar[dict[str, None] | None] = ContextVar("keys_missing", default=None)
-"""Takes a sentence for each missing key where no request is sent, as in a dry run; elsewhere each is an error."""
+"""Collects a sentence for each missing key where no request is sent (dry runs); elsewhere each is an error."""
 _IN_PLACE_OF_A_KEY = "no-key-is-set"
 
 
@@ -340,7 +340,7 @@ class _NoKeyError(ConfigError):
     """The key of a model is not set."""
 
 
-def _key(config: LLMConfig, variables: tuple[str, ...], environ: Mapping[str, str]) -> Secret | None:
+def _find_key(config: LLMConfig, variables: tuple[str, ...], environ: Mapping[str, str]) -> Secret | None:
     if config.api_key and config.api_key.strip():
         return checked_key(config.api_key, "api_key")
     if config.api_key_env:

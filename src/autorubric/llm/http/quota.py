@@ -11,28 +11,28 @@ from email.utils import parsedate_to_datetime
 from typing import Literal, NamedTuple, TypeAlias
 
 LONGEST_RESET = 120.0
-"""Seconds; a reset that is further away is not waited for longer."""
+"""Maximum seconds to wait for a reset."""
 
 TOLERANCE = 0.02
 """Share by which a reset may be off, for travel times and rounding; requests wait that much longer."""
 
 SOON = 0.02
-"""Seconds that make no difference: timers are late, and requests travel, by less."""
+"""Seconds that do not matter: timers are late, and requests take to arrive, less than that."""
 
 STEADY = 0.98
-"""Share of the limit that is used while no response has told of the present window."""
+"""Share of the limit that is used until a response describes the current window."""
 
 FASTEST = 2.0
-"""Most times the limit's own rate, so that what a sliding window gives back in a burst is not used in a burst."""
+"""Maximum multiple of the limit's own rate, so that a burst that a sliding window gives back is spread out."""
 
 CHARGED = 0.02
-"""Share of a limit on tokens that must be used to tell how many tokens the endpoint charges for each of ours."""
+"""Share of a token limit that must be used before the tokens that the endpoint charges for ours can be measured."""
 
 Unit: TypeAlias = Literal["requests", "tokens"]
 
 
 class Reading(NamedTuple):
-    """One limit: units of the whole window (None if not told), units left, and seconds until they are all back."""
+    """One limit: units of the whole window (None if not stated), units left, and seconds until they are all back."""
 
     unit: Unit
     limit: float | None
@@ -40,7 +40,7 @@ class Reading(NamedTuple):
     reset: float
 
 
-class _Heard(NamedTuple):
+class _WindowState(NamedTuple):
     """What a response said: units left once `taken` were taken, until a moment."""
 
     taken: float
@@ -70,11 +70,11 @@ def readings(headers: Mapping[str, str], now: float | None = None) -> Iterator[R
     for unit, remaining, until, most in _NAMES:
         if remaining not in headers or unit in found:
             continue
-        left, reset = as_number(headers[remaining]), reset_seconds(headers.get(until), _clock(headers, now))
+        left, reset = parse_number(headers[remaining]), parse_reset(headers.get(until), _read_clock(headers, now))
         if left is None or reset is None or math.inf in (left, reset):
             continue
         found.add(unit)
-        limit = as_number(headers.get(most))
+        limit = parse_number(headers.get(most))
         yield Reading(unit, limit and max(limit, left), left, min(reset, LONGEST_RESET))
 
 
@@ -84,12 +84,12 @@ _SPAN = re.compile(
 _SIZES = (86_400.0, 3600.0, 60.0, 1.0, 0.001)
 
 
-def reset_seconds(text: str | None, now: float) -> float | None:
+def parse_reset(text: str | None, now: float) -> float | None:
     """Seconds until a reset: `1m30s`, `20ms`, plain seconds, an RFC 3339 time, or seconds since the epoch."""
     text = (text or "").strip()
     if not text:
         return None
-    seconds = as_number(text)
+    seconds = parse_number(text)
     if seconds is not None:
         if seconds > 1e12:  # milliseconds since the epoch
             seconds /= 1000
@@ -110,19 +110,19 @@ _SPANS = r"((?:[0-9]+(?:\.[0-9]+)? ?(?:ms|[dhms])?(?![a-z]))+)"
 _IN_WORDS = re.compile(rf'(?:(?:retry|try again) (?:in|after) |please wait |"retrydelay": *"){_SPANS}')
 
 
-def wait_in_words(words: str) -> float | None:
+def find_wait(words: str) -> float | None:
     """The wait in seconds that OpenAI and Gemini put into the message or its details rather than the header.
 
     Example:
-        >>> wait_in_words("Rate limit reached. Please try again in 1m30s.")
+        >>> find_wait("Rate limit reached. Please try again in 1m30s.")
         90.0
     """
     short = _UNITS.sub(lambda unit: "".join(filter(None, unit.groups())), words.lower())
     found = _IN_WORDS.search(short)
-    return reset_seconds(found[1].replace(" ", ""), 0.0) if found else None
+    return parse_reset(found[1].replace(" ", ""), 0.0) if found else None
 
 
-def _clock(headers: Mapping[str, str], now: float | None) -> float:
+def _read_clock(headers: Mapping[str, str], now: float | None) -> float:
     """The endpoint's clock, which its resets refer to."""
     try:
         return parsedate_to_datetime(headers["Date"]).timestamp()
@@ -130,7 +130,7 @@ def _clock(headers: Mapping[str, str], now: float | None) -> float:
         return time.time() if now is None else now
 
 
-def as_number(text: str | None) -> float | None:
+def parse_number(text: str | None) -> float | None:
     """The number from 0 up in a header, or None."""
     try:
         number = float(text or "")
@@ -150,8 +150,8 @@ class Quota:
     def __init__(self) -> None:
         self._taken = 0.0
         self._last = -math.inf  # when units were last taken, or should have been
-        self._newest: _Heard | None = None
-        self._first: _Heard | None = None  # about the same window as the newest
+        self._newest: _WindowState | None = None
+        self._first: _WindowState | None = None  # about the same window as the newest
         self._charge = 1.0  # the endpoint's units for one of ours
         self._limit = 1.0
         self._limit_told = False
@@ -159,16 +159,16 @@ class Quota:
 
     def delay(self, units: float, now: float) -> float:
         """Seconds until `units` can be taken; where they exceed a whole window, until it is empty."""
-        return max(0.0, self._due(units, now) - now)
+        return max(0.0, self._find_due_time(units, now) - now)
 
     def take(self, units: float, now: float) -> float:
-        """Take `units`, and return all that were ever taken."""
-        self._last = now if self._newest is None else max(now - SOON, min(now, self._due(units, now)))
+        """Take `units`, and return the total taken so far."""
+        self._last = now if self._newest is None else max(now - SOON, min(now, self._find_due_time(units, now)))
         self._taken += units
         return self._taken
 
-    def hear(self, said: Reading, taken: float, sent_at: float) -> None:
-        """Use the response to the request after which `taken` units were taken; an older one changes nothing."""
+    def apply_reading(self, said: Reading, taken: float, sent_at: float) -> None:
+        """Apply the response to the request after which `taken` units were taken; an older one changes nothing."""
         if self._newest is not None and taken <= self._newest.taken:
             return
         if said.limit:
@@ -177,14 +177,14 @@ class Quota:
             self._limit = max(said.left, self._limit)
         self._longest = max(said.reset, self._longest)
         until = sent_at + said.reset * (1 + TOLERANCE) + SOON
-        self._newest = newest = _Heard(taken, said.left, until)
+        self._newest = newest = _WindowState(taken, said.left, until)
         first = self._first
         if first is None or abs(until - first.until) > 2 * TOLERANCE * self._longest + SOON:
             self._first = newest
         elif said.unit == "tokens" and first.left - said.left > CHARGED * self._limit:
             self._charge = (first.left - said.left) / (taken - first.taken)
 
-    def _due(self, units: float, now: float) -> float:
+    def _find_due_time(self, units: float, now: float) -> float:
         newest, cost = self._newest, min(units * self._charge, self._limit)
         if newest is None:
             return now

@@ -13,8 +13,8 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from autorubric.llm.http.providers import Endpoint
-from autorubric.llm.http.quota import as_number, reset_seconds, wait_in_words
-from autorubric.llm.http.secrets import redacted
+from autorubric.llm.http.quota import find_wait, parse_number, parse_reset
+from autorubric.llm.http.secrets import redact
 from autorubric.llm.http.transport import HttpReply, TransportError
 from autorubric.llm.request import FailureKind
 
@@ -55,9 +55,9 @@ class Fault:
     page: bool = False
 
 
-def transport_fault(error: TransportError, *secrets: str | None) -> Fault:
+def classify_error(error: TransportError, *secrets: str | None) -> Fault:
     """The fault of an attempt without a complete response, which is retried."""
-    message = redacted(str(error), *secrets)[:LONGEST_QUOTE]
+    message = redact(str(error), *secrets)[:LONGEST_QUOTE]
     return Fault(error.kind, message, again=True, maybe_billed=error.maybe_billed)
 
 
@@ -65,14 +65,14 @@ def http_fault(reply: HttpReply, *secrets: str | None, now: float | None = None)
     """The fault for a response's status, or None for a 2xx."""
     if 200 <= reply.status < 300:
         return None
-    words, param, code = _endpoint_error(reply.body)
-    words = redacted(words, *secrets)
-    retry_after = retry_after_seconds(reply.headers, now)
+    words, param, code = _read_error(reply.body)
+    words = redact(words, *secrets)
+    retry_after = read_retry_after(reply.headers, now)
     if retry_after is None and reply.status in _LIMITING:
-        wait = wait_in_words(f"{words} {reply.body[:4000].decode('utf-8', 'replace')}")
+        wait = find_wait(f"{words} {reply.body[:4000].decode('utf-8', 'replace')}")
         retry_after = None if wait is None else min(wait, LONGEST_RETRY_AFTER)
     kind, again = _find_kind(reply.status, f"{code} {words}".lower(), retry_after)
-    message = f"HTTP {reply.status}{in_quotes(words)}"
+    message = f"HTTP {reply.status}{quote_words(words)}"
     if 300 <= reply.status < 400:
         message += " (redirects are not followed, to protect the key; correct the base URL)"
     # A gateway that timed out does not know whether the model behind it went on, and billed.
@@ -81,17 +81,17 @@ def http_fault(reply: HttpReply, *secrets: str | None, now: float | None = None)
     return Fault(kind, message, reply.status, again, retry_after, param, words, billed, page=page)
 
 
-def error_fault(error: object, *secrets: str | None) -> Fault:
+def classify_error_object(error: object, *secrets: str | None) -> Fault:
     """The fault for an `error` object in a 200 response, as gateways report a failure of the model behind them."""
     code = str(error.get("code", error.get("status"))) if isinstance(error, Mapping) else ""
     status = int(code) if re.fullmatch("[45][0-9][0-9]", code) else 500
     found = http_fault(HttpReply(status, json.dumps({"error": error}).encode()), *secrets)
     assert found is not None
-    message = f"HTTP 200 with an error{in_quotes(found.text)}"
+    message = f"HTTP 200 with an error{quote_words(found.text)}"
     return Fault(found.kind, message, 200, found.again, found.retry_after, maybe_billed=True)
 
 
-def in_quotes(words: str) -> str:
+def quote_words(words: str) -> str:
     """What an endpoint says, as it follows a status: in quotes, so that no remark of ours seems to be part of it."""
     return f": '{words[:LONGEST_QUOTE]}'" if words else ""
 
@@ -196,9 +196,11 @@ _KINDS_IN_WORDS: tuple[tuple[tuple[int, ...], re.Pattern[str], int | None, tuple
 
 
 def _find_kind(status: int, words: str, retry_after: float | None) -> tuple[FailureKind, bool]:
+    if status == 429 and "request too large" in words:  # larger than the limit of a whole minute
+        return "rejected", False
     if status == 429:
-        return _refused_kind(words, retry_after)
-    told = _kind_in_words(status, words)
+        return ("quota", False) if _is_spent(words, retry_after) else ("rate_limit", True)
+    told = _find_kind_in_words(status, words)
     if told is not None:
         return told
     if status in _KINDS:
@@ -208,13 +210,7 @@ def _find_kind(status: int, words: str, retry_after: float | None) -> tuple[Fail
     return ("no_model" if status < 400 else "rejected"), False
 
 
-def _refused_kind(words: str, retry_after: float | None) -> tuple[FailureKind, bool]:
-    if "request too large" in words:  # larger than the limit of a whole minute
-        return "rejected", False
-    return ("quota", False) if _is_spent(words, retry_after) else ("rate_limit", True)
-
-
-def _kind_in_words(status: int, words: str) -> tuple[FailureKind, bool] | None:
+def _find_kind_in_words(status: int, words: str) -> tuple[FailureKind, bool] | None:
     """The kind of an error by its message, if the message is more specific than the status."""
     for statuses, pattern, length, told in _KINDS_IN_WORDS:
         if status in statuses and pattern.search(words[:length]):
@@ -235,38 +231,38 @@ _WORDS = ("message", "msg", "detail", "error", "status_msg")
 _MARKUP = re.compile(r"<(script|style)\b.*?</\1>|<[^<>]*>", re.DOTALL | re.IGNORECASE)
 
 
-def _endpoint_error(body: bytes) -> tuple[str, str, str]:
+def _read_error(body: bytes) -> tuple[str, str, str]:
     """Message, offending parameter and codes from the error shapes that endpoints use."""
     try:
         found: Any = json.loads(body)
     except (ValueError, RecursionError):
-        return _one_line(_MARKUP.sub(" ", body[:4000].decode("utf-8", "replace"))), "", ""
+        return _join_lines(_MARKUP.sub(" ", body[:4000].decode("utf-8", "replace"))), "", ""
     if isinstance(found, list) and found:  # Gemini wraps its error in a list
         found = found[0]
     if not isinstance(found, dict):
-        return _one_line(str(found)), "", ""
+        return _join_lines(str(found)), "", ""
     error = found.get("error", found)
     if not isinstance(error, dict):
-        return _one_line(str(error)), "", ""
+        return _join_lines(str(error)), "", ""
     words = next((error[key] for key in _WORDS if error.get(key)), error)
     raw = error.get("metadata", {}).get("raw") if isinstance(error.get("metadata"), dict) else None
     text = words if isinstance(words, str) else json.dumps(words, ensure_ascii=False)
     if raw:  # OpenRouter: the words of the provider behind it
         text = f"{text}: {raw}"
     codes = " ".join(str(error[key]) for key in ("code", "type", "status") if error.get(key))
-    return _one_line(text), str(error.get("param") or ""), codes
+    return _join_lines(text), str(error.get("param") or ""), codes
 
 
-def _one_line(text: str) -> str:
+def _join_lines(text: str) -> str:
     return " ".join(clean(text).split())
 
 
-def retry_after_seconds(headers: Mapping[str, str], now: float | None = None) -> float | None:
-    """Seconds to wait by `Retry-After` (a number, an HTTP date or a form of `reset_seconds`), capped, or None."""
+def read_retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:
+    """Seconds to wait by `Retry-After` (a number, an HTTP date or a form of `parse_reset`), capped, or None."""
     now = time.time() if now is None else now
-    milliseconds = as_number(headers.get("retry-after-ms") or headers.get("Retry-After-Ms"))
+    milliseconds = parse_number(headers.get("retry-after-ms") or headers.get("Retry-After-Ms"))
     value = headers.get("Retry-After") or headers.get("retry-after")
-    wait = reset_seconds(value, now) if milliseconds is None else milliseconds / 1000
+    wait = parse_reset(value, now) if milliseconds is None else milliseconds / 1000
     if wait is None:
         try:
             wait = parsedate_to_datetime(value or "").timestamp() - now
@@ -287,7 +283,7 @@ class Backoff:
     least: float
     most: float
 
-    def wait(self, retry: int, retry_after: float | None, rng: random.Random = _RANDOM) -> float:
+    def draw_wait(self, retry: int, retry_after: float | None, rng: random.Random = _RANDOM) -> float:
         """Seconds before retry number `retry`, counted from 0."""
         highest = min(self.most, self.least * 2.0 ** min(retry + 1, 60))
         drawn = rng.uniform(min(self.least, highest), highest)
@@ -315,16 +311,17 @@ class Retries:
             return None
         if fault.kind != "rate_limit":
             self._faults += 1
-            return None if self._faults > self._most else self._backoff.wait(self._faults - 1, fault.retry_after, rng)
+            is_last = self._faults > self._most
+            return None if is_last else self._backoff.draw_wait(self._faults - 1, fault.retry_after, rng)
         self._refusals += 1
         self._refused_at = min(self._refused_at, now)
         if self._refusals > self._most and now - self._refused_at >= REFUSED_FOR:
             return None
         again = Backoff(min(REFUSED_WAIT, self._backoff.least), self._backoff.most)
-        return again.wait(self._refusals - 1, fault.retry_after, rng)
+        return again.draw_wait(self._refusals - 1, fault.retry_after, rng)
 
 
-def unreachable(fault: Fault) -> Fault:
+def mark_unreachable(fault: Fault) -> Fault:
     """The fault of an address where nothing has answered yet."""
     what = "readable response" if fault.maybe_billed else "response"
     message = f"{fault.message}; no {what} so far; check the address, and that the server is running"
@@ -333,14 +330,14 @@ def unreachable(fault: Fault) -> Fault:
     return replace(fault, kind="unreachable", message=message, status=status, again=False)
 
 
-def wrong_address(fault: Fault) -> Fault:
+def mark_wrong_address(fault: Fault) -> Fault:
     """The fault of an address that answers with a web page."""
     message = f"{fault.message}: check the base URL, which usually ends in /v1"
     # No status: no endpoint has answered, so none can have billed.
     return replace(fault, kind="unreachable", message=message, status=None, again=False, maybe_billed=False)
 
 
-def not_found(fault: Fault, endpoint: Endpoint) -> Fault:
+def mark_not_found(fault: Fault, endpoint: Endpoint) -> Fault:
     """The fault of an unknown model or address with the URL that was called, and what is usually wrong there."""
     hint = "" if endpoint.is_versioned else " (base URLs usually end in /v1)"
     asked = endpoint.url("/chat/completions")
@@ -348,7 +345,7 @@ def not_found(fault: Fault, endpoint: Endpoint) -> Fault:
     return replace(fault, message=message)
 
 
-def final_if_same(before: Fault | None, fault: Fault) -> Fault:
+def mark_final_if_same(before: Fault | None, fault: Fault) -> Fault:
     """The fault, which ends the call if the previous attempt met the same one: a third attempt would too.
 
     Only HTTP 500 with equal words counts, numbers and request ids aside: some servers report this way that they

@@ -102,21 +102,21 @@ class HiddenHeaders(dict[str, str]):
         return f"HiddenHeaders({shown!r})"
 
 
-def redacted(text: str, *secrets: str | None) -> str:
+def redact(text: str, *secrets: str | None) -> str:
     """`text` with the given secrets, and everything shaped like a well-known key, replaced.
 
     Example:
-        >>> redacted("Incorrect API key provided: sk-abcdefgh12345")
+        >>> redact("Incorrect API key provided: sk-abcdefgh12345")
         'Incorrect API key provided: <hidden>'
     """
-    return _LOOKS_LIKE_A_KEY.sub(HIDDEN, cleared(text, *secrets))
+    return _LOOKS_LIKE_A_KEY.sub(HIDDEN, hide_secrets(text, *secrets))
 
 
-def cleared(text: str, *secrets: str | None) -> str:
+def hide_secrets(text: str, *secrets: str | None) -> str:
     r"""`text` with only the given secrets replaced, JSON escapes included: a reply may legitimately discuss keys.
 
     Example:
-        >>> cleared(r'{"said": "my-own-\u006bey-1"}', "my-own-key-1")
+        >>> hide_secrets(r'{"said": "my-own-\u006bey-1"}', "my-own-key-1")
         '{"said": "<hidden>"}'
     """
     if not secrets:
@@ -128,11 +128,11 @@ def cleared(text: str, *secrets: str | None) -> str:
         for secret in known:
             text = text.replace(secret, HIDDEN)
             if escaped:
-                text = re.sub("".join(map(_plain_or_escaped, secret)), HIDDEN, text)
+                text = re.sub("".join(map(_build_pattern, secret)), HIDDEN, text)
     return text
 
 
-def _plain_or_escaped(character: str) -> str:
+def _build_pattern(character: str) -> str:
     """A pattern for a character in JSON text; each nested quoting doubles its backslashes."""
     plain = r"\\{0,8}/" if character == "/" else re.escape(character)
     code = "".join(f"[{digit}{digit.upper()}]" if digit.isalpha() else digit for digit in f"{ord(character):04x}")
@@ -196,7 +196,7 @@ def _find_part_problem(parts: SplitResult, host: str) -> str | None:
         return (
             f"has {hidden[0]!r} in its query, which looks like a key; pass the key in the environment or as api_key"
         )
-    name = _plain_name(host)
+    name = _normalize_host(host)
     if name in _METADATA_NAMES or is_forbidden_address(name):
         return "is a link-local address, where keys are never sent"
     return None
@@ -211,7 +211,7 @@ _EMBEDDING = tuple(
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
-def _addresses(host: str) -> tuple[_Address, ...]:
+def _parse_addresses(host: str) -> tuple[_Address, ...]:
     """The IP address that `host` spells in any way resolvers accept (0xA9FEA9FE), and those embedded in it."""
     try:
         address = ipaddress.ip_address(host.partition("%")[0])
@@ -228,7 +228,7 @@ def _addresses(host: str) -> tuple[_Address, ...]:
 
 def _is_host(host: str) -> bool:
     """Whether `host` is an address or a valid domain name."""
-    if _addresses(host):
+    if _parse_addresses(host):
         return True
     try:
         name = host.rstrip(".").encode("idna").decode()
@@ -249,7 +249,7 @@ _METADATA_ADDRESSES = frozenset(
 """Where clouds serve machine credentials, apart from link-local addresses."""
 
 
-def _plain_name(host: str) -> str:
+def _normalize_host(host: str) -> str:
     # Resolvers read full-width digits as digits, other scripts' dots as dots, and ignore a dot at the end.
     return unicodedata.normalize("NFKC", host).replace("\u3002", ".").rstrip(".").lower()
 
@@ -261,12 +261,12 @@ def is_forbidden_address(host: str) -> bool:
         >>> is_forbidden_address("169.254.169.254"), is_forbidden_address("0xA9FEA9FE"), is_forbidden_address("::1")
         (True, True, False)
     """
-    return any(address.is_link_local or address in _METADATA_ADDRESSES for address in _addresses(host))
+    return any(address.is_link_local or address in _METADATA_ADDRESSES for address in _parse_addresses(host))
 
 
 def is_loopback(host: str) -> bool:
     """True for this machine's own addresses."""
-    return host == "localhost" or host.endswith(".localhost") or any(a.is_loopback for a in _addresses(host))
+    return host == "localhost" or host.endswith(".localhost") or any(a.is_loopback for a in _parse_addresses(host))
 
 
 _PRIVATE_NETWORKS = tuple(
@@ -287,10 +287,10 @@ def is_private(host: str) -> bool:
         >>> [is_private(host) for host in ("8.8.8.8", "gpu.example.com", "134744072")]
         [False, False, False]
     """
-    name = _plain_name(host)
+    name = _normalize_host(host)
     if is_loopback(name):
         return True
-    found = _addresses(name)
+    found = _parse_addresses(name)
     if not found:
         return "." not in name or name.endswith(_PRIVATE_DOMAINS)
     first = found[0]
@@ -303,7 +303,7 @@ _LINE = re.compile(
     r"""(?:'(?P<single>[^'\n]*)'|"(?P<double>[^"\n]*)"|(?P<bare>[^\s'"]\S*)?)[ \t]*(?:\#.*)?$""",
     re.MULTILINE | re.VERBOSE,
 )
-"""A line that sets a variable; keys contain neither space nor escapes, so nothing else has to be understood."""
+"""A line that sets a variable; keys contain neither space nor escapes, so nothing else needs parsing."""
 
 
 def environment(key_env: str | None = None) -> Mapping[str, str]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from aiohttp.connector import Connection
 
 
-def proxy_for(url: str) -> str | None:
+def find_proxy(url: str) -> str | None:
     """The proxy that the environment sets for an address, or None; a `ConfigError` for one that cannot be used."""
     parts = urlsplit(url)
     host = parts.hostname or ""
@@ -34,7 +34,7 @@ def proxy_for(url: str) -> str | None:
     proxy = (proxies.get(scheme) or "").strip()
     if not proxy:
         return None
-    problem = _problem(proxy)
+    problem = _find_proxy_problem(proxy)
     if problem:
         shown = re.sub(r"^(.*//)?[^/]*@", r"\1<hidden>@", proxy)
         name = f"{scheme.upper()}_PROXY"
@@ -42,7 +42,7 @@ def proxy_for(url: str) -> str | None:
     return proxy
 
 
-def _problem(proxy: str) -> str | None:
+def _find_proxy_problem(proxy: str) -> str | None:
     try:
         parts = urlsplit(proxy)
         host = parts.hostname
@@ -84,9 +84,9 @@ class TransportError(Exception):
 class Transport:
     """Connections that are kept open, for one event loop at a time; each loop gets its own.
 
-    A request is never sent twice. Redirects are not followed, because the key would go along, no cookies are kept, no
-    link-local address is connected to, and the proxies of the environment are used, except for this machine's own
-    addresses (`proxy_for`).
+    A request is never sent twice. Redirects are not followed, because the key would go along; no cookies are kept; no
+    connection goes to a link-local address. The proxies of the environment are used, except for this machine's own
+    addresses (`find_proxy`).
 
     The requests of a model differ only in their bodies, so their heads are made once, and what aiohttp's client does
     for any request (cookies, redirects, traces, forms) is not done for each of them.
@@ -105,13 +105,13 @@ class Transport:
         """
         import aiohttp
 
-        connector = self._connector_here()
+        connector = self._open_connector()
         if self._held is None:
-            self._held = _until_the_loop_ends(connector)
+            self._held = _close_with_loop(connector)
             await anext(self._held)
         is_connected = False
         try:
-            target = self._targets.get((url, id(headers))) or self._target(url, headers)
+            target = self._targets.get((url, id(headers))) or self._build_target(url, headers)
             async with asyncio.timeout(timeout):
                 connection = await _connect(connector, target)
                 is_connected = True
@@ -124,7 +124,7 @@ class Transport:
                 return reply
         except (aiohttp.ClientError, aiohttp.http.HttpProcessingError, OSError, ValueError) as error:
             failed = transport_error(error, timeout, is_connected)
-        # Raised out here, since aiohttp's error holds the request with its key and would be the context.
+        # Raised out here: as its context, aiohttp's error would keep the request with its key.
         try:
             raise failed
         finally:
@@ -141,17 +141,17 @@ class Transport:
         else:
             connector._close()
 
-    def _connector_here(self) -> aiohttp.TCPConnector:
+    def _open_connector(self) -> aiohttp.TCPConnector:
         loop = asyncio.get_running_loop()
         if self._connector is not None and self._loop is loop and not self._connector.closed:
             return self._connector
         if self._connector is not None:
             self._connector._close()  # its event loop is gone, where nothing can be awaited
         self._targets.clear()
-        self._loop, self._held, self._connector = loop, None, new_connector()
+        self._loop, self._held, self._connector = loop, None, create_connector()
         return self._connector
 
-    def _target(self, url: str, headers: Mapping[str, str]) -> _Target:
+    def _build_target(self, url: str, headers: Mapping[str, str]) -> _Target:
         if len(self._targets) >= _MOST_TARGETS:
             self._targets.clear()
         target = self._targets[url, id(headers)] = _Target(url, headers)
@@ -168,7 +168,7 @@ class _Target:
     Attributes:
         headers: of each request; kept, so that no other headers have their id.
         route: tells a connector where to connect; never sent itself.
-        limits: none; the whole exchange has one.
+        limits: no timeouts; the exchange as a whole has one.
     """
 
     __slots__ = ("_head", "headers", "limits", "route")
@@ -177,13 +177,13 @@ class _Target:
         import aiohttp
         from yarl import URL
 
-        proxy, loop = proxy_for(url), asyncio.get_running_loop()
+        proxy, loop = find_proxy(url), asyncio.get_running_loop()
         self.headers, self.limits = headers, aiohttp.ClientTimeout()
         through = None if proxy is None else URL(proxy)
         self.route = aiohttp.ClientRequest("POST", URL(url), headers=headers, proxy=through, loop=loop)
         self._head = b""
 
-    def head(self) -> bytes:
+    def build_head(self) -> bytes:
         """What is sent before the length of a body, once there is a connection: a proxy's key is known only then."""
         if not self._head:
             route = self.route
@@ -217,47 +217,47 @@ async def _exchange(connection: Connection, target: _Target, body: bytes) -> Htt
     assert protocol is not None
     # Content security policies alone can exceed aiohttp's limit of 8 KiB.
     protocol.set_response_params(read_until_eof=True, max_line_size=_LONGEST_HEADER, max_field_size=_LONGEST_HEADER)
-    if protocol.transport is not None:  # where it was lost, reading raises why
-        protocol.transport.write(b"%b%d\r\n\r\n%b" % (target.head(), len(body), body))
+    if protocol.transport is not None:  # if it was lost, reading raises the reason
+        protocol.transport.write(b"%b%d\r\n\r\n%b" % (target.build_head(), len(body), body))
     message, content = await protocol.read()
     while 100 <= message.code < 200 and message.code != 101:
         message, content = await protocol.read()
     chunks: list[bytes] = []
     size = 0
     if (announced := message.headers.get("Content-Length")) is not None and int(announced) > LARGEST_BODY:
-        raise _too_large()
+        raise _build_size_error()
     while not content.at_eof():
         chunk = await content.readany()
         size += len(chunk)
         if size > LARGEST_BODY:
-            raise _too_large()
+            raise _build_size_error()
         chunks.append(chunk)
     if protocol.transport is not None and protocol.transport.get_write_buffer_size():
         protocol.force_close()  # answered early: the rest of the body would delay the next request
     return HttpReply(message.code, chunks[0] if len(chunks) == 1 else b"".join(chunks), message.headers)
 
 
-def _too_large() -> ValueError:
+def _build_size_error() -> ValueError:
     return ValueError(f"the response is larger than {LARGEST_BODY // 2**20} MiB")
 
 
-def new_connector() -> aiohttp.TCPConnector:
-    """Connections to no link-local address, without cookies or their own proxy."""
+def create_connector() -> aiohttp.TCPConnector:
+    """A connector that refuses link-local addresses and has no cookies and no proxy of its own."""
     import aiohttp
 
     # The limiter decides how many requests are in flight, not a second queue in here.
-    resolver = _guarded(aiohttp.DefaultResolver())
+    resolver = _guard(aiohttp.DefaultResolver())
     return aiohttp.TCPConnector(limit=0, ttl_dns_cache=300, keepalive_timeout=60, resolver=resolver)
 
 
-def new_session() -> aiohttp.ClientSession:
+def create_session() -> aiohttp.ClientSession:
     """A session without cookies that uses no proxy by itself and connects to no link-local address."""
     import aiohttp
 
-    return aiohttp.ClientSession(connector=new_connector(), cookie_jar=aiohttp.DummyCookieJar(), trust_env=False)
+    return aiohttp.ClientSession(connector=create_connector(), cookie_jar=aiohttp.DummyCookieJar(), trust_env=False)
 
 
-def _guarded(resolver: AbstractResolver) -> AbstractResolver:
+def _guard(resolver: AbstractResolver) -> AbstractResolver:
     """A resolver that refuses link-local addresses: a name can be made to point anywhere, at any time."""
     ask = resolver.resolve
 
@@ -271,7 +271,7 @@ def _guarded(resolver: AbstractResolver) -> AbstractResolver:
     return resolver
 
 
-async def _until_the_loop_ends(connector: aiohttp.TCPConnector) -> AsyncGenerator[None, None]:
+async def _close_with_loop(connector: aiohttp.TCPConnector) -> AsyncGenerator[None, None]:
     """Close connections when the loop shuts down its generators, as `asyncio.run` does, if not closed before.
 
     A model that nobody closes leaves connections open, and where warnings are errors uvloop waits for them forever.
@@ -283,18 +283,18 @@ async def _until_the_loop_ends(connector: aiohttp.TCPConnector) -> AsyncGenerato
 
 
 def transport_error(error: Exception, timeout: float, is_connected: bool = True) -> TransportError:
-    """What an error of aiohttp means for the request that met it."""
+    """The `TransportError` for an error of aiohttp."""
     import aiohttp
 
     if isinstance(error, TimeoutError):
         return TransportError("timeout", f"no complete answer within {timeout:g} s", maybe_billed=is_connected)
     if isinstance(error, aiohttp.ClientConnectorError):
-        message = f"cannot connect to {error.host}:{error.port}: {_reason(error)}"
+        message = f"cannot connect to {error.host}:{error.port}: {_find_reason(error)}"
         return TransportError("network", message, maybe_billed=False)
     return TransportError("network", _describe(error), maybe_billed=is_connected)
 
 
-def _reason(error: aiohttp.ClientConnectorError) -> str:
+def _find_reason(error: aiohttp.ClientConnectorError) -> str:
     # The error of a certificate has one of the two, and which depends on the version of aiohttp.
     found = getattr(error, "os_error", None) or getattr(error, "certificate_error", None)
     if not found:

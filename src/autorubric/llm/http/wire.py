@@ -14,8 +14,8 @@ from autorubric.llm.config import LLMConfig, ThinkingLevel
 from autorubric.llm.http.address import WEB_PAGE
 from autorubric.llm.http.negotiation import Terms
 from autorubric.llm.http.prices import read_usage
-from autorubric.llm.http.retry import Fault, clean, error_fault, http_fault
-from autorubric.llm.http.secrets import cleared, redacted
+from autorubric.llm.http.retry import Fault, classify_error_object, clean, http_fault
+from autorubric.llm.http.secrets import hide_secrets, redact
 from autorubric.llm.http.transport import HttpReply
 from autorubric.llm.request import FinishReason, Message, Reply, ReplySchema, Request
 
@@ -36,21 +36,21 @@ def join_events(raw: bytes) -> dict[str, Any] | None:
         if not isinstance(chunk, dict):
             return None
         whole.update((name, value) for name, value in chunk.items() if value is not None and name != "choices")
-        for choice in _first_choices(chunk):
+        for choice in _find_first_choices(chunk):
             finish = choice.get("finish_reason") or finish
-            _add(message, choice.get("delta"))
+            _add_delta(message, choice.get("delta"))
     if finish is None and b"[DONE]" not in lines:
         return whole if whole.get("error") else None
     return {**whole, "choices": [{"message": message, "finish_reason": finish}]}
 
 
-def _first_choices(chunk: dict[str, Any]) -> list[dict[str, Any]]:
+def _find_first_choices(chunk: dict[str, Any]) -> list[dict[str, Any]]:
     choices = chunk.get("choices")
     found = choices if isinstance(choices, list) else []
     return [choice for choice in found if isinstance(choice, dict) and not choice.get("index")]
 
 
-def _add(message: dict[str, str], delta: object) -> None:
+def _add_delta(message: dict[str, str], delta: object) -> None:
     for name in _DELTA_TEXTS if isinstance(delta, dict) else ():
         part = delta.get(name) if isinstance(delta, dict) else None
         if isinstance(part, str):
@@ -69,12 +69,12 @@ def find_reasoning(message: Mapping[str, Any]) -> str | None:
     `thinking` (Ollama), and content parts marked as reasoning (Mistral, Anthropic).
     """
     for name in _FIELDS:
-        if (value := message.get(name)) and (text := "".join(_texts(value))):
+        if (value := message.get(name)) and (text := "".join(_collect_texts(value))):
             return text
     content = message.get("content")
     if not isinstance(content, list):
         return None
-    return "".join(_texts([part for part in content if is_reasoning(part)])) or None
+    return "".join(_collect_texts([part for part in content if is_reasoning(part)])) or None
 
 
 def is_reasoning(part: object) -> bool:
@@ -83,30 +83,30 @@ def is_reasoning(part: object) -> bool:
     return isinstance(kind, str) and kind.partition(".")[0] in {"reasoning", "thinking", "redacted_thinking"}
 
 
-def _texts(value: object, depth: int = 0) -> Iterator[str]:
+def _collect_texts(value: object, depth: int = 0) -> Iterator[str]:
     """The texts in a text, a list of parts or a part; not ids, signatures or encrypted reasoning."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, list) and depth < _MOST_NESTED:
         for part in value:
-            yield from _texts(part, depth + 1)
+            yield from _collect_texts(part, depth + 1)
     elif isinstance(value, dict) and depth < _MOST_NESTED:
         found = next((value[name] for name in _TEXT_FIELDS if value.get(name)), None)
-        yield from _texts(found, depth + 1)
+        yield from _collect_texts(found, depth + 1)
 
 
 SEED_PER_DRAW = 1000
 
 
-def sampling(config: LLMConfig, provider: str | None) -> dict[str, Any]:
+def build_sampling(config: LLMConfig, provider: str | None) -> dict[str, Any]:
     """The parameters of `config` as this protocol spells them; unset ones are missing, zeros are not."""
     found = {name: getattr(config, name) for name in ("temperature", "max_tokens", "top_p", "seed")}
     found = {name: value for name, value in found.items() if value is not None}
-    return {**found, **_thinking(config, provider), **config.extra_params}
+    return {**found, **_build_thinking(config, provider), **config.extra_params}
 
 
-def _thinking(config: LLMConfig, provider: str | None) -> dict[str, Any]:
-    """Each provider has its own field for the thinking level."""
+def _build_thinking(config: LLMConfig, provider: str | None) -> dict[str, Any]:
+    """The thinking level in the field that the provider has for it."""
     thinking = config.get_thinking_config()
     if thinking is None:
         return {}
@@ -120,28 +120,28 @@ def _thinking(config: LLMConfig, provider: str | None) -> dict[str, Any]:
     return {"reasoning_effort": effort}
 
 
-def request_body(model: str, parameters: Mapping[str, Any], request: Request, terms: Terms) -> dict[str, Any]:
+def build_body(model: str, parameters: Mapping[str, Any], request: Request, terms: Terms) -> dict[str, Any]:
     """The body of one chat completion, in the form that the endpoint is known to accept."""
     body: dict[str, Any] = {
         "model": model,
-        "messages": _messages(request.messages, terms),
+        "messages": _build_messages(request.messages, terms),
     }
     for name, value in parameters.items():
         if name not in terms.left_out:
             body[terms.token_field if name == "max_tokens" else name] = value
-    limit = terms.cap_limit(request.max_tokens or asked_limit(parameters))
+    limit = terms.cap_limit(request.max_tokens or read_limit(parameters))
     if limit is not None:
         body["max_completion_tokens" if "max_completion_tokens" in body else terms.token_field] = limit
     if "seed" in body and isinstance(body["seed"], int):
-        body["seed"] += _seed_step(request)
+        body["seed"] += _compute_seed_step(request)
     if request.schema is not None and request.constrained and "response_format" not in body:
-        form = _response_format(request.schema, terms)
+        form = _build_response_format(request.schema, terms)
         if form:
             body["response_format"] = form
     return body
 
 
-def _messages(messages: tuple[Message, ...], terms: Terms) -> list[dict[str, str]]:
+def _build_messages(messages: tuple[Message, ...], terms: Terms) -> list[dict[str, str]]:
     """The messages; where the endpoint takes no system messages, their text is the start of the next one."""
     found, before = [], ""
     for role, content in messages:
@@ -153,13 +153,13 @@ def _messages(messages: tuple[Message, ...], terms: Terms) -> list[dict[str, str
     return found or [{"role": "user", "content": before}]
 
 
-def asked_limit(parameters: Mapping[str, Any]) -> int | None:
+def read_limit(parameters: Mapping[str, Any]) -> int | None:
     """The completion limit in a model's parameters, under either of its names."""
     most = parameters.get("max_tokens", parameters.get("max_completion_tokens"))
     return most if isinstance(most, int) else None
 
 
-def _seed_step(request: Request) -> int:
+def _compute_seed_step(request: Request) -> int:
     """What a request adds to the seed, so that samples of one question differ."""
     step = SEED_PER_DRAW * request.draw + request.reask
     if request.seat or request.copy:
@@ -168,17 +168,17 @@ def _seed_step(request: Request) -> int:
     return step
 
 
-def _response_format(schema: ReplySchema, terms: Terms) -> dict[str, Any] | None:
+def _build_response_format(schema: ReplySchema, terms: Terms) -> dict[str, Any] | None:
     if terms.schema_form == "none":
         return None
     if terms.schema_form == "json_object":
         return {"type": "json_object"}
-    name = _plain_name(schema.name)
+    name = _clean_name(schema.name)
     return {"type": "json_schema", "json_schema": {"name": name, "schema": dict(schema.body), "strict": False}}
 
 
 @lru_cache(maxsize=64)
-def _plain_name(name: str) -> str:
+def _clean_name(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9_-]", "_", name)[:64] or "reply"
 
 
@@ -240,20 +240,20 @@ def read_reply(raw: bytes, latency: float, secrets: tuple[str | None, ...] = ())
     except (ValueError, RecursionError):
         data = join_events(raw)
         if data is None:
-            return Fault("network", _not_json(raw, secrets), 200, again=True, maybe_billed=True)
+            return Fault("network", _describe_not_json(raw, secrets), 200, again=True, maybe_billed=True)
     choice = _find_choice(data, raw, secrets)
     if isinstance(choice, Fault):
         return choice
     message = choice.get("message")
     message = message if isinstance(message, dict) else {"content": choice.get("text")}
     return Reply(
-        text=cleared(_content(message.get("content")) or _called_with(message), *secrets),
-        finish_reason=_FINISHES.get(_finish(choice), "other"),
-        refusal=_text_or_none(message.get("refusal"), *secrets),
-        reasoning=_text_or_none(find_reasoning(message), *secrets),
-        model=_text_or_none(data.get("model"), *secrets),
+        text=hide_secrets(_join_content(message.get("content")) or _read_call_arguments(message), *secrets),
+        finish_reason=_FINISHES.get(_read_finish(choice), "other"),
+        refusal=_clean_text(message.get("refusal"), *secrets),
+        reasoning=_clean_text(find_reasoning(message), *secrets),
+        model=_clean_text(data.get("model"), *secrets),
         usage=read_usage(data),
-        cost=_stated_cost(data.get("usage")),
+        cost=_read_cost(data.get("usage")),
         latency=latency,
     )
 
@@ -261,50 +261,50 @@ def read_reply(raw: bytes, latency: float, secrets: tuple[str | None, ...] = ())
 def _find_choice(data: object, raw: bytes, secrets: tuple[str | None, ...]) -> dict[str, Any] | Fault:
     """The first choice of an answer, or the fault if it has none that is complete."""
     if not isinstance(data, dict):
-        return _malformed("the answer is not a JSON object")
+        return _build_fault("the answer is not a JSON object")
     if data.get("error"):
-        return error_fault(data["error"], *secrets)
+        return classify_error_object(data["error"], *secrets)
     choices = data.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
-        return _without_choices(data, raw, secrets)
+        return _build_no_choices_fault(data, raw, secrets)
     choice: dict[str, Any] = choices[0]
     if choice.get("error"):
-        return error_fault(choice["error"], *secrets)
-    if (finish := _finish(choice)) in _BROKEN_OFF:
-        return _malformed(f"the endpoint broke the reply off (finish_reason {finish!r})")
+        return classify_error_object(choice["error"], *secrets)
+    if (finish := _read_finish(choice)) in _BROKEN_OFF:
+        return _build_fault(f"the endpoint broke the reply off (finish_reason {finish!r})")
     return choice
 
 
-def _without_choices(data: dict[str, Any], raw: bytes, secrets: tuple[str | None, ...]) -> Fault:
+def _build_no_choices_fault(data: dict[str, Any], raw: bytes, secrets: tuple[str | None, ...]) -> Fault:
     said = data.get("base_resp")  # MiniMax
     said = said if isinstance(said, dict) else data
     if any(isinstance(said.get(key), str) and said[key] for key in ("message", "detail", "status_msg")):
-        return error_fault(said, *secrets)
-    return _malformed(f"the answer has no choices: {_beginning(raw, secrets)}")
+        return classify_error_object(said, *secrets)
+    return _build_fault(f"the answer has no choices: {_quote_beginning(raw, secrets)}")
 
 
-def _finish(choice: Mapping[str, Any]) -> str:
+def _read_finish(choice: Mapping[str, Any]) -> str:
     """Why a reply ended, in lower case and without Gemini's details (`content_filter: OTHER`)."""
     return str(choice.get("finish_reason")).lower().partition(":")[0]
 
 
-def _not_json(raw: bytes, secrets: tuple[str | None, ...]) -> str:
+def _describe_not_json(raw: bytes, secrets: tuple[str | None, ...]) -> str:
     if raw[:200].lstrip().lower().startswith((b"<!doctype html", b"<html")):
         return WEB_PAGE
     if not raw.strip():
         return "the answer is empty"
-    return f"the answer is not JSON: {_beginning(raw, secrets)}"
+    return f"the answer is not JSON: {_quote_beginning(raw, secrets)}"
 
 
-def _beginning(raw: bytes, secrets: tuple[str | None, ...]) -> str:
-    return redacted(" ".join(raw[:80].decode("utf-8", "replace").split()), *secrets)
+def _quote_beginning(raw: bytes, secrets: tuple[str | None, ...]) -> str:
+    return redact(" ".join(raw[:80].decode("utf-8", "replace").split()), *secrets)
 
 
-def _malformed(message: str) -> Fault:
+def _build_fault(message: str) -> Fault:
     return Fault("server", message, 200, again=True, maybe_billed=True)
 
 
-def _content(content: object) -> str:
+def _join_content(content: object) -> str:
     if isinstance(content, str):
         return clean(content)
     if isinstance(content, dict):  # one part, or the JSON that was asked for
@@ -316,20 +316,20 @@ def _content(content: object) -> str:
     return clean("".join(text for text in texts if isinstance(text, str)))
 
 
-def _called_with(message: Mapping[str, Any]) -> str:
+def _read_call_arguments(message: Mapping[str, Any]) -> str:
     """The arguments of the only call: no tools are offered, but gateways may turn a schema into one (LiteLLM)."""
     calls = message.get("tool_calls") or [{"function": message.get("function_call")}]
     if not isinstance(calls, list) or len(calls) != 1 or not isinstance(calls[0], dict):
         return ""
     function = calls[0].get("function")
-    return _content(function.get("arguments")) if isinstance(function, dict) else ""
+    return _join_content(function.get("arguments")) if isinstance(function, dict) else ""
 
 
-def _text_or_none(value: object, *secrets: str | None) -> str | None:
-    return cleared(clean(value), *secrets) if isinstance(value, str) and value else None
+def _clean_text(value: object, *secrets: str | None) -> str | None:
+    return hide_secrets(clean(value), *secrets) if isinstance(value, str) and value else None
 
 
-def _stated_cost(usage: object) -> float | None:
+def _read_cost(usage: object) -> float | None:
     """Dollars if the endpoint states what it charges (OpenRouter does)."""
     cost = usage.get("cost") if isinstance(usage, dict) else None
     return float(cost) if is_finite(cost) and cost >= 0 else None
@@ -339,7 +339,7 @@ _TOKENS_PER_MESSAGE = 16
 _TOKENS_PER_REQUEST = 512
 
 
-def prompt_ceiling(messages: tuple[Message, ...], schema: ReplySchema | None) -> int:
+def bound_prompt(messages: tuple[Message, ...], schema: ReplySchema | None) -> int:
     """A number of tokens that the prompt cannot exceed.
 
     No tokenizer makes more tokens than bytes; the constants cover the special tokens of a chat template and the

@@ -75,13 +75,13 @@ _SPENT = """
         total(cost IS NULL AND cost_bound IS NULL AND (status = 'ok' OR token_bound > 0))
     FROM calls WHERE id > :after AND (:role IS NULL OR role = :role)"""
 LOST = "lost spending"
-"""The note with the cost of calls whose records are lost: the fields of `Spent`."""
+"""The note with the cost of calls whose records are lost, field by field."""
 _FAILED = f"""
     SELECT id, {READ_COLUMNS} FROM calls JOIN payloads USING (id)
     WHERE status NOT IN ('ok', 'damaged') AND id > ? ORDER BY id LIMIT 500"""
 
 
-def read_spent(
+def read_spending(
     connection: sqlite3.Connection, *, after: int | None = None, role: str | None = None
 ) -> tuple[int, Spent]:
     """The number of the last call, and what calls cost, worst cases included.
@@ -121,7 +121,7 @@ _COST, _BOUND = (f"UPDATE calls SET {column} = ? WHERE id = ?" for column in ("c
 
 
 def price_calls(prices: Mapping[str, Price], connection: sqlite3.Connection) -> None:
-    """Give a cost to the calls of some models that have none: by their tokens, or by the most they can have taken.
+    """Set the missing cost of the calls of some models: from their tokens, or from the most they can have used.
 
     Args:
         prices: by the name of a model.
@@ -132,14 +132,14 @@ def price_calls(prices: Mapping[str, Price], connection: sqlite3.Connection) -> 
         while page := connection.execute(_UNPRICED, (model, last)).fetchall():
             for last, key, status, data, digest, tokens in page:
                 if status != "ok":
-                    connection.execute(_BOUND, (_most(price, tokens), last))
+                    connection.execute(_BOUND, (_compute_highest_cost(price, tokens), last))
                     continue
                 with contextlib.suppress(LedgerError):  # a damaged reply is requested again
                     usage = unpack_reply(unseal(key, data, digest), fresh=False).usage
                     connection.execute(_COST, (None if usage is None else price(usage), last))
 
 
-def _most(price: Price, tokens: int) -> float | None:
+def _compute_highest_cost(price: Price, tokens: int) -> float | None:
     """The most dollars that a number of tokens can cost."""
     both = [price(Usage(tokens, 0)), price(Usage(0, tokens))]
     return None if None in both else max(cost for cost in both if cost is not None)
@@ -149,7 +149,7 @@ _LENGTH = 256  # bytes; longer than any five numbers, and written at once
 
 
 def read_spent_file(path: Path) -> Spent | None:
-    """The sums in the file of a `SpentFile`, or None if it is missing or unreadable."""
+    """The sums in the file of a `SpendingFile`, or None if it is missing or unreadable."""
     try:
         content = json.loads(path.read_bytes())
         calls, tokens, cost, unpriced, lost = (content[name] for name in Spent._fields)
@@ -158,7 +158,7 @@ def read_spent_file(path: Path) -> Spent | None:
         return None
 
 
-class SpentFile:
+class SpendingFile:
     """The sums of a ledger's calls in a file outside the ledger's directory, so that a budget outlives the ledger.
 
     Overwritten after each commit; a kill loses nothing. It is synced at the start and the end of a session; the
@@ -177,12 +177,12 @@ class SpentFile:
             raise InputError(f"cannot write {path}: {error.strerror}; choose another run directory") from error
 
     def update(self, connection: sqlite3.Connection, *, whole: bool = False) -> None:
-        """Write the sums with the calls committed since, or, where recorded calls have changed, the `whole` again.
+        """Add the calls committed since the last update; compute the `whole` again if recorded calls have changed.
 
-        On the thread that uses the connection. Where an `OSError` is raised, the ledger still has the calls, and the
+        Call it on the thread that uses the connection. After an `OSError` the ledger still has the calls, and the
         next session writes the sums.
         """
-        last, more = read_spent(connection, after=None if whole else self._last)
+        last, more = read_spending(connection, after=None if whole else self._last)
         if self._file is None or (last == self._last and not whole):
             return
         self._last, self._spent = last, more if whole else self._spent.plus(more)

@@ -36,17 +36,17 @@ def request_key(model: Model, request: Request) -> bytes:
     # A request is looked up under several limits, and then sent: its texts are read once.
     if messages is not before or asked != known:
         shared = messages[:1] if messages and messages[0].role == "system" else ()
-        content = _begun(asked[0], request.draw, request.reask, schema, shared).copy()
-        content.update(_framed(*chain.from_iterable(messages[len(shared) :])))
+        content = _hash_shared_part(asked[0], request.draw, request.reask, schema, shared).copy()
+        content.update(_frame(*chain.from_iterable(messages[len(shared) :])))
         # Messages are pairs of parts, so one more part cannot be mistaken for a message. Defaults add no part, so
         # that keys of older ledgers stay valid.
         if request.seat or request.copy:
-            content.update(_framed(b"%d.%d" % (request.seat, request.copy)))
+            content.update(_frame(b"%d.%d" % (request.seat, request.copy)))
         _latest[0] = messages, asked, content
     if request.max_tokens is None:
         return content.digest()
     digest = content.copy()
-    digest.update(_framed(b"max_tokens=%d" % request.max_tokens))
+    digest.update(_frame(b"max_tokens=%d" % request.max_tokens))
     return digest.digest()
 
 
@@ -55,8 +55,8 @@ _latest: list[tuple[tuple[Message, ...], tuple[Any, ...], blake2b]] = [((), (), 
 
 
 @lru_cache(maxsize=64)
-def _begun(model: bytes, draw: int, reask: int, schema: bytes, messages: tuple[Message, ...]) -> blake2b:
-    """The digest of the part of a key's content that most requests of a run share: copy it to go on."""
+def _hash_shared_part(model: bytes, draw: int, reask: int, schema: bytes, messages: tuple[Message, ...]) -> blake2b:
+    """The digest of the part of a key's content that most requests of a run share; copy it before updating it."""
     parts: tuple[str | bytes, ...] = (
         _ENCODING,
         model,
@@ -65,10 +65,10 @@ def _begun(model: bytes, draw: int, reask: int, schema: bytes, messages: tuple[M
         schema,
         *chain.from_iterable(messages),
     )
-    return blake2b(_framed(*parts), digest_size=KEY_BYTES)
+    return blake2b(_frame(*parts), digest_size=KEY_BYTES)
 
 
-def _framed(*parts: str | bytes) -> bytes:
+def _frame(*parts: str | bytes) -> bytes:
     encoded = [part if isinstance(part, bytes) else part.encode("utf-8", "surrogatepass") for part in parts]
     # The length prefix distinguishes "ab" + "c" from "a" + "bc".
     return b"".join([piece for part in encoded for piece in (len(part).to_bytes(8, "little"), part)])
@@ -181,7 +181,7 @@ def pack_columns(row: CallRow) -> tuple[Any, ...]:
         reply = outcome
     item, role, model = row.item, row.role, row.model
     if not (item.isascii() and role.isascii() and model.isascii()):
-        item, role, model = map(_utf8, (item, role, model))
+        item, role, model = map(_replace_surrogates, (item, role, model))
     names = (row.key, item, role, model, row.draw, row.reask)
     told: tuple[int | None, ...] = _UNKNOWN
     if reply is not None and (usage := reply.usage) is not None:
@@ -242,7 +242,7 @@ def pack_outcome(outcome: Reply | Failure) -> list[Any] | dict[str, Any]:
 
 
 def unpack_reply(value: list[Any], *, fresh: bool) -> Reply:
-    """The reply that `pack_outcome` was given."""
+    """The reply that `pack_outcome` packed."""
     text, finish_reason, refusal, reasoning, model, usage, cost, latency, attempts, *rest = value
     usage = None if usage is None else Usage(*usage)
     limit = rest[0] if rest else None
@@ -272,7 +272,7 @@ def read_call(row: Sequence[Any]) -> CallRow:
     return CallRow(key, item, role, model, draw, reask, outcome, at=at)
 
 
-def _utf8(text: str) -> str:
+def _replace_surrogates(text: str) -> str:
     # SQLite accepts only UTF-8, and ids can contain lone surrogates.
     return text.encode("utf-8", "backslashreplace").decode()
 

@@ -1,4 +1,4 @@
-"""Many writes in one go, on one thread, acknowledged once they are durable."""
+"""Group commit: many writes at once, on one thread, acknowledged once they are durable."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from contextlib import AbstractContextManager
 from typing import Any, TypeAlias
 
 from autorubric.errors import LedgerError
-from autorubric.llm.records.database import unwritable
+from autorubric.llm.records.database import build_write_error
 
 _Waiter: TypeAlias = "asyncio.Future[None] | Future[None]"
 
 PATIENCE = 0.005
-"""Seconds for which a write that nobody awaits waits for one that somebody does."""
+"""Maximum seconds that a write which nobody awaits waits for one that is awaited."""
 
 
 class GroupCommit:
     """Writes batches on its own thread, and resolves each write's future once it is on the disk.
 
     An idle thread writes at once; what arrives meanwhile forms the next batch of up to `rows`. After a batch of
-    several, the next one waits up to `linger` seconds for more. A write that nobody awaits leaves with the next one
-    that somebody does, after `PATIENCE` at most: its own sync would delay the next one. When a batch fails, all
-    its writes and all later ones get a `LedgerError`: after a full disk, nothing may look recorded that is not.
+    several, the next one waits up to `linger` seconds for more. A write that nobody awaits joins the next one that is
+    awaited, after `PATIENCE` at the latest: a sync of its own would delay that one. When a batch fails, all its
+    writes and all later ones get a `LedgerError`: after a full disk, nothing may look recorded that is not.
 
     `write` makes a batch durable, on the thread; `turn` is held meanwhile. `broken` says why a batch could not be
     written, `unusable` why nothing more can be: that, or the ledger is closed.
@@ -45,7 +45,7 @@ class GroupCommit:
         self._rows = rows
         self._linger = linger
         self._crowded = False
-        self._awaited = 0  # of the queue
+        self._awaited = 0  # in the queue
         self._changed = threading.Condition()
         self._queue: list[tuple[Any, _Waiter]] = []
         self._closing = False
@@ -86,17 +86,17 @@ class GroupCommit:
         self._thread.join()
 
     def _run(self) -> None:
-        while self._wait():
+        while self._wait_for_batch():
             batch: list[tuple[Any, _Waiter]] = []
             problem = None
             try:
                 with self._turn:
-                    with self._changed:  # with what came while another process wrote
+                    with self._changed:  # including what came while another process wrote
                         batch, self._queue = self._queue[: self._rows], self._queue[self._rows :]
                         self._crowded, self._awaited = self._awaited > 1, len(self._queue)
                     self._write([thing for thing, _ in batch])
             except Exception as error:  # no waiter may hang, and nothing may look recorded
-                problem = str(error if isinstance(error, LedgerError) else unwritable(error))
+                problem = str(error if isinstance(error, LedgerError) else build_write_error(error))
                 with self._changed:
                     self.broken = self.unusable = problem
                     batch += self._queue
@@ -105,18 +105,18 @@ class GroupCommit:
             if problem is not None:
                 return
 
-    def _wait(self) -> bool:
+    def _wait_for_batch(self) -> bool:
         """Whether there is something to commit now; False at the end."""
 
-        def full() -> bool:
+        def is_due() -> bool:
             return self._closing or len(self._queue) >= self._rows
 
         with self._changed:
             self._changed.wait_for(lambda: self._closing or self._queue)
             if not self._awaited:
-                self._changed.wait_for(lambda: self._awaited or full(), PATIENCE)
-            if self._crowded and not full():
-                self._changed.wait_for(full, self._linger)
+                self._changed.wait_for(lambda: self._awaited or is_due(), PATIENCE)
+            if self._crowded and not is_due():
+                self._changed.wait_for(is_due, self._linger)
             return bool(self._queue)
 
 

@@ -20,8 +20,8 @@ from autorubric.errors import InputError, LedgerError
 from autorubric.files.descriptors import opened, written_at
 from autorubric.files.strict_json import json_bytes, json_value
 from autorubric.llm.records.call_rows import CallRow, SealedRow, compute_digest, pack_columns, pack_outcome, seal
-from autorubric.llm.records.database import insert_rows, transaction, unwritable
-from autorubric.llm.records.lock import folders_of_processes, release_and_remove, try_lock
+from autorubric.llm.records.database import build_write_error, insert_rows, transaction
+from autorubric.llm.records.lock import list_process_folders, release_and_remove, try_lock
 from autorubric.llm.request import Failure, Reply
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ _SLOTS_AT_ONCE = 64
 _LONGEST_NAME = 200  # characters
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 _NO_FRAME = bytes(_HEAD.size)
-"""Ends a slot: what an earlier, longer row left behind it is not read."""
+"""Ends a slot, so that the rest of an earlier, longer row is not read."""
 
 
 class LoggedRow(NamedTuple):
@@ -106,7 +106,7 @@ IN_FLIGHT = LogFiles((_IN_FLIGHT_FILE,), _IN_FLIGHT_LOCK, _read_slots)
 
 @dataclass(eq=False)
 class _Log:
-    """What this process writes to the files of a log, which are made, under a lock, for the first row.
+    """The files of a log that this process writes; they are created, under a lock, for the first row.
 
     Attributes:
         directory: of the files.
@@ -120,7 +120,7 @@ class _Log:
     _kind: ClassVar[LogFiles]
 
     def _open(self) -> None:
-        """Lock the log and empty its files; unless another process writes them: then nothing is logged here."""
+        """Lock the log and empty its files; if another process writes them, nothing is logged here."""
         self._lock = try_lock(self.directory / self._kind.lock)
         self.is_open = self._lock is not None
         for name in self._kind.names if self.is_open else ():
@@ -178,7 +178,7 @@ class UncommittedLog(_Log):
             if self.is_open and written_at(self._files[0], frame, self._size) == len(frame):
                 self._size += len(frame)
         except (OSError, InputError):
-            self.is_open = bool(self._files)  # a disk without room now is not tried again at every call
+            self.is_open = bool(self._files)  # a full disk is not tried again at every call
 
     def _switch_files(self) -> None:
         self._files.reverse()
@@ -191,9 +191,9 @@ class InFlightLog(_Log):
     """Logs the worst case of each call in flight, so that a budget counts it even if the process is killed.
 
     Each call has a slot in one file, which is overwritten when the call has ended. A kill loses no slot; a power cut
-    may. The file is written through a map of it, so that a call takes no system call and no turn of the interpreter.
-    Where a file system has no maps, it is written in the usual way. A slot that cannot be written is skipped, unless
-    the disk is full: then nothing could be recorded of the call.
+    may. The file is mapped into memory, because a system call for each call would also release the interpreter's
+    lock. On file systems without maps, it is written in the usual way. A slot that cannot be written is skipped,
+    unless the disk is full: then nothing could be recorded of the call.
     """
 
     _memory: mmap.mmap | None = None
@@ -215,7 +215,7 @@ class InFlightLog(_Log):
         slot = self._slots.get(row.key)
         if slot is None:
             slot = self._slots[row.key] = self._free.pop() if self._free else len(self._slots)
-        self._write(slot, _frame(row.key, pack_columns(row), _compressed(row.outcome)) + _NO_FRAME)
+        self._write(slot, _frame(row.key, pack_columns(row), _pack_outcome(row.outcome)) + _NO_FRAME)
 
     def remove(self, key: bytes) -> None:
         """Clear the slot of a call that has ended and is recorded."""
@@ -237,14 +237,14 @@ class InFlightLog(_Log):
         start = slot * _SLOT
         memory = self._memory
         if self._is_mapped and (memory is None or start >= len(memory)):
-            memory = self._grown(slot)
+            memory = self._grow(slot)
         if memory is not None:
             memory[start : start + len(content)] = content
         elif not self._is_mapped:
             with suppress(OSError):
                 written_at(self._files[0], content, start)
 
-    def _grown(self, slot: int) -> mmap.mmap | None:
+    def _grow(self, slot: int) -> mmap.mmap | None:
         """The map with room for a slot, or None if it cannot be written or its file system has no maps."""
         size = (slot // _SLOTS_AT_ONCE + 1) * _SLOTS_AT_ONCE * _SLOT
         try:
@@ -253,14 +253,14 @@ class InFlightLog(_Log):
             if not self.is_open:
                 return None
             held = 0 if self._memory is None else len(self._memory)
-            # Zeros take the room on the disk now: a map of a file without it would end the process later.
+            # Zeros allocate the blocks now: writing to an unallocated page on a full disk would kill the process.
             while held < size:
                 held += written_at(self._files[0], bytes(size - held), held)
         except InputError:
             return None
         except OSError as error:
             if error.errno in _NO_ROOM:
-                raise unwritable(error) from error
+                raise build_write_error(error) from error
             return None
         try:
             self._memory = mmap.mmap(self._files[0], size)
@@ -270,7 +270,7 @@ class InFlightLog(_Log):
 
 
 @lru_cache(maxsize=16)
-def _compressed(outcome: Reply | Failure) -> bytes:
+def _pack_outcome(outcome: Reply | Failure) -> bytes:
     """The data of a row; calls in flight all have the same outcome."""
     return seal(b"", pack_outcome(outcome))[0]
 
@@ -281,7 +281,7 @@ def _frame(key: bytes, columns: tuple[Any, ...], data: bytes) -> bytes:
     return _HEAD.pack(len(key), len(content) - _AT.size - len(key), crc32(content)) + content
 
 
-def recover(log: LogFiles, directory: Path, keep: Callable[[list[LoggedRow]], None]) -> list[LoggedRow]:
+def recover_rows(log: LogFiles, directory: Path, keep: Callable[[list[LoggedRow]], None]) -> list[LoggedRow]:
     """The rows that a killed process left in a log, passed to `keep` file by file; then the files are removed.
 
     Raises:
@@ -306,25 +306,25 @@ def recover(log: LogFiles, directory: Path, keep: Callable[[list[LoggedRow]], No
 _SINCE = "SELECT key, at FROM calls WHERE at >= ? ORDER BY at"
 
 
-def take_in_logs(connection: sqlite3.Connection, directory: Path, logs: Path | None) -> None:
+def record_logs(connection: sqlite3.Connection, directory: Path, logs: Path | None) -> None:
     """Record what killed processes did not commit, and the calls that they had in flight.
 
     Args:
         connection: writes the ledger.
         directory: the directory of the ledger.
-        logs: the folder of one of several processes, to take in no other; None for all.
+        logs: the folder of one of several processes, whose logs alone are recorded; None for all.
     """
-    folders = [directory, *folders_of_processes(directory)] if logs is None else [logs]
+    folders = [directory, *list_process_folders(directory)] if logs is None else [logs]
     for folder in folders:
-        arrived = recover(UNCOMMITTED, folder, partial(_take_in, connection, {}))
+        arrived = recover_rows(UNCOMMITTED, folder, partial(_record_lost, connection, {}))
         # Another process may have made the same call after the kill, so the ledger does not tell whether this one
         # has ended. The process's own log does: it still has what was committed last.
         ended = None if folder == directory else {one.key: one.at for one in arrived}
-        recover(IN_FLIGHT, folder, partial(_take_in, connection, ended))
+        recover_rows(IN_FLIGHT, folder, partial(_record_lost, connection, ended))
 
 
-def _take_in(connection: sqlite3.Connection, ended: Mapping[bytes, float] | None, left: list[LoggedRow]) -> None:
-    """Record the rows that are not on record, apart from calls that have `ended` since: None asks the ledger."""
+def _record_lost(connection: sqlite3.Connection, ended: Mapping[bytes, float] | None, left: list[LoggedRow]) -> None:
+    """Record the rows that the ledger lacks, unless the call has `ended` since (None: by the ledger)."""
     known = connection.execute(_SINCE, (min(one.at for one in left),)).fetchall()
     if ended is None:
         ended = dict(known)

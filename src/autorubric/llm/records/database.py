@@ -69,7 +69,7 @@ def connect(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def prepare(connection: sqlite3.Connection, place: str) -> None:
+def create_tables(connection: sqlite3.Connection, place: str) -> None:
     """Create the tables, unless another version or another program owns the file (`LedgerError`)."""
     if has_tables(connection, place):
         check_version(connection, place)
@@ -140,7 +140,7 @@ def refuse_reading(error: sqlite3.Error, place: str, folder: Path | None) -> NoR
     raise LedgerError(f"{place} cannot be read: {error}; {advice}") from error
 
 
-def unwritable(error: Exception) -> LedgerError:
+def build_write_error(error: Exception) -> LedgerError:
     """The error for a ledger that cannot be written."""
     advice = "its contents are safe; fix this and run the same command again"
     return LedgerError(f"the ledger cannot be written: {error}; {advice}")
@@ -161,7 +161,7 @@ def transaction(connection: sqlite3.Connection, folder: Path | None = None) -> I
             connection.rollback()
         if isinstance(error, sqlite3.Error):
             mark_corruption(folder, error)
-            raise unwritable(error) from error
+            raise build_write_error(error) from error
         raise
 
 
@@ -198,10 +198,10 @@ def read_note(connection: sqlite3.Connection, name: str, place: str = "main") ->
 
 
 def insert_note(
-    name: str, value: Any, connection: sqlite3.Connection, united: Callable[[Any, Any], Any] | None = None
+    name: str, value: Any, connection: sqlite3.Connection, merge: Callable[[Any, Any], Any] | None = None
 ) -> None:
-    """Store a JSON value under a name: `value`, or what `united` makes of the previous one (None) and it."""
-    value = value if united is None else united(read_note(connection, name), value)
+    """Store a JSON value under a name: `value`, or `merge` of the previous value (or None) and this one."""
+    value = value if merge is None else merge(read_note(connection, name), value)
     connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (f"note:{name}", json.dumps(value)))
 
 
@@ -233,7 +233,7 @@ class ImportRow(NamedTuple):
 def insert_imports(rows: Iterable[ImportRow], connection: sqlite3.Connection) -> None:
     """Record values, replacing earlier imports of the same slots."""
     for record, slot, inputs, value in rows:
-        sealed = seal(_name(record, slot, inputs), value)
+        sealed = seal(_build_name(record, slot, inputs), value)
         connection.execute("INSERT OR REPLACE INTO imports VALUES (?, ?, ?, ?, ?)", (record, slot, inputs, *sealed))
 
 
@@ -248,10 +248,10 @@ def read_import(connection: sqlite3.Connection, record: str, slot: str) -> tuple
     if not found:
         return None
     inputs, data, digest = found[0]
-    return inputs, unseal(_name(record, slot, inputs), data, digest)
+    return inputs, unseal(_build_name(record, slot, inputs), data, digest)
 
 
-def _name(record: str, slot: str, inputs: bytes) -> bytes:
+def _build_name(record: str, slot: str, inputs: bytes) -> bytes:
     return f"{record}\0{slot}\0".encode("utf-8", "surrogatepass") + inputs
 
 
@@ -265,7 +265,7 @@ _OBSERVED = "CAST(kind AS BLOB), CAST(data AS BLOB), CAST(digest AS BLOB) FROM o
 
 
 def read_observations(db: sqlite3.Connection, kind: str, after: int, place: str) -> Iterator[tuple[float, Any]]:
-    """The observations of a kind behind number `after`, with their times, a page at a time.
+    """The observations of a kind after number `after`, with their times, a page at a time.
 
     A damaged one is left out, with a warning. One whose kind is damaged is found by the digest, which covers it.
     """
@@ -289,17 +289,17 @@ _OTHERS = (("imports", 5, "1"), ("meta", 2, "name LIKE 'note:%' AND json_valid(v
 _BEYOND = 10_000  # gap in the numbers after which no more rows are expected, where the last one is unreadable
 
 
-def recover(path: Path) -> None:
+def recover_ledger(path: Path) -> None:
     """Replace the ledger by a new one with every readable row, and keep the damaged file next to it.
 
     A call whose reply is damaged keeps its tokens and cost, and is requested again. Where no reply can be read, the
     file stays and a `LedgerError` is raised.
     """
     fresh = path.with_name(f"{path.name}.recovered")
-    _remove(fresh)
+    _remove_files(fresh)
     kept, damaged, problem = 0, 0, "no row is whole"
     with contextlib.closing(connect(fresh)) as target:
-        prepare(target, str(fresh))
+        create_tables(target, str(fresh))
         try:
             with contextlib.closing(sqlite3.connect(path, timeout=60, isolation_level=None)) as source:
                 source.execute("SELECT count(*) FROM sqlite_schema").fetchall()  # without it no row can be found
@@ -307,7 +307,7 @@ def recover(path: Path) -> None:
         except sqlite3.Error as error:
             problem = str(error)
     if kept == damaged:
-        _remove(fresh)
+        _remove_files(fresh)
         raise UnreadableLedgerError(
             f"{path} is damaged and no reply in it can be read ({problem}); restore it from a copy, or, in a run "
             f"directory, {START_OVER}"
@@ -332,23 +332,23 @@ def set_aside(path: Path) -> None:
 def _move_aside(path: Path) -> Path:
     aside = next(p for n in count(1) if not (p := path.with_name(f"{path.name}.damaged-{n}")).exists())
     path.rename(aside)
-    _remove(path)
+    _remove_files(path)
     return aside
 
 
-def _remove(path: Path) -> None:
+def _remove_files(path: Path) -> None:
     for suffix in ("", "-wal", "-shm"):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
 def _copy_rows(source: sqlite3.Connection, target: sqlite3.Connection) -> tuple[int, int]:
-    """How many calls were copied, and how many of them without their reply."""
+    """Copy the readable rows; returns the number of calls, and of those without their reply."""
     kept = damaged = 0
     target.execute("BEGIN IMMEDIATE")
     for number, columns in _read_rows(source, "calls", CALL_COLUMNS):
         data, digest = _read_row(source, "SELECT data, digest FROM payloads WHERE id = ?", number) or (None, None)
         whole = is_whole(columns[0], data, digest)
-        values = columns if whole else _without_reply(columns)
+        values = columns if whole else _set_damaged(columns)
         marks = ", ".join("?" * (len(values) + 1))
         target.execute(f"INSERT INTO calls(id, {CALL_COLUMNS}) VALUES ({marks})", (number, *values))
         if whole:
@@ -364,7 +364,7 @@ def _copy_rows(source: sqlite3.Connection, target: sqlite3.Connection) -> tuple[
     return kept, damaged
 
 
-def _without_reply(columns: tuple[Any, ...]) -> tuple[Any, ...]:
+def _set_damaged(columns: tuple[Any, ...]) -> tuple[Any, ...]:
     place = CALL_COLUMNS.split(", ").index("status")
     return (*columns[:place], DAMAGED, *columns[place + 1 :])
 

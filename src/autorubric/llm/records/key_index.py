@@ -1,4 +1,4 @@
-"""Which recorded replies there are, by key: in memory first, in the table thousands at a time."""
+"""Finds recorded replies by key: new keys are kept in memory, and moved to a table thousands at a time."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _FIND = "SELECT call, data, digest FROM replies LEFT JOIN payloads ON id = call 
 _FIND_CALL = "SELECT data, digest FROM payloads WHERE id = ?"
 _REPLIES = "SELECT key, data, digest FROM calls LEFT JOIN payloads USING (id) WHERE status = 'ok'"
 _LEAST_INDEXED, _MOST_INDEXED = 4096, 65_536
-"""Keys that are indexed at a time."""
+"""Minimum and maximum keys that are indexed at a time."""
 
 
-class Found(NamedTuple):
+class StoredReply(NamedTuple):
     """A stored reply; `data` is None if it is damaged."""
 
     call: int
@@ -31,10 +31,10 @@ class Found(NamedTuple):
 
 
 class KeyFilter:
-    """Says for sure that a key was not added, for most keys that were not: a Bloom filter of two bits a key.
+    """A Bloom filter with two bits for each key: rules out most keys that were not added.
 
-    A new run looks up each key before its call, and nearly none is there; this is ten times as fast as the table. At
-    a million keys one lookup in a hundred is in vain.
+    A new run looks up each key before its call, and finds nearly none; this is ten times as fast as the table. At a
+    million keys, one lookup in a hundred is a false positive.
     """
 
     def __init__(self) -> None:
@@ -55,8 +55,8 @@ class KeyFilter:
 class KeyIndex:
     """Finds replies by key, including those that other processes recorded.
 
-    An index by hash costs a page for each key, so keys wait in memory and are indexed thousands at a time: the more,
-    the larger the index is, as a batch writes nearly all of its pages.
+    Keys are hashes, so that each one changes another page of the index. Therefore keys wait in memory and are indexed
+    thousands at a time: the larger the index, the more, as a batch writes nearly all of its pages.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -68,7 +68,7 @@ class KeyIndex:
         self._fresh: list[list[int]] = []
         self.catch_up(connection)
 
-    def find(self, connection: sqlite3.Connection, key: bytes) -> Found | None:
+    def find(self, connection: sqlite3.Connection, key: bytes) -> StoredReply | None:
         """The reply under `key`, or None; on any thread."""
         call = self._waiting.get(key)
         if call is None:
@@ -76,9 +76,9 @@ class KeyIndex:
             if self._indexed == 0 or (self._filter is not None and not self._filter.may_hold(key)):
                 return None
             indexed = connection.execute(_FIND, (key,)).fetchall()
-            return Found(*indexed[0]) if indexed else None
+            return StoredReply(*indexed[0]) if indexed else None
         found = connection.execute(_FIND_CALL, (call,)).fetchall()
-        return Found(call, *(found[0] if found else (None, None)))
+        return StoredReply(call, *(found[0] if found else (None, None)))
 
     def catch_up(self, connection: sqlite3.Connection) -> None:
         """Read the replies recorded since the last call."""
@@ -128,10 +128,10 @@ class KeyIndex:
         with transaction(connection):
             last: int = connection.execute("SELECT ifnull(max(id), 0) FROM calls").fetchall()[0][0]
             indexed = connection.execute(_INDEXED).fetchall()[0]
-            if self._indexed == 0:  # no filter would know the keys that the table has from earlier sessions
+            if self._indexed == 0:  # otherwise the filter would lack the keys of earlier sessions
                 self._filter = KeyFilter()
             if self._filter is not None:
-                with self._lock:  # a key that was found belongs to the filter once it no longer waits
+                with self._lock:  # a key must be in the filter before it stops waiting
                     waiting, read_to = list(self._waiting), self._read_to
                 for key in waiting:
                     self._filter.add(key)

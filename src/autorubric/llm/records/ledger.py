@@ -1,4 +1,4 @@
-"""Every paid reply, durable before anything is computed from it: to resume, run the same thing again."""
+"""Every paid reply, durable before anything is computed from it: to resume, run the same command again."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from autorubric.errors import LedgerError
-from autorubric.llm.records.accounts import SpentFile, price_calls, read_failed_calls
+from autorubric.llm.records.accounts import SpendingFile, price_calls, read_failed_calls
 from autorubric.llm.records.call_rows import CallRow, SealedRow, unpack_reply, unseal
 from autorubric.llm.records.commits import GroupCommit
-from autorubric.llm.records.crash_logs import InFlightLog, UncommittedLog, take_in_logs
+from autorubric.llm.records.crash_logs import InFlightLog, UncommittedLog, record_logs
 from autorubric.llm.records.database import (
     MARK,
     ImportRow,
     connect,
+    create_tables,
     insert_imports,
     insert_note,
     insert_observation,
     insert_rows,
     mark_damaged,
-    prepare,
     read_import,
-    recover,
+    recover_ledger,
     refuse_reading,
     transaction,
     translate_read_errors,
@@ -52,8 +52,8 @@ LINGER = 0.02
 class Ledger(LedgerView, AbstractContextManager["Ledger"]):
     """The record of a run's model calls: one SQLite file, one writer thread.
 
-    `find` and what a view offers read on the caller's thread. A reply is a hit once `record` returns, in this session
-    and in every later one; a reply that a killed process had received is a hit in the next session. Damage is a
+    `find` and the methods of a view read on the caller's thread. A reply is a hit once `record` returns, now and in
+    every later session; a reply that a killed process had received is a hit in the next session. Damage is a
     `LedgerError`, never a wrong reply.
 
     Attributes:
@@ -66,8 +66,8 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
         >>> with Ledger.in_memory() as ledger:
         ...     row = CallRow(b"k" * 16, "q1", "judge", "local/tiny", 0, 0, Reply("MET", cost=0.5))
         ...     asyncio.run(ledger.record(row))
-        ...     ledger.find(b"k" * 16).text, ledger.find(b"?" * 16), ledger.spent().cost
-        ('MET', None, 0.5)
+        ...     ledger.find(b"k" * 16).text, ledger.find(b"?" * 16), ledger.count
+        ('MET', None, 1)
     """
 
     def __init__(
@@ -89,9 +89,9 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
                     reading = opened.enter_context(closing(connect(directory / FILE_NAME)))
             super().__init__(reading, place, directory)
             with translate_read_errors(place, directory), turn:
-                prepare(self._writing, place)
+                create_tables(self._writing, place)
                 if directory is not None:
-                    take_in_logs(self._writing, directory, logs)
+                    record_logs(self._writing, directory, logs)
                 self._keys = KeyIndex(self._writing)
             base = sharing.get() if directory is not None else None
             if base is not None and base.base is not None:
@@ -102,7 +102,7 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
         self.in_flight = InFlightLog(logged or Path(), is_open=logged is not None)
         self.claims = Claims(directory) if shared and directory is not None else None
         self._is_shared, self._read_at = shared, -1
-        self._spent_file: SpentFile | None = None
+        self._spent_file: SpendingFile | None = None
         self.began = session_began.get() or time.time()
         self._commits = GroupCommit(self._commit, turn, linger=linger)
 
@@ -116,7 +116,7 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
             directory: the run directory; on a local disk, because network filesystems lose locks and syncs.
             linger: the longest wait, in seconds, for more calls to share a commit when calls are frequent.
             shared: other processes may have the ledger open; what they record is found.
-            logs: a folder of this process alone, for what a kill must not lose where the ledger is shared.
+            logs: a folder of this process alone for its crash logs, where the ledger is shared.
 
         Raises:
             InputError: the directory cannot be created or written, or is on a network filesystem.
@@ -200,7 +200,7 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
                 return None
 
     def price(self, models: Iterable[Model]) -> None:
-        """Give the recorded calls of models whose price is known now the cost that was unknown until now."""
+        """Set the cost of recorded calls whose model had no known price until now."""
         prices = {model.name: model.cost for model in models if model.cost(Usage(1, 1)) is not None}
         if prices and self.spent().unpriced:
             self._commits.write(partial(price_calls, prices))
@@ -208,13 +208,13 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
                 with suppress(OSError):
                     self._spent_file.update(self._connection, whole=True)
 
-    def keep_note(self, name: str, value: Any, united: Callable[[Any, Any], Any] | None = None) -> None:
-        """Store a JSON value durably under a name: `value`, or what `united` makes of the previous one and it."""
-        self._commits.write(partial(insert_note, name, value, united=united))
+    def keep_note(self, name: str, value: Any, merge: Callable[[Any, Any], Any] | None = None) -> None:
+        """Store a JSON value durably under a name: `value`, or `merge` of the previous value and this one."""
+        self._commits.write(partial(insert_note, name, value, merge=merge))
 
     @property
     def version(self) -> int:
-        """Another number whenever this process or another has committed; -1 if no other uses the ledger."""
+        """A number that changes with every commit of any process; -1 if no other process uses the ledger."""
         return int(self._query("PRAGMA data_version")[0][0]) if self._is_shared else -1
 
     def observe(self, kind: str, value: Any) -> None:
@@ -242,9 +242,9 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
             return has_intact_replies(self._connection)
 
     def keep_spent(self, path: Path) -> None:
-        """Also write the sums of `spent` to a file from now on."""
+        """Also write what was spent to a file from now on."""
         with translate_read_errors(self._place, self.folder):
-            self._spent_file = SpentFile(path, self._connection)
+            self._spent_file = SpendingFile(path, self._connection)
 
     def failures(self) -> Iterator[CallRow]:
         """The calls of all sessions without a reply, oldest first, with the endpoint's message."""
@@ -292,7 +292,7 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
 def _recover(path: Path) -> None:
     with closing(WriteLock(path.parent)) as turn, translate_read_errors(str(path)), turn:
         if path.with_name(MARK).exists():  # no other process has recovered it meanwhile
-            recover(path)
+            recover_ledger(path)
 
 
 def _close_writing(writing: sqlite3.Connection, turn: AbstractContextManager[object]) -> None:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from autorubric.errors import InputError, LedgerError, MissingFileError
 from autorubric.files.text import size_of_plain
 from autorubric.llm.failure_groups import FailureGroups
-from autorubric.llm.records.accounts import Spent, Totals, read_spent
+from autorubric.llm.records.accounts import Spent, Totals, read_spending
 from autorubric.llm.records.call_rows import READ_COLUMNS, CallRow, read_call, unpack_reply, unseal
 from autorubric.llm.records.database import (
     check_version,
@@ -81,7 +81,7 @@ session_began: ContextVar[float | None] = ContextVar("session_began", default=No
 
 @contextmanager
 def session() -> Iterator[None]:
-    """Within the block, all ledgers that are opened count as of one session."""
+    """Count all ledgers that are opened in the block as of one session."""
     token = session_began.set(session_began.get() or time.time())
     try:
         yield
@@ -91,7 +91,7 @@ def session() -> Iterator[None]:
 
 @dataclass(eq=False, repr=False)
 class LedgerView:
-    """A look at a ledger, while another process writes it or after one crashed.
+    """A read-only view of a ledger that another process writes, or left behind when it crashed.
 
     Attributes:
         began: when the session began, in seconds since the epoch; None where there is none.
@@ -132,7 +132,7 @@ class LedgerView:
     def spent(self, role: str | None = None) -> Spent:
         """What all sessions have spent, worst cases included; of one role without calls whose records are lost."""
         with translate_read_errors(self._place, self.folder):
-            return read_spent(self._connection, role=role)[1]
+            return read_spending(self._connection, role=role)[1]
 
     def unanswered(self) -> dict[str, int]:
         """Requests that failed and have no reply yet, by the kind of their last failure."""
@@ -171,27 +171,27 @@ class LedgerView:
 
     def calls_about(self, item: str) -> list[CallRow]:
         """All calls about an item, in the order in which they ended."""
-        return self._calls("item", item)
+        return self._read_calls("item", item)
 
-    def calls_with_key(self, key: bytes) -> list[CallRow]:
+    def read_calls_with_key(self, key: bytes) -> list[CallRow]:
         """All calls of one request, failed ones included, in the order in which they ended."""
-        return self._calls("key", key)
+        return self._read_calls("key", key)
 
-    def _calls(self, column: str, value: Any) -> list[CallRow]:
+    def _read_calls(self, column: str, value: Any) -> list[CallRow]:
         return [read_call(row) for row in self._query(_CALLS.format(column), value)]
 
     def count_observations(self, kind: str) -> int:
         """The number of observations of a kind."""
         query = "SELECT count(*) FROM observations WHERE kind = ? AND id > ?"
-        return int(self._query(query, kind, self._observed_before())[0][0])
+        return int(self._query(query, kind, self._find_last_replaced())[0][0])
 
     def observations(self, kind: str) -> Iterator[tuple[float, Any]]:
         """The observations of a kind since the run was last replaced, with their times; damaged ones are left out."""
         with translate_read_errors(self._place, self.folder):
-            yield from read_observations(self._connection, kind, self._observed_before(), self._place)
+            yield from read_observations(self._connection, kind, self._find_last_replaced(), self._place)
 
     def pace(self) -> Pace:
-        """How fast calls ended at the end of the ledger."""
+        """The pace of calls at the end of the ledger."""
         times = [at for (at,) in self._query(_RECENT, _PACE_CALLS)]
         if not times:
             return Pace(None, None)
@@ -201,7 +201,7 @@ class LedgerView:
         span = last - min(lately)
         return Pace((len(lately) - 1) / span if span > 0 else None, last)
 
-    def _observed_before(self) -> int:
+    def _find_last_replaced(self) -> int:
         return int(self.find_note(OBSERVED_BEFORE) or 0)
 
 

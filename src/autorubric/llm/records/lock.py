@@ -34,7 +34,7 @@ NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb", "smb3", "smbfs", "fuse.sshfs"
 
 _WRITE_POLL = 0.002  # seconds; a commit takes about one millisecond
 _RUN_POLL = 0.05  # seconds
-_PATIENCE = 20  # polls before a note says who is waited for
+_PATIENCE = 20  # polls before a note names the holder
 _CLAIMS_FILE = "claims.lock"
 _CLAIMS = 2**31 - 1  # Windows locks no byte beyond
 _CLAIM_POLL = 0.02  # seconds
@@ -90,11 +90,11 @@ def run_lock(directory: Path, *, wait: bool = False) -> Iterator[None]:
     named = private_file(directory, HOLDER_NAME)
     lock = try_lock(directory / FILE_NAME, wait=wait)
     had_processes = lock is not None and (directory / PROCESSES_FOLDER).is_dir()
-    left = _left_behind(directory, wait=wait) if had_processes else None
+    left = _find_left_process(directory, wait=wait) if had_processes else None
     if lock is None or left is not None:
         if lock is not None:
             lock.release()
-        holder = _named_in(left or named) or "another process"
+        holder = _read_holder(left or named) or "another process"
         advice = (
             "stop it, or wait for it (--wait; in Python: wait=True), or use another directory "
             "(--out; in Python another experiment_name or experiments_dir)"
@@ -105,16 +105,16 @@ def run_lock(directory: Path, *, wait: bool = False) -> Iterator[None]:
         named.write_text(f"process {os.getpid()}, which took it at {now}", encoding="utf-8")
         yield
     finally:
-        # The name goes before the lock does, so that nobody reads of a holder who has gone.
+        # Cleared before the lock is released, so that nobody reads the name of a holder that has gone.
         with contextlib.suppress(OSError):
             named.write_text("", encoding="utf-8")
         lock.release()
 
 
 async def held_run(directory: Path, *, wait: bool) -> contextlib.ExitStack:
-    """What holds the run directory until it is closed, as `run_lock` does; other tasks run while it is waited for.
+    """Hold the run directory as `run_lock` does, until the stack is closed; other tasks run during a wait.
 
-    A note says who is waited for, once that takes a second.
+    After a second of waiting, a note names the holder.
 
     Raises:
         RunLockedError: another process holds the directory, and `wait` is False.
@@ -134,18 +134,18 @@ async def held_run(directory: Path, *, wait: bool) -> contextlib.ExitStack:
         await asyncio.sleep(_RUN_POLL)
 
 
-def folders_of_processes(directory: Path) -> list[Path]:
+def list_process_folders(directory: Path) -> list[Path]:
     """The folders of the processes that write the ledger of a directory, or did when they were killed."""
     return sorted(path for path in directory.glob(f"{PROCESSES_FOLDER}/*") if path.is_dir())
 
 
-def _named_in(path: Path) -> str:
+def _read_holder(path: Path) -> str:
     return path.read_text(encoding="utf-8", errors="replace").strip()
 
 
-def _left_behind(directory: Path, *, wait: bool) -> Path | None:
-    """What names a process of a killed parent that still works on a directory; None if there is none."""
-    for folder in folders_of_processes(directory):
+def _find_left_process(directory: Path, *, wait: bool) -> Path | None:
+    """The file that names a process that has outlived its killed parent and still uses the directory, or None."""
+    for folder in list_process_folders(directory):
         lock = try_lock(folder / FILE_NAME, wait=wait)
         if lock is None:
             return folder / HOLDER_NAME
@@ -159,7 +159,7 @@ def lock_holder(directory: Path) -> str | None:
     Creates nothing and blocks no other process.
     """
     try:
-        holder = _named_in(directory / HOLDER_NAME)
+        holder = _read_holder(directory / HOLDER_NAME)
         if not holder or not (directory / FILE_NAME).exists():  # released properly; do not touch the lock
             return None
         lock = try_lock(directory / FILE_NAME)
@@ -184,14 +184,14 @@ class WriteLock:
     _lock: BaseFileLock | None = None
 
     def __enter__(self) -> None:
-        # The system's own wait, not the library's: that asks every few milliseconds, which costs more than a commit.
+        # The system waits, not the library, which would poll every few milliseconds: that costs more than a commit.
         path, created = self.directory / WRITE_LOCK, False
         if self._file is None and self._lock is None:
             try:
                 self._file, created = opened(path, os.O_RDWR | os.O_CREAT | os.O_EXCL), True
             except FileExistsError:
                 self._file = opened(path, os.O_RDWR | os.O_CREAT)
-        if self._file is not None and not lock_file(self._file):  # the system has none
+        if self._file is not None and not lock_file(self._file):  # no file locks here
             from filelock import FileLock
 
             os.close(self._file)
@@ -224,7 +224,7 @@ def try_lock(path: Path, *, wait: bool = False) -> BaseFileLock | None:
     lock = FileLock(path, timeout=-1 if wait else 0, mode=0o600, thread_local=False)
     try:
         lock.acquire()
-    except (Timeout, RuntimeError):  # it would wait for another run of this thread, which would never end
+    except (Timeout, RuntimeError):  # this thread holds it, so waiting would never end
         return None
     except OSError as error:
         if is_exhausted(error):
@@ -254,7 +254,7 @@ class Claims:
         self._places: set[int] = set()
 
     @contextlib.asynccontextmanager
-    async def held(self, key: bytes, given_up: Callable[[], bool]) -> AsyncIterator[None]:
+    async def hold_key(self, key: bytes, given_up: Callable[[], bool]) -> AsyncIterator[None]:
         """Wait for the claim to a key; after ten minutes, or once `given_up`, the block runs without it."""
         place = int.from_bytes(key[:8], "little") % _CLAIMS
         until = time.monotonic() + _LONGEST_CLAIM_WAIT

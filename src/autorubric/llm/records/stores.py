@@ -18,7 +18,7 @@ from autorubric.llm.request import Reply
 
 
 class NoRecords:
-    """Takes the place of a ledger where the caller wants none: every call is made, and no reply is stored."""
+    """Stands in for a ledger where the caller wants none: every call is made, and no reply is stored."""
 
     def __init__(self) -> None:
         self._notes: dict[str, Any] = {}
@@ -40,13 +40,13 @@ class NoRecords:
         return False
 
     def queue(self, row: CallRow) -> asyncio.Future[None]:
-        """Store nothing; the future has ended."""
+        """Store nothing; the future is done."""
         stored = asyncio.get_running_loop().create_future()
         stored.set_result(None)
         return stored
 
-    def keep_note(self, name: str, value: Any, united: Callable[[Any, Any], Any] | None = None) -> None:
-        """Keep a value under a name until the process ends; no other process keeps one here."""
+    def keep_note(self, name: str, value: Any, merge: Callable[[Any, Any], Any] | None = None) -> None:
+        """Keep a value under a name in memory; there is never a previous one of another process."""
         self._notes[name] = value
 
     def find_note(self, name: str) -> Any:

@@ -1,4 +1,4 @@
-"""The union of ledgers: the calls of one ledger copied into another, each once."""
+"""Merges ledgers: copies the calls of one ledger into another, each once."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _MERGED = "merged"
 _AT_ONCE = 50_000
 """Calls that are copied in one transaction, and whose keys are in memory at a time."""
 
-_UNITED: Mapping[str, Callable[..., Any]] = {limits.NOTE: limits.united, budget.NOTE: budget.united}
-"""The notes that hold for the calls of several ledgers, and what makes one of them."""
+_UNITED: Mapping[str, Callable[..., Any]] = {limits.NOTE: limits.merge_limits, budget.NOTE: budget.merge_excess}
+"""The notes that are merged with the calls of several ledgers, and the functions that merge them."""
 
 _TAKEN_OVER = "taken_over"
 """The note that says how many values of each stage were imported from other files; empty for none."""
@@ -51,9 +51,9 @@ _RENAME = """UPDATE calls SET item = (SELECT now FROM temp.names WHERE before = 
 
 
 def add_ledger(directory: Path, other: Path, name: str) -> None:
-    """Copy the calls of another ledger into that of a directory, those that were copied earlier excepted.
+    """Copy the calls of another ledger into that of a directory, except those copied earlier.
 
-    Both are closed: no process uses them. What calls cost that either ledger has lost is summed.
+    No process may have either open. The cost of calls that each of them has lost is added up.
 
     Args:
         directory: the directory of a ledger.
@@ -74,19 +74,19 @@ def add_ledger(directory: Path, other: Path, name: str) -> None:
 
 
 def _copy_next(connection: sqlite3.Connection, other: Path, name: str) -> bool:
-    """Copy the next calls, and the notes; whether these were the last."""
+    """Copy the next calls, and the notes; returns whether these were the last."""
     merged: dict[str, Any] = read_note(connection, _MERGED) or {}
     before = merged.get(name, {"last": 0, "spans": [], "lost": list(Spent())})
     after = before["last"]
-    if after and _mark(connection, after) != before["mark"]:
+    if after and _find_identity(connection, after) != before["mark"]:
         raise InputError(f"{other}: another ledger was merged as {name} before; merge into a new directory")
     [[here]] = connection.execute("SELECT ifnull(max(id), 0) FROM main.calls").fetchall()
     [[end]] = connection.execute("SELECT ifnull(max(id), 0) FROM other.calls").fetchall()
     last = min(end, after + _AT_ONCE)
     lost = Spent(*read_note(connection, LOST, "other") or ())
     spans = [*before["spans"], *([[here, here + last - after]] if last > after else [])]
-    merged[name] = {"last": last, "mark": last and _mark(connection, last), "spans": spans, "lost": lost}
-    notes = {_MERGED: merged, **_united_notes(connection), **_generations(connection, other)}
+    merged[name] = {"last": last, "mark": last and _find_identity(connection, last), "spans": spans, "lost": lost}
+    notes = {_MERGED: merged, **_merge_notes(connection), **_check_generations(connection, other)}
     more = lost.beyond(Spent(*before["lost"]))
     if more != Spent():
         notes[LOST] = more.plus(Spent(*read_note(connection, LOST) or ()))
@@ -98,7 +98,7 @@ def _copy_next(connection: sqlite3.Connection, other: Path, name: str) -> bool:
     return bool(last == end)
 
 
-def _united_notes(connection: sqlite3.Connection) -> dict[str, Any]:
+def _merge_notes(connection: sqlite3.Connection) -> dict[str, Any]:
     places = ("main", "other")
     taken = [read_note(connection, _TAKEN_OVER, place) or {} for place in places]
     return {
@@ -111,8 +111,8 @@ def read_rows(directory: Path, after: int) -> tuple[list[Any], dict[str, Any]]:
     """Calls of a ledger as `add_rows` takes them, and its notes on limits and budgets.
 
     Args:
-        directory: the directory of the ledger; nothing is found where no call was made yet.
-        after: the id of the call after which they begin; at most 20,000 follow.
+        directory: the directory of the ledger; empty results where no call was made yet.
+        after: the id of a call; at most 20,000 calls after it are read.
     """
     try:
         with closing(connect_read_only(directory / FILE_NAME)) as connection:
@@ -139,7 +139,7 @@ def add_rows(
     """Add calls of another ledger, each once, in one transaction with the note that they were added.
 
     Args:
-        connection: to the ledger that takes them, which no process uses; on one thread at a time.
+        connection: to the ledger that takes them, which no other process uses; on one thread at a time.
         name: tells the other ledger from all others.
         rows: id, values of `CALL_COLUMNS`, data and digest of each call, in the order of their ids.
         notes: on limits and budgets, of the other ledger.
@@ -175,7 +175,7 @@ _STARTED_OVER = ("generation", "sampling_generation", "generations")
 """Notes that say how often replies were requested again, and so under which keys they are found."""
 
 
-def _generations(connection: sqlite3.Connection, other: Path) -> dict[str, Any]:
+def _check_generations(connection: sqlite3.Connection, other: Path) -> dict[str, Any]:
     """The notes on starting over, which must be equal in all ledgers: replies are found under their keys."""
     found = {}
     for name in _STARTED_OVER:
@@ -191,7 +191,7 @@ def _generations(connection: sqlite3.Connection, other: Path) -> dict[str, Any]:
 
 
 def rename_items(directory: Path, name: str, role: str, names: Mapping[str, str]) -> None:
-    """Give the items of calls that `add_ledger` copied under `name` since the last renaming their new names."""
+    """Rename the items of the calls that `add_ledger` copied under `name` since the last renaming."""
     with closing(connect(directory / FILE_NAME)) as connection, transaction(connection):
         connection.execute("CREATE TEMP TABLE names(before TEXT PRIMARY KEY, now TEXT)")
         connection.executemany("INSERT INTO names VALUES (?, ?)", names.items())
@@ -202,7 +202,7 @@ def rename_items(directory: Path, name: str, role: str, names: Mapping[str, str]
         insert_note(_MERGED, merged, connection)
 
 
-def _mark(connection: sqlite3.Connection, call: int) -> list[Any]:
+def _find_identity(connection: sqlite3.Connection, call: int) -> list[Any]:
     """The identity of a call, because calls of different ledgers may have the same number."""
     found = connection.execute("SELECT hex(key), at FROM other.calls WHERE id = ?", (call,)).fetchall()
     return list(found[0]) if found else []

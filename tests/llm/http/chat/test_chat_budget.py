@@ -208,7 +208,7 @@ def test_each_attempt_is_charged_by_its_answer_and_no_mix_of_answers_overruns_th
                 # A schema adds its own 17 bytes to the worst case; 12 calls of at most 3 attempts.
                 assert charged <= budget.spent().tokens <= charged + 12 * 3 * 17
                 assert budget.spent().tokens == ledger.spent().tokens <= limit
-                assert budget.reserved().tokens == 0
+                assert budget.find_reserved().tokens == 0
             await model.close()
 
     asyncio.run(main())
@@ -300,7 +300,7 @@ async def test_an_overrun_is_at_most_what_was_in_flight_and_is_reported(
             assert outcomes.count("ok") == endpoint.counts.requests <= 1 + in_flight
             assert budget.spent().tokens == 50 + (endpoint.counts.requests - 1) * 5030
             assert ledger.spent().tokens == budget.spent().tokens
-            assert budget.reserved().tokens == 0
+            assert budget.find_reserved().tokens == 0
         await model.close()
     said = [record.getMessage() for record in caplog.records]
     assert len([words for words in said if "the budget is overrun" in words]) == 1

@@ -28,7 +28,7 @@ async def test_a_refused_max_tokens_is_sent_under_its_other_name_from_then_on(en
     replies = [await model.complete(endpoint.ask()) for _ in range(3)]
     assert [reply.attempts for reply in replies] == [2, 1, 1]
     assert endpoint.bodies[-1]["max_completion_tokens"] == 9
-    (note,) = model.notes()
+    (note,) = model.list_notes()
     assert note.endswith("does not accept max_tokens for served-name; sent as max_completion_tokens")
 
 
@@ -71,7 +71,7 @@ async def test_a_refused_parameter_is_left_out_from_then_on(
     assert (await model.complete(endpoint.ask())).attempts == 1
     left = {"temperature", "top_p", "seed", "reasoning_effort"} - {param}
     assert left <= endpoint.bodies[-1].keys()
-    assert model.notes() == (f"{endpoint.url} does not accept {param} for served-name; left out",)
+    assert model.list_notes() == (f"{endpoint.url} does not accept {param} for served-name; left out",)
 
 
 async def test_a_value_out_of_range_is_not_left_out_in_silence(endpoint: Loopback) -> None:
@@ -94,7 +94,7 @@ async def test_a_schema_steps_down_until_the_endpoint_takes_the_request(endpoint
     assert (await model.complete(endpoint.ask(schema=True))).attempts == 1
     sent = [body.get("response_format", {}).get("type") for body in endpoint.bodies]
     assert sent == ["json_schema", "json_object", None, None]
-    assert len(model.notes()) == 2
+    assert len(model.list_notes()) == 2
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ async def test_a_schema_that_a_server_cannot_do_is_left_out_whatever_its_status(
     endpoint.answer = lambda n, body: endpoint.error(status, words) if "response_format" in body else endpoint.ok()
     model = endpoint.model(max_retries=0)
     assert [(await model.complete(endpoint.ask(schema=True))).attempts for _ in range(2)] == [3, 1]
-    assert len(model.notes()) == 2
+    assert len(model.list_notes()) == 2
 
 
 @pytest.mark.parametrize(("fails", "attempts", "notes"), [({1}, [1, 2, 1], 0), ({1, 2, 3}, [1, 4, 1], 2)])
@@ -133,7 +133,7 @@ async def test_a_schema_that_was_accepted_is_left_out_only_if_it_fails_twice(
     endpoint.answer = lambda n, body: endpoint.error(500, words) if n in fails else endpoint.ok()
     model = endpoint.model(max_retries=2)
     assert [(await model.complete(endpoint.ask(schema=True))).attempts for _ in range(3)] == attempts
-    assert len(model.notes()) == notes
+    assert len(model.list_notes()) == notes
 
 
 async def test_a_parameter_is_left_out_at_once_where_schemas_were_accepted_before(endpoint: Loopback) -> None:
@@ -164,7 +164,7 @@ async def test_trouble_that_names_nothing_of_the_request_changes_nothing_in_it(
     model = endpoint.model(max_retries=2, temperature=0.5)
     with pytest.raises(CallError):
         await model.complete(endpoint.ask(schema=True))
-    assert model.notes() == ()
+    assert model.list_notes() == ()
     assert all(body["response_format"]["type"] == "json_schema" for body in endpoint.bodies)
 
 
@@ -194,7 +194,7 @@ async def test_a_system_message_that_is_refused_starts_the_users_message(
     assert [(await model.complete(asked)).attempts for _ in range(2)] == [2, 1]
     assert endpoint.bodies[-1]["messages"] == [{"role": "user", "content": "Judge.\n\nIs it so?"}]
     assert endpoint.bodies[-1]["temperature"] == 0.5
-    (note,) = model.notes()
+    (note,) = model.list_notes()
     assert note.endswith("does not accept system messages for served-name; sent at the start of the user's message")
 
 
@@ -215,7 +215,7 @@ async def test_many_calls_at_once_pay_for_one_refusal(endpoint: Loopback) -> Non
     model = endpoint.model(temperature=0.5)
     await asyncio.gather(*(model.complete(endpoint.ask(str(i))) for i in range(20)))
     assert len(endpoint.bodies) == 21
-    assert len(model.notes()) == 1
+    assert len(model.list_notes()) == 1
 
 
 async def test_calls_already_on_their_way_reuse_what_another_one_learned(endpoint: Loopback) -> None:
@@ -235,7 +235,7 @@ async def test_calls_already_on_their_way_reuse_what_another_one_learned(endpoin
     await model.complete(endpoint.ask())
     await asyncio.gather(*(model.complete(endpoint.ask(str(i))) for i in range(10)))
     assert len(endpoint.bodies) == 1 + 10 + 10
-    assert len(model.notes()) == 1
+    assert len(model.list_notes()) == 1
 
 
 async def test_what_one_model_does_not_take_is_still_sent_to_others(endpoint: Loopback) -> None:
