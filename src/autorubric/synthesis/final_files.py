@@ -18,7 +18,7 @@ from autorubric.files.parquet import final_schema
 from autorubric.synthesis.items import cap_criteria, dedup_final_rubrics, read_items
 from autorubric.synthesis.query_file import Query
 from autorubric.synthesis.stages import HIDDEN_STEP_FILES, STEP_FILES
-from autorubric.synthesis.steps import read_rows, show_question
+from autorubric.synthesis.steps import format_question, read_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -81,14 +81,14 @@ def find_other_queries(directory: Path, queries: Iterable[Query]) -> list[str]:
     path = next((path for path in paths if path.exists()), None)
     if path is None:
         return []
-    held = {hash(show_question(row.get("question"))) for row in read_rows(path)}
-    if not held or any(hash(show_question(query.fields["question"])) in held for query in queries):
+    held = {hash(format_question(row.get("question"))) for row in read_rows(path)}
+    if not held or any(hash(format_question(query.fields["question"])) in held for query in queries):
         return []
-    first = shortened(show_question(next(read_rows(path)).get("question")), 80)
+    first = shortened(format_question(next(read_rows(path)).get("question")), 80)
     return [f"the input has none of the queries in the directory, such as {first!r}"]
 
 
-async def load_export() -> None:
+async def preload_export() -> None:
     """Import what only the final files need after the first call is sent: the others wait for its reply."""
     for _ in range(_TURNS):
         await asyncio.sleep(0)
@@ -99,7 +99,7 @@ async def load_export() -> None:
 
 def export_row(row: Mapping[str, Any], most: int = 0, *, full: bool = False, domain: str = "") -> Export:
     """What the final files make of a row of the last step file, with the `most` best criteria (0 for all)."""
-    final = final_row(row, most) if row.get("gated") or not full else None
+    final = build_final_row(row, most) if row.get("gated") or not full else None
     made: Export = {"name": str(row.get("id") or row.get("__record_id__") or ""), "remarks": [], "rows": {}}
     if final is not None:
         # The linter is needed at the end of a run only.
@@ -110,7 +110,7 @@ def export_row(row: Mapping[str, Any], most: int = 0, *, full: bool = False, dom
         criteria = [RawCriterion(one["criterion"]) for one in final["rubrics"]]
         foreign = next(LANGUAGE.find(RawRubric(criteria, read_query(row.get("question")))), None) is not None
         made["remarks"] = ["language"] * foreign + ["length"] * (len(criteria) > MOST)
-        made["rows"] = {"final": final, **({"final_full": _full_row(row, domain)} if full else {})}
+        made["rows"] = {"final": final, **({"final_full": _build_full_row(row, domain)} if full else {})}
     elif row.get("merged_rubrics") and not full:
         made["remarks"] = ["points"]
     return made
@@ -121,7 +121,7 @@ def export_final(directory: Path, made: Iterable[Mapping[str, Any]], *, full: bo
     rows = criteria = without = 0
     remarks: dict[str, list[str]] = {}
     with ExitStack() as stack:
-        stems = {"final": final_schema(), **({"final_full": _full_schema()} if full else {})}
+        stems = {"final": final_schema(), **({"final_full": _build_full_schema()} if full else {})}
         lines = {stem: stack.enter_context(atomic_writer(directory / f"{stem}.jsonl")) for stem in stems}
         tables = {
             stem: stack.enter_context(parquet_writer(directory / f"{stem}.parquet", schema))
@@ -141,7 +141,7 @@ def export_final(directory: Path, made: Iterable[Mapping[str, Any]], *, full: bo
     return Exported(rows, criteria, without, tuple(_describe(remarks)) if remarks else ())
 
 
-def final_row(row: Mapping[str, Any], max_criteria: int = 0) -> dict[str, Any] | None:
+def build_final_row(row: Mapping[str, Any], max_criteria: int = 0) -> dict[str, Any] | None:
     """The exported form of a row of the last step file, or None if it holds no rubric.
 
     Merged and evolved criteria, or those that passed the gates, without pitfalls and entries that are not criteria.
@@ -149,11 +149,11 @@ def final_row(row: Mapping[str, Any], max_criteria: int = 0) -> dict[str, Any] |
     keeps those with the most points, ties in order.
 
     Example:
-        >>> final_row({"question": " Why? ", "id": "q1", "augmented_rubrics": [],
+        >>> build_final_row({"question": " Why? ", "id": "q1", "augmented_rubrics": [],
         ...     "merged_rubrics": [{"title": "Cause", "description": "Names the cause.", "weight": 7}]})
         {'question': 'Why?', 'id': 'q1', 'rubrics': [{'criterion': 'Names the cause.', 'points': 7}]}
     """
-    question = show_question(row.get("question"))
+    question = format_question(row.get("question"))
     if row.get("gated"):
         items = [item for item in row["gated"]["criteria"] if item["weight"] > 0]
     else:
@@ -168,14 +168,14 @@ def final_row(row: Mapping[str, Any], max_criteria: int = 0) -> dict[str, Any] |
     return {"question": question, "id": "" if row.get("id") is None else str(row["id"]), "rubrics": rubrics}
 
 
-def _full_row(row: Mapping[str, Any], domain: str) -> dict[str, Any]:
+def _build_full_row(row: Mapping[str, Any], domain: str) -> dict[str, Any]:
     """A row of `final_full`: the rubric with the provenance and evidence of every criterion.
 
     Pitfalls are among the criteria only if they are kept, else under `pitfalls_left_out`.
     """
     gated, question, slots = row["gated"], row["question"], row["pool"]["slots"]
     return {
-        "question": show_question(question),
+        "question": format_question(question),
         "prompt": question if isinstance(question, list) else [{"role": "user", "content": question.strip()}],
         "id": "" if row.get("id") is None else str(row["id"]),
         "domain": str(row.get("domain") or domain),
@@ -210,16 +210,16 @@ def _show_criterion(one: Mapping[str, Any]) -> dict[str, Any]:
 _to_json = partial(json.dumps, ensure_ascii=False)
 
 
-def _full_schema() -> pa.Schema:
+def _build_full_schema() -> pa.Schema:
     """The Arrow schema of `final_full.parquet`; figures of gates and parameters of checks are JSON texts."""
     import pyarrow as pa
 
     from autorubric.synthesis.quality import MEASURES
 
-    def texts(*names: str) -> list[tuple[str, pa.DataType]]:
+    def make_text_fields(*names: str) -> list[tuple[str, pa.DataType]]:
         return [(name, pa.string()) for name in names]
 
-    def rows(fields: Sequence[tuple[str, pa.DataType]]) -> pa.DataType:
+    def make_row_list(fields: Sequence[tuple[str, pa.DataType]]) -> pa.DataType:
         return pa.list_(pa.struct(list(fields)))
 
     kinds = {
@@ -228,22 +228,26 @@ def _full_schema() -> pa.Schema:
         "models": pa.list_(pa.string()),
         "parents": pa.list_(pa.string()),
     }
-    gates = rows(texts("gate", "outcome", "figures", "reason"))
+    gates = make_row_list(make_text_fields("gate", "outcome", "figures", "reason"))
     criterion = [(name, kinds.get(name, pa.string())) for name in _CRITERION]
-    criteria = rows([*criterion, *texts("check"), ("gates", gates), *texts("gate", "reason")])
+    criteria = make_row_list(
+        [*criterion, *make_text_fields("check"), ("gates", gates), *make_text_fields("gate", "reason")]
+    )
     counts = [("accepted", pa.bool_()), ("decided", pa.int32())]
-    checks = rows([*texts("criterion", "check", "kind", "decision"), *counts, *texts("disagreements")])
+    checks = make_row_list(
+        [*make_text_fields("criterion", "check", "kind", "decision"), *counts, *make_text_fields("disagreements")]
+    )
     return pa.schema(
         [
-            *texts("question"),
-            ("prompt", rows(texts("role", "content"))),
-            *texts("id", "domain"),
+            *make_text_fields("question"),
+            ("prompt", make_row_list(make_text_fields("role", "content"))),
+            *make_text_fields("id", "domain"),
             *((name, criteria) for name in _LISTS),
-            ("merge_fates", rows(texts("id", "outcome", "into", "reason"))),
-            ("evolved_dropped", rows(texts("id", "description", "reason"))),
+            ("merge_fates", make_row_list(make_text_fields("id", "outcome", "into", "reason"))),
+            ("evolved_dropped", make_row_list(make_text_fields("id", "description", "reason"))),
             ("checks", checks),
-            ("responses", rows([*texts("slot", "model"), ("score", pa.float64())])),
-            ("responses_left_out", rows(texts("slot", "reason"))),
+            ("responses", make_row_list([*make_text_fields("slot", "model"), ("score", pa.float64())])),
+            ("responses_left_out", make_row_list(make_text_fields("slot", "reason"))),
             ("rank_agreement", pa.float64()),
             ("compared_pairs", pa.list_(pa.list_(pa.string()))),
             ("evolved_share", pa.float64()),
@@ -258,14 +262,14 @@ def publish(directory: Path, manifest: Mapping[str, Any], license: str) -> None:
     from autorubric.synthesis.card import count_facts, run_facts, write_card
 
     path = directory / FULL_FILES[0]
-    released = write_release(directory / RELEASE_FOLDER, map(_release_record, read_rows(path)))
+    released = write_release(directory / RELEASE_FOLDER, map(_build_release_record, read_rows(path)))
     files = {"default": FULL_FILES[1]}
     if released:
         files["rubrichub"] = f"{RELEASE_FOLDER}/RuRL/*.parquet"
     write_card(directory, count_facts(read_rows(path), run_facts(manifest, directory.resolve().name, license, files)))
 
 
-def _release_record(row: Mapping[str, Any]) -> Record:
+def _build_release_record(row: Mapping[str, Any]) -> Record:
     """The rubric of a `final_full` row, under the release's name of its domain."""
     from autorubric.core.entries import USUAL, read_entries
     from autorubric.formats.format import Record

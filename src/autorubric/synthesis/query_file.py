@@ -16,7 +16,7 @@ from autorubric.rows import Record, RowReader, input_name, listed, read_rows
 from autorubric.rows.columns import ROLES, first_part, folded, inner_path, is_for_models, value_at
 from autorubric.rows.record import read_message, speaker
 from autorubric.runs.shard import Shard
-from autorubric.synthesis.stages import letters
+from autorubric.synthesis.stages import list_letters
 
 _LIKELY = {"question": "query", "id": "id", "responses": "submissions", "domain": "domain"}
 _OPTION = "--question-column NAME (in Python: question_column)"
@@ -96,7 +96,7 @@ class QueryFile:
     shard: Shard | None = None
     rows: Sequence[Record] | None = None
 
-    def _records(self, problems: list[str]) -> Iterable[Record]:
+    def _read_records(self, problems: list[str]) -> Iterable[Record]:
         records = read_rows(self.path, problems, what=_WHAT) if self.rows is None else self.rows
         return records if self.reader is None else map(self.reader.read, records)
 
@@ -111,7 +111,7 @@ class QueryFile:
         columns: dict[str, None] = {}
         reader, shown = RowReader(str(self.path), ("query",), _OPTION, notes=notes), None
         is_guessed = self.question_column == "question" and not named
-        for record in islice(self._records([]), _ROWS_SEEN):
+        for record in islice(self._read_records([]), _ROWS_SEEN):
             columns.update(dict.fromkeys(record.fields))
             if is_guessed:
                 reader.read(record)
@@ -129,8 +129,8 @@ class QueryFile:
 
     def __iter__(self) -> Iterator[Query]:
         """The usable rows in file order, read one at a time."""
-        for record in islice(self._records([]), self.limit):
-            query = self._query(record)
+        for record in islice(self._read_records([]), self.limit):
+            query = self._read_query(record)
             if isinstance(query, Query) and (self.shard is None or self.shard.has(query.fields["question"])):
                 yield query
 
@@ -147,10 +147,10 @@ class QueryFile:
         columns: dict[str, Any] = {}
         usable = held = responses = answered = 0
         whole = blake2b()
-        for record in islice(self._records(problems), self.limit):
+        for record in islice(self._read_records(problems), self.limit):
             where, line, row = record.where, record.number, record.fields
             columns |= islice(row.items(), 50 if len(columns) < 200 else 0)
-            query = self._query(record)
+            query = self._read_query(record)
             if isinstance(query, str):
                 problems.append(f"{where}: {query}")
                 continue
@@ -158,24 +158,26 @@ class QueryFile:
             held += self.shard is None or self.shard.has(query.fields["question"])
             whole.update(json.dumps(query.fields, default=str).encode() + b"\n")
             answered += query.is_answered
-            given = sum(f"response_{x}" in query.fields for x in letters(26)) if self.responses_column else 0
+            given = sum(f"response_{x}" in query.fields for x in list_letters(26)) if self.responses_column else 0
             if given != responses and responses:
                 problems.append(f"{where}: {given} responses; the rows before it have {responses}")
             responses = responses or given
             own = query.record_id if self.id_column or "__record_id__" in row else str(query.fields["id"]).strip()
             if own and first_line.setdefault(own, line) != line:
                 repeated.append(f"{where}: id {own!r} is already used on line {first_line[own]}; ids must be unique")
-        self._refuse(usable, problems, repeated, columns)
+        self._refuse_problems(usable, problems, repeated, columns)
         return InputReport(held, tuple(problems), responses, answered, whole.digest(), usable)
 
-    def _refuse(self, usable: int, problems: list[str], repeated: list[str], columns: Mapping[str, Any]) -> None:
+    def _refuse_problems(
+        self, usable: int, problems: list[str], repeated: list[str], columns: Mapping[str, Any]
+    ) -> None:
         if not columns and not problems:
             raise InputError(f"{input_name(self.path)}: the file has no rows; expected one per query")
         is_found = usable or (problems and not any(_LACKING in problem for problem in problems))
         asked = {"question": "" if is_found else self.question_column, "id": self.id_column}
         asked |= {"responses": self.responses_column, "domain": self.domain_column}
         missing = [
-            _no_column(self.path, purpose, column, columns)
+            _describe_missing_column(self.path, purpose, column, columns)
             for purpose, column in asked.items()
             if column and columns and first_part(column) not in columns
         ]
@@ -189,7 +191,7 @@ class QueryFile:
         if usable == 0:
             raise InputError([f"{input_name(self.path)}: no row can be used", *problems])
 
-    def _query(self, record: Record) -> Query | str:
+    def _read_query(self, record: Record) -> Query | str:
         """The query of a row, or why it cannot be used."""
         index, row = record.number - 1, record.fields
         column = record.columns.get("query", self.question_column)
@@ -205,10 +207,10 @@ class QueryFile:
         keys = {self.id_column or "": own_id, "__record_id__": held, self.domain_column or "": domain}
         for name, text in (keys if turns else {column: question, **keys}).items():
             if isinstance(text, bool | list | dict):
-                return _not_text(name, text, row if name == column else {})
+                return _describe_wrong_type(name, text, row if name == column else {})
         if not str(question).strip():
             return f"{column!r} is blank"
-        responses = _responses(row, self.responses_column) if self.responses_column else {}
+        responses = _read_responses(row, self.responses_column) if self.responses_column else {}
         if isinstance(responses, str):
             return responses
         own_id = None if own_id is None or not str(own_id).strip() else own_id
@@ -241,7 +243,7 @@ def read_turns(value: Any) -> list[dict[str, str]] | str | None:
     return turns
 
 
-def _responses(row: Mapping[str, Any], column: str) -> dict[str, Any] | str:
+def _read_responses(row: Mapping[str, Any], column: str) -> dict[str, Any] | str:
     """The finished responses of a row as the fields of response slots, or what is wrong with them."""
     given = value_at(row, column)
     if given is None:
@@ -253,21 +255,21 @@ def _responses(row: Mapping[str, Any], column: str) -> dict[str, Any] | str:
     if len(texts) < 2 or len(texts) > 26:
         return f"{column!r} has {len(texts)} responses; expected 2 to 26"
     fields: dict[str, Any] = {}
-    for letter, (model, text) in zip(letters(len(texts)), texts, strict=True):
+    for letter, (model, text) in zip(list_letters(len(texts)), texts, strict=True):
         if not isinstance(text, str) or not text.strip():
             return f"response {letter!r} of {column!r} is {text!r:.60}; expected a string"
         fields |= {f"response_{letter}": text, f"response_{letter}_model": model}
     return fields
 
 
-def _not_text(column: str, value: Any, row: Mapping[str, Any]) -> str:
+def _describe_wrong_type(column: str, value: Any, row: Mapping[str, Any]) -> str:
     """What is wrong with a value that is not text; of a query, with the path to a text in it."""
     told = f"{column!r} is of type {type(value).__name__}; expected a string"
     inner = inner_path(row, column, is_query=True)
     return f"{told}; choose one in it with {_OPTION.replace('NAME', inner)}" if inner else told
 
 
-def _no_column(path: Path, purpose: str, column: str, columns: Mapping[str, Any]) -> str:
+def _describe_missing_column(path: Path, purpose: str, column: str, columns: Mapping[str, Any]) -> str:
     candidates = [name for name in columns if purpose == "id" or not name.endswith("id")]
     near = nearest(column, candidates) or next(
         (name for name in ROLES[_LIKELY[purpose]].names if name in columns), None

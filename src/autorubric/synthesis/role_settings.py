@@ -119,7 +119,7 @@ FULL_ONLY = frozenset(
 NESTED = ("roles", "full")
 
 
-def lay_settings(values: Mapping[str, Any]) -> dict[str, Any]:
+def nest_settings(values: Mapping[str, Any]) -> dict[str, Any]:
     """Settings with those of their domain, and with the flat parameters and the model for all in the nested ones."""
     flat = {name: values[name] for name in ROLE_FLAGS if values.get(name) is not None}
     made = dict(values) if values.get("domain") is None else merge_domain(values)

@@ -47,7 +47,7 @@ class Row:
     failures: dict[str, Failure] = field(default_factory=dict)
     unreached: set[str] = field(default_factory=set)
 
-    def settle(self, stage: Stage, outcome: Outcome) -> None:
+    def record_outcome(self, stage: Stage, outcome: Outcome) -> None:
         """Write a stage's three fields."""
         self.outcomes[stage.name] = outcome
         failure = outcome.failure or next(iter(outcome.lost), None)
@@ -100,7 +100,7 @@ async def run_plan(
             await need
         # A stage that reads what was not requested yet is not reached either.
         ended = next((row.outcomes[name] for name in stage.reads if name in row.unreached), None)
-        row.settle(stage, ended or await answer(stage, row.query.record_id, row.fields))
+        row.record_outcome(stage, ended or await answer(stage, row.query.record_id, row.fields))
 
     async def run_row(query: Query) -> None:
         row = Row(query, dict(query.fields))
@@ -112,11 +112,11 @@ async def run_plan(
         finished(row)
         note_ended(query.index)
 
-    own = fed(queries, attrgetter("index"), partial(_unequal, queries))
+    own = fed(queries, attrgetter("index"), partial(_group_distinct, queries))
     await work_off(own, run_row, window, stopping)
 
 
-def _unequal(queries: Iterable[Query]) -> Iterator[tuple[Query, ...]]:
+def _group_distinct(queries: Iterable[Query]) -> Iterator[tuple[Query, ...]]:
     """Queries with other fields than all earlier ones, each as a group; an empty group for every other."""
     seen: set[int] = set()
     for query in queries:
@@ -164,7 +164,9 @@ class StageRunner:
         """Bring one stage of one record to its end."""
         self.open[stage.name] += 1
         try:
-            outcome = self._find_held(stage, record_id, fields) or await self._make(stage, record_id, fields)
+            outcome = self._find_existing(stage, record_id, fields) or await self._make_outcome(
+                stage, record_id, fields
+            )
         finally:
             self.open[stage.name] -= 1
         if outcome.failure is None:
@@ -175,7 +177,7 @@ class StageRunner:
         self.failed[stage.name] += outcome.failure.kind not in NOT_MADE
         return outcome
 
-    async def _make(self, stage: Stage, record_id: str, fields: Fields) -> Outcome:
+    async def _make_outcome(self, stage: Stage, record_id: str, fields: Fields) -> Outcome:
         access = RecordAccess(self, record_id)
         if stage.work is not None:
             outcome = await stage.work(fields, access)
@@ -206,7 +208,7 @@ class StageRunner:
         found = self.executor.find(self.models[slot], changed(request, draw=draw))
         return found is not None and found.finish_reason != "length"
 
-    def _find_held(self, stage: Stage, record_id: str, fields: Fields) -> Outcome | None:
+    def _find_existing(self, stage: Stage, record_id: str, fields: Fields) -> Outcome | None:
         """The value that the input row or an earlier pipeline's files contain, unless a slot was refreshed."""
         name, model, error = stage.keys
         if any(self.refreshes.get(slot, 0) for slot in stage.slots):
@@ -222,7 +224,7 @@ class StageRunner:
             found = self.imports.find_import(record_id, name) if self.imports else None
             if found is None or found[1]["model"] in DERIVED:
                 return None
-            if found[0] != digest_inputs(stage, fields):
+            if found[0] != hash_inputs(stage, fields):
                 self.stale[name] += 1
                 return None
             outcome = Outcome(found[1]["value"], found[1]["model"])
@@ -252,7 +254,7 @@ class RecordAccess:
             self.ended = answer
         return answer
 
-    def ask_as(self, slot: str) -> Ask:
+    def bind_slot(self, slot: str) -> Ask:
         """`Executor.ask_for` for this record and the model of a slot."""
         return lambda _, request, read, follow_up: self.ask(Call(slot, request, read), follow_up)
 
@@ -272,7 +274,7 @@ def count_refreshes(
     return now
 
 
-def digest_inputs(stage: Stage, fields: Fields) -> bytes:
+def hash_inputs(stage: Stage, fields: Fields) -> bytes:
     """A fingerprint of the inputs of a stage, equal exactly if the values are."""
     values = (fields.get(name) for name in stage.reads)
     read = [value.strip() if isinstance(value, str) else (value or None) for value in values]

@@ -111,7 +111,7 @@ class Stage:
     def __post_init__(self) -> None:
         object.__setattr__(self, "keys", (self.name, f"{self.name}_model", f"{self.name}_error"))
 
-    def calls(self, fields: Fields, models: Models) -> Sequence[Call]:
+    def list_calls(self, fields: Fields, models: Models) -> Sequence[Call]:
         """The distinct calls for a row, as far as they are known beforehand: equal requests are sent once."""
         built = self.build(fields, models)
         calls = () if isinstance(built, Outcome) else built
@@ -154,7 +154,7 @@ class Plan:
             depth[stage.name] = max((depth.get(name, 0) for name in stage.reads), default=0) + bool(stage.slots)
         return max(depth.values(), default=0)
 
-    def until(self, step: str) -> Plan:
+    def cut_after(self, step: str) -> Plan:
         """The plan cut off after `step` (one of `STEPS` that it has)."""
         steps = STEPS[: self.last_step + 1]
         if step not in steps:
@@ -162,7 +162,7 @@ class Plan:
         return Plan(tuple(s for s in self.stages if s.step <= STEPS.index(step)), self.given)
 
 
-def letters(count: int) -> tuple[str, ...]:
+def list_letters(count: int) -> tuple[str, ...]:
     """The slot letters of `count` parallel models."""
     if not 0 <= count <= 26:
         raise ConfigError(f"{count} models for one step; the maximum is 26")
@@ -175,14 +175,14 @@ def query_in(fields: Fields) -> Any:
     return question.strip() if isinstance(question, str) else question
 
 
-def missing(field: str) -> Outcome:
+def fail_missing(field: str) -> Outcome:
     """The outcome of a stage whose input is missing because an earlier stage failed."""
     return Outcome(failure=Failure("missing_input", f"missing {field}"))
 
 
 def find_missing(fields: Fields, names: Iterable[str]) -> Outcome | None:
     """The outcome of a stage that lacks one of these fields."""
-    return next((missing(name) for name in names if fields.get(name) is None), None)
+    return next((fail_missing(name) for name in names if fields.get(name) is None), None)
 
 
 def has_text(value: Any) -> bool:

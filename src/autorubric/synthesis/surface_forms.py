@@ -35,7 +35,7 @@ _ZH_TELLING = re.compile(
 _ENDINGS = re.compile(r"(?:ies|ing|ed|es|s|ly)$")
 
 
-def alikeness(left: str, right: str) -> float:
+def measure_similarity(left: str, right: str) -> float:
     """The share of the words of the shorter criterion that the other one also has, from 0 to 1.
 
     Chinese counts by pairs of characters. Two criteria with different numbers, or of which one alone is worded as
@@ -44,22 +44,22 @@ def alikeness(left: str, right: str) -> float:
     """
     if numbers_in(left) != numbers_in(right) or bool(negations_in(left)) != bool(negations_in(right)):
         return 0.0
-    if _contrast(left, right):
+    if _is_contrast(left, right):
         return 0.0
-    mine, others = _parts(left), _parts(right)
+    mine, others = _collect_word_parts(left), _collect_word_parts(right)
     return len(mine & others) / min(len(mine), len(others)) if mine and others else 0.0
 
 
-def _contrast(left: str, right: str) -> bool:
+def _is_contrast(left: str, right: str) -> bool:
     """Whether two wordings are one apart from what they are about: one stretch of words is replaced by another."""
-    mine, others = _content(left), _content(right)
+    mine, others = _list_content_words(left), _list_content_words(right)
     if mine == others:
         return False
     changes = [op for op in SequenceMatcher(None, mine, others, autojunk=False).get_opcodes() if op[0] != "equal"]
     return len(changes) == 1 and changes[0][0] == "replace"
 
 
-def _content(text: str) -> list[str]:
+def _list_content_words(text: str) -> list[str]:
     """The content words of a criterion in order, without verbs such as "states" or "mentions"."""
     found = list[str]()
     for token in _TOKEN.findall(unicodedata.normalize("NFKC", text).lower()):
@@ -70,18 +70,18 @@ def _content(text: str) -> list[str]:
     return found
 
 
-def holds(text: str, quote: str) -> bool:
+def has_quote(text: str, quote: str) -> bool:
     """Whether a text has the quoted words, for any case, spaces and punctuation."""
-    bare = _bare(quote)
-    return bool(bare) and bare in _bare(text)
+    bare = _strip_marks(quote)
+    return bool(bare) and bare in _strip_marks(text)
 
 
-def _bare(text: str) -> str:
+def _strip_marks(text: str) -> str:
     return "".join(char for char in unicodedata.normalize("NFKC", text).casefold() if char.isalnum())
 
 
 @lru_cache(4096)
-def _parts(text: str) -> frozenset[str]:
+def _collect_word_parts(text: str) -> frozenset[str]:
     parts = set[str]()
     for token in _TOKEN.findall(unicodedata.normalize("NFKC", text).lower()):
         if token[0] >= "\u3400":
@@ -313,25 +313,25 @@ _MEASURES = frozenset({"count", "layout", "link", "heading"})
 
 def find_forms(criterion: str, query: str) -> list[Form]:
     """The forms that a criterion demands, each with whether the query asks for it."""
-    found = ((kind, pattern.search(criterion) or _framed(kind, criterion)) for kind, pattern in _FORMS.items())
+    found = ((kind, pattern.search(criterion) or _find_frame(kind, criterion)) for kind, pattern in _FORMS.items())
     return [
-        Form(kind, match.group(), _asked(kind, criterion, query))
+        Form(kind, match.group(), _is_asked(kind, criterion, query))
         for kind, match in found
         if match and not (kind in _MEASURES and _TOLD.search(criterion, 0, match.start()))
     ]
 
 
-def _framed(kind: SurfaceKind, criterion: str) -> re.Match[str] | None:
+def _find_frame(kind: SurfaceKind, criterion: str) -> re.Match[str] | None:
     frames = _FRAMES.get(kind)
     return frames.search(criterion.lower()) if frames else None
 
 
-def _asked(kind: SurfaceKind, criterion: str, query: str) -> bool:
+def _is_asked(kind: SurfaceKind, criterion: str, query: str) -> bool:
     """Whether the query asks for the form: for a phrase these very words, for a count this very number."""
     if kind == "phrase":
         quoted = [first or second for first, second in _QUOTED.findall(criterion)]
         if quoted:
-            return any(holds(query, words) for words in quoted)
+            return any(has_quote(query, words) for words in quoted)
     if kind == "count":
         numbers = numbers_in(criterion)
         if numbers:

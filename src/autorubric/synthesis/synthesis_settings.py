@@ -19,7 +19,7 @@ from autorubric.rows import memory_rows
 from autorubric.runs.manifest import read_manifest
 from autorubric.settings import FileName, Names, NewDirectory, setting
 from autorubric.synthesis.method import FullSettings
-from autorubric.synthesis.role_settings import FULL_ONLY, NESTED, ROLE_FLAGS, Roles, RoleSettings, lay_settings
+from autorubric.synthesis.role_settings import FULL_ONLY, NESTED, ROLE_FLAGS, Roles, RoleSettings, nest_settings
 
 Queries: TypeAlias = Path | str | Sequence[str | Mapping[str, Any] | Sequence[Mapping[str, str]]]
 """A file of rows, or queries: texts, conversations as lists of messages, or rows with a question."""
@@ -171,7 +171,7 @@ class SynthesisSettings(EndpointSettings):
         return cast("FullSettings", self.full)
 
     @classmethod
-    def of_manifest(cls, held: Mapping[str, Any]) -> Self:
+    def from_manifest(cls, held: Mapping[str, Any]) -> Self:
         """The settings that a manifest records, without prices; those without a version are of version 1."""
         without = () if held.get("profile") == "full" else FULL_ONLY
         kept = {name: value for name, value in held.items() if name not in without}
@@ -179,10 +179,10 @@ class SynthesisSettings(EndpointSettings):
 
     @model_validator(mode="wrap")
     @classmethod
-    def _lay(cls, values: Any, read: ModelWrapValidatorHandler[Self]) -> Self:
+    def _read_nested(cls, values: Any, read: ModelWrapValidatorHandler[Self]) -> Self:
         if not isinstance(values, Mapping):
             return read(values)
-        laid = lay_settings(values)
+        laid = nest_settings(values)
         if laid.get("input") is None or not isinstance(laid.get("models", ""), str | None):
             del laid["roles"]  # what is wrong elsewhere is said first
         made = read(laid)
@@ -221,7 +221,7 @@ class SynthesisSettings(EndpointSettings):
             return super()._told(problem, named)
         place = ".".join(path)
         flat = next((name for name, held in ROLE_FLAGS.items() if held == place), "")
-        return (flat,) if flat else tuple(path), [_describe(problem, path, named(flat) if flat else place)]
+        return (flat,) if flat else tuple(path), [_describe_problem(problem, path, named(flat) if flat else place)]
 
 
 _FLAGS = {
@@ -231,7 +231,7 @@ _FLAGS = {
 }
 
 
-def _describe(problem: Mapping[str, Any], path: list[str], told: str) -> str:
+def _describe_problem(problem: Mapping[str, Any], path: list[str], told: str) -> str:
     """What is wrong in a nested setting."""
     name, kind = ".".join(path), problem["type"]
     if path == ["roles"] and problem["input"] is None:
@@ -287,13 +287,13 @@ def resolve_protocol(settings: S, *, start_over: bool = False) -> S:
         protocol = recorded if recorded in (1, LATEST) else LATEST if "stages" in manifest else 1
     full = settings.full_profile
     if protocol == 1:
-        full = _of_first(full)
+        full = _apply_first_version(full)
     elif full.pitfalls == "drop":  # pitfalls that no file would hold are not paid for
         full = full.model_copy(update={"pitfalls": "off"})
     return settings.model_copy(update={"protocol": protocol, "full": full})
 
 
-def _of_first(full: FullSettings) -> FullSettings:
+def _apply_first_version(full: FullSettings) -> FullSettings:
     gates, redundant = full.gates, full.gates.redundant
     if "least_error" not in gates.model_fields_set:
         gates = gates.model_copy(update={"least_error": 0.0})

@@ -99,7 +99,7 @@ def merge_domain(values: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         ConfigError: no domain has that name.
     """
-    return _merge(_load_profile(str(values["domain"]))["settings"], values)
+    return _merge_settings(_load_profile(str(values["domain"]))["settings"], values)
 
 
 def add_domain(prompts: PromptSet, name: str) -> PromptSet:
@@ -139,13 +139,13 @@ def _load_profile(name: str) -> dict[str, Any]:
     return profile
 
 
-def _merge(under: Mapping[str, Any], upper: Mapping[str, Any]) -> dict[str, Any]:
+def _merge_settings(under: Mapping[str, Any], upper: Mapping[str, Any]) -> dict[str, Any]:
     """Two trees of settings; the upper one wins leaf by leaf."""
     merged = dict(under)
     for key, value in upper.items():
         held = merged.get(key)
         both = isinstance(held, Mapping) and isinstance(value, Mapping)
-        merged[key] = _merge(held, value) if both else value  # type: ignore[arg-type]
+        merged[key] = _merge_settings(held, value) if both else value  # type: ignore[arg-type]
     return merged
 
 
