@@ -132,21 +132,22 @@ def read_outcome(criterion: Criterion, judgments: Sequence[Judgment]) -> Outcome
         >>> read_outcome(Criterion(requirement="Invents a source", weight=-2), said).code
         0
     """
-    codes = [_code(criterion, one) for one in judgments]
+    codes = [_encode_judgment(criterion, one) for one in judgments]
     count = max((len(one.votes) for one in judgments), default=0)
     each = [
-        _combined(
-            criterion, [_code(criterion, one.votes[seat]) if seat < len(one.votes) else FAILED for one in judgments]
+        _combine_codes(
+            criterion,
+            [_encode_judgment(criterion, one.votes[seat]) if seat < len(one.votes) else FAILED for one in judgments],
         )
         for seat in range(count)
     ]
-    code = _combined(criterion, codes)
+    code = _combine_codes(criterion, codes)
     reason = " / ".join(one.reason for one in judgments if one.reason)
     outage = any(one.failure is not None and one.failure.category == "infrastructure" for one in judgments)
-    return Outcome(code, tuple(each), reason, _value(criterion, codes), outage)
+    return Outcome(code, tuple(each), reason, _compute_value(criterion, codes), outage)
 
 
-def _code(criterion: Criterion, judgment: Judgment) -> int:
+def _encode_judgment(criterion: Criterion, judgment: Judgment) -> int:
     if judgment.failure is not None:
         return FAILED
     if judgment.option is not None:
@@ -159,7 +160,7 @@ def _code(criterion: Criterion, judgment: Judgment) -> int:
     return 0 if judgment.verdict is CriterionVerdict.MET else 1
 
 
-def _combined(criterion: Criterion, codes: Sequence[int]) -> int:
+def _combine_codes(criterion: Criterion, codes: Sequence[int]) -> int:
     for lacking in (FAILED, ABSTAINED):
         if lacking in codes:
             return lacking
@@ -169,7 +170,7 @@ def _combined(criterion: Criterion, codes: Sequence[int]) -> int:
     return 0 if (any(met) if criterion.weight < 0 else all(met)) else 1
 
 
-def _value(criterion: Criterion, codes: Sequence[int]) -> float | None:
+def _compute_value(criterion: Criterion, codes: Sequence[int]) -> float | None:
     if min(codes) < 0:
         return None
     if criterion.options is not None:
