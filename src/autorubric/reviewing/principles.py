@@ -47,7 +47,7 @@ class Principle:
 
 
 @cache
-def _all() -> tuple[Principle, ...]:
+def _load_principles() -> tuple[Principle, ...]:
     text = files("autorubric.reviewing").joinpath("principles.yaml").read_text(encoding="utf-8")
     return tuple(Principle(**{**entry, "after": tuple(entry["after"])}) for entry in yaml.safe_load(text))
 
@@ -63,7 +63,7 @@ def principles(*, in_context: bool, of: str = "") -> tuple[Principle, ...]:
         >>> [one.id for one in principles(in_context=False, of="rubric")]
         ['independent', 'weights', 'pitfalls', 'number', 'language']
     """
-    return tuple(one for one in _all() if (in_context or not one.in_context) and of in ("", one.of))
+    return tuple(one for one in _load_principles() if (in_context or not one.in_context) and of in ("", one.of))
 
 
 def meta_rubric(chosen: Iterable[Principle]) -> Rubric:
