@@ -76,13 +76,13 @@ def compare_annotators(history: History, items: Items, finder: PairFinder) -> An
         history.annotators(),
         len(shared),
         sum(len(set(said.values())) > 1 for _, _, said in shared),
-        _alpha(binary, names),
-        {name: _alpha(rows, names) for name, rows in columns.items()},
-        tuple(_by_two(shared, names)),
+        _compute_alpha(binary, names),
+        {name: _compute_alpha(rows, names) for name, rows in columns.items()},
+        tuple(_compare_by_two(shared, names)),
     )
 
 
-def pace(history: History, annotator: str) -> float | None:
+def measure_pace(history: History, annotator: str) -> float | None:
     """Labels a minute, over the last twenty of an annotator that have a time; None for fewer than two."""
     times = [
         event.seconds
@@ -92,19 +92,19 @@ def pace(history: History, annotator: str) -> float | None:
     return 60.0 / median(times[-_LATELY:]) if len(times) > 1 else None
 
 
-def _categories(criterion: Criterion) -> list[str]:
+def _list_categories(criterion: Criterion) -> list[str]:
     if criterion.options is None:
         return list(_BINARY)
     return [storable(choice) for choice in list_choices(criterion)]
 
 
-def _alpha(rows: list[tuple[Criterion, dict[str, str | None]]], names: list[str]) -> float | None:
+def _compute_alpha(rows: list[tuple[Criterion, dict[str, str | None]]], names: list[str]) -> float | None:
     """Krippendorff's α of labels on one criterion, or on binary ones; None where criteria have other options."""
     if not rows:
         return None
     first = rows[0][0]
-    categories = _categories(first)
-    if any(_categories(criterion) != categories for criterion, _ in rows):
+    categories = _list_categories(first)
+    if any(_list_categories(criterion) != categories for criterion, _ in rows):
         return None
     codes = np.array(
         [[categories.index(word) if (word := said.get(name)) else -1 for _, said in rows] for name in names], np.int64
@@ -119,7 +119,9 @@ def _alpha(rows: list[tuple[Criterion, dict[str, str | None]]], names: list[str]
     return krippendorff_alpha(rating_counts(codes, len(options)), "ordinal", values)
 
 
-def _by_two(shared: list[tuple[Pair, Criterion, dict[str, str | None]]], names: list[str]) -> list[TwoAnnotators]:
+def _compare_by_two(
+    shared: list[tuple[Pair, Criterion, dict[str, str | None]]], names: list[str]
+) -> list[TwoAnnotators]:
     found = []
     for a, b in itertools.combinations(names, 2):
         both = [(criterion, said[a], said[b]) for _, criterion, said in shared if a in said and b in said]

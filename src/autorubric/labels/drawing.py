@@ -63,7 +63,7 @@ class Ask:
             raise InputError(problems)
 
 
-class Known(NamedTuple):
+class KnownPair(NamedTuple):
     """A pair that is left out of a draw: labelled, or drawn before.
 
     Attributes:
@@ -89,7 +89,7 @@ class Batch(NamedTuple):
     open: int
 
 
-def draw_batch(run: Path, ask: Ask, known: Sequence[Known], batch: int) -> Batch:
+def draw_batch(run: Path, ask: Ask, known: Sequence[KnownPair], batch: int) -> Batch:
     """Draw a batch from the pairs of a run that are judged and not known; no pairs where none is open.
 
     Args:
@@ -102,11 +102,13 @@ def draw_batch(run: Path, ask: Ask, known: Sequence[Known], batch: int) -> Batch
         InputError: the run cannot be read, or has no such criterion.
     """
     return (
-        _drawn_in_child(run, ask, known, batch) if is_large(run) else draw_from_pairs(_pairs(run), ask, known, batch)
+        _draw_in_child(run, ask, known, batch)
+        if is_large(run)
+        else draw_from_pairs(_read_judged_pairs(run), ask, known, batch)
     )
 
 
-def _pairs(run: Path) -> JudgedPairs:
+def _read_judged_pairs(run: Path) -> JudgedPairs:
     stored = read_run(run)
     return read_pairs(stored, stored.dataset)
 
@@ -117,7 +119,7 @@ def is_large(run: Path) -> bool:
     return sum(path.stat().st_size for path in files if path.exists()) >= _LARGE
 
 
-def draw_from_pairs(pairs: JudgedPairs, ask: Ask, known: Iterable[Known], batch: int) -> Batch:
+def draw_from_pairs(pairs: JudgedPairs, ask: Ask, known: Iterable[KnownPair], batch: int) -> Batch:
     """`draw_batch` of a run that is read already.
 
     Example:
@@ -130,19 +132,19 @@ def draw_from_pairs(pairs: JudgedPairs, ask: Ask, known: Iterable[Known], batch:
     """
     rng = np.random.default_rng(ask.seed + batch)
     truth, closed = _with_known(pairs, known)
-    inside = in_scope(pairs, ask.policy, ask.criterion)
+    inside = select_scope(pairs, ask.policy, ask.criterion)
     if ask.criterion is not None and not inside.any():
         raise InputError(f"no judged pair has a criterion named {ask.criterion!r}")
     free = np.flatnonzero(~np.isnan(pairs.values) & ~closed & inside)
     if not len(free):
         return Batch((), 0)
-    found = draw_pairs(pairs, free, _sizes(pairs, ask.policy, truth)[free], ask.size, rng)
+    found = draw_pairs(pairs, free, _compute_sizes(pairs, ask.policy, truth)[free], ask.size, rng)
     items = sorted({one.item for one in found})
     rank = dict(zip(items, rng.permutation(len(items)).tolist(), strict=True))
     return Batch(tuple(sorted(found, key=lambda one: (rank[one.item], one.criterion))), len(free))
 
 
-def in_scope(pairs: JudgedPairs, policy: str, criterion: str | None) -> Flags:
+def select_scope(pairs: JudgedPairs, policy: str, criterion: str | None) -> Flags:
     """The pairs that a policy draws from: all except `criterion` and `disagreements`."""
     if policy == "criterion":
         names = {id(one): one.name for one in pairs.criteria}
@@ -155,14 +157,14 @@ def in_scope(pairs: JudgedPairs, policy: str, criterion: str | None) -> Flags:
     return np.ones(len(pairs), bool)
 
 
-def _sizes(pairs: JudgedPairs, policy: str, truth: Floats) -> Floats:
+def _compute_sizes(pairs: JudgedPairs, policy: str, truth: Floats) -> Floats:
     """What the probabilities of a policy are proportional to."""
     if policy == "label_next":
         return label_sizes(pairs, truth)
     return doubt(pairs, truth) if policy == "uncertain" else np.ones(len(pairs))
 
 
-def _with_known(pairs: JudgedPairs, known: Iterable[Known]) -> tuple[Floats, Flags]:
+def _with_known(pairs: JudgedPairs, known: Iterable[KnownPair]) -> tuple[Floats, Flags]:
     """The truth with the known labels in it, and which pairs no draw may choose."""
     known = list(known)
     truth, closed = pairs.truth.copy(), pairs.labelled.copy()
@@ -176,7 +178,7 @@ def _with_known(pairs: JudgedPairs, known: Iterable[Known]) -> tuple[Floats, Fla
     return truth, closed
 
 
-def _drawn_in_child(run: Path, ask: Ask, known: Sequence[Known], batch: int) -> Batch:
+def _draw_in_child(run: Path, ask: Ask, known: Sequence[KnownPair], batch: int) -> Batch:
     request = json.dumps({"run": str(run), "ask": asdict(ask), "known": known, "batch": batch})
     command = [sys.executable, "-c", f"import sys; from {__name__} import main; sys.exit(main())"]
     done = subprocess.run(command, input=request, capture_output=True, text=True, encoding="utf-8", check=False)
@@ -191,8 +193,10 @@ def main() -> int:
     request = json.load(sys.stdin)
     warnings.simplefilter("ignore")  # standard error is for the reason of a failure
     try:
-        known = [Known(*one) for one in request["known"]]
-        found = draw_from_pairs(_pairs(Path(request["run"])), Ask(**request["ask"]), known, request["batch"])
+        known = [KnownPair(*one) for one in request["known"]]
+        found = draw_from_pairs(
+            _read_judged_pairs(Path(request["run"])), Ask(**request["ask"]), known, request["batch"]
+        )
     except InputError as error:
         print(error, file=sys.stderr)
         return 1
