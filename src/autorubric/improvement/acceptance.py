@@ -42,7 +42,7 @@ class Pairs:
 
     @classmethod
     def from_items(cls, old: Floats, new: Floats, groups: Ints, statistic: Statistic) -> Pairs:
-        """The sums of items by their group; the first sum is a count, and items that add none drop out."""
+        """The sums of items by their group; the first sum is a count, and items that count 0 are left out."""
         counted = (old[:, 0] > 0) | (new[:, 0] > 0)
         old, new, groups = old[counted], new[counted], groups[counted]
         _, places = np.unique(groups, return_inverse=True)

@@ -54,7 +54,7 @@ def headline(record: Mapping[str, Any]) -> str:
 
 
 def describe_sets(record: Mapping[str, Any]) -> str:
-    """Who learned from how many items, in words."""
+    """How many items teach, choose and test, in words."""
     items = record["items"]
     total = f"{sum(items.values())} in {record['groups']} groups"
     if record["split"] == "nested":

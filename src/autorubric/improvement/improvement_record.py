@@ -1,4 +1,4 @@
-"""What came of an improvement as JSON values, and the rubric that it makes: provenance, word diff, undo."""
+"""The record of an improvement as JSON values, and the improved rubric: provenance, word diff, undo."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def improvement_record(
         labelled: rubric and labels.
         split: who taught, chose and tested.
         aims: what counted.
-        found: what came of it.
+        found: the result.
         about: more about the run, such as the names of the models.
     """
     return {
@@ -78,7 +78,7 @@ def _round_numbers(numbers: Mapping[Any, float]) -> dict[Any, float | None]:
 
 
 def _show_statistic(value: float | None, aims: Aims) -> float | None:
-    """A statistic as people read it; of the score's error the search maximizes the negative."""
+    """A statistic for display; the search maximizes the negative of the score error."""
     return -value if value is not None and aims.measure == "score_error" else value
 
 
@@ -199,14 +199,14 @@ def after_undo(rubric: Rubric, record: Mapping[str, Any], names: Sequence[str]) 
     Args:
         rubric: the original.
         record: see `improvement_record`.
-        names: as `undo` takes them; names that changed nothing by now are left out.
+        names: as `undo` takes them; names without a change are left out.
     """
     made, gone = improved_rubric(rubric, record), list[str]()
     for name in dict.fromkeys(names):
         try:
             made = undo(made, [name])
         except InputError:
-            continue  # the rubric that it was taken back from may have had changes of another run
+            continue  # it may have been a change of another run to the same rubric
         gone.append(name)
     kept = [_find_original(one) for one in made]
     tests = [

@@ -1,7 +1,4 @@
-"""How two wordings are compared: by agreement, Gwet's AC1, the error of a score, or a panel's agreement.
-
-A measure says what each item adds, the pairs of old and new decide. The weights of a score can be fitted.
-"""
+"""How two wordings are compared (agreement, Gwet's AC1, score error, panel agreement), and how weights are fitted."""
 
 from __future__ import annotations
 
@@ -54,7 +51,7 @@ def compute_likeness(criterion: Criterion) -> Floats:
 
 
 def sum_agreement(truth: Ints, judged: Ints, alike: Floats) -> Floats:
-    """What each item adds: how many labels, and how well the verdict agrees with it; without a verdict not at all.
+    """What each item adds: its number of labels, and how well the verdict agrees with it (0 without a verdict).
 
     Example:
         >>> sum_agreement(np.array([0, 1, 1, -1]), np.array([0, 0, FAILED, 0]), np.eye(2)).tolist()
@@ -114,7 +111,7 @@ def compute_scores(verdict_values: Floats, weights: Floats) -> Floats:
 
 
 def sum_closeness(scores: Floats, target: Floats) -> Floats:
-    """What each item adds: how many targets, and minus the error of its score; a missing score is off by 1."""
+    """What each item adds: its number of targets, and minus the error of its score; 1 if the score is missing."""
     known = ~np.isnan(target)
     error = np.where(np.isnan(scores), 1.0, np.abs(scores - target))
     return np.stack([known.astype(float), np.where(known, -error, 0.0)], axis=-1)
@@ -195,7 +192,7 @@ def _compute_held_out_error(features: Floats, target: Floats, start: Floats, str
 
 
 def _descend(features: Floats, target: Floats, start: Floats, strength: float) -> Floats:
-    """The u ≥ 0 that minimises mean (target − features·u)² + strength · |u − start|²."""
+    """The u ≥ 0 that minimizes mean (target − features·u)² + strength · |u − start|²."""
     count = max(len(target), 1)
     gram, slope = features.T @ features / count, features.T @ target / count
     found = start.copy()
@@ -291,7 +288,7 @@ def cross_fit(
     """Choose on all folds but one and test on that one, in turn.
 
     Args:
-        comparing: how.
+        comparing: how wordings are compared.
         place: of the criterion.
         old: the outcomes of the original.
         tried: those of each candidate.

@@ -15,9 +15,9 @@ from autorubric.improvement.changed_wording import Outcomes, Wording
 from autorubric.linting import lint_rubric
 
 QUOTED_WORDS = 6
-"""A run of as many words (or twice as many Chinese or Japanese characters) that a submission has is a quotation."""
+"""A run of this many words (twice as many Chinese or Japanese characters) of a submission is a quotation."""
 LONGEST = 1500
-"""Characters of a requirement."""
+"""Maximum characters of a requirement."""
 
 _TOKEN = re.compile(r"[㐀-鿿豈-﫿぀-ヿ]|[^\W_]+(?:['’][^\W_]+)*")
 _WIDE = re.compile(r"[㐀-鿿豈-﫿぀-ヿ]")
@@ -63,7 +63,7 @@ class Guard:
         Args:
             submissions: their texts.
             known: texts from which a criterion may quote: prompts, references and the rubric.
-            ids: of the items; those of a letter or a number alone are too common to be told.
+            ids: of the items; short ones, and those of letters or digits alone, are too common to count.
         """
         allowed = {run for text in dict.fromkeys(known) for run in _list_runs(text)}
         held = {run for text in submissions for run in _list_runs(text)}
@@ -87,8 +87,8 @@ def find_refusal(wording: Wording, old: Criterion, guard: Guard, taken: Collecti
     Args:
         wording: the candidate.
         old: the criterion that it would replace.
-        guard: what it may not hold.
-        taken: texts of the original and of candidates that were tried before, folded by `folded`.
+        guard: what it may not contain.
+        taken: texts of the original and of earlier candidates, folded by `folded`.
     """
     reason = _find_form_problem(wording, old, taken)
     if reason:
@@ -104,7 +104,7 @@ def find_refusal(wording: Wording, old: Criterion, guard: Guard, taken: Collecti
 
 
 def _find_check_quotation(wording: Wording, guard: Guard) -> str:
-    """The quotation in a check's parameters: a check that looks for it decides by the item and not by a rule."""
+    """The quotation in a check's parameters: a check for it would recognize the item."""
     parameters = (wording.check or {}).get("parameters") or {}
     return next(filter(None, map(guard.find_quotation, _list_texts(parameters))), "")
 
@@ -154,7 +154,7 @@ def _find_check_problem(wording: Wording) -> str:
 
 
 LARGEST_SHARE = 0.95
-"""A criterion on which nearly all items get one verdict tells nothing; judges agree on it for that reason alone."""
+"""Where nearly all items get one verdict, judges agree for that reason alone, and the criterion tells nothing."""
 LEAST_KEPT = 0.8
 """The share of unanimous verdicts under the original that the new wording must leave as they are."""
 
@@ -176,7 +176,7 @@ def find_unlabelled_problem(rubric: Rubric, wording: Wording, old: Outcomes, new
 
 
 def _list_new_findings(rubric: Rubric, wording: Wording) -> list[str]:
-    """The warnings and errors that lint has on the new wording and not on the old one."""
+    """The rules whose warnings and errors lint finds in the new wording only."""
     found = [
         {finding.rule for finding in lint_rubric(list(criteria)) if finding.criterion and finding.severity != "note"}
         for criteria in ([rubric[wording.place]], wording.criteria(rubric))

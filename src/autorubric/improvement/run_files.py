@@ -1,4 +1,4 @@
-"""The files of an improvement's run directory, and the test set's door: opened once, with fixed finalists."""
+"""The files of an improvement's run directory; the test set is opened once, with recorded finalists."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class TestDoor(UseRecorder):
         return None if record is None else Finalists.from_dict(record)
 
     def open(self, split: Split, finalists: Finalists | None) -> None:
-        """Record finalists and items; what is recorded already stays."""
+        """Record finalists and items; earlier records stay."""
         if finalists is not None and self.opened() is None:
             write_record(self.directory, FINALISTS_FILE, finalists.to_dict())
         self._record_use("test", split.test)

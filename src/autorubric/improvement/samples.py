@@ -79,7 +79,7 @@ def group_items(dataset: RubricDataset, by: str | None = None) -> list[int]:
         ([0, 1, 0], [0, 1, 2])
     """
     keys = _read_group_keys(dataset, by)
-    numbers, first_few = dict[Hashable, int](), dict[Hashable, int]()  # a text that stands in two groups joins them
+    numbers, first_few = dict[Hashable, int](), dict[Hashable, int]()  # a text in two groups joins them
     parents = list(range(len(keys)))
     for place, (key, item) in enumerate(zip(keys, dataset, strict=True)):
         for table, name in ((numbers, key), (first_few, normalize_spaces(item.submission))):
@@ -181,10 +181,10 @@ def split_items(
 
 
 def check_enough(test: int, total: int, shares: Sequence[float], closed: int = 0) -> None:
-    """Nothing, where the test groups can accept a change at all.
+    """Refuse a test set on which no change can be accepted.
 
     Raises:
-        InputError: they cannot: with so few groups the permutation test can never reach its level.
+        InputError: with so few groups the permutation test cannot reach its level.
     """
     least = count_least_changed()
     if test >= least and total - test >= 1:
@@ -231,10 +231,10 @@ class UsedItems:
     path: Path
 
     def check(self) -> None:
-        """Nothing, where the file can be written; called before anything is spent.
+        """Refuse a file that cannot be written, before anything is spent.
 
         Raises:
-            InputError: it cannot.
+            InputError: it cannot be written.
         """
         try:
             usable = os.access(self.path.parent, os.W_OK | os.X_OK) and not self.path.is_dir()

@@ -20,7 +20,7 @@ SHOWN_ERRORS = 8
 
 
 class WordingJudge(Protocol):
-    """Asks judges about items under a wording."""
+    """Judges items under a wording."""
 
     async def judge(self, wording: Wording, items: Sequence[int], *, retest: bool = False) -> dict[int, Outcome]:
         """The outcome of each item; `retest` asks a second time, independently of the first."""
@@ -138,7 +138,7 @@ class Search:
         judging: asks the judges.
         writing: writes candidates; None for proposals alone.
         split: who teaches, chooses and tests.
-        guard: what candidates may not hold.
+        guard: what candidates may not contain.
         rules: how many, how long.
         note: takes events of the log.
     """
@@ -156,7 +156,7 @@ class Search:
 
         Args:
             place: of the criterion.
-            baseline: outcomes of the original on all items but those of the test; in a nested split on those too.
+            baseline: outcomes of the original on the teaching and choosing items; in a nested split, on all.
             proposals: candidates from elsewhere, tried in the first round.
         """
         first = original(self.comparing.labelled.rubric, place)

@@ -70,7 +70,7 @@ class Finalists:
 
 
 class UseRecorder:
-    """What is recorded before the items that decide are looked at; this one records nothing."""
+    """Records the use of items before judges see them; this one records nothing."""
 
     def opened(self) -> Finalists | None:
         """The finalists of an earlier session that opened the test set; they are final."""
@@ -85,7 +85,7 @@ class UseRecorder:
 
 @dataclass
 class Improvement:
-    """What came of it.
+    """The result of an improvement.
 
     Attributes:
         searched: what was tried for each criterion.
@@ -93,7 +93,7 @@ class Improvement:
         retest: the difference between the two gradings of the original and its interval, by criterion.
         agreement: the measure of the original on the teaching set, by criterion.
         finalists: what was tested.
-        decisions: what the test said, by candidate.
+        decisions: the decision on each candidate.
         second: the gain of each candidate under the second judge.
         skipped: criteria that were left alone, and why.
         failed: failed judgments of each candidate on the items that test; they count as wrong.
@@ -124,7 +124,7 @@ class Study:
         split: who teaches, chooses and tests.
         judging: asks the judges.
         writing: writes candidates; None for proposals alone.
-        guard: what candidates may not hold.
+        guard: what candidates may not contain.
         aims: what counts.
         rules: how many candidates, how long.
         second: a second judge, only for the test set.
@@ -164,7 +164,7 @@ class Study:
     async def _grade_baseline(self, found: Improvement) -> list[int]:
         """Grade the original on the items that teach and choose, and choose the criteria to work on.
 
-        Items count as used from here on: a wrong key or address ends the run before.
+        Items count as used only after the grading, so a wrong key or address uses none.
         """
         learning = [*self.split.teach, *self.split.choose]
         wanted = range(len(self.labelled.rubric)) if self.aims.places is None else self.aims.places
@@ -205,7 +205,7 @@ class Study:
                 group.create_task(grade_one(place))
 
     async def _measure_noise(self, found: Improvement, places: Sequence[int]) -> None:
-        """Grade the original again; in a nested split the items that test are opened for that."""
+        """Grade the original again; in a nested split this opens the test items."""
         items = self.split.choose or self.split.test
         if self.split.is_nested:
             self.doors.open(self.split, None)
@@ -307,7 +307,7 @@ class Study:
         return pooled([part for part in parts if len(part)])
 
     async def _ask_second_judge(self, found: Improvement) -> None:
-        """Let another judge grade what would be accepted; it must not agree less with the labels."""
+        """Let the second judge grade what would be accepted; it must not agree less with the labels."""
         if self.second is None:
             return
         comparing = self._make_comparator()

@@ -26,7 +26,7 @@ LEAST_COUNTED = 5
 
 @dataclass
 class Progressing:
-    """How many gradings of one item under one wording are done, are coming, and failed."""
+    """How many gradings, each of one item under one wording, are wanted, done and failed."""
 
     wanted: int = 0
     done: int = 0
@@ -42,7 +42,7 @@ class LedgerJudging:
         executor: asks the models; None if a rubric's checks decide everything.
         labelled: the items.
         draws: the first draw of this generation of replies.
-        window: the most items open at a time.
+        window: maximum number of items that are open at a time.
         counts: takes what was done.
     """
 

@@ -80,7 +80,7 @@ def _show_case(labelled: Labelled, case: ShownItem) -> dict[str, Any]:
 @cache
 def _list_checks() -> str:
     """The package's own checks that need no further package, as calls."""
-    # Not those that a program registers: whether it has by now must not change a request.
+    # Not those that a program registers: requests must not depend on when it does.
     modules = {module.__name__ for module in BUILT_IN}
     own = [
         check

@@ -1,7 +1,7 @@
 """Which pairs to label next, drawn with known probabilities from the pairs of a run.
 
-A large run is read in a child process: the memory goes back to the system, and the process that answers people is
-not held up. People are given a `Task`, or a `Dispute` to decide.
+A large run is read in a child process, so that its memory is freed and the process that serves annotators does not
+wait. Annotators get a `Task`, adjudicators a `Dispute`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE
 Policy: TypeAlias = Literal["label_next", "random", "uncertain", "criterion", "disagreements"]
 
 _LARGE = 16 * 2**20
-"""Bytes of a run from which on a child process reads it."""
+"""The size in bytes from which a child process reads a run."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Batch(NamedTuple):
 
 
 def draw_batch(run: Path, ask: Ask, known: Sequence[KnownPair], batch: int) -> Batch:
-    """Draw a batch from the pairs of a run that are judged and not known; no pairs where none is open.
+    """Draw a batch from the judged pairs of a run that are not known; it is empty if none is open.
 
     Args:
         run: the run directory.
@@ -120,7 +120,7 @@ def is_large(run: Path) -> bool:
 
 
 def draw_from_pairs(pairs: JudgedPairs, ask: Ask, known: Iterable[KnownPair], batch: int) -> Batch:
-    """`draw_batch` of a run that is read already.
+    """`draw_batch` on a run that is already read.
 
     Example:
         >>> from autorubric.metrics.example_run import example_run
@@ -165,7 +165,7 @@ def _compute_sizes(pairs: JudgedPairs, policy: str, truth: Floats) -> Floats:
 
 
 def _with_known(pairs: JudgedPairs, known: Iterable[KnownPair]) -> tuple[Floats, Flags]:
-    """The truth with the known labels in it, and which pairs no draw may choose."""
+    """The truth including the known labels, and which pairs no draw may choose."""
     known = list(known)
     truth, closed = pairs.truth.copy(), pairs.labelled.copy()
     for one, at in zip(known, pairs.find((one.item, one.place) for one in known).tolist(), strict=True):
@@ -208,7 +208,7 @@ def main() -> int:
 class Task:
     """What an annotator sees of a pair.
 
-    It holds nothing that a judge or another annotator said, and no probability, which would tell of the verdict.
+    It has nothing from a judge or another annotator, and no probability, which would hint at the verdict.
 
     Attributes:
         pair: which pair.

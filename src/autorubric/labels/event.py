@@ -160,7 +160,7 @@ def find_pair(items: Items, index: int, place: int) -> Pair:
 
 
 def _list_content(rubric: Sequence[Criterion], place: int) -> list[Any]:
-    """What an annotator reads of a criterion; a repetition within its rubric has its number added."""
+    """What an annotator reads of a criterion; a repetition within its rubric gets its number."""
     own = _list_words(rubric[place])
     before = sum(one.requirement == own[0] and _list_words(one) == own for one in rubric[:place])
     return [*own, before] if before else own
@@ -224,7 +224,7 @@ def list_choices(criterion: Criterion) -> tuple[str, ...]:
 
 
 def checked_verdict(criterion: Criterion, verdict: str) -> str:
-    """The verdict as the store keeps it: MET, UNMET or CANNOT_ASSESS, or the label of an option as the rubric has it.
+    """The verdict as the store has it: MET, UNMET, CANNOT_ASSESS, or an option's label as the rubric spells it.
 
     Raises:
         InputError: the criterion has no such verdict.
@@ -257,7 +257,7 @@ def check_seconds(seconds: float | None) -> float | None:
     """The time spent on a pair.
 
     Raises:
-        InputError: it is negative or no number.
+        InputError: it is negative or not a number.
     """
     if seconds is None:
         return None

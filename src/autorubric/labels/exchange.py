@@ -1,4 +1,4 @@
-"""Labels into the store from files, and out of it: as rows, as events, as a dataset."""
+"""Import of labels from files into the store, and export as rows, events or a dataset."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def add_labels(store: LabelStore, labels: LabelsRead) -> Imported:
 
 @dataclass
 class _GivenLabels:
-    """Labels of files on their way to events."""
+    """Turns labels of files into events."""
 
     dataset: RubricDataset
     finder: ItemFinder
@@ -214,7 +214,7 @@ def _select_new_events(events: Iterable[Event], history: History) -> Iterator[Ev
 
 
 def as_history(labels: LabelsRead) -> History:
-    """The labels of files as a store that has no others.
+    """The labels of files as a history of their own.
 
     Raises:
         InputError: an export of events comes with other files.
@@ -314,7 +314,7 @@ def labelled_dataset(history: History, dataset: RubricDataset, annotator: str | 
 
 
 def _is_ground_truth(dataset: RubricDataset, pair: Pair, verdict: str) -> bool:
-    """Whether ground truth has this verdict: CANNOT_ASSESS is none of an option criterion's."""
+    """Whether a verdict can be ground truth: on a criterion with options, CANNOT_ASSESS cannot."""
     options = dataset.get_item_rubric(pair.index)[pair.place].options
     return options is None or any(storable(option.label) == verdict for option in options)
 

@@ -1,4 +1,4 @@
-"""Labels in files of others: rows, datasets, and what Argilla and Label Studio export.
+"""Labels in files of other tools: rows, datasets, and exports of Argilla and Label Studio.
 
 Argilla (`records.to_json`, the flat `records.to_list(flatten=True)` and `to_datasets()`, and rows of the Hugging Face
 hub) and Label Studio (JSON export) are recognized by their keys. A question of either is a criterion, by name, unless
@@ -126,7 +126,7 @@ class _SideQuestions:
 
     @classmethod
     def from_dataset(cls, dataset: RubricDataset) -> _SideQuestions:
-        """A question that is called like a criterion has labels."""
+        """The side questions for a dataset; a question named like a criterion has labels instead."""
         names = {name.lower() for criteria in different_rubrics(dataset) for name in criterion_names(criteria)}
         return cls(_NOTES - names, _QUOTES - names, {})
 

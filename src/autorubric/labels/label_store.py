@@ -1,6 +1,6 @@
 """The label store of a run: `labels/labels.sqlite` in the run directory, to which events are only ever added.
 
-A `History` is what its events come to: which labels stand, which pairs are drawn, where annotators differ.
+A `History` derives from its events which labels stand, which pairs are drawn, and where annotators differ.
 """
 
 from __future__ import annotations
@@ -342,7 +342,7 @@ def read_history(run: Path, known: History | None = None) -> History:
 
 
 def _read_events(connection: sqlite3.Connection, after: int, path: Path) -> Iterator[Event]:
-    """The events behind number `after`; those that are damaged are left out, with a warning."""
+    """The events after number `after`; damaged ones are left out, with a warning."""
     # Text that is not valid UTF-8 was damaged after it was written, so its checksum does not match.
     connection.text_factory = lambda text: text.decode("utf-8", "replace")
     connection.execute("BEGIN")  # both queries see the same state

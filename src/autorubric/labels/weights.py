@@ -180,7 +180,7 @@ def _average_weights(
     pairs: JudgedPairs,
     inside: Flags,
 ) -> Floats:
-    """The weights: those that each batch to use, of all, gives; averaged by the batches' numbers of labels."""
+    """The weights that the batches (all, and those to use) give, averaged by their numbers of labels."""
     every, used = batches
     weights, total = np.zeros(len(labels)), sum(batch.labels for batch in used)
     shares = {key: batch.share for batch in every for key in batch.draws}

@@ -1,4 +1,4 @@
-"""What a rubric is reviewed against, and the rubric of rubrics that is made of it."""
+"""The principles that a rubric is reviewed against, and the meta-rubric that is made of them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Principle:
     """One principle.
 
     Attributes:
-        id: names it in findings.
+        id: its name in findings.
         of: whether its fault belongs to a `criterion` or to the `rubric` as a whole.
         severity: that of most findings; a finding has its own.
         fault: what a reviewer looks for.
@@ -91,7 +91,7 @@ def shown_criteria(rubric: Rubric) -> list[dict[str, Any]]:
 
 
 def as_submission(rubric: Rubric, task_prompt: str | None = None) -> str:
-    """A rubric as the text that is graded with a rubric of rubrics.
+    """A rubric as the text that is graded with the meta-rubric.
 
     Example:
         >>> print(as_submission(Rubric([Criterion(name="Tone", weight=2, requirement="Is kind")])))

@@ -141,7 +141,7 @@ def read_findings(part: Part, reply: Reply) -> Answer[list[ReviewFinding]] | Unr
 
 
 def usable_findings(part: Part, reply: Reply | None) -> list[ReviewFinding]:
-    """The findings in a reply that can be used although others in it cannot; they were paid for.
+    """The usable findings in a reply that also has unusable ones.
 
     Example:
         >>> part = Part(Rubric([Criterion(name="Tone", requirement="Is kind")]), 1)

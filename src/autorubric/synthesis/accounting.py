@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 from autorubric.core.wording import narrowed, numbers_in
 from autorubric.synthesis.candidate import Candidate
 
-# Marks that change the meaning of a number or a name, and what stands for some; other punctuation separates words.
+# Marks that change the meaning of a number or a name, and placeholders for some; other punctuation separates words.
 _MEANING = frozenset("%‰#&@*/\\§†′\x01\x02\x03\x04")
 _BETWEEN_DIGITS = re.compile(r"(?<=\d)[.,:’'](?=\d)")
 _BARE_POINT = re.compile(r"(?<![\w.])\.(?=\d)")
@@ -48,7 +48,7 @@ def sameness_key(text: str) -> str:
 
 
 def find_lost_numbers(source: str, merged: str) -> frozenset[str]:
-    """The numbers of a wording that the one it was merged into lacks; "one" counts as an article."""
+    """The numbers of a wording that its merged wording lacks; "one" counts as an article."""
     return numbers_in(source) - numbers_in(merged)
 
 
@@ -97,7 +97,7 @@ def deduplicate_sets(sets: Sequence[Sequence[Candidate]]) -> Deduplicated:
     _check_ids(inputs)
     groups: dict[tuple[bool, str], list[Candidate]] = {}
     for one in inputs:
-        # A text of marks alone has an empty key: it is its own, or all such texts would be one.
+        # A text of marks alone has an empty key, which would make all such texts one.
         key = sameness_key(one.description) or f"\x00{one.description}"
         groups.setdefault((one.pitfall, key), []).append(one)
     joined = {group[0].id: _merge_group(group) for group in groups.values()}
@@ -163,7 +163,7 @@ class Account(NamedTuple):
     Attributes:
         criteria: the merged rubric; ids `m1`, `m2`, …, parents are the criteria each was made of.
         fates: one for every criterion that went in, in their order.
-        notes: what in the reply was not taken as it stood.
+        notes: what was changed or ignored in the reply.
     """
 
     criteria: tuple[Candidate, ...]
@@ -180,10 +180,10 @@ def account(
 ) -> Account:
     """The merged rubric, in which no criterion is lost silently.
 
-    A criterion goes where the reply names it; where no output names it, where its words are found; else it is
-    restored as it was. It is also restored where an output of the other sign, or one that lacks one of its numbers,
-    claims it, and where it was dropped without a reason. The weight is the highest of the sources' and their sign,
-    whatever the reply says. An output without a source would add a demand; it is left out with a note.
+    A criterion goes to the output that names it, else to one with the same words, else it is restored as it was. It
+    is also restored if the output has the other sign or lacks one of its numbers, or if it was dropped without a
+    reason. The weight is the highest of the sources, with their sign, whatever the reply says. An output without a
+    source would add a demand; it is left out with a note.
 
     Args:
         inputs: all criteria of all sets, ids unique.
@@ -201,7 +201,7 @@ def account(
     """
     claims = _Claims(inputs)
     named = [claims.claim_named(output) for output in merged]
-    # Only now, so that no output takes by its words what a later one names.
+    # Only now, so that no output claims by its words what a later one names.
     groups = [[*group, *claims.claim_same_words(output, group)] for output, group in zip(merged, named, strict=True)]
     criteria: list[Candidate] = []
     for output, group in zip(merged, groups, strict=True):
@@ -221,7 +221,7 @@ def account(
 
 
 class _Claims:
-    """Which criteria are still free, while outputs claim theirs one after the other."""
+    """The criteria that no output has claimed yet."""
 
     def __init__(self, inputs: Sequence[Candidate]) -> None:
         _check_ids(inputs)

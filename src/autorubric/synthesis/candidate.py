@@ -1,4 +1,4 @@
-"""Criteria of the full profile, the evidence on them, and how row fields hold both."""
+"""Criteria of the full profile, the evidence on them, and both as row fields."""
 
 from __future__ import annotations
 
@@ -96,8 +96,8 @@ class Relevance:
         same_as: the id of another criterion that demands the same in other words; empty for none.
         draws: how many assessments this one was combined from.
         votes: how many independent votes those are worth; None if that was not measured.
-        unsure: the points (`need`, `surface`, `answerable`) on which a majority speaks against the criterion, and is
-            worth too few votes to carry a rejection.
+        unsure: the points (`need`, `surface`, `answerable`) on which a majority is against the criterion, but worth
+            too few votes to reject it.
     """
 
     need: Literal["explicit", "implicit", "none"]
@@ -120,7 +120,7 @@ class GateContext:
         query: the text, or the turns as `{role, content}`.
         candidates: the criteria, merged ones first.
         pool: the responses and the judges' verdicts; a criterion without votes has not been graded.
-        relevance: what the relevance judges agreed on, by criterion id; None or missing where nobody could say.
+        relevance: the combined relevance by criterion id; None or missing if no judge gave one.
     """
 
     query: str | Sequence[Mapping[str, Any]]
@@ -154,7 +154,7 @@ def dump_relevance(one: Relevance) -> dict[str, Any]:
 
 
 def read_relevance_rows(value: Mapping[str, Any] | None) -> dict[str, Relevance]:
-    """The relevance by criterion id that a field holds."""
+    """The relevance by criterion id in a field."""
     return {one: Relevance(**row | {"unsure": tuple(row.get("unsure", ()))}) for one, row in (value or {}).items()}
 
 
@@ -165,7 +165,7 @@ def dump_criterion(one: Candidate) -> dict[str, Any]:
 
 
 def read_criteria(fields: Mapping[str, Any], names: Iterable[str]) -> tuple[Candidate, ...]:
-    """The criteria that several fields of a row hold under `criteria`, in order."""
+    """The criteria under `criteria` in several fields of a row, in order."""
     rows = (row for name in names for row in (fields.get(name) or {}).get("criteria", ()))
     return tuple(
         Candidate(**{**row, "models": tuple(row["models"]), "parents": tuple(row["parents"])}) for row in rows

@@ -98,10 +98,10 @@ class CardFacts:
         run: about the run.
         total: counts over all rows.
         domains: counts by domain, those with most rows first; empty if no row names one.
-        lengths: how many rows have how many criteria.
-        weights: how many criteria have which weight.
-        evolved_shares: how many rows have how many tenths of their points in evolved criteria, 0 to 10.
-        languages: how many queries are in which language.
+        lengths: rows by number of criteria.
+        weights: criteria by weight.
+        evolved_shares: rows by the tenths of their points that evolved criteria hold, 0 to 10.
+        languages: queries by language.
     """
 
     run: RunFacts

@@ -29,7 +29,7 @@ NOT_ZH = r"(?:不|未|没有|不得|不应|不能|不要|避免)"
 
 
 def compile_patterns(*texts: str) -> tuple[re.Pattern[str], ...]:
-    """The patterns of texts, whatever the case."""
+    """The patterns of texts, ignoring case."""
     return tuple(late_pattern(text, re.IGNORECASE) for text in texts)
 
 
@@ -85,7 +85,7 @@ class Bounds(NamedTuple):
     at_most: int | None
 
     def to_parameters(self) -> dict[str, int]:
-        """The bounds that are there, as a check takes them."""
+        """The bounds as parameters of a check."""
         given = {"at_least": self.at_least, "at_most": self.at_most}
         return {name: value for name, value in given.items() if value is not None}
 
@@ -127,7 +127,7 @@ _UNITS: dict[str, tuple[str, dict[str, Any]]] = {
     r"links?|URLs?|web\s+addresses|个(?:网址|链接)": ("url_present", {}),
     r"citations?|(?:个|条|处)引用": ("citation_present", {}),
 }
-# What "a table" or "three headings" has to have, while "200 words" are the whole text.
+# "Three headings" are three or more, while "200 words" are the whole text.
 _PRESENCE = {"list_shape", "markdown_headings", "code_block", "url_present", "citation_present"}
 
 _TAIL = r"(?:\s+(?:long|in\s+length|in\s+total|overall|total))?"

@@ -1,4 +1,4 @@
-"""Criteria that a check decides as well as a judge does: recognised by their words, accepted where it agrees."""
+"""Criteria that become checks: recognized by their words, accepted where check and judges agree."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from autorubric.synthesis.thresholds import CompileSettings
 
 __all__ = ["CompileSettings", "Proposal", "RecognizedCheck", "apply_proposals", "propose_checks", "recognise"]
 
-_LONGEST = 300  # characters: what is longer asks for more than a count or a phrase
+_LONGEST = 300  # characters: longer texts ask for more than a count or a phrase
 
 
 class RecognizedCheck(NamedTuple):
@@ -34,7 +34,7 @@ class RecognizedCheck(NamedTuple):
 def recognise(text: str, query: str = "") -> RecognizedCheck | None:
     """The check that decides a criterion, or None if its words need a judge.
 
-    The check passes where what the words describe is present, for any sign of the criterion's weight.
+    The check passes where what the words describe is present, whatever the sign of the weight.
 
     Args:
         text: the words of the criterion.

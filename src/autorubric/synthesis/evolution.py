@@ -52,8 +52,7 @@ _MOST_SHOWN = 60
 def build_plain_evolution_stage(template: Prompt, names: Sequence[str]) -> Stage:
     """The stage that writes `augmented_rubrics` in the basic profile: new criteria only, possibly none.
 
-    With fewer than two responses there is nothing to compare: an empty list, and the model is called
-    `skipped(no responses)`.
+    With fewer than two responses the value is an empty list, made by `skipped(no responses)`.
     """
 
     def build(fields: Fields, models: Models) -> list[Call] | Outcome:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from autorubric.formats.format import Record
 
 Export: TypeAlias = dict[str, Any]
-"""What the final files make of a row: its `name`, the names of `remarks` on it, and its `rows` by file, if any."""
+"""The export of a row: its `name`, the names of `remarks` on it, and its `rows` by file, if any."""
 
 FINAL_FILES = ("final.jsonl", "final.parquet")
 FULL_FILES = ("final_full.jsonl", "final_full.parquet")
@@ -49,7 +49,7 @@ _ABILITIES = {
 }
 
 _TURNS = 64
-"""Turns of the event loop that open the first connection and send the first call, with many to spare."""
+"""Turns of the event loop: many more than it takes to open the first connection and send the first call."""
 
 _MOST_NAMED = 3
 _POINTLESS = "no criterion with positive points; left out of the final files"
@@ -63,7 +63,7 @@ class Exported:
         rows: rows in the final files.
         criteria: criteria in them.
         without_rubric: rows that had no rubric to export.
-        remarks: conspicuous properties of the rubrics, a sentence each.
+        remarks: unusual properties of the rubrics, a sentence each.
     """
 
     rows: int
@@ -73,9 +73,9 @@ class Exported:
 
 
 def find_other_queries(directory: Path, queries: Iterable[Query]) -> list[str]:
-    """That the input has none of the queries of the rows in a directory, in one sentence; else nothing.
+    """A sentence if the input has none of the queries in a directory, else nothing.
 
-    More, fewer and edited queries are the same run: what has changed is requested again, and nothing else.
+    Added, removed and edited queries belong to the same run: only what has changed is requested again.
     """
     paths = (directory / name for name in (*STEP_FILES, *HIDDEN_STEP_FILES, FINAL_FILES[0]))
     path = next((path for path in paths if path.exists()), None)
@@ -89,7 +89,7 @@ def find_other_queries(directory: Path, queries: Iterable[Query]) -> list[str]:
 
 
 async def preload_export() -> None:
-    """Import what only the final files need after the first call is sent: the others wait for its reply."""
+    """Import the packages of the final files after the first call is sent, while the run waits for replies."""
     for _ in range(_TURNS):
         await asyncio.sleep(0)
     for name in ("pyarrow.parquet", "autorubric.linting.records", "autorubric.linting.rules.form"):
@@ -98,7 +98,7 @@ async def preload_export() -> None:
 
 
 def export_row(row: Mapping[str, Any], most: int = 0, *, full: bool = False, domain: str = "") -> Export:
-    """What the final files make of a row of the last step file, with the `most` best criteria (0 for all)."""
+    """The export of a row of the last step file, with the `most` best criteria (0 for all)."""
     final = build_final_row(row, most) if row.get("gated") or not full else None
     made: Export = {"name": str(row.get("id") or row.get("__record_id__") or ""), "remarks": [], "rows": {}}
     if final is not None:
@@ -117,7 +117,7 @@ def export_row(row: Mapping[str, Any], most: int = 0, *, full: bool = False, dom
 
 
 def export_final(directory: Path, made: Iterable[Mapping[str, Any]], *, full: bool = False) -> Exported:
-    """Write the final files from what `export_row` made of each row, each whole or not at all."""
+    """Write the final files from the exports of `export_row`, each file whole or not at all."""
     rows = criteria = without = 0
     remarks: dict[str, list[str]] = {}
     with ExitStack() as stack:
@@ -280,7 +280,7 @@ def _build_release_record(row: Mapping[str, Any]) -> Record:
 
 
 def _describe(remarks: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    """A sentence for each conspicuous property, with the rows that have it."""
+    """A sentence for each unusual property, with the rows that have it."""
     from autorubric.linting.rules.form import MOST
 
     sentences = {

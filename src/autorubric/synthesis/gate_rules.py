@@ -108,9 +108,8 @@ def find_passed(candidates: Iterable[Candidate], decisions: Iterable[GateDecisio
 def check_answerable(one: Candidate, context: GateContext, settings: GateSettings) -> GateDecision:
     """A rejection for a criterion that needs more than the query and one submission to be decided.
 
-    The relevance judges decide, and so do the words of the criterion itself: a reference answer, other responses or
-    the time that a response took are not shown to a grader, unless the query speaks of them too, and a verdict told
-    in advance is none.
+    The relevance judges decide, and so do the criterion's own words: a grader sees no reference answer, other response
+    or response time, unless the query mentions it, and a criterion must not dictate its verdict.
     """
     unseen = unseen_texts(one.description, context.query_text)
     forced = forced_verdict(Wording(one.description))
@@ -142,7 +141,7 @@ def _count_votes(relevance: Relevance) -> dict[str, float | str | None]:
 def check_licensed(one: Candidate, context: GateContext, settings: GateSettings) -> GateDecision:
     """A rejection for a criterion that the query neither asks for nor implies, by the relevance judges.
 
-    Words that a judge quotes must be in the query; where they are not, nothing is decided.
+    Words that a judge quotes must be in the query; otherwise nothing is decided.
     """
     relevance = context.find_relevance(one)
     if relevance is None:
@@ -285,10 +284,10 @@ def check_redundancy(
 ) -> list[GateDecision]:
     """A rejection for each criterion that demands what one of higher weight does.
 
-    Equal verdicts alone make no two criteria one: two remedies for one complaint are named by the same responses. The
-    relevance judges have to call them the same, or their words have to be alike. That chance then moves with the
-    verdicts: by Bayes' factor for one truth behind both against two that agree as often as any two of this pool.
-    Of two, the higher weight stays, then the merged one, then the earlier one.
+    Equal verdicts are not enough: the same responses may name two remedies for one complaint. The relevance judges
+    must call the criteria the same, or their words must be alike. The verdicts then update that chance, by the Bayes
+    factor of one truth behind both against two that agree as often as any two of this pool. Of two, the higher weight
+    stays, then the merged one, then the earlier one.
     """
     votes = context.pool.votes
     graded = [votes[one.id] for one in candidates if one.id in votes]
@@ -331,7 +330,7 @@ def _estimate_same_chance(
 
 
 def compute_evolved_share(candidates: Sequence[Candidate]) -> float | None:
-    """The share of points, whatever their sign, that evolved criteria hold; None if there are none."""
+    """The share of the absolute points that evolved criteria hold; None without points."""
     total = sum(abs(one.weight) for one in candidates)
     return sum(abs(one.weight) for one in candidates if one.origin == "evolved") / total if total else None
 

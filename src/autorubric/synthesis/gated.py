@@ -126,7 +126,7 @@ def rewrite_request(
 ) -> Request:
     """The request for unambiguous wordings of criteria that judges disagree on, one call for all of them.
 
-    Of each criterion at most `MOST_ANSWERS` responses are shown on which verdicts differ, with the judges' reasons.
+    For each criterion, at most `MOST_ANSWERS` responses with differing verdicts are shown, with the judges' reasons.
     """
     splits = {one.id: _find_splits(one.id, pool, reasons.get(one.id))[:MOST_ANSWERS] for one in criteria}
     shown = sorted({number for some in splits.values() for number, _ in some})
@@ -214,9 +214,9 @@ def build_gated_stage(
 ) -> Stage:
     """The stage that writes `gated`: the rubric that is left, and its evidence.
 
-    `criteria` and `rejected` hold each criterion with its decisions, `rewritten` those that were replaced, and
-    `left_out` pitfalls that passed where they are dropped. A criterion that should have been rewritten and was not
-    is rejected. A criterion that no gate could decide stays.
+    `criteria` and `rejected` have each criterion with its decisions, `rewritten` those that were replaced, and
+    `left_out` pitfalls that passed but are dropped. A criterion that needed a rewrite and got none is rejected. One
+    that no gate could decide stays.
     """
 
     def build(fields: Fields, models: Models) -> Outcome:

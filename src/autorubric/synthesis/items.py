@@ -132,7 +132,7 @@ def read_additions(reply: Reply, lowest: int = LOWEST_WEIGHT) -> Answer[list[Ite
 
 
 def dedup_final_rubrics(rubrics: Iterable[FinalItem]) -> list[FinalItem]:
-    """`rubrics` without repetitions: same words, for any case and spacing.
+    """`rubrics` without repetitions (the same words, ignoring case and spacing).
 
     The one with the most points stays, at the position of the first.
 

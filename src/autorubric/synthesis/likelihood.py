@@ -25,7 +25,7 @@ _LEAST_ERROR, _MOST_ERROR = 0.01, 0.3
 
 
 class Tally(NamedTuple):
-    """How many judges said of one response that it meets a criterion, and that it does not."""
+    """How many judges find that a response meets a criterion, and how many that it does not."""
 
     met: float
     unmet: float
@@ -79,7 +79,7 @@ def compute_separating_chance(votes: Votes, error: float, correlation: float = 0
 
 
 def sum_by_count(pairs: Iterable[tuple[float, float]]) -> list[float]:
-    """For every way to take one of each pair, the product; summed by how often the second was taken."""
+    """The products of all ways to take one of each pair, summed by how often the second was taken."""
     sums = [1.0]
     for first, second in pairs:
         sums = [first * stay + second * step for stay, step in zip([*sums, 0.0], [0.0, *sums], strict=True)]
@@ -120,7 +120,7 @@ def compute_bayes_factor(left: Votes, right: Votes, noise: Noise, alike: float) 
 def estimate_judge_error(pool: Pool, prior: float) -> float:
     """How often a verdict is wrong, from the judges' disagreements on all criteria of a pool.
 
-    Expectation maximisation divides the disagreements between criteria that judges split on and plain errors;
+    Expectation maximization divides the disagreements between criteria that judges split on and plain errors;
     `prior` counts as twenty verdicts, and alone without two judges.
 
     Example:
@@ -275,7 +275,7 @@ def _standardize(scores: Sequence[float]) -> list[float]:
 
 
 _LEAST_PAIRS = 10
-"""Pairs of votes of different models from which their disagreement is used."""
+"""The fewest pairs of votes of different models whose disagreement is used."""
 
 _MOST_ASSUMED = 0.45
 
@@ -309,7 +309,7 @@ def measure_worth(
 
     Args:
         votes: a row for each question, with one entry for each draw; None if a draw has no vote.
-        models: whose each draw is.
+        models: the model of each draw.
         least_error: 0 takes all votes for independent.
 
     Example:

@@ -155,7 +155,7 @@ def _build_full_stages(prompts: SynthesisPrompts, shape: Shape, settings: FullSe
 
 @dataclass(slots=True)
 class _FullStageBuilder:
-    """The stages after the merge while they are put together, and the evidence that they leave."""
+    """Builds the stages after the drafts, and collects the evidence fields that they write."""
 
     assessing: RelevanceJudges
     augment: Prompt

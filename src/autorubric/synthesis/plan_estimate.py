@@ -47,7 +47,7 @@ class NeededCalls:
 
 
 class JudgePrice(NamedTuple):
-    """What all judge calls of a run take with one way of judging; `cost` is None if a price is unknown."""
+    """All judge calls of a run with one way of judging; `cost` is None if a price is unknown."""
 
     calls: int
     cost: float | None
@@ -194,7 +194,7 @@ def _estimate_slots(
 
 
 def _price_judges(sampled: _Sampled, models: Models, rows: int) -> JudgePrice | None:
-    """What the judges of all queries take, scaled up from the first rows; None if nothing is judged."""
+    """The judge calls of all queries, scaled up from the first rows; None if nothing is judged."""
     costs: list[float | None] = []
     for stage, calls in sampled:
         for call in chain.from_iterable(calls) if stage.role == "judge" else ():
@@ -209,7 +209,7 @@ def _price_judges(sampled: _Sampled, models: Models, rows: int) -> JudgePrice | 
 
 
 def _compute_fingerprint(plan: Plan, unfinished: Iterable[Stage], query: Query, besides: str = "") -> bytes:
-    """What decides which calls some stages of a row need, and which replies answer them; `besides` is left out."""
+    """A digest of what decides which calls stages of a row need and which replies answer them, without `besides`."""
     names = sorted({name for stage in plan.stages for name in (stage.name, *stage.reads)} - {besides})
     read = [[stage.name for stage in unfinished], [query.fields.get(name) for name in names]]
     return blake2b(json.dumps(read, default=str).encode(), digest_size=16).digest()

@@ -47,13 +47,13 @@ class _RubricEvidence(GateContext):
         return frozenset(hit.criterion for rule in rules for hit in rule.find(self.rubric))
 
     def compute_share_without(self, *rules: Rule) -> float | None:
-        """The share of criteria that break none of the rules; None of no criteria."""
+        """The share of criteria that break none of the rules; None without criteria."""
         broken = self.find_broken(*rules)
         return compute_share([n not in broken for n in range(1, len(self.candidates) + 1)])
 
 
 def compute_share(hits: Sequence[bool]) -> float | None:
-    """The share of `hits` that is True; None of nothing."""
+    """The share of `hits` that is True; None if there are none."""
     return sum(hits) / len(hits) if hits else None
 
 
@@ -157,7 +157,7 @@ def measure_independence(evidence: _RubricEvidence) -> float | None:
 
 
 def _find_same_verdicts(evidence: _RubricEvidence) -> frozenset[int | None]:
-    """The positions of criteria that every judge treats as one before them, in partly the same words."""
+    """The positions of criteria with every judge's verdicts on an earlier one, and partly the same words."""
     places = {candidate.id: n for n, candidate in enumerate(evidence.candidates, 1)}
     gists = {
         candidate.id: Gist(evidence.rubric.criteria[places[candidate.id] - 1].wording, candidate.pitfall)

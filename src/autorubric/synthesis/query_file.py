@@ -22,7 +22,7 @@ _LIKELY = {"question": "query", "id": "id", "responses": "submissions", "domain"
 _OPTION = "--question-column NAME (in Python: question_column)"
 _SPEAKERS = ("user", "assistant", "system", "developer", "tool")
 FROM_INPUT = "input"
-"""Who made a value that came with the input row and names no model."""
+"""The maker of an input value that names no model."""
 _WHAT = "Input file"
 _ROWS_SEEN = 100
 _LACKING = "; the row has "  # in the message on a row that lacks a column
@@ -34,7 +34,7 @@ class Query:
 
     Attributes:
         index: its line in the file, from 0.
-        record_id: the key under which its work is found again.
+        record_id: the key by which a resumed run finds its work.
         fields: the input columns, and `question`, `id`, `__source_index__`, `__record_id__`.
         is_answered: whether its conversation ends with an answer, which is left out of `question`.
     """
@@ -47,14 +47,14 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class InputReport:
-    """What a file of queries holds.
+    """What a file of queries contains.
 
     Attributes:
-        rows: rows that can be used, of the shard if there is one.
-        skipped: why others cannot.
+        rows: usable rows, of the shard if there is one.
+        skipped: why other rows cannot be used.
         responses: finished responses in each row.
         answered: rows whose conversation ends with an answer, which is not part of the query.
-        whole: a digest of all rows that can be used.
+        whole: a digest of all usable rows, also those of other shards.
         all_rows: their number.
     """
 
@@ -72,16 +72,16 @@ class QueryFile:
 
     Attributes:
         path: the file.
-        question_column: of the query: a column, or a path such as `turns[0]` or `meta.query`.
-        id_column: the column that identifies a row; without one (or where it is blank) the line does.
+        question_column: the column of the query, or a path such as `turns[0]` or `meta.query`.
+        id_column: the column that identifies a row; without one, or where it is blank, the line number does.
         limit: maximum number of rows to read; None for all.
         skip_bad_rows: leave out rows that cannot be used, instead of refusing the file.
-        responses_column: of finished responses: a list of texts, or a mapping from model to text.
-        domain_column: of the domain of a row.
-        shown_id: the column whose value finished rows carry as `id` where they have none; it identifies nothing.
-        reader: finds the query of each row under a usual name, where no column was named.
+        responses_column: the column of finished responses: a list of texts, or a mapping from model to text.
+        domain_column: the column of a row's domain.
+        shown_id: the column that is written as the `id` of rows without one; rows are not resumed by it.
+        reader: finds the query under a usual column name, if the user named none.
         shard: leave out the rows of other shards; equal queries are in the same one.
-        rows: those of queries that are in no file; `path` is then what messages call them.
+        rows: queries in memory instead of a file; `path` is then their name in messages.
     """
 
     path: Path
@@ -138,8 +138,8 @@ class QueryFile:
         """Read the whole file once and report what is in it.
 
         Raises:
-            InputError: rows that cannot be used (unless `skip_bad_rows`), ids that occur twice, no such column,
-                or nothing usable at all; all offenders at once.
+            InputError: rows cannot be used (unless `skip_bad_rows`), ids repeat, a column is missing, or no row is
+                usable; lists all problems.
         """
         problems: list[str] = []
         repeated: list[str] = []
@@ -225,7 +225,7 @@ class QueryFile:
 
 
 def read_turns(value: Any) -> list[dict[str, str]] | str | None:
-    """A conversation's turns up to the last one of the user, what is wrong with them, or None for no conversation."""
+    """A conversation's turns up to the user's last one, or the problem with them; None if it is no conversation."""
     if not isinstance(value, list) or not value or not all(isinstance(turn, Mapping) for turn in value):
         return None
     turns = []
@@ -263,7 +263,7 @@ def _read_responses(row: Mapping[str, Any], column: str) -> dict[str, Any] | str
 
 
 def _describe_wrong_type(column: str, value: Any, row: Mapping[str, Any]) -> str:
-    """What is wrong with a value that is not text; of a query, with the path to a text in it."""
+    """The problem with a value that is not a string; for a query, with the path of a string in it."""
     told = f"{column!r} is of type {type(value).__name__}; expected a string"
     inner = inner_path(row, column, is_query=True)
     return f"{told}; choose one in it with {_OPTION.replace('NAME', inner)}" if inner else told

@@ -180,7 +180,7 @@ _TRUTHS: dict[object, bool] = {True: True, False: False, "true": True, "false": 
 
 @dataclass(frozen=True, slots=True)
 class NewCriteria:
-    """The field of criteria that may be added (`only_if`) after an earlier assessment, and the field of that one."""
+    """The field of criteria that may be added (`only_if`) after an assessment, and the field of that assessment."""
 
     field: str
     before: str
@@ -298,14 +298,14 @@ def combine_relevance(
 ) -> dict[str, Relevance]:
     """One relevance for each criterion from several assessments, each point by majority.
 
-    A tie goes in favour of the criterion: it takes more than half of the assessments to call a criterion irrelevant,
-    or its surface form not asked for, or not answerable, or the same as another one. A majority against a criterion
-    that is worth too few independent votes makes the point unsure (see `measure_worth`).
+    A tie favours the criterion: only more than half of the assessments make it irrelevant, unanswerable or the same as
+    another one, or its surface form unasked. A majority against it that is worth too few independent votes makes the
+    point unsure (see `measure_worth`).
 
     Args:
         draws: the assessments.
-        models: the model behind each; one model for all of them where they are left out.
-        settings: of the gates; the defaults where they are left out.
+        models: the model behind each; by default one model for all.
+        settings: of the gates.
     """
     settings = settings or GateSettings()
     ids = dict.fromkeys(one for draw in draws for one in draw)

@@ -1,4 +1,4 @@
-"""The gates on recorded replies, those of a run or of any model, held against people's labels."""
+"""The gates on recorded replies, of a run or of any model, compared with people's labels."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Label: TypeAlias = Literal[
 """What a person says of a criterion: good, its fault, unsure, or nothing yet."""
 
 _PEOPLE = 2
-"""Whose labels are needed on a criterion."""
+"""How many people have to label a criterion."""
 
 ORDER: tuple[GateName, ...] = ("answerable", "licensed", "surface", "agreement", "redundant")
 """The gates that people can be asked about. Whether a criterion separates the pool is not a matter of judgment."""
@@ -83,7 +83,7 @@ class RecordedQuery(Settings):
     labels: dict[str, _Labels] = Field(default_factory=dict)
 
     def find_problems(self) -> Iterator[str]:
-        """What is wrong with it beyond the types of its values."""
+        """The problems beyond the types of the values."""
         ids = [one.id for one in self.criteria]
         yield from (f"criterion id {one!r} occurs twice" for one, count in Counter(ids).items() if count > 1)
         named = {*self.votes, *(one for labels in self.labels.values() for one in labels)}
@@ -244,7 +244,7 @@ class _JudgedCriterion:
 
     @property
     def outcome(self) -> Literal["rejected", "undecided", "kept"]:
-        """What the gates come to; a criterion to be rewritten is undecided."""
+        """The result of the gates; a criterion to be rewritten is undecided."""
         if self.decision and self.decision.outcome == "rejected":
             return "rejected"
         rewrite = self.decision is not None and self.decision.outcome == "rewrite"
@@ -257,7 +257,7 @@ def _count_labels(labels: Iterable[Label]) -> int:
 
 @dataclass(frozen=True)
 class GatesReplay:
-    """What the gates make of recorded replies, and how that agrees with people.
+    """The gates' decisions on recorded replies, and their agreement with people.
 
     Attributes:
         queries: how many.
@@ -287,7 +287,7 @@ class GatesReplay:
         return cohen_kappa([mine for mine, _ in self.both], [other for _, other in self.both], [0, 1])
 
     def shares(self) -> dict[str, Share]:
-        """The shares of the table by what they are of."""
+        """The shares of the table by name."""
         bad, good = ([one for one in self.labelled if one.good is kind] for kind in (False, True))
         sure = [[one for one in some if one.outcome != "undecided"] for some in (bad, good)]
         return {

@@ -45,8 +45,7 @@ _FRAME = 60  # characters of keys, quotes and weight around a criterion as JSON
 def build_plain_merge_stage(template: Prompt, letters: Sequence[str]) -> Stage:
     """The stage that writes `merged_rubrics` in the basic profile.
 
-    The first candidate rubric is required. If it is the only one, it is the merged one, and the model is called
-    `passthrough`.
+    The first candidate rubric is required. If it is the only one, it is the merged rubric, made by `passthrough`.
     """
     names = tuple(f"rubrics_{letter}" for letter in letters)
 
@@ -135,7 +134,7 @@ def _is_merge(value: Any) -> bool:
 def filter_drafts(
     fields: Fields, names: Mapping[str, str], settings: FullSettings
 ) -> tuple[list[list[Candidate]], list[Fate]]:
-    """The criteria of the draft fields as sets, and those that are abnormal or not wanted with the reason."""
+    """The criteria of the draft fields as sets, and the fates of those that the filters and settings drop."""
     sets, dropped = list[list[Candidate]](), list[Fate]()
     for name, prefix in names.items():
         model = str(fields.get(f"{name}_model") or "")
@@ -155,7 +154,7 @@ def filter_drafts(
 
 @dataclass(frozen=True, slots=True)
 class _RecordMerger:
-    """What all merge calls of a record share."""
+    """Merges the candidate sets of a record."""
 
     template: Prompt
     query: Any

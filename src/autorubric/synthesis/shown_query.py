@@ -65,13 +65,13 @@ async def show_query(directory: Path, manifest: Mapping[str, Any], name: str | N
 
 
 def _find_row(directory: Path, name: str | None) -> dict[str, Any]:
-    """The row of a query with everything that the last step file knows of it."""
+    """The row of a query in the last step file that has it."""
     found: dict[str, Any] | None = None
     known = 0
     for file in STEP_FILES:
         path = directory / file
         rows = read_rows(path) if path.exists() else iter(())
-        for known, row in enumerate(rows, start=1):  # noqa: B007 (the count is told)
+        for known, row in enumerate(rows, start=1):  # noqa: B007 (counts the rows)
             is_first = found is None and name is None
             names = (find_record_id(row), str(row.get("id") or ""), str(row.get("__source_index__")))
             if is_first or (found is not None and find_record_id(row) == find_record_id(found)) or name in names[:2]:
@@ -87,7 +87,7 @@ def _find_row(directory: Path, name: str | None) -> dict[str, Any]:
 
 
 def _select_results(row: Mapping[str, Any]) -> dict[str, Any]:
-    """What the basic steps made, without the fields that only number the row."""
+    """The results of the basic steps."""
     kept = ("reference", "merged_rubrics", "augmented_rubrics")
     return {
         key: value
@@ -118,14 +118,14 @@ def _read_failures(directory: Path, key: str) -> Mapping[str, Any]:
 
 
 async def _replay(manifest: Mapping[str, Any], view: LedgerView, row: Mapping[str, Any], replay: Replay) -> None:
-    """Carry the query through the plan of the run, on recorded replies alone."""
+    """Run the plan on the query with recorded replies only."""
     settings = resolve_protocol(SynthesisSettings.from_manifest(manifest.get("settings") or {}))
     full = settings.profile == "full"
     prompts = load_synthesis_prompts(settings.prompts, full=full, domain=settings.domain, protocol=settings.protocol)
     given = sum(f"response_{letter}" in row for letter in list_letters(26)) if settings.responses_column else 0
     plan = build_plan(prompts, find_shape(settings, given), settings.full_profile if full else None)
     query = _rebuild_query(plan, row, given)
-    # No request is sent, so that no key is needed.
+    # No request is sent, so no key is needed.
     unkeyed = settings.model_copy(update={"api_key_env": None, "allow_plain_http": True})
     made = {slot: replace(config, api_key="unused") for slot, config in configs(unkeyed, _AnyKey()).items()}
     refreshes = view.find_note("generations") or {}

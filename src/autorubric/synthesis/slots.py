@@ -80,7 +80,7 @@ def _find_relevance_slots(settings: SynthesisSettings, roles: Roles) -> list[Slo
 
 
 def _add_run_address(settings: SynthesisSettings) -> Roles:
-    """The roles, those without an address at the address of the run."""
+    """The roles, with the address of the run where they have none."""
 
     def add_address(role: RoleSettings) -> RoleSettings:
         own = role.base_url or addressed(role.model, settings.base_url)[1]
@@ -173,7 +173,7 @@ def configs(settings: SynthesisSettings, environ: Mapping[str, str] | None = Non
         part = slot.name.split("_", maxsplit=1)[0]
         temperature = settings.response_temperature if part == "response" else settings.temperature
         setting = _LIMITS.get(part, f"{part}_max_tokens")
-        # A rubric model's answer is as long as an answer, whatever its rubrics are held to.
+        # A rubric model's token limit is for its rubrics, not for its answer.
         of_role = None if part == "own" else role.max_tokens
         variable = role.api_key_env or f"{slot.source.upper()}_API_KEY"
         key = environ.get(variable, "")

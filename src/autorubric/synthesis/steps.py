@@ -27,18 +27,17 @@ from autorubric.synthesis.stages import HIDDEN_STEP_FILES, STEP_FILES, Plan, Sta
 
 @dataclass(slots=True)
 class RowStore:
-    """The finished rows of a run in a scratch file; memory is two numbers a row.
+    """The finished rows of a run in a scratch file; memory is two numbers per row.
 
-    Each row is stored as one line of JSON members a step, so that the row of step file k is the first k + 1
-    pieces in braces, and no text is encoded twice. A row that has all steps is followed by what the final files make
-    of it, which is work for the time in which replies are awaited.
+    A row is one line of JSON members per step: its first k + 1 lines in braces are the row of step file k, so no text
+    is encoded twice. A complete row is followed by its export, which is computed while replies are awaited.
 
     Attributes:
         file: an empty file to write and read.
         plan: of the run.
-        export: what the final files make of a row of the last step file, as JSON values; None for no final files.
-        failed: the input places of rows with a failed stage.
-        owned: step files that contain rows of this store and no others.
+        export: makes the JSON values of the final files from a row of the last step file; None for no final files.
+        failed: the input indices of rows with a failed stage.
+        owned: step files that contain only rows of this store.
     """
 
     file: IO[bytes]
@@ -46,7 +45,7 @@ class RowStore:
     export: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
     failed: set[int] = field(default_factory=set)
     owned: set[Path] = field(default_factory=set)
-    _slots: array[int] = field(default_factory=partial(array, "q"))  # by input place; -1 for a row that is not here
+    _slots: array[int] = field(default_factory=partial(array, "q"))  # by input index; -1 for a row that is not here
     _starts: array[int] = field(default_factory=partial(array, "Q"))
     _end: int = 0
 
@@ -62,7 +61,7 @@ class RowStore:
             members |= {key: row.fields[key] for stage in ending for key in stage.keys if key in row.fields}
             try:
                 pieces.append(to_json(members, inf_nan_mode="null")[1:-1])
-            except PydanticSerializationError:  # half characters
+            except PydanticSerializationError:  # lone surrogates
                 pieces.append(json.dumps(members, ensure_ascii=False)[1:-1].encode(errors="replace"))
             members = {}
         is_whole = len(pieces) > self.plan.last_step
@@ -80,10 +79,7 @@ class RowStore:
         self._end += len(data) + 2
 
     def read_pieces(self, index: int) -> list[bytes]:
-        """The row of input place `index` as JSON members, a piece a finished step, then what is exported of it.
-
-        Empty if the row is not here.
-        """
+        """The JSON members of an input row, one piece per finished step, then its export; empty if it is not here."""
         slot = self._slots[index] if index < len(self._slots) else -1
         if slot < 0:
             return []
@@ -95,14 +91,14 @@ class RowStore:
         return data.split(b"\n") if data else []
 
     def read_exported(self) -> Iterator[Mapping[str, Any]]:
-        """What the final files make of each row that has all steps, in input order."""
+        """The exports of all complete rows, in input order."""
         for index in range(len(self._slots)):
             pieces = self.read_pieces(index)
             if len(pieces) > self.plan.last_step + 1:
                 yield json_value(pieces[-1], share_texts=False)
 
     def read(self, index: int) -> dict[str, Any]:
-        """The fields of the row of input place `index`."""
+        """The fields of the row with input index `index`."""
         return _read_row(_join_pieces(self.read_pieces(index)[: self.plan.last_step + 1])) or {}
 
 
@@ -161,12 +157,12 @@ def list_step_paths(directory: Path, last_step: int, kept: StepFiles = "full") -
 def write_steps(paths: Mapping[int, Path], queries: Iterable[Query], store: RowStore) -> dict[str, int]:
     """Bring step files up to date; a file that would not change is not written.
 
-    Rows of this run come in input order. Rows that the files held before and that this run did not bring to
-    the same step are kept: in their place where they are in the input with the same question, else at the end.
-    A row that now has another key, as its line moved or got an id, is not kept twice.
+    Rows of this run are in input order. Earlier rows that this run did not bring to the same step are kept: in place
+    if the input has them with the same question, else at the end. A row whose key changed because its line moved or
+    got an id is not kept twice.
 
     Returns:
-        How many rows of one file were replaced: `changed` under a key with another question, `moved` to another key.
+        How many rows of one file were replaced: `changed` by another question under their key, `moved` to another key.
     """
     with ExitStack() as stack:
         files = [
@@ -207,13 +203,13 @@ def keep_steps(directory: Path, others: Iterable[Path]) -> None:
 
 
 class _ExistingRows:
-    """The rows an existing step file contains, found by id; memory is one offset and one hash a row."""
+    """The rows of an existing step file by id; memory is one offset and one hash per row."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.kept = 0
         self._rows: dict[str, tuple[int, int]] = {}
-        # By question, the rows that this run wrote under a key that held no such row.
+        # By question: the rows that this run wrote under a key that did not have this question.
         self._written: dict[int, list[tuple[bool, str]]] = {}
         self.changed = self.moved = 0
         with path.open("rb") as file:
@@ -252,9 +248,9 @@ class _ExistingRows:
 
     @staticmethod
     def _has_moved(key: str, row: Mapping[str, Any], written: list[tuple[bool, str]]) -> bool:
-        """Whether one of the rows written with this question is this one; each counts once.
+        """Whether a row that was written with this question is this one under another key; each counts once.
 
-        A line number does not last as a key. Two keys of the user's own are two records.
+        Line numbers change, but two ids of the user are two records.
         """
         for number, (by_line, row_id) in enumerate(written):
             if (by_line or key.startswith("idx:")) and (_read_id(row) == row_id or not (_read_id(row) and row_id)):
@@ -274,7 +270,7 @@ def _read_id(fields: Mapping[str, Any]) -> str:
 
 
 def _hash_question(fields: Mapping[str, Any]) -> int:
-    """A number that rows with the same question share."""
+    """The hash of a row's question."""
     return hash(format_question(fields.get("question")))
 
 

@@ -38,7 +38,7 @@ from autorubric.synthesis.templates import SynthesisPrompts, load_synthesis_prom
 
 _WHOLE = Division("synthesize")
 _WITHOUT_EFFECT = {"input", "out", "concurrency", "retry", "timeout", "budget_usd", "budget_tokens", "refresh"}
-"""Settings that do not change the files of a finished run, or of which another part of its digest says more."""
+"""Settings that do not change the files of a finished run, or that another part of its digest covers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Prepared:
 def prepare(
     settings: SynthesisSettings, division: Division = _WHOLE, rows: Sequence[Record] | None = None
 ) -> Prepared:
-    """Check everything that can be checked without a model; `rows` are queries that are in no file.
+    """Check everything that can be checked without a model; `rows` are queries in memory.
 
     Raises:
         InputError: the input file, its columns or rows, the templates or the plan are wrong.
@@ -103,8 +103,8 @@ class SynthesisRun(StoppableRun):
         again: the command line that resumes the run, for the manifest.
         summary: the counts so far.
         negotiated: parameters that endpoints turned out not to accept, earlier sessions included.
-        ended_early: why the shards that it unites ended early.
-        seconds_before: since its processes started on these shards.
+        ended_early: why the shards that it merges ended early.
+        seconds_before: seconds since its processes started on these shards.
     """
 
     prepared: Prepared
@@ -208,7 +208,7 @@ class SynthesisRun(StoppableRun):
                 self.summary.exported = export_final(prepared.folder, made, full=full)
 
     def _find_finished_run(self) -> FinishedRun | None:
-        """What shows that the run has finished before; None for shards, and where a summary has counts of stages."""
+        """The record of an earlier finish of the run; None for shards, and where a summary has counts of stages."""
         prepared, settings = self.prepared, self.prepared.settings
         if self.summary.tallies or self.stopped or prepared.part is not None:
             return None

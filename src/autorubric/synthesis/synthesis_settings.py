@@ -184,7 +184,7 @@ class SynthesisSettings(EndpointSettings):
             return read(values)
         laid = nest_settings(values)
         if laid.get("input") is None or not isinstance(laid.get("models", ""), str | None):
-            del laid["roles"]  # what is wrong elsewhere is said first
+            del laid["roles"]  # other problems are reported first
         made = read(laid)
         made._nested = {name: values[name] for name in NESTED if name in values}
         if made.input is None:
@@ -232,7 +232,7 @@ _FLAGS = {
 
 
 def _describe_problem(problem: Mapping[str, Any], path: list[str], told: str) -> str:
-    """What is wrong in a nested setting."""
+    """The problem with a nested setting."""
     name, kind = ".".join(path), problem["type"]
     if path == ["roles"] and problem["input"] is None:
         return "no model; pass --models MODEL, one --…-model for each role, or set roles in a config"
@@ -266,10 +266,9 @@ def _list_keys(path: list[str]) -> list[str]:
 LATEST = 2
 """The version of the method that new runs follow; a directory keeps the version that it began with.
 
-Version 1 has the first prompts, one judge call per rubric, relevance draws that differ in their number only and count
-as independent, repetitions by equal verdicts alone, and pitfalls that are requested even where they are dropped.
-Version 2 changes each of these. A directory of version 1 resumes as version 1, so that its saved replies keep
-answering its requests.
+Version 1 has the first prompts, one judge call per rubric, relevance draws that differ only in their number and count
+as independent, repetitions found by equal verdicts alone, and pitfalls requested even if they are dropped. Version 2
+changes each of these. A directory of version 1 resumes as version 1, so that its saved replies still fit its requests.
 """
 
 
@@ -277,7 +276,7 @@ S = TypeVar("S", bound=SynthesisSettings)
 
 
 def resolve_protocol(settings: S, *, start_over: bool = False) -> S:
-    """The settings of a run with its version, and with what the version sets where the user sets nothing."""
+    """The settings of a run with its version, and with the defaults of that version."""
     manifest = None if settings.protocol or start_over else read_manifest(Path(settings.out))
     protocol = settings.protocol or LATEST
     if manifest is not None and manifest.get("kind") == "synthesis":

@@ -108,7 +108,7 @@ def add_domain(prompts: PromptSet, name: str) -> PromptSet:
     for prompt, examples in profile["examples"].items():
         template = getattr(prompts, prompt)
         if isinstance(template, Template) and template.origin == PACKAGED:
-            # Another paragraph at the end of the system message, and examples of the domain in place of the general.
+            # A paragraph at the end of the system message, and examples of the domain instead of the general ones.
             source = _with_examples(template.source, examples)
             if text := profile["additions"].get(prompt):
                 head, tail = source.split("{% endblock %}", 1)
@@ -158,10 +158,7 @@ def build_request(
     draw: int = 0,
     room: int = 0,
 ) -> Request:
-    """The request of a filled-in template; `schema` is the shape of a structured reply, `room` its length.
-
-    A text names a schema of the package.
-    """
+    """The request of a filled-in template; `schema` is that of a reply, or its name in the package, `room` its length."""
     # A prompt is given only what it uses: its section codes follow from all values.
     given = {name: value for name, value in inputs.items() if name != "verdicts" or name in template.variables}
     if "chinese" in template.variables:
@@ -173,7 +170,7 @@ def build_request(
     return Request(messages, role, shape, draw, room=room, constrained=not template.wants_list)
 
 
-# The names that endpoints are shown and that ledger keys contain.
+# Schema names in requests and ledger keys.
 _NAMES = {"licence": "licences", "rewrite": "rewrites"}
 
 
