@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections import defaultdict
 from dataclasses import dataclass
-from statistics import median
 
 import numpy as np
 
@@ -15,8 +14,6 @@ from autorubric.labels.label_store import History
 from autorubric.metrics.confusion import cohen_kappa, krippendorff_alpha, rating_counts
 
 _BINARY = ("MET", "UNMET", "CANNOT_ASSESS")
-_LATELY = 20
-"""Labels that a pace is measured on."""
 
 
 @dataclass(frozen=True)
@@ -78,18 +75,8 @@ def compare_annotators(history: History, items: Items, finder: PairFinder) -> An
         sum(len(set(said.values())) > 1 for _, _, said in shared),
         _compute_alpha(binary, names),
         {name: _compute_alpha(rows, names) for name, rows in columns.items()},
-        tuple(_compare_by_two(shared, names)),
+        tuple(_pair_up(shared, names)),
     )
-
-
-def measure_pace(history: History, annotator: str) -> float | None:
-    """Labels a minute, over the last twenty of an annotator that have a time; None for fewer than two."""
-    times = [
-        event.seconds
-        for event in history.events
-        if event.kind == "label" and event.annotator == annotator and event.seconds
-    ]
-    return 60.0 / median(times[-_LATELY:]) if len(times) > 1 else None
 
 
 def _list_categories(criterion: Criterion) -> list[str]:
@@ -119,9 +106,7 @@ def _compute_alpha(rows: list[tuple[Criterion, dict[str, str | None]]], names: l
     return krippendorff_alpha(rating_counts(codes, len(options)), "ordinal", values)
 
 
-def _compare_by_two(
-    shared: list[tuple[Pair, Criterion, dict[str, str | None]]], names: list[str]
-) -> list[TwoAnnotators]:
+def _pair_up(shared: list[tuple[Pair, Criterion, dict[str, str | None]]], names: list[str]) -> list[TwoAnnotators]:
     found = []
     for a, b in itertools.combinations(names, 2):
         both = [(criterion, said[a], said[b]) for _, criterion, said in shared if a in said and b in said]
