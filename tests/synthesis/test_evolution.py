@@ -14,7 +14,7 @@ from autorubric.synthesis.evolution import (
     build_plain_evolution_stage,
     build_round_stage,
 )
-from autorubric.synthesis.gated import EvidenceFields
+from autorubric.synthesis.gated import Evidence
 from autorubric.synthesis.method import FullSettings
 from autorubric.synthesis.stages import NO_RESPONSES, Call, Outcome
 from autorubric.synthesis.templates import load_synthesis_prompts
@@ -29,7 +29,7 @@ MERGED = [{"title": "Dose", "description": "Names 4 g.", "weight": 9}]
 
 M1, M2 = Candidate("m1", "Dose", "Names 4 g.", 6), Candidate("m2", "Liver", "Warns of the liver.", 4)
 FIRST = Candidate("e1.1", "Age", "Asks for the age.", 10, "evolved", 1)
-BEFORE = {1: EvidenceFields(("j", "k"), ("merge",), ("merged_verdicts",), "")}
+BEFORE = {1: Evidence(("j", "k"), ("merge",), ("merged_verdicts",), "")}
 BEFORE[2] = replace(BEFORE[1], criteria=("merge", "round_1"), verdicts=("merged_verdicts", "verdicts_1"))
 SETTINGS = FullSettings(gates=GateSettings(order=("share",)))
 

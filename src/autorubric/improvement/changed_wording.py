@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any, Literal, TypeAlias
 
 from autorubric.core.criterion import Criterion, criterion_names
@@ -132,14 +133,10 @@ def read_outcome(criterion: Criterion, judgments: Sequence[Judgment]) -> Outcome
         >>> read_outcome(Criterion(requirement="Invents a source", weight=-2), said).code
         0
     """
-    codes = [_encode_judgment(criterion, one) for one in judgments]
-    count = max((len(one.votes) for one in judgments), default=0)
+    codes = [_encode(criterion, one) for one in judgments]
     each = [
-        _combine_codes(
-            criterion,
-            [_encode_judgment(criterion, one.votes[seat]) if seat < len(one.votes) else FAILED for one in judgments],
-        )
-        for seat in range(count)
+        _combine_codes(criterion, [FAILED if vote is None else _encode(criterion, vote) for vote in votes])
+        for votes in zip_longest(*(one.votes for one in judgments))
     ]
     code = _combine_codes(criterion, codes)
     reason = " / ".join(one.reason for one in judgments if one.reason)
@@ -147,7 +144,7 @@ def read_outcome(criterion: Criterion, judgments: Sequence[Judgment]) -> Outcome
     return Outcome(code, tuple(each), reason, _compute_value(criterion, codes), outage)
 
 
-def _encode_judgment(criterion: Criterion, judgment: Judgment) -> int:
+def _encode(criterion: Criterion, judgment: Judgment) -> int:
     if judgment.failure is not None:
         return FAILED
     if judgment.option is not None:

@@ -15,7 +15,7 @@ from autorubric.dataset import RubricDataset
 from autorubric.dataset.ground_truth import GroundTruthReader
 from autorubric.errors import InputError
 from autorubric.improvement.measures import NO_LABEL, compute_scores, list_categories, list_values
-from autorubric.improvement.samples import compute_item_digest, normalize_spaces
+from autorubric.improvement.samples import hash_item, normalize_spaces
 from autorubric.metrics.arrays import Floats, Ints
 
 
@@ -58,16 +58,13 @@ class Labelled:
     @property
     def digests(self) -> list[str]:
         """The digest of each item."""
-        return [
-            compute_item_digest(self.dataset.get_item_prompt(n), item.submission)
-            for n, item in enumerate(self.dataset)
-        ]
+        return [hash_item(self.dataset.get_item_prompt(n), item.submission) for n, item in enumerate(self.dataset)]
 
     @property
     def text_digests(self) -> list[str]:
         """The digests of the texts of each item, ignoring white space."""
         return [
-            compute_item_digest(normalize_spaces(self.dataset.get_item_prompt(n)), normalize_spaces(item.submission))
+            hash_item(normalize_spaces(self.dataset.get_item_prompt(n)), normalize_spaces(item.submission))
             for n, item in enumerate(self.dataset)
         ]
 

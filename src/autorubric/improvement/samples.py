@@ -208,11 +208,11 @@ def normalize_spaces(text: str) -> str:
     return " ".join(text.split())
 
 
-def compute_item_digest(prompt: str, submission: str) -> str:
+def hash_item(prompt: str, submission: str) -> str:
     """The digest of an item, independent of its id and file.
 
     Example:
-        >>> compute_item_digest("Why?", "Because.") == compute_item_digest("Why?", "Because. ")
+        >>> hash_item("Why?", "Because.") == hash_item("Why?", "Because. ")
         False
     """
     return sha256(json.dumps([prompt, submission]).encode()).hexdigest()[:32]

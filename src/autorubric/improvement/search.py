@@ -76,7 +76,7 @@ class WordingWriter(Protocol):
 
 
 @dataclass
-class TriedCandidate:
+class Trial:
     """A candidate and its outcome.
 
     Attributes:
@@ -110,7 +110,7 @@ class SearchResult:
     """
 
     place: int
-    tried: list[TriedCandidate]
+    tried: list[Trial]
     finalist: Wording | None = None
     nested: NestedResult | None = None
     outcomes: Outcomes = field(default_factory=dict)
@@ -163,13 +163,13 @@ class Search:
         found, incumbent, outcomes = SearchResult(place, []), first, dict(baseline)
         best_gain, given = 0.0, list(proposals)
         for number in range(1, (1 if self.split.is_nested else self.rules.rounds) + 1):
-            commission = self._build_commission(incumbent, outcomes, number, found.tried)
+            commission = self._build_task(incumbent, outcomes, number, found.tried)
             if self.writing is not None and commission.errors:
                 given += await self.writing.write(commission)
             fresh, given = self._admit_candidates(found, given), []
             if not fresh:
                 break
-            graded = await self._grade_candidates(place, baseline, fresh)
+            graded = await self._grade(place, baseline, fresh)
             if self.split.is_nested:
                 self._cross_fit(found, baseline, graded)
                 break
@@ -182,9 +182,7 @@ class Search:
             self._conclude(one, found.finalist)
         return found
 
-    def _build_commission(
-        self, wording: Wording, outcomes: Outcomes, number: int, tried: Sequence[TriedCandidate]
-    ) -> Commission:
+    def _build_task(self, wording: Wording, outcomes: Outcomes, number: int, tried: Sequence[Trial]) -> Commission:
         teach = self.comparing.labelled.select_known(wording.place, self.split.teach)
         cases = [self._build_case(wording.place, item, outcomes[item]) for item in teach]
         wrong = [case for case in cases if not self._is_right(case, outcomes)]
@@ -211,7 +209,7 @@ class Search:
             return case.label == case.verdict
         return len(set(outcomes[case.item].votes)) == 1
 
-    def _admit_candidates(self, found: SearchResult, candidates: Sequence[Wording]) -> list[TriedCandidate]:
+    def _admit_candidates(self, found: SearchResult, candidates: Sequence[Wording]) -> list[Trial]:
         """The candidates that are not refused; the others are kept with the reason."""
         old = self.comparing.labelled.rubric[found.place]
         fresh = []
@@ -219,15 +217,13 @@ class Search:
             taken = {fold_texts([old.requirement])}
             taken |= {fold_texts(one.wording.requirements) for one in found.tried if one.wording.check is None}
             reason = find_refusal(wording, old, self.guard, taken)
-            one = TriedCandidate(wording, "refused" if reason else "graded", reason)
+            one = Trial(wording, "refused" if reason else "graded", reason)
             found.tried.append(one)
             if not reason:
                 fresh.append(one)
         return fresh
 
-    async def _grade_candidates(
-        self, place: int, baseline: Outcomes, fresh: Sequence[TriedCandidate]
-    ) -> dict[str, dict[int, Outcome]]:
+    async def _grade(self, place: int, baseline: Outcomes, fresh: Sequence[Trial]) -> dict[str, dict[int, Outcome]]:
         """The outcomes of candidates, step by step on more items; the worse ones are dropped after each step."""
         outcomes = {one.wording.name: dict[int, Outcome]() for one in fresh}
         running = list(fresh)
@@ -244,7 +240,7 @@ class Search:
                 running = self._select_survivors(running, name)
         return {one.wording.name: outcomes[one.wording.name] for one in running}
 
-    def _select_survivors(self, running: Sequence[TriedCandidate], name: str) -> list[TriedCandidate]:
+    def _select_survivors(self, running: Sequence[Trial], name: str) -> list[Trial]:
         ranked = sorted(running, key=lambda one: -_find_gain(one.gains, name))
         kept = ranked[: max(math.ceil(len(ranked) * _KEPT), 1)]
         for one in ranked[len(kept) :]:
@@ -259,7 +255,7 @@ class Search:
         found.finalist = by_name.get(found.nested.winner)
         found.outcomes = graded.get(found.nested.winner, {})
 
-    def _conclude(self, one: TriedCandidate, finalist: Wording | None) -> None:
+    def _conclude(self, one: Trial, finalist: Wording | None) -> None:
         if one.fate != "graded":
             return
         if finalist is not None and one.wording.name == finalist.name:

@@ -232,9 +232,8 @@ class Study:
         return Comparing(self.labelled, self.aims.measure, base)
 
     async def _search(self, found: Improvement, places: Sequence[int]) -> None:
-        search = Search(
-            self._make_comparator(), self.judging, self.writing, self.split, self.guard, self.rules, self.note
-        )
+        comparing = self._make_comparator()
+        search = Search(comparing, self.judging, self.writing, self.split, self.guard, self.rules, self.note)
         given = {place: [one for one in self.proposals if one.place == place] for place in places}
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(search.run(one, self._outcomes[one], given[one])) for one in places]

@@ -101,14 +101,12 @@ def draw_batch(run: Path, ask: Ask, known: Sequence[KnownPair], batch: int) -> B
     Raises:
         InputError: the run cannot be read, or has no such criterion.
     """
-    return (
-        _draw_in_child(run, ask, known, batch)
-        if is_large(run)
-        else draw_from_pairs(_read_judged_pairs(run), ask, known, batch)
-    )
+    if is_large(run):
+        return _draw_in_child(run, ask, known, batch)
+    return draw_from_pairs(_load_pairs(run), ask, known, batch)
 
 
-def _read_judged_pairs(run: Path) -> JudgedPairs:
+def _load_pairs(run: Path) -> JudgedPairs:
     stored = read_run(run)
     return read_pairs(stored, stored.dataset)
 
@@ -194,9 +192,7 @@ def main() -> int:
     warnings.simplefilter("ignore")  # standard error is for the reason of a failure
     try:
         known = [KnownPair(*one) for one in request["known"]]
-        found = draw_from_pairs(
-            _read_judged_pairs(Path(request["run"])), Ask(**request["ask"]), known, request["batch"]
-        )
+        found = draw_from_pairs(_load_pairs(Path(request["run"])), Ask(**request["ask"]), known, request["batch"])
     except InputError as error:
         print(error, file=sys.stderr)
         return 1

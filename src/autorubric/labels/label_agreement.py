@@ -182,12 +182,8 @@ class JudgedRun:
 
     def measure_judges(self, labels: WeightedLabels) -> tuple[Agreement, ...]:
         """The agreement of each judge of a panel over all criteria; none where one judge alone judged."""
-        names = self._table.judges
-        return tuple(
-            self._measure_points(name, self._select_decided(labels, place))
-            for place, name in enumerate(names)
-            if len(names) > 1
-        )
+        judges = enumerate(self._table.judges if len(self._table.judges) > 1 else ())
+        return tuple(self._measure_points(name, self._select_decided(labels, place)) for place, name in judges)
 
     def measure_criteria(self, labels: WeightedLabels) -> tuple[Agreement, ...]:
         """The agreement on each criterion that has a label."""
@@ -378,15 +374,8 @@ def correct_by_labels(
     raw = item_mean(pairs.sums, items, 0.0, pairs.range, confidence)
     part = Estimate(None, reason="the labels were drawn from a part of the pairs")
     labelled = len(np.unique(pairs.rows[measure.find_places(chosen)]))
-    score = Corrections(
-        raw,
-        none,
-        part if chosen.partial else measure.estimate_mean_score(chosen),
-        None,
-        labelled,
-        items - labelled,
-        none,
-    )
+    corrected = part if chosen.partial else measure.estimate_mean_score(chosen)
+    score = Corrections(raw, none, corrected, None, labelled, items - labelled, none)
     criteria = {
         name: Corrections(judged, none, right, None, n, judged.n - n, none)
         for name, (judged, right, n) in measure.estimate_means(chosen).items()

@@ -83,15 +83,13 @@ class LabelFile:
             yield from self._read_dataset(dataset)
         elif kind:
             read = _read_argilla if kind == _ARGILLA else _read_label_studio
-            yield from self._read_each(
-                read, kind, _SideQuestions.from_dataset(dataset), chain([first], rows), problems
-            )
+            yield from self._read_each(read, kind, _Questions.from_dataset(dataset), chain([first], rows), problems)
         else:
             table = LabelRows(self.path, dataset, self.columns, self.notes, problems, self.notes, _MORE)
             yield from table.labels(chain([first], rows))
 
     def _read_each(
-        self, read: _Reader, kind: str, aside: _SideQuestions, rows: Iterator[Record], problems: list[str]
+        self, read: _Reader, kind: str, aside: _Questions, rows: Iterator[Record], problems: list[str]
     ) -> Iterator[Given]:
         tool = kind.removeprefix("an export of ")
         for record in rows:
@@ -117,7 +115,7 @@ class LabelFile:
 
 
 @dataclass(frozen=True, slots=True)
-class _SideQuestions:
+class _Questions:
     """The questions of another tool that have notes and quotes, and sentences on what is left out."""
 
     notes: frozenset[str]
@@ -125,16 +123,16 @@ class _SideQuestions:
     left_out: dict[str, None]
 
     @classmethod
-    def from_dataset(cls, dataset: RubricDataset) -> _SideQuestions:
+    def from_dataset(cls, dataset: RubricDataset) -> _Questions:
         """The side questions for a dataset; a question named like a criterion has labels instead."""
         names = {name.lower() for criteria in different_rubrics(dataset) for name in criterion_names(criteria)}
         return cls(_NOTES - names, _QUOTES - names, {})
 
 
-_Reader = Callable[[Record, _SideQuestions], Iterator[Given]]
+_Reader = Callable[[Record, _Questions], Iterator[Given]]
 
 
-def _read_argilla(record: Record, aside: _SideQuestions) -> Iterator[Given]:
+def _read_argilla(record: Record, aside: _Questions) -> Iterator[Given]:
     fields = record.fields
     metadata = fields.get("metadata")
     named = {**metadata} if isinstance(metadata, Mapping) else {}
@@ -184,7 +182,7 @@ def _list_answers(fields: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any, An
             yield from ((name, one.get("user_id"), one.get("status"), one["value"]) for one in answers or ())
 
 
-def _read_label_studio(record: Record, aside: _SideQuestions) -> Iterator[Given]:
+def _read_label_studio(record: Record, aside: _Questions) -> Iterator[Given]:
     data = record.fields["data"]
     item, texts = _find_first((data, _ITEM_KEYS)), submission_texts(data)
     for annotation in record.fields["annotations"] or ():

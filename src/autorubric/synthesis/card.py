@@ -201,14 +201,8 @@ def card_text(facts: CardFacts, plots: tuple[str, ...] = ()) -> str:
     from autorubric.files.strict_yaml import dump_yaml
 
     figures = [f"![{name.replace('_', ' ')}]({PLOTS}/{name}.svg)\n" for name in plots]
-    lines = [
-        *_render_head(facts),
-        *_render_statistics(facts),
-        *_render_quality(facts),
-        *figures,
-        *_render_gates(facts),
-        *_render_origin(facts.run),
-    ]
+    lines = [*_render_head(facts), *_render_statistics(facts), *_render_quality(facts), *figures]
+    lines += [*_render_gates(facts), *_render_origin(facts.run)]
     return "\n".join(["---", f"{dump_yaml(build_front_matter(facts))}---", "", *lines]).rstrip() + "\n"
 
 
@@ -308,9 +302,8 @@ def _render_origin(run: RunFacts) -> Iterator[str]:
     if run.models:
         yield from _render_table(("role", "model"), [[role, model] for role, model in run.models.items()])
     if run.templates:
-        yield from _render_table(
-            ("template", "fingerprint"), [[name, f"`{mark}`"] for name, mark in run.templates.items()]
-        )
+        rows = [[name, f"`{mark}`"] for name, mark in run.templates.items()]
+        yield from _render_table(("template", "fingerprint"), rows)
 
 
 def _render_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:

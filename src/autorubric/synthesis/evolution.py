@@ -39,7 +39,7 @@ from autorubric.synthesis.stages import (
 from autorubric.synthesis.templates import build_request
 
 if TYPE_CHECKING:
-    from autorubric.synthesis.gated import EvidenceFields
+    from autorubric.synthesis.gated import Evidence
 
 EXAMPLE_CRITERIA = 3
 """How many evolved criteria an estimate assumes in each round."""
@@ -95,7 +95,7 @@ class Round:
     """One round of evolution: its number (from 1), and the evidence before it."""
 
     number: int
-    before: EvidenceFields
+    before: Evidence
     settings: FullSettings
     template: Prompt
 

@@ -216,10 +216,10 @@ def _build_full_schema() -> pa.Schema:
 
     from autorubric.synthesis.quality import MEASURES
 
-    def make_text_fields(*names: str) -> list[tuple[str, pa.DataType]]:
+    def make_texts(*names: str) -> list[tuple[str, pa.DataType]]:
         return [(name, pa.string()) for name in names]
 
-    def make_row_list(fields: Sequence[tuple[str, pa.DataType]]) -> pa.DataType:
+    def make_rows(fields: Sequence[tuple[str, pa.DataType]]) -> pa.DataType:
         return pa.list_(pa.struct(list(fields)))
 
     kinds = {
@@ -228,26 +228,22 @@ def _build_full_schema() -> pa.Schema:
         "models": pa.list_(pa.string()),
         "parents": pa.list_(pa.string()),
     }
-    gates = make_row_list(make_text_fields("gate", "outcome", "figures", "reason"))
+    gates = make_rows(make_texts("gate", "outcome", "figures", "reason"))
     criterion = [(name, kinds.get(name, pa.string())) for name in _CRITERION]
-    criteria = make_row_list(
-        [*criterion, *make_text_fields("check"), ("gates", gates), *make_text_fields("gate", "reason")]
-    )
+    criteria = make_rows([*criterion, *make_texts("check"), ("gates", gates), *make_texts("gate", "reason")])
     counts = [("accepted", pa.bool_()), ("decided", pa.int32())]
-    checks = make_row_list(
-        [*make_text_fields("criterion", "check", "kind", "decision"), *counts, *make_text_fields("disagreements")]
-    )
+    checks = make_rows([*make_texts("criterion", "check", "kind", "decision"), *counts, *make_texts("disagreements")])
     return pa.schema(
         [
-            *make_text_fields("question"),
-            ("prompt", make_row_list(make_text_fields("role", "content"))),
-            *make_text_fields("id", "domain"),
+            *make_texts("question"),
+            ("prompt", make_rows(make_texts("role", "content"))),
+            *make_texts("id", "domain"),
             *((name, criteria) for name in _LISTS),
-            ("merge_fates", make_row_list(make_text_fields("id", "outcome", "into", "reason"))),
-            ("evolved_dropped", make_row_list(make_text_fields("id", "description", "reason"))),
+            ("merge_fates", make_rows(make_texts("id", "outcome", "into", "reason"))),
+            ("evolved_dropped", make_rows(make_texts("id", "description", "reason"))),
             ("checks", checks),
-            ("responses", make_row_list([*make_text_fields("slot", "model"), ("score", pa.float64())])),
-            ("responses_left_out", make_row_list(make_text_fields("slot", "reason"))),
+            ("responses", make_rows([*make_texts("slot", "model"), ("score", pa.float64())])),
+            ("responses_left_out", make_rows(make_texts("slot", "reason"))),
             ("rank_agreement", pa.float64()),
             ("compared_pairs", pa.list_(pa.list_(pa.string()))),
             ("evolved_share", pa.float64()),

@@ -22,7 +22,7 @@ from autorubric.synthesis.likelihood import (
     score_without,
     tally_votes,
 )
-from autorubric.synthesis.surface_forms import find_forms, has_quote, measure_similarity
+from autorubric.synthesis.surface_forms import find_forms, has_quote, rate_similarity
 from autorubric.synthesis.thresholds import GateName, GateSettings, RedundantSettings
 
 __all__ = ["GATES", "GateContext", "GateDecision", "GateName", "GateSettings", "decide", "find_final_decisions"]
@@ -108,8 +108,8 @@ def find_passed(candidates: Iterable[Candidate], decisions: Iterable[GateDecisio
 def check_answerable(one: Candidate, context: GateContext, settings: GateSettings) -> GateDecision:
     """A rejection for a criterion that needs more than the query and one submission to be decided.
 
-    The relevance judges decide, and so do the criterion's own words: a grader sees no reference answer, other response
-    or response time, unless the query mentions it, and a criterion must not dictate its verdict.
+    The relevance judges decide, and so do the criterion's own words: a grader sees no reference answer, other
+    response or response time, unless the query mentions it, and a criterion must not dictate its verdict.
     """
     unseen = unseen_texts(one.description, context.query_text)
     forced = forced_verdict(Wording(one.description))
@@ -255,9 +255,7 @@ def _estimate_reversed_chance(
     return compute_reversed_chance(invert_votes(votes[one.id]) if one.pitfall else votes[one.id], scores, *noise)
 
 
-def check_agreement(
-    candidates: Sequence[Candidate], context: GateContext, settings: GateSettings
-) -> list[GateDecision]:
+def check_judges(candidates: Sequence[Candidate], context: GateContext, settings: GateSettings) -> list[GateDecision]:
     """A rewrite for criteria that judges split on, a rejection where the wording is a rewrite already."""
     noise = _estimate_noise(context, settings)
     return [_decide_agreement(one, context, settings.agreement.least_split, noise) for one in candidates]
@@ -312,10 +310,7 @@ def _estimate_same_chance(
 ) -> float:
     """The chance that two criteria demand the same, by their relevance, their words and their verdicts."""
     prior = settings.prior_other
-    if (
-        one.pitfall == other.pitfall
-        and measure_similarity(one.description, other.description) >= settings.least_alike
-    ):
+    if one.pitfall == other.pitfall and rate_similarity(one.description, other.description) >= settings.least_alike:
         prior = settings.prior_alike
     for left, right in ((one, other), (other, one)):
         relevance = context.find_relevance(left)
@@ -376,7 +371,7 @@ GATES: dict[GateName, Gate] = {
     "licensed": _apply_to_each(check_licensed),
     "surface": _apply_to_each(check_surface),
     "separates": separates,
-    "agreement": check_agreement,
+    "agreement": check_judges,
     "redundant": check_redundancy,
     "share": check_share,
 }

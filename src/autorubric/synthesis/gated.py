@@ -33,7 +33,7 @@ from autorubric.synthesis.thresholds import GateSettings
 
 
 @dataclass(frozen=True, slots=True)
-class EvidenceFields:
+class Evidence:
     """The fields that decisions on criteria are based on.
 
     Attributes:
@@ -80,7 +80,7 @@ Reasons = Mapping[str, Sequence[Sequence[str | None]]]
 
 
 def build_rewrite_stage(
-    prompts: GatePrompts, before: EvidenceFields, settings: GateSettings, texts: Sequence[str]
+    prompts: GatePrompts, before: Evidence, settings: GateSettings, texts: Sequence[str]
 ) -> Stage:
     """The stage that writes `rewriting`: the rewritten `criteria`, in one call for all of them."""
 
@@ -209,9 +209,7 @@ def _find_splits(
     return splits
 
 
-def build_gated_stage(
-    before: EvidenceFields, after: EvidenceFields, texts: Sequence[str], settings: FullSettings
-) -> Stage:
+def build_gated_stage(before: Evidence, after: Evidence, texts: Sequence[str], settings: FullSettings) -> Stage:
     """The stage that writes `gated`: the rubric that is left, and its evidence.
 
     `criteria` and `rejected` have each criterion with its decisions, `rewritten` those that were replaced, and
@@ -232,7 +230,7 @@ def build_gated_stage(
     )
 
 
-def _apply_gates(fields: Fields, before: EvidenceFields, after: EvidenceFields, settings: FullSettings) -> Outcome:
+def _apply_gates(fields: Fields, before: Evidence, after: Evidence, settings: FullSettings) -> Outcome:
     from autorubric.synthesis.compiling import apply_proposals, propose_checks
     from autorubric.synthesis.quality import measure_quality
 
@@ -244,25 +242,21 @@ def _apply_gates(fields: Fields, before: EvidenceFields, after: EvidenceFields, 
     if not any(one.weight > 0 for one in kept):
         return Outcome(failure=Failure("missing_input", "missing criteria: the gates kept none that gives points"))
     shown = [one for one in kept if not one.pitfall or settings.pitfalls == "keep"]
-    proposed = (
-        propose_checks(context.query_text, shown, context.pool, settings.compile) if settings.compile.on else []
-    )
-    rubric = apply_proposals(shown, proposed)
+    found = propose_checks(context.query_text, shown, context.pool, settings.compile) if settings.compile.on else []
+    rubric = apply_proposals(shown, found)
     ids, earlier = {one.id for one in context.candidates}, read_criteria(fields, before.criteria)
     old = [one for one in earlier if one.id not in ids]
     if old:  # criteria that were rewritten are shown with the decisions before the rewrite
         decisions += [one for one in decide(before.build_context(fields), settings.gates) if one.candidate not in ids]
     scored = compute_consensus(rubric, context.pool)
     value = {
-        "criteria": [_show_criterion(one, decisions) for one in rubric],
-        "left_out": [_show_criterion(one, decisions) for one in kept if one not in shown],
+        "criteria": [_describe(one, decisions) for one in rubric],
+        "left_out": [_describe(one, decisions) for one in kept if one not in shown],
         "rejected": [
-            _show_criterion(one, decisions) | _explain(stopped[one.id])
-            for one in context.candidates
-            if one.id in stopped
+            _describe(one, decisions) | _explain(stopped[one.id]) for one in context.candidates if one.id in stopped
         ],
-        "rewritten": [_show_criterion(one, decisions) for one in old],
-        "checks": [one.to_dict() for one in proposed],
+        "rewritten": [_describe(one, decisions) for one in old],
+        "checks": [one.to_dict() for one in found],
         "scores": dict(zip(read_responses(fields), scored.scores, strict=True)),
         "rank_agreement": scored.rank_agreement,
         "evolved_dropped": [one for name in before.criteria for one in fields[name].get("dropped", ())],
@@ -274,7 +268,7 @@ def _apply_gates(fields: Fields, before: EvidenceFields, after: EvidenceFields, 
     return Outcome(value, "gates")
 
 
-def _show_criterion(one: Candidate, decisions: Sequence[GateDecision]) -> dict[str, Any]:
+def _describe(one: Candidate, decisions: Sequence[GateDecision]) -> dict[str, Any]:
     """A criterion with each gate's decision on it."""
     own = [decision for decision in decisions if decision.candidate == one.id]
     return dump_criterion(one) | {

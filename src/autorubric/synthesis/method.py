@@ -17,7 +17,7 @@ from autorubric.synthesis.thresholds import CompileSettings, Filters, GateSettin
 
 if TYPE_CHECKING:
     from autorubric.prompts import Prompt
-    from autorubric.synthesis.gated import EvidenceFields
+    from autorubric.synthesis.gated import Evidence
     from autorubric.synthesis.relevance import PoolJudges, RelevanceJudges
 
 _RELEVANCE_GATES = frozenset({"answerable", "licensed", "surface"})
@@ -130,7 +130,7 @@ def build_plan(prompts: SynthesisPrompts, shape: Shape, settings: FullSettings |
 
 def _build_full_stages(prompts: SynthesisPrompts, shape: Shape, settings: FullSettings) -> list[Stage]:
     from autorubric.graders.asking import JudgeOptions
-    from autorubric.synthesis.gated import EvidenceFields
+    from autorubric.synthesis.gated import Evidence
     from autorubric.synthesis.relevance import PoolJudges, RelevanceJudges
     from autorubric.synthesis.rubric_merge import build_merge_stage, build_merged_stage
 
@@ -143,7 +143,7 @@ def _build_full_stages(prompts: SynthesisPrompts, shape: Shape, settings: FullSe
     if settings.pitfalls != "off":
         merged |= {f"pitfalls_{letter}": f"p{letter}" for letter in shape.rubrics}
     judges = PoolJudges(tuple(shape.judges), settings.judging, JudgeOptions(prompts=prompts.judges))
-    evidence = EvidenceFields(tuple(shape.judges.values()), (), (), "")
+    evidence = Evidence(tuple(shape.judges.values()), (), (), "")
     assessing = RelevanceJudges(prompts.gates, shape.licence, settings.gates)
     full = _FullStageBuilder(assessing, prompts.drafts.augment, judges, shape.responses, settings, evidence)
     full.stages += [build_merge_stage(prompts.drafts.merge_sets, merged, settings), build_merged_stage()]
@@ -162,16 +162,14 @@ class _FullStageBuilder:
     judges: PoolJudges
     texts: Sequence[str]
     settings: FullSettings
-    evidence: EvidenceFields
+    evidence: Evidence
     stages: list[Stage] = field(default_factory=list)
 
     def add_verdicts(self, criteria: str, verdicts: str, step: int, only_if: str = "") -> None:
         """Add the verdicts on the criteria of a field."""
         from autorubric.synthesis.relevance import build_verdict_stage
 
-        self.stages.append(
-            build_verdict_stage(verdicts, self.judges, criteria, self.texts, step=step, only_if=only_if)
-        )
+        self.stages += [build_verdict_stage(verdicts, self.judges, criteria, self.texts, step=step, only_if=only_if)]
         held = self.evidence
         self.evidence = replace(held, criteria=(*held.criteria, criteria), verdicts=(*held.verdicts, verdicts))
 
@@ -193,9 +191,7 @@ class _FullStageBuilder:
         last = self.settings.rounds
         for number in range(1, last + 1):
             name, adds = f"round_{number}", f"round {number} adds criteria"
-            self.stages.append(
-                build_round_stage(Round(number, self.evidence, self.settings, self.augment), self.texts)
-            )
+            self.stages += [build_round_stage(Round(number, self.evidence, self.settings, self.augment), self.texts)]
             self.add_verdicts(name, f"verdicts_{number}", 4, adds)
             if number < last:
                 self.add_relevance(f"licences_{number}", 4, name if number > 1 else "", adds)

@@ -122,7 +122,7 @@ async def _count_needed(plan: Plan, queries: Iterable[Query], runner: StageRunne
 
     def count(row: Row) -> None:
         unfinished = [stage for stage in plan.stages if stage.slots and row.outcomes[stage.name].failure is not None]
-        mark = _compute_fingerprint(plan, unfinished, row.query)
+        mark = _hash_calls(plan, unfinished, row.query)
         if mark in seen:  # rows with the same requests share their calls
             return
         seen.add(mark)
@@ -134,9 +134,7 @@ async def _count_needed(plan: Plan, queries: Iterable[Query], runner: StageRunne
                 needed.fixed.update((stage.name, call.slot) for call in asked or calls[:1])
             else:
                 later.append(stage)
-        mark = _compute_fingerprint(
-            plan, later, row.query, besides="question"
-        )  # its words do not change their number
+        mark = _hash_calls(plan, later, row.query, besides="question")  # its words do not change their number
         if later and mark not in not_reached:
             example, not_reached[mark] = _make_example(row.query, plan, runner.models, {}), NeededCalls()
             not_reached[mark].add_example(later, example, runner.models)
@@ -172,9 +170,7 @@ def _sample_calls(plan: Plan, queries: Iterable[Query], models: Models, measured
     # The full profile has so many requests that a few rows are enough.
     sample = islice(queries, 8 if any(stage.work for stage in plan.stages) else SAMPLED_ROWS)
     examples = [_make_example(query, plan, models, measured) for query in sample]
-    return [
-        (stage, [stage.list_calls(fields, models) for fields in examples]) for stage in plan.stages if stage.slots
-    ]
+    return [(stage, [stage.list_calls(row, models) for row in examples]) for stage in plan.stages if stage.slots]
 
 
 def _estimate_slots(
@@ -208,7 +204,7 @@ def _price_judges(sampled: _Sampled, models: Models, rows: int) -> JudgePrice | 
     return JudgePrice(round(len(costs) * scale), sum(known) * scale if len(known) == len(costs) else None)
 
 
-def _compute_fingerprint(plan: Plan, unfinished: Iterable[Stage], query: Query, besides: str = "") -> bytes:
+def _hash_calls(plan: Plan, unfinished: Iterable[Stage], query: Query, besides: str = "") -> bytes:
     """A digest of what decides which calls stages of a row need and which replies answer them, without `besides`."""
     names = sorted({name for stage in plan.stages for name in (stage.name, *stage.reads)} - {besides})
     read = [[stage.name for stage in unfinished], [query.fields.get(name) for name in names]]

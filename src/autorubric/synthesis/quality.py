@@ -151,9 +151,7 @@ def measure_independence(evidence: _RubricEvidence) -> float | None:
     """
     repeats = evidence.find_broken(DUPLICATE, NEAR_DUPLICATE) | _find_same_verdicts(evidence)
     criteria = enumerate(evidence.rubric.criteria, 1)
-    return compute_share(
-        [n not in repeats and not refers_to_criteria(criterion.wording) for n, criterion in criteria]
-    )
+    return compute_share([n not in repeats and not refers_to_criteria(one.wording) for n, one in criteria])
 
 
 def _find_same_verdicts(evidence: _RubricEvidence) -> frozenset[int | None]:

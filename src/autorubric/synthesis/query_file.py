@@ -165,12 +165,10 @@ class QueryFile:
             own = query.record_id if self.id_column or "__record_id__" in row else str(query.fields["id"]).strip()
             if own and first_line.setdefault(own, line) != line:
                 repeated.append(f"{where}: id {own!r} is already used on line {first_line[own]}; ids must be unique")
-        self._refuse_problems(usable, problems, repeated, columns)
+        self._refuse(usable, problems, repeated, columns)
         return InputReport(held, tuple(problems), responses, answered, whole.digest(), usable)
 
-    def _refuse_problems(
-        self, usable: int, problems: list[str], repeated: list[str], columns: Mapping[str, Any]
-    ) -> None:
+    def _refuse(self, usable: int, problems: list[str], repeated: list[str], columns: Mapping[str, Any]) -> None:
         if not columns and not problems:
             raise InputError(f"{input_name(self.path)}: the file has no rows; expected one per query")
         is_found = usable or (problems and not any(_LACKING in problem for problem in problems))

@@ -79,10 +79,8 @@ def build_verdict_stage(
     """
 
     def build(fields: Fields, models: Models) -> list[Call]:
-        all_inputs = _make_inputs(fields, read_criteria(fields, [criteria]), "")
-        asked = (
-            (slot, judges.make_judge(slot, models[slot]), inputs) for slot in judges.slots for inputs in all_inputs
-        )
+        tasks = _make_inputs(fields, read_criteria(fields, [criteria]), "")
+        asked = ((slot, judges.make_judge(slot, models[slot]), inputs) for slot in judges.slots for inputs in tasks)
         return [call for slot, judge, inputs in asked for call in _build_calls(slot, judge, inputs)]
 
     async def work(fields: Fields, access: RecordAccess) -> Outcome:
@@ -298,9 +296,9 @@ def combine_relevance(
 ) -> dict[str, Relevance]:
     """One relevance for each criterion from several assessments, each point by majority.
 
-    A tie favours the criterion: only more than half of the assessments make it irrelevant, unanswerable or the same as
-    another one, or its surface form unasked. A majority against it that is worth too few independent votes makes the
-    point unsure (see `measure_worth`).
+    A tie favours the criterion: only more than half of the assessments make it irrelevant, unanswerable or the same
+    as another one, or its surface form unasked. A majority against it that is worth too few independent votes makes
+    the point unsure (see `measure_worth`).
 
     Args:
         draws: the assessments.
@@ -314,7 +312,7 @@ def combine_relevance(
     points = [[_is_against(draw.get(one), point) for draw in draws] for one in ids for point in POINTS]
     worth = measure_worth(points, models or [""] * len(draws), settings.least_error)
     combined = {one: [draw[one] for draw in draws if one in draw] for one in ids}
-    return {one: _weigh_votes(_combine(said), said, worth, settings.least_sure) for one, said in combined.items()}
+    return {one: _weigh(_combine(said), said, worth, settings.least_sure) for one, said in combined.items()}
 
 
 POINTS = ("need", "surface", "answerable")
@@ -332,9 +330,7 @@ def _is_against(one: Relevance | None, point: str) -> bool | None:
     return bool(one.surface) and not one.surface_asked if point == "surface" else not one.answerable
 
 
-def _weigh_votes(
-    combined: Relevance, said: Sequence[Relevance], worth: EffectiveVotes, least_sure: float
-) -> Relevance:
+def _weigh(combined: Relevance, said: Sequence[Relevance], worth: EffectiveVotes, least_sure: float) -> Relevance:
     """A combined assessment with what its votes are worth, and the points on which they are worth too little."""
     unsure = []
     for point in POINTS:

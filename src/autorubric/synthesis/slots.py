@@ -144,9 +144,7 @@ def find_shape(settings: SynthesisSettings, given: int) -> Shape:
         grounds[letter] = held[taken[address] % len(held)]
         taken[address] += 1
     finished = bool(settings.responses_column)
-    texts = (
-        (f"response_{letter}" for letter in list_letters(given)) if finished else (slot.name for slot in responses)
-    )
+    texts = (f"response_{letter}" for letter in list_letters(given)) if finished else (one.name for one in responses)
     licence = {slot.name: slot.source for slot in slots if slot.name.split("_")[0] == "licence"}
     sources = {one.name: one.source for one in judges}
     return Shape(tuple(texts), grounds, sources, finished, licence)

@@ -135,7 +135,7 @@ class StageRunner:
     Attributes:
         executor: sends the requests that the ledger does not answer.
         models: the model of each slot.
-        imports: the ledger with values of an earlier pipeline, if any; one is used only while its inputs are unchanged.
+        imports: the ledger with values of an earlier pipeline, if any; each is used while its inputs are unchanged.
         refreshes: how often each slot was refreshed; from 1 on, only its own draws count.
         follow_up: the request after an unusable reply.
         on_end: called at once with a failure after which no further call can succeed.
@@ -163,9 +163,7 @@ class StageRunner:
         """Run one stage of one record."""
         self.open[stage.name] += 1
         try:
-            outcome = self._find_existing(stage, record_id, fields) or await self._make_outcome(
-                stage, record_id, fields
-            )
+            outcome = self._find_existing(stage, record_id, fields) or await self._run(stage, record_id, fields)
         finally:
             self.open[stage.name] -= 1
         if outcome.failure is None:
@@ -176,7 +174,7 @@ class StageRunner:
         self.failed[stage.name] += outcome.failure.kind not in NOT_MADE
         return outcome
 
-    async def _make_outcome(self, stage: Stage, record_id: str, fields: Fields) -> Outcome:
+    async def _run(self, stage: Stage, record_id: str, fields: Fields) -> Outcome:
         access = RecordAccess(self, record_id)
         if stage.work is not None:
             outcome = await stage.work(fields, access)

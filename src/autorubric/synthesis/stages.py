@@ -86,7 +86,7 @@ class Stage:
         finished: whether a value found on disk counts as finished.
         empty: what the row shows when the stage failed.
         only_if: the condition under which it makes calls; empty if it always does.
-        work: replaces build and fold where calls depend on earlier replies; `build` then makes those known beforehand.
+        work: replaces build and fold where calls depend on earlier replies; `build` makes those known beforehand.
         tally: the name of the counts of its values in the manifest, and what makes the counter.
         keys: the three fields it owns.
     """

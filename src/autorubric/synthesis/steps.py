@@ -162,7 +162,7 @@ def write_steps(paths: Mapping[int, Path], queries: Iterable[Query], store: RowS
     got an id is not kept twice.
 
     Returns:
-        How many rows of one file were replaced: `changed` by another question under their key, `moved` to another key.
+        How many rows of one file were replaced: `changed` by another question for the key, `moved` to another key.
     """
     with ExitStack() as stack:
         files = [

@@ -35,7 +35,7 @@ _ZH_TELLING = re.compile(
 _ENDINGS = re.compile(r"(?:ies|ing|ed|es|s|ly)$")
 
 
-def measure_similarity(left: str, right: str) -> float:
+def rate_similarity(left: str, right: str) -> float:
     """The share of the words of the shorter criterion that the other one also has, from 0 to 1.
 
     Chinese counts by pairs of characters. The similarity is 0 if the numbers differ ("every 3 months", "every 6

@@ -241,8 +241,8 @@ def _describe_problem(problem: Mapping[str, Any], path: list[str], told: str) ->
         return f"unknown key {name!r}" + (f"; did you mean {near!r}?" if near else "")
     if kind == "missing":
         flag = _FLAGS.get(path[1], f"--{path[1]}-model")
-        plays = f"no model plays {path[1]!r}; pass {flag} or set {name} in a config"
-        return plays if len(path) == 2 else f"{told} is missing"
+        lacking = f"no model for the role {path[1]!r}; pass {flag} or set {name} in a config"
+        return lacking if len(path) == 2 else f"{told} is missing"
     if kind == "too_short" and path[:2] == ["roles", "responses"]:
         return "evolving criteria compares two responses; pass --response-model-a and --response-model-b"
     raised = problem.get("ctx", {}).get("error")
@@ -268,7 +268,7 @@ LATEST = 2
 
 Version 1 has the first prompts, one judge call per rubric, relevance draws that differ only in their number and count
 as independent, repetitions found by equal verdicts alone, and pitfalls requested even if they are dropped. Version 2
-changes each of these. A directory of version 1 resumes as version 1, so that its saved replies still fit its requests.
+changes each of these. A directory of version 1 resumes as version 1, so that its saved replies fit its requests.
 """
 
 
