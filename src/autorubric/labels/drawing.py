@@ -181,7 +181,7 @@ def _draw_in_child(run: Path, ask: Ask, known: Sequence[KnownPair], batch: int) 
     command = [sys.executable, "-c", f"import sys; from {__name__} import main; sys.exit(main())"]
     done = subprocess.run(command, input=request, capture_output=True, text=True, encoding="utf-8", check=False)
     if done.returncode:
-        raise InputError(f"{run}: cannot be drawn from: {done.stderr.strip()[-1000:]}")
+        raise InputError(f"{run}: cannot draw pairs: {done.stderr.strip()[-1000:]}")
     pairs, n_open = json.loads(done.stdout)
     return Batch(tuple(LabelRequest(*pair) for pair in pairs), n_open)
 
