@@ -104,18 +104,18 @@ class TestDoor(UseRecorder):
     digests: Sequence[str]
     rubric: str
 
-    def opened(self) -> Finalists | None:
+    def read_finalists(self) -> Finalists | None:
         """The finalists of an earlier session of this run."""
         record = read_record(self.directory, FINALISTS_FILE)
         return None if record is None else Finalists.from_dict(record)
 
-    def open(self, split: Split, finalists: Finalists | None) -> None:
+    def record_test(self, split: Split, finalists: Finalists | None) -> None:
         """Record finalists and items; earlier records stay."""
-        if finalists is not None and self.opened() is None:
+        if finalists is not None and self.read_finalists() is None:
             write_record(self.directory, FINALISTS_FILE, finalists.to_dict())
         self._record_use("test", split.test)
 
-    def learn(self, split: Split) -> None:
+    def record_learning(self, split: Split) -> None:
         """Record the teaching and choosing items."""
         self._record_use("learn", (*split.teach, *split.choose))
 

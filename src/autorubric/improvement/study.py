@@ -72,14 +72,14 @@ class Finalists:
 class UseRecorder:
     """Records the use of items before judges see them; this one records nothing."""
 
-    def opened(self) -> Finalists | None:
+    def read_finalists(self) -> Finalists | None:
         """The finalists of an earlier session that opened the test set; they are final."""
         return None
 
-    def learn(self, split: Split) -> None:
+    def record_learning(self, split: Split) -> None:
         """Record durably that the teaching and choosing items are about to be used."""
 
-    def open(self, split: Split, finalists: Finalists | None) -> None:
+    def record_test(self, split: Split, finalists: Finalists | None) -> None:
         """Record durably that the test items are about to be used; a nested split has no finalists yet."""
 
 
@@ -129,7 +129,7 @@ class Study:
         rules: how many candidates, how long.
         second: a second judge, only for the test set.
         proposals: candidates from elsewhere.
-        doors: records that the test set was opened.
+        uses: records that the test set was opened.
         note: takes events of the log.
     """
 
@@ -142,7 +142,7 @@ class Study:
     rules: Rules = field(default_factory=Rules)
     second: WordingJudge | None = None
     proposals: Sequence[Wording] = ()
-    doors: UseRecorder = field(default_factory=UseRecorder)
+    uses: UseRecorder = field(default_factory=UseRecorder)
     note: Note = lambda kind, **values: None
     _outcomes: dict[int, dict[int, Outcome]] = field(default_factory=dict)
     _new: dict[str, Outcomes] = field(default_factory=dict)
@@ -153,11 +153,11 @@ class Study:
         places = await self._grade_baseline(found)
         await self._measure_noise(found, places)
         await self._search(found, places)
-        opened = self.doors.opened()
+        opened = self.uses.read_finalists()
         if opened is not None and not self.split.is_nested:
             found.finalists = opened
         if not self.split.is_nested and (found.finalists.wordings or found.finalists.weights):
-            self.doors.open(self.split, found.finalists)
+            self.uses.record_test(self.split, found.finalists)
         await self._test(found)
         return found
 
@@ -187,7 +187,7 @@ class Study:
             for place in chosen[self.aims.most :]:
                 found.skipped[self.labelled.names[place]] = _LEFT_FOR_OTHERS
             chosen = chosen[: self.aims.most]
-        self.doors.learn(self.split)
+        self.uses.record_learning(self.split)
         return chosen
 
     async def _grade(self, places: Sequence[int], items: Sequence[int]) -> None:
@@ -208,7 +208,7 @@ class Study:
         """Grade the original again; in a nested split this opens the test items."""
         items = self.split.choose or self.split.test
         if self.split.is_nested:
-            self.doors.open(self.split, None)
+            self.uses.record_test(self.split, None)
             await self._grade(places, items)
         comparing = self._make_comparator()
         for place in places:

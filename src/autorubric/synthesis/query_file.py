@@ -223,7 +223,7 @@ class QueryFile:
 
 
 def read_turns(value: Any) -> list[dict[str, str]] | str | None:
-    """A conversation's turns up to the user's last one, or the problem with them; None if it is no conversation."""
+    """A conversation's turns up to the user's last one, or the problem with them; None for other values."""
     if not isinstance(value, list) or not value or not all(isinstance(turn, Mapping) for turn in value):
         return None
     turns = []
