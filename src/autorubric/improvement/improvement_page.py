@@ -17,7 +17,7 @@ def render_page(record: Mapping[str, Any]) -> str:
     """The report.
 
     Args:
-        record: see `improvement_record`.
+        record: see `build_record`.
     """
     tests = [_describe_test(one) for one in record["tests"]]
     accepted = sum(one["accepted"] for one in tests)

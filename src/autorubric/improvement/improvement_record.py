@@ -117,7 +117,7 @@ def improved_rubric(rubric: Rubric, record: Mapping[str, Any]) -> Rubric:
 
     Args:
         rubric: the original.
-        record: see `improvement_record`.
+        record: see `build_record`.
     """
     weights = record["weights"] if record["weights"] and record["weights"]["accepted"] else None
     reweighted = {one["criterion"]: one for one in weights["changes"]} if weights else {}
@@ -126,7 +126,7 @@ def improved_rubric(rubric: Rubric, record: Mapping[str, Any]) -> Rubric:
     for place, (name, old) in enumerate(zip(criterion_names(list(rubric)), rubric, strict=True)):
         criterion = old
         if name in reweighted:
-            criterion = _with_provenance(old, old, "weight", reweighted[name], weights or {}, record)
+            criterion = _add_provenance(old, old, "weight", reweighted[name], weights or {}, record)
             criterion = criterion.model_copy(update={"weight": reweighted[name]["new"]})
         test = by_place.get(place)
         if test is None:
@@ -134,15 +134,15 @@ def improved_rubric(rubric: Rubric, record: Mapping[str, Any]) -> Rubric:
             continue
         wording = Wording.from_dict({**{key: test[key] for key in _WORDING}, "reason": test["why"]})
         base = Rubric([*rubric[:place], criterion, *rubric[place + 1 :]]) if criterion is not old else rubric
-        criteria += [_with_provenance(one, old, test["kind"], test, test, record) for one in wording.criteria(base)]
-    return _with_criteria(rubric, criteria)
+        criteria += [_add_provenance(one, old, test["kind"], test, test, record) for one in wording.criteria(base)]
+    return _replace_criteria(rubric, criteria)
 
 
 _WORDING = ("name", "place", "kind", "requirements", "check", "author", "reason", "parent")
 _EVIDENCE = ("before", "after", "difference", "interval", "confidence", "p_value", "p_holm", "groups", "second")
 
 
-def _with_provenance(
+def _add_provenance(
     criterion: Criterion, old: Criterion, kind: str, change: Mapping[str, Any], test: Mapping[str, Any],
     record: Mapping[str, Any],
 ) -> Criterion:  # fmt: skip
@@ -161,7 +161,7 @@ def _with_provenance(
     return criterion.model_copy(update={"metadata": held})
 
 
-def _with_criteria(rubric: Rubric, criteria: Sequence[Criterion]) -> Rubric:
+def _replace_criteria(rubric: Rubric, criteria: Sequence[Criterion]) -> Rubric:
     held = rubric.to_dict()
     made = Rubric(list(criteria))
     return Rubric.from_dict({**held, "criteria": made.to_dict()}) if isinstance(held, dict) else made
@@ -190,7 +190,7 @@ def undo(rubric: Rubric, names: Iterable[str]) -> Rubric:
             criteria = _revert_change(criteria, name)
     if problems:
         raise InputError(problems)
-    return _with_criteria(rubric, criteria)
+    return _replace_criteria(rubric, criteria)
 
 
 def after_undo(rubric: Rubric, record: Mapping[str, Any], names: Sequence[str]) -> tuple[Rubric, dict[str, Any]]:
@@ -198,7 +198,7 @@ def after_undo(rubric: Rubric, record: Mapping[str, Any], names: Sequence[str]) 
 
     Args:
         rubric: the original.
-        record: see `improvement_record`.
+        record: see `build_record`.
         names: as `undo` takes them; names without a change are left out.
     """
     made, gone = improved_rubric(rubric, record), list[str]()

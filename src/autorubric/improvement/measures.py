@@ -78,7 +78,7 @@ def sum_ac1(truth: Ints, judged: Ints, size: int) -> Floats:
 
 
 def ac1(sums: Floats) -> Floats:
-    """Gwet's AC1 of the sums of `ac1_sums`; a pair without a verdict is a disagreement.
+    """Gwet's AC1 of the sums of `sum_ac1`; a pair without a verdict is a disagreement.
 
     Source: Gwet 2008: (p_a − p_e) / (1 − p_e), p_e = Σ π(1 − π) / (q − 1), π the mean of both marginals.
 
@@ -167,7 +167,7 @@ def fit_weights(verdict_values: Floats, target: Floats, weights: Floats, groups:
     strength = _choose_strength(features, target[known], start, groups[known], seed)
     if strength is None:
         return weights.copy()
-    fitted = _descend(features, target[known], start, strength) * signs
+    fitted = _fit_by_descent(features, target[known], start, strength) * signs
     total = float(np.maximum(fitted, 0.0).sum())
     return weights.copy() if total <= 0 else np.array([float(f"{one:.4g}") + 0.0 for one in fitted * (scale / total)])
 
@@ -187,11 +187,11 @@ def _choose_strength(features: Floats, target: Floats, start: Floats, groups: In
 
 
 def _compute_held_out_error(features: Floats, target: Floats, start: Floats, strength: float, out: Ints) -> float:
-    fitted = _descend(features[~out], target[~out], start, strength)
+    fitted = _fit_by_descent(features[~out], target[~out], start, strength)
     return float(np.abs(target[out] - features[out] @ fitted).sum())
 
 
-def _descend(features: Floats, target: Floats, start: Floats, strength: float) -> Floats:
+def _fit_by_descent(features: Floats, target: Floats, start: Floats, strength: float) -> Floats:
     """The u ≥ 0 that minimizes mean (target − features·u)² + strength · |u − start|²."""
     count = max(len(target), 1)
     gram, slope = features.T @ features / count, features.T @ target / count

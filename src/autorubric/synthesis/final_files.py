@@ -262,7 +262,8 @@ def publish(directory: Path, manifest: Mapping[str, Any], license: str) -> None:
     files = {"default": FULL_FILES[1]}
     if released:
         files["rubrichub"] = f"{RELEASE_FOLDER}/RuRL/*.parquet"
-    write_card(directory, count_facts(read_rows(path), run_facts(manifest, directory.resolve().name, license, files)))
+    run = run_facts(manifest, directory.resolve().name, license, files)
+    write_card(directory, count_facts(read_rows(path), run))
 
 
 def _build_release_record(row: Mapping[str, Any]) -> Record:

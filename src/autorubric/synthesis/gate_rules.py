@@ -50,10 +50,12 @@ class GateDecision:
     reason: str = ""
 
 
+Decisions: TypeAlias = list[GateDecision]
+
 _RANK = {"kept": 0, "undecided": 0, "rewrite": 1, "rejected": 2}
 
 
-def decide(context: GateContext, settings: GateSettings) -> list[GateDecision]:
+def decide(context: GateContext, settings: GateSettings) -> Decisions:
     """The decision of each gate on each criterion that reaches it, in the order of the settings.
 
     A criterion that a gate rejects or wants rewritten does not reach the next gate: verdicts that judges split on
@@ -198,7 +200,7 @@ def _show_noise(noise: Noise, context: GateContext) -> dict[str, float | str | N
     return {"judge_error": noise.error, **worth}
 
 
-def separates(candidates: Sequence[Candidate], context: GateContext, settings: GateSettings) -> list[GateDecision]:
+def separates(candidates: Sequence[Candidate], context: GateContext, settings: GateSettings) -> Decisions:
     """A rejection for criteria that all responses meet or none does, and for those that better responses miss.
 
     Merged criteria are tested only if the settings demand it; they count in the score in any case.
@@ -255,7 +257,7 @@ def _estimate_reversed_chance(
     return compute_reversed_chance(invert_votes(votes[one.id]) if one.pitfall else votes[one.id], scores, *noise)
 
 
-def check_judges(candidates: Sequence[Candidate], context: GateContext, settings: GateSettings) -> list[GateDecision]:
+def check_agreement(candidates: Sequence[Candidate], context: GateContext, settings: GateSettings) -> Decisions:
     """A rewrite for criteria that judges split on, a rejection where the wording is a rewrite already."""
     noise = _estimate_noise(context, settings)
     return [_decide_agreement(one, context, settings.agreement.least_split, noise) for one in candidates]
@@ -277,9 +279,7 @@ def _decide_agreement(one: Candidate, context: GateContext, least_split: float, 
     return GateDecision(one.id, "agreement", "rewrite", figures, reason)
 
 
-def check_redundancy(
-    candidates: Sequence[Candidate], context: GateContext, settings: GateSettings
-) -> list[GateDecision]:
+def check_redundancy(candidates: Sequence[Candidate], context: GateContext, settings: GateSettings) -> Decisions:
     """A rejection for each criterion that demands what one of higher weight does.
 
     Equal verdicts are not enough: the same responses may name two remedies for one complaint. The relevance judges
@@ -330,7 +330,7 @@ def compute_evolved_share(candidates: Sequence[Candidate]) -> float | None:
     return sum(abs(one.weight) for one in candidates if one.origin == "evolved") / total if total else None
 
 
-def check_share(candidates: Sequence[Candidate], context: GateContext, settings: GateSettings) -> list[GateDecision]:
+def check_share(candidates: Sequence[Candidate], context: GateContext, settings: GateSettings) -> Decisions:
     """A rejection for the evolved criteria with the least evidence, until the rest keep to the cap.
 
     Least evidence: the largest chance to point the wrong way; of equals the lower weight, then the later one.
@@ -358,7 +358,7 @@ def check_share(candidates: Sequence[Candidate], context: GateContext, settings:
     return decisions
 
 
-Gate: TypeAlias = Callable[[Sequence[Candidate], GateContext, GateSettings], list[GateDecision]]
+Gate: TypeAlias = Callable[[Sequence[Candidate], GateContext, GateSettings], Decisions]
 """Decides about the criteria that reached it; it returns nothing on those it does not test."""
 
 
@@ -371,7 +371,7 @@ GATES: dict[GateName, Gate] = {
     "licensed": _apply_to_each(check_licensed),
     "surface": _apply_to_each(check_surface),
     "separates": separates,
-    "agreement": check_judges,
+    "agreement": check_agreement,
     "redundant": check_redundancy,
     "share": check_share,
 }

@@ -164,7 +164,8 @@ class _RecordMerger:
     async def merge(self, sets: Sets) -> Account | Failure:
         """All sets as one, in as few calls as their size permits."""
         if len(sets) == 1:
-            return account(sets[0], [Merged(one.title, one.description, one.weight, (one.id,)) for one in sets[0]])
+            outputs = [Merged(one.title, one.description, one.weight, (one.id,)) for one in sets[0]]
+            return account(sets[0], outputs)
         if self._can_merge_at_once(sets):
             return await self._merge_once(sets, "m")
         fold = plan_fold(len(sets), f"{self.settings.seed}|{self.access.item}")
