@@ -93,8 +93,8 @@ def advice_on(test: Mapping[str, Any]) -> str:
         parts.append(f"missed by {test['missed_by']:.3f}: the interval would have to start above 0")
     if test.get("groups_needed"):
         parts.append(
-            f"if the gain of {signed(test['difference'])} is real, a test on {test['groups_needed']} independent "
-            "items shows it four times in five"
+            f"if the gain of {signed(test['difference'])} is real, a test on {test['groups_needed']} "
+            "independent items shows it four times in five"
         )
     return "; ".join(parts)
 
