@@ -152,8 +152,8 @@ def test_an_unknown_key_deep_in_a_role_is_found() -> None:
 
 def test_a_role_without_a_model_is_named_with_its_setting() -> None:
     message = refusal(tree(reference_model="a/b", response_model_a="a/b", response_model_b="a/b"))
-    assert "no model plays 'merge'; pass merge_model or set roles.merge in a config" in message
-    assert "no model plays 'rubrics'; pass rubric_model_a" in message
+    assert "no model for the role 'merge'; pass merge_model or set roles.merge in a config" in message
+    assert "no model for the role 'rubrics'; pass rubric_model_a" in message
 
 
 def test_a_model_for_slot_b_alone_is_refused() -> None:

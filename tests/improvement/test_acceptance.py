@@ -9,14 +9,14 @@ from autorubric.improvement.acceptance import (
     Pairs,
     compute_interval,
     compute_p_value,
+    compute_permutation_p_value,
+    count_least_changed,
     decide,
-    exchange_p_value,
-    groups_needed,
-    items_needed,
-    least_changed,
+    estimate_groups_needed,
+    estimate_items_needed,
     share,
 )
-from autorubric.improvement.measures import ac1, ac1_sums, agreement_sums, weighted_scores
+from autorubric.improvement.measures import ac1, compute_scores, sum_ac1, sum_agreement
 from autorubric.metrics.confusion import confusion_counts, gwet_pairs
 from autorubric.metrics.table import ABSTAINED, FAILED
 from benchmarks.wrong_acceptance import simulate
@@ -26,7 +26,7 @@ from tests.oracles import stats
 
 def pairs(old: list[float], new: list[float], groups: list[int] | None = None) -> Pairs:
     first, second = (np.column_stack([np.ones(len(old)), one]) for one in (np.array(old), np.array(new)))
-    return Pairs.by_group(first, second, np.array(groups or range(len(old))), share)
+    return Pairs.from_items(first, second, np.array(groups or range(len(old))), share)
 
 
 def test_the_interval_of_single_items_is_that_of_the_paired_t_test() -> None:
@@ -41,10 +41,10 @@ def test_the_interval_of_single_items_is_that_of_the_paired_t_test() -> None:
 def test_the_exchange_test_of_right_and_wrong_is_mcnemars_exact_test() -> None:
     # 9 items become right, 2 become wrong, 20 stay: two-sided binomial test of 9 in 11.
     old, new = [0.0] * 9 + [1.0] * 2 + [1.0] * 20, [1.0] * 9 + [0.0] * 2 + [1.0] * 20
-    assert exchange_p_value(pairs(old, new)) == pytest.approx(stats.binomtest(9, 11).pvalue)
+    assert compute_permutation_p_value(pairs(old, new)) == pytest.approx(stats.binomtest(9, 11).pvalue)
     # 22 in 29 is drawn, not enumerated; the standard error of 4,999 draws at p = 0.008 is 0.0013.
     old, new = [0.0] * 22 + [1.0] * 7, [1.0] * 22 + [0.0] * 7
-    assert exchange_p_value(pairs(old, new)) == pytest.approx(stats.binomtest(22, 29).pvalue, abs=0.006)
+    assert compute_permutation_p_value(pairs(old, new)) == pytest.approx(stats.binomtest(22, 29).pvalue, abs=0.006)
 
 
 def test_items_of_one_group_count_as_one_piece_of_evidence() -> None:
@@ -80,8 +80,8 @@ def test_failures_and_abstentions_agree_with_no_label() -> None:
     truth = np.array([0, 1, 0, 1])
     for code in (FAILED, ABSTAINED):
         judged = np.full(4, code)
-        assert agreement_sums(truth, judged, np.eye(2))[:, 1].sum() == 0
-        assert float(ac1(ac1_sums(truth, judged, 2).sum(axis=0))) <= 0
+        assert sum_agreement(truth, judged, np.eye(2))[:, 1].sum() == 0
+        assert float(ac1(sum_ac1(truth, judged, 2).sum(axis=0))) <= 0
 
 
 def test_ac1_is_that_of_the_agreement_tables() -> None:
@@ -89,25 +89,25 @@ def test_ac1_is_that_of_the_agreement_tables() -> None:
     for size in (2, 3, 5):
         truth, judged = rng.integers(0, size, 60), rng.integers(0, size, 60)
         oracle = gwet_pairs(confusion_counts(truth, judged, size), np.eye(size))
-        assert float(ac1(ac1_sums(truth, judged, size).sum(axis=0))) == pytest.approx(oracle)
+        assert float(ac1(sum_ac1(truth, judged, size).sum(axis=0))) == pytest.approx(oracle)
 
 
 def test_scores_are_those_of_a_rubric() -> None:
     # 3 of 4 points; 3 of 4 less a pitfall of 2; a rubric of pitfalls loses 2 of 3.
-    assert weighted_scores(np.array([[1.0, 0.0, 0.0]]), np.array([3.0, 1.0, -2.0]))[0] == pytest.approx(0.75)
-    assert weighted_scores(np.array([[1.0, 0.0, 1.0]]), np.array([3.0, 1.0, -2.0]))[0] == pytest.approx(0.25)
-    assert weighted_scores(np.array([[1.0, 0.0]]), np.array([-2.0, -1.0]))[0] == pytest.approx(1 / 3)
+    assert compute_scores(np.array([[1.0, 0.0, 0.0]]), np.array([3.0, 1.0, -2.0]))[0] == pytest.approx(0.75)
+    assert compute_scores(np.array([[1.0, 0.0, 1.0]]), np.array([3.0, 1.0, -2.0]))[0] == pytest.approx(0.25)
+    assert compute_scores(np.array([[1.0, 0.0]]), np.array([-2.0, -1.0]))[0] == pytest.approx(1 / 3)
 
 
 def test_the_items_that_are_said_to_suffice_do() -> None:
     # Simulated power of the rule itself, at the number that the formula gives for 80 %.
-    needed, rng = items_needed(0.2, 0.3), np.random.default_rng(3)
+    needed, rng = estimate_items_needed(0.2, 0.3), np.random.default_rng(3)
     hits = 0
     for _ in range(200):
         moves = rng.choice([1.0, -1.0, 0.0], size=needed, p=[0.25, 0.05, 0.7])
         hits += decide({"a": pairs(np.maximum(-moves, 0).tolist(), np.maximum(moves, 0).tolist())})["a"].accepted
     assert 0.68 <= hits / 200 <= 0.92
-    assert least_changed() == 6
+    assert count_least_changed() == 6
 
 
 def test_the_groups_that_would_decide_are_counted_from_the_measured_spread() -> None:
@@ -116,7 +116,7 @@ def test_the_groups_that_would_decide_are_counted_from_the_measured_spread() -> 
     moves = rng.normal(0.0, 0.1, 60)
     moves += 0.02 - moves.mean()
     decision = decide({"a": pairs([0.0] * 60, moves.tolist())})["a"]
-    needed = groups_needed(decision)
+    needed = estimate_groups_needed(decision)
     # (1.960 + 0.842)^2 * (s / 0.02)^2, s the standard deviation of the moves.
     assert needed == pytest.approx(7.849 * (moves.std(ddof=1) / 0.02) ** 2, abs=1)
     assert needed is not None
@@ -126,7 +126,7 @@ def test_the_groups_that_would_decide_are_counted_from_the_measured_spread() -> 
         hits += decide({"a": pairs([0.0] * needed, drawn.tolist())})["a"].accepted
     # The standard error of 80 runs at 80 % is 4.5 %.
     assert 0.68 <= hits / 80 <= 0.92
-    assert groups_needed(decide({"a": pairs([1.0] * 9, [0.0] * 9)})["a"]) is None
+    assert estimate_groups_needed(decide({"a": pairs([1.0] * 9, [0.0] * 9)})["a"]) is None
 
 
 @each("labels", [60, 400])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from autorubric import Criterion
 from autorubric.improvement.changed_wording import Kind, Wording
-from autorubric.improvement.refusals import Guard, folded, refuse
+from autorubric.improvement.refusals import Guard, find_refusal, fold_texts
 from tests.offenders import offenders
 
 SUBMISSION = "The steam engine changed the mills of the north for ever. 蒸汽机改变了英国北方的纺织工厂和城市生活。"
@@ -47,7 +47,7 @@ def test_candidates_that_leak_repeat_or_cannot_run_are_refused() -> None:
     with offenders() as case:
         for name, (wording, reason) in REFUSED.items():
             with case(name):
-                assert reason in refuse(wording, OLD, GUARD, {folded([OLD.requirement])})
+                assert reason in find_refusal(wording, OLD, GUARD, {fold_texts([OLD.requirement])})
 
 
 def test_what_the_task_says_and_sound_checks_are_not_refused() -> None:
@@ -59,12 +59,12 @@ def test_what_the_task_says_and_sound_checks_are_not_refused() -> None:
         Wording("w", 0, ("Is short.",), "check", {"name": "word_count", "parameters": {"at_most": 9}}),
         Wording("w", 0, ("Names mills.",), "check", check("contains", phrases=["mills", "looms"])),
     ]
-    assert [refuse(one, OLD, GUARD, {folded([OLD.requirement])}) for one in sound] == [""] * len(sound)
+    assert [find_refusal(one, OLD, GUARD, {fold_texts([OLD.requirement])}) for one in sound] == [""] * len(sound)
 
 
 def test_the_scale_of_options_is_never_changed() -> None:
     kinds: list[Kind] = ["split", "check"]
     for kind in kinds:
         wording = Wording("w", 0, ("a", "b") if kind == "split" else ("a",), kind, {"name": "word_count"})
-        assert "would change the scale" in refuse(wording, CHOICE, GUARD)
-    assert refuse(Wording("w", 0, ("How good is it?",), "anchor"), CHOICE, GUARD) == ""
+        assert "would change the scale" in find_refusal(wording, CHOICE, GUARD)
+    assert find_refusal(Wording("w", 0, ("How good is it?",), "anchor"), CHOICE, GUARD) == ""

@@ -59,8 +59,8 @@ def scene(
     labelled = read_labelled(data.rubric, data, range(count))
     split = split_items(range(count), labelled.strata())
     judging, writing = Judging(labelled), Writing(texts)
-    door = TestDoor(folder, "run", UsedItems(folder / "used.jsonl"), labelled.digests, "r")
-    return Study(labelled, split, judging, writing, Guard(frozenset()), Aims(measure), doors=door), judging, writing
+    uses = TestDoor(folder, "run", UsedItems(folder / "used.jsonl"), labelled.digests, "r")
+    return Study(labelled, split, judging, writing, Guard(frozenset()), Aims(measure), uses=uses), judging, writing
 
 
 def test_no_judge_sees_a_test_item_before_the_finalists_are_fixed(tmp_path: Path) -> None:

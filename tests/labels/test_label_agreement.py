@@ -18,7 +18,7 @@ from autorubric.cli.app import run as run_command
 from autorubric.core.judgment import CriterionVerdict
 from autorubric.core.report import CriterionReport, EvaluationReport
 from autorubric.labels import Ask, Draw, Event, History, find_pair, label_queue, read_history
-from autorubric.labels.drawing import Known, draw_from_pairs
+from autorubric.labels.drawing import KnownPair, draw_from_pairs
 from autorubric.labels.event import Pair, PairFinder
 from autorubric.labels.label_agreement import (
     LabelAgreement,
@@ -27,7 +27,7 @@ from autorubric.labels.label_agreement import (
     label_agreement,
     projected_half_width,
 )
-from autorubric.labels.weights import weighted_labels
+from autorubric.labels.weights import weight_labels
 from autorubric.metrics import CellLabel, sampled_score
 from autorubric.metrics.arrays import Flags, Floats, Ints
 from autorubric.metrics.jackknife import Draws
@@ -89,7 +89,7 @@ class Drawn:
         The policies take turns; `criterion` draws from the fourth criterion.
         """
         turns = policies.split()
-        history, known, number = History(), dict[tuple[int, int], Known](), 0
+        history, known, number = History(), dict[tuple[int, int], KnownPair](), 0
         for batch in range(batches):
             seen, policy = history.last, turns[batch % len(turns)]
             scope = "K3" if policy == "criterion" else None
@@ -98,12 +98,12 @@ class Drawn:
                 pair, number = self.named[one.item][one.criterion], number + 1
                 draw = Draw(batch, policy, scope, seed + batch, one.probability, found.open, seen)
                 history.add(Event(number, 0.0, "draw", pair.item, pair.criterion, pair.digest, draw=draw))
-                known[one.item, one.criterion] = Known(one.item, one.criterion)
+                known[one.item, one.criterion] = KnownPair(one.item, one.criterion)
             labelled = found.pairs[:last] if batch else found.pairs
             for one in labelled:
                 pair, number, word = self.named[one.item][one.criterion], number + 1, self.word(*one[:2])
                 history.add(Event(number, 0.0, "label", pair.item, pair.criterion, pair.digest, "ana", word))
-                known[one.item, one.criterion] = Known(one.item, one.criterion, word)
+                known[one.item, one.criterion] = KnownPair(one.item, one.criterion, word)
         return history
 
     def measured(self, history: History, draws: Draws = QUICK) -> LabelAgreement:
@@ -150,7 +150,7 @@ def test_batches_labelled_in_part_stand_for_all_pairs() -> None:
     totals, plain = [], []
     for seed in range(30):
         history = drawn.history("uncertain", 6, 30, 1000 * seed, last=8)
-        found = weighted_labels(history, finder, drawn.pairs)
+        found = weight_labels(history, finder, drawn.pairs)
         right = np.array([agree[pair.index, pair.place] for pair in found.labels])
         totals.append([found.weights.sum(), found.weights[right].sum()])
         plain.append(drawn.plain(history))

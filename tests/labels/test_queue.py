@@ -277,7 +277,7 @@ def test_a_large_run_is_drawn_in_a_child_process_alike(run: Path, monkeypatch: p
     monkeypatch.setattr("autorubric.labels.drawing._LARGE", 0)
     assert [draw_batch(run, Ask(policy, size=9, seed=4), [], 2) for policy in policies] == here
     (run / "items.jsonl").write_text("")
-    with pytest.raises(InputError, match=r"cannot be drawn from: .*no item has been graded"):
+    with pytest.raises(InputError, match=r"cannot draw pairs: .*no item has been graded"):
         draw_batch(run, Ask(), [], 0)
 
 

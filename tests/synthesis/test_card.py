@@ -16,11 +16,11 @@ from autorubric.charts.svg import HEIGHT, WIDTH, bar_chart
 from autorubric.errors import InputError
 from autorubric.synthesis.card import (
     RunFacts,
+    build_front_matter,
     card_text,
     count_facts,
     draw_plots,
-    facts_of_run,
-    front_matter,
+    read_facts,
     run_facts,
     write_card,
 )
@@ -118,7 +118,7 @@ def test_rows_are_taken_one_at_a_time() -> None:
 @each(("rows", "size"), [(0, "n<1K"), (999, "n<1K"), (1000, "1K<n<10K"), (9_999, "1K<n<10K"), (10_000, "10K<n<100K")])
 def test_the_size_category_is_that_of_hugging_face(rows: int, size: str) -> None:
     facts = count_facts(({"question": "", "rubrics": []} for _ in range(rows)), RUN)
-    assert front_matter(facts)["size_categories"] == [size]
+    assert build_front_matter(facts)["size_categories"] == [size]
 
 
 def test_the_front_matter_is_yaml_with_the_fields_of_a_dataset_card() -> None:
@@ -208,7 +208,7 @@ def test_a_card_is_written_beside_the_files_of_a_run(tmp_path: Path) -> None:
     usage = [{"role": "merge", "model": "m", "calls": 4, "cost": 0.25, "unpriced": 0}]
     manifest = {"models": {"merge": "m"}, "usage": usage, "versions": {"autorubric": "9.9"}, "templates": {}}
     (run / "manifest.json").write_text(json.dumps(manifest))
-    text = write_card(run, facts_of_run(run, license="mit")).read_text()
+    text = write_card(run, read_facts(run, license="mit")).read_text()
     assert "# strikes" in text
     assert "4 calls for $0.25." in text
     assert "made by `autorubric` 9.9." in text
@@ -221,4 +221,4 @@ def test_a_card_is_written_beside_the_files_of_a_run(tmp_path: Path) -> None:
 
 def test_a_directory_without_final_files_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"no final_full\.jsonl"):
-        facts_of_run(tmp_path)
+        read_facts(tmp_path)

@@ -7,8 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 from autorubric.llm.request import Answer, Failure, Reply, Unreadable
-from autorubric.synthesis.candidate import Candidate, criterion_row
-from autorubric.synthesis.evolution import Round, augmented_stage, plain_evolution_stage, round_stage
+from autorubric.synthesis.candidate import Candidate, dump_criterion
+from autorubric.synthesis.evolution import (
+    Round,
+    build_augmented_stage,
+    build_plain_evolution_stage,
+    build_round_stage,
+)
 from autorubric.synthesis.gated import Evidence
 from autorubric.synthesis.method import FullSettings
 from autorubric.synthesis.stages import NO_RESPONSES, Call, Outcome
@@ -19,7 +24,7 @@ from tests.offenders import each
 
 TEMPLATE = load_synthesis_prompts(None, full=True).drafts.augment
 MODELS = {"augment": ScriptedModel(lambda request: "[]")}
-PLAIN = plain_evolution_stage(TEMPLATE, ("response_a", "response_b", "response_c"))
+PLAIN = build_plain_evolution_stage(TEMPLATE, ("response_a", "response_b", "response_c"))
 MERGED = [{"title": "Dose", "description": "Names 4 g.", "weight": 9}]
 
 M1, M2 = Candidate("m1", "Dose", "Names 4 g.", 6), Candidate("m2", "Liver", "Warns of the liver.", 4)
@@ -41,14 +46,14 @@ def row(**changed: Any) -> dict[str, Any]:
         "response_a": "4 g.",
         "response_b": "4 g, mind your liver.",
         "response_c": "Ask a doctor.",
-        "merge": {"criteria": [criterion_row(M1), criterion_row(M2)]},
+        "merge": {"criteria": [dump_criterion(M1), dump_criterion(M2)]},
         "merged_verdicts": {
             "votes": {
                 "m1": [[True, True, False], [True, True, False]],
                 "m2": [[False, True, False], [None, False, True]],
             }
         },
-        "round_1": {"pair": ["b", "a"], "criteria": [criterion_row(FIRST)], "dropped": []},
+        "round_1": {"pair": ["b", "a"], "criteria": [dump_criterion(FIRST)], "dropped": []},
         "verdicts_1": {"votes": {"e1.1": [[False, False, True], [False, False, True]]}},
         **changed,
     }
@@ -122,7 +127,7 @@ def test_a_score_is_shown_with_three_decimals_and_a_criterion_without_verdicts_n
     thirds = [replace(M1, weight=2), replace(M2, weight=1), Candidate("m3", "Tone", "Is kind.", 5)]
     votes = {"m1": [[True, True, False]] * 2, "m2": [[False, True, False]] * 2}
     found = of_round(1).build(
-        row(merge={"criteria": list(map(criterion_row, thirds))}, merged_verdicts={"votes": votes}), MODELS
+        row(merge={"criteria": list(map(dump_criterion, thirds))}, merged_verdicts={"votes": votes}), MODELS
     )
     shown = json.loads(PromptSections(only(found).request)["verdicts"])
     assert shown["scores"] == {"response_1": 1.0, "response_2": 0.667}
@@ -133,7 +138,7 @@ def test_at_most_sixty_criteria_are_shown_with_their_verdicts() -> None:
     many = [Candidate(f"m{n}", f"T{n}", f"States {n}.", 1) for n in range(70)]
     votes = {one.id: [[True, True, False]] * 2 for one in many}
     found = of_round(1).build(
-        row(merge={"criteria": list(map(criterion_row, many))}, merged_verdicts={"votes": votes}), MODELS
+        row(merge={"criteria": list(map(dump_criterion, many))}, merged_verdicts={"votes": votes}), MODELS
     )
     shown = PromptSections(only(found).request)
     assert [one["title"] for one in json.loads(shown["verdicts"])["criteria"]] == [f"T{n}" for n in range(60)]
@@ -154,7 +159,7 @@ def test_a_later_round_compares_another_pair_under_the_criteria_that_passed() ->
 
 
 def test_a_later_round_leaves_the_pair_of_an_earlier_one() -> None:
-    call = only(of_round(2).build(row(round_1={"pair": ["c", "b"], "criteria": [criterion_row(FIRST)]}), MODELS))
+    call = only(of_round(2).build(row(round_1={"pair": ["c", "b"], "criteria": [dump_criterion(FIRST)]}), MODELS))
     assert PromptSections(call.request).numbered("response") == ["Ask a doctor.", "4 g."]
 
 
@@ -219,11 +224,11 @@ def test_a_reply_that_cannot_be_read_is_no_answer() -> None:
 
 
 def test_a_round_reads_what_was_decided_before_it() -> None:
-    first, second = (round_stage(of_round(number), ("response_a",)) for number in (1, 2))
+    first, second = (build_round_stage(of_round(number), ("response_a",)) for number in (1, 2))
     assert first.reads == ("question", "pool", "response_a", "merge", "merged_verdicts")
     assert second.reads == (*first.reads[:4], "round_1", "merged_verdicts", "verdicts_1")
     relevant = Round(2, replace(BEFORE[2], relevance="licences_1"), SETTINGS, TEMPLATE)
-    assert round_stage(relevant, ("response_a",)).reads == (*second.reads, "licences_1")
+    assert build_round_stage(relevant, ("response_a",)).reads == (*second.reads, "licences_1")
     assert (first.only_if, second.only_if) == ("", "round 1 adds a criterion that passes the gates")
     assert (second.name, second.step, second.slots, second.role) == ("round_2", 4, ("augment",), "augment")
     assert second.example is not None
@@ -236,14 +241,14 @@ def test_a_round_reads_what_was_decided_before_it() -> None:
 def test_the_new_criteria_of_all_rounds_are_one_list() -> None:
     later = replace(FIRST, id="e2.1", round=2)
     fields = {
-        "round_1": {"pair": ["a", "b"], "criteria": [criterion_row(FIRST)]},
+        "round_1": {"pair": ["a", "b"], "criteria": [dump_criterion(FIRST)]},
         "round_1_model": "m-augment",
-        "round_2": {"pair": None, "criteria": [criterion_row(later)]},
+        "round_2": {"pair": None, "criteria": [dump_criterion(later)]},
         "round_2_model": "other",
     }
-    stage = augmented_stage(["round_1", "round_2"])
-    assert stage.build(fields, {}) == Outcome([criterion_row(FIRST), criterion_row(later)], "m-augment")
+    stage = build_augmented_stage(["round_1", "round_2"])
+    assert stage.build(fields, {}) == Outcome([dump_criterion(FIRST), dump_criterion(later)], "m-augment")
     lost = stage.build({**fields, "round_2": {"criteria": []}}, {})
     assert lost == Outcome(failure=Failure("missing_input", "missing round_2"))
-    assert augmented_stage([]).build({}, {}) == Outcome([], "skipped(no rounds)")
+    assert build_augmented_stage([]).build({}, {}) == Outcome([], "skipped(no rounds)")
     assert stage.finished([]) and not stage.finished([{"title": "no id"}]) and stage.empty == []

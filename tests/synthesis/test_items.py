@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autorubric.llm.request import Answer, Reply, Unreadable
-from autorubric.synthesis.final_files import final_row
+from autorubric.synthesis.final_files import build_final_row
 from autorubric.synthesis.items import (
     Dropped,
     FinalItem,
@@ -167,7 +167,7 @@ def test_the_schema_is_named() -> None:
 
 def test_the_final_format_keeps_description_and_weight() -> None:
     items = [entry(9), {"title": "Tone", "description": "Is calm.", "weight": "3"}, {"title": "None"}]
-    row = final_row({"question": "q", "merged_rubrics": items})
+    row = build_final_row({"question": "q", "merged_rubrics": items})
     assert row is not None
     assert row["rubrics"] == final(("Names 4 g.", 9), ("Is calm.", 3))
 

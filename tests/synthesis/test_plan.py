@@ -10,7 +10,7 @@ from autorubric.errors import ConfigError, InputError
 from autorubric.llm.request import Answer, Failure, Reply, Request
 from autorubric.synthesis.drafts import read_answer
 from autorubric.synthesis.method import Shape, build_plan
-from autorubric.synthesis.stages import Outcome, Plan, Stage, letters
+from autorubric.synthesis.stages import Outcome, Plan, Stage, list_letters
 from autorubric.synthesis.templates import load_synthesis_prompts
 from tests.offenders import each
 
@@ -20,8 +20,8 @@ def stage(name: str, *reads: str, step: int = 0) -> Stage:
 
 
 def basic_plan(*, responses: int = 2, rubrics: int = 2) -> Plan:
-    grounds = dict.fromkeys(letters(rubrics), "reference")
-    names = tuple(f"response_{letter}" for letter in letters(responses))
+    grounds = dict.fromkeys(list_letters(rubrics), "reference")
+    names = tuple(f"response_{letter}" for letter in list_letters(responses))
     return build_plan(load_synthesis_prompts(None, full=False), Shape(names, grounds, {}))
 
 
@@ -42,15 +42,15 @@ def test_two_stages_cannot_write_one_field() -> None:
 
 def test_a_plan_can_end_after_a_step() -> None:
     plan = Plan((stage("a", step=0), stage("b", step=1), stage("c", step=2)))
-    assert [s.name for s in plan.until("responses").stages] == ["a", "b"]
+    assert [s.name for s in plan.cut_after("responses").stages] == ["a", "b"]
     with pytest.raises(InputError, match="unknown step 'respones'"):
-        plan.until("respones")
+        plan.cut_after("respones")
 
 
 def test_slots_are_letters() -> None:
-    assert letters(2) == ("a", "b")
+    assert list_letters(2) == ("a", "b")
     with pytest.raises(ConfigError):
-        letters(27)
+        list_letters(27)
 
 
 def test_the_basic_plan_has_the_seeds_stages_in_the_seeds_steps() -> None:

@@ -105,8 +105,8 @@ async def test_stopping_opens_no_further_record_and_ends_the_open_ones() -> None
 
 def test_a_failure_is_written_beside_the_field_and_a_stop_leaves_no_trace() -> None:
     row = Row(Query(0, "idx:0", {"question": "q"}), {"question": "q", "b": "old", "b_error": "old"})
-    row.settle(PLAN.stages[0], Outcome(failure=Failure("server", "500 again and again")))
-    row.settle(PLAN.stages[1], Outcome(failure=Failure("stopped", "interrupted")))
+    row.record_outcome(PLAN.stages[0], Outcome(failure=Failure("server", "500 again and again")))
+    row.record_outcome(PLAN.stages[1], Outcome(failure=Failure("stopped", "interrupted")))
     fields: dict[str, Any] = row.fields
     assert fields == {"question": "q", "a": "", "a_error": "server: 500 again and again"}
 

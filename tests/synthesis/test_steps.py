@@ -14,12 +14,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from autorubric.llm.request import Failure
-from autorubric.synthesis.final_files import Exported, export_final, export_row, final_row
+from autorubric.synthesis.final_files import Exported, build_final_row, export_final, export_row
 from autorubric.synthesis.method import Shape, build_plan
 from autorubric.synthesis.query_file import Query
 from autorubric.synthesis.stage_runner import Row
 from autorubric.synthesis.stages import STEP_FILES, Outcome, Plan
-from autorubric.synthesis.steps import RowStore, read_rows, step_paths, write_steps
+from autorubric.synthesis.steps import RowStore, list_step_paths, read_rows, write_steps
 from autorubric.synthesis.templates import load_synthesis_prompts
 
 Make = Callable[..., Any]  # makes a `Bench`, see conftest
@@ -39,7 +39,7 @@ def finished(query: Query, plan: Plan = PLAN, **failures: Failure) -> Row:
     for stage in plan.stages:
         value: Any = [ITEM] if isinstance(stage.empty, list) else f"{stage.name} text"
         failure = failures.get(stage.name)
-        row.settle(stage, Outcome(failure=failure) if failure else Outcome(value, "m"))
+        row.record_outcome(stage, Outcome(failure=failure) if failure else Outcome(value, "m"))
     return row
 
 
@@ -52,7 +52,7 @@ def written(directory: Path, queries: list[Query], rows: list[Row]) -> list[list
         store = RowStore(file, PLAN)
         for row in rows:
             store.add(row)
-        write_steps(step_paths(directory, 4), iter(queries), store)
+        write_steps(list_step_paths(directory, 4), iter(queries), store)
     return [lines(directory / name) for name in STEP_FILES[:5]]
 
 
@@ -210,7 +210,7 @@ def test_the_cap_keeps_evolved_criteria_with_more_points() -> None:
     # 20 base criteria of 5 points and 2 evolved ones of 9: a cap of 20 keeps both evolved ones and the first 18.
     base = [item(f"base {i}", 5) for i in range(20)]
     row = {"question": "q", "merged_rubrics": base, "augmented_rubrics": [item("new 1", 9), item("new 2", 9)]}
-    final = final_row(row, 20)
+    final = build_final_row(row, 20)
     assert final is not None
     kept = [c["criterion"] for c in final["rubrics"]]
     assert kept == [*(f"base {i}" for i in range(18)), "new 1", "new 2"]
@@ -222,7 +222,7 @@ def test_duplicates_in_other_spacing_keep_the_higher_points_at_the_first_place()
         "merged_rubrics": [item("Mentions  the dose", 3), item("Other", 1)],
         "augmented_rubrics": [item("mentions\nthe dose", 8)],
     }
-    final = final_row(row)
+    final = build_final_row(row)
     assert final is not None
     assert [(c["criterion"].lower().split(), c["points"]) for c in final["rubrics"]] == [
         (["mentions", "the", "dose"], 8),
@@ -231,10 +231,10 @@ def test_duplicates_in_other_spacing_keep_the_higher_points_at_the_first_place()
 
 
 def test_an_id_of_none_is_an_empty_id_and_a_rubric_of_zeros_is_not_exported() -> None:
-    final = final_row({"question": "q", "id": None, "merged_rubrics": [ITEM]})
+    final = build_final_row({"question": "q", "id": None, "merged_rubrics": [ITEM]})
     assert final is not None
     assert final["id"] == ""
-    assert final_row({"question": "q", "merged_rubrics": [item("x", 0)]}) is None
+    assert build_final_row({"question": "q", "merged_rubrics": [item("x", 0)]}) is None
 
 
 def test_rows_exported_as_they_finish_are_those_of_the_last_step_file(tmp_path: Path) -> None:
@@ -245,9 +245,9 @@ def test_rows_exported_as_they_finish_are_those_of_the_last_step_file(tmp_path: 
         store = RowStore(file, PLAN, export_row)
         for place in (4, 0, 3, 2, 1):
             store.add(finished(asked[place], PLAN, **({"merged_rubrics": failed[place]} if place in failed else {})))
-        paths = step_paths(tmp_path, 4)
+        paths = list_step_paths(tmp_path, 4)
         write_steps(paths, iter(asked), store)
-        made = list(store.exported())
+        made = list(store.read_exported())
         assert paths[4] in store.owned
     assert made == [export_row(row) for row in read_rows(paths[4])]
     # The row that failed is in the file without a rubric; the one that was stopped before its merge is not.

@@ -1,5 +1,5 @@
 """Better wordings and weights for a rubric, accepted only on labels that were not used to find them.
 
-`wording` says what a change is, `measures` and `acceptance` decide about it, `samples` shares the labelled items out,
-`search` finds candidates, and `study` runs it all.
+`changed_wording` represents a change, `samples` splits the labelled items, `search` finds candidates, `measures` and
+`acceptance` decide about them, and `study` runs it all.
 """

@@ -31,7 +31,7 @@ class Pairs:
         statistic: what is compared, a function of sums over groups.
 
     Example:
-        >>> right = Pairs.by_group(np.array([[1, 0], [1, 1]]), np.array([[1, 1], [1, 1]]), np.array([0, 1]), share)
+        >>> right = Pairs.from_items(np.array([[1, 0], [1, 1]]), np.array([[1, 1], [1, 1]]), np.array([0, 1]), share)
         >>> right.difference
         0.5
     """
@@ -41,8 +41,8 @@ class Pairs:
     statistic: Statistic
 
     @classmethod
-    def by_group(cls, old: Floats, new: Floats, groups: Ints, statistic: Statistic) -> Pairs:
-        """The sums of items by their group; the first sum is a count, and items that add none drop out."""
+    def from_items(cls, old: Floats, new: Floats, groups: Ints, statistic: Statistic) -> Pairs:
+        """The sums of items by their group; the first sum is a count, and items that count 0 are left out."""
         counted = (old[:, 0] > 0) | (new[:, 0] > 0)
         old, new, groups = old[counted], new[counted], groups[counted]
         _, places = np.unique(groups, return_inverse=True)
@@ -106,7 +106,7 @@ def compute_interval(pairs: Pairs, confidence: float) -> Interval | None:
     return Interval(pairs.difference - reach, pairs.difference + reach, confidence)
 
 
-def exchange_p_value(pairs: Pairs, seed: int = 0) -> float:
+def compute_permutation_p_value(pairs: Pairs, seed: int = 0) -> float:
     """The two-sided p-value of exchanging old and new group by group: all ways up to 12 groups, else 4,999 draws.
 
     Groups on which the two do not differ change nothing and are left out of the exchange.
@@ -138,7 +138,7 @@ def compute_p_value(pairs: Pairs, seed: int = 0) -> float:
     if math.isnan(error) or math.isnan(pairs.difference) or pairs.difference == 0.0:
         return 1.0
     by_t = 0.0 if error == 0.0 else t_p_value(pairs.difference / error, len(pairs) - 1)
-    return max(by_t, exchange_p_value(pairs, seed))
+    return max(by_t, compute_permutation_p_value(pairs, seed))
 
 
 @dataclass(frozen=True)
@@ -197,19 +197,19 @@ def decide(tested: Mapping[str, Pairs], confidence: float = 0.95, seed: int = 0)
     for rank, name in enumerate(order):
         pairs, p_holm = tested[name], float(adjusted[name] or 0.0)
         level = 1.0 - alpha / (len(order) - rank)
-        found[name] = _decision(pairs, compute_interval(pairs, level), p_values[name], p_holm, alpha)
+        found[name] = _make_decision(pairs, compute_interval(pairs, level), p_values[name], p_holm, alpha)
     return {name: found[name] for name in tested}
 
 
-def _decision(pairs: Pairs, interval: Interval | None, p_value: float, p_holm: float, alpha: float) -> Decision:
+def _make_decision(pairs: Pairs, interval: Interval | None, p_value: float, p_holm: float, alpha: float) -> Decision:
     accepted = pairs.difference > 0.0 and p_holm <= alpha
-    reason = "" if accepted else _why_not(pairs, interval, p_holm, alpha)
+    reason = "" if accepted else _explain_rejection(pairs, interval, p_holm, alpha)
     low = None if interval is None else interval.low
     missed = None if accepted or low is None or low > 0.0 else 0.0 - low
     return Decision(accepted, pairs, interval, p_value, p_holm, missed, reason)
 
 
-def _why_not(pairs: Pairs, interval: Interval | None, p_holm: float, alpha: float) -> str:
+def _explain_rejection(pairs: Pairs, interval: Interval | None, p_holm: float, alpha: float) -> str:
     if interval is None:
         return "the difference is undefined on these items"
     if pairs.difference <= 0.0:
@@ -219,11 +219,11 @@ def _why_not(pairs: Pairs, interval: Interval | None, p_holm: float, alpha: floa
     return f"the permutation test does not agree: adjusted p-value {p_holm:.3f}, above {alpha:.3g}"
 
 
-def least_changed(confidence: float = 0.95) -> int:
+def count_least_changed(confidence: float = 0.95) -> int:
     """The fewest groups that must change, all for the better, before the permutation test can accept one candidate.
 
     Example:
-        >>> least_changed(0.95), least_changed(0.99)
+        >>> count_least_changed(0.95), count_least_changed(0.99)
         (6, 8)
     """
     return math.ceil(math.log2(2.0 / (1.0 - confidence)) - _ROUNDING)
@@ -233,7 +233,7 @@ _POWER = 0.8
 """The chance that a true gain is accepted, for which numbers of items are computed."""
 
 
-def items_needed(gain: float, changing: float) -> int:
+def estimate_items_needed(gain: float, changing: float) -> int:
     """How many independent test items show a gain in agreement at 95 % (Connor 1987, paired proportions).
 
     Args:
@@ -241,16 +241,16 @@ def items_needed(gain: float, changing: float) -> int:
         changing: the share of items whose correctness changes; at least the gain.
 
     Example:
-        >>> items_needed(0.15, 0.25), items_needed(0.3, 0.35)
+        >>> estimate_items_needed(0.15, 0.25), estimate_items_needed(0.3, 0.35)
         (85, 29)
     """
     changing = min(max(changing, gain), 1.0)
     at_level, at_power = normal_quantile(0.975), normal_quantile(_POWER)
     spread = at_level * math.sqrt(changing) + at_power * math.sqrt(max(changing - gain * gain, 0.0))
-    return max(math.ceil((spread / gain) ** 2), least_changed())
+    return max(math.ceil((spread / gain) ** 2), count_least_changed())
 
 
-def groups_needed(decision: Decision) -> int | None:
+def estimate_groups_needed(decision: Decision) -> int | None:
     """How many independent groups show the measured gain four times in five, if it is real; None without a gain.
 
     The spread is the one measured: the standard error shrinks with the root of the number of groups.
@@ -262,7 +262,7 @@ def groups_needed(decision: Decision) -> int | None:
         >>> half = t_quantile(0.975, 99) * 0.05  # a standard error of 0.05 on 100 groups
         >>> found = Interval(0.1 - half, 0.1 + half, 0.95)
         >>> tested = Decision(False, Pairs(old, new, share), found, 0.05, 0.05, None)
-        >>> groups_needed(tested)  # (2.802 * 0.5 / 0.1) ** 2
+        >>> estimate_groups_needed(tested)  # (2.802 * 0.5 / 0.1) ** 2
         197
     """
     interval, gain = decision.interval, decision.pairs.difference
@@ -272,7 +272,7 @@ def groups_needed(decision: Decision) -> int | None:
     spread = (interval.high - interval.low) / 2.0 / reach * math.sqrt(len(decision.pairs))
     at_level, at_power = normal_quantile(0.5 + interval.confidence / 2.0), normal_quantile(_POWER)
     needed = math.ceil((spread * (at_level + at_power) / gain) ** 2)
-    return max(needed, least_changed(interval.confidence))
+    return max(needed, count_least_changed(interval.confidence))
 
 
 def pooled(parts: Sequence[Pairs]) -> Pairs:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any, Literal, TypeAlias
 
 from autorubric.core.criterion import Criterion, criterion_names
@@ -132,21 +133,18 @@ def read_outcome(criterion: Criterion, judgments: Sequence[Judgment]) -> Outcome
         >>> read_outcome(Criterion(requirement="Invents a source", weight=-2), said).code
         0
     """
-    codes = [_code(criterion, one) for one in judgments]
-    count = max((len(one.votes) for one in judgments), default=0)
+    codes = [_encode(criterion, one) for one in judgments]
     each = [
-        _combined(
-            criterion, [_code(criterion, one.votes[seat]) if seat < len(one.votes) else FAILED for one in judgments]
-        )
-        for seat in range(count)
+        _combine_codes(criterion, [FAILED if vote is None else _encode(criterion, vote) for vote in votes])
+        for votes in zip_longest(*(one.votes for one in judgments))
     ]
-    code = _combined(criterion, codes)
+    code = _combine_codes(criterion, codes)
     reason = " / ".join(one.reason for one in judgments if one.reason)
     outage = any(one.failure is not None and one.failure.category == "infrastructure" for one in judgments)
-    return Outcome(code, tuple(each), reason, _value(criterion, codes), outage)
+    return Outcome(code, tuple(each), reason, _compute_value(criterion, codes), outage)
 
 
-def _code(criterion: Criterion, judgment: Judgment) -> int:
+def _encode(criterion: Criterion, judgment: Judgment) -> int:
     if judgment.failure is not None:
         return FAILED
     if judgment.option is not None:
@@ -159,7 +157,7 @@ def _code(criterion: Criterion, judgment: Judgment) -> int:
     return 0 if judgment.verdict is CriterionVerdict.MET else 1
 
 
-def _combined(criterion: Criterion, codes: Sequence[int]) -> int:
+def _combine_codes(criterion: Criterion, codes: Sequence[int]) -> int:
     for lacking in (FAILED, ABSTAINED):
         if lacking in codes:
             return lacking
@@ -169,7 +167,7 @@ def _combined(criterion: Criterion, codes: Sequence[int]) -> int:
     return 0 if (any(met) if criterion.weight < 0 else all(met)) else 1
 
 
-def _value(criterion: Criterion, codes: Sequence[int]) -> float | None:
+def _compute_value(criterion: Criterion, codes: Sequence[int]) -> float | None:
     if min(codes) < 0:
         return None
     if criterion.options is not None:

@@ -10,16 +10,16 @@ from markupsafe import Markup
 from autorubric.charts.html import figure, page_template
 from autorubric.charts.svg import Ranged, interval_chart
 from autorubric.errors import counted
-from autorubric.improvement.improvement_record import word_diff
+from autorubric.improvement.improvement_record import diff_words
 
 
-def page(record: Mapping[str, Any]) -> str:
+def render_page(record: Mapping[str, Any]) -> str:
     """The report.
 
     Args:
-        record: see `improvement_record`.
+        record: see `build_record`.
     """
-    tests = [_test(one) for one in record["tests"]]
+    tests = [_describe_test(one) for one in record["tests"]]
     accepted = sum(one["accepted"] for one in tests)
     return page_template("autorubric.improvement").render(
         record=record,
@@ -29,8 +29,8 @@ def page(record: Mapping[str, Any]) -> str:
         headline=headline(record),
         warnings=list_warnings(record),
         sets=describe_sets(record),
-        chart=_chart(record),
-        criteria=_criteria(record),
+        chart=_draw_chart(record),
+        criteria=_list_criteria(record),
     )
 
 
@@ -54,7 +54,7 @@ def headline(record: Mapping[str, Any]) -> str:
 
 
 def describe_sets(record: Mapping[str, Any]) -> str:
-    """Who learned from how many items, in words."""
+    """How many items teach, choose and test, in words."""
     items = record["items"]
     total = f"{sum(items.values())} in {record['groups']} groups"
     if record["split"] == "nested":
@@ -93,13 +93,13 @@ def advice_on(test: Mapping[str, Any]) -> str:
         parts.append(f"missed by {test['missed_by']:.3f}: the interval would have to start above 0")
     if test.get("groups_needed"):
         parts.append(
-            f"if the gain of {signed(test['difference'])} is real, a test on {test['groups_needed']} independent "
-            "items shows it four times in five"
+            f"if the gain of {signed(test['difference'])} is real, a test on {test['groups_needed']} "
+            "independent items shows it four times in five"
         )
     return "; ".join(parts)
 
 
-def _test(test: Mapping[str, Any]) -> dict[str, Any]:
+def _describe_test(test: Mapping[str, Any]) -> dict[str, Any]:
     interval = test["interval"]
     shown = "–" if interval is None else f"{signed(interval[0])} to {signed(interval[1])}"
     cells = [
@@ -118,7 +118,7 @@ def _test(test: Mapping[str, Any]) -> dict[str, Any]:
         new += f" [decided by the check {test['check'].get('name')}]"
     return {
         **test,
-        "diff": word_diff(test["old"]["requirement"], new),
+        "diff": diff_words(test["old"]["requirement"], new),
         "cells": cells,
         "advice": advice_on(test),
         "reason_kept": "" if test["accepted"] else test["reason"],
@@ -126,7 +126,7 @@ def _test(test: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _chart(record: Mapping[str, Any]) -> Markup:
+def _draw_chart(record: Mapping[str, Any]) -> Markup:
     rows = [
         Ranged(test["criterion"], test["difference"], *(test["interval"] or (None, None)))
         for test in record["tests"]
@@ -139,7 +139,7 @@ def _chart(record: Mapping[str, Any]) -> Markup:
     return Markup(interval_chart(title, rows, f"gain in {record['against']}", (-reach, reach)))
 
 
-def _criteria(record: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
+def _list_criteria(record: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
     names = dict.fromkeys((*record["agreement"], *record["noise"], *record["skipped"]))
     return [
         (

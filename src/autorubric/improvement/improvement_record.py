@@ -1,4 +1,4 @@
-"""What came of an improvement as JSON values, and the rubric that it makes: provenance, word diff, undo."""
+"""The record of an improvement as JSON values, and the improved rubric: provenance, word diff, undo."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from autorubric.core.criterion import Criterion, criterion_names
 from autorubric.core.rubric import Rubric
 from autorubric.dataset.ground_truth import criterion_called
 from autorubric.errors import InputError, collected
-from autorubric.improvement.acceptance import groups_needed
+from autorubric.improvement.acceptance import estimate_groups_needed
 from autorubric.improvement.changed_wording import IMPROVED, Wording
 from autorubric.improvement.labelled import Labelled
 from autorubric.improvement.samples import Split
-from autorubric.improvement.study import WEIGHTS, Aims, Improvement, level_of_test
+from autorubric.improvement.study import WEIGHTS, Aims, Improvement, compute_test_confidence
 
 _TOKEN = re.compile(r"\s+|[㐀-鿿぀-ヿ]|\w+|[^\w\s]")
 
 
-def word_diff(old: str, new: str) -> list[tuple[str, str]]:
+def diff_words(old: str, new: str) -> list[tuple[str, str]]:
     """The words of two texts as (`same`, `old` or `new`, text), in order.
 
     Example:
-        >>> word_diff("Names a cause.", "Names the main cause.")
+        >>> diff_words("Names a cause.", "Names the main cause.")
         [('same', 'Names '), ('old', 'a'), ('new', 'the main'), ('same', ' cause.')]
     """
     first, second = _TOKEN.findall(old), _TOKEN.findall(new)
@@ -50,48 +50,48 @@ def improvement_record(
         labelled: rubric and labels.
         split: who taught, chose and tested.
         aims: what counted.
-        found: what came of it.
+        found: the result.
         about: more about the run, such as the names of the models.
     """
     return {
         **about,
         "against": aims.measure if labelled.has_labels else "panel agreement, without labels",
         "has_labels": labelled.has_labels,
-        "confidence": level_of_test(aims, split),
+        "confidence": compute_test_confidence(aims, split),
         "criteria": len(labelled.rubric),
         "items": {name: len(getattr(split, name)) for name in ("teach", "choose", "test")},
         "groups": len(set(labelled.groups.tolist())),
         "split": "nested" if split.is_nested else "three",
         "folds": len(split.folds),
-        "agreement": {name: _shown(value, aims) for name, value in _plain(found.agreement).items()},
-        "noise": _plain(found.noise),
-        "retest": {name: list(_plain(dict(enumerate(one))).values()) for name, one in found.retest.items()},
+        "agreement": {name: _show_statistic(value, aims) for name, value in _round_numbers(found.agreement).items()},
+        "noise": _round_numbers(found.noise),
+        "retest": {name: list(_round_numbers(dict(enumerate(one))).values()) for name, one in found.retest.items()},
         "skipped": found.skipped,
         "tried": [one.to_dict() for searched in found.searched for one in searched.tried],
-        "tests": [_tested(labelled, found, one, aims) for one in found.finalists.wordings],
-        "weights": _weights(labelled, found),
+        "tests": [_describe_test(labelled, found, one, aims) for one in found.finalists.wordings],
+        "weights": _describe_weights(labelled, found),
     }
 
 
-def _plain(numbers: Mapping[Any, float]) -> dict[Any, float | None]:
+def _round_numbers(numbers: Mapping[Any, float]) -> dict[Any, float | None]:
     return {name: None if np.isnan(number) else round(float(number), 12) for name, number in numbers.items()}
 
 
-def _shown(value: float | None, aims: Aims) -> float | None:
-    """A statistic as people read it; of the score's error the search maximizes the negative."""
+def _show_statistic(value: float | None, aims: Aims) -> float | None:
+    """A statistic for display; the search maximizes the negative of the score error."""
     return -value if value is not None and aims.measure == "score_error" else value
 
 
-def _tested(labelled: Labelled, found: Improvement, wording: Wording, aims: Aims) -> dict[str, Any]:
+def _describe_test(labelled: Labelled, found: Improvement, wording: Wording, aims: Aims) -> dict[str, Any]:
     old, decision = labelled.rubric[wording.place], found.decisions[wording.name]
-    evidence, needed = decision.to_dict(), None if decision.accepted else groups_needed(decision)
+    evidence, needed = decision.to_dict(), None if decision.accepted else estimate_groups_needed(decision)
     return {
         **wording.to_dict(),
         "why": wording.reason,
         "criterion": labelled.names[wording.place],
         "old": {"requirement": old.requirement, "check": old.check},
         **evidence,
-        **{name: _shown(evidence[name], aims) for name in ("before", "after")},
+        **{name: _show_statistic(evidence[name], aims) for name in ("before", "after")},
         "second": found.second.get(wording.name),
         "noise": found.noise.get(labelled.names[wording.place]),
         **({"failed": failed} if (failed := found.failed.get(wording.name)) else {}),
@@ -99,7 +99,7 @@ def _tested(labelled: Labelled, found: Improvement, wording: Wording, aims: Aims
     }
 
 
-def _weights(labelled: Labelled, found: Improvement) -> dict[str, Any] | None:
+def _describe_weights(labelled: Labelled, found: Improvement) -> dict[str, Any] | None:
     if WEIGHTS not in found.decisions or found.finalists.weights is None:
         return None
     changes = [
@@ -117,7 +117,7 @@ def improved_rubric(rubric: Rubric, record: Mapping[str, Any]) -> Rubric:
 
     Args:
         rubric: the original.
-        record: see `improvement_record`.
+        record: see `build_record`.
     """
     weights = record["weights"] if record["weights"] and record["weights"]["accepted"] else None
     reweighted = {one["criterion"]: one for one in weights["changes"]} if weights else {}
@@ -126,7 +126,7 @@ def improved_rubric(rubric: Rubric, record: Mapping[str, Any]) -> Rubric:
     for place, (name, old) in enumerate(zip(criterion_names(list(rubric)), rubric, strict=True)):
         criterion = old
         if name in reweighted:
-            criterion = _with_provenance(old, old, "weight", reweighted[name], weights or {}, record)
+            criterion = _add_provenance(old, old, "weight", reweighted[name], weights or {}, record)
             criterion = criterion.model_copy(update={"weight": reweighted[name]["new"]})
         test = by_place.get(place)
         if test is None:
@@ -134,21 +134,21 @@ def improved_rubric(rubric: Rubric, record: Mapping[str, Any]) -> Rubric:
             continue
         wording = Wording.from_dict({**{key: test[key] for key in _WORDING}, "reason": test["why"]})
         base = Rubric([*rubric[:place], criterion, *rubric[place + 1 :]]) if criterion is not old else rubric
-        criteria += [_with_provenance(one, old, test["kind"], test, test, record) for one in wording.criteria(base)]
-    return _with_criteria(rubric, criteria)
+        criteria += [_add_provenance(one, old, test["kind"], test, test, record) for one in wording.criteria(base)]
+    return _replace_criteria(rubric, criteria)
 
 
 _WORDING = ("name", "place", "kind", "requirements", "check", "author", "reason", "parent")
 _EVIDENCE = ("before", "after", "difference", "interval", "confidence", "p_value", "p_holm", "groups", "second")
 
 
-def _with_provenance(
+def _add_provenance(
     criterion: Criterion, old: Criterion, kind: str, change: Mapping[str, Any], test: Mapping[str, Any],
     record: Mapping[str, Any],
 ) -> Criterion:  # fmt: skip
     held = dict(criterion.metadata)
     held[IMPROVED] = {
-        "was": _dumped(old),
+        "was": _dump_criterion(old),
         "kind": kind,
         "author": change.get("author") or record.get("writer") or "",
         "reason": change.get("why") or "",
@@ -161,7 +161,7 @@ def _with_provenance(
     return criterion.model_copy(update={"metadata": held})
 
 
-def _with_criteria(rubric: Rubric, criteria: Sequence[Criterion]) -> Rubric:
+def _replace_criteria(rubric: Rubric, criteria: Sequence[Criterion]) -> Rubric:
     held = rubric.to_dict()
     made = Rubric(list(criteria))
     return Rubric.from_dict({**held, "criteria": made.to_dict()}) if isinstance(held, dict) else made
@@ -187,10 +187,10 @@ def undo(rubric: Rubric, names: Iterable[str]) -> Rubric:
     criteria, problems = list(rubric), list[str]()
     for name in names:
         with collected(problems, "--undo (Python: undo=): "):
-            criteria = _undone(criteria, name)
+            criteria = _revert_change(criteria, name)
     if problems:
         raise InputError(problems)
-    return _with_criteria(rubric, criteria)
+    return _replace_criteria(rubric, criteria)
 
 
 def after_undo(rubric: Rubric, record: Mapping[str, Any], names: Sequence[str]) -> tuple[Rubric, dict[str, Any]]:
@@ -198,42 +198,42 @@ def after_undo(rubric: Rubric, record: Mapping[str, Any], names: Sequence[str]) 
 
     Args:
         rubric: the original.
-        record: see `improvement_record`.
-        names: as `undo` takes them; names that changed nothing by now are left out.
+        record: see `build_record`.
+        names: as `undo` takes them; names without a change are left out.
     """
     made, gone = improved_rubric(rubric, record), list[str]()
     for name in dict.fromkeys(names):
         try:
             made = undo(made, [name])
         except InputError:
-            continue  # the rubric that it was taken back from may have had changes of another run
+            continue  # it may have been a change of another run to the same rubric
         gone.append(name)
-    kept = [_was(one) for one in made]
+    kept = [_find_original(one) for one in made]
     tests = [
-        {**test, "taken_back": test["accepted"] and _dumped(rubric[test["place"]]) not in kept}
+        {**test, "taken_back": test["accepted"] and _dump_criterion(rubric[test["place"]]) not in kept}
         for test in record["tests"]
     ]
     return made, {**record, "tests": tests, "undone": gone}
 
 
-def _dumped(criterion: Criterion) -> dict[str, Any]:
+def _dump_criterion(criterion: Criterion) -> dict[str, Any]:
     return criterion.model_dump(mode="json", exclude_defaults=True)
 
 
-def _undone(criteria: list[Criterion], name: str) -> list[Criterion]:
-    by_old = [place for place, one in enumerate(criteria) if _was(one).get("name") == name]
+def _revert_change(criteria: list[Criterion], name: str) -> list[Criterion]:
+    by_old = [place for place, one in enumerate(criteria) if _find_original(one).get("name") == name]
     places = by_old or [criterion_called(name, criteria)]
-    was = _was(criteria[places[0]])
+    was = _find_original(criteria[places[0]])
     if not was:
-        changed = [one.name or one.requirement for one in criteria if _was(one)]
+        changed = [one.name or one.requirement for one in criteria if _find_original(one)]
         raise InputError(f"criterion {name!r} was not changed; changed are {', '.join(map(repr, changed)) or 'none'}")
-    halves = [place for place, one in enumerate(criteria) if _was(one) == was]
+    halves = [place for place, one in enumerate(criteria) if _find_original(one) == was]
     kept = [one for place, one in enumerate(criteria) if place not in halves[1:]]
     kept[halves[0]] = Criterion.model_validate(was)
     return kept
 
 
-def _was(criterion: Criterion) -> dict[str, Any]:
+def _find_original(criterion: Criterion) -> dict[str, Any]:
     held = criterion.metadata.get(IMPROVED)
     was = held.get("was") if isinstance(held, Mapping) else None
     return dict(was) if isinstance(was, Mapping) else {}

@@ -14,8 +14,8 @@ from autorubric.core.rubric import Rubric
 from autorubric.dataset import RubricDataset
 from autorubric.dataset.ground_truth import GroundTruthReader
 from autorubric.errors import InputError
-from autorubric.improvement.measures import NO_LABEL, categories, values, weighted_scores
-from autorubric.improvement.samples import item_digest, spaced_evenly
+from autorubric.improvement.measures import NO_LABEL, compute_scores, list_categories, list_values
+from autorubric.improvement.samples import hash_item, normalize_spaces
 from autorubric.metrics.arrays import Floats, Ints
 
 
@@ -58,13 +58,13 @@ class Labelled:
     @property
     def digests(self) -> list[str]:
         """The digest of each item."""
-        return [item_digest(self.dataset.get_item_prompt(n), item.submission) for n, item in enumerate(self.dataset)]
+        return [hash_item(self.dataset.get_item_prompt(n), item.submission) for n, item in enumerate(self.dataset)]
 
     @property
     def text_digests(self) -> list[str]:
         """The digests of the texts of each item, ignoring white space."""
         return [
-            item_digest(spaced_evenly(self.dataset.get_item_prompt(n)), spaced_evenly(item.submission))
+            hash_item(normalize_spaces(self.dataset.get_item_prompt(n)), normalize_spaces(item.submission))
             for n, item in enumerate(self.dataset)
         ]
 
@@ -72,7 +72,7 @@ class Labelled:
         """The labels of each item, by which sets are balanced."""
         return [[(column, int(code)) for column, code in enumerate(row) if code >= 0] for row in self.truth]
 
-    def known(self, place: int, items: Sequence[int]) -> list[int]:
+    def select_known(self, place: int, items: Sequence[int]) -> list[int]:
         """The items that have a label on a criterion; all of them if there are no labels at all."""
         return [item for item in items if not self.has_labels or self.truth[item, place] >= 0]
 
@@ -102,22 +102,22 @@ def read_labelled(
     codes = np.full((len(own), len(rubric)), NO_LABEL, dtype=np.int64)
     for row, item in enumerate(own):
         if item.ground_truth is not None:
-            codes[row] = [_label_code(one, label) for one, label in zip(rubric, item.ground_truth, strict=True)]
+            codes[row] = [_encode_label(one, label) for one, label in zip(rubric, item.ground_truth, strict=True)]
     labelled = Labelled(rubric, own, codes, np.array(groups, np.int64), np.full(len(own), np.nan))
     if labelled.has_labels and all(labelled.constant(place) for place in range(len(rubric))):
         raise InputError(
             f"the labels are constant: every criterion has one label on all {len(own)} items; agreement with them "
             "cannot distinguish wordings; label items of which some meet a criterion and some do not"
         )
-    return replace(labelled, target=_target(labelled, score))
+    return replace(labelled, target=_compute_target(labelled, score))
 
 
 def _check_same_criteria(rubric: Rubric, dataset: RubricDataset) -> None:
     """Raise an error for labels of another rubric; criteria are identified by name, or by text if they have none."""
-    wanted = _identities(rubric)
+    wanted = _list_identities(rubric)
     for place, item in enumerate(dataset):
         held = item.rubric or dataset.rubric
-        found = wanted if held is None else _identities(held)
+        found = wanted if held is None else _list_identities(held)
         if found != wanted:
             where = "the labels" if item.rubric is None else f"the labels of item {item.id or place}"
             odd = [name for name in found if name not in wanted] or [f"the order {', '.join(map(repr, found))}"]
@@ -140,20 +140,21 @@ def _check_same_criteria(rubric: Rubric, dataset: RubricDataset) -> None:
         raise InputError(problems)
 
 
-def _identities(rubric: Rubric) -> list[str]:
+def _list_identities(rubric: Rubric) -> list[str]:
     return [criterion.name or criterion.requirement for criterion in rubric]
 
 
 def _check_same_labels(rubric: Rubric, held: Rubric) -> None:
     for name, mine, theirs in zip(criterion_names(list(rubric)), rubric, held, strict=True):
-        if categories(mine) != categories(theirs):
+        own, given = list_categories(mine), list_categories(theirs)
+        if own != given:
             raise InputError(
-                f"criterion {name!r} has the options {', '.join(categories(mine))}, and the labels were given on "
-                f"{', '.join(categories(theirs))}; improve keeps the scale of a criterion, so both must be the same"
+                f"criterion {name!r} has the options {', '.join(own)}, and the labels were given on "
+                f"{', '.join(given)}; improve keeps the scale of a criterion, so both must be the same"
             )
 
 
-def _label_code(criterion: Criterion, label: Any) -> int:
+def _encode_label(criterion: Criterion, label: Any) -> int:
     word = str.__str__(getattr(label, "value", label)).strip()
     if criterion.options is not None:
         place = criterion.find_option_by_label(word)
@@ -161,13 +162,13 @@ def _label_code(criterion: Criterion, label: Any) -> int:
     return {"MET": 0, "UNMET": 1}.get(word.upper(), NO_LABEL)
 
 
-def _target(labelled: Labelled, score: str | None) -> Floats:
+def _compute_target(labelled: Labelled, score: str | None) -> Floats:
     if score is None:
         worth = np.full(labelled.truth.shape, np.nan)
         for column, criterion in enumerate(labelled.rubric):
             known = labelled.truth[:, column] >= 0
-            worth[known, column] = values(criterion)[labelled.truth[known, column]]
-        return weighted_scores(worth, labelled.weights)
+            worth[known, column] = list_values(criterion)[labelled.truth[known, column]]
+        return compute_scores(worth, labelled.weights)
     found, problems = np.full(len(labelled), np.nan), []
     for row, item in enumerate(labelled.dataset):
         value = item.metadata.get(score)

@@ -1,7 +1,4 @@
-"""How two wordings are compared: by agreement, Gwet's AC1, the error of a score, or a panel's agreement.
-
-A measure says what each item adds, the pairs of old and new decide. The weights of a score can be fitted.
-"""
+"""How two wordings are compared (agreement, Gwet's AC1, score error, panel agreement), and how weights are fitted."""
 
 from __future__ import annotations
 
@@ -27,37 +24,37 @@ NO_LABEL = ABSTAINED
 """The label of an item that nobody labelled, or whose label is an abstention, which never agrees with a verdict."""
 
 
-def categories(criterion: Criterion) -> list[str]:
+def list_categories(criterion: Criterion) -> list[str]:
     """The verdicts or option labels of a criterion, in the order of their codes.
 
     Example:
-        >>> categories(Criterion(requirement="Is brief"))
+        >>> list_categories(Criterion(requirement="Is brief"))
         ['MET', 'UNMET']
     """
     return ["MET", "UNMET"] if criterion.options is None else [option.label for option in criterion.options]
 
 
-def values(criterion: Criterion) -> Floats:
+def list_values(criterion: Criterion) -> Floats:
     """What each category is worth; NaN for an option that does not apply."""
     if criterion.options is None:
         return np.array([1.0, 0.0])
     return np.array([np.nan if option.na else option.value for option in criterion.options])
 
 
-def likeness(criterion: Criterion) -> Floats:
+def compute_likeness(criterion: Criterion) -> Floats:
     """How far each pair of categories agrees: 1 − |difference of values| where options have an order, else 0 or 1."""
-    worth = values(criterion)
+    worth = list_values(criterion)
     if criterion.options is None or criterion.scale_type == "nominal":
         return np.eye(len(worth))
     alike: Floats = 1.0 - np.abs(worth[:, None] - worth[None, :])
     return np.where(np.isnan(alike), 0.0, alike)
 
 
-def agreement_sums(truth: Ints, judged: Ints, alike: Floats) -> Floats:
-    """What each item adds: how many labels, and how well the verdict agrees with it; without a verdict not at all.
+def sum_agreement(truth: Ints, judged: Ints, alike: Floats) -> Floats:
+    """What each item adds: its number of labels, and how well the verdict agrees with it (0 without a verdict).
 
     Example:
-        >>> agreement_sums(np.array([0, 1, 1, -1]), np.array([0, 0, FAILED, 0]), np.eye(2)).tolist()
+        >>> sum_agreement(np.array([0, 1, 1, -1]), np.array([0, 0, FAILED, 0]), np.eye(2)).tolist()
         [[1.0, 1.0], [1.0, 0.0], [1.0, 0.0], [0.0, 0.0]]
     """
     known, told = truth >= 0, judged >= 0
@@ -68,7 +65,7 @@ def agreement_sums(truth: Ints, judged: Ints, alike: Floats) -> Floats:
     return found
 
 
-def ac1_sums(truth: Ints, judged: Ints, size: int) -> Floats:
+def sum_ac1(truth: Ints, judged: Ints, size: int) -> Floats:
     """What each item adds: labels, exact agreements, verdicts, then how often each category is a label or verdict."""
     known = truth >= 0
     told = known & (judged >= 0)
@@ -81,13 +78,13 @@ def ac1_sums(truth: Ints, judged: Ints, size: int) -> Floats:
 
 
 def ac1(sums: Floats) -> Floats:
-    """Gwet's AC1 of the sums of `ac1_sums`; a pair without a verdict is a disagreement.
+    """Gwet's AC1 of the sums of `sum_ac1`; a pair without a verdict is a disagreement.
 
     Source: Gwet 2008: (p_a − p_e) / (1 − p_e), p_e = Σ π(1 − π) / (q − 1), π the mean of both marginals.
 
     Example:
         >>> truth, judged = np.array([0, 0, 0, 1]), np.array([0, 0, 1, 1])
-        >>> round(float(ac1(ac1_sums(truth, judged, 2).sum(axis=0))), 4)
+        >>> round(float(ac1(sum_ac1(truth, judged, 2).sum(axis=0))), 4)
         0.5294
     """
     size = sums.shape[-1] - 3
@@ -97,11 +94,11 @@ def ac1(sums: Floats) -> Floats:
     return ratio(observed - expected, 1.0 - expected)
 
 
-def weighted_scores(verdict_values: Floats, weights: Floats) -> Floats:
+def compute_scores(verdict_values: Floats, weights: Floats) -> Floats:
     """The score of each item in [0, 1]: items × criteria values, NaN where a criterion does not count.
 
     Example:
-        >>> weighted_scores(np.array([[1.0, 0.0], [1.0, 1.0]]), np.array([3.0, 1.0])).tolist()
+        >>> compute_scores(np.array([[1.0, 0.0], [1.0, 1.0]]), np.array([3.0, 1.0])).tolist()
         [0.75, 1.0]
     """
     counts = ~np.isnan(verdict_values)
@@ -113,24 +110,24 @@ def weighted_scores(verdict_values: Floats, weights: Floats) -> Floats:
     return np.asarray(np.clip(scores, 0.0, 1.0))
 
 
-def closeness_sums(scores: Floats, target: Floats) -> Floats:
-    """What each item adds: how many targets, and minus the error of its score; a missing score is off by 1."""
+def sum_closeness(scores: Floats, target: Floats) -> Floats:
+    """What each item adds: its number of targets, and minus the error of its score; 1 if the score is missing."""
     known = ~np.isnan(target)
     error = np.where(np.isnan(scores), 1.0, np.abs(scores - target))
     return np.stack([known.astype(float), np.where(known, -error, 0.0)], axis=-1)
 
 
-def panel_sums(votes: Sequence[Sequence[int]], alike: Floats) -> Floats:
+def sum_panel_agreement(votes: Sequence[Sequence[int]], alike: Floats) -> Floats:
     """What each item adds: 1, and the mean agreement of its pairs of judges; a missing verdict agrees with none.
 
     Example:
-        >>> panel_sums([[0, 0, 1], [1, 1, FAILED]], np.eye(2)).round(3).tolist()
+        >>> sum_panel_agreement([[0, 0, 1], [1, 1, FAILED]], np.eye(2)).round(3).tolist()
         [[1.0, 0.333], [1.0, 0.333]]
     """
-    return np.array([[1.0, _mean_pair(cast, alike)] for cast in votes]).reshape(-1, 2)
+    return np.array([[1.0, _average_pair_agreement(cast, alike)] for cast in votes]).reshape(-1, 2)
 
 
-def _mean_pair(cast: Sequence[int], alike: Floats) -> float:
+def _average_pair_agreement(cast: Sequence[int], alike: Floats) -> float:
     pairs = [(one, other) for place, one in enumerate(cast) for other in cast[place + 1 :]]
     agreed = sum(float(alike[one, other]) for one, other in pairs if one >= 0 and other >= 0)
     return agreed / len(pairs) if pairs else 0.0
@@ -167,15 +164,15 @@ def fit_weights(verdict_values: Floats, target: Floats, weights: Floats, groups:
     middle = np.nan_to_num(np.nanmean(np.where(np.isnan(held), np.nan, held), axis=0)) if len(held) else 0.0
     features = np.where(np.isnan(held), middle, held) * signs
     start = np.abs(weights) / scale
-    strength = _strength(features, target[known], start, groups[known], seed)
+    strength = _choose_strength(features, target[known], start, groups[known], seed)
     if strength is None:
         return weights.copy()
-    fitted = _descend(features, target[known], start, strength) * signs
+    fitted = _fit_by_descent(features, target[known], start, strength) * signs
     total = float(np.maximum(fitted, 0.0).sum())
     return weights.copy() if total <= 0 else np.array([float(f"{one:.4g}") + 0.0 for one in fitted * (scale / total)])
 
 
-def _strength(features: Floats, target: Floats, start: Floats, groups: Ints, seed: int) -> float | None:
+def _choose_strength(features: Floats, target: Floats, start: Floats, groups: Ints, seed: int) -> float | None:
     names = np.unique(groups)
     if len(names) < 2 * _PARTS:
         return None
@@ -184,18 +181,18 @@ def _strength(features: Floats, target: Floats, start: Floats, groups: Ints, see
     errors: dict[float | None, float] = {None: float(np.abs(target - features @ start).sum())}
     for strength in _STRENGTHS:
         errors[strength] = sum(
-            _held_out_error(features, target, start, strength, parts == part) for part in range(_PARTS)
+            _compute_held_out_error(features, target, start, strength, parts == part) for part in range(_PARTS)
         )
     return min(errors, key=lambda one: (errors[one], one is not None))
 
 
-def _held_out_error(features: Floats, target: Floats, start: Floats, strength: float, out: Ints) -> float:
-    fitted = _descend(features[~out], target[~out], start, strength)
+def _compute_held_out_error(features: Floats, target: Floats, start: Floats, strength: float, out: Ints) -> float:
+    fitted = _fit_by_descent(features[~out], target[~out], start, strength)
     return float(np.abs(target[out] - features[out] @ fitted).sum())
 
 
-def _descend(features: Floats, target: Floats, start: Floats, strength: float) -> Floats:
-    """The u ≥ 0 that minimises mean (target − features·u)² + strength · |u − start|²."""
+def _fit_by_descent(features: Floats, target: Floats, start: Floats, strength: float) -> Floats:
+    """The u ≥ 0 that minimizes mean (target − features·u)² + strength · |u − start|²."""
     count = max(len(target), 1)
     gram, slope = features.T @ features / count, features.T @ target / count
     found = start.copy()
@@ -232,39 +229,39 @@ class Comparing:
         """
         usable = [item for item in items if item in old and item in new and old[item].code != FAILED]
         rows = np.array(usable, dtype=np.int64)
-        first, second = (self._sums(place, one, rows) for one in (old, new))
+        first, second = (self._sum_items(place, one, rows) for one in (old, new))
         statistic = ac1 if self.measure == "ac1" and self.labelled.has_labels else share
-        return Pairs.by_group(first, second, self.labelled.groups[rows], statistic)
+        return Pairs.from_items(first, second, self.labelled.groups[rows], statistic)
 
-    def _sums(self, place: int, outcomes: Outcomes, rows: Ints) -> Floats:
+    def _sum_items(self, place: int, outcomes: Outcomes, rows: Ints) -> Floats:
         criterion = self.labelled.rubric[place]
         truth = self.labelled.truth[rows, place]
         judged = np.array([outcomes[int(item)].code for item in rows], dtype=np.int64)
         if not self.labelled.has_labels:
-            return panel_sums([outcomes[int(item)].votes for item in rows], likeness(criterion))
+            return sum_panel_agreement([outcomes[int(item)].votes for item in rows], compute_likeness(criterion))
         if self.measure == "ac1":
-            return ac1_sums(truth, judged, len(categories(criterion)))
+            return sum_ac1(truth, judged, len(list_categories(criterion)))
         if self.measure == "agreement":
-            return agreement_sums(truth, judged, likeness(criterion))
-        worth = values(criterion)
+            return sum_agreement(truth, judged, compute_likeness(criterion))
+        worth = list_values(criterion)
         worst = np.where(truth >= 0, np.where(worth[np.maximum(truth, 0)] >= 0.5, 0.0, 1.0), np.nan)
         given = [outcomes[int(item)].value for item in rows]
         table = self.base[rows].copy()
         table[:, place] = [worst[row] if one is None else one for row, one in enumerate(given)]
-        return closeness_sums(weighted_scores(table, self.labelled.weights), self.labelled.target[rows])
+        return sum_closeness(compute_scores(table, self.labelled.weights), self.labelled.target[rows])
 
-    def reweighted(self, weights: Floats, items: Sequence[int]) -> Pairs:
+    def compare_weights(self, weights: Floats, items: Sequence[int]) -> Pairs:
         """The original weights and new ones by the error of the score, on the items that have a verdict."""
         rows = np.array([item for item in items if not np.isnan(self.base[item]).all()], dtype=np.int64)
         target = self.labelled.target[rows]
         first, second = (
-            closeness_sums(weighted_scores(self.base[rows], own), target) for own in (self.labelled.weights, weights)
+            sum_closeness(compute_scores(self.base[rows], own), target) for own in (self.labelled.weights, weights)
         )
-        return Pairs.by_group(first, second, self.labelled.groups[rows], share)
+        return Pairs.from_items(first, second, self.labelled.groups[rows], share)
 
 
 @dataclass(frozen=True)
-class Nested:
+class NestedResult:
     """The result of a nested split: in each fold, the winner of the other folds is compared with the original.
 
     Attributes:
@@ -287,11 +284,11 @@ class Nested:
 
 def cross_fit(
     comparing: Comparing, place: int, old: Outcomes, tried: Mapping[str, Outcomes], folds: Sequence[Sequence[int]]
-) -> Nested:
+) -> NestedResult:
     """Choose on all folds but one and test on that one, in turn.
 
     Args:
-        comparing: how.
+        comparing: how wordings are compared.
         place: of the criterion.
         old: the outcomes of the original.
         tried: those of each candidate.
@@ -306,8 +303,8 @@ def cross_fit(
         parts.append(comparing.pairs(place, old, tried[winner] if winner else old, fold))
     overall = find_best(comparing, place, old, tried, everything)
     if not overall or not any(winners):
-        return Nested(None, overall, 0, len(folds))
-    return Nested(pooled([part for part in parts if len(part)]), overall, winners.count(overall), len(folds))
+        return NestedResult(None, overall, 0, len(folds))
+    return NestedResult(pooled([part for part in parts if len(part)]), overall, winners.count(overall), len(folds))
 
 
 def find_best(

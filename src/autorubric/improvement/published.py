@@ -192,7 +192,7 @@ def check_config(config: ImprovementConfig, task_prompt: str | None) -> None:
         problems.append("eval_llm has no judge; pass an LLMConfig, or a list of JudgeSpec")
     if not 1 <= config.max_iterations <= 20:
         problems.append(f"max_iterations is {config.max_iterations}; expected a number from 1 to 20")
-    problems += _data_problems(config, task_prompt)
+    problems += _find_data_problems(config, task_prompt)
     if problems:
         raise InputError(problems)
     defaults = {one.name: one.default for one in fields(config)}
@@ -200,7 +200,7 @@ def check_config(config: ImprovementConfig, task_prompt: str | None) -> None:
         warn(f"{', '.join(changed)} have no effect: a wording is accepted if labels show that it is better")
 
 
-def _data_problems(config: ImprovementConfig, task_prompt: str | None) -> Iterator[str]:
+def _find_data_problems(config: ImprovementConfig, task_prompt: str | None) -> Iterator[str]:
     labelled = {item.ground_truth is not None for item in config.validation_data or ()}
     if config.strategy == "held_out":
         if labelled != {True}:

@@ -15,9 +15,9 @@ from autorubric.improvement.changed_wording import Outcomes, Wording
 from autorubric.linting import lint_rubric
 
 QUOTED_WORDS = 6
-"""A run of as many words (or twice as many Chinese or Japanese characters) that a submission has is a quotation."""
+"""A run of this many words (twice as many Chinese or Japanese characters) of a submission is a quotation."""
 LONGEST = 1500
-"""Characters of a requirement."""
+"""Maximum characters of a requirement."""
 
 _TOKEN = re.compile(r"[㐀-鿿豈-﫿぀-ヿ]|[^\W_]+(?:['’][^\W_]+)*")
 _WIDE = re.compile(r"[㐀-鿿豈-﫿぀-ヿ]")
@@ -31,13 +31,13 @@ _LABELS = re.compile(
 )
 
 
-def _tokens(text: str) -> list[str]:
+def _tokenize(text: str) -> list[str]:
     return _TOKEN.findall(text.casefold())
 
 
-def _runs(text: str) -> Iterator[tuple[str, ...]]:
+def _list_runs(text: str) -> Iterator[tuple[str, ...]]:
     """The runs of tokens in a text that count as a quotation where they are found elsewhere."""
-    tokens = _tokens(text)
+    tokens = _tokenize(text)
     for start, token in enumerate(tokens):
         size = QUOTED_WORDS * (2 if _WIDE.match(token) else 1)
         if start + size <= len(tokens):
@@ -63,86 +63,86 @@ class Guard:
         Args:
             submissions: their texts.
             known: texts from which a criterion may quote: prompts, references and the rubric.
-            ids: of the items; those of a letter or a number alone are too common to be told.
+            ids: of the items; short ones, and those of letters or digits alone, are too common to count.
         """
-        allowed = {run for text in dict.fromkeys(known) for run in _runs(text)}
-        held = {run for text in submissions for run in _runs(text)}
+        allowed = {run for text in dict.fromkeys(known) for run in _list_runs(text)}
+        held = {run for text in submissions for run in _list_runs(text)}
         telling = {one for one in ids if one and len(one) > 3 and re.search(r"\d", one) and re.search(r"\D", one)}
         return cls(frozenset(held - allowed), frozenset(telling))
 
-    def quoted(self, text: str) -> str:
+    def find_quotation(self, text: str) -> str:
         """The first run of words in a text that a submission has; empty if there is none.
 
         Example:
             >>> guard = Guard.of(["It was a dark and stormy night in May."], [])
-            >>> guard.quoted("Mentions that it was a dark and stormy night.")
+            >>> guard.find_quotation("Mentions that it was a dark and stormy night.")
             'it was a dark and stormy'
         """
-        return next((" ".join(run) for run in _runs(text) if run in self.submissions), "")
+        return next((" ".join(run) for run in _list_runs(text) if run in self.submissions), "")
 
 
-def refuse(wording: Wording, old: Criterion, guard: Guard, taken: Collection[tuple[str, ...]] = ()) -> str:
+def find_refusal(wording: Wording, old: Criterion, guard: Guard, taken: Collection[tuple[str, ...]] = ()) -> str:
     """Why a candidate is refused; empty if it is not.
 
     Args:
         wording: the candidate.
         old: the criterion that it would replace.
-        guard: what it may not hold.
-        taken: texts of the original and of candidates that were tried before, folded by `folded`.
+        guard: what it may not contain.
+        taken: texts of the original and of earlier candidates, folded by `folded`.
     """
-    reason = _form_problem(wording, old, taken)
+    reason = _find_form_problem(wording, old, taken)
     if reason:
         return reason
     whole = "\n".join(wording.requirements)
-    if passage := guard.quoted(whole) or _quoted_by_check(wording, guard):
+    if passage := guard.find_quotation(whole) or _find_check_quotation(wording, guard):
         return f"it quotes a submission: {passage!r}"
     if (found := _LABELS.search(whole)) and found[0].casefold() not in old.requirement.casefold():
         return f"it names labels or dictates a verdict: {found[0]!r}"
     if named := next((one for one in sorted(guard.ids) if one in whole and one not in old.requirement), ""):
         return f"it names an item: {named!r}"
-    return _check_problem(wording)
+    return _find_check_problem(wording)
 
 
-def _quoted_by_check(wording: Wording, guard: Guard) -> str:
-    """The quotation in a check's parameters: a check that looks for it decides by the item and not by a rule."""
+def _find_check_quotation(wording: Wording, guard: Guard) -> str:
+    """The quotation in a check's parameters: a check for it would recognize the item."""
     parameters = (wording.check or {}).get("parameters") or {}
-    return next(filter(None, map(guard.quoted, _texts(parameters))), "")
+    return next(filter(None, map(guard.find_quotation, _list_texts(parameters))), "")
 
 
-def _texts(value: object) -> Iterator[str]:
+def _list_texts(value: object) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
-        yield from _texts(list(value.values()))
+        yield from _list_texts(list(value.values()))
     elif isinstance(value, list):
         for one in value:
-            yield from _texts(one)
+            yield from _list_texts(one)
 
 
-def _form_problem(wording: Wording, old: Criterion, taken: Collection[tuple[str, ...]]) -> str:
+def _find_form_problem(wording: Wording, old: Criterion, taken: Collection[tuple[str, ...]]) -> str:
     texts = wording.requirements
     if not texts or not all(text.strip() for text in texts):
         return "it has no text"
     if max(map(len, texts)) > LONGEST:
         return f"it is longer than {LONGEST:,} characters"
-    if wording.check is None and folded(texts) in taken:
+    if wording.check is None and fold_texts(texts) in taken:
         return "it is the same as the original or an earlier candidate"
     if old.options is not None and wording.kind in ("split", "check"):
         return f"a {wording.kind} would change the scale of a criterion with options"
     return ""
 
 
-def folded(texts: Sequence[str]) -> tuple[str, ...]:
+def fold_texts(texts: Sequence[str]) -> tuple[str, ...]:
     """Texts without case, punctuation and spacing, to find repetitions.
 
     Example:
-        >>> folded(["Names a cause."]) == folded(["names a  cause"])
+        >>> fold_texts(["Names a cause."]) == fold_texts(["names a  cause"])
         True
     """
-    return tuple(" ".join(_tokens(text)) for text in texts)
+    return tuple(" ".join(_tokenize(text)) for text in texts)
 
 
-def _check_problem(wording: Wording) -> str:
+def _find_check_problem(wording: Wording) -> str:
     if wording.kind != "check":
         return ""
     check = wording.check or {}
@@ -154,16 +154,16 @@ def _check_problem(wording: Wording) -> str:
 
 
 LARGEST_SHARE = 0.95
-"""A criterion on which nearly all items get one verdict tells nothing; judges agree on it for that reason alone."""
+"""Where nearly all items get one verdict, judges agree for that reason alone, and the criterion tells nothing."""
 LEAST_KEPT = 0.8
 """The share of unanimous verdicts under the original that the new wording must leave as they are."""
 
 
-def unlabelled_problem(rubric: Rubric, wording: Wording, old: Outcomes, new: Outcomes) -> str:
+def find_unlabelled_problem(rubric: Rubric, wording: Wording, old: Outcomes, new: Outcomes) -> str:
     """Why a wording on which judges agree more is not accepted; empty if it is."""
-    if worse := _new_findings(rubric, wording):
+    if worse := _list_new_findings(rubric, wording):
         return f"lint finds what the original does not have: {', '.join(worse)}"
-    before, after = _largest_share(old), _largest_share(new)
+    before, after = _compute_largest_share(old), _compute_largest_share(new)
     if after > LARGEST_SHARE >= before:
         return f"{after:.0%} of the items get one verdict under it, {before:.0%} under the original"
     sure = [
@@ -175,8 +175,8 @@ def unlabelled_problem(rubric: Rubric, wording: Wording, old: Outcomes, new: Out
     return ""
 
 
-def _new_findings(rubric: Rubric, wording: Wording) -> list[str]:
-    """The warnings and errors that lint has on the new wording and not on the old one."""
+def _list_new_findings(rubric: Rubric, wording: Wording) -> list[str]:
+    """The rules whose warnings and errors lint finds in the new wording only."""
     found = [
         {finding.rule for finding in lint_rubric(list(criteria)) if finding.criterion and finding.severity != "note"}
         for criteria in ([rubric[wording.place]], wording.criteria(rubric))
@@ -184,7 +184,7 @@ def _new_findings(rubric: Rubric, wording: Wording) -> list[str]:
     return sorted(found[1] - found[0])
 
 
-def _largest_share(outcomes: Outcomes) -> float:
+def _compute_largest_share(outcomes: Outcomes) -> float:
     codes = Counter[int](one.code for one in outcomes.values())
     return max(codes.values()) / len(outcomes) if outcomes else 1.0
 

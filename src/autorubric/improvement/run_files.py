@@ -1,4 +1,4 @@
-"""The files of an improvement's run directory, and the test set's door: opened once, with fixed finalists."""
+"""The files of an improvement's run directory; the test set is opened once, with recorded finalists."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import Any
 from autorubric.core.rubric import Rubric
 from autorubric.errors import InputError, MissingFileError
 from autorubric.files import read_document, read_text, write_atomically
-from autorubric.improvement.improvement_page import page
+from autorubric.improvement.improvement_page import render_page
 from autorubric.improvement.improvement_record import improved_rubric
 from autorubric.improvement.samples import Split, UsedItems
-from autorubric.improvement.study import Doors, Finalists
+from autorubric.improvement.study import Finalists, UseRecorder
 
 SPLIT_FILE = "split.json"
 FINALISTS_FILE = "finalists.json"
@@ -85,7 +85,7 @@ class Drawn:
 
 
 @dataclass
-class TestDoor(Doors):
+class TestDoor(UseRecorder):
     """Records durably that the test set is opened, and with which finalists, before a judge is asked about it.
 
     Attributes:
@@ -104,22 +104,22 @@ class TestDoor(Doors):
     digests: Sequence[str]
     rubric: str
 
-    def opened(self) -> Finalists | None:
+    def read_finalists(self) -> Finalists | None:
         """The finalists of an earlier session of this run."""
         record = read_record(self.directory, FINALISTS_FILE)
         return None if record is None else Finalists.from_dict(record)
 
-    def open(self, split: Split, finalists: Finalists | None) -> None:
-        """Record finalists and items; what is recorded already stays."""
-        if finalists is not None and self.opened() is None:
+    def record_test(self, split: Split, finalists: Finalists | None) -> None:
+        """Record finalists and items; earlier records stay."""
+        if finalists is not None and self.read_finalists() is None:
             write_record(self.directory, FINALISTS_FILE, finalists.to_dict())
-        self._use("test", split.test)
+        self._record_use("test", split.test)
 
-    def learn(self, split: Split) -> None:
+    def record_learning(self, split: Split) -> None:
         """Record the teaching and choosing items."""
-        self._use("learn", (*split.teach, *split.choose))
+        self._record_use("learn", (*split.teach, *split.choose))
 
-    def _use(self, use: str, items: Sequence[int]) -> None:
+    def _record_use(self, use: str, items: Sequence[int]) -> None:
         self.used.add([self.digests[item] for item in items], use, self.run_id, self.directory, self.rubric)
 
 
@@ -137,7 +137,7 @@ def write_results(
 
 def write_page(directory: Path, record: Mapping[str, Any]) -> None:
     """Replace the report of an improvement."""
-    write_atomically(directory / PAGE_FILE, [page(record)])
+    write_atomically(directory / PAGE_FILE, [render_page(record)])
 
 
 def undone_names(directory: Path) -> list[str]:

@@ -17,7 +17,7 @@ from autorubric.dataset import RubricDataset
 from autorubric.dataset.splitting import balanced_sample
 from autorubric.errors import InputError, MissingFileError, first_few
 from autorubric.files import iter_jsonl, write_atomically
-from autorubric.improvement.acceptance import items_needed, least_changed
+from autorubric.improvement.acceptance import count_least_changed, estimate_items_needed
 
 Splits: TypeAlias = Literal["auto", "three", "nested"]
 
@@ -78,15 +78,15 @@ def group_items(dataset: RubricDataset, by: str | None = None) -> list[int]:
         >>> group_items(data, "paper"), group_items(data)
         ([0, 1, 0], [0, 1, 2])
     """
-    keys = _keys(dataset, by)
-    numbers, first_few = dict[Hashable, int](), dict[Hashable, int]()  # a text that stands in two groups joins them
+    keys = _read_group_keys(dataset, by)
+    numbers, first_few = dict[Hashable, int](), dict[Hashable, int]()  # a text in two groups joins them
     parents = list(range(len(keys)))
     for place, (key, item) in enumerate(zip(keys, dataset, strict=True)):
-        for table, name in ((numbers, key), (first_few, spaced_evenly(item.submission))):
+        for table, name in ((numbers, key), (first_few, normalize_spaces(item.submission))):
             other = table.setdefault(name, place)
-            parents[_root(parents, place)] = _root(parents, other)
+            parents[_find_root(parents, place)] = _find_root(parents, other)
     order = dict[int, int]()
-    groups = [order.setdefault(_root(parents, place), len(order)) for place in range(len(keys))]
+    groups = [order.setdefault(_find_root(parents, place), len(order)) for place in range(len(keys))]
     if len(order) < 2:
         what = f"by {by!r} " if by else ""
         raise InputError(
@@ -96,14 +96,14 @@ def group_items(dataset: RubricDataset, by: str | None = None) -> list[int]:
     return groups
 
 
-def _root(parents: list[int], place: int) -> int:
+def _find_root(parents: list[int], place: int) -> int:
     while parents[place] != place:
         parents[place] = parents[parents[place]]
         place = parents[place]
     return place
 
 
-def _keys(dataset: RubricDataset, by: str | None) -> list[Hashable]:
+def _read_group_keys(dataset: RubricDataset, by: str | None) -> list[Hashable]:
     if by is None:
         prompts = {item.prompt for item in dataset}
         own = None not in prompts and len(prompts) > 1
@@ -181,12 +181,12 @@ def split_items(
 
 
 def check_enough(test: int, total: int, shares: Sequence[float], closed: int = 0) -> None:
-    """Nothing, where the test groups can accept a change at all.
+    """Refuse a test set on which no change can be accepted.
 
     Raises:
-        InputError: they cannot: with so few groups the permutation test can never reach its level.
+        InputError: with so few groups the permutation test cannot reach its level.
     """
-    least = least_changed()
+    least = count_least_changed()
     if test >= least and total - test >= 1:
         return
     share = 1.0 - sum(shares)
@@ -194,25 +194,25 @@ def check_enough(test: int, total: int, shares: Sequence[float], closed: int = 0
     raise InputError(
         f"{test} independent items or groups are left for the test{before}; no result on fewer than {least} can be "
         f"significant. Label at least {max(math.ceil((least - test) / share), 1)} more; "
-        f"{math.ceil(items_needed(0.15, 0.25) / share)} in all show a gain of 15 points four times in five"
+        f"{math.ceil(estimate_items_needed(0.15, 0.25) / share)} in all show a gain of 15 points four times in five"
     )
 
 
-def spaced_evenly(text: str) -> str:
+def normalize_spaces(text: str) -> str:
     r"""A text with single spaces for all white space, to find copies.
 
     Example:
-        >>> spaced_evenly(" Because\r\nit rains. ")
+        >>> normalize_spaces(" Because\r\nit rains. ")
         'Because it rains.'
     """
     return " ".join(text.split())
 
 
-def item_digest(prompt: str, submission: str) -> str:
+def hash_item(prompt: str, submission: str) -> str:
     """The digest of an item, independent of its id and file.
 
     Example:
-        >>> item_digest("Why?", "Because.") == item_digest("Why?", "Because. ")
+        >>> hash_item("Why?", "Because.") == hash_item("Why?", "Because. ")
         False
     """
     return sha256(json.dumps([prompt, submission]).encode()).hexdigest()[:32]
@@ -231,10 +231,10 @@ class UsedItems:
     path: Path
 
     def check(self) -> None:
-        """Nothing, where the file can be written; called before anything is spent.
+        """Refuse a file that cannot be written, before anything is spent.
 
         Raises:
-            InputError: it cannot.
+            InputError: it cannot be written.
         """
         try:
             usable = os.access(self.path.parent, os.W_OK | os.X_OK) and not self.path.is_dir()
@@ -252,7 +252,7 @@ class UsedItems:
         Raises:
             InputError: the file is damaged.
         """
-        return {row["item"] for row in self._rows()}
+        return {row["item"] for row in self._read_rows()}
 
     def add(self, items: Sequence[str], use: str, run: str, directory: Path, rubric: str) -> None:
         """Record items durably, before any request about them; items that this run recorded are not added twice.
@@ -267,7 +267,7 @@ class UsedItems:
         Raises:
             InputError: the file cannot be written.
         """
-        rows = self._rows()
+        rows = self._read_rows()
         if any(row.get("run_id") == run and row.get("use") == use for row in rows):
             return
         now = datetime.now(UTC).isoformat(timespec="seconds")
@@ -280,7 +280,7 @@ class UsedItems:
                 f"{self.path}: cannot be written: {error.strerror}; pass --used FILE (Python: used=) elsewhere"
             ) from error
 
-    def _rows(self) -> list[dict[str, Any]]:
+    def _read_rows(self) -> list[dict[str, Any]]:
         try:
             rows = [row for _, row in iter_jsonl(self.path)]
         except MissingFileError:

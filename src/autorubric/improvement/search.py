@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from autorubric.improvement.changed_wording import Outcome, Outcomes, Wording, original
-from autorubric.improvement.measures import Comparing, Nested, categories, cross_fit
-from autorubric.improvement.refusals import Guard, folded, refuse
+from autorubric.improvement.measures import Comparing, NestedResult, cross_fit, list_categories
+from autorubric.improvement.refusals import Guard, find_refusal, fold_texts
 from autorubric.improvement.samples import Split
 
 Note = Callable[..., None]
@@ -19,8 +19,8 @@ SHOWN_ERRORS = 8
 """Errors that the writer sees for one criterion, and half as many verdicts that were right."""
 
 
-class Judging(Protocol):
-    """Asks judges about items under a wording."""
+class WordingJudge(Protocol):
+    """Judges items under a wording."""
 
     async def judge(self, wording: Wording, items: Sequence[int], *, retest: bool = False) -> dict[int, Outcome]:
         """The outcome of each item; `retest` asks a second time, independently of the first."""
@@ -67,7 +67,7 @@ class Commission:
     failed: Sequence[str] = ()
 
 
-class Writing(Protocol):
+class WordingWriter(Protocol):
     """Writes candidates."""
 
     def write(self, commission: Commission) -> Awaitable[list[Wording]]:
@@ -76,7 +76,7 @@ class Writing(Protocol):
 
 
 @dataclass
-class Tried:
+class Trial:
     """A candidate and its outcome.
 
     Attributes:
@@ -98,7 +98,7 @@ class Tried:
 
 
 @dataclass
-class Searched:
+class SearchResult:
     """What the search found for a criterion.
 
     Attributes:
@@ -110,9 +110,9 @@ class Searched:
     """
 
     place: int
-    tried: list[Tried]
+    tried: list[Trial]
     finalist: Wording | None = None
-    nested: Nested | None = None
+    nested: NestedResult | None = None
     outcomes: Outcomes = field(default_factory=dict)
 
 
@@ -138,43 +138,43 @@ class Search:
         judging: asks the judges.
         writing: writes candidates; None for proposals alone.
         split: who teaches, chooses and tests.
-        guard: what candidates may not hold.
+        guard: what candidates may not contain.
         rules: how many, how long.
         note: takes events of the log.
     """
 
     comparing: Comparing
-    judging: Judging
-    writing: Writing | None
+    judging: WordingJudge
+    writing: WordingWriter | None
     split: Split
     guard: Guard
     rules: Rules = field(default_factory=Rules)
     note: Note = lambda kind, **values: None
 
-    async def run(self, place: int, baseline: Outcomes, proposals: Iterable[Wording] = ()) -> Searched:
+    async def run(self, place: int, baseline: Outcomes, proposals: Iterable[Wording] = ()) -> SearchResult:
         """The best candidate for a criterion, among those of the writer and the proposals.
 
         Args:
             place: of the criterion.
-            baseline: outcomes of the original on all items but those of the test; in a nested split on those too.
+            baseline: outcomes of the original on the teaching and choosing items; in a nested split, on all.
             proposals: candidates from elsewhere, tried in the first round.
         """
         first = original(self.comparing.labelled.rubric, place)
-        found, incumbent, outcomes = Searched(place, []), first, dict(baseline)
+        found, incumbent, outcomes = SearchResult(place, []), first, dict(baseline)
         best_gain, given = 0.0, list(proposals)
         for number in range(1, (1 if self.split.is_nested else self.rules.rounds) + 1):
-            commission = self._commission(incumbent, outcomes, number, found.tried)
+            commission = self._build_task(incumbent, outcomes, number, found.tried)
             if self.writing is not None and commission.errors:
                 given += await self.writing.write(commission)
-            fresh, given = self._admitted(found, given), []
+            fresh, given = self._admit_candidates(found, given), []
             if not fresh:
                 break
-            graded = await self._graded(place, baseline, fresh)
+            graded = await self._grade(place, baseline, fresh)
             if self.split.is_nested:
                 self._cross_fit(found, baseline, graded)
                 break
-            ahead = max(fresh, key=lambda one: _last(one.gains, "choose"))
-            if _last(ahead.gains, "choose") <= best_gain:
+            ahead = max(fresh, key=lambda one: _find_gain(one.gains, "choose"))
+            if _find_gain(ahead.gains, "choose") <= best_gain:
                 break
             best_gain, incumbent = ahead.gains["choose"], ahead.wording
             outcomes, found.finalist = graded[incumbent.name], incumbent
@@ -182,23 +182,23 @@ class Search:
             self._conclude(one, found.finalist)
         return found
 
-    def _commission(self, wording: Wording, outcomes: Outcomes, number: int, tried: Sequence[Tried]) -> Commission:
-        teach = self.comparing.labelled.known(wording.place, self.split.teach)
-        cases = [self._case(wording.place, item, outcomes[item]) for item in teach]
+    def _build_task(self, wording: Wording, outcomes: Outcomes, number: int, tried: Sequence[Trial]) -> Commission:
+        teach = self.comparing.labelled.select_known(wording.place, self.split.teach)
+        cases = [self._build_case(wording.place, item, outcomes[item]) for item in teach]
         wrong = [case for case in cases if not self._is_right(case, outcomes)]
         right = [case for case in cases if self._is_right(case, outcomes)]
         failed = [" / ".join(one.wording.requirements) for one in tried if one.fate == "dropped"]
         return Commission(
             wording,
-            _mixed(wrong, SHOWN_ERRORS),
-            _mixed(right, SHOWN_ERRORS // 2),
+            _mix_labels(wrong, SHOWN_ERRORS),
+            _mix_labels(right, SHOWN_ERRORS // 2),
             self.rules.candidates,
             number,
             failed[-SHOWN_ERRORS:],
         )
 
-    def _case(self, place: int, item: int, outcome: Outcome) -> ShownItem:
-        names = categories(self.comparing.labelled.rubric[place])
+    def _build_case(self, place: int, item: int, outcome: Outcome) -> ShownItem:
+        names = list_categories(self.comparing.labelled.rubric[place])
         label = int(self.comparing.labelled.truth[item, place])
         said = names[outcome.code] if outcome.code >= 0 else "no verdict"
         votes = tuple(names[code] if code >= 0 else "no verdict" for code in outcome.votes)
@@ -209,53 +209,53 @@ class Search:
             return case.label == case.verdict
         return len(set(outcomes[case.item].votes)) == 1
 
-    def _admitted(self, found: Searched, candidates: Sequence[Wording]) -> list[Tried]:
+    def _admit_candidates(self, found: SearchResult, candidates: Sequence[Wording]) -> list[Trial]:
         """The candidates that are not refused; the others are kept with the reason."""
         old = self.comparing.labelled.rubric[found.place]
         fresh = []
         for wording in candidates:
-            taken = {folded([old.requirement])}
-            taken |= {folded(one.wording.requirements) for one in found.tried if one.wording.check is None}
-            reason = refuse(wording, old, self.guard, taken)
-            one = Tried(wording, "refused" if reason else "graded", reason)
+            taken = {fold_texts([old.requirement])}
+            taken |= {fold_texts(one.wording.requirements) for one in found.tried if one.wording.check is None}
+            reason = find_refusal(wording, old, self.guard, taken)
+            one = Trial(wording, "refused" if reason else "graded", reason)
             found.tried.append(one)
             if not reason:
                 fresh.append(one)
         return fresh
 
-    async def _graded(self, place: int, baseline: Outcomes, fresh: Sequence[Tried]) -> dict[str, dict[int, Outcome]]:
+    async def _grade(self, place: int, baseline: Outcomes, fresh: Sequence[Trial]) -> dict[str, dict[int, Outcome]]:
         """The outcomes of candidates, step by step on more items; the worse ones are dropped after each step."""
         outcomes = {one.wording.name: dict[int, Outcome]() for one in fresh}
         running = list(fresh)
         choose = self.split.choose
         later = [("test", self.split.test)] if self.split.is_nested else [("half", choose[::2]), ("choose", choose)]
         sets = [("teach", self.split.teach), *later]
-        steps = [(name, self.comparing.labelled.known(place, items)) for name, items in sets]
+        steps = [(name, self.comparing.labelled.select_known(place, items)) for name, items in sets]
         for number, (name, items) in enumerate(steps):
             for one in running:
                 held = outcomes[one.wording.name]
                 held |= await self.judging.judge(one.wording, [item for item in items if item not in held])
                 one.gains[name] = self.comparing.pairs(place, baseline, held, items).difference
             if number + 1 < len(steps):
-                running = self._survivors(running, name)
+                running = self._select_survivors(running, name)
         return {one.wording.name: outcomes[one.wording.name] for one in running}
 
-    def _survivors(self, running: Sequence[Tried], name: str) -> list[Tried]:
-        ranked = sorted(running, key=lambda one: -_last(one.gains, name))
+    def _select_survivors(self, running: Sequence[Trial], name: str) -> list[Trial]:
+        ranked = sorted(running, key=lambda one: -_find_gain(one.gains, name))
         kept = ranked[: max(math.ceil(len(ranked) * _KEPT), 1)]
         for one in ranked[len(kept) :]:
             others = "another one" if len(kept) == 1 else f"{len(kept)} others"
             one.fate, one.reason = "dropped", f"{others} did better on the {_SETS[name]}"
         return kept
 
-    def _cross_fit(self, found: Searched, baseline: Outcomes, graded: Mapping[str, Outcomes]) -> None:
-        known = [self.comparing.labelled.known(found.place, fold) for fold in self.split.folds]
+    def _cross_fit(self, found: SearchResult, baseline: Outcomes, graded: Mapping[str, Outcomes]) -> None:
+        known = [self.comparing.labelled.select_known(found.place, fold) for fold in self.split.folds]
         found.nested = cross_fit(self.comparing, found.place, baseline, graded, [fold for fold in known if fold])
         by_name = {one.wording.name: one.wording for one in found.tried}
         found.finalist = by_name.get(found.nested.winner)
         found.outcomes = graded.get(found.nested.winner, {})
 
-    def _conclude(self, one: Tried, finalist: Wording | None) -> None:
+    def _conclude(self, one: Trial, finalist: Wording | None) -> None:
         if one.fate != "graded":
             return
         if finalist is not None and one.wording.name == finalist.name:
@@ -269,12 +269,12 @@ _KEPT = 0.5
 _SETS = {"teach": "teaching set", "half": "first half of the choosing set", "choose": "choosing set"}
 
 
-def _last(gains: Mapping[str, float], name: str) -> float:
+def _find_gain(gains: Mapping[str, float], name: str) -> float:
     gain = gains.get(name, -math.inf)
     return -math.inf if math.isnan(gain) else gain
 
 
-def _mixed(cases: Sequence[ShownItem], most: int) -> list[ShownItem]:
+def _mix_labels(cases: Sequence[ShownItem], most: int) -> list[ShownItem]:
     """The first cases up to a maximum, of each label in turn."""
     by_label = dict[str, list[ShownItem]]()
     for case in cases:

@@ -13,9 +13,9 @@ from autorubric.improvement.acceptance import Decision, Pairs, compute_interval,
 from autorubric.improvement.changed_wording import Outcome, Outcomes, Wording, original
 from autorubric.improvement.labelled import Labelled
 from autorubric.improvement.measures import Comparing, Measure, fit_weights
-from autorubric.improvement.refusals import Guard, unlabelled_problem
+from autorubric.improvement.refusals import Guard, find_unlabelled_problem
 from autorubric.improvement.samples import Split
-from autorubric.improvement.search import Judging, Note, Rules, Search, Searched, Writing
+from autorubric.improvement.search import Note, Rules, Search, SearchResult, WordingJudge, WordingWriter
 from autorubric.metrics.arrays import Floats
 from autorubric.metrics.table import FAILED
 
@@ -69,23 +69,23 @@ class Finalists:
         return cls(found, None if weights is None else tuple(weights))
 
 
-class Doors:
-    """What is recorded before the items that decide are looked at; this one records nothing."""
+class UseRecorder:
+    """Records the use of items before judges see them; this one records nothing."""
 
-    def opened(self) -> Finalists | None:
+    def read_finalists(self) -> Finalists | None:
         """The finalists of an earlier session that opened the test set; they are final."""
         return None
 
-    def learn(self, split: Split) -> None:
+    def record_learning(self, split: Split) -> None:
         """Record durably that the teaching and choosing items are about to be used."""
 
-    def open(self, split: Split, finalists: Finalists | None) -> None:
+    def record_test(self, split: Split, finalists: Finalists | None) -> None:
         """Record durably that the test items are about to be used; a nested split has no finalists yet."""
 
 
 @dataclass
 class Improvement:
-    """What came of it.
+    """The result of an improvement.
 
     Attributes:
         searched: what was tried for each criterion.
@@ -93,13 +93,13 @@ class Improvement:
         retest: the difference between the two gradings of the original and its interval, by criterion.
         agreement: the measure of the original on the teaching set, by criterion.
         finalists: what was tested.
-        decisions: what the test said, by candidate.
+        decisions: the decision on each candidate.
         second: the gain of each candidate under the second judge.
         skipped: criteria that were left alone, and why.
         failed: failed judgments of each candidate on the items that test; they count as wrong.
     """
 
-    searched: list[Searched] = field(default_factory=list)
+    searched: list[SearchResult] = field(default_factory=list)
     noise: dict[str, float] = field(default_factory=dict)
     retest: dict[str, tuple[float, float, float]] = field(default_factory=dict)
     agreement: dict[str, float] = field(default_factory=dict)
@@ -124,25 +124,25 @@ class Study:
         split: who teaches, chooses and tests.
         judging: asks the judges.
         writing: writes candidates; None for proposals alone.
-        guard: what candidates may not hold.
+        guard: what candidates may not contain.
         aims: what counts.
         rules: how many candidates, how long.
         second: a second judge, only for the test set.
         proposals: candidates from elsewhere.
-        doors: records that the test set was opened.
+        uses: records that the test set was opened.
         note: takes events of the log.
     """
 
     labelled: Labelled
     split: Split
-    judging: Judging
-    writing: Writing | None
+    judging: WordingJudge
+    writing: WordingWriter | None
     guard: Guard
     aims: Aims = field(default_factory=Aims)
     rules: Rules = field(default_factory=Rules)
-    second: Judging | None = None
+    second: WordingJudge | None = None
     proposals: Sequence[Wording] = ()
-    doors: Doors = field(default_factory=Doors)
+    uses: UseRecorder = field(default_factory=UseRecorder)
     note: Note = lambda kind, **values: None
     _outcomes: dict[int, dict[int, Outcome]] = field(default_factory=dict)
     _new: dict[str, Outcomes] = field(default_factory=dict)
@@ -150,21 +150,21 @@ class Study:
     async def run(self) -> Improvement:
         """Find candidates, test them once, and decide."""
         found = Improvement()
-        places = await self._baseline(found)
+        places = await self._grade_baseline(found)
         await self._measure_noise(found, places)
         await self._search(found, places)
-        opened = self.doors.opened()
+        opened = self.uses.read_finalists()
         if opened is not None and not self.split.is_nested:
             found.finalists = opened
         if not self.split.is_nested and (found.finalists.wordings or found.finalists.weights):
-            self.doors.open(self.split, found.finalists)
+            self.uses.record_test(self.split, found.finalists)
         await self._test(found)
         return found
 
-    async def _baseline(self, found: Improvement) -> list[int]:
+    async def _grade_baseline(self, found: Improvement) -> list[int]:
         """Grade the original on the items that teach and choose, and choose the criteria to work on.
 
-        Items count as used from here on: a wrong key or address ends the run before.
+        Items count as used only after the grading, so a wrong key or address uses none.
         """
         learning = [*self.split.teach, *self.split.choose]
         wanted = range(len(self.labelled.rubric)) if self.aims.places is None else self.aims.places
@@ -177,7 +177,7 @@ class Study:
                 usable.append(place)
         await self._grade(usable, learning)
         ranked, proposed = [], {one.place for one in self.proposals}
-        comparing = self._comparing()
+        comparing = self._make_comparator()
         for place in usable:
             pairs = comparing.pairs(place, self._outcomes[place], self._outcomes[place], self.split.teach)
             found.agreement[self.labelled.names[place]] = pairs.after
@@ -187,33 +187,33 @@ class Study:
             for place in chosen[self.aims.most :]:
                 found.skipped[self.labelled.names[place]] = _LEFT_FOR_OTHERS
             chosen = chosen[: self.aims.most]
-        self.doors.learn(self.split)
+        self.uses.record_learning(self.split)
         return chosen
 
     async def _grade(self, places: Sequence[int], items: Sequence[int]) -> None:
         """Grade the original on these criteria; on all of them, and on every item, where scores are needed."""
         whole = self.aims.weights or self.aims.measure == "score_error"
 
-        async def one(place: int) -> None:
+        async def grade_one(place: int) -> None:
             held = self._outcomes.setdefault(place, {})
-            wanted = items if whole else self.labelled.known(place, items)
+            wanted = items if whole else self.labelled.select_known(place, items)
             missing = [item for item in wanted if item not in held]
             held |= await self.judging.judge(original(self.labelled.rubric, place), missing)
 
         async with asyncio.TaskGroup() as group:
             for place in range(len(self.labelled.rubric)) if whole else places:
-                group.create_task(one(place))
+                group.create_task(grade_one(place))
 
     async def _measure_noise(self, found: Improvement, places: Sequence[int]) -> None:
-        """Grade the original again; in a nested split the items that test are opened for that."""
+        """Grade the original again; in a nested split this opens the test items."""
         items = self.split.choose or self.split.test
         if self.split.is_nested:
-            self.doors.open(self.split, None)
+            self.uses.record_test(self.split, None)
             await self._grade(places, items)
-        comparing = self._comparing()
+        comparing = self._make_comparator()
         for place in places:
             name, first = self.labelled.names[place], self._outcomes[place]
-            known = self.labelled.known(place, items)
+            known = self.labelled.select_known(place, items)
             again = await self.judging.judge(original(self.labelled.rubric, place), known, retest=True)
             both = [item for item in items if item in first and item in again]
             changed = sum(first[item].code != again[item].code for item in both)
@@ -223,7 +223,7 @@ class Study:
             if interval is not None:
                 found.retest[name] = pairs.difference, interval.low, interval.high
 
-    def _comparing(self) -> Comparing:
+    def _make_comparator(self) -> Comparing:
         base = np.full(self.labelled.truth.shape, np.nan)
         for place, outcomes in self._outcomes.items():
             for item, outcome in outcomes.items():
@@ -232,20 +232,21 @@ class Study:
         return Comparing(self.labelled, self.aims.measure, base)
 
     async def _search(self, found: Improvement, places: Sequence[int]) -> None:
-        search = Search(self._comparing(), self.judging, self.writing, self.split, self.guard, self.rules, self.note)
+        comparing = self._make_comparator()
+        search = Search(comparing, self.judging, self.writing, self.split, self.guard, self.rules, self.note)
         given = {place: [one for one in self.proposals if one.place == place] for place in places}
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(search.run(one, self._outcomes[one], given[one])) for one in places]
         found.searched = [task.result() for task in tasks]
         wordings = tuple(one.finalist for one in found.searched if one.finalist is not None)
-        found.finalists = Finalists(wordings, self._fitted())
+        found.finalists = Finalists(wordings, self._fit_weights())
 
-    def _fitted(self, items: Sequence[int] | None = None) -> tuple[float, ...] | None:
+    def _fit_weights(self, items: Sequence[int] | None = None) -> tuple[float, ...] | None:
         """The weights fitted on the choosing set, or on these items; None if none differs."""
         if not self.aims.weights:
             return None
         rows = list(items if items is not None else (self.split.choose or self.split.test))
-        old, comparing = self.labelled.weights, self._comparing()
+        old, comparing = self.labelled.weights, self._make_comparator()
         values, target = comparing.base[rows], self.labelled.target[rows]
         new = fit_weights(values, target, old, self.labelled.groups[rows], self.aims.seed)
         return None if np.array_equal(new, old) else tuple(new.tolist())
@@ -260,57 +261,57 @@ class Study:
                     self._new[one.finalist.name] = one.outcomes
                     unstable |= set() if one.nested.is_stable else {one.finalist.name}
         else:
-            tested = await self._tested(found.finalists)
+            tested = await self._test_finalists(found.finalists)
         if found.finalists.weights is not None:
-            tested[WEIGHTS] = await self._tested_weights(found.finalists.weights)
+            tested[WEIGHTS] = await self._test_weights(found.finalists.weights)
         found.finalists = replace(
             found.finalists, wordings=tuple(one for one in found.finalists.wordings if one.name in tested)
         )
-        found.decisions = decide(tested, level_of_test(self.aims, self.split), self.aims.seed)
+        found.decisions = decide(tested, compute_test_confidence(self.aims, self.split), self.aims.seed)
         on_test = set(self.split.test)
         for name, outcomes in self._new.items():
             found.failed[name] = sum(one.code == FAILED for item, one in outcomes.items() if item in on_test)
         for name in unstable:
             _overrule(found.decisions, name, "another candidate won in most folds of the nested split")
         if not self.labelled.has_labels:
-            self._hold_to_meaning(found)
-        await self._ask_second(found)
+            self._overrule_changed_meaning(found)
+        await self._ask_second_judge(found)
 
-    def _hold_to_meaning(self, found: Improvement) -> None:
+    def _overrule_changed_meaning(self, found: Improvement) -> None:
         for one in found.accepted:
             old = {item: self._outcomes[one.place][item] for item in self.split.test}
-            if problem := unlabelled_problem(self.labelled.rubric, one, old, self._new[one.name]):
+            if problem := find_unlabelled_problem(self.labelled.rubric, one, old, self._new[one.name]):
                 _overrule(found.decisions, one.name, problem)
 
-    async def _tested(self, finalists: Finalists) -> dict[str, Pairs]:
+    async def _test_finalists(self, finalists: Finalists) -> dict[str, Pairs]:
         await self._grade([one.place for one in finalists.wordings], self.split.test)
-        comparing, found = self._comparing(), dict[str, Pairs]()
+        comparing, found = self._make_comparator(), dict[str, Pairs]()
         for one in finalists.wordings:
-            known = self.labelled.known(one.place, self.split.test)
+            known = self.labelled.select_known(one.place, self.split.test)
             new = self._new[one.name] = await self.judging.judge(one, known)
             found[one.name] = comparing.pairs(one.place, self._outcomes[one.place], new, self.split.test)
         return found
 
-    async def _tested_weights(self, weights: Sequence[float]) -> Pairs:
+    async def _test_weights(self, weights: Sequence[float]) -> Pairs:
         await self._grade(range(len(self.labelled.rubric)), self.split.test)
-        comparing = self._comparing()
+        comparing = self._make_comparator()
         if not self.split.is_nested:
-            return comparing.reweighted(np.array(weights), self.split.test)
+            return comparing.compare_weights(np.array(weights), self.split.test)
         parts = []
         for fold in self.split.folds:
             held = set(fold)
-            fitted = self._fitted([item for item in self.split.test if item not in held])
+            fitted = self._fit_weights([item for item in self.split.test if item not in held])
             own: Floats = self.labelled.weights if fitted is None else np.array(fitted)
-            parts.append(comparing.reweighted(own, fold))
+            parts.append(comparing.compare_weights(own, fold))
         return pooled([part for part in parts if len(part)])
 
-    async def _ask_second(self, found: Improvement) -> None:
-        """Let another judge grade what would be accepted; it must not agree less with the labels."""
+    async def _ask_second_judge(self, found: Improvement) -> None:
+        """Let the second judge grade what would be accepted; it must not agree less with the labels."""
         if self.second is None:
             return
-        comparing = self._comparing()
+        comparing = self._make_comparator()
         for one in found.accepted:
-            known = self.labelled.known(one.place, self.split.test)
+            known = self.labelled.select_known(one.place, self.split.test)
             old: Outcomes = await self.second.judge(original(self.labelled.rubric, one.place), known)
             new = await self.second.judge(one, known)
             gain = comparing.pairs(one.place, old, new, known).difference
@@ -319,12 +320,12 @@ class Study:
                 _overrule(found.decisions, one.name, f"the second judge agrees less: {gain:+.3f}")
 
 
-def level_of_test(aims: Aims, split: Split) -> float:
+def compute_test_confidence(aims: Aims, split: Split) -> float:
     """The confidence of the test: a nested split has half the error rate, as its folds share what they chose on.
 
     Example:
-        >>> level_of_test(Aims(), Split((), (), (), ((),))), level_of_test(Aims(), Split((), (), ()))
-        (0.975, 0.95)
+        >>> [compute_test_confidence(Aims(), Split((), (), (), folds)) for folds in (((),), ())]
+        [0.975, 0.95]
     """
     return 1.0 - (1.0 - aims.confidence) / 2.0 if split.is_nested else aims.confidence
 

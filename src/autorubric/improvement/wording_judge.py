@@ -26,7 +26,7 @@ LEAST_COUNTED = 5
 
 @dataclass
 class Progressing:
-    """How many gradings of one item under one wording are done, are coming, and failed."""
+    """How many gradings, each of one item under one wording, are wanted, done and failed."""
 
     wanted: int = 0
     done: int = 0
@@ -42,7 +42,7 @@ class LedgerJudging:
         executor: asks the models; None if a rubric's checks decide everything.
         labelled: the items.
         draws: the first draw of this generation of replies.
-        window: the most items open at a time.
+        window: maximum number of items that are open at a time.
         counts: takes what was done.
     """
 
@@ -65,20 +65,20 @@ class LedgerJudging:
         """
         self.counts.wanted += len(items)
 
-        async def one(item: int) -> Outcome:
+        async def judge_one(item: int) -> Outcome:
             async with self._room:
-                outcome = await self._outcome(wording, item, retest)
+                outcome = await self._judge_item(wording, item, retest)
             self.counts.done += 1
             self.counts.failed += outcome.code == FAILED
             return outcome
 
         async with asyncio.TaskGroup() as group:
-            tasks = {item: group.create_task(one(item)) for item in items}
+            tasks = {item: group.create_task(judge_one(item)) for item in items}
         found = {item: task.result() for item, task in tasks.items()}
         self._check_failures(wording, found)
         return found
 
-    async def _outcome(self, wording: Wording, item: int, retest: bool) -> Outcome:
+    async def _judge_item(self, wording: Wording, item: int, retest: bool) -> Outcome:
         dataset, rubric = self.labelled.dataset, self.labelled.rubric
         placed = wording.criteria(rubric)
         criteria = [*rubric]
@@ -93,7 +93,7 @@ class LedgerJudging:
             guidelines=rubric.guidelines,
         )
         inputs = replace(inputs, item=dataset[item].id or str(item))
-        ask = _Drawn(self.executor, self.draws + (RETEST_DRAWS if retest else 0))
+        ask = _RedrawnAsk(self.executor, self.draws + (RETEST_DRAWS if retest else 0))
         session = await self.grader.open_session()
         judgments = await session.judge.judge(inputs, wanted, ask)
         if ask.ended is not None:
@@ -114,7 +114,7 @@ class LedgerJudging:
             )
 
 
-class _Drawn:
+class _RedrawnAsk:
     """An `Ask` with other draws, which keeps the failure after which no call can succeed."""
 
     def __init__(self, executor: Executor, draws: int) -> None:

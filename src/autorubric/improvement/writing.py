@@ -19,7 +19,7 @@ from autorubric.files.strict_json import parse_json
 from autorubric.graders.judge import request_again
 from autorubric.improvement.changed_wording import KINDS, Wording
 from autorubric.improvement.labelled import Labelled
-from autorubric.improvement.measures import categories
+from autorubric.improvement.measures import list_categories
 from autorubric.improvement.search import Commission, Note, ShownItem
 from autorubric.llm.executor import Executor
 from autorubric.llm.limits import room_for
@@ -41,7 +41,7 @@ def package_writer_prompt() -> Template:
 
 
 @cache
-def _schema() -> ReplySchema:
+def _load_reply_schema() -> ReplySchema:
     return ReplySchema("alternatives", load_schema("improve"))
 
 
@@ -49,24 +49,24 @@ def build_request(template: Template, labelled: Labelled, commission: Commission
     """The request for alternatives to a wording."""
     wording = commission.wording
     criterion = labelled.rubric[wording.place]
-    scale = None if criterion.options is None else "\n".join(categories(criterion))
+    scale = None if criterion.options is None else "\n".join(list_categories(criterion))
     turns = template.render(
         query=labelled.dataset.prompt or "",
         requirement="\n".join(wording.requirements),
         pitfall=criterion.weight < 0,
         scale=scale,
         labelled=labelled.has_labels,
-        errors=[_shown(labelled, case) for case in commission.errors],
-        right=[_shown(labelled, case) for case in commission.right],
+        errors=[_show_case(labelled, case) for case in commission.errors],
+        right=[_show_case(labelled, case) for case in commission.right],
         failed=list(commission.failed),
-        checks=_checks(),
+        checks=_list_checks(),
         count=commission.count,
     )
     messages = tuple(starmap(Message, turns))
-    return Request(messages, ROLE, _schema(), draw, room=room_for(entries=commission.count))
+    return Request(messages, ROLE, _load_reply_schema(), draw, room=room_for(entries=commission.count))
 
 
-def _shown(labelled: Labelled, case: ShownItem) -> dict[str, Any]:
+def _show_case(labelled: Labelled, case: ShownItem) -> dict[str, Any]:
     submission = clipped(labelled.dataset[case.item].submission, _LONGEST_SHOWN)
     return {  # these keys in this order are part of requests
         "submission": submission,
@@ -78,19 +78,19 @@ def _shown(labelled: Labelled, case: ShownItem) -> dict[str, Any]:
 
 
 @cache
-def _checks() -> str:
+def _list_checks() -> str:
     """The package's own checks that need no further package, as calls."""
-    # Not those that a program registers: whether it has by now must not change a request.
+    # Not those that a program registers: requests must not depend on when it does.
     modules = {module.__name__ for module in BUILT_IN}
     own = [
         check
         for check in CHECKS.values()
         if check.function.__module__ in modules and not (check.needs_text or check.packages or ":" in check.name)
     ]
-    return "; ".join(f"{check.name}({', '.join(_parameters(check.function))})" for check in own)
+    return "; ".join(f"{check.name}({', '.join(_list_parameters(check.function))})" for check in own)
 
 
-def _parameters(function: Any) -> list[str]:
+def _list_parameters(function: Any) -> list[str]:
     return [
         name
         for name, parameter in inspect.signature(function).parameters.items()
@@ -140,13 +140,13 @@ def read_wording(entry: Any, name: str, parent: Wording, author: str) -> Wording
     if kind == "split" and not texts[1]:
         raise InputError("a split needs a second requirement")
     requirements = tuple(texts) if kind == "split" else (texts[0],)
-    check = _check(entry) if kind == "check" else None
+    check = _read_check(entry) if kind == "check" else None
     reason = str(entry.get("reason") or "").strip()
     told = next(known for known in KINDS if known == kind)
     return Wording(name, parent.place, requirements, told, check, author, reason, parent.name)
 
 
-def _check(entry: Mapping[str, Any]) -> dict[str, Any]:
+def _read_check(entry: Mapping[str, Any]) -> dict[str, Any]:
     parameters = entry.get("parameters") or {}
     if isinstance(parameters, str):
         parameters = parse_json(parameters, "parameters")
@@ -215,13 +215,13 @@ def read_proposals(path: Path, labelled: Labelled) -> list[Wording]:
     Raises:
         InputError: it is not such a list, or an entry names a criterion that the rubric does not have.
     """
-    entries = _entries(path)
+    entries = _read_entries(path)
     if not isinstance(entries, list):
         raise InputError(f"{path}: expected a list of proposals, each with 'criterion' and 'requirement'")
     found, problems = list[Wording](), list[str]()
     for number, entry in enumerate(entries, start=1):
         with collected(problems, f"{path}: proposal {number}: "):
-            if (wording := _proposal(entry, number, labelled, path)) is not None:
+            if (wording := _read_proposal(entry, number, labelled, path)) is not None:
                 found.append(wording)
     if problems:
         raise InputError(problems)
@@ -230,7 +230,7 @@ def read_proposals(path: Path, labelled: Labelled) -> list[Wording]:
     return found
 
 
-def _entries(path: Path) -> Any:
+def _read_entries(path: Path) -> Any:
     source = row_file(path, what="Proposal file")
     if source.is_document:
         record = source.document()
@@ -242,7 +242,7 @@ def _entries(path: Path) -> Any:
     return rows
 
 
-def _proposal(entry: Any, number: int, labelled: Labelled, path: Path) -> Wording | None:
+def _read_proposal(entry: Any, number: int, labelled: Labelled, path: Path) -> Wording | None:
     if not isinstance(entry, Mapping):
         raise InputError(f"expected an object, got {type(entry).__name__}")
     if not str(entry.get("requirement") or "").strip():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections import defaultdict
 from dataclasses import dataclass
-from statistics import median
 
 import numpy as np
 
@@ -15,8 +14,6 @@ from autorubric.labels.label_store import History
 from autorubric.metrics.confusion import cohen_kappa, krippendorff_alpha, rating_counts
 
 _BINARY = ("MET", "UNMET", "CANNOT_ASSESS")
-_LATELY = 20
-"""Labels that a pace is measured on."""
 
 
 @dataclass(frozen=True)
@@ -76,35 +73,25 @@ def compare_annotators(history: History, items: Items, finder: PairFinder) -> An
         history.annotators(),
         len(shared),
         sum(len(set(said.values())) > 1 for _, _, said in shared),
-        _alpha(binary, names),
-        {name: _alpha(rows, names) for name, rows in columns.items()},
-        tuple(_by_two(shared, names)),
+        _compute_alpha(binary, names),
+        {name: _compute_alpha(rows, names) for name, rows in columns.items()},
+        tuple(_pair_up(shared, names)),
     )
 
 
-def pace(history: History, annotator: str) -> float | None:
-    """Labels a minute, over the last twenty of an annotator that have a time; None for fewer than two."""
-    times = [
-        event.seconds
-        for event in history.events
-        if event.kind == "label" and event.annotator == annotator and event.seconds
-    ]
-    return 60.0 / median(times[-_LATELY:]) if len(times) > 1 else None
-
-
-def _categories(criterion: Criterion) -> list[str]:
+def _list_categories(criterion: Criterion) -> list[str]:
     if criterion.options is None:
         return list(_BINARY)
     return [storable(choice) for choice in list_choices(criterion)]
 
 
-def _alpha(rows: list[tuple[Criterion, dict[str, str | None]]], names: list[str]) -> float | None:
+def _compute_alpha(rows: list[tuple[Criterion, dict[str, str | None]]], names: list[str]) -> float | None:
     """Krippendorff's α of labels on one criterion, or on binary ones; None where criteria have other options."""
     if not rows:
         return None
     first = rows[0][0]
-    categories = _categories(first)
-    if any(_categories(criterion) != categories for criterion, _ in rows):
+    categories = _list_categories(first)
+    if any(_list_categories(criterion) != categories for criterion, _ in rows):
         return None
     codes = np.array(
         [[categories.index(word) if (word := said.get(name)) else -1 for _, said in rows] for name in names], np.int64
@@ -119,7 +106,7 @@ def _alpha(rows: list[tuple[Criterion, dict[str, str | None]]], names: list[str]
     return krippendorff_alpha(rating_counts(codes, len(options)), "ordinal", values)
 
 
-def _by_two(shared: list[tuple[Pair, Criterion, dict[str, str | None]]], names: list[str]) -> list[TwoAnnotators]:
+def _pair_up(shared: list[tuple[Pair, Criterion, dict[str, str | None]]], names: list[str]) -> list[TwoAnnotators]:
     found = []
     for a, b in itertools.combinations(names, 2):
         both = [(criterion, said[a], said[b]) for _, criterion, said in shared if a in said and b in said]

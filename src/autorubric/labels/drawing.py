@@ -1,7 +1,7 @@
 """Which pairs to label next, drawn with known probabilities from the pairs of a run.
 
-A large run is read in a child process: the memory goes back to the system, and the process that answers people is
-not held up. People are given a `Task`, or a `Dispute` to decide.
+A large run is read in a child process, so that its memory is freed and the process that serves annotators does not
+wait. Annotators get a `Task`, adjudicators a `Dispute`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE
 Policy: TypeAlias = Literal["label_next", "random", "uncertain", "criterion", "disagreements"]
 
 _LARGE = 16 * 2**20
-"""Bytes of a run from which on a child process reads it."""
+"""The size in bytes from which a child process reads a run."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Ask:
             raise InputError(problems)
 
 
-class Known(NamedTuple):
+class KnownPair(NamedTuple):
     """A pair that is left out of a draw: labelled, or drawn before.
 
     Attributes:
@@ -89,8 +89,8 @@ class Batch(NamedTuple):
     open: int
 
 
-def draw_batch(run: Path, ask: Ask, known: Sequence[Known], batch: int) -> Batch:
-    """Draw a batch from the pairs of a run that are judged and not known; no pairs where none is open.
+def draw_batch(run: Path, ask: Ask, known: Sequence[KnownPair], batch: int) -> Batch:
+    """Draw a batch from the judged pairs of a run that are not known; it is empty if none is open.
 
     Args:
         run: the run directory.
@@ -101,12 +101,12 @@ def draw_batch(run: Path, ask: Ask, known: Sequence[Known], batch: int) -> Batch
     Raises:
         InputError: the run cannot be read, or has no such criterion.
     """
-    return (
-        _drawn_in_child(run, ask, known, batch) if is_large(run) else draw_from_pairs(_pairs(run), ask, known, batch)
-    )
+    if is_large(run):
+        return _draw_in_child(run, ask, known, batch)
+    return draw_from_pairs(_load_pairs(run), ask, known, batch)
 
 
-def _pairs(run: Path) -> JudgedPairs:
+def _load_pairs(run: Path) -> JudgedPairs:
     stored = read_run(run)
     return read_pairs(stored, stored.dataset)
 
@@ -117,8 +117,8 @@ def is_large(run: Path) -> bool:
     return sum(path.stat().st_size for path in files if path.exists()) >= _LARGE
 
 
-def draw_from_pairs(pairs: JudgedPairs, ask: Ask, known: Iterable[Known], batch: int) -> Batch:
-    """`draw_batch` of a run that is read already.
+def draw_from_pairs(pairs: JudgedPairs, ask: Ask, known: Iterable[KnownPair], batch: int) -> Batch:
+    """`draw_batch` on a run that is already read.
 
     Example:
         >>> from autorubric.metrics.example_run import example_run
@@ -130,19 +130,19 @@ def draw_from_pairs(pairs: JudgedPairs, ask: Ask, known: Iterable[Known], batch:
     """
     rng = np.random.default_rng(ask.seed + batch)
     truth, closed = _with_known(pairs, known)
-    inside = in_scope(pairs, ask.policy, ask.criterion)
+    inside = select_scope(pairs, ask.policy, ask.criterion)
     if ask.criterion is not None and not inside.any():
         raise InputError(f"no judged pair has a criterion named {ask.criterion!r}")
     free = np.flatnonzero(~np.isnan(pairs.values) & ~closed & inside)
     if not len(free):
         return Batch((), 0)
-    found = draw_pairs(pairs, free, _sizes(pairs, ask.policy, truth)[free], ask.size, rng)
+    found = draw_pairs(pairs, free, _compute_sizes(pairs, ask.policy, truth)[free], ask.size, rng)
     items = sorted({one.item for one in found})
     rank = dict(zip(items, rng.permutation(len(items)).tolist(), strict=True))
     return Batch(tuple(sorted(found, key=lambda one: (rank[one.item], one.criterion))), len(free))
 
 
-def in_scope(pairs: JudgedPairs, policy: str, criterion: str | None) -> Flags:
+def select_scope(pairs: JudgedPairs, policy: str, criterion: str | None) -> Flags:
     """The pairs that a policy draws from: all except `criterion` and `disagreements`."""
     if policy == "criterion":
         names = {id(one): one.name for one in pairs.criteria}
@@ -155,15 +155,15 @@ def in_scope(pairs: JudgedPairs, policy: str, criterion: str | None) -> Flags:
     return np.ones(len(pairs), bool)
 
 
-def _sizes(pairs: JudgedPairs, policy: str, truth: Floats) -> Floats:
+def _compute_sizes(pairs: JudgedPairs, policy: str, truth: Floats) -> Floats:
     """What the probabilities of a policy are proportional to."""
     if policy == "label_next":
         return label_sizes(pairs, truth)
     return doubt(pairs, truth) if policy == "uncertain" else np.ones(len(pairs))
 
 
-def _with_known(pairs: JudgedPairs, known: Iterable[Known]) -> tuple[Floats, Flags]:
-    """The truth with the known labels in it, and which pairs no draw may choose."""
+def _with_known(pairs: JudgedPairs, known: Iterable[KnownPair]) -> tuple[Floats, Flags]:
+    """The truth including the known labels, and which pairs no draw may choose."""
     known = list(known)
     truth, closed = pairs.truth.copy(), pairs.labelled.copy()
     for one, at in zip(known, pairs.find((one.item, one.place) for one in known).tolist(), strict=True):
@@ -176,12 +176,12 @@ def _with_known(pairs: JudgedPairs, known: Iterable[Known]) -> tuple[Floats, Fla
     return truth, closed
 
 
-def _drawn_in_child(run: Path, ask: Ask, known: Sequence[Known], batch: int) -> Batch:
+def _draw_in_child(run: Path, ask: Ask, known: Sequence[KnownPair], batch: int) -> Batch:
     request = json.dumps({"run": str(run), "ask": asdict(ask), "known": known, "batch": batch})
     command = [sys.executable, "-c", f"import sys; from {__name__} import main; sys.exit(main())"]
     done = subprocess.run(command, input=request, capture_output=True, text=True, encoding="utf-8", check=False)
     if done.returncode:
-        raise InputError(f"{run}: cannot be drawn from: {done.stderr.strip()[-1000:]}")
+        raise InputError(f"{run}: cannot draw pairs: {done.stderr.strip()[-1000:]}")
     pairs, n_open = json.loads(done.stdout)
     return Batch(tuple(LabelRequest(*pair) for pair in pairs), n_open)
 
@@ -191,8 +191,8 @@ def main() -> int:
     request = json.load(sys.stdin)
     warnings.simplefilter("ignore")  # standard error is for the reason of a failure
     try:
-        known = [Known(*one) for one in request["known"]]
-        found = draw_from_pairs(_pairs(Path(request["run"])), Ask(**request["ask"]), known, request["batch"])
+        known = [KnownPair(*one) for one in request["known"]]
+        found = draw_from_pairs(_load_pairs(Path(request["run"])), Ask(**request["ask"]), known, request["batch"])
     except InputError as error:
         print(error, file=sys.stderr)
         return 1
@@ -204,7 +204,7 @@ def main() -> int:
 class Task:
     """What an annotator sees of a pair.
 
-    It holds nothing that a judge or another annotator said, and no probability, which would tell of the verdict.
+    It has nothing from a judge or another annotator, and no probability, which would hint at the verdict.
 
     Attributes:
         pair: which pair.

@@ -155,27 +155,27 @@ def find_pair(items: Items, index: int, place: int) -> Pair:
         raise InputError(
             f"criterion {place} does not exist; the rubric of item {index} has {counted(len(rubric), 'criterion')}"
         )
-    digest = pair_digest(items.get_item_prompt(index), items[index].submission, _content(rubric, place))
-    return Pair(index, place, item_name(items[index], index), storable(criterion_names(rubric)[place]), digest)
+    digest = compute_pair_digest(items.get_item_prompt(index), items[index].submission, _list_content(rubric, place))
+    return Pair(index, place, name_item(items[index], index), storable(criterion_names(rubric)[place]), digest)
 
 
-def _content(rubric: Sequence[Criterion], place: int) -> list[Any]:
-    """What an annotator reads of a criterion; a repetition within its rubric has its number added."""
-    own = _words(rubric[place])
-    before = sum(one.requirement == own[0] and _words(one) == own for one in rubric[:place])
+def _list_content(rubric: Sequence[Criterion], place: int) -> list[Any]:
+    """What an annotator reads of a criterion; a repetition within its rubric gets its number."""
+    own = _list_words(rubric[place])
+    before = sum(one.requirement == own[0] and _list_words(one) == own for one in rubric[:place])
     return [*own, before] if before else own
 
 
-def _words(criterion: Criterion) -> list[Any]:
+def _list_words(criterion: Criterion) -> list[Any]:
     return [criterion.requirement, [[option.label, option.na] for option in criterion.options or ()]]
 
 
-def item_name(item: DataItem, index: int) -> str:
+def name_item(item: DataItem, index: int) -> str:
     """What the store calls an item: its id, or `#` and its place."""
     return f"#{index}" if item.id is None else storable(item.id)
 
 
-def pair_digest(query: str, submission: str, content: Sequence[Any]) -> str:
+def compute_pair_digest(query: str, submission: str, content: Sequence[Any]) -> str:
     """The digest of what an annotator judges, without the weight, name and tags of the criterion."""
     said = json.dumps([query, submission, content])
     return hashlib.sha256(said.encode()).hexdigest()[:32]
@@ -224,7 +224,7 @@ def list_choices(criterion: Criterion) -> tuple[str, ...]:
 
 
 def checked_verdict(criterion: Criterion, verdict: str) -> str:
-    """The verdict as the store keeps it: MET, UNMET or CANNOT_ASSESS, or the label of an option as the rubric has it.
+    """The verdict as the store has it: MET, UNMET, CANNOT_ASSESS, or an option's label as the rubric spells it.
 
     Raises:
         InputError: the criterion has no such verdict.
@@ -242,7 +242,7 @@ def checked_verdict(criterion: Criterion, verdict: str) -> str:
     return storable(criterion.options[criterion.find_option_by_label(word)].label)
 
 
-def checked_text(text: str, what: str) -> str:
+def check_text(text: str, what: str) -> str:
     """A note or a quote.
 
     Raises:
@@ -253,11 +253,11 @@ def checked_text(text: str, what: str) -> str:
     return storable(text)
 
 
-def checked_seconds(seconds: float | None) -> float | None:
+def check_seconds(seconds: float | None) -> float | None:
     """The time spent on a pair.
 
     Raises:
-        InputError: it is negative or no number.
+        InputError: it is negative or not a number.
     """
     if seconds is None:
         return None
@@ -291,10 +291,10 @@ class PairFinder:
         """The place of an item in the dataset, by the name that the store has for it."""
         if item.startswith("#") and item[1:].isdecimal() and int(item[1:]) < len(self._items):
             place = int(item[1:])
-            if item_name(self._items[place], place) == item:
+            if name_item(self._items[place], place) == item:
                 return place
         if self._places is None:
-            self._places = {item_name(self._items[place], place): place for place in range(len(self._items))}
+            self._places = {name_item(self._items[place], place): place for place in range(len(self._items))}
         return self._places.get(item)
 
     def named(self, item: str, criterion: str) -> Pair | None:
@@ -312,6 +312,6 @@ class PairFinder:
         rubric, query = self._items.get_item_rubric(index).rubric, self._items.get_item_prompt(index)
         submission = self._items[index].submission
         for place in range(len(rubric)):
-            if pair_digest(query, submission, _content(rubric, place)) == digest:
+            if compute_pair_digest(query, submission, _list_content(rubric, place)) == digest:
                 return find_pair(self._items, index, place)
         return None

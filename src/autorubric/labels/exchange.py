@@ -1,4 +1,4 @@
-"""Labels into the store from files, and out of it: as rows, as events, as a dataset."""
+"""Import of labels from files into the store, and export as rows, events or a dataset."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from autorubric.labels.event import (
     Event,
     Pair,
     PairFinder,
+    check_seconds,
+    check_text,
     checked_annotator,
-    checked_seconds,
-    checked_text,
     checked_verdict,
     find_pair,
     storable,
@@ -99,7 +99,7 @@ def read_labels(
             exports.append(path)
             events += _read_events(path, dataset, finder, problems)
         else:
-            events += given.events(LabelFile(path, columns or {}, notes).labels(dataset, problems))
+            events += given.read_events(LabelFile(path, columns or {}, notes).read_given(dataset, problems))
         if before == (len(events), len(problems)):
             problems.append(f"{input_name(path)}: no labels found")
     if problems:
@@ -125,7 +125,7 @@ def add_labels(store: LabelStore, labels: LabelsRead) -> Imported:
             "added where there are no labels yet",
             "Export the labels as CSV to add them to others.",
         )
-    fresh = list(_fresh(labels.events[held:], store.history))
+    fresh = list(_select_new_events(labels.events[held:], store.history))
     store.append(fresh)
     added = sum(event.kind == "label" for event in fresh)
     replaced = sum(event.kind == "label" and not event.id and event.supersedes is not None for event in fresh)
@@ -135,7 +135,7 @@ def add_labels(store: LabelStore, labels: LabelsRead) -> Imported:
 
 @dataclass
 class _GivenLabels:
-    """Labels of files on their way to events."""
+    """Turns labels of files into events."""
 
     dataset: RubricDataset
     finder: ItemFinder
@@ -143,11 +143,11 @@ class _GivenLabels:
     problems: list[str]
     first: dict[tuple[Any, str], tuple[str | None, str]] = field(default_factory=dict)
 
-    def events(self, labels: Iterable[Given]) -> Iterator[Event]:
+    def read_events(self, labels: Iterable[Given]) -> Iterator[Event]:
         """An event for each label; what is wrong with one joins the problems."""
         for given in labels:
             try:
-                event = self._event(given)
+                event = self._read_event(given)
             except InputError as error:
                 self.problems += (f"{given.where}: {problem}" for problem in error.problems)
                 continue
@@ -158,7 +158,7 @@ class _GivenLabels:
                 )
             yield event
 
-    def _event(self, given: Given) -> Event:
+    def _read_event(self, given: Given) -> Event:
         pair = find_pair(self.dataset, *self.finder.find(given))
         criterion = self.dataset.get_item_rubric(pair.index)[pair.place]
         seconds = given.seconds
@@ -173,12 +173,12 @@ class _GivenLabels:
             raise InputError(f"the file does not say whose label this is; {ways}")
         return Event(
             0, 0.0, "label", pair.item, pair.criterion, pair.digest, checked_annotator(name), verdict,
-            checked_text(undefused(given.note), "note"), checked_text(undefused(given.quote), "quote"),
-            checked_seconds(seconds),
+            check_text(undefused(given.note), "note"), check_text(undefused(given.quote), "quote"),
+            check_seconds(seconds),
         )  # fmt: skip
 
 
-def _fresh(events: Iterable[Event], history: History) -> Iterator[Event]:
+def _select_new_events(events: Iterable[Event], history: History) -> Iterator[Event]:
     """The events with new information, each superseding the label before it."""
     said: dict[Any, str | None] = {}
     draws = dict(history.draws)
@@ -214,7 +214,7 @@ def _fresh(events: Iterable[Event], history: History) -> Iterator[Event]:
 
 
 def as_history(labels: LabelsRead) -> History:
-    """The labels of files as a store that has no others.
+    """The labels of files as a history of their own.
 
     Raises:
         InputError: an export of events comes with other files.
@@ -226,15 +226,15 @@ def as_history(labels: LabelsRead) -> History:
 
 def is_events(path: Path) -> bool:
     """Whether `labels --export` wrote a file as events."""
-    return _first_keys(path) >= {"kind", "digest", "annotator"}
+    return _read_first_keys(path) >= {"kind", "digest", "annotator"}
 
 
 def is_rows(path: Path) -> bool:
     """Whether `labels --export` wrote a file as rows of labels."""
-    return _first_keys(path) == {*_ROW}
+    return _read_first_keys(path) == {*_ROW}
 
 
-def _first_keys(path: Path) -> set[str]:
+def _read_first_keys(path: Path) -> set[str]:
     first = next(iter(read_rows(path, [], what="Label file")), None)
     return set() if first is None else {*first.fields}
 
@@ -281,7 +281,7 @@ def exported(history: History, dataset: RubricDataset, form: Form, *, final: boo
     elif form == "dataset":
         yield labelled_dataset(history, dataset).to_json()
     else:
-        yield from _csv(history, PairFinder(dataset), final=final)
+        yield from _format_csv(history, PairFinder(dataset), final=final)
 
 
 def labelled_dataset(history: History, dataset: RubricDataset, annotator: str | None = None) -> RubricDataset:
@@ -293,7 +293,7 @@ def labelled_dataset(history: History, dataset: RubricDataset, annotator: str | 
     finder, found = PairFinder(dataset), dict[int, dict[int, str]]()
     for key in history.labelled():
         pair, verdict = finder.find_key(key), history.verdict(key, annotator)
-        if pair is not None and verdict is not None and _is_of_dataset(dataset, pair, verdict):
+        if pair is not None and verdict is not None and _is_ground_truth(dataset, pair, verdict):
             found.setdefault(pair.index, {})[pair.place] = verdict
     items = list(dataset.items)
     for index, by_place in found.items():
@@ -313,26 +313,26 @@ def labelled_dataset(history: History, dataset: RubricDataset, annotator: str | 
     return replace(dataset, items=items)
 
 
-def _is_of_dataset(dataset: RubricDataset, pair: Pair, verdict: str) -> bool:
-    """Whether ground truth has this verdict: CANNOT_ASSESS is none of an option criterion's."""
+def _is_ground_truth(dataset: RubricDataset, pair: Pair, verdict: str) -> bool:
+    """Whether a verdict can be ground truth: on a criterion with options, CANNOT_ASSESS cannot."""
     options = dataset.get_item_rubric(pair.index)[pair.place].options
     return options is None or any(storable(option.label) == verdict for option in options)
 
 
-def _csv(history: History, finder: PairFinder, *, final: bool) -> Iterator[str]:
-    yield _line(_ROW)
+def _format_csv(history: History, finder: PairFinder, *, final: bool) -> Iterator[str]:
+    yield _format_line(_ROW)
     count = 0
     for key in history.labelled():
         if finder.find_key(key) is None:
             continue
-        for event in _events_to_show(history, key, final=final):
+        for event in _select_events(history, key, final=final):
             count += 1
-            yield _line([defused(value) for value in _cells(event, history)])
+            yield _format_line([defused(value) for value in _list_cells(event, history)])
     if not count:
         raise InputError("no label of the run counts, so there is nothing to export")
 
 
-def _events_to_show(history: History, key: Any, *, final: bool) -> Iterator[Event]:
+def _select_events(history: History, key: Any, *, final: bool) -> Iterator[Event]:
     labels = history.labels(key)
     if not final:
         yield from labels.values()
@@ -341,7 +341,7 @@ def _events_to_show(history: History, key: Any, *, final: bool) -> Iterator[Even
     yield replace(first, verdict=history.verdict(key), annotator="")
 
 
-def _cells(event: Event, history: History) -> list[Any]:
+def _list_cells(event: Event, history: History) -> list[Any]:
     drawn = history.draws.get(event.key)
     draw = drawn.draw if drawn is not None else None
     item = event.item
@@ -351,7 +351,7 @@ def _cells(event: Event, history: History) -> list[Any]:
     ]  # fmt: skip
 
 
-def _line(values: Iterable[Any]) -> str:
+def _format_line(values: Iterable[Any]) -> str:
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerow(values)
     return out.getvalue()

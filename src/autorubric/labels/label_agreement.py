@@ -14,7 +14,7 @@ from autorubric.errors import InputError, counted
 from autorubric.labels.annotators import Annotators, compare_annotators
 from autorubric.labels.event import PairFinder
 from autorubric.labels.label_store import History
-from autorubric.labels.weights import Weighted, weighted_labels
+from autorubric.labels.weights import WeightedLabels, weight_labels
 from autorubric.metrics.agreement_sums import SUMMED, Layout, majority_baseline, pool, sum_items
 from autorubric.metrics.arrays import Floats, Ints, defined
 from autorubric.metrics.compare import JudgeComparison, comparison, differences
@@ -108,23 +108,23 @@ def label_agreement(
         InputError: no label fits a judged pair, the annotator is unknown, or the labels cannot be weighted.
     """
     known = history.annotators()
-    measure = Measure(run, dataset, modes, draws, drawn=bool(history.draws))
+    measure = JudgedRun(run, dataset, modes, draws, drawn=bool(history.draws))
     finder = PairFinder(dataset)
-    chosen = weighted_labels(history, finder, measure.pairs, annotator)
+    chosen = weight_labels(history, finder, measure.pairs, annotator)
     if not chosen.labels:
         raise InputError(["no judged pair of the run has a label that counts", *chosen.notes])
-    judge = measure.of(annotator or "labels", chosen)
-    each = [measure.of(name, weighted_labels(history, finder, measure.pairs, name)) for name in known]
+    judge = measure.measure_all(annotator or "labels", chosen)
+    each = [measure.measure_all(name, weight_labels(history, finder, measure.pairs, name)) for name in known]
     decided = {pair: word for pair, word in chosen.labels.items() if history.decision(pair.key) is not None}
-    only = Weighted(decided, np.ones(len(decided)), False)
+    only = WeightedLabels(decided, np.ones(len(decided)), False)
     return LabelAgreement(
         judge,
-        measure.criteria(chosen),
+        measure.measure_criteria(chosen),
         tuple(each),
-        measure.judges(chosen),
-        measure.of("adjudicated", only) if decided and annotator is None else None,
+        measure.measure_judges(chosen),
+        measure.measure_all("adjudicated", only) if decided and annotator is None else None,
         compare_annotators(history, dataset, finder),
-        measure.mean_score(chosen) if chosen.drawn and not chosen.partial else None,
+        measure.estimate_mean_score(chosen) if chosen.drawn and not chosen.partial else None,
         chosen.drawn,
         chosen.notes,
         measure.apart,
@@ -153,7 +153,7 @@ def projected_half_width(found: Agreement, more: int, confidence: float = 0.95) 
     return interval.width / 2.0 * math.sqrt(found.n / total)
 
 
-class Measure:
+class JudgedRun:
     """The judged pairs of a run, ready to be compared with labels."""
 
     def __init__(
@@ -176,36 +176,34 @@ class Measure:
         """The scores of the items, as the run has them."""
         return self._table.scores
 
-    def of(self, name: str, labels: Weighted) -> Agreement:
+    def measure_all(self, name: str, labels: WeightedLabels) -> Agreement:
         """The agreement over all criteria."""
-        return self._measured(name, self._decided(labels))
+        return self._measure_points(name, self._select_decided(labels))
 
-    def judges(self, labels: Weighted) -> tuple[Agreement, ...]:
+    def measure_judges(self, labels: WeightedLabels) -> tuple[Agreement, ...]:
         """The agreement of each judge of a panel over all criteria; none where one judge alone judged."""
-        names = self._table.judges
-        return tuple(
-            self._measured(name, self._decided(labels, place)) for place, name in enumerate(names) if len(names) > 1
-        )
+        judges = enumerate(self._table.judges if len(self._table.judges) > 1 else ())
+        return tuple(self._measure_points(name, self._select_decided(labels, place)) for place, name in judges)
 
-    def criteria(self, labels: Weighted) -> tuple[Agreement, ...]:
+    def measure_criteria(self, labels: WeightedLabels) -> tuple[Agreement, ...]:
         """The agreement on each criterion that has a label."""
-        points = self._decided(labels)
-        columns, placed = self.placed(points)
+        points = self._select_decided(labels)
+        columns, placed = self.group_criteria(points)
         return tuple(
-            self._measured(columns[place].name, points.where(placed.column == place), int(place))
+            self._measure_points(columns[place].name, points.where(placed.column == place), int(place))
             for place in np.unique(placed.column)
         )
 
-    def mean_score(self, labels: Weighted) -> Estimate:
+    def estimate_mean_score(self, labels: WeightedLabels) -> Estimate:
         """The mean score: the judge's, plus its errors weighted as the labels are."""
-        pairs, at = self.pairs, self.at(labels)
-        errors, amounts = self._errors(labels)
+        pairs, at = self.pairs, self.find_places(labels)
+        errors, amounts = self._compute_errors(labels)
         scores = corrected_sums(pairs, errors, amounts)
         step = float(np.sqrt(np.mean(np.square(pairs.shares[at] * amounts[at]))))
         items = len(np.unique(pairs.rows[at]))
         return item_mean(scores, items, step, pairs.range, self._draws.confidence)
 
-    def means(self, labels: Weighted) -> dict[str, tuple[Estimate, Estimate, int]]:
+    def estimate_means(self, labels: WeightedLabels) -> dict[str, tuple[Estimate, Estimate, int]]:
         """The mean of each criterion: the judge's, that plus its weighted errors, and how many labels it has.
 
         Pairs without a verdict, or on which judge or label abstains, have no part in it. Criteria that share a name
@@ -213,10 +211,10 @@ class Measure:
         """
         if self.pooled:
             return {}
-        errors, amounts = self._errors(labels)
-        columns, values, at = self._table.points.column, self.pairs.values, self.at(labels)
+        errors, amounts = self._compute_errors(labels)
+        columns, values, at = self._table.points.column, self.pairs.values, self.find_places(labels)
         has_label = np.zeros(len(values), bool)
-        has_label[at[self.codes(labels).truth >= 0]] = True
+        has_label[at[self.encode_pairs(labels).truth >= 0]] = True
         found = {}
         names = Counter(column.name for column in self.columns)
         for place, column in enumerate(self.columns):
@@ -235,56 +233,56 @@ class Measure:
             found[name] = raw, right, n
         return found
 
-    def _errors(self, labels: Weighted) -> tuple[Floats, Floats]:
+    def _compute_errors(self, labels: WeightedLabels) -> tuple[Floats, Floats]:
         """By how much each pair's label is above its verdict, 0 without a label; and what the label counts for."""
-        pairs, at = self.pairs, self.at(labels)
+        pairs, at = self.pairs, self.find_places(labels)
         amounts, truth = np.zeros(len(pairs)), np.full(len(pairs), np.nan)
         columns = self._table.points.column[at]
         for place, column, word, weight in zip(at, columns, labels.labels.values(), labels.weights, strict=True):
-            code = _code(self.columns[column], word)
+            code = _encode_label(self.columns[column], word)
             truth[place] = 0.0 if code == ABSTAINED else self.columns[column].values[code]
             amounts[place] = weight
         return np.nan_to_num(truth - np.nan_to_num(pairs.values)), amounts
 
-    def at(self, labels: Weighted) -> Ints:
+    def find_places(self, labels: WeightedLabels) -> Ints:
         """The place of each labelled pair among the pairs of the run; -1 where it is not judged."""
         return self.pairs.find((pair.index, pair.place) for pair in labels.labels)
 
-    def codes(self, labels: Weighted, judge: int | None = None) -> Points:
+    def encode_pairs(self, labels: WeightedLabels, judge: int | None = None) -> Points:
         """The weighted pairs of label and verdict, abstentions settled; rows are places in the dataset.
 
         The verdicts are those of the panel, or of one of its judges.
         """
-        at, points, columns = self.at(labels), self._table.points, self.columns
+        at, points, columns = self.find_places(labels), self._table.points, self.columns
         column = points.column[at]
         words = zip(column, labels.labels.values(), strict=True)
-        truth = np.array([_code(columns[place], word) for place, word in words], np.int64)
+        truth = np.array([_encode_label(columns[place], word) for place, word in words], np.int64)
         judged = points.judged[at] if judge is None else points.votes[judge, at]
         truth, judged = (settle_codes(codes, columns, column) for codes in (truth, judged))
         items = np.array([pair.index for pair in labels.labels], np.int64)
         return Points(items, column, truth, judged, points.votes[:, at], labels.weights)
 
-    def placed(self, points: Points) -> tuple[Sequence[Column], Points]:
+    def group_criteria(self, points: Points) -> tuple[Sequence[Column], Points]:
         """The criteria of some pairs; one for all of a kind where items have their own rubrics."""
         return pool(self.columns, points) if self.pooled else (self.columns, points)
 
-    def sums(self, points: Points) -> tuple[Layout, Floats]:
+    def compute_sums(self, points: Points) -> tuple[Layout, Floats]:
         """What each item that has one of the pairs adds, and where the sums of each criterion are."""
-        columns, points = self.placed(points)
+        columns, points = self.group_criteria(points)
         items, row = np.unique(points.row, return_inverse=True)
         return sum_items(columns, len(items), replace(points, row=row))
 
-    def _decided(self, labels: Weighted, judge: int | None = None) -> Points:
+    def _select_decided(self, labels: WeightedLabels, judge: int | None = None) -> Points:
         """The codes of pairs on which both sides decide."""
-        points = self.codes(labels, judge)
+        points = self.encode_pairs(labels, judge)
         return points.where((points.truth >= 0) & (points.judged >= 0))
 
-    def _measured(self, name: str, points: Points, place: int | None = None) -> Agreement:
+    def _measure_points(self, name: str, points: Points, place: int | None = None) -> Agreement:
         """The agreement on some pairs; those of one criterion, or of one kind, have its `place`."""
         if not len(points):
             none = Estimate(None, reason="no pair of label and verdict")
             return Agreement(name, 0, 0, none, none, None, none)
-        layout, sums = self.sums(points)
+        layout, sums = self.compute_sums(points)
         chosen = [SUMMED.index("accuracy"), SUMMED.index("kappa"), SUMMED.index("mean_kappa")]
         if place is not None:
             chosen[1] = len(SUMMED) + place
@@ -300,7 +298,7 @@ class Measure:
         return Agreement(name, len(points), len(sums), accuracy, kappa, baseline, mean)
 
 
-def _code(column: Column, word: str) -> int:
+def _encode_label(column: Column, word: str) -> int:
     """The code of a label of the store."""
     return column.labels.index(word) if word in column.labels else ABSTAINED
 
@@ -329,10 +327,10 @@ def compare_by_labels(
     Raises:
         InputError: the labels cannot be weighted, or no labelled pair has a verdict of both runs.
     """
-    first, second = (Measure(run, dataset, modes, draws) for run in runs)
-    chosen = weighted_labels(history, PairFinder(dataset), first.pairs, annotator)
-    common = chosen.only(second.at(chosen) >= 0)
-    one, other = first.codes(common), second.codes(common)
+    first, second = (JudgedRun(run, dataset, modes, draws) for run in runs)
+    chosen = weight_labels(history, PairFinder(dataset), first.pairs, annotator)
+    common = chosen.select(second.find_places(chosen) >= 0)
+    one, other = first.encode_pairs(common), second.encode_pairs(common)
     if [(column.name, column.labels) for column in first.columns] != [(c.name, c.labels) for c in second.columns]:
         raise InputError("the two runs have different criteria; expected runs on the same items and rubrics")
     both = (one.truth >= 0) & (one.judged >= 0) & (other.judged >= 0)
@@ -344,8 +342,8 @@ def compare_by_labels(
     if chosen.drawn:
         notes.append("labels are weighted by the probabilities of the draw")
     first.pooled = second.pooled = first.pooled or second.pooled
-    (layout, a), (_, b) = (run.sums(points.where(both)) for run, points in ((first, one), (second, other)))
-    columns, placed = first.placed(one.where(both))
+    (layout, a), (_, b) = (run.compute_sums(points.where(both)) for run, points in ((first, one), (second, other)))
+    columns, placed = first.group_criteria(one.where(both))
     names = [] if first.pooled else [column.name for column in columns]
     sizes = np.bincount(placed.column, minlength=len(columns))
     made = differences(layout, (a, b), (names, sizes, 0), draws)
@@ -367,21 +365,20 @@ def correct_by_labels(
     Raises:
         InputError: the labels cannot be weighted, or none counts.
     """
-    measure = Measure(run, dataset, Modes(), checked_draws("replicates", 2, confidence, 0))
-    chosen = weighted_labels(history, PairFinder(dataset), measure.pairs, annotator)
+    measure = JudgedRun(run, dataset, Modes(), checked_draws("replicates", 2, confidence, 0))
+    chosen = weight_labels(history, PairFinder(dataset), measure.pairs, annotator)
     if not chosen.labels:
         raise InputError(["no judged pair of the run has a label that counts", *chosen.notes])
     pairs, none = measure.pairs, Estimate(None, reason=_SINGLE)
     items = len(pairs.items)
     raw = item_mean(pairs.sums, items, 0.0, pairs.range, confidence)
     part = Estimate(None, reason="the labels were drawn from a part of the pairs")
-    labelled = len(np.unique(pairs.rows[measure.at(chosen)]))
-    score = Corrections(
-        raw, none, part if chosen.partial else measure.mean_score(chosen), None, labelled, items - labelled, none
-    )
+    labelled = len(np.unique(pairs.rows[measure.find_places(chosen)]))
+    corrected = part if chosen.partial else measure.estimate_mean_score(chosen)
+    score = Corrections(raw, none, corrected, None, labelled, items - labelled, none)
     criteria = {
         name: Corrections(judged, none, right, None, n, judged.n - n, none)
-        for name, (judged, right, n) in measure.means(chosen).items()
+        for name, (judged, right, n) in measure.estimate_means(chosen).items()
     }
     notes = [*chosen.notes, "labels are weighted by the probabilities of the draw"]
     if measure.apart:

@@ -1,4 +1,4 @@
-"""Labels in files of others: rows, datasets, and what Argilla and Label Studio export.
+"""Labels in files of other tools: rows, datasets, and exports of Argilla and Label Studio.
 
 Argilla (`records.to_json`, the flat `records.to_list(flatten=True)` and `to_datasets()`, and rows of the Hugging Face
 hub) and Label Studio (JSON export) are recognized by their keys. A question of either is a criterion, by name, unless
@@ -39,7 +39,7 @@ _LABELS = ("choices", "rating", "number")
 _DATASET, _ARGILLA, _STUDIO = "a dataset", "an export of Argilla", "an export of Label Studio"
 
 
-def _kind(keys: Collection[str]) -> str:
+def _detect_kind(keys: Collection[str]) -> str:
     """What a file is by the keys of its first record; empty for a table."""
     if has_items(keys):
         return _DATASET
@@ -62,7 +62,7 @@ class LabelFile:
     columns: Mapping[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
-    def labels(self, dataset: RubricDataset, problems: list[str]) -> Iterator[Given]:
+    def read_given(self, dataset: RubricDataset, problems: list[str]) -> Iterator[Given]:
         """The labels of the file; what is wrong with a row joins the problems.
 
         Args:
@@ -76,20 +76,20 @@ class LabelFile:
         first = next(rows, None)
         if first is None:
             return
-        kind = _kind(first.fields.keys())
+        kind = _detect_kind(first.fields.keys())
         if kind and self.columns:
             raise InputError(f"{input_name(self.path)}: --column is for tables, and this is {kind}; leave it out")
         if kind == _DATASET:
-            yield from self._of_dataset(dataset)
+            yield from self._read_dataset(dataset)
         elif kind:
-            read = _of_argilla if kind == _ARGILLA else _of_label_studio
-            yield from self._each(read, kind, _Aside.of(dataset), chain([first], rows), problems)
+            read = _read_argilla if kind == _ARGILLA else _read_label_studio
+            yield from self._read_each(read, kind, _Questions.from_dataset(dataset), chain([first], rows), problems)
         else:
             table = LabelRows(self.path, dataset, self.columns, self.notes, problems, self.notes, _MORE)
             yield from table.labels(chain([first], rows))
 
-    def _each(
-        self, read: _Reader, kind: str, aside: _Aside, rows: Iterator[Record], problems: list[str]
+    def _read_each(
+        self, read: _Reader, kind: str, aside: _Questions, rows: Iterator[Record], problems: list[str]
     ) -> Iterator[Given]:
         tool = kind.removeprefix("an export of ")
         for record in rows:
@@ -100,8 +100,8 @@ class LabelFile:
                 problems.append(f"{record.where}: this record is not as {tool} writes it: {said}")
         self.notes += (f"{input_name(self.path)}: {what}" for what in aside.left_out)
 
-    def _of_dataset(self, graded: RubricDataset) -> Iterator[Given]:
-        from autorubric.labels.event import item_name
+    def _read_dataset(self, graded: RubricDataset) -> Iterator[Given]:
+        from autorubric.labels.event import name_item
 
         made, notes = relabelled(graded, RubricDataset.from_file(self.path))
         self.notes += notes
@@ -111,11 +111,11 @@ class LabelFile:
             names = criterion_names(made.get_item_rubric(index).rubric)
             for name, verdict in zip(names, item.ground_truth, strict=True):
                 word = getattr(verdict, "value", verdict)
-                yield Given(f"{self.path}: item {index}", item_name(item, index), name, str(word))
+                yield Given(f"{self.path}: item {index}", name_item(item, index), name, str(word))
 
 
 @dataclass(frozen=True, slots=True)
-class _Aside:
+class _Questions:
     """The questions of another tool that have notes and quotes, and sentences on what is left out."""
 
     notes: frozenset[str]
@@ -123,22 +123,22 @@ class _Aside:
     left_out: dict[str, None]
 
     @classmethod
-    def of(cls, dataset: RubricDataset) -> _Aside:
-        """A question that is called like a criterion has labels."""
+    def from_dataset(cls, dataset: RubricDataset) -> _Questions:
+        """The side questions for a dataset; a question named like a criterion has labels instead."""
         names = {name.lower() for criteria in different_rubrics(dataset) for name in criterion_names(criteria)}
         return cls(_NOTES - names, _QUOTES - names, {})
 
 
-_Reader = Callable[[Record, _Aside], Iterator[Given]]
+_Reader = Callable[[Record, _Questions], Iterator[Given]]
 
 
-def _of_argilla(record: Record, aside: _Aside) -> Iterator[Given]:
+def _read_argilla(record: Record, aside: _Questions) -> Iterator[Given]:
     fields = record.fields
     metadata = fields.get("metadata")
     named = {**metadata} if isinstance(metadata, Mapping) else {}
-    item = _first((named, _ITEM_KEYS), (fields, ("external_id", "item", "id")))
+    item = _find_first((named, _ITEM_KEYS), (fields, ("external_id", "item", "id")))
     texts = submission_texts(fields["fields"] if isinstance(fields.get("fields"), Mapping) else fields)
-    for user, answers in _argilla_answers(fields, aside.left_out).items():
+    for user, answers in _collect_argilla_answers(fields, aside.left_out).items():
         note = " ".join(str(value) for name, value in answers.items() if name.lower() in aside.notes)
         for name, value in answers.items():
             if name.lower() in aside.notes:
@@ -147,13 +147,13 @@ def _of_argilla(record: Record, aside: _Aside) -> Iterator[Given]:
             if isinstance(word, bool | list | dict) or word is None:
                 raise ValueError(f"{name}: expected one label, got {word!r}")
             criterion = str(named.get("criterion") or name)
-            yield Given(record.where, _id(item, texts), criterion, str(word), user, note, texts=texts)
+            yield Given(record.where, _read_id(item, texts), criterion, str(word), user, note, texts=texts)
 
 
-def _argilla_answers(fields: Mapping[str, Any], left_out: dict[str, None]) -> dict[str, dict[str, Any]]:
+def _collect_argilla_answers(fields: Mapping[str, Any], left_out: dict[str, None]) -> dict[str, dict[str, Any]]:
     """The submitted answers of each user, by question."""
     found: dict[str, dict[str, Any]] = {}
-    for name, user, status, value in _each_answer(fields):
+    for name, user, status, value in _list_answers(fields):
         if status in ("submitted", None):
             found.setdefault(str(user or ""), {})[name] = value
         if status is None:
@@ -164,7 +164,7 @@ def _argilla_answers(fields: Mapping[str, Any], left_out: dict[str, None]) -> di
     return found
 
 
-def _each_answer(fields: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any, Any]]:
+def _list_answers(fields: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any, Any]]:
     """Question, user, status and value of each answer, as each version of Argilla has them."""
     responses = fields.get("responses") or {}
     if isinstance(responses, list):  # Argilla 1
@@ -182,9 +182,9 @@ def _each_answer(fields: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any, Any
             yield from ((name, one.get("user_id"), one.get("status"), one["value"]) for one in answers or ())
 
 
-def _of_label_studio(record: Record, aside: _Aside) -> Iterator[Given]:
+def _read_label_studio(record: Record, aside: _Questions) -> Iterator[Given]:
     data = record.fields["data"]
-    item, texts = _first((data, _ITEM_KEYS)), submission_texts(data)
+    item, texts = _find_first((data, _ITEM_KEYS)), submission_texts(data)
     for annotation in record.fields["annotations"] or ():
         if annotation.get("was_cancelled") or _is_rejected(annotation, aside.left_out):
             continue
@@ -198,13 +198,13 @@ def _of_label_studio(record: Record, aside: _Aside) -> Iterator[Given]:
             elif name.lower() in aside.quotes:
                 quote = str(value.get("text") or "")
             elif kind is not None:
-                chosen.append((name, _only(name, value[kind])))
+                chosen.append((name, _read_choice(name, value[kind])))
             else:
                 aside.left_out.setdefault(f"{name!r} is left out: only choices, ratings and numbers are labels")
         for name, word in chosen:
-            who, seconds = _annotator(annotation.get("completed_by")), annotation.get("lead_time")
+            who, seconds = _read_annotator(annotation.get("completed_by")), annotation.get("lead_time")
             criterion = str(data.get("criterion") or name)
-            yield Given(record.where, _id(item, texts), criterion, word, who, note, quote, seconds, texts)
+            yield Given(record.where, _read_id(item, texts), criterion, word, who, note, quote, seconds, texts)
 
 
 def _is_rejected(annotation: Mapping[str, Any], left_out: dict[str, None]) -> bool:
@@ -217,23 +217,23 @@ def _is_rejected(annotation: Mapping[str, Any], left_out: dict[str, None]) -> bo
     return is_rejected
 
 
-def _only(name: str, value: Any) -> str:
+def _read_choice(name: str, value: Any) -> str:
     if isinstance(value, list) and len(value) != 1:
         raise ValueError(f"{name}: expected one choice, got {len(value)}")
     return one_word(value)
 
 
-def _annotator(who: Any) -> str:
+def _read_annotator(who: Any) -> str:
     if isinstance(who, Mapping):
         who = who.get("email") or who.get("username") or who.get("id")
     return "" if who is None else str(who)
 
 
-def _first(*places: tuple[Mapping[str, Any], Sequence[str]]) -> Any:
+def _find_first(*places: tuple[Mapping[str, Any], Sequence[str]]) -> Any:
     return next((values[name] for values, names in places for name in names if values.get(name) is not None), None)
 
 
-def _id(value: Any, texts: Sequence[str]) -> str:
+def _read_id(value: Any, texts: Sequence[str]) -> str:
     if isinstance(value, bool | list | dict) or (value is None and not texts):
         raise ValueError(f"not an item id: {value!r}")
     return "" if value is None else str(value)

@@ -1,6 +1,6 @@
 """The label store of a run: `labels/labels.sqlite` in the run directory, to which events are only ever added.
 
-A `History` is what its events come to: which labels stand, which pairs are drawn, where annotators differ.
+A `History` derives from its events which labels stand, which pairs are drawn, and where annotators differ.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class History:
                 self.draws.setdefault(event.key, event)
                 self.batches.setdefault(event.draw.batch, []).append(event)
         elif event.kind == "undo":
-            self._take_back(event)
+            self._remove_undone(event)
         else:
             if event.kind == "adjudication":
                 self._decided.setdefault(event.key, []).append(event)
@@ -59,7 +59,7 @@ class History:
                 self._said.setdefault(event.key, {}).setdefault(event.annotator, []).append(event)
             self._by_annotator.setdefault(event.annotator, []).append(event)
 
-    def _take_back(self, undo: Event) -> None:
+    def _remove_undone(self, undo: Event) -> None:
         stacks = [
             self._by_annotator.get(undo.annotator, []),
             self._decided.get(undo.key, []),
@@ -186,7 +186,7 @@ class LabelStore:
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self.path = path
-        self.history = History(_events(connection, 0, path))
+        self.history = History(_read_events(connection, 0, path))
         self._connection = connection
         self._lock = threading.RLock()
 
@@ -203,10 +203,10 @@ class LabelStore:
             now, made = time.time(), []
             try:
                 self._connection.execute("BEGIN IMMEDIATE")
-                for number, event in enumerate(events, _last_number(self._connection) + 1):
+                for number, event in enumerate(events, _read_last_number(self._connection) + 1):
                     made.append(replace(event, id=number, at=event.at or now))
-                    values = _row(made[-1])
-                    self._connection.execute(_INSERT, (*values, _checksum(values)))
+                    values = _build_row(made[-1])
+                    self._connection.execute(_INSERT, (*values, _compute_checksum(values)))
                 self._connection.execute("COMMIT")
             except BaseException as error:
                 with suppress(sqlite3.Error):
@@ -214,7 +214,7 @@ class LabelStore:
                 if isinstance(error, sqlite3.IntegrityError):
                     raise InputError(f"{self.path}: an event is not valid: {error}; nothing was stored") from error
                 if isinstance(error, sqlite3.Error):
-                    raise _not_saved(self.path, error) from error
+                    raise _make_not_saved_error(self.path, error) from error
                 raise
             for event in made:
                 self.history.add(event)
@@ -265,14 +265,14 @@ def label_store(run: Path) -> Iterator[LabelStore]:
             ) from None
         path = private_file(folder, FILE)
         size_of_plain(path, what="Label store")
-        yield LabelStore(path, stack.enter_context(closing(_connected(path))))
+        yield LabelStore(path, stack.enter_context(closing(_open_connection(path))))
 
 
-def _connected(path: Path) -> sqlite3.Connection:
+def _open_connection(path: Path) -> sqlite3.Connection:
     connection: sqlite3.Connection | None = None
     try:
         connection = connect(path)
-        _check(connection, path)
+        _check_header(connection, path)
         header = f"PRAGMA application_id = {_APPLICATION}; PRAGMA user_version = {_VERSION};"
         connection.executescript(f"BEGIN IMMEDIATE; {header} {_SCHEMA} COMMIT;")
     except BaseException as error:
@@ -280,12 +280,12 @@ def _connected(path: Path) -> sqlite3.Connection:
             connection.close()
         if isinstance(error, sqlite3.DatabaseError):
             is_full = getattr(error, "sqlite_errorcode", 0) & 0xFF in _NO_ROOM
-            raise (_not_saved(path, error) if is_full else _unreadable(path, error)) from error
+            raise (_make_not_saved_error(path, error) if is_full else _make_unreadable_error(path, error)) from error
         raise
     return connection
 
 
-def _check(connection: sqlite3.Connection, path: Path) -> None:
+def _check_header(connection: sqlite3.Connection, path: Path) -> None:
     application, version = (
         connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
     )
@@ -296,11 +296,11 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
         raise InputError(f"{path} was written by a newer autorubric (version {version}); use that one")
 
 
-def _not_saved(path: Path, error: sqlite3.Error) -> NotSavedError:
+def _make_not_saved_error(path: Path, error: sqlite3.Error) -> NotSavedError:
     return NotSavedError(f"{path}: not saved: {error}; check the disk and try again")
 
 
-def _unreadable(path: Path, error: sqlite3.Error) -> InputError:
+def _make_unreadable_error(path: Path, error: sqlite3.Error) -> InputError:
     return InputError(f"{path} cannot be read as a label store: {error}; restore it from a copy, or move it away")
 
 
@@ -331,29 +331,29 @@ def read_history(run: Path, known: History | None = None) -> History:
     size_of_plain(path, what="Label store")
     try:
         with closing(connect_read_only(path)) as connection:
-            _check(connection, path)
+            _check_header(connection, path)
             if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'events'").fetchall():
                 return history
-            for event in _events(connection, history.last, path):
+            for event in _read_events(connection, history.last, path):
                 history.add(event)
     except sqlite3.DatabaseError as error:
-        raise _unreadable(path, error) from error
+        raise _make_unreadable_error(path, error) from error
     return history
 
 
-def _events(connection: sqlite3.Connection, after: int, path: Path) -> Iterator[Event]:
-    """The events behind number `after`; those that are damaged are left out, with a warning."""
+def _read_events(connection: sqlite3.Connection, after: int, path: Path) -> Iterator[Event]:
+    """The events after number `after`; damaged ones are left out, with a warning."""
     # Text that is not valid UTF-8 was damaged after it was written, so its checksum does not match.
     connection.text_factory = lambda text: text.decode("utf-8", "replace")
     connection.execute("BEGIN")  # both queries see the same state
     try:
         rows = connection.execute(_SELECT, (after,)).fetchall()
-        end = max(after, _last_number(connection))
+        end = max(after, _read_last_number(connection))
     finally:
         connection.execute("COMMIT")
     whole = 0
     for found, *row in rows:
-        if row[0] > end or row[2] not in KINDS or found != _checksum(row):
+        if row[0] > end or row[2] not in KINDS or found != _compute_checksum(row):
             continue
         batch, policy, scope, seed, probability, n_open, seen = row[_PLAIN:]
         draw = None if batch is None else Draw(batch, policy, scope, int(seed), probability, n_open, seen)
@@ -366,17 +366,17 @@ def _events(connection: sqlite3.Connection, after: int, path: Path) -> Iterator[
         )
 
 
-def _last_number(connection: sqlite3.Connection) -> int:
+def _read_last_number(connection: sqlite3.Connection) -> int:
     """The number of the last event that was ever added; SQLite keeps it."""
     number: int = connection.execute("SELECT coalesce(max(seq), 0) FROM sqlite_sequence").fetchone()[0]
     return number
 
 
-def _checksum(values: Iterable[Any]) -> int:
+def _compute_checksum(values: Iterable[Any]) -> int:
     return crc32(ascii([float(one) if isinstance(one, int) else one for one in values]).encode())
 
 
-def _row(event: Event) -> tuple[Any, ...]:
+def _build_row(event: Event) -> tuple[Any, ...]:
     drawn = (None,) * 7 if event.draw is None else astuple(event.draw)
     plain = tuple(getattr(event, name) for name in _COLUMNS[:_PLAIN])
     # SQLite has integers of 64 bits; the seed of a later batch may be larger.

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from autorubric.core.criterion import Criterion
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
-from autorubric.labels.drawing import Ask, Batch, Dispute, Known, Progress, Task, draw_batch, is_large
+from autorubric.labels.drawing import Ask, Batch, Dispute, KnownPair, Progress, Task, draw_batch, is_large
 from autorubric.labels.event import (
     Draw,
     Event,
@@ -22,9 +22,9 @@ from autorubric.labels.event import (
     Pair,
     PairFinder,
     PairKey,
+    check_seconds,
+    check_text,
     checked_annotator,
-    checked_seconds,
-    checked_text,
     checked_verdict,
     find_pair,
     list_choices,
@@ -37,7 +37,7 @@ SECOND_SHARE = 0.2
 _ASK = Ask()
 
 
-class _Coming(NamedTuple):
+class _ComingBatch(NamedTuple):
     """A batch that is being drawn: the request, its number, and the last event before the draw."""
 
     ask: Ask
@@ -67,7 +67,7 @@ class Queue:
         self._held: dict[PairKey, str] = {}
         self._again: dict[str, list[Pair]] = {}
         self._worker = ThreadPoolExecutor(1, "autorubric-draw")
-        self._coming: _Coming | None = None
+        self._coming: _ComingBatch | None = None
         self._pending: list[Pair] = [
             pair for draw in store.history.draws.values() if (pair := self._finder.find(draw)) is not None
         ]
@@ -90,10 +90,10 @@ class Queue:
         name = checked_annotator(annotator)
         while True:
             with self._lock:
-                pair = self._waiting(name)
+                pair = self._find_waiting(name)
                 if pair is not None:
-                    return self._handed(pair, name)
-                coming = self._coming = self._coming_batch()
+                    return self._hand_out(pair, name)
+                coming = self._coming = self._start_batch()
             # Others can label while this one waits.
             wait([coming.drawing])
             with self._lock:
@@ -109,7 +109,7 @@ class Queue:
         with self._lock:
             if self.history.events:
                 return
-            self._coming = self._coming_batch()
+            self._coming = self._start_batch()
             if not self._coming.drawing.result().pairs:
                 told = "each one has ground_truth in the dataset, has no verdict, or is not what the policy draws"
                 raise InputError(f"there are no pairs to label: {told}")
@@ -120,7 +120,7 @@ class Queue:
         Raises:
             InputError: the run has no such pair.
         """
-        return self._task(find_pair(self._items, index, place))
+        return self._build_task(find_pair(self._items, index, place))
 
     def label(  # noqa: PLR0913 (a label is all of these)
         self,
@@ -149,9 +149,9 @@ class Queue:
             NotSavedError: the disk is full or failed; nothing was stored.
         """
         pair = find_pair(self._items, index, place)
-        word = checked_verdict(self._criterion(pair), verdict)
-        texts = checked_text(note, "note"), checked_text(quote, "quote")
-        return self._say("label", checked_annotator(annotator), pair, word, (*texts, checked_seconds(seconds)))
+        word = checked_verdict(self._find_criterion(pair), verdict)
+        texts = check_text(note, "note"), check_text(quote, "quote")
+        return self._store_event("label", checked_annotator(annotator), pair, word, (*texts, check_seconds(seconds)))
 
     def skip(self, annotator: str, index: int, place: int, *, note: str = "", seconds: float | None = None) -> Event:
         """Store that an annotator skips a pair, which is not shown to this annotator again.
@@ -161,8 +161,8 @@ class Queue:
             NotSavedError: as `label`.
         """
         pair = find_pair(self._items, index, place)
-        said = checked_text(note, "note"), "", checked_seconds(seconds)
-        return self._say("skip", checked_annotator(annotator), pair, None, said)
+        said = check_text(note, "note"), "", check_seconds(seconds)
+        return self._store_event("skip", checked_annotator(annotator), pair, None, said)
 
     def undo(self, annotator: str) -> Task | None:
         """Take back the annotator's last label, skip or adjudication, also of an earlier session.
@@ -186,7 +186,7 @@ class Queue:
                 self._again.setdefault(name, []).append(pair)
                 if pair.key in self.history.draws and pair not in self._pending:
                     self._pending.append(pair)
-            return self._task(pair)
+            return self._build_task(pair)
 
     def disputes(self) -> list[Dispute]:
         """The pairs on which annotators differ, without a current adjudication."""
@@ -196,7 +196,7 @@ class Queue:
                 labels = tuple(self.history.labels(key).values())
                 pair = self._finder.find(labels[0])
                 if pair is not None:
-                    found.append(Dispute(self._task(pair), labels))
+                    found.append(Dispute(self._build_task(pair), labels))
             return found
 
     def adjudicate(self, annotator: str, index: int, place: int, verdict: str, *, note: str = "") -> Event:
@@ -207,11 +207,11 @@ class Queue:
             NotSavedError: as `label`.
         """
         pair = find_pair(self._items, index, place)
-        word, text = checked_verdict(self._criterion(pair), verdict), checked_text(note, "note")
+        word, text = checked_verdict(self._find_criterion(pair), verdict), check_text(note, "note")
         name = checked_annotator(annotator)
         if not self.history.labels(pair.key):
             raise InputError(f"item {pair.item}, criterion {pair.criterion!r} has no label to decide between")
-        return self._say("adjudication", name, pair, word, (text, "", None))
+        return self._store_event("adjudication", name, pair, word, (text, "", None))
 
     def may_show(self, annotator: str, index: int, place: int) -> bool:
         """Whether an annotator may see the verdicts and labels of others on a pair: once it is labelled."""
@@ -230,11 +230,11 @@ class Queue:
         """Stop drawing ahead; pairs drawn but not shown are discarded."""
         self._worker.shutdown(wait=True, cancel_futures=True)
 
-    def _criterion(self, pair: Pair) -> Criterion:
+    def _find_criterion(self, pair: Pair) -> Criterion:
         return self._items.get_item_rubric(pair.index)[pair.place]
 
-    def _task(self, pair: Pair) -> Task:
-        criterion, index = self._criterion(pair), pair.index
+    def _build_task(self, pair: Pair) -> Task:
+        criterion, index = self._find_criterion(pair), pair.index
         return Task(
             pair,
             self._items.get_item_prompt(index),
@@ -245,7 +245,7 @@ class Queue:
             list_choices(criterion),
         )
 
-    def _say(
+    def _store_event(
         self, kind: Kind, name: str, pair: Pair, verdict: str | None, said: tuple[str, str, float | None]
     ) -> Event:
         with self._lock:
@@ -261,7 +261,7 @@ class Queue:
             self._again[name] = [one for one in self._again.get(name, []) if one.key != pair.key]
             return made
 
-    def _waiting(self, name: str) -> Pair | None:
+    def _find_waiting(self, name: str) -> Pair | None:
         """A pair of the batches so far."""
         if self._again.get(name):
             return self._again[name][-1]
@@ -282,32 +282,32 @@ class Queue:
         digest = hashlib.sha256(f"{pair.item}\0{pair.digest}".encode()).digest()
         return int.from_bytes(digest[:8]) < self.second_share * 2**64
 
-    def _known(self) -> list[Known]:
+    def _list_known(self) -> list[KnownPair]:
         """The pairs that no draw may choose: labelled or drawn."""
-        history, known = self.history, dict[PairKey, Known]()
+        history, known = self.history, dict[PairKey, KnownPair]()
         for key in (*history.draws, *history.labelled()):
             pair = self._finder.find_key(key)
             if pair is not None:
-                known[key] = Known(pair.index, pair.place, history.verdict(key))
+                known[key] = KnownPair(pair.index, pair.place, history.verdict(key))
         return list(known.values())
 
-    def _handed(self, pair: Pair, name: str) -> Task:
+    def _hand_out(self, pair: Pair, name: str) -> Task:
         for key in [key for key, holder in self._held.items() if holder == name]:
             del self._held[key]
         self._held[pair.key] = name
         left = sum(self._is_free(one, name) for one in self._pending[: self.ask.size])
         if is_large(self._run) or left <= self.ask.size // 2:
-            self._coming = self._coming_batch()
-        return self._task(pair)
+            self._coming = self._start_batch()
+        return self._build_task(pair)
 
-    def _coming_batch(self) -> _Coming:
+    def _start_batch(self) -> _ComingBatch:
         if self._coming is not None and self._coming.ask == self.ask:
             return self._coming
         batch = 1 + max(self.history.batches, default=-1)
-        drawing = self._worker.submit(draw_batch, self._run, self.ask, self._known(), batch)
-        return _Coming(self.ask, batch, self.history.last, drawing)
+        drawing = self._worker.submit(draw_batch, self._run, self.ask, self._list_known(), batch)
+        return _ComingBatch(self.ask, batch, self.history.last, drawing)
 
-    def _store_batch(self, coming: _Coming) -> bool:
+    def _store_batch(self, coming: _ComingBatch) -> bool:
         """Store the batch that was drawn; whether it has pairs."""
         self._coming = None
         found, ask = coming.drawing.result(), coming.ask

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from autorubric.errors import InputError, counted
-from autorubric.labels.drawing import in_scope
+from autorubric.labels.drawing import select_scope
 from autorubric.labels.event import Event, Pair, PairFinder, PairKey
 from autorubric.labels.label_store import History
 from autorubric.metrics.arrays import Flags, Floats
@@ -28,7 +28,7 @@ _EXPORT = "`autorubric labels RUN --export labels.csv` writes the labels for use
 
 
 @dataclass(frozen=True)
-class Weighted:
+class WeightedLabels:
     """The labels that count, and for how much.
 
     Attributes:
@@ -45,15 +45,15 @@ class Weighted:
     partial: bool = False
     notes: tuple[str, ...] = ()
 
-    def only(self, chosen: Flags) -> Weighted:
+    def select(self, chosen: Flags) -> WeightedLabels:
         """Some of the labels."""
         kept = {pair: word for (pair, word), use in zip(self.labels.items(), chosen, strict=True) if use}
         return replace(self, labels=kept, weights=self.weights[chosen])
 
 
-def weighted_labels(
+def weight_labels(
     history: History, finder: PairFinder, pairs: JudgedPairs, annotator: str | None = None
-) -> Weighted:
+) -> WeightedLabels:
     """The labels of a run with their weights.
 
     Args:
@@ -66,17 +66,17 @@ def weighted_labels(
         InputError: the labels cannot be weighted: batches drew from different parts of the pairs, or from another
             state of the run.
     """
-    said = _said(history, finder, annotator)
+    said = _collect_verdicts(history, finder, annotator)
     at = dict(zip(said, pairs.find((pair.index, pair.place) for pair in said).tolist(), strict=True))
     labels = {pair: verdict for pair, verdict in said.items() if at[pair] >= 0}
-    notes = list(_lost(history, finder, len(said) - len(labels)))
-    batches = _batches(history, labels)
+    notes = list(_describe_lost(history, finder, len(said) - len(labels)))
+    batches = _list_batches(history, labels)
     if not batches:
-        return Weighted(labels, np.ones(len(labels)), False, notes=tuple(notes))
-    policy, scope, used = _one_scope(batches)
-    inside = in_scope(pairs, policy, scope)
+        return WeightedLabels(labels, np.ones(len(labels)), False, notes=tuple(notes))
+    policy, scope, used = _find_scope(batches)
+    inside = select_scope(pairs, policy, scope)
     labels = {pair: verdict for pair, verdict in labels.items() if inside[at[pair]]}
-    weights = _averaged(history, finder, (batches, used), labels, pairs, inside)
+    weights = _average_weights(history, finder, (batches, used), labels, pairs, inside)
     late = int((weights == 0).sum())
     if late:
         batch = "batch" if policy in _PART else "batch from all pairs"
@@ -85,11 +85,11 @@ def weighted_labels(
             f"after the last draw and {'does' if late == 1 else 'do'} not count until the next draw"
         )
     if policy in _PART:
-        notes.append(f"the metrics are for {_described(policy, scope)} only, from which all batches were drawn")
-    return Weighted(labels, weights, True, policy in _PART, tuple(notes)).only(weights > 0)
+        notes.append(f"the metrics are for {_describe_scope(policy, scope)} only, from which all batches were drawn")
+    return WeightedLabels(labels, weights, True, policy in _PART, tuple(notes)).select(weights > 0)
 
 
-def _said(history: History, finder: PairFinder, annotator: str | None) -> dict[Pair, str]:
+def _collect_verdicts(history: History, finder: PairFinder, annotator: str | None) -> dict[Pair, str]:
     found = {}
     for key in history.labelled():
         pair, verdict = finder.find_key(key), history.verdict(key, annotator)
@@ -98,7 +98,7 @@ def _said(history: History, finder: PairFinder, annotator: str | None) -> dict[P
     return found
 
 
-def _lost(history: History, finder: PairFinder, unjudged: int) -> Iterator[str]:
+def _describe_lost(history: History, finder: PairFinder, unjudged: int) -> Iterator[str]:
     changed = sum(finder.find_key(key) is None for key in history.labelled())
     if changed:
         yield (
@@ -129,7 +129,7 @@ class _Batch:
         return next(iter(self.draws.values()))
 
 
-def _batches(history: History, labels: dict[Pair, str]) -> list[_Batch]:
+def _list_batches(history: History, labels: dict[Pair, str]) -> list[_Batch]:
     """The batches of which a pair has a label, in order."""
     have, found = {pair.key for pair in labels}, []
     for number, draws in sorted(history.batches.items()):
@@ -139,7 +139,7 @@ def _batches(history: History, labels: dict[Pair, str]) -> list[_Batch]:
     return found
 
 
-def _one_scope(batches: list[_Batch]) -> tuple[str, str | None, list[_Batch]]:
+def _find_scope(batches: list[_Batch]) -> tuple[str, str | None, list[_Batch]]:
     """The policy and criterion that define the pairs of the draws, and their batches.
 
     Where some were drawn from all pairs, it is these: to each of them, pairs that others drew earlier are known.
@@ -155,7 +155,7 @@ def _one_scope(batches: list[_Batch]) -> tuple[str, str | None, list[_Batch]]:
         return "all", None, scopes["all", None]
     if len(scopes) > 1:
         mixed = "; ".join(
-            f"batch {', '.join(str(batch.number) for batch in some)} from {_described(*scope)}"
+            f"batch {', '.join(str(batch.number) for batch in some)} from {_describe_scope(*scope)}"
             for scope, some in scopes.items()
         )
         raise InputError(
@@ -166,13 +166,13 @@ def _one_scope(batches: list[_Batch]) -> tuple[str, str | None, list[_Batch]]:
     return policy, name, batches
 
 
-def _described(policy: str, scope: str | None) -> str:
+def _describe_scope(policy: str, scope: str | None) -> str:
     if policy == "criterion":
         return f"criterion {scope!r}"
     return "the pairs on which the judges differ" if policy == "disagreements" else "all pairs"
 
 
-def _averaged(
+def _average_weights(
     history: History,
     finder: PairFinder,
     batches: tuple[list[_Batch], list[_Batch]],
@@ -180,7 +180,7 @@ def _averaged(
     pairs: JudgedPairs,
     inside: Flags,
 ) -> Floats:
-    """The weights: those that each batch to use, of all, gives; averaged by the batches' numbers of labels."""
+    """The weights that the batches (all, and those to use) give, averaged by their numbers of labels."""
     every, used = batches
     weights, total = np.zeros(len(labels)), sum(batch.labels for batch in used)
     shares = {key: batch.share for batch in every for key in batch.draws}

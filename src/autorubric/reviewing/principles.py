@@ -1,4 +1,4 @@
-"""What a rubric is reviewed against, and the rubric of rubrics that is made of it."""
+"""The principles that a rubric is reviewed against, and the meta-rubric that is made of them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Principle:
     """One principle.
 
     Attributes:
-        id: names it in findings.
+        id: its name in findings.
         of: whether its fault belongs to a `criterion` or to the `rubric` as a whole.
         severity: that of most findings; a finding has its own.
         fault: what a reviewer looks for.
@@ -47,7 +47,7 @@ class Principle:
 
 
 @cache
-def _all() -> tuple[Principle, ...]:
+def _load_principles() -> tuple[Principle, ...]:
     text = files("autorubric.reviewing").joinpath("principles.yaml").read_text(encoding="utf-8")
     return tuple(Principle(**{**entry, "after": tuple(entry["after"])}) for entry in yaml.safe_load(text))
 
@@ -63,7 +63,7 @@ def principles(*, in_context: bool, of: str = "") -> tuple[Principle, ...]:
         >>> [one.id for one in principles(in_context=False, of="rubric")]
         ['independent', 'weights', 'pitfalls', 'number', 'language']
     """
-    return tuple(one for one in _all() if (in_context or not one.in_context) and of in ("", one.of))
+    return tuple(one for one in _load_principles() if (in_context or not one.in_context) and of in ("", one.of))
 
 
 def meta_rubric(chosen: Iterable[Principle]) -> Rubric:
@@ -91,7 +91,7 @@ def shown_criteria(rubric: Rubric) -> list[dict[str, Any]]:
 
 
 def as_submission(rubric: Rubric, task_prompt: str | None = None) -> str:
-    """A rubric as the text that is graded with a rubric of rubrics.
+    """A rubric as the text that is graded with the meta-rubric.
 
     Example:
         >>> print(as_submission(Rubric([Criterion(name="Tone", weight=2, requirement="Is kind")])))

@@ -92,7 +92,7 @@ def review_prompt() -> Template:
 
 
 @cache
-def _schema(known: tuple[str, ...]) -> ReplySchema:
+def _load_reply_schema(known: tuple[str, ...]) -> ReplySchema:
     body = load_schema("review")
     body["properties"]["findings"]["items"]["properties"]["principle"]["enum"] = list(known)
     return ReplySchema("findings", body)
@@ -115,7 +115,7 @@ def build_request(part: Part, draw: int = 0) -> Request:
         number=part.number,
         requirement=part.rubric[part.number - 1].requirement if part.number else "",
     )
-    schema = _schema(tuple(one.id for one in part.principles))
+    schema = _load_reply_schema(tuple(one.id for one in part.principles))
     return Request(tuple(starmap(Message, turns)), ROLE, schema, draw, room=room_for(entries=_EXPECTED_FINDINGS))
 
 
@@ -133,7 +133,7 @@ def read_findings(part: Part, reply: Reply) -> Answer[list[ReviewFinding]] | Unr
     found = read_json(reply, "array", ("findings",))
     if isinstance(found, Unreadable):
         return found
-    findings, problems = _sorted_out(part, found.value)
+    findings, problems = _read_entries(part, found.value)
     if problems:
         more = [f"and {len(problems) - _MOST_TOLD} more"] if len(problems) > _MOST_TOLD else []
         return Unreadable("unreadable", "; ".join([*problems[:_MOST_TOLD], *more]))
@@ -141,7 +141,7 @@ def read_findings(part: Part, reply: Reply) -> Answer[list[ReviewFinding]] | Unr
 
 
 def usable_findings(part: Part, reply: Reply | None) -> list[ReviewFinding]:
-    """The findings in a reply that can be used although others in it cannot; they were paid for.
+    """The usable findings in a reply that also has unusable ones.
 
     Example:
         >>> part = Part(Rubric([Criterion(name="Tone", requirement="Is kind")]), 1)
@@ -151,14 +151,14 @@ def usable_findings(part: Part, reply: Reply | None) -> list[ReviewFinding]:
         ['kind']
     """
     found = None if reply is None else read_json(reply, "array", ("findings",))
-    return [] if found is None or isinstance(found, Unreadable) else _sorted_out(part, found.value)[0]
+    return [] if found is None or isinstance(found, Unreadable) else _read_entries(part, found.value)[0]
 
 
-def _sorted_out(part: Part, entries: Sequence[Any]) -> tuple[list[ReviewFinding], list[str]]:
+def _read_entries(part: Part, entries: Sequence[Any]) -> tuple[list[ReviewFinding], list[str]]:
     """The findings in the entries, each once, and what is wrong with the other entries."""
     findings, problems = list[ReviewFinding](), list[str]()
     for number, entry in enumerate(entries, start=1):
-        read = _finding(part, entry)
+        read = _read_finding(part, entry)
         if isinstance(read, str):
             problems.append(f"finding {number}: {read}")
         else:
@@ -166,14 +166,14 @@ def _sorted_out(part: Part, entries: Sequence[Any]) -> tuple[list[ReviewFinding]
     return list(dict.fromkeys(findings)), problems
 
 
-def _finding(part: Part, entry: Any) -> ReviewFinding | str:
+def _read_finding(part: Part, entry: Any) -> ReviewFinding | str:
     """The finding in an entry, or what is wrong with it."""
     if not isinstance(entry, Mapping):
         return f"expected an object, got {type(entry).__name__}"
     known = {one.id: one for one in part.principles}
     principle, severity = (str(entry.get(key) or "").strip().lower() for key in ("principle", "severity"))
     reason, quote, proposed = (str(entry.get(key) or "").strip() for key in ("reason", "quote", "requirement"))
-    number = _number(part, entry.get("criterion"))
+    number = _read_number(part, entry.get("criterion"))
     expected = part.number or f"a number from 0 to {len(part.rubric)}"
     problems = {
         f"principle {principle!r:.60} is not one of {', '.join(known)}": principle not in known,
@@ -184,7 +184,7 @@ def _finding(part: Part, entry: Any) -> ReviewFinding | str:
     if any(problems.values()) or number is None:
         return next(problem for problem, is_there in problems.items() if is_there)
     about = [part.rubric[number - 1]] if number else list(part.rubric)
-    words = _verbatim(quote, about)
+    words = _find_verbatim(quote, about)
     if words is None and (quote or known[principle].quote):
         where = f"criterion {number}" if number else "the rubric"
         return f"the quote {quote!r:.200} is not in {where}; copy its words letter by letter"
@@ -194,7 +194,7 @@ def _finding(part: Part, entry: Any) -> ReviewFinding | str:
     return ReviewFinding(number, name, principle, severity, reason, words or "", proposed)
 
 
-def _number(part: Part, given: Any) -> int | None:
+def _read_number(part: Part, given: Any) -> int | None:
     if part.number:
         # Each request is about one criterion, so a missing number has one meaning.
         return part.number if given in (None, "", part.number, str(part.number)) else None
@@ -205,7 +205,7 @@ def _number(part: Part, given: Any) -> int | None:
     return number if 0 <= number <= len(part.rubric) else None
 
 
-def _verbatim(quote: str, criteria: Sequence[Criterion]) -> str | None:
+def _find_verbatim(quote: str, criteria: Sequence[Criterion]) -> str | None:
     """The quoted words as a criterion has them; case, spaces and the marks around them may differ."""
     bare = quote.strip("\"'“”‘’「」 .…")
     if not bare:

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 from autorubric.core.wording import narrowed, numbers_in
 from autorubric.synthesis.candidate import Candidate
 
-# Marks that change the meaning of a number or a name, and what stands for some; other punctuation separates words.
+# Marks that change the meaning of a number or a name, and placeholders for some; other punctuation separates words.
 _MEANING = frozenset("%‰#&@*/\\§†′\x01\x02\x03\x04")
 _BETWEEN_DIGITS = re.compile(r"(?<=\d)[.,:’'](?=\d)")
 _BARE_POINT = re.compile(r"(?<![\w.])\.(?=\d)")
@@ -47,8 +47,8 @@ def sameness_key(text: str) -> str:
     return f"{key}|{units}" if units else key
 
 
-def lost_numbers(source: str, merged: str) -> frozenset[str]:
-    """The numbers of a wording that the one it was merged into lacks; "one" counts as an article."""
+def find_lost_numbers(source: str, merged: str) -> frozenset[str]:
+    """The numbers of a wording that its merged wording lacks; "one" counts as an article."""
     return numbers_in(source) - numbers_in(merged)
 
 
@@ -80,7 +80,7 @@ class Deduplicated(NamedTuple):
         return tuple(criterion for one in self.sets for criterion in one)
 
 
-def pre_deduplicate(sets: Sequence[Sequence[Candidate]]) -> Deduplicated:
+def deduplicate_sets(sets: Sequence[Sequence[Candidate]]) -> Deduplicated:
     """The sets with each demand once, ignoring case, space and punctuation.
 
     Of equals the one with the higher weight stays (for pitfalls: the larger deduction), at the position of the
@@ -89,7 +89,7 @@ def pre_deduplicate(sets: Sequence[Sequence[Candidate]]) -> Deduplicated:
     Example:
         >>> a = Candidate("a1", "Dose", "Names the dose.", 5)
         >>> b = Candidate("b1", "The dose", "names the dose", 9)
-        >>> found = pre_deduplicate([[a], [b]])
+        >>> found = deduplicate_sets([[a], [b]])
         >>> [c.id for c in found.criteria], [(f.id, f.outcome, f.into) for f in found.fates]
         (['b1'], [('a1', 'merged', 'b1'), ('b1', 'kept', 'b1')])
     """
@@ -97,10 +97,10 @@ def pre_deduplicate(sets: Sequence[Sequence[Candidate]]) -> Deduplicated:
     _check_ids(inputs)
     groups: dict[tuple[bool, str], list[Candidate]] = {}
     for one in inputs:
-        # A text of marks alone has an empty key: it is its own, or all such texts would be one.
+        # A text of marks alone has an empty key, which would make all such texts one.
         key = sameness_key(one.description) or f"\x00{one.description}"
         groups.setdefault((one.pitfall, key), []).append(one)
-    joined = {group[0].id: _join(group) for group in groups.values()}
+    joined = {group[0].id: _merge_group(group) for group in groups.values()}
     left = tuple(tuple(joined[one.id] for one in some if one.id in joined) for some in sets)
     into = {one.id: joined[group[0].id].id for group in groups.values() for one in group}
     kept = set(into.values())
@@ -118,7 +118,7 @@ def _check_ids(inputs: Sequence[Candidate]) -> None:
         raise ValueError(f"two criteria that go into a merge have the same id: {', '.join(repeated)}")
 
 
-def _join(group: Sequence[Candidate]) -> Candidate:
+def _merge_group(group: Sequence[Candidate]) -> Candidate:
     """The criterion of a group with the highest weight, with the models and parents of all."""
     winner = _find_heaviest(group)
     if len(group) == 1:
@@ -126,8 +126,8 @@ def _join(group: Sequence[Candidate]) -> Candidate:
     others = [one.id for one in group if one.id != winner.id]
     return replace(
         winner,
-        models=_unite(winner.models, *(one.models for one in group)),
-        parents=_unite(winner.parents, others, *(one.parents for one in group)),
+        models=_merge_names(winner.models, *(one.models for one in group)),
+        parents=_merge_names(winner.parents, others, *(one.parents for one in group)),
     )
 
 
@@ -136,7 +136,7 @@ def _find_heaviest(group: Sequence[Candidate]) -> Candidate:
     return max(group, key=lambda criterion: abs(criterion.weight))
 
 
-def _unite(*names: Iterable[str]) -> tuple[str, ...]:
+def _merge_names(*names: Iterable[str]) -> tuple[str, ...]:
     """All names once, in order of first appearance."""
     return tuple(dict.fromkeys(name for some in names for name in some))
 
@@ -163,7 +163,7 @@ class Account(NamedTuple):
     Attributes:
         criteria: the merged rubric; ids `m1`, `m2`, …, parents are the criteria each was made of.
         fates: one for every criterion that went in, in their order.
-        notes: what in the reply was not taken as it stood.
+        notes: what was changed or ignored in the reply.
     """
 
     criteria: tuple[Candidate, ...]
@@ -180,10 +180,10 @@ def account(
 ) -> Account:
     """The merged rubric, in which no criterion is lost silently.
 
-    A criterion goes where the reply names it; where no output names it, where its words are found; else it is
-    restored as it was. It is also restored where an output of the other sign, or one that lacks one of its numbers,
-    claims it, and where it was dropped without a reason. The weight is the highest of the sources' and their sign,
-    whatever the reply says. An output without a source would add a demand; it is left out with a note.
+    A criterion goes to the output that names it, else to one with the same words, else it is restored as it was. It
+    is also restored if the output has the other sign or lacks one of its numbers, or if it was dropped without a
+    reason. The weight is the highest of the sources, with their sign, whatever the reply says. An output without a
+    source would add a demand; it is left out with a note.
 
     Args:
         inputs: all criteria of all sets, ids unique.
@@ -201,27 +201,27 @@ def account(
     """
     claims = _Claims(inputs)
     named = [claims.claim_named(output) for output in merged]
-    # Only now, so that no output takes by its words what a later one names.
+    # Only now, so that no output claims by its words what a later one names.
     groups = [[*group, *claims.claim_same_words(output, group)] for output, group in zip(merged, named, strict=True)]
     criteria: list[Candidate] = []
     for output, group in zip(merged, groups, strict=True):
         if not group:
             claims.notes.append(f"{output.description!r:.80} has no source of its own and was left out")
             continue
-        criteria.append(_make(f"{prefix}{len(criteria) + 1}", output.title, output.description, group))
+        criteria.append(_build_criterion(f"{prefix}{len(criteria) + 1}", output.title, output.description, group))
         outcome: Literal["kept", "merged"] = "kept" if len(group) == 1 else "merged"
         claims.fates |= {one.id: Fate(one.id, outcome, criteria[-1].id) for one in group}
     claims.drop(dropped)
     for one in inputs:
         if one.id not in claims.fates:
-            criteria.append(_make(f"{prefix}{len(criteria) + 1}", one.title, one.description, [one]))
+            criteria.append(_build_criterion(f"{prefix}{len(criteria) + 1}", one.title, one.description, [one]))
             reason = claims.refused.get(one.id, "the reply names it nowhere")
             claims.fates[one.id] = Fate(one.id, "restored", criteria[-1].id, reason)
     return Account(tuple(criteria), tuple(claims.fates[one.id] for one in inputs), tuple(claims.notes))
 
 
 class _Claims:
-    """Which criteria are still free, while outputs claim theirs one after the other."""
+    """The criteria that no output has claimed yet."""
 
     def __init__(self, inputs: Sequence[Candidate]) -> None:
         _check_ids(inputs)
@@ -241,7 +241,7 @@ class _Claims:
         pitfall = output.weight < 0 if len(signs) == 2 else True in signs
         taken = []
         for source in sources:
-            lost = lost_numbers(source.description, output.description)
+            lost = find_lost_numbers(source.description, output.description)
             if source.pitfall is not pitfall:
                 self.refused[source.id] = "it was merged with criteria of the other sign"
             elif lost:
@@ -270,13 +270,13 @@ class _Claims:
                 self.refused.setdefault(entry.id, "it was dropped without a reason")
 
 
-def _make(id: str, title: str, description: str, group: Sequence[Candidate]) -> Candidate:
+def _build_criterion(id: str, title: str, description: str, group: Sequence[Candidate]) -> Candidate:
     first = _find_heaviest(group)
     return Candidate(
         id,
         title or first.title,
         description,
         first.weight,
-        models=_unite(*(source.models for source in group)),
-        parents=_unite([source.id for source in group], *(source.parents for source in group)),
+        models=_merge_names(*(source.models for source in group)),
+        parents=_merge_names([source.id for source in group], *(source.parents for source in group)),
     )

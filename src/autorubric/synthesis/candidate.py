@@ -1,4 +1,4 @@
-"""Criteria of the full profile, the evidence on them, and how row fields hold both."""
+"""Criteria of the full profile, the evidence on them, and both as row fields."""
 
 from __future__ import annotations
 
@@ -71,11 +71,11 @@ class Pool:
     judges: tuple[str, ...]
     votes: Mapping[str, Votes] = field(default_factory=dict)
 
-    def majority(self, criterion: str) -> tuple[bool | None, ...]:
+    def find_majority(self, criterion: str) -> tuple[bool | None, ...]:
         """The majority verdict on each response; None on a tie or where no judge has one.
 
         Example:
-            >>> Pool(("x", "y"), ("j1", "j2"), {"m1": ((True, False), (True, True))}).majority("m1")
+            >>> Pool(("x", "y"), ("j1", "j2"), {"m1": ((True, False), (True, True))}).find_majority("m1")
             (True, None)
         """
         counts = [(column.count(True), column.count(False)) for column in zip(*self.votes[criterion], strict=True)]
@@ -96,8 +96,8 @@ class Relevance:
         same_as: the id of another criterion that demands the same in other words; empty for none.
         draws: how many assessments this one was combined from.
         votes: how many independent votes those are worth; None if that was not measured.
-        unsure: the points (`need`, `surface`, `answerable`) on which a majority speaks against the criterion, and is
-            worth too few votes to carry a rejection.
+        unsure: the points (`need`, `surface`, `answerable`) on which a majority is against the criterion, but worth
+            too few votes to reject it.
     """
 
     need: Literal["explicit", "implicit", "none"]
@@ -120,7 +120,7 @@ class GateContext:
         query: the text, or the turns as `{role, content}`.
         candidates: the criteria, merged ones first.
         pool: the responses and the judges' verdicts; a criterion without votes has not been graded.
-        relevance: what the relevance judges agreed on, by criterion id; None or missing where nobody could say.
+        relevance: the combined relevance by criterion id; None or missing if no judge gave one.
     """
 
     query: str | Sequence[Mapping[str, Any]]
@@ -147,32 +147,32 @@ class GateContext:
         return self.relevance.get(candidate.first_id) if own is None else own
 
 
-def relevance_row(one: Relevance) -> dict[str, Any]:
+def dump_relevance(one: Relevance) -> dict[str, Any]:
     """A relevance as JSON values; `votes` and `unsure` only where votes were measured."""
     row = asdict(one) | {"unsure": list(one.unsure)}
     return {key: value for key, value in row.items() if one.votes is not None or key not in ("votes", "unsure")}
 
 
 def read_relevance_rows(value: Mapping[str, Any] | None) -> dict[str, Relevance]:
-    """The relevance by criterion id that a field holds."""
+    """The relevance by criterion id in a field."""
     return {one: Relevance(**row | {"unsure": tuple(row.get("unsure", ()))}) for one, row in (value or {}).items()}
 
 
-def criterion_row(one: Candidate) -> dict[str, Any]:
+def dump_criterion(one: Candidate) -> dict[str, Any]:
     """A criterion as JSON values; `check` and `rewritten` only where they are set."""
     row = asdict(one) | {"models": list(one.models), "parents": list(one.parents)}
     return {key: value for key, value in row.items() if not (key in ("check", "rewritten") and not value)}
 
 
 def read_criteria(fields: Mapping[str, Any], names: Iterable[str]) -> tuple[Candidate, ...]:
-    """The criteria that several fields of a row hold under `criteria`, in order."""
+    """The criteria under `criteria` in several fields of a row, in order."""
     rows = (row for name in names for row in (fields.get(name) or {}).get("criteria", ()))
     return tuple(
         Candidate(**{**row, "models": tuple(row["models"]), "parents": tuple(row["parents"])}) for row in rows
     )
 
 
-def holds_criteria(value: Any) -> bool:
+def is_criteria_list(value: Any) -> bool:
     """Whether a value is a list of criteria with ids, as the full profile writes it."""
     return isinstance(value, list) and all(isinstance(row, Mapping) and "id" in row for row in value)
 
@@ -198,12 +198,12 @@ def replace_rewritten(criteria: Sequence[Candidate]) -> tuple[Candidate, ...]:
     return tuple(newer.get(one.id, one) for one in criteria if not one.rewritten)
 
 
-def example_criteria(prefix: str, count: int, number: int = 0) -> list[dict[str, Any]]:
+def make_example_criteria(prefix: str, count: int, number: int = 0) -> list[dict[str, Any]]:
     """Rows of made-up criteria that share no word, for estimates."""
     words = [" ".join(f"{prefix}{n}w{word}" for word in range(25)).replace(".", "x") for n in range(1, count + 1)]
     origin: Origin = "evolved" if number else "merged"
     return [
-        criterion_row(Candidate(f"{prefix}{n}", "Title of it", text, 9, origin, number))
+        dump_criterion(Candidate(f"{prefix}{n}", "Title of it", text, 9, origin, number))
         for n, text in enumerate(words, 1)
     ]
 
@@ -215,14 +215,14 @@ class Consensus(NamedTuple):
     rank_agreement: float | None
 
 
-def consensus(criteria: Sequence[Candidate], pool: Pool) -> Consensus:
+def compute_consensus(criteria: Sequence[Candidate], pool: Pool) -> Consensus:
     """The scores of the responses under a rubric, and the judges' agreement on their ranks.
 
     A judge's score of a response is the points of criteria it finds met (a pitfall subtracts points) divided by the
     positive points. Only criteria on which that judge has a verdict for every response count, so that a failed
     judgment does not favour one response over another.
     """
-    scored = [_score(criteria, pool, judge) for judge in range(len(pool.judges))]
+    scored = [_score_responses(criteria, pool, judge) for judge in range(len(pool.judges))]
     rows = [row for row in scored if row is not None]
     columns = [[row[i] for row in rows] for i in range(len(pool.responses))]
     agreements: list[float] = []
@@ -253,7 +253,7 @@ def find_best_pair(
     return max(pairs, key=lambda pair: rank[pair[0]] + rank[pair[1]], default=None)
 
 
-def _score(criteria: Sequence[Candidate], pool: Pool, judge: int) -> list[float] | None:
+def _score_responses(criteria: Sequence[Candidate], pool: Pool, judge: int) -> list[float] | None:
     rows = [(one.weight, pool.votes[one.id][judge]) for one in criteria if one.id in pool.votes]
     whole = [(weight, row) for weight, row in rows if None not in row]
     positive = sum(weight for weight, _ in whole if weight > 0)

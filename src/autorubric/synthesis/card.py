@@ -91,17 +91,17 @@ def run_facts(
 
 
 @dataclass(slots=True)
-class Facts:
+class CardFacts:
     """Everything a card is written from; its size does not grow with the rows.
 
     Attributes:
         run: about the run.
         total: counts over all rows.
         domains: counts by domain, those with most rows first; empty if no row names one.
-        lengths: how many rows have how many criteria.
-        weights: how many criteria have which weight.
-        evolved_shares: how many rows have how many tenths of their points in evolved criteria, 0 to 10.
-        languages: how many queries are in which language.
+        lengths: rows by number of criteria.
+        weights: criteria by weight.
+        evolved_shares: rows by the tenths of their points that evolved criteria hold, 0 to 10.
+        languages: queries by language.
     """
 
     run: RunFacts
@@ -127,7 +127,7 @@ class Facts:
             self.languages[code] += 1
 
 
-def count_facts(rows: Iterable[Mapping[str, Any]], run: RunFacts) -> Facts:
+def count_facts(rows: Iterable[Mapping[str, Any]], run: RunFacts) -> CardFacts:
     """The facts of rows, which are read one at a time.
 
     Args:
@@ -142,7 +142,7 @@ def count_facts(rows: Iterable[Mapping[str, Any]], run: RunFacts) -> Facts:
         >>> facts.total.evolved_share, facts.total.quality
         (0.25, {'clarity': (0.5, 1)})
     """
-    facts = Facts(run, RubricCounts(run.gates))
+    facts = CardFacts(run, RubricCounts(run.gates))
     for row in rows:
         facts.add(row)
     ranked = sorted(facts.domains.items(), key=lambda pair: (-pair[1].rows, pair[0]))
@@ -150,7 +150,7 @@ def count_facts(rows: Iterable[Mapping[str, Any]], run: RunFacts) -> Facts:
     return facts
 
 
-def facts_of_run(directory: Path, name: str = "", license: str = "unknown") -> Facts:
+def read_facts(directory: Path, name: str = "", license: str = "unknown") -> CardFacts:
     """The facts of a finished run directory: its `final_full.jsonl` (else `final.jsonl`) and its manifest.
 
     Args:
@@ -162,7 +162,7 @@ def facts_of_run(directory: Path, name: str = "", license: str = "unknown") -> F
         InputError: there are no final files in it, or a row cannot be read.
 
     Example:
-        >>> facts_of_run(Path("no-such-run"))
+        >>> read_facts(Path("no-such-run"))
         Traceback (most recent call last):
         autorubric.errors.InputError: no-such-run: no final_full.jsonl or final.jsonl to write a card from
     """
@@ -176,7 +176,7 @@ def facts_of_run(directory: Path, name: str = "", license: str = "unknown") -> F
     return count_facts((row for _, row in iter_jsonl(directory / f"{first}.jsonl")), run)
 
 
-def write_card(directory: Path, facts: Facts) -> Path:
+def write_card(directory: Path, facts: CardFacts) -> Path:
     """Write `README.md` and `plots/*.svg` into a directory, each whole or not at all, and return the card's path.
 
     Example:
@@ -196,16 +196,17 @@ def write_card(directory: Path, facts: Facts) -> Path:
     return path
 
 
-def card_text(facts: Facts, plots: tuple[str, ...] = ()) -> str:
+def card_text(facts: CardFacts, plots: tuple[str, ...] = ()) -> str:
     """The text of a card; `plots` names the plots next to it."""
     from autorubric.files.strict_yaml import dump_yaml
 
     figures = [f"![{name.replace('_', ' ')}]({PLOTS}/{name}.svg)\n" for name in plots]
-    lines = [*_head(facts), *_statistics(facts), *_quality(facts), *figures, *_gates(facts), *_making(facts.run)]
-    return "\n".join(["---", f"{dump_yaml(front_matter(facts))}---", "", *lines]).rstrip() + "\n"
+    lines = [*_render_head(facts), *_render_statistics(facts), *_render_quality(facts), *figures]
+    lines += [*_render_gates(facts), *_render_origin(facts.run)]
+    return "\n".join(["---", f"{dump_yaml(build_front_matter(facts))}---", "", *lines]).rstrip() + "\n"
 
 
-def front_matter(facts: Facts) -> dict[str, Any]:
+def build_front_matter(facts: CardFacts) -> dict[str, Any]:
     """The fields of the card that Hugging Face reads."""
     run, rows = facts.run, facts.total.rows
     files = [
@@ -224,7 +225,7 @@ def front_matter(facts: Facts) -> dict[str, Any]:
     }
 
 
-def draw_plots(facts: Facts) -> dict[str, str]:
+def draw_plots(facts: CardFacts) -> dict[str, str]:
     """The SVG documents of a card by name; a plot without data is left out."""
     plots: dict[str, str] = {}
     if counts := facts.lengths:
@@ -243,7 +244,7 @@ def draw_plots(facts: Facts) -> dict[str, str]:
     return plots
 
 
-def _head(facts: Facts) -> Iterator[str]:
+def _render_head(facts: CardFacts) -> Iterator[str]:
     run, total = facts.run, facts.total
     yield f"# {markdown_text(run.name)}\n"
     for sentence in run.stand_ins:
@@ -252,11 +253,11 @@ def _head(facts: Facts) -> Iterator[str]:
     yield f"{total.rows:,} queries with rubrics of {total.criteria:,} criteria, made by {maker}.\n"
 
 
-def _statistics(facts: Facts) -> Iterator[str]:
+def _render_statistics(facts: CardFacts) -> Iterator[str]:
     yield "## Statistics\n"
     columns = ("domain", "rows", "criteria", "a row", "pitfalls", "by a check", "mean points", "evolved points")
     rows = [_show_domain(name or "(none)", counts) for name, counts in facts.domains.items()]
-    yield from _table(columns, [*rows, _show_domain("all", facts.total)])
+    yield from _render_table(columns, [*rows, _show_domain("all", facts.total)])
 
 
 def _show_domain(name: str, counts: RubricCounts) -> list[str]:
@@ -272,7 +273,7 @@ def _show_domain(name: str, counts: RubricCounts) -> list[str]:
     ]
 
 
-def _quality(facts: Facts) -> Iterator[str]:
+def _render_quality(facts: CardFacts) -> Iterator[str]:
     total = facts.total.quality
     if not total:
         return
@@ -284,27 +285,28 @@ def _quality(facts: Facts) -> Iterator[str]:
     for name in MEASURES:
         means = [f"{quality[name][0]:.2f}" if name in quality else "–" for quality in qualities]
         rows.append([name, _WORDS[name], f"{total[name][1] if name in total else 0:,}", *means])
-    yield from _table(columns, rows)
+    yield from _render_table(columns, rows)
 
 
-def _gates(facts: Facts) -> Iterator[str]:
+def _render_gates(facts: CardFacts) -> Iterator[str]:
     if facts.total.gates:
         yield "## Gates\n"
         rows = [[gate, *(f"{count:,}" for count in said.values())] for gate, said in facts.total.gates.items()]
-        yield from _table(("gate", *OUTCOMES), rows)
+        yield from _render_table(("gate", *OUTCOMES), rows)
 
 
-def _making(run: RunFacts) -> Iterator[str]:
+def _render_origin(run: RunFacts) -> Iterator[str]:
     yield "## How it was made\n"
     cost = "of unknown cost" if run.cost_usd is None else f"for ${run.cost_usd:,.2f}"
     yield f"{counted(run.calls, 'call')} {cost}.\n"
     if run.models:
-        yield from _table(("role", "model"), [[role, model] for role, model in run.models.items()])
+        yield from _render_table(("role", "model"), [[role, model] for role, model in run.models.items()])
     if run.templates:
-        yield from _table(("template", "fingerprint"), [[name, f"`{mark}`"] for name, mark in run.templates.items()])
+        rows = [[name, f"`{mark}`"] for name, mark in run.templates.items()]
+        yield from _render_table(("template", "fingerprint"), rows)
 
 
-def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+def _render_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
     for cells in (columns, ["---"] * len(columns), *rows):
         yield "| " + " | ".join(map(markdown_text, cells)) + " |"
     yield ""

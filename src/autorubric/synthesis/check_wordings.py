@@ -28,12 +28,12 @@ NOT = r"(?:does\s+not|doesn[’']t|must\s+not|should\s+not|never|do\s+not)"
 NOT_ZH = r"(?:不|未|没有|不得|不应|不能|不要|避免)"
 
 
-def patterns(*texts: str) -> tuple[re.Pattern[str], ...]:
-    """The patterns of texts, whatever the case."""
+def compile_patterns(*texts: str) -> tuple[re.Pattern[str], ...]:
+    """The patterns of texts, ignoring case."""
     return tuple(late_pattern(text, re.IGNORECASE) for text in texts)
 
 
-def first_match(options: tuple[re.Pattern[str], ...], text: str) -> re.Match[str] | None:
+def match_first(options: tuple[re.Pattern[str], ...], text: str) -> re.Match[str] | None:
     """The match of the first pattern that covers the whole text."""
     return next((match for option in options if (match := option.fullmatch(text))), None)
 
@@ -84,8 +84,8 @@ class Bounds(NamedTuple):
     at_least: int | None
     at_most: int | None
 
-    def parameters(self) -> dict[str, int]:
-        """The bounds that are there, as a check takes them."""
+    def to_parameters(self) -> dict[str, int]:
+        """The bounds as parameters of a check."""
         given = {"at_least": self.at_least, "at_most": self.at_most}
         return {name: value for name, value in given.items() if value is not None}
 
@@ -97,7 +97,7 @@ def read_bounds(match: re.Match[str], bare: str = "exactly") -> Bounds | None:
             pair = Bounds(whole_number(match[low]), whole_number(match[high]))
             return pair if (pair.at_least or 0) <= (pair.at_most or 0) else None
     n = whole_number(match["n"])
-    how, after = _sense(match["how"]), _sense(match["after"])
+    how, after = _read_sense(match["how"]), _read_sense(match["after"])
     if how and after and how != after:
         return None
     sense = how or after or bare
@@ -107,7 +107,7 @@ def read_bounds(match: re.Match[str], bare: str = "exactly") -> Bounds | None:
     return Bounds(*table.get(sense, (n, n)))
 
 
-def _sense(text: str | None) -> str:
+def _read_sense(text: str | None) -> str:
     if not text:
         return ""
     return next((sense for pattern, sense in _SENSES if pattern.fullmatch(text)), "exactly")
@@ -127,13 +127,13 @@ _UNITS: dict[str, tuple[str, dict[str, Any]]] = {
     r"links?|URLs?|web\s+addresses|个(?:网址|链接)": ("url_present", {}),
     r"citations?|(?:个|条|处)引用": ("citation_present", {}),
 }
-# What "a table" or "three headings" has to have, while "200 words" are the whole text.
+# "Three headings" are three or more, while "200 words" are the whole text.
 _PRESENCE = {"list_shape", "markdown_headings", "code_block", "url_present", "citation_present"}
 
 _TAIL = r"(?:\s+(?:long|in\s+length|in\s+total|overall|total))?"
 _COUNTS = [
     (
-        patterns(
+        compile_patterns(
             rf"{SUBJECT}{MODAL}(?:{HAS}\s+)?(?:to\s+)?{BOUND}[\s-]+(?:{unit})\s*{AFTER}{_TAIL}",
             rf"{SUBJECT_ZH}{MODAL_ZH}(?:包含|使用|有|给出|列出|提供|含有?|共|分为|分成)?(?:了)?{BOUND}\s*(?:{unit})\s*{AFTER}",
         ),
@@ -148,19 +148,19 @@ _LIMIT = late_pattern(r"\blimit", re.IGNORECASE)
 _BOUND_FIRST = late_pattern(r"(至少|最少|最多|至多|不超过)(包含|使用|给出|列出|提供|含有?)(了)?")
 
 
-def count_check(text: str, query: str) -> Found:
+def find_count_check(text: str, query: str) -> Found:
     """The check on a length or a count that a wording names."""
     text = _BOUND_FIRST.sub(r"\2\1", text)
     for options, check, fixed in _COUNTS:
-        match = first_match(options, text)
+        match = match_first(options, text)
         if match is None:
             continue
-        bounds = read_bounds(match, _bare(check, text))
-        return None if bounds is None else (check, {**fixed, **bounds.parameters()})
+        bounds = read_bounds(match, _choose_default_sense(check, text))
+        return None if bounds is None else (check, {**fixed, **bounds.to_parameters()})
     return None
 
 
-def _bare(check: str, text: str) -> str:
+def _choose_default_sense(check: str, text: str) -> str:
     """What a number without a bound means: "limited to 100 words", "three headings", "100 words"."""
     if _LIMIT.search(text):
         return "most"
@@ -168,16 +168,16 @@ def _bare(check: str, text: str) -> str:
 
 
 _VALUE = r"(?P<value>[-−]?\d+(?:,\d{3})*(?:\.\d+)?)\s*(?P<unit>%|°C|°F|[A-Za-zµμ]{1,3}(?:/[A-Za-z]{1,3})?)?"
-_NUMERIC = patterns(
+_NUMERIC = compile_patterns(
     rf"(?:{SUBJECT}{MODAL}(?:states?|gives?|reports?|concludes?|computes?|calculates?|finds?|arrives\s+at)\s+(?:that\s+)?)?"
     rf"(?:the|a)\s+(?:final\s+|correct\s+|numerical\s+)?(?:answer|result|value|total|sum)\s+(?:is|as|of|equals?|=)\s+{_VALUE}",
     rf"{SUBJECT_ZH}{MODAL_ZH}(?:给出|得出|指出|说明)?(?:的)?(?:最终|正确)?(?:答案|结果|数值|总数|总和)(?:应)?(?:为|是|等于)\s*{_VALUE}",
 )
 
 
-def number_check(text: str, query: str) -> Found:
+def find_number_check(text: str, query: str) -> Found:
     """The check on a numeric answer that a wording names."""
-    match = first_match(_NUMERIC, text)
+    match = match_first(_NUMERIC, text)
     if match is None:
         return None
     parameters: dict[str, Any] = {"expected": float(match["value"].replace(",", "").replace("−", "-"))}
@@ -196,33 +196,33 @@ _KIND = r"(?:the\s+)?(?:exact\s+)?(?:words?|phrases?|terms?|keywords?|strings?|s
 _KIND_ZH = r"(?:关键词|词语|单词|短语|词|字样|句子|文字)?\s*"
 _QUOTES = rf"(?P<list>{_QUOTE}.+{_UNQUOTE})"
 _WORDING_ZH = r"(?:包含|出现|使用|提到|含有|提及)(?:了)?"
-_ABSENT = patterns(
+_ABSENT = compile_patterns(
     rf"{SUBJECT}{MODAL}(?:{NOT}\s+{_HOLDS}|avoids?(?:\s+(?:using|mentioning))?)\s+(?:any\s+of\s+)?{_KIND}{_QUOTES}",
     rf"{SUBJECT_ZH}{NOT_ZH}(?:{_WORDING_ZH})?{_KIND_ZH}{_QUOTES}(?:一词|字样|等词|这个词)?",
 )
-_PRESENT = patterns(
+_PRESENT = compile_patterns(
     rf"{SUBJECT}{MODAL}{_HOLDS}\s+{_KIND}{_QUOTES}",
     rf"{SUBJECT_ZH}{MODAL_ZH}{_WORDING_ZH}{_KIND_ZH}{_QUOTES}(?:一词|字样|这个词)?",
 )
-_STARTS = patterns(
+_STARTS = compile_patterns(
     rf"{SUBJECT}{MODAL}(?:starts?|begins?|opens?)\s+with\s+{_KIND}{_QUOTED}",
     rf"{SUBJECT_ZH}{MODAL_ZH}以\s*{_QUOTED}\s*(?:开头|开始)",
 )
-_ENDS = patterns(
+_ENDS = compile_patterns(
     rf"{SUBJECT}{MODAL}(?:ends?|closes?|concludes?)\s+with\s+{_KIND}{_QUOTED}",
     rf"{SUBJECT_ZH}{MODAL_ZH}以\s*{_QUOTED}\s*(?:结尾|结束)",
 )
 
 
-_TIMES = patterns(
+_TIMES = compile_patterns(
     rf"{SUBJECT}{MODAL}{_HOLDS}\s+{_KIND}{_QUOTED}\s+(?:{BOUND}\s+times?|(?P<once>exactly\s+once|twice))\s*{AFTER}",
     rf"{SUBJECT_ZH}{MODAL_ZH}{_WORDING_ZH}{_KIND_ZH}{_QUOTED}(?:一词)?{BOUND}\s*次\s*{AFTER}(?P<once>)",
 )
 
 
-def repetition_check(text: str, query: str) -> Found:
+def find_repetition_check(text: str, query: str) -> Found:
     """The check on how often a phrase occurs, if a wording gives one."""
-    match = first_match(_TIMES, text)
+    match = match_first(_TIMES, text)
     if match is None:
         return None
     if match["once"]:
@@ -231,21 +231,21 @@ def repetition_check(text: str, query: str) -> Found:
         bounds = read_bounds(match)
         if bounds is None:
             return None
-        times = {"at_least": 0, **bounds.parameters()}
+        times = {"at_least": 0, **bounds.to_parameters()}
     phrase = re.escape(match["phrase"])
     pattern = rf"(?<!\w){phrase}(?!\w)" if match["phrase"].isascii() else phrase
     return "regex", {"pattern": pattern, "ignore_case": True, **times}
 
 
-def keyword_check(text: str, query: str) -> Found:
+def find_keyword_check(text: str, query: str) -> Found:
     """The check on quoted phrases that a wording names."""
     for options, check, key in ((_STARTS, "starts_with", "prefix"), (_ENDS, "ends_with", "suffix")):
-        match = first_match(options, text)
+        match = match_first(options, text)
         if match is not None:
             return check, {key: match["phrase"], "ignore_case": True}
     for options, check in ((_ABSENT, "not_contains"), (_PRESENT, "contains")):
-        match = first_match(options, text)
-        phrases = None if match is None else _phrases(match["list"])
+        match = match_first(options, text)
+        phrases = None if match is None else _read_phrases(match["list"])
         if phrases is not None:
             names, match_any = phrases
             more = {"match": "any"} if match_any and check == "contains" else {}
@@ -255,7 +255,7 @@ def keyword_check(text: str, query: str) -> Found:
     return None
 
 
-def _phrases(listed: str) -> tuple[list[str], bool] | None:
+def _read_phrases(listed: str) -> tuple[list[str], bool] | None:
     """The quoted phrases of a list and whether any one suffices, or None if they are not just listed."""
     names = _ANY_QUOTED.findall(listed)
     between = {part.strip(" ,，、").lower() for part in _ANY_QUOTED.sub("\x00", listed).split("\x00")} - {""}
@@ -274,7 +274,7 @@ _MARKUP_ZH = r"(?:有效的?|合法的?)\s*{}\s*(?:格式)?"
 _BULLETS = rf"{HAS}\s+a\s+bullet(?:ed)?(?:[\s-]point)?\s+list|uses?\s+bullet\s+points"
 _WITH_ZH = r"(?:包含|使用|含有)(?:了)?(?:一个)?"
 _SHAPES: list[tuple[tuple[re.Pattern[str], ...], str, dict[str, Any]]] = [
-    (patterns(rf"{SUBJECT}{MODAL}(?:{english})", rf"{SUBJECT_ZH}{MODAL_ZH}(?:{chinese})"), check, parameters)
+    (compile_patterns(rf"{SUBJECT}{MODAL}(?:{english})", rf"{SUBJECT_ZH}{MODAL_ZH}(?:{chinese})"), check, parameters)
     for english, chinese, check, parameters in (
         (_JSON, r"(?:以|使用|采用)?(?:有效的?|合法的?)?\s*JSON\s*(?:格式)?(?:输出|返回|给出)?", "json_valid", {}),
         (_MARKUP.format("XML"), _MARKUP_ZH.format("XML"), "xml_valid", {}),
@@ -296,32 +296,32 @@ _SHAPES: list[tuple[tuple[re.Pattern[str], ...], str, dict[str, Any]]] = [
 ]
 
 _MARKS = {"comma": [",", "，"], "逗号": [",", "，"], "exclamation": ["!", "！"], "感叹号": ["!", "！"]}
-_UNMARKED = patterns(
+_UNMARKED = compile_patterns(
     rf"{SUBJECT}{MODAL}(?:{NOT}\s+(?:contain|use|include)(?:\s+any)?|avoids?(?:\s+using)?|(?:contains?|uses?|has)\s+no)"
     r"\s+(?P<mark>comma|exclamation)(?:\s+(?:marks?|points?))?s?",
     rf"{SUBJECT_ZH}{NOT_ZH}(?:包含|含有?|使用|出现)?(?:任何)?(?P<mark>逗号|感叹号)",
 )
-_CASED = patterns(
+_CASED = compile_patterns(
     rf"{SUBJECT}{MODAL}(?:is|be)\s+(?:written\s+)?(?:entirely\s+)?in\s+(?:all\s+|only\s+)?(?P<case>capital|uppercase|"
     r"upper\s+case|lowercase|lower\s+case)(?:\s+letters)?",
 )
 
 
-def typography_check(text: str, query: str) -> Found:
+def find_typography_check(text: str, query: str) -> Found:
     """The check on marks or letter case that a wording names."""
-    match = first_match(_UNMARKED, text)
+    match = match_first(_UNMARKED, text)
     if match is not None:
         return "not_contains", {"phrases": _MARKS[match["mark"].lower()]}
-    match = first_match(_CASED, text)
+    match = match_first(_CASED, text)
     if match is None:
         return None
     lower = match["case"].lower().startswith("lower")
     return ("LowercaseLettersEnglishChecker" if lower else "CapitalLettersEnglishChecker"), {}
 
 
-def layout_check(text: str, query: str) -> Found:
+def find_layout_check(text: str, query: str) -> Found:
     """The check on a form that a wording names."""
-    return next(((check, dict(given)) for options, check, given in _SHAPES if first_match(options, text)), None)
+    return next(((check, dict(given)) for options, check, given in _SHAPES if match_first(options, text)), None)
 
 
 _LANGUAGES = {
@@ -352,37 +352,37 @@ _LANGUAGES = {
     for name in names.split(", ")
 }
 _TONGUES = "|".join(sorted(_LANGUAGES, key=len, reverse=True))
-_SPOKEN = patterns(
+_SPOKEN = compile_patterns(
     rf"{SUBJECT}{MODAL}(?:(?:is|be)\s+(?:entirely\s+|fully\s+|completely\s+)?(?:written\s+)?|writes?\s+|answers?\s+"
     rf"|responds?\s+|replies\s+)(?:entirely\s+|only\s+)?in\s+"
     rf"(?P<tongue>{_TONGUES})",
     rf"{SUBJECT_ZH}{MODAL_ZH}(?:全部)?(?:用|使用|以|采用)?(?P<tongue>{_TONGUES})(?:回答|书写|撰写|作答|写成|回复)?",
 )
-_SAME = patterns(
+_SAME = compile_patterns(
     rf"{SUBJECT}{MODAL}(?:is|be)\s+(?:written\s+)?in\s+(?:the\s+same\s+language\s+as\s+the\s+(?:question|query|prompt)"
     r"|the\s+language\s+of\s+the\s+(?:question|query|prompt))",
     rf"{SUBJECT_ZH}{MODAL_ZH}(?:用|使用|以)?(?:与|和)(?:问题|提问|用户)(?:相同|一致)的?语言(?:回答|作答|书写)?",
 )
 
 
-def language_check(text: str, query: str) -> Found:
+def find_language_check(text: str, query: str) -> Found:
     """The check on the language that a wording names, or that the query is in."""
-    match = first_match(_SPOKEN, text)
+    match = match_first(_SPOKEN, text)
     if match is not None:
         return "language", {"code": _LANGUAGES[match["tongue"].lower()]}
-    if first_match(_SAME, text) is None or not query:
+    if match_first(_SAME, text) is None or not query:
         return None
     code = detected_language(query)
     return None if code is None else ("language", {"code": "zh" if code.startswith("zh") else code})
 
 
 READERS: tuple[tuple[str, Callable[[str, str], Found]], ...] = (
-    ("length", count_check),
-    ("format", layout_check),
-    ("format", typography_check),
-    ("keyword", repetition_check),
-    ("keyword", keyword_check),
-    ("language", language_check),
-    ("number", number_check),
+    ("length", find_count_check),
+    ("format", find_layout_check),
+    ("format", find_typography_check),
+    ("keyword", find_repetition_check),
+    ("keyword", find_keyword_check),
+    ("language", find_language_check),
+    ("number", find_number_check),
 )
 """The kind of each group of wordings, and its reader, in the order in which they are tried."""

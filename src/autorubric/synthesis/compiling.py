@@ -1,4 +1,4 @@
-"""Criteria that a check decides as well as a judge does: recognised by their words, accepted where it agrees."""
+"""Criteria that become checks: recognized by their words, accepted where check and judges agree."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from autorubric.synthesis.candidate import Candidate, Pool
 from autorubric.synthesis.check_wordings import READERS
 from autorubric.synthesis.thresholds import CompileSettings
 
-__all__ = ["CompileSettings", "Proposal", "Recognised", "compiled", "proposals", "recognise"]
+__all__ = ["CompileSettings", "Proposal", "RecognizedCheck", "apply_proposals", "propose_checks", "recognise"]
 
-_LONGEST = 300  # characters: what is longer asks for more than a count or a phrase
+_LONGEST = 300  # characters: longer texts ask for more than a count or a phrase
 
 
-class Recognised(NamedTuple):
+class RecognizedCheck(NamedTuple):
     """The check that a wording names.
 
     Attributes:
@@ -31,10 +31,10 @@ class Recognised(NamedTuple):
     kind: str
 
 
-def recognise(text: str, query: str = "") -> Recognised | None:
+def recognise(text: str, query: str = "") -> RecognizedCheck | None:
     """The check that decides a criterion, or None if its words need a judge.
 
-    The check passes where what the words describe is present, for any sign of the criterion's weight.
+    The check passes where what the words describe is present, whatever the sign of the weight.
 
     Args:
         text: the words of the criterion.
@@ -42,7 +42,7 @@ def recognise(text: str, query: str = "") -> Recognised | None:
 
     Example:
         >>> recognise("The response is no more than 200 words long.")
-        Recognised(name='word_count', parameters={'at_most': 200}, kind='length')
+        RecognizedCheck(name='word_count', parameters={'at_most': 200}, kind='length')
         >>> recognise("回答不超过三句话。").parameters
         {'at_most': 3}
         >>> recognise("Has at most 200 words and names the dose.") is None
@@ -57,7 +57,7 @@ def recognise(text: str, query: str = "") -> Recognised | None:
             continue
         name, parameters = found
         try:
-            return Recognised(name, validate_check(name, parameters), kind)
+            return RecognizedCheck(name, validate_check(name, parameters), kind)
         except MissingPackageError:
             raise
         except InputError:
@@ -97,13 +97,13 @@ class Proposal:
     @property
     def disagreements(self) -> tuple[Comparison, ...]:
         """The responses on which judges and check differ."""
-        return tuple(one for one in _decided(self.comparisons) if one.judged is not one.checked)
+        return tuple(one for one in _select_decided(self.comparisons) if one.judged is not one.checked)
 
-    def record(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The proposal as JSON values, for the ledger's views and `final_full`."""
         row = asdict(self) | {
             "check": dict(self.check),
-            "decided": len(_decided(self.comparisons)),
+            "decided": len(_select_decided(self.comparisons)),
             "disagreements": [one._asdict() for one in self.disagreements],
         }
         del row["comparisons"]
@@ -113,7 +113,7 @@ class Proposal:
 _DEFAULTS = CompileSettings()
 
 
-def proposals(
+def propose_checks(
     query: str, candidates: Sequence[Candidate], pool: Pool, settings: CompileSettings = _DEFAULTS
 ) -> list[Proposal]:
     """A proposal for each criterion whose wording matches a check, tested on the pool; no request is sent.
@@ -130,7 +130,7 @@ def proposals(
         >>> short = Candidate("m1", "Length", "Has at most 3 words.", 5)
         >>> votes = {"m1": ((True, False, True, False),)}
         >>> pool = Pool(("a b", "a b c d", "a", "a b c d e"), ("j1",), votes)
-        >>> [(one.check["name"], one.accepted) for one in proposals("Why?", [short], pool)]
+        >>> [(one.check["name"], one.accepted) for one in propose_checks("Why?", [short], pool)]
         [('word_count', True)]
     """
     found = []
@@ -138,27 +138,27 @@ def proposals(
         recognised = None if candidate.check is not None else recognise(candidate.description, query)
         if recognised is not None:
             check = {"name": recognised.name, "parameters": dict(recognised.parameters)}
-            comparisons = _compare(recognised, candidate.id, pool)
-            accepted, decision = _accept(comparisons, settings)
+            comparisons = _compare_on_pool(recognised, candidate.id, pool)
+            accepted, decision = _decide_acceptance(comparisons, settings)
             found.append(Proposal(candidate.id, check, recognised.kind, comparisons, accepted, decision))
     return found
 
 
-def compiled(candidates: Sequence[Candidate], found: Sequence[Proposal]) -> list[Candidate]:
+def apply_proposals(candidates: Sequence[Candidate], found: Sequence[Proposal]) -> list[Candidate]:
     """The criteria; those with an accepted proposal are decided by their check.
 
     Example:
         >>> one = Candidate("m1", "Length", "Has at most 3 words.", 5)
         >>> check = {"name": "word_count", "parameters": {"at_most": 3}}
-        >>> compiled([one], [Proposal("m1", check, "length", (), True, "agree")])[0].check["name"]
+        >>> apply_proposals([one], [Proposal("m1", check, "length", (), True, "agree")])[0].check["name"]
         'word_count'
     """
     checks = {one.criterion: one.check for one in found if one.accepted}
     return [replace(one, check=checks[one.id]) if one.id in checks else one for one in candidates]
 
 
-def _compare(check: Recognised, criterion: str, pool: Pool) -> tuple[Comparison, ...]:
-    judged = pool.majority(criterion) if criterion in pool.votes else (None,) * len(pool.responses)
+def _compare_on_pool(check: RecognizedCheck, criterion: str, pool: Pool) -> tuple[Comparison, ...]:
+    judged = pool.find_majority(criterion) if criterion in pool.votes else (None,) * len(pool.responses)
     rows = []
     for place, (response, verdict) in enumerate(zip(pool.responses, judged, strict=True)):
         outcome = run_check(check.name, check.parameters, response)
@@ -167,12 +167,12 @@ def _compare(check: Recognised, criterion: str, pool: Pool) -> tuple[Comparison,
     return tuple(rows)
 
 
-def _decided(comparisons: Sequence[Comparison]) -> list[Comparison]:
+def _select_decided(comparisons: Sequence[Comparison]) -> list[Comparison]:
     return [one for one in comparisons if one.judged is not None and one.checked is not None]
 
 
-def _accept(comparisons: Sequence[Comparison], settings: CompileSettings) -> tuple[bool, str]:
-    decided = _decided(comparisons)
+def _decide_acceptance(comparisons: Sequence[Comparison], settings: CompileSettings) -> tuple[bool, str]:
+    decided = _select_decided(comparisons)
     agreed = sum(one.judged is one.checked for one in decided)
     counts = f"judges and check agree on {agreed} of {len(decided)} responses that both decided"
     if len(decided) < settings.min_decided:

@@ -19,10 +19,10 @@ from autorubric.synthesis.stages import (
     Models,
     Outcome,
     Stage,
+    fail_missing,
     has_items,
     has_text,
     is_list,
-    missing,
     query_in,
 )
 from autorubric.synthesis.templates import build_request
@@ -32,7 +32,7 @@ _FENCE = re.compile(r"^\s*(```|~~~)", re.MULTILINE)
 _LEAST_LOOP = 12  # characters: shorter lines, such as table rules and braces, are often repeated in sound texts
 
 
-def answer_stage(prompts: PromptSet, name: str, role: str, *, step: int, draw: int) -> Stage:
+def build_answer_stage(prompts: PromptSet, name: str, role: str, *, step: int, draw: int) -> Stage:
     """The stage that writes an answer to the query: the reference, a response, or a rubric model's own answer."""
     mark = name.rpartition("_")[2] if "_" in name else ""
 
@@ -60,7 +60,7 @@ def read_answer(reply: Reply) -> Answer[str] | Unreadable:
     return read_text(reply, whole=reply.limit is not None)
 
 
-def criteria_stage(prompts: PromptSet, name: str, ground: str, *, draw: int, lowest: int) -> Stage:
+def build_criteria_stage(prompts: PromptSet, name: str, ground: str, *, draw: int, lowest: int) -> Stage:
     """The stage that writes criteria as {title, description, weight} from a grounding answer.
 
     `rubrics_<letter>` has weights from `lowest`, `pitfalls_<letter>` faults with weights from -10 to -1.
@@ -75,7 +75,7 @@ def criteria_stage(prompts: PromptSet, name: str, ground: str, *, draw: int, low
 
     def build(fields: Fields, models: Models) -> list[Call] | Outcome:
         if not has_text(fields.get(ground)):
-            return missing(ground)
+            return fail_missing(ground)
         inputs = {"query": query_in(fields), "reference": fields[ground]}
         room = room_for(entries=MOST_CRITERIA)
         return [Call(slot, build_request(template, role, inputs, schema, draw=draw, room=room), read)]
@@ -88,13 +88,13 @@ def criteria_stage(prompts: PromptSet, name: str, ground: str, *, draw: int, low
         slots=(slot,),
         role=role,
         reply_tokens=500 if pitfalls else 1050,
-        example=lambda fields, tokens: example_items(tokens, -5 if pitfalls else 5, name),
+        example=lambda fields, tokens: make_example_items(tokens, -5 if pitfalls else 5, name),
         finished=is_list if pitfalls else has_items,
         empty=[],
     )
 
 
-def example_items(tokens: float, weight: int = 5, name: str = "") -> list[dict[str, Any]]:
+def make_example_items(tokens: float, weight: int = 5, name: str = "") -> list[dict[str, Any]]:
     """Made-up criteria of about `tokens` tokens, for estimates; those of another `name` differ."""
     count = max(1, int(tokens / 50))
     texts = (f"{name} {n} " + "word " * 30 for n in range(count))
@@ -112,7 +112,7 @@ def read_pitfalls(reply: Reply) -> Answer[list[Item]] | Unreadable:
     return Answer(items, reply, (*answer.notes, *notes))
 
 
-def pool_stage(names: Sequence[str], filters: Filters) -> Stage:
+def build_pool_stage(names: Sequence[str], filters: Filters) -> Stage:
     """The stage that writes `pool`: the slots of the responses that stay, and of those left out with reasons."""
 
     def build(fields: Fields, models: Models) -> Outcome:

@@ -13,11 +13,11 @@ from autorubric.synthesis.accounting import sameness_key
 from autorubric.synthesis.candidate import (
     Candidate,
     Pool,
-    consensus,
-    criterion_row,
-    example_criteria,
+    compute_consensus,
+    dump_criterion,
     find_best_pair,
-    holds_criteria,
+    is_criteria_list,
+    make_example_criteria,
     read_responses,
 )
 from autorubric.synthesis.drafts import find_criterion_fault
@@ -30,10 +30,10 @@ from autorubric.synthesis.stages import (
     Models,
     Outcome,
     Stage,
+    fail_missing,
     has_items,
     has_text,
     is_list,
-    missing,
     query_in,
 )
 from autorubric.synthesis.templates import build_request
@@ -49,16 +49,15 @@ _MOST_SHOWN = 60
 """Criteria whose verdicts the prompt shows; rubrics have 25 at most from each model."""
 
 
-def plain_evolution_stage(template: Prompt, names: Sequence[str]) -> Stage:
+def build_plain_evolution_stage(template: Prompt, names: Sequence[str]) -> Stage:
     """The stage that writes `augmented_rubrics` in the basic profile: new criteria only, possibly none.
 
-    With fewer than two responses there is nothing to compare: an empty list, and the model is called
-    `skipped(no responses)`.
+    With fewer than two responses the value is an empty list, made by `skipped(no responses)`.
     """
 
     def build(fields: Fields, models: Models) -> list[Call] | Outcome:
         if not has_items(fields.get("merged_rubrics")):
-            return missing("merged_rubrics")
+            return fail_missing("merged_rubrics")
         responses = [fields[name] for name in names if has_text(fields.get(name))]
         if len(responses) < 2:
             return Outcome([], NO_RESPONSES)
@@ -103,14 +102,14 @@ class Round:
     def build(self, fields: Fields, models: Models) -> list[Call] | Outcome:
         """The call for criteria that separate the two best responses, or why there is none."""
         if not fields.get("pool") or any(not fields.get(name) for name in self.before.verdicts):
-            return missing("verdicts on the pool")
-        context = self.before.context(fields)
+            return fail_missing("verdicts on the pool")
+        context = self.before.build_context(fields)
         rubric = context.candidates if self.number == 1 else self.before.find_kept(context, self.settings.gates)
         if self.number > 1 and not any(one.round == self.number - 1 for one in rubric):
             return _skip("skipped(the round before added nothing that passed the gates)")
-        scores = consensus(rubric, context.pool).scores
+        scores = compute_consensus(rubric, context.pool).scores
         if all(score is None for score in scores):
-            return missing("consensus: no judge has verdicts on every response")
+            return fail_missing("consensus: no judge has verdicts on every response")
         slots = list(read_responses(fields))
         used = [fields[name]["pair"] for name in self.before.criteria if "pair" in fields[name]]
         compared = [(slots.index(one), slots.index(other)) for one, other in filter(None, used)]
@@ -150,7 +149,7 @@ class Round:
             else:
                 taken.add(key)
                 criteria.append(one)
-        return {"criteria": list(map(criterion_row, criteria)), "dropped": dropped}
+        return {"criteria": list(map(dump_criterion, criteria)), "dropped": dropped}
 
 
 def _show_verdicts(
@@ -160,7 +159,7 @@ def _show_verdicts(
     rows = list[dict[str, Any]]()
     for one in rubric[:_MOST_SHOWN]:
         if one.id in pool.votes:
-            said = pool.majority(one.id)
+            said = pool.find_majority(one.id)
             both = {f"response_{number}": said[place] for number, place in enumerate(pair, 1)}
             judged = len(said) - said.count(None)
             rows.append({"title": one.title, **both, "met": said.count(True), "judged": judged})
@@ -168,12 +167,12 @@ def _show_verdicts(
     return {"criteria": rows, "scores": {name: score and round(score, 3) for name, score in shown.items()}}
 
 
-def round_stage(turn: Round, texts: Sequence[str]) -> Stage:
+def build_round_stage(turn: Round, texts: Sequence[str]) -> Stage:
     """The stage that writes `round_<n>`: the `pair` compared, the new `criteria`, and those `dropped`."""
     needed = turn.before.reads if turn.number > 1 else (*turn.before.criteria, *turn.before.verdicts)
 
-    def example(fields: Fields, tokens: float) -> dict[str, Any]:
-        criteria = example_criteria(f"e{turn.number}.", EXAMPLE_CRITERIA, turn.number)
+    def make_example(fields: Fields, tokens: float) -> dict[str, Any]:
+        criteria = make_example_criteria(f"e{turn.number}.", EXAMPLE_CRITERIA, turn.number)
         return {"pair": list(read_responses(fields))[:2], "criteria": criteria, "dropped": []}
 
     return Stage(
@@ -184,23 +183,23 @@ def round_stage(turn: Round, texts: Sequence[str]) -> Stage:
         slots=("augment",),
         role="augment",
         reply_tokens=_REPLY_TOKENS,
-        example=example,
+        example=make_example,
         finished=_is_round,
         only_if="" if turn.number == 1 else f"round {turn.number - 1} adds a criterion that passes the gates",
     )
 
 
-def augmented_stage(rounds: Sequence[str]) -> Stage:
+def build_augmented_stage(rounds: Sequence[str]) -> Stage:
     """The stage that writes `augmented_rubrics`, the seed's field: the new criteria of all rounds."""
 
     def build(fields: Fields, models: Models) -> Outcome:
         absent = [name for name in rounds if not _is_round(fields.get(name))]
         if absent:
-            return missing(absent[0])
+            return fail_missing(absent[0])
         new = [row for name in rounds for row in fields[name]["criteria"]]
         return Outcome(new, str(fields[f"{rounds[0]}_model"]) if rounds else "skipped(no rounds)")
 
-    return Stage("augmented_rubrics", 4, tuple(rounds), build, finished=holds_criteria, empty=[])
+    return Stage("augmented_rubrics", 4, tuple(rounds), build, finished=is_criteria_list, empty=[])
 
 
 def _skip(model: str) -> Outcome:
@@ -208,4 +207,4 @@ def _skip(model: str) -> Outcome:
 
 
 def _is_round(value: Any) -> bool:
-    return isinstance(value, dict) and "pair" in value and holds_criteria(value.get("criteria"))
+    return isinstance(value, dict) and "pair" in value and is_criteria_list(value.get("criteria"))

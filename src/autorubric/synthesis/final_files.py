@@ -18,7 +18,7 @@ from autorubric.files.parquet import final_schema
 from autorubric.synthesis.items import cap_criteria, dedup_final_rubrics, read_items
 from autorubric.synthesis.query_file import Query
 from autorubric.synthesis.stages import HIDDEN_STEP_FILES, STEP_FILES
-from autorubric.synthesis.steps import read_rows, show_question
+from autorubric.synthesis.steps import format_question, read_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from autorubric.formats.format import Record
 
 Export: TypeAlias = dict[str, Any]
-"""What the final files make of a row: its `name`, the names of `remarks` on it, and its `rows` by file, if any."""
+"""The export of a row: its `name`, the names of `remarks` on it, and its `rows` by file, if any."""
 
 FINAL_FILES = ("final.jsonl", "final.parquet")
 FULL_FILES = ("final_full.jsonl", "final_full.parquet")
@@ -49,7 +49,7 @@ _ABILITIES = {
 }
 
 _TURNS = 64
-"""Turns of the event loop that open the first connection and send the first call, with many to spare."""
+"""Turns of the event loop: many more than it takes to open the first connection and send the first call."""
 
 _MOST_NAMED = 3
 _POINTLESS = "no criterion with positive points; left out of the final files"
@@ -63,7 +63,7 @@ class Exported:
         rows: rows in the final files.
         criteria: criteria in them.
         without_rubric: rows that had no rubric to export.
-        remarks: conspicuous properties of the rubrics, a sentence each.
+        remarks: unusual properties of the rubrics, a sentence each.
     """
 
     rows: int
@@ -73,23 +73,23 @@ class Exported:
 
 
 def find_other_queries(directory: Path, queries: Iterable[Query]) -> list[str]:
-    """That the input has none of the queries of the rows in a directory, in one sentence; else nothing.
+    """A sentence if the input has none of the queries in a directory, else nothing.
 
-    More, fewer and edited queries are the same run: what has changed is requested again, and nothing else.
+    Added, removed and edited queries belong to the same run: only what has changed is requested again.
     """
     paths = (directory / name for name in (*STEP_FILES, *HIDDEN_STEP_FILES, FINAL_FILES[0]))
     path = next((path for path in paths if path.exists()), None)
     if path is None:
         return []
-    held = {hash(show_question(row.get("question"))) for row in read_rows(path)}
-    if not held or any(hash(show_question(query.fields["question"])) in held for query in queries):
+    held = {hash(format_question(row.get("question"))) for row in read_rows(path)}
+    if not held or any(hash(format_question(query.fields["question"])) in held for query in queries):
         return []
-    first = shortened(show_question(next(read_rows(path)).get("question")), 80)
+    first = shortened(format_question(next(read_rows(path)).get("question")), 80)
     return [f"the input has none of the queries in the directory, such as {first!r}"]
 
 
-async def load_export() -> None:
-    """Import what only the final files need after the first call is sent: the others wait for its reply."""
+async def preload_export() -> None:
+    """Import the packages of the final files after the first call is sent, while the run waits for replies."""
     for _ in range(_TURNS):
         await asyncio.sleep(0)
     for name in ("pyarrow.parquet", "autorubric.linting.records", "autorubric.linting.rules.form"):
@@ -98,8 +98,8 @@ async def load_export() -> None:
 
 
 def export_row(row: Mapping[str, Any], most: int = 0, *, full: bool = False, domain: str = "") -> Export:
-    """What the final files make of a row of the last step file, with the `most` best criteria (0 for all)."""
-    final = final_row(row, most) if row.get("gated") or not full else None
+    """The export of a row of the last step file, with the `most` best criteria (0 for all)."""
+    final = build_final_row(row, most) if row.get("gated") or not full else None
     made: Export = {"name": str(row.get("id") or row.get("__record_id__") or ""), "remarks": [], "rows": {}}
     if final is not None:
         # The linter is needed at the end of a run only.
@@ -110,18 +110,18 @@ def export_row(row: Mapping[str, Any], most: int = 0, *, full: bool = False, dom
         criteria = [RawCriterion(one["criterion"]) for one in final["rubrics"]]
         foreign = next(LANGUAGE.find(RawRubric(criteria, read_query(row.get("question")))), None) is not None
         made["remarks"] = ["language"] * foreign + ["length"] * (len(criteria) > MOST)
-        made["rows"] = {"final": final, **({"final_full": _full_row(row, domain)} if full else {})}
+        made["rows"] = {"final": final, **({"final_full": _build_full_row(row, domain)} if full else {})}
     elif row.get("merged_rubrics") and not full:
         made["remarks"] = ["points"]
     return made
 
 
 def export_final(directory: Path, made: Iterable[Mapping[str, Any]], *, full: bool = False) -> Exported:
-    """Write the final files from what `export_row` made of each row, each whole or not at all."""
+    """Write the final files from the exports of `export_row`, each file whole or not at all."""
     rows = criteria = without = 0
     remarks: dict[str, list[str]] = {}
     with ExitStack() as stack:
-        stems = {"final": final_schema(), **({"final_full": _full_schema()} if full else {})}
+        stems = {"final": final_schema(), **({"final_full": _build_full_schema()} if full else {})}
         lines = {stem: stack.enter_context(atomic_writer(directory / f"{stem}.jsonl")) for stem in stems}
         tables = {
             stem: stack.enter_context(parquet_writer(directory / f"{stem}.parquet", schema))
@@ -141,7 +141,7 @@ def export_final(directory: Path, made: Iterable[Mapping[str, Any]], *, full: bo
     return Exported(rows, criteria, without, tuple(_describe(remarks)) if remarks else ())
 
 
-def final_row(row: Mapping[str, Any], max_criteria: int = 0) -> dict[str, Any] | None:
+def build_final_row(row: Mapping[str, Any], max_criteria: int = 0) -> dict[str, Any] | None:
     """The exported form of a row of the last step file, or None if it holds no rubric.
 
     Merged and evolved criteria, or those that passed the gates, without pitfalls and entries that are not criteria.
@@ -149,11 +149,11 @@ def final_row(row: Mapping[str, Any], max_criteria: int = 0) -> dict[str, Any] |
     keeps those with the most points, ties in order.
 
     Example:
-        >>> final_row({"question": " Why? ", "id": "q1", "augmented_rubrics": [],
+        >>> build_final_row({"question": " Why? ", "id": "q1", "augmented_rubrics": [],
         ...     "merged_rubrics": [{"title": "Cause", "description": "Names the cause.", "weight": 7}]})
         {'question': 'Why?', 'id': 'q1', 'rubrics': [{'criterion': 'Names the cause.', 'points': 7}]}
     """
-    question = show_question(row.get("question"))
+    question = format_question(row.get("question"))
     if row.get("gated"):
         items = [item for item in row["gated"]["criteria"] if item["weight"] > 0]
     else:
@@ -168,14 +168,14 @@ def final_row(row: Mapping[str, Any], max_criteria: int = 0) -> dict[str, Any] |
     return {"question": question, "id": "" if row.get("id") is None else str(row["id"]), "rubrics": rubrics}
 
 
-def _full_row(row: Mapping[str, Any], domain: str) -> dict[str, Any]:
+def _build_full_row(row: Mapping[str, Any], domain: str) -> dict[str, Any]:
     """A row of `final_full`: the rubric with the provenance and evidence of every criterion.
 
     Pitfalls are among the criteria only if they are kept, else under `pitfalls_left_out`.
     """
     gated, question, slots = row["gated"], row["question"], row["pool"]["slots"]
     return {
-        "question": show_question(question),
+        "question": format_question(question),
         "prompt": question if isinstance(question, list) else [{"role": "user", "content": question.strip()}],
         "id": "" if row.get("id") is None else str(row["id"]),
         "domain": str(row.get("domain") or domain),
@@ -210,16 +210,16 @@ def _show_criterion(one: Mapping[str, Any]) -> dict[str, Any]:
 _to_json = partial(json.dumps, ensure_ascii=False)
 
 
-def _full_schema() -> pa.Schema:
+def _build_full_schema() -> pa.Schema:
     """The Arrow schema of `final_full.parquet`; figures of gates and parameters of checks are JSON texts."""
     import pyarrow as pa
 
     from autorubric.synthesis.quality import MEASURES
 
-    def texts(*names: str) -> list[tuple[str, pa.DataType]]:
+    def make_texts(*names: str) -> list[tuple[str, pa.DataType]]:
         return [(name, pa.string()) for name in names]
 
-    def rows(fields: Sequence[tuple[str, pa.DataType]]) -> pa.DataType:
+    def make_rows(fields: Sequence[tuple[str, pa.DataType]]) -> pa.DataType:
         return pa.list_(pa.struct(list(fields)))
 
     kinds = {
@@ -228,22 +228,22 @@ def _full_schema() -> pa.Schema:
         "models": pa.list_(pa.string()),
         "parents": pa.list_(pa.string()),
     }
-    gates = rows(texts("gate", "outcome", "figures", "reason"))
+    gates = make_rows(make_texts("gate", "outcome", "figures", "reason"))
     criterion = [(name, kinds.get(name, pa.string())) for name in _CRITERION]
-    criteria = rows([*criterion, *texts("check"), ("gates", gates), *texts("gate", "reason")])
+    criteria = make_rows([*criterion, *make_texts("check"), ("gates", gates), *make_texts("gate", "reason")])
     counts = [("accepted", pa.bool_()), ("decided", pa.int32())]
-    checks = rows([*texts("criterion", "check", "kind", "decision"), *counts, *texts("disagreements")])
+    checks = make_rows([*make_texts("criterion", "check", "kind", "decision"), *counts, *make_texts("disagreements")])
     return pa.schema(
         [
-            *texts("question"),
-            ("prompt", rows(texts("role", "content"))),
-            *texts("id", "domain"),
+            *make_texts("question"),
+            ("prompt", make_rows(make_texts("role", "content"))),
+            *make_texts("id", "domain"),
             *((name, criteria) for name in _LISTS),
-            ("merge_fates", rows(texts("id", "outcome", "into", "reason"))),
-            ("evolved_dropped", rows(texts("id", "description", "reason"))),
+            ("merge_fates", make_rows(make_texts("id", "outcome", "into", "reason"))),
+            ("evolved_dropped", make_rows(make_texts("id", "description", "reason"))),
             ("checks", checks),
-            ("responses", rows([*texts("slot", "model"), ("score", pa.float64())])),
-            ("responses_left_out", rows(texts("slot", "reason"))),
+            ("responses", make_rows([*make_texts("slot", "model"), ("score", pa.float64())])),
+            ("responses_left_out", make_rows(make_texts("slot", "reason"))),
             ("rank_agreement", pa.float64()),
             ("compared_pairs", pa.list_(pa.list_(pa.string()))),
             ("evolved_share", pa.float64()),
@@ -258,14 +258,15 @@ def publish(directory: Path, manifest: Mapping[str, Any], license: str) -> None:
     from autorubric.synthesis.card import count_facts, run_facts, write_card
 
     path = directory / FULL_FILES[0]
-    released = write_release(directory / RELEASE_FOLDER, map(_release_record, read_rows(path)))
+    released = write_release(directory / RELEASE_FOLDER, map(_build_release_record, read_rows(path)))
     files = {"default": FULL_FILES[1]}
     if released:
         files["rubrichub"] = f"{RELEASE_FOLDER}/RuRL/*.parquet"
-    write_card(directory, count_facts(read_rows(path), run_facts(manifest, directory.resolve().name, license, files)))
+    run = run_facts(manifest, directory.resolve().name, license, files)
+    write_card(directory, count_facts(read_rows(path), run))
 
 
-def _release_record(row: Mapping[str, Any]) -> Record:
+def _build_release_record(row: Mapping[str, Any]) -> Record:
     """The rubric of a `final_full` row, under the release's name of its domain."""
     from autorubric.core.entries import USUAL, read_entries
     from autorubric.formats.format import Record
@@ -276,7 +277,7 @@ def _release_record(row: Mapping[str, Any]) -> Record:
 
 
 def _describe(remarks: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    """A sentence for each conspicuous property, with the rows that have it."""
+    """A sentence for each unusual property, with the rows that have it."""
     from autorubric.linting.rules.form import MOST
 
     sentences = {

@@ -12,17 +12,17 @@ from autorubric.linting.rules.unseen import unseen_texts
 from autorubric.synthesis.candidate import Candidate, GateContext, Relevance
 from autorubric.synthesis.likelihood import (
     Noise,
-    agreement_rate,
-    judge_noise,
-    opposite,
-    reversed_chance,
-    same_factor,
-    scores_without,
-    separating_chance,
-    split_chance,
-    tallies,
+    compute_bayes_factor,
+    compute_reversed_chance,
+    compute_separating_chance,
+    compute_split_chance,
+    estimate_agreement_rate,
+    estimate_judge_noise,
+    invert_votes,
+    score_without,
+    tally_votes,
 )
-from autorubric.synthesis.surface_forms import alikeness, find_forms, holds
+from autorubric.synthesis.surface_forms import find_forms, has_quote, rate_similarity
 from autorubric.synthesis.thresholds import GateName, GateSettings, RedundantSettings
 
 __all__ = ["GATES", "GateContext", "GateDecision", "GateName", "GateSettings", "decide", "find_final_decisions"]
@@ -50,10 +50,12 @@ class GateDecision:
     reason: str = ""
 
 
+Decisions: TypeAlias = list[GateDecision]
+
 _RANK = {"kept": 0, "undecided": 0, "rewrite": 1, "rejected": 2}
 
 
-def decide(context: GateContext, settings: GateSettings) -> list[GateDecision]:
+def decide(context: GateContext, settings: GateSettings) -> Decisions:
     """The decision of each gate on each criterion that reaches it, in the order of the settings.
 
     A criterion that a gate rejects or wants rewritten does not reach the next gate: verdicts that judges split on
@@ -105,12 +107,11 @@ def find_passed(candidates: Iterable[Candidate], decisions: Iterable[GateDecisio
     return tuple(one for one in candidates if one.id not in stopped)
 
 
-def answerable(one: Candidate, context: GateContext, settings: GateSettings) -> GateDecision:
+def check_answerable(one: Candidate, context: GateContext, settings: GateSettings) -> GateDecision:
     """A rejection for a criterion that needs more than the query and one submission to be decided.
 
-    The relevance judges decide, and so do the words of the criterion itself: a reference answer, other responses or
-    the time that a response took are not shown to a grader, unless the query speaks of them too, and a verdict told
-    in advance is none.
+    The relevance judges decide, and so do the criterion's own words: a grader sees no reference answer, other
+    response or response time, unless the query mentions it, and a criterion must not dictate its verdict.
     """
     unseen = unseen_texts(one.description, context.query_text)
     forced = forced_verdict(Wording(one.description))
@@ -139,10 +140,10 @@ def _count_votes(relevance: Relevance) -> dict[str, float | str | None]:
     return {"draws": relevance.draws} | ({} if relevance.votes is None else {"votes": relevance.votes})
 
 
-def licensed(one: Candidate, context: GateContext, settings: GateSettings) -> GateDecision:
+def check_licensed(one: Candidate, context: GateContext, settings: GateSettings) -> GateDecision:
     """A rejection for a criterion that the query neither asks for nor implies, by the relevance judges.
 
-    Words that a judge quotes must be in the query; where they are not, nothing is decided.
+    Words that a judge quotes must be in the query; otherwise nothing is decided.
     """
     relevance = context.find_relevance(one)
     if relevance is None:
@@ -153,13 +154,13 @@ def licensed(one: Candidate, context: GateContext, settings: GateSettings) -> Ga
     if relevance.need == "none":
         reason = relevance.reason or "the query does not ask for it"
         return GateDecision(one.id, "licensed", "rejected", figures, reason)
-    if relevance.need == "explicit" and not holds(context.query_text, relevance.quote):
+    if relevance.need == "explicit" and not has_quote(context.query_text, relevance.quote):
         reason = "the words quoted for it are not in the query"
         return GateDecision(one.id, "licensed", "undecided", figures, reason)
     return GateDecision(one.id, "licensed", "kept", figures, relevance.reason)
 
 
-def asks_substance(one: Candidate, context: GateContext, settings: GateSettings) -> GateDecision:
+def check_surface(one: Candidate, context: GateContext, settings: GateSettings) -> GateDecision:
     """A rejection for a criterion that demands a form the query does not ask for.
 
     Either the relevance judges see such a form, or the criterion's own words show it. Judges overrule the words only
@@ -178,7 +179,7 @@ def asks_substance(one: Candidate, context: GateContext, settings: GateSettings)
     if relevance.surface in kinds and not relevance.surface_asked and not unsure:
         reason = relevance.reason or f"it demands a {relevance.surface} that the query does not ask for"
         return GateDecision(one.id, "surface", "rejected", figures, reason)
-    asked = relevance.surface and relevance.surface_asked and holds(context.query_text, relevance.quote)
+    asked = relevance.surface and relevance.surface_asked and has_quote(context.query_text, relevance.quote)
     if unasked and not asked:
         reason = f"its words {words!r} demand a {unasked.kind} that the query does not ask for"
         return GateDecision(one.id, "surface", "rejected", figures, reason)
@@ -187,9 +188,9 @@ def asks_substance(one: Candidate, context: GateContext, settings: GateSettings)
     return GateDecision(one.id, "surface", "kept", figures)
 
 
-def _find_noise(context: GateContext, settings: GateSettings) -> Noise:
+def _estimate_noise(context: GateContext, settings: GateSettings) -> Noise:
     """The error rate of the pool's verdicts, and the correlation of the judges' errors."""
-    return judge_noise(context.pool, settings.judge_error, settings.least_error)
+    return estimate_judge_noise(context.pool, settings.judge_error, settings.least_error)
 
 
 def _show_noise(noise: Noise, context: GateContext) -> dict[str, float | str | None]:
@@ -199,31 +200,31 @@ def _show_noise(noise: Noise, context: GateContext) -> dict[str, float | str | N
     return {"judge_error": noise.error, **worth}
 
 
-def separates(candidates: Sequence[Candidate], context: GateContext, settings: GateSettings) -> list[GateDecision]:
+def separates(candidates: Sequence[Candidate], context: GateContext, settings: GateSettings) -> Decisions:
     """A rejection for criteria that all responses meet or none does, and for those that better responses miss.
 
     Merged criteria are tested only if the settings demand it; they count in the score in any case.
     """
-    noise = _find_noise(context, settings)
+    noise = _estimate_noise(context, settings)
     tested = [one for one in candidates if one.origin == "evolved" or settings.separates.merged]
-    return [_decide_separates(one, candidates, context, settings, noise) for one in tested]
+    return [_decide_separation(one, candidates, context, settings, noise) for one in tested]
 
 
-def _decide_separates(
+def _decide_separation(
     one: Candidate, others: Sequence[Candidate], context: GateContext, settings: GateSettings, noise: Noise
 ) -> GateDecision:
     limits, votes = settings.separates, context.pool.votes.get(one.id, ())
-    judged = [tally for tally in tallies(votes) if sum(tally)]
+    judged = [tally for tally in tally_votes(votes) if sum(tally)]
     if len(judged) < limits.least_responses:
         reason = f"{len(judged)} graded responses; {limits.least_responses} are needed to tell"
         return GateDecision(one.id, "separates", "undecided", {"responses": len(judged)}, reason)
     met = sum(tally.met for tally in judged) / sum(map(sum, judged))
-    chance = separating_chance(votes, *noise)
+    chance = compute_separating_chance(votes, *noise)
     figures = {"met": met, "separating": chance, **_show_noise(noise, context)}
     if chance < limits.least_separating:
         nearly = "nearly all responses meet it" if met > 0.5 else "hardly any response meets it"
         return GateDecision(one.id, "separates", "rejected", figures, f"{nearly}, so it separates none")
-    figures["reversed"] = _find_reversed_chance(one, others, context, noise)
+    figures["reversed"] = _estimate_reversed_chance(one, others, context, noise)
     if len(judged) < limits.least_for_direction and figures["reversed"] is not None:
         reason = f"{len(judged)} graded responses are too few to tell its direction"
         return GateDecision(one.id, "separates", "undecided", figures, reason)
@@ -245,29 +246,29 @@ def _decide_direction(one: Candidate, figures: Figures, settings: GateSettings) 
     return GateDecision(one.id, "separates", "kept", figures)
 
 
-def _find_reversed_chance(
+def _estimate_reversed_chance(
     one: Candidate, others: Sequence[Candidate], context: GateContext, noise: Noise
 ) -> float | None:
     """The chance that a criterion points the wrong way, a pitfall's sign taken into account."""
     votes = context.pool.votes
     if one.id not in votes:
         return None
-    scores = scores_without(one, others, votes, len(context.pool.responses))
-    return reversed_chance(opposite(votes[one.id]) if one.pitfall else votes[one.id], scores, *noise)
+    scores = score_without(one, others, votes, len(context.pool.responses))
+    return compute_reversed_chance(invert_votes(votes[one.id]) if one.pitfall else votes[one.id], scores, *noise)
 
 
-def judges_agree(candidates: Sequence[Candidate], context: GateContext, settings: GateSettings) -> list[GateDecision]:
+def check_agreement(candidates: Sequence[Candidate], context: GateContext, settings: GateSettings) -> Decisions:
     """A rewrite for criteria that judges split on, a rejection where the wording is a rewrite already."""
-    noise = _find_noise(context, settings)
+    noise = _estimate_noise(context, settings)
     return [_decide_agreement(one, context, settings.agreement.least_split, noise) for one in candidates]
 
 
 def _decide_agreement(one: Candidate, context: GateContext, least_split: float, noise: Noise) -> GateDecision:
     votes = context.pool.votes.get(one.id, ())
-    chance = split_chance(votes, noise.error)
+    chance = compute_split_chance(votes, noise.error)
     if chance is None:
         return GateDecision(one.id, "agreement", "undecided", {}, "no response was judged by two judges")
-    both = [tally for tally in tallies(votes) if sum(tally) > 1]
+    both = [tally for tally in tally_votes(votes) if sum(tally) > 1]
     split = sum(min(tally) > 0 for tally in both)
     figures = {"split": chance, "disputed": split, "compared": len(both), **_show_noise(noise, context)}
     if chance < least_split:
@@ -278,21 +279,21 @@ def _decide_agreement(one: Candidate, context: GateContext, least_split: float, 
     return GateDecision(one.id, "agreement", "rewrite", figures, reason)
 
 
-def redundant(candidates: Sequence[Candidate], context: GateContext, settings: GateSettings) -> list[GateDecision]:
+def check_redundancy(candidates: Sequence[Candidate], context: GateContext, settings: GateSettings) -> Decisions:
     """A rejection for each criterion that demands what one of higher weight does.
 
-    Equal verdicts alone make no two criteria one: two remedies for one complaint are named by the same responses. The
-    relevance judges have to call them the same, or their words have to be alike. That chance then moves with the
-    verdicts: by Bayes' factor for one truth behind both against two that agree as often as any two of this pool.
-    Of two, the higher weight stays, then the merged one, then the earlier one.
+    Equal verdicts are not enough: the same responses may name two remedies for one complaint. The relevance judges
+    must call the criteria the same, or their words must be alike. The verdicts then update that chance, by the Bayes
+    factor of one truth behind both against two that agree as often as any two of this pool. Of two, the higher weight
+    stays, then the merged one, then the earlier one.
     """
     votes = context.pool.votes
     graded = [votes[one.id] for one in candidates if one.id in votes]
-    noise = _find_noise(context, settings), agreement_rate(graded)
+    noise = _estimate_noise(context, settings), estimate_agreement_rate(graded)
     ranked = sorted(candidates, key=lambda one: (-abs(one.weight), one.origin != "merged"))
     staying, found = list[Candidate](), dict[str, GateDecision]()
     for one in ranked:
-        pairs = [(_find_same_chance(one, other, context, settings.redundant, noise), other) for other in staying]
+        pairs = [(_estimate_same_chance(one, other, context, settings.redundant, noise), other) for other in staying]
         chance, other = max(pairs, key=lambda pair: pair[0], default=(0.0, None))
         figures = {"same": chance, "as": other.id if other else None}
         if other is not None and chance >= settings.redundant.least_same:
@@ -304,12 +305,12 @@ def redundant(candidates: Sequence[Candidate], context: GateContext, settings: G
     return [found[one.id] for one in candidates]
 
 
-def _find_same_chance(
+def _estimate_same_chance(
     one: Candidate, other: Candidate, context: GateContext, settings: RedundantSettings, noise: tuple[Noise, float]
 ) -> float:
     """The chance that two criteria demand the same, by their relevance, their words and their verdicts."""
     prior = settings.prior_other
-    if one.pitfall == other.pitfall and alikeness(one.description, other.description) >= settings.least_alike:
+    if one.pitfall == other.pitfall and rate_similarity(one.description, other.description) >= settings.least_alike:
         prior = settings.prior_alike
     for left, right in ((one, other), (other, one)):
         relevance = context.find_relevance(left)
@@ -318,18 +319,18 @@ def _find_same_chance(
     factor = 1.0
     votes, others = context.pool.votes.get(one.id), context.pool.votes.get(other.id)
     if votes and others:
-        factor = same_factor(votes, opposite(others) if one.pitfall != other.pitfall else others, *noise)
+        factor = compute_bayes_factor(votes, invert_votes(others) if one.pitfall != other.pitfall else others, *noise)
     odds = prior / (1 - prior) * factor
     return odds / (1 + odds)
 
 
-def evolved_share(candidates: Sequence[Candidate]) -> float | None:
-    """The share of points, whatever their sign, that evolved criteria hold; None if there are none."""
+def compute_evolved_share(candidates: Sequence[Candidate]) -> float | None:
+    """The share of the absolute points that evolved criteria hold; None without points."""
     total = sum(abs(one.weight) for one in candidates)
     return sum(abs(one.weight) for one in candidates if one.origin == "evolved") / total if total else None
 
 
-def within_share(candidates: Sequence[Candidate], context: GateContext, settings: GateSettings) -> list[GateDecision]:
+def check_share(candidates: Sequence[Candidate], context: GateContext, settings: GateSettings) -> Decisions:
     """A rejection for the evolved criteria with the least evidence, until the rest keep to the cap.
 
     Least evidence: the largest chance to point the wrong way; of equals the lower weight, then the later one.
@@ -340,11 +341,11 @@ def within_share(candidates: Sequence[Candidate], context: GateContext, settings
     if most is None or not any(one.weight for one in merged):
         return []
     evolved = [one for one in candidates if one.origin == "evolved"]
-    noise, share = _find_noise(context, settings), evolved_share(candidates)
-    doubts = {one.id: _find_reversed_chance(one, candidates, context, noise) for one in evolved}
+    noise, share = _estimate_noise(context, settings), compute_evolved_share(candidates)
+    doubts = {one.id: _estimate_reversed_chance(one, candidates, context, noise) for one in evolved}
     unknown = {one: 0.5 if doubt is None else doubt for one, doubt in doubts.items()}
     staying = sorted(evolved, key=lambda one: (unknown[one.id], -abs(one.weight)))
-    while staying and (evolved_share([*merged, *staying]) or 0) > most:
+    while staying and (compute_evolved_share([*merged, *staying]) or 0) > most:
         staying.pop()
     reason = f"evolved criteria held more than {most:.0%} of the points, and this one has the least evidence"
     decisions = []
@@ -357,21 +358,21 @@ def within_share(candidates: Sequence[Candidate], context: GateContext, settings
     return decisions
 
 
-Gate: TypeAlias = Callable[[Sequence[Candidate], GateContext, GateSettings], list[GateDecision]]
+Gate: TypeAlias = Callable[[Sequence[Candidate], GateContext, GateSettings], Decisions]
 """Decides about the criteria that reached it; it returns nothing on those it does not test."""
 
 
-def _each(decide_one: Callable[[Candidate, GateContext, GateSettings], GateDecision]) -> Gate:
+def _apply_to_each(decide_one: Callable[[Candidate, GateContext, GateSettings], GateDecision]) -> Gate:
     return lambda candidates, context, settings: [decide_one(one, context, settings) for one in candidates]
 
 
 GATES: dict[GateName, Gate] = {
-    "answerable": _each(answerable),
-    "licensed": _each(licensed),
-    "surface": _each(asks_substance),
+    "answerable": _apply_to_each(check_answerable),
+    "licensed": _apply_to_each(check_licensed),
+    "surface": _apply_to_each(check_surface),
     "separates": separates,
-    "agreement": judges_agree,
-    "redundant": redundant,
-    "share": within_share,
+    "agreement": check_agreement,
+    "redundant": check_redundancy,
+    "share": check_share,
 }
 """Every gate by its name."""

@@ -15,16 +15,16 @@ from autorubric.synthesis.candidate import (
     Candidate,
     GateContext,
     Pool,
-    consensus,
-    criterion_row,
-    holds_criteria,
+    compute_consensus,
+    dump_criterion,
+    is_criteria_list,
     read_criteria,
     read_pool,
     read_relevance_rows,
     read_responses,
     replace_rewritten,
 )
-from autorubric.synthesis.gate_rules import GateDecision, decide, evolved_share, find_final_decisions
+from autorubric.synthesis.gate_rules import GateDecision, compute_evolved_share, decide, find_final_decisions
 from autorubric.synthesis.method import FullSettings
 from autorubric.synthesis.run_summary import RubricCounts
 from autorubric.synthesis.stages import Answers, Call, Fields, Models, Outcome, Stage, find_missing, query_in
@@ -53,7 +53,7 @@ class Evidence:
         """All fields."""
         return (*self.criteria, *self.verdicts, *([self.relevance] if self.relevance else []))
 
-    def context(self, fields: Fields) -> GateContext:
+    def build_context(self, fields: Fields) -> GateContext:
         """The evidence of a row; rewritten criteria replace the old ones."""
         return GateContext(
             query_in(fields),
@@ -79,13 +79,15 @@ Reasons = Mapping[str, Sequence[Sequence[str | None]]]
 """Why judges gave their verdicts: by criterion id, shaped like `Pool.votes`."""
 
 
-def rewrite_stage(prompts: GatePrompts, before: Evidence, settings: GateSettings, texts: Sequence[str]) -> Stage:
+def build_rewrite_stage(
+    prompts: GatePrompts, before: Evidence, settings: GateSettings, texts: Sequence[str]
+) -> Stage:
     """The stage that writes `rewriting`: the rewritten `criteria`, in one call for all of them."""
 
     def build(fields: Fields, models: Models) -> list[Call] | Outcome:
         if lost := find_missing(fields, before.reads):
             return lost
-        context = before.context(fields)
+        context = before.build_context(fields)
         final = find_final_decisions(decide(context, settings))
         criteria = [one for one in context.candidates if one.id in final and final[one.id].outcome == "rewrite"]
         if not criteria:
@@ -96,9 +98,9 @@ def rewrite_stage(prompts: GatePrompts, before: Evidence, settings: GateSettings
 
         return [Call("rewrite", request, partial(read_rewrites, criteria))]
 
-    def example(fields: Fields, tokens: float) -> dict[str, Any]:
+    def make_example(fields: Fields, tokens: float) -> dict[str, Any]:
         first = read_criteria(fields, before.criteria)[0]
-        return {"criteria": [criterion_row(reword(first, "", first.description))]}
+        return {"criteria": [dump_criterion(reword(first, "", first.description))]}
 
     return Stage(
         "rewriting",
@@ -109,8 +111,8 @@ def rewrite_stage(prompts: GatePrompts, before: Evidence, settings: GateSettings
         slots=("rewrite",),
         role="rewrite",
         reply_tokens=250,
-        example=example,
-        finished=lambda value: isinstance(value, dict) and holds_criteria(value.get("criteria")),
+        example=make_example,
+        finished=lambda value: isinstance(value, dict) and is_criteria_list(value.get("criteria")),
         only_if=DISPUTED,
     )
 
@@ -124,7 +126,7 @@ def rewrite_request(
 ) -> Request:
     """The request for unambiguous wordings of criteria that judges disagree on, one call for all of them.
 
-    Of each criterion at most `MOST_ANSWERS` responses are shown on which verdicts differ, with the judges' reasons.
+    For each criterion, at most `MOST_ANSWERS` responses with differing verdicts are shown, with the judges' reasons.
     """
     splits = {one.id: _find_splits(one.id, pool, reasons.get(one.id))[:MOST_ANSWERS] for one in criteria}
     shown = sorted({number for some in splits.values() for number, _ in some})
@@ -146,7 +148,7 @@ def _collect_rewrites(fields: Fields, answers: Answers) -> Outcome:
     (answer,) = answers
     if isinstance(answer, Failure):
         return Outcome({"criteria": []}, lost=(answer,))
-    return Outcome({"criteria": [criterion_row(one) for one in answer.value.values()]}, notes=answer.notes)
+    return Outcome({"criteria": [dump_criterion(one) for one in answer.value.values()]}, notes=answer.notes)
 
 
 def read_rewrites(candidates: Sequence[Candidate], reply: Reply) -> Answer[dict[str, Candidate]] | Unreadable:
@@ -207,16 +209,16 @@ def _find_splits(
     return splits
 
 
-def gated_stage(before: Evidence, after: Evidence, texts: Sequence[str], settings: FullSettings) -> Stage:
+def build_gated_stage(before: Evidence, after: Evidence, texts: Sequence[str], settings: FullSettings) -> Stage:
     """The stage that writes `gated`: the rubric that is left, and its evidence.
 
-    `criteria` and `rejected` hold each criterion with its decisions, `rewritten` those that were replaced, and
-    `left_out` pitfalls that passed where they are dropped. A criterion that should have been rewritten and was not
-    is rejected. A criterion that no gate could decide stays.
+    `criteria` and `rejected` have each criterion with its decisions, `rewritten` those that were replaced, and
+    `left_out` pitfalls that passed but are dropped. A criterion that needed a rewrite and got none is rejected. One
+    that no gate could decide stays.
     """
 
     def build(fields: Fields, models: Models) -> Outcome:
-        return find_missing(fields, after.reads) or _gate(fields, before, after, settings)
+        return find_missing(fields, after.reads) or _apply_gates(fields, before, after, settings)
 
     return Stage(
         "gated",
@@ -228,11 +230,11 @@ def gated_stage(before: Evidence, after: Evidence, texts: Sequence[str], setting
     )
 
 
-def _gate(fields: Fields, before: Evidence, after: Evidence, settings: FullSettings) -> Outcome:
-    from autorubric.synthesis.compiling import compiled, proposals
-    from autorubric.synthesis.quality import measures
+def _apply_gates(fields: Fields, before: Evidence, after: Evidence, settings: FullSettings) -> Outcome:
+    from autorubric.synthesis.compiling import apply_proposals, propose_checks
+    from autorubric.synthesis.quality import measure_quality
 
-    context = after.context(fields)
+    context = after.build_context(fields)
     decisions = decide(context, settings.gates)
     final = find_final_decisions(decisions)
     stopped = {one: decision for one, decision in final.items() if decision.outcome in ("rejected", "rewrite")}
@@ -240,36 +242,36 @@ def _gate(fields: Fields, before: Evidence, after: Evidence, settings: FullSetti
     if not any(one.weight > 0 for one in kept):
         return Outcome(failure=Failure("missing_input", "missing criteria: the gates kept none that gives points"))
     shown = [one for one in kept if not one.pitfall or settings.pitfalls == "keep"]
-    proposed = proposals(context.query_text, shown, context.pool, settings.compile) if settings.compile.on else []
-    rubric = compiled(shown, proposed)
+    found = propose_checks(context.query_text, shown, context.pool, settings.compile) if settings.compile.on else []
+    rubric = apply_proposals(shown, found)
     ids, earlier = {one.id for one in context.candidates}, read_criteria(fields, before.criteria)
     old = [one for one in earlier if one.id not in ids]
     if old:  # criteria that were rewritten are shown with the decisions before the rewrite
-        decisions += [one for one in decide(before.context(fields), settings.gates) if one.candidate not in ids]
-    scored = consensus(rubric, context.pool)
+        decisions += [one for one in decide(before.build_context(fields), settings.gates) if one.candidate not in ids]
+    scored = compute_consensus(rubric, context.pool)
     value = {
-        "criteria": [_show(one, decisions) for one in rubric],
-        "left_out": [_show(one, decisions) for one in kept if one not in shown],
+        "criteria": [_describe(one, decisions) for one in rubric],
+        "left_out": [_describe(one, decisions) for one in kept if one not in shown],
         "rejected": [
-            _show(one, decisions) | _explain(stopped[one.id]) for one in context.candidates if one.id in stopped
+            _describe(one, decisions) | _explain(stopped[one.id]) for one in context.candidates if one.id in stopped
         ],
-        "rewritten": [_show(one, decisions) for one in old],
-        "checks": [one.record() for one in proposed],
+        "rewritten": [_describe(one, decisions) for one in old],
+        "checks": [one.to_dict() for one in found],
         "scores": dict(zip(read_responses(fields), scored.scores, strict=True)),
         "rank_agreement": scored.rank_agreement,
         "evolved_dropped": [one for name in before.criteria for one in fields[name].get("dropped", ())],
         "pairs": [fields[name]["pair"] for name in before.criteria if fields[name].get("pair")],
-        "evolved_share": evolved_share(rubric),
-        "evolved_share_before": evolved_share(earlier),
-        "quality": measures(context.query, rubric, context.pool, context.relevance),
+        "evolved_share": compute_evolved_share(rubric),
+        "evolved_share_before": compute_evolved_share(earlier),
+        "quality": measure_quality(context.query, rubric, context.pool, context.relevance),
     }
     return Outcome(value, "gates")
 
 
-def _show(one: Candidate, decisions: Sequence[GateDecision]) -> dict[str, Any]:
+def _describe(one: Candidate, decisions: Sequence[GateDecision]) -> dict[str, Any]:
     """A criterion with each gate's decision on it."""
     own = [decision for decision in decisions if decision.candidate == one.id]
-    return criterion_row(one) | {
+    return dump_criterion(one) | {
         "gates": [{"gate": d.gate, "outcome": d.outcome, "figures": dict(d.figures), "reason": d.reason} for d in own]
     }
 

@@ -120,7 +120,7 @@ def read_additions(reply: Reply, lowest: int = LOWEST_WEIGHT) -> Answer[list[Ite
     if elided := [text for text in texts if isinstance(text, str) and text.strip().startswith(("...", "…"))]:
         return Unreadable("unreadable", f"the reply leaves criteria out: {elided[0]!r:.60}")
     items, weights, dropped, notes = read_items(answer.value, lowest)
-    if problem := _find_groups(answer.value) or _check_scale(weights):
+    if problem := _find_grouping_problem(answer.value) or _find_scale_problem(weights):
         return Unreadable("unreadable", problem)
     if len(dropped) > len(items):
         first, usable = dropped[0], f"only {len(items)} of {len(answer.value)} criteria" if items else "no criterion"
@@ -132,7 +132,7 @@ def read_additions(reply: Reply, lowest: int = LOWEST_WEIGHT) -> Answer[list[Ite
 
 
 def dedup_final_rubrics(rubrics: Iterable[FinalItem]) -> list[FinalItem]:
-    """`rubrics` without repetitions: same words, for any case and spacing.
+    """`rubrics` without repetitions (the same words, ignoring case and spacing).
 
     The one with the most points stays, at the position of the first.
 
@@ -166,7 +166,7 @@ def cap_criteria(rubrics: Sequence[FinalItem], most: int | None) -> list[FinalIt
     return [rubrics[index] for index in sorted(by_points[:most])]
 
 
-def _find_groups(entries: Sequence[Any]) -> str:
+def _find_grouping_problem(entries: Sequence[Any]) -> str:
     """Why a list is not a flat list of criteria; empty if it is. A group's name may invert weights ("Penalties")."""
     for number, entry in enumerate(entries, 1):
         if not isinstance(entry, dict | Mapping) or list not in map(type, entry.values()):
@@ -178,7 +178,7 @@ def _find_groups(entries: Sequence[Any]) -> str:
     return ""
 
 
-def _check_scale(weights: Sequence[float]) -> str:
+def _find_scale_problem(weights: Sequence[float]) -> str:
     """Why the weights of a list are not on the requested scale; empty if they may be."""
     sizes = [abs(weight) for weight in weights]
     largest = max(sizes, default=0)

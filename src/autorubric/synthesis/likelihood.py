@@ -25,7 +25,7 @@ _LEAST_ERROR, _MOST_ERROR = 0.01, 0.3
 
 
 class Tally(NamedTuple):
-    """How many judges said of one response that it meets a criterion, and that it does not."""
+    """How many judges find that a response meets a criterion, and how many that it does not."""
 
     met: float
     unmet: float
@@ -38,7 +38,7 @@ class Noise(NamedTuple):
     correlation: float = 0.0
 
 
-def tallies(votes: Votes, correlation: float = 0) -> list[Tally]:
+def tally_votes(votes: Votes, correlation: float = 0) -> list[Tally]:
     """The tally of each response; votes whose errors are correlated count for less than one each."""
     counts = [(column.count(True), column.count(False)) for column in zip(*votes, strict=True)]
     if not correlation:
@@ -47,18 +47,18 @@ def tallies(votes: Votes, correlation: float = 0) -> list[Tally]:
     return [Tally(met / each, unmet / each) for (met, unmet), each in zip(counts, worth, strict=True)]
 
 
-def opposite(votes: Votes) -> Votes:
+def invert_votes(votes: Votes) -> Votes:
     """The verdicts on the absence of what a criterion describes."""
     return tuple(tuple(None if vote is None else not vote for vote in row) for row in votes)
 
 
-def likelihoods(tally: Tally, error: float) -> tuple[float, float]:
+def compute_likelihoods(tally: Tally, error: float) -> tuple[float, float]:
     """The chance of a tally if the response meets the criterion, and if it does not."""
     right = 1 - error
     return right**tally.met * error**tally.unmet, error**tally.met * right**tally.unmet
 
 
-def separating_chance(votes: Votes, error: float, correlation: float = 0) -> float:
+def compute_separating_chance(votes: Votes, error: float, correlation: float = 0) -> float:
     """The chance that in truth some responses meet the criterion and others do not.
 
     A priori, any number of responses that meet it is equally likely, and with a number given, any choice of them.
@@ -68,70 +68,70 @@ def separating_chance(votes: Votes, error: float, correlation: float = 0) -> flo
         >>> all_met = ((True,) * 6, (True,) * 6)
         >>> one_doubt = ((True,) * 6, (False, *(True,) * 5))
         >>> one_miss = ((False, *(True,) * 5),) * 2
-        >>> [round(separating_chance(votes, 0.1), 2) for votes in (all_met, one_doubt, one_miss)]
+        >>> [round(compute_separating_chance(votes, 0.1), 2) for votes in (all_met, one_doubt, one_miss)]
         [0.01, 0.15, 0.93]
     """
-    judged = [likelihoods(tally, error) for tally in tallies(votes, correlation) if sum(tally)]
+    judged = [compute_likelihoods(tally, error) for tally in tally_votes(votes, correlation) if sum(tally)]
     size = len(judged)
-    sums = sums_by_count((unmet, met) for met, unmet in judged)
+    sums = sum_by_count((unmet, met) for met, unmet in judged)
     by_count = [total / comb(size, count) for count, total in enumerate(sums)]
     return sum(by_count[1:-1]) / sum(by_count) if size > 1 else 0.0
 
 
-def sums_by_count(pairs: Iterable[tuple[float, float]]) -> list[float]:
-    """For every way to take one of each pair, the product; summed by how often the second was taken."""
+def sum_by_count(pairs: Iterable[tuple[float, float]]) -> list[float]:
+    """The products of all ways to take one of each pair, summed by how often the second was taken."""
     sums = [1.0]
     for first, second in pairs:
         sums = [first * stay + second * step for stay, step in zip([*sums, 0.0], [0.0, *sums], strict=True)]
     return sums
 
 
-def split_chance(votes: Votes, error: float) -> float | None:
+def compute_split_chance(votes: Votes, error: float) -> float | None:
     """The chance that judges split on a criterion (each verdict a coin flip); None if no two judged a response.
 
     Example:
         >>> agree, split = ((True, False, True, False),) * 2, ((True,) * 4, (False,) * 4)
-        >>> [round(split_chance(votes, 0.1), 2) for votes in (agree, split)]
+        >>> [round(compute_split_chance(votes, 0.1), 2) for votes in (agree, split)]
         [0.12, 0.98]
-        >>> split_chance(((True, False),), 0.1) is None
+        >>> compute_split_chance(((True, False),), 0.1) is None
         True
     """
-    compared = Counter(tally for tally in tallies(votes) if sum(tally) > 1)
-    return _split_given(compared, error, 0.5) if compared else None
+    compared = Counter(tally for tally in tally_votes(votes) if sum(tally) > 1)
+    return _compute_split_chance(compared, error, 0.5) if compared else None
 
 
-def same_factor(left: Votes, right: Votes, noise: Noise, alike: float) -> float:
+def compute_bayes_factor(left: Votes, right: Votes, noise: Noise, alike: float) -> float:
     """Bayes' factor of one truth behind two rows of verdicts against two that agree with the chance `alike`.
 
     Example:
         >>> votes, other = ((True, False, True),), ((False, True, True),)
-        >>> round(same_factor(votes, votes, Noise(0.1), 0.5), 2), round(same_factor(votes, other, Noise(0.1), 0.5), 2)
-        (4.41, 0.21)
+        >>> [round(compute_bayes_factor(votes, row, Noise(0.1), 0.5), 2) for row in (votes, other)]
+        [4.41, 0.21]
     """
     factor = 1.0
-    for mine, others in zip(tallies(left, noise.correlation), tallies(right, noise.correlation), strict=True):
-        met, unmet = likelihoods(mine, noise.error)
-        other_met, other_unmet = likelihoods(others, noise.error)
+    for mine, others in zip(tally_votes(left, noise.correlation), tally_votes(right, noise.correlation), strict=True):
+        met, unmet = compute_likelihoods(mine, noise.error)
+        other_met, other_unmet = compute_likelihoods(others, noise.error)
         same, cross = met * other_met + unmet * other_unmet, met * other_unmet + unmet * other_met
         factor *= same / (alike * same + (1 - alike) * cross)
     return factor
 
 
-def judge_error(pool: Pool, prior: float) -> float:
+def estimate_judge_error(pool: Pool, prior: float) -> float:
     """How often a verdict is wrong, from the judges' disagreements on all criteria of a pool.
 
-    Expectation maximisation divides the disagreements between criteria that judges split on and plain errors;
+    Expectation maximization divides the disagreements between criteria that judges split on and plain errors;
     `prior` counts as twenty verdicts, and alone without two judges.
 
     Example:
         >>> clean = ((True, False, True, True),) * 2
         >>> pool = Pool(("",) * 4, ("j1", "j2"), {f"m{n}": clean for n in range(10)})
-        >>> judge_error(pool, 0.1) < 0.05
+        >>> estimate_judge_error(pool, 0.1) < 0.05
         True
-        >>> judge_error(Pool(("",) * 4, ("j1",), {"m1": (clean[0],)}), 0.1)
+        >>> estimate_judge_error(Pool(("",) * 4, ("j1",), {"m1": (clean[0],)}), 0.1)
         0.1
     """
-    rows = [Counter(tally for tally in tallies(votes) if sum(tally) > 1) for votes in pool.votes.values()]
+    rows = [Counter(tally for tally in tally_votes(votes) if sum(tally) > 1) for votes in pool.votes.values()]
     rows = [row for row in rows if row]
     if not rows:
         return prior
@@ -141,7 +141,7 @@ def judge_error(pool: Pool, prior: float) -> float:
     for _ in range(_MOST_ROUNDS):
         if abs(error - before) < _CLOSE:
             break
-        before, clear = error, [1 - _split_given(row, error, split) for row in rows]
+        before, clear = error, [1 - _compute_split_chance(row, error, split) for row in rows]
         errors = sum(chance * count for chance, count in zip(clear, wrong, strict=True))
         verdicts = sum(chance * count for chance, count in zip(clear, seen, strict=True))
         error = (errors + prior * _PRIOR_VERDICTS) / (verdicts + _PRIOR_VERDICTS)
@@ -149,7 +149,7 @@ def judge_error(pool: Pool, prior: float) -> float:
     return min(max(error, _LEAST_ERROR), _MOST_ERROR)
 
 
-def judge_noise(pool: Pool, prior: float, least_error: float) -> Noise:
+def estimate_judge_noise(pool: Pool, prior: float, least_error: float) -> Noise:
     """The noise of a pool's verdicts: their error rate, and the correlation of the judges' errors.
 
     Criteria that judges split on are left out of the measurement: there they disagree for another reason.
@@ -158,37 +158,37 @@ def judge_noise(pool: Pool, prior: float, least_error: float) -> Noise:
         >>> clean, doubt = ((True,) * 4,) * 3, ((True,) * 4, (True,) * 4, (False, True, True, True))
         >>> same = Pool(("",) * 4, ("a", "b", "c"), {f"m{n}": clean for n in range(9)})
         >>> apart = Pool(("",) * 4, ("a", "b", "c"), {f"m{n}": doubt for n in range(9)})
-        >>> [round(judge_noise(pool, 0.1, 0.05).correlation, 1) for pool in (same, apart)]
+        >>> [round(estimate_judge_noise(pool, 0.1, 0.05).correlation, 1) for pool in (same, apart)]
         [1.0, 0.0]
     """
-    error = judge_error(pool, prior)
+    error = estimate_judge_error(pool, prior)
     if not least_error or len(pool.judges) < 2:
         return Noise(error)
-    clear = (votes for votes in pool.votes.values() if (split_chance(votes, error) or 0.0) < 0.5)
+    clear = (votes for votes in pool.votes.values() if (compute_split_chance(votes, error) or 0.0) < 0.5)
     columns = (column for votes in clear for column in zip(*votes, strict=True))
     return Noise(max(error, least_error), measure_worth(columns, pool.judges, least_error).correlation)
 
 
-def agreement_rate(all_votes: Sequence[Votes]) -> float:
+def estimate_agreement_rate(all_votes: Sequence[Votes]) -> float:
     """How often two criteria of a pool have the same verdict on a response, within 0.5 and 0.95.
 
     Ten pairs at 0.7 are added as a prior.
 
     Example:
-        >>> agreement_rate([])
+        >>> estimate_agreement_rate([])
         0.7
     """
     agreeing, pairs = 7.0, 10.0
-    for tallied in zip(*map(tallies, all_votes), strict=True):
+    for tallied in zip(*map(tally_votes, all_votes), strict=True):
         met, judged = sum(t.met > t.unmet for t in tallied), sum(t.met != t.unmet for t in tallied)
         pairs += comb(judged, 2)
         agreeing += comb(met, 2) + comb(judged - met, 2)
     return min(max(agreeing / pairs, 0.5), 0.95)
 
 
-def _split_given(row: Mapping[Tally, int], error: float, prior: float) -> float:
+def _compute_split_chance(row: Mapping[Tally, int], error: float, prior: float) -> float:
     """The chance that judges split on a criterion, from the count of each tally."""
-    clear = prod((sum(likelihoods(tally, error)) / 2) ** count for tally, count in row.items()) * (1 - prior)
+    clear = prod((sum(compute_likelihoods(tally, error)) / 2) ** count for tally, count in row.items()) * (1 - prior)
     split = prod(0.5 ** (sum(tally) * count) for tally, count in row.items()) * prior
     return split / (clear + split)
 
@@ -201,7 +201,7 @@ _PRIOR_SIDE = sum(_PRIOR[: len(_GRID) // 2])
 _UNRELATED = 0.5
 
 
-def reversed_chance(
+def compute_reversed_chance(
     votes: Votes, scores: Sequence[float | None], error: float, correlation: float = 0
 ) -> float | None:
     """The chance that better responses meet the criterion less; None if the scores do not differ.
@@ -224,22 +224,22 @@ def reversed_chance(
         >>> met_by_the_worst = ((True, True, True, False, False, False),)
         >>> met_by_the_worst_alone = ((True, False, False, False, False, False),)
         >>> rows = met_by_the_best, met_by_the_worst, met_by_the_worst_alone
-        >>> [round(reversed_chance(row, [0.1, 0.2, 0.3, 0.6, 0.7, 0.8], 0.05), 2) for row in rows]
+        >>> [round(compute_reversed_chance(row, [0.1, 0.2, 0.3, 0.6, 0.7, 0.8], 0.05), 2) for row in rows]
         [0.01, 0.8, 0.57]
     """
     judged = [
-        (likelihoods(tally, error), score)
-        for tally, score in zip(tallies(votes, correlation), scores, strict=True)
+        (compute_likelihoods(tally, error), score)
+        for tally, score in zip(tally_votes(votes, correlation), scores, strict=True)
         if sum(tally) and score is not None
     ]
-    standard = _standardised([score for _, score in judged])
+    standard = _standardize([score for _, score in judged])
     if not standard:
         return None
     weights = []
     for prior, slope in zip(_PRIOR, _GRID, strict=True):
         factors = [exp(slope * score) for score in standard]
-        said = sums_by_count((unmet, met * f) for ((met, unmet), _), f in zip(judged, factors, strict=True))
-        possible = sums_by_count((1.0, factor) for factor in factors)
+        said = sum_by_count((unmet, met * f) for ((met, unmet), _), f in zip(judged, factors, strict=True))
+        possible = sum_by_count((1.0, factor) for factor in factors)
         inner = zip(said[1:-1], possible[1:-1], strict=True)
         weights.append(prior * sum(mine / every for mine, every in inner))
     middle = len(_GRID) // 2
@@ -249,7 +249,7 @@ def reversed_chance(
     return related * wrong / (related * (wrong + right) + _UNRELATED * unrelated)
 
 
-def scores_without(
+def score_without(
     candidate: Candidate, others: Sequence[Candidate], votes: Mapping[str, Votes], responses: int
 ) -> list[float | None]:
     """The score of each response by the other criteria: the weighted share of verdicts that they are met."""
@@ -265,7 +265,7 @@ def scores_without(
     return [point / total if total else None for point, total in zip(points, totals, strict=True)]
 
 
-def _standardised(scores: Sequence[float]) -> list[float]:
+def _standardize(scores: Sequence[float]) -> list[float]:
     """The scores with mean 0 and deviation 1; empty where they do not differ."""
     if len(scores) < 2:
         return []
@@ -275,7 +275,7 @@ def _standardised(scores: Sequence[float]) -> list[float]:
 
 
 _LEAST_PAIRS = 10
-"""Pairs of votes of different models from which their disagreement is used."""
+"""The fewest pairs of votes of different models whose disagreement is used."""
 
 _MOST_ASSUMED = 0.45
 
@@ -287,11 +287,11 @@ class EffectiveVotes(NamedTuple):
     correlation: float
     votes: float
 
-    def of(self, count: int) -> float:
+    def compute_worth(self, count: int) -> float:
         """How many independent votes `count` votes are worth.
 
         Example:
-            >>> EffectiveVotes(0.05, 0.7, 5).of(5), EffectiveVotes(0.05, 0.0, 5).of(5)
+            >>> EffectiveVotes(0.05, 0.7, 5).compute_worth(5), EffectiveVotes(0.05, 0.0, 5).compute_worth(5)
             (1.3157894736842106, 5.0)
         """
         return count / (1 + (count - 1) * self.correlation) if count else 0.0
@@ -309,7 +309,7 @@ def measure_worth(
 
     Args:
         votes: a row for each question, with one entry for each draw; None if a draw has no vote.
-        models: whose each draw is.
+        models: the model of each draw.
         least_error: 0 takes all votes for independent.
 
     Example:
@@ -337,20 +337,20 @@ def measure_worth(
     correlation = max(0.0, 1 - overall / independent) if independent else 0.0
     error = min((1 - sqrt(max(0.0, 1 - 2 * independent))) / 2, _MOST_ASSUMED)
     worth = EffectiveVotes(error, correlation, 0.0)
-    return worth._replace(votes=worth.of(len(models)))
+    return worth._replace(votes=worth.compute_worth(len(models)))
 
 
-def refusal_chance(against: int, count: int, worth: EffectiveVotes, prior: float) -> float:
+def compute_refusal_chance(against: int, count: int, worth: EffectiveVotes, prior: float) -> float:
     """The probability that a point counts against a criterion, given how many of `count` votes do.
 
     Example:
         >>> independent, shared = EffectiveVotes(0.06, 0.0, 5), EffectiveVotes(0.06, 0.7, 1.3)
-        >>> [round(refusal_chance(against, 5, independent, 0.2), 3) for against in (5, 4, 3, 2)]
+        >>> [round(compute_refusal_chance(against, 5, independent, 0.2), 3) for against in (5, 4, 3, 2)]
         [1.0, 0.999, 0.797, 0.016]
-        >>> round(refusal_chance(5, 5, shared, 0.2), 2)
+        >>> round(compute_refusal_chance(5, 5, shared, 0.2), 2)
         0.9
     """
     error = max(worth.error, 1e-6)
-    margin = worth.of(count) * (2 * against - count) / count
+    margin = worth.compute_worth(count) * (2 * against - count) / count
     odds = log(prior / (1 - prior)) + margin * log((1 - error) / error)
     return 1 / (1 + exp(min(-odds, 700.0)))

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field
 
 from autorubric.extras import require
 from autorubric.settings import Settings
-from autorubric.synthesis.drafts import answer_stage, criteria_stage, pool_stage
+from autorubric.synthesis.drafts import build_answer_stage, build_criteria_stage, build_pool_stage
 from autorubric.synthesis.stages import Plan, Stage
 from autorubric.synthesis.templates import SynthesisPrompts
 from autorubric.synthesis.thresholds import CompileSettings, Filters, GateSettings
@@ -104,35 +104,35 @@ def build_plan(prompts: SynthesisPrompts, shape: Shape, settings: FullSettings |
     draft, grounds = prompts.drafts, list(shape.rubrics.items())
     stages: list[Stage] = []
     if "reference" in shape.rubrics.values():
-        stages.append(answer_stage(draft, "reference", "reference", step=0, draw=0))
+        stages.append(build_answer_stage(draft, "reference", "reference", step=0, draw=0))
     if not shape.given:
         names = enumerate(shape.responses, 1)
-        stages += [answer_stage(draft, name, "response", step=1, draw=draw) for draw, name in names]
+        stages += [build_answer_stage(draft, name, "response", step=1, draw=draw) for draw, name in names]
     own = [ground for letter, ground in grounds if ground == f"own_{letter}"]
-    stages += [answer_stage(draft, name, "reference", step=1, draw=100 + i) for i, name in enumerate(own)]
+    stages += [build_answer_stage(draft, name, "reference", step=1, draw=100 + i) for i, name in enumerate(own)]
     if settings is not None:
-        stages.append(pool_stage(shape.responses, settings.filters))
+        stages.append(build_pool_stage(shape.responses, settings.filters))
     lowest = 0 if settings is None else -10
     kinds = ("rubrics",) if settings is None or settings.pitfalls == "off" else ("rubrics", "pitfalls")
     for kind in kinds:
         for i, (letter, ground) in enumerate(grounds):
-            stages.append(criteria_stage(draft, f"{kind}_{letter}", ground, draw=i, lowest=lowest))
+            stages.append(build_criteria_stage(draft, f"{kind}_{letter}", ground, draw=i, lowest=lowest))
     if settings is None:
-        from autorubric.synthesis.evolution import plain_evolution_stage
-        from autorubric.synthesis.rubric_merge import plain_merge_stage
+        from autorubric.synthesis.evolution import build_plain_evolution_stage
+        from autorubric.synthesis.rubric_merge import build_plain_merge_stage
 
-        stages.append(plain_merge_stage(draft.merge, tuple(shape.rubrics)))
-        stages.append(plain_evolution_stage(draft.augment, shape.responses))
+        stages.append(build_plain_merge_stage(draft.merge, tuple(shape.rubrics)))
+        stages.append(build_plain_evolution_stage(draft.augment, shape.responses))
     else:
-        stages += _full_stages(prompts, shape, settings)
+        stages += _build_full_stages(prompts, shape, settings)
     return Plan(tuple(stages), ("question", *(shape.responses if shape.given else ())))
 
 
-def _full_stages(prompts: SynthesisPrompts, shape: Shape, settings: FullSettings) -> list[Stage]:
+def _build_full_stages(prompts: SynthesisPrompts, shape: Shape, settings: FullSettings) -> list[Stage]:
     from autorubric.graders.asking import JudgeOptions
     from autorubric.synthesis.gated import Evidence
     from autorubric.synthesis.relevance import PoolJudges, RelevanceJudges
-    from autorubric.synthesis.rubric_merge import merge_stage, merged_stage
+    from autorubric.synthesis.rubric_merge import build_merge_stage, build_merged_stage
 
     if settings.compile.on:
         from autorubric.checks import PACKAGES
@@ -145,17 +145,17 @@ def _full_stages(prompts: SynthesisPrompts, shape: Shape, settings: FullSettings
     judges = PoolJudges(tuple(shape.judges), settings.judging, JudgeOptions(prompts=prompts.judges))
     evidence = Evidence(tuple(shape.judges.values()), (), (), "")
     assessing = RelevanceJudges(prompts.gates, shape.licence, settings.gates)
-    full = _FullStages(assessing, prompts.drafts.augment, judges, shape.responses, settings, evidence)
-    full.stages += [merge_stage(prompts.drafts.merge_sets, merged, settings), merged_stage()]
-    full.grade("merge", "merged_verdicts", 4)
-    full.evolve()
-    full.gate()
+    full = _FullStageBuilder(assessing, prompts.drafts.augment, judges, shape.responses, settings, evidence)
+    full.stages += [build_merge_stage(prompts.drafts.merge_sets, merged, settings), build_merged_stage()]
+    full.add_verdicts("merge", "merged_verdicts", 4)
+    full.add_rounds()
+    full.add_gates()
     return full.stages
 
 
 @dataclass(slots=True)
-class _FullStages:
-    """The stages after the merge while they are put together, and the evidence that they leave."""
+class _FullStageBuilder:
+    """Builds the stages after the drafts, and collects the evidence fields that they write."""
 
     assessing: RelevanceJudges
     augment: Prompt
@@ -165,46 +165,46 @@ class _FullStages:
     evidence: Evidence
     stages: list[Stage] = field(default_factory=list)
 
-    def grade(self, criteria: str, verdicts: str, step: int, only_if: str = "") -> None:
+    def add_verdicts(self, criteria: str, verdicts: str, step: int, only_if: str = "") -> None:
         """Add the verdicts on the criteria of a field."""
-        from autorubric.synthesis.relevance import verdict_stage
+        from autorubric.synthesis.relevance import build_verdict_stage
 
-        self.stages.append(verdict_stage(verdicts, self.judges, criteria, self.texts, step=step, only_if=only_if))
+        self.stages += [build_verdict_stage(verdicts, self.judges, criteria, self.texts, step=step, only_if=only_if)]
         held = self.evidence
         self.evidence = replace(held, criteria=(*held.criteria, criteria), verdicts=(*held.verdicts, verdicts))
 
-    def assess(self, name: str, step: int, new: str = "", only_if: str = "") -> None:
+    def add_relevance(self, name: str, step: int, new: str = "", only_if: str = "") -> None:
         """Add the relevance of all criteria; `new` is the field of those added since the last time."""
-        from autorubric.synthesis.relevance import NewCriteria, relevance_stage
+        from autorubric.synthesis.relevance import NewCriteria, build_relevance_stage
 
         gates = self.settings.gates
         if _RELEVANCE_GATES & set(gates.order):
             before = NewCriteria(new, self.evidence.relevance, only_if) if new else None
             criteria = self.evidence.criteria
-            self.stages.append(relevance_stage(name, self.assessing, criteria, step=step, new=before))
+            self.stages.append(build_relevance_stage(name, self.assessing, criteria, step=step, new=before))
             self.evidence = replace(self.evidence, relevance=name)
 
-    def evolve(self) -> None:
+    def add_rounds(self) -> None:
         """Add the rounds of evolution, each with verdicts and relevance of its criteria."""
-        from autorubric.synthesis.evolution import Round, augmented_stage, round_stage
+        from autorubric.synthesis.evolution import Round, build_augmented_stage, build_round_stage
 
         last = self.settings.rounds
         for number in range(1, last + 1):
             name, adds = f"round_{number}", f"round {number} adds criteria"
-            self.stages.append(round_stage(Round(number, self.evidence, self.settings, self.augment), self.texts))
-            self.grade(name, f"verdicts_{number}", 4, adds)
+            self.stages += [build_round_stage(Round(number, self.evidence, self.settings, self.augment), self.texts)]
+            self.add_verdicts(name, f"verdicts_{number}", 4, adds)
             if number < last:
-                self.assess(f"licences_{number}", 4, name if number > 1 else "", adds)
-        self.stages.append(augmented_stage(self.evidence.criteria[1:]))
-        self.assess(f"licences_{last}", 4, f"round_{last}" if last > 1 else "", f"round {last} adds criteria")
+                self.add_relevance(f"licences_{number}", 4, name if number > 1 else "", adds)
+        self.stages.append(build_augmented_stage(self.evidence.criteria[1:]))
+        self.add_relevance(f"licences_{last}", 4, f"round_{last}" if last > 1 else "", f"round {last} adds criteria")
 
-    def gate(self) -> None:
+    def add_gates(self) -> None:
         """Add the gates, with a rewrite before them where judges have to agree."""
-        from autorubric.synthesis.gated import DISPUTED, gated_stage, rewrite_stage
+        from autorubric.synthesis.gated import DISPUTED, build_gated_stage, build_rewrite_stage
 
         before = self.evidence
         if "agreement" in self.settings.gates.order:
-            self.stages.append(rewrite_stage(self.assessing.prompts, before, self.settings.gates, self.texts))
-            self.grade("rewriting", "rewritten_verdicts", 5, DISPUTED)
-            self.assess("rewritten_licences", 5, "rewriting", DISPUTED)
-        self.stages.append(gated_stage(before, self.evidence, self.texts, self.settings))
+            self.stages.append(build_rewrite_stage(self.assessing.prompts, before, self.settings.gates, self.texts))
+            self.add_verdicts("rewriting", "rewritten_verdicts", 5, DISPUTED)
+            self.add_relevance("rewritten_licences", 5, "rewriting", DISPUTED)
+        self.stages.append(build_gated_stage(before, self.evidence, self.texts, self.settings))

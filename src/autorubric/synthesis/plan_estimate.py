@@ -39,7 +39,7 @@ class NeededCalls:
 
     def add_example(self, stages: Iterable[Stage], fields: Mapping[str, Any], models: Models) -> None:
         """Count the calls of stages for an example row."""
-        for stage, call in ((one, call) for one in stages for call in one.calls(fields, models)):
+        for stage, call in ((one, call) for one in stages for call in one.list_calls(fields, models)):
             if stage.only_if:
                 self.conditional[stage.only_if] += 1
             else:
@@ -47,7 +47,7 @@ class NeededCalls:
 
 
 class JudgePrice(NamedTuple):
-    """What all judge calls of a run take with one way of judging; `cost` is None if a price is unknown."""
+    """All judge calls of a run with one way of judging; `cost` is None if a price is unknown."""
 
     calls: int
     cost: float | None
@@ -111,7 +111,7 @@ def _build_plans(prepared: Prepared) -> dict[str, Plan]:
     other = "rubric" if settings.full_profile.judging == "criterion" else "criterion"
     full = settings.full_profile.model_copy(update={"judging": other})
     plan = build_plan(prepared.prompts, find_shape(settings, prepared.report.responses), full)
-    plan = plan.until(settings.until) if settings.until else plan
+    plan = plan.cut_after(settings.until) if settings.until else plan
     return {settings.full_profile.judging: prepared.plan, other: plan}
 
 
@@ -122,19 +122,19 @@ async def _count_needed(plan: Plan, queries: Iterable[Query], runner: StageRunne
 
     def count(row: Row) -> None:
         unfinished = [stage for stage in plan.stages if stage.slots and row.outcomes[stage.name].failure is not None]
-        mark = _fingerprint(plan, unfinished, row.query)
+        mark = _hash_calls(plan, unfinished, row.query)
         if mark in seen:  # rows with the same requests share their calls
             return
         seen.add(mark)
         later: list[Stage] = []
         for stage in unfinished:
-            calls = stage.calls(row.fields, runner.models) if row.unreached.isdisjoint(stage.reads) else ()
+            calls = stage.list_calls(row.fields, runner.models) if row.unreached.isdisjoint(stage.reads) else ()
             if calls:
                 asked = [call for call in calls if not runner.is_recorded(call.slot, call.request)]
                 needed.fixed.update((stage.name, call.slot) for call in asked or calls[:1])
             else:
                 later.append(stage)
-        mark = _fingerprint(plan, later, row.query, besides="question")  # its words do not change their number
+        mark = _hash_calls(plan, later, row.query, besides="question")  # its words do not change their number
         if later and mark not in not_reached:
             example, not_reached[mark] = _make_example(row.query, plan, runner.models, {}), NeededCalls()
             not_reached[mark].add_example(later, example, runner.models)
@@ -170,7 +170,7 @@ def _sample_calls(plan: Plan, queries: Iterable[Query], models: Models, measured
     # The full profile has so many requests that a few rows are enough.
     sample = islice(queries, 8 if any(stage.work for stage in plan.stages) else SAMPLED_ROWS)
     examples = [_make_example(query, plan, models, measured) for query in sample]
-    return [(stage, [stage.calls(fields, models) for fields in examples]) for stage in plan.stages if stage.slots]
+    return [(stage, [stage.list_calls(row, models) for row in examples]) for stage in plan.stages if stage.slots]
 
 
 def _estimate_slots(
@@ -190,7 +190,7 @@ def _estimate_slots(
 
 
 def _price_judges(sampled: _Sampled, models: Models, rows: int) -> JudgePrice | None:
-    """What the judges of all queries take, scaled up from the first rows; None if nothing is judged."""
+    """The judge calls of all queries, scaled up from the first rows; None if nothing is judged."""
     costs: list[float | None] = []
     for stage, calls in sampled:
         for call in chain.from_iterable(calls) if stage.role == "judge" else ():
@@ -204,8 +204,8 @@ def _price_judges(sampled: _Sampled, models: Models, rows: int) -> JudgePrice | 
     return JudgePrice(round(len(costs) * scale), sum(known) * scale if len(known) == len(costs) else None)
 
 
-def _fingerprint(plan: Plan, unfinished: Iterable[Stage], query: Query, besides: str = "") -> bytes:
-    """What decides which calls some stages of a row need, and which replies answer them; `besides` is left out."""
+def _hash_calls(plan: Plan, unfinished: Iterable[Stage], query: Query, besides: str = "") -> bytes:
+    """A digest of what decides which calls stages of a row need and which replies answer them, without `besides`."""
     names = sorted({name for stage in plan.stages for name in (stage.name, *stage.reads)} - {besides})
     read = [[stage.name for stage in unfinished], [query.fields.get(name) for name in names]]
     return blake2b(json.dumps(read, default=str).encode(), digest_size=16).digest()

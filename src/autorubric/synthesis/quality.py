@@ -25,7 +25,7 @@ Query: TypeAlias = str | Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
-class _Evidence(GateContext):
+class _RubricEvidence(GateContext):
     """One rubric and all that is known about it; of relevance, only what judges could say."""
 
     relevance: Mapping[str, Relevance] = field(default_factory=dict)
@@ -36,30 +36,30 @@ class _Evidence(GateContext):
         criteria = [RawCriterion(c.description, float(c.weight), c.title, check=c.check) for c in self.candidates]
         return RawRubric(criteria, read_query(self.query))
 
-    def graded(self) -> Iterator[tuple[Candidate, tuple[bool | None, ...]]]:
+    def list_graded(self) -> Iterator[tuple[Candidate, tuple[bool | None, ...]]]:
         """Each criterion that was graded, with the majority verdict on each response."""
         for candidate in self.candidates:
             if candidate.id in self.pool.votes:
-                yield candidate, self.pool.majority(candidate.id)
+                yield candidate, self.pool.find_majority(candidate.id)
 
-    def broken(self, *rules: Rule) -> frozenset[int | None]:
+    def find_broken(self, *rules: Rule) -> frozenset[int | None]:
         """The positions (from 1) of criteria that break one of the rules; None for the rubric as a whole."""
         return frozenset(hit.criterion for rule in rules for hit in rule.find(self.rubric))
 
-    def share_without(self, *rules: Rule) -> float | None:
-        """The share of criteria that break none of the rules; None of no criteria."""
-        broken = self.broken(*rules)
-        return share([n not in broken for n in range(1, len(self.candidates) + 1)])
+    def compute_share_without(self, *rules: Rule) -> float | None:
+        """The share of criteria that break none of the rules; None without criteria."""
+        broken = self.find_broken(*rules)
+        return compute_share([n not in broken for n in range(1, len(self.candidates) + 1)])
 
 
-def share(hits: Sequence[bool]) -> float | None:
-    """The share of `hits` that is True; None of nothing."""
+def compute_share(hits: Sequence[bool]) -> float | None:
+    """The share of `hits` that is True; None if there are none."""
     return sum(hits) / len(hits) if hits else None
 
 
-def _find_agreement(evidence: _Evidence, same_judge: bool) -> float | None:
+def _find_agreement(evidence: _RubricEvidence, same_judge: bool) -> float | None:
     """How often two verdicts on one response agree, as a mean over the criteria with such pairs."""
-    found = [_find_pair_agreement(evidence.pool, one.id, same_judge) for one, _ in evidence.graded()]
+    found = [_find_pair_agreement(evidence.pool, one.id, same_judge) for one, _ in evidence.list_graded()]
     known = [one for one in found if one is not None]
     return sum(known) / len(known) if known else None
 
@@ -73,19 +73,19 @@ def _find_pair_agreement(pool: Pool, criterion: str, same_judge: bool) -> float 
         for one, other in zip(first, second, strict=True)
         if one is not None and other is not None
     ]
-    return share(agreed)
+    return compute_share(agreed)
 
 
-def distinguishability(evidence: _Evidence) -> float | None:
+def measure_distinguishability(evidence: _RubricEvidence) -> float | None:
     """The share of graded criteria that some responses meet and some do not; two verdicts are needed."""
-    rows = [[verdict for verdict in row if verdict is not None] for _, row in evidence.graded()]
-    return share([any(row) and not all(row) for row in rows if len(row) >= 2])
+    rows = [[verdict for verdict in row if verdict is not None] for _, row in evidence.list_graded()]
+    return compute_share([any(row) and not all(row) for row in rows if len(row) >= 2])
 
 
-def alignment(evidence: _Evidence) -> float | None:
+def measure_alignment(evidence: _RubricEvidence) -> float | None:
     """The share of assessed criteria that the query asks for or implies, without a form it does not ask for."""
     found = [evidence.relevance[c.id] for c in evidence.candidates if c.id in evidence.relevance]
-    return share([one.need != "none" and (not one.surface or one.surface_asked) for one in found])
+    return compute_share([one.need != "none" and (not one.surface or one.surface_asked) for one in found])
 
 
 _PIECES = re.compile(r"(?<=[.!?。！？；;])\s*|\n+")
@@ -100,7 +100,7 @@ _ASKING = re.compile(
 _ENOUGH = 1 / 3
 
 
-def coverage(evidence: _Evidence) -> float | None:
+def measure_coverage(evidence: _RubricEvidence) -> float | None:
     """The share of the query's demands that a criterion covers.
 
     A demand is a sentence or line of the query that asks for something (any sentence, where none does). It is covered
@@ -112,10 +112,10 @@ def coverage(evidence: _Evidence) -> float | None:
     demands = [piece for piece in whole if _ASKING.search(piece)] or whole
     explicit = [one.quote for one in evidence.relevance.values() if one.need == "explicit"]
     quotes = [_normalize(quote) for quote in explicit if quote.strip()]
-    if not demands or (None in evidence.broken(LANGUAGE) and not quotes):
+    if not demands or (None in evidence.find_broken(LANGUAGE) and not quotes):
         return None
     criteria = [Gist(criterion.wording, False).content for criterion in evidence.rubric.criteria]
-    return share([_is_covered(demand, quotes, criteria) for demand in demands])
+    return compute_share([_is_covered(demand, quotes, criteria) for demand in demands])
 
 
 def _is_covered(demand: str, quotes: list[str], criteria: list[frozenset[str]]) -> bool:
@@ -130,11 +130,11 @@ def _normalize(text: str) -> str:
     return " ".join(text.casefold().split()).strip(" .。!！?？")
 
 
-def verifiability(evidence: _Evidence) -> float | None:
+def measure_verifiability(evidence: _RubricEvidence) -> float | None:
     """The share of criteria that the submission alone decides, by their words and, where assessed, by the judges."""
-    unseen = evidence.broken(UNSEEN_REFERENCE)
+    unseen = evidence.find_broken(UNSEEN_REFERENCE)
     refused = {key for key, relevance in evidence.relevance.items() if not relevance.answerable}
-    return share([n not in unseen and c.id not in refused for n, c in enumerate(evidence.candidates, 1)])
+    return compute_share([n not in unseen and c.id not in refused for n, c in enumerate(evidence.candidates, 1)])
 
 
 _LOWEST, _HIGHEST = -10, 10
@@ -143,77 +143,77 @@ _FEWEST_RESPONSES = 4
 _SHARED_WORDS = 1 / 3
 
 
-def independence(evidence: _Evidence) -> float | None:
+def measure_independence(evidence: _RubricEvidence) -> float | None:
     """The share of criteria that repeat none before them and refer to no other.
 
     One repeats another if it says nearly the same (rules `duplicate`, `near-duplicate`), or if every judge gave
     both the same verdicts, met and unmet, on 4 responses or more and they share a third of their content words.
     """
-    repeats = evidence.broken(DUPLICATE, NEAR_DUPLICATE) | _find_same_verdicts(evidence)
+    repeats = evidence.find_broken(DUPLICATE, NEAR_DUPLICATE) | _find_same_verdicts(evidence)
     criteria = enumerate(evidence.rubric.criteria, 1)
-    return share([n not in repeats and not refers_to_criteria(criterion.wording) for n, criterion in criteria])
+    return compute_share([n not in repeats and not refers_to_criteria(one.wording) for n, one in criteria])
 
 
-def _find_same_verdicts(evidence: _Evidence) -> frozenset[int | None]:
-    """The positions of criteria that every judge treats as one before them, in partly the same words."""
+def _find_same_verdicts(evidence: _RubricEvidence) -> frozenset[int | None]:
+    """The positions of criteria with every judge's verdicts on an earlier one, and partly the same words."""
     places = {candidate.id: n for n, candidate in enumerate(evidence.candidates, 1)}
     gists = {
         candidate.id: Gist(evidence.rubric.criteria[places[candidate.id] - 1].wording, candidate.pitfall)
-        for candidate, row in evidence.graded()
+        for candidate, row in evidence.list_graded()
         if len(row) >= _FEWEST_RESPONSES and True in row and False in row
     }
     votes = evidence.pool.votes
     return frozenset(
         places[later]
         for earlier, later in combinations(gists, 2)
-        if votes[earlier] == votes[later] and _share_words(gists[earlier], gists[later])
+        if votes[earlier] == votes[later] and _has_shared_words(gists[earlier], gists[later])
     )
 
 
-def _share_words(one: Gist, other: Gist) -> bool:
+def _has_shared_words(one: Gist, other: Gist) -> bool:
     shared, union = one.content & other.content, one.content | other.content
     return one.guards == other.guards and bool(union) and len(shared) >= _SHARED_WORDS * len(union)
 
 
-def weight_rationality(evidence: _Evidence) -> float | None:
+def measure_weight_rationality(evidence: _RubricEvidence) -> float | None:
     """The share of criteria whose weight can be right, halved where the weights as a whole carry no information.
 
     It can be right if it lies between -10 and 10, is not 0, and has the sign of the wording (`sign-contradiction`).
     The weights carry none if all are equal (`equal-weights`) or one holds most points (`dominant-weight`).
     """
-    wrong = evidence.broken(SIGN)
+    wrong = evidence.find_broken(SIGN)
     places = enumerate(evidence.candidates, 1)
-    sound = share([c.weight != 0 and _LOWEST <= c.weight <= _HIGHEST and n not in wrong for n, c in places])
-    flat = bool(evidence.broken(EQUAL_WEIGHTS, DOMINANT_WEIGHT))
+    sound = compute_share([c.weight != 0 and _LOWEST <= c.weight <= _HIGHEST and n not in wrong for n, c in places])
+    flat = bool(evidence.find_broken(EQUAL_WEIGHTS, DOMINANT_WEIGHT))
     return sound if sound is None or not flat else sound / 2
 
 
-def language(evidence: _Evidence) -> float | None:
+def measure_language(evidence: _RubricEvidence) -> float | None:
     """The share of criteria in the language of the query; None if that language is not clear."""
     if detect_language(evidence.rubric.query) is None or not evidence.candidates:
         return None
-    return 0.0 if None in evidence.broken(LANGUAGE) else evidence.share_without(LANGUAGE)
+    return 0.0 if None in evidence.find_broken(LANGUAGE) else evidence.compute_share_without(LANGUAGE)
 
 
-MEASURES: Mapping[str, Callable[[_Evidence], float | None]] = {
+MEASURES: Mapping[str, Callable[[_RubricEvidence], float | None]] = {
     "consistency": lambda evidence: _find_agreement(evidence, same_judge=False),
     "stability": lambda evidence: _find_agreement(evidence, same_judge=True),
-    "alignment": alignment,
-    "coverage": coverage,
+    "alignment": measure_alignment,
+    "coverage": measure_coverage,
     "number": lambda evidence: float(len(evidence.candidates)),
-    "independence": independence,
-    "atomicity": lambda evidence: evidence.share_without(SEVERAL_DEMANDS),
-    "clarity": lambda evidence: evidence.share_without(VAGUE_WORDS, COMPARATIVE),
-    "conciseness": lambda evidence: evidence.share_without(LENGTH),
-    "language": language,
-    "distinguishability": distinguishability,
-    "weight_rationality": weight_rationality,
-    "verifiability": verifiability,
+    "independence": measure_independence,
+    "atomicity": lambda evidence: evidence.compute_share_without(SEVERAL_DEMANDS),
+    "clarity": lambda evidence: evidence.compute_share_without(VAGUE_WORDS, COMPARATIVE),
+    "conciseness": lambda evidence: evidence.compute_share_without(LENGTH),
+    "language": measure_language,
+    "distinguishability": measure_distinguishability,
+    "weight_rationality": measure_weight_rationality,
+    "verifiability": measure_verifiability,
 }
 """Each measure by name, in the order of the paper's Table 4; `docs/quality.md` defines them."""
 
 
-def measures(
+def measure_quality(
     query: Query,
     candidates: Sequence[Candidate],
     pool: Pool | None = None,
@@ -233,10 +233,10 @@ def measures(
     Example:
         >>> rubric = [Candidate("m1", "Dose", "Names the highest daily dose of 4 g.", 8)]
         >>> pool = Pool(("4 g a day.", "Ask a doctor."), ("j1", "j2"), {"m1": ((True, False), (True, False))})
-        >>> found = measures("How much paracetamol is safe?", rubric, pool)
+        >>> found = measure_quality("How much paracetamol is safe?", rubric, pool)
         >>> found["number"], found["consistency"], found["stability"], found["distinguishability"]
         (1.0, 1.0, None, 1.0)
     """
     assessed = {key: one for key, one in (relevance or {}).items() if one is not None}
-    evidence = _Evidence(query, tuple(candidates), pool or Pool((), ()), assessed)
+    evidence = _RubricEvidence(query, tuple(candidates), pool or Pool((), ()), assessed)
     return {name: measure(evidence) for name, measure in MEASURES.items()}

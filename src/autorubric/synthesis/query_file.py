@@ -16,13 +16,13 @@ from autorubric.rows import Record, RowReader, input_name, listed, read_rows
 from autorubric.rows.columns import ROLES, first_part, folded, inner_path, is_for_models, value_at
 from autorubric.rows.record import read_message, speaker
 from autorubric.runs.shard import Shard
-from autorubric.synthesis.stages import letters
+from autorubric.synthesis.stages import list_letters
 
 _LIKELY = {"question": "query", "id": "id", "responses": "submissions", "domain": "domain"}
 _OPTION = "--question-column NAME (in Python: question_column)"
 _SPEAKERS = ("user", "assistant", "system", "developer", "tool")
 FROM_INPUT = "input"
-"""Who made a value that came with the input row and names no model."""
+"""The maker of an input value that names no model."""
 _WHAT = "Input file"
 _ROWS_SEEN = 100
 _LACKING = "; the row has "  # in the message on a row that lacks a column
@@ -34,7 +34,7 @@ class Query:
 
     Attributes:
         index: its line in the file, from 0.
-        record_id: the key under which its work is found again.
+        record_id: the key by which a resumed run finds its work.
         fields: the input columns, and `question`, `id`, `__source_index__`, `__record_id__`.
         is_answered: whether its conversation ends with an answer, which is left out of `question`.
     """
@@ -47,14 +47,14 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class InputReport:
-    """What a file of queries holds.
+    """What a file of queries contains.
 
     Attributes:
-        rows: rows that can be used, of the shard if there is one.
-        skipped: why others cannot.
+        rows: usable rows, of the shard if there is one.
+        skipped: why other rows cannot be used.
         responses: finished responses in each row.
         answered: rows whose conversation ends with an answer, which is not part of the query.
-        whole: a digest of all rows that can be used.
+        whole: a digest of all usable rows, also those of other shards.
         all_rows: their number.
     """
 
@@ -72,16 +72,16 @@ class QueryFile:
 
     Attributes:
         path: the file.
-        question_column: of the query: a column, or a path such as `turns[0]` or `meta.query`.
-        id_column: the column that identifies a row; without one (or where it is blank) the line does.
+        question_column: the column of the query, or a path such as `turns[0]` or `meta.query`.
+        id_column: the column that identifies a row; without one, or where it is blank, the line number does.
         limit: maximum number of rows to read; None for all.
         skip_bad_rows: leave out rows that cannot be used, instead of refusing the file.
-        responses_column: of finished responses: a list of texts, or a mapping from model to text.
-        domain_column: of the domain of a row.
-        shown_id: the column whose value finished rows carry as `id` where they have none; it identifies nothing.
-        reader: finds the query of each row under a usual name, where no column was named.
+        responses_column: the column of finished responses: a list of texts, or a mapping from model to text.
+        domain_column: the column of a row's domain.
+        shown_id: the column that is written as the `id` of rows without one; rows are not resumed by it.
+        reader: finds the query under a usual column name, if the user named none.
         shard: leave out the rows of other shards; equal queries are in the same one.
-        rows: those of queries that are in no file; `path` is then what messages call them.
+        rows: queries in memory instead of a file; `path` is then their name in messages.
     """
 
     path: Path
@@ -96,7 +96,7 @@ class QueryFile:
     shard: Shard | None = None
     rows: Sequence[Record] | None = None
 
-    def _records(self, problems: list[str]) -> Iterable[Record]:
+    def _read_records(self, problems: list[str]) -> Iterable[Record]:
         records = read_rows(self.path, problems, what=_WHAT) if self.rows is None else self.rows
         return records if self.reader is None else map(self.reader.read, records)
 
@@ -111,7 +111,7 @@ class QueryFile:
         columns: dict[str, None] = {}
         reader, shown = RowReader(str(self.path), ("query",), _OPTION, notes=notes), None
         is_guessed = self.question_column == "question" and not named
-        for record in islice(self._records([]), _ROWS_SEEN):
+        for record in islice(self._read_records([]), _ROWS_SEEN):
             columns.update(dict.fromkeys(record.fields))
             if is_guessed:
                 reader.read(record)
@@ -129,8 +129,8 @@ class QueryFile:
 
     def __iter__(self) -> Iterator[Query]:
         """The usable rows in file order, read one at a time."""
-        for record in islice(self._records([]), self.limit):
-            query = self._query(record)
+        for record in islice(self._read_records([]), self.limit):
+            query = self._read_query(record)
             if isinstance(query, Query) and (self.shard is None or self.shard.has(query.fields["question"])):
                 yield query
 
@@ -138,8 +138,8 @@ class QueryFile:
         """Read the whole file once and report what is in it.
 
         Raises:
-            InputError: rows that cannot be used (unless `skip_bad_rows`), ids that occur twice, no such column,
-                or nothing usable at all; all offenders at once.
+            InputError: rows cannot be used (unless `skip_bad_rows`), ids repeat, a column is missing, or no row is
+                usable; lists all problems.
         """
         problems: list[str] = []
         repeated: list[str] = []
@@ -147,10 +147,10 @@ class QueryFile:
         columns: dict[str, Any] = {}
         usable = held = responses = answered = 0
         whole = blake2b()
-        for record in islice(self._records(problems), self.limit):
+        for record in islice(self._read_records(problems), self.limit):
             where, line, row = record.where, record.number, record.fields
             columns |= islice(row.items(), 50 if len(columns) < 200 else 0)
-            query = self._query(record)
+            query = self._read_query(record)
             if isinstance(query, str):
                 problems.append(f"{where}: {query}")
                 continue
@@ -158,7 +158,7 @@ class QueryFile:
             held += self.shard is None or self.shard.has(query.fields["question"])
             whole.update(json.dumps(query.fields, default=str).encode() + b"\n")
             answered += query.is_answered
-            given = sum(f"response_{x}" in query.fields for x in letters(26)) if self.responses_column else 0
+            given = sum(f"response_{x}" in query.fields for x in list_letters(26)) if self.responses_column else 0
             if given != responses and responses:
                 problems.append(f"{where}: {given} responses; the rows before it have {responses}")
             responses = responses or given
@@ -175,7 +175,7 @@ class QueryFile:
         asked = {"question": "" if is_found else self.question_column, "id": self.id_column}
         asked |= {"responses": self.responses_column, "domain": self.domain_column}
         missing = [
-            _no_column(self.path, purpose, column, columns)
+            _describe_missing_column(self.path, purpose, column, columns)
             for purpose, column in asked.items()
             if column and columns and first_part(column) not in columns
         ]
@@ -189,7 +189,7 @@ class QueryFile:
         if usable == 0:
             raise InputError([f"{input_name(self.path)}: no row can be used", *problems])
 
-    def _query(self, record: Record) -> Query | str:
+    def _read_query(self, record: Record) -> Query | str:
         """The query of a row, or why it cannot be used."""
         index, row = record.number - 1, record.fields
         column = record.columns.get("query", self.question_column)
@@ -205,10 +205,10 @@ class QueryFile:
         keys = {self.id_column or "": own_id, "__record_id__": held, self.domain_column or "": domain}
         for name, text in (keys if turns else {column: question, **keys}).items():
             if isinstance(text, bool | list | dict):
-                return _not_text(name, text, row if name == column else {})
+                return _describe_wrong_type(name, text, row if name == column else {})
         if not str(question).strip():
             return f"{column!r} is blank"
-        responses = _responses(row, self.responses_column) if self.responses_column else {}
+        responses = _read_responses(row, self.responses_column) if self.responses_column else {}
         if isinstance(responses, str):
             return responses
         own_id = None if own_id is None or not str(own_id).strip() else own_id
@@ -223,7 +223,7 @@ class QueryFile:
 
 
 def read_turns(value: Any) -> list[dict[str, str]] | str | None:
-    """A conversation's turns up to the last one of the user, what is wrong with them, or None for no conversation."""
+    """A conversation's turns up to the user's last one, or the problem with them; None for other values."""
     if not isinstance(value, list) or not value or not all(isinstance(turn, Mapping) for turn in value):
         return None
     turns = []
@@ -241,7 +241,7 @@ def read_turns(value: Any) -> list[dict[str, str]] | str | None:
     return turns
 
 
-def _responses(row: Mapping[str, Any], column: str) -> dict[str, Any] | str:
+def _read_responses(row: Mapping[str, Any], column: str) -> dict[str, Any] | str:
     """The finished responses of a row as the fields of response slots, or what is wrong with them."""
     given = value_at(row, column)
     if given is None:
@@ -253,21 +253,21 @@ def _responses(row: Mapping[str, Any], column: str) -> dict[str, Any] | str:
     if len(texts) < 2 or len(texts) > 26:
         return f"{column!r} has {len(texts)} responses; expected 2 to 26"
     fields: dict[str, Any] = {}
-    for letter, (model, text) in zip(letters(len(texts)), texts, strict=True):
+    for letter, (model, text) in zip(list_letters(len(texts)), texts, strict=True):
         if not isinstance(text, str) or not text.strip():
             return f"response {letter!r} of {column!r} is {text!r:.60}; expected a string"
         fields |= {f"response_{letter}": text, f"response_{letter}_model": model}
     return fields
 
 
-def _not_text(column: str, value: Any, row: Mapping[str, Any]) -> str:
-    """What is wrong with a value that is not text; of a query, with the path to a text in it."""
+def _describe_wrong_type(column: str, value: Any, row: Mapping[str, Any]) -> str:
+    """The problem with a value that is not a string; for a query, with the path of a string in it."""
     told = f"{column!r} is of type {type(value).__name__}; expected a string"
     inner = inner_path(row, column, is_query=True)
     return f"{told}; choose one in it with {_OPTION.replace('NAME', inner)}" if inner else told
 
 
-def _no_column(path: Path, purpose: str, column: str, columns: Mapping[str, Any]) -> str:
+def _describe_missing_column(path: Path, purpose: str, column: str, columns: Mapping[str, Any]) -> str:
     candidates = [name for name in columns if purpose == "id" or not name.endswith("id")]
     near = nearest(column, candidates) or next(
         (name for name in ROLES[_LIKELY[purpose]].names if name in columns), None

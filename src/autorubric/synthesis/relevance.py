@@ -26,12 +26,12 @@ from autorubric.prompts.library import GatePrompts
 from autorubric.synthesis.candidate import (
     Candidate,
     Relevance,
+    dump_relevance,
     read_criteria,
     read_responses,
-    relevance_row,
     replace_rewritten,
 )
-from autorubric.synthesis.likelihood import EffectiveVotes, measure_worth, refusal_chance
+from autorubric.synthesis.likelihood import EffectiveVotes, compute_refusal_chance, measure_worth
 from autorubric.synthesis.stages import (
     PASSTHROUGH,
     Answers,
@@ -40,8 +40,8 @@ from autorubric.synthesis.stages import (
     Models,
     Outcome,
     Stage,
+    fail_missing,
     find_missing,
-    missing,
     query_in,
 )
 from autorubric.synthesis.templates import build_request
@@ -63,13 +63,13 @@ class PoolJudges:
     judging: Literal["rubric", "criterion"]
     options: JudgeOptions
 
-    def judge(self, slot: str, model: Model) -> RubricJudge | CriterionJudge:
+    def make_judge(self, slot: str, model: Model) -> RubricJudge | CriterionJudge:
         """The judge of a slot."""
         kind = RubricJudge if self.judging == "rubric" else CriterionJudge
         return kind(model, judge_id=slot, draw=self.slots.index(slot), options=self.options)
 
 
-def verdict_stage(
+def build_verdict_stage(
     name: str, judges: PoolJudges, criteria: str, texts: Sequence[str], *, step: int, only_if: str = ""
 ) -> Stage:
     """The stage that writes verdicts on the criteria of a field: `votes` by criterion, a row for each judge.
@@ -79,20 +79,20 @@ def verdict_stage(
     """
 
     def build(fields: Fields, models: Models) -> list[Call]:
-        all_inputs = _make_inputs(fields, read_criteria(fields, [criteria]), "")
-        asked = ((slot, judges.judge(slot, models[slot]), inputs) for slot in judges.slots for inputs in all_inputs)
+        tasks = _make_inputs(fields, read_criteria(fields, [criteria]), "")
+        asked = ((slot, judges.make_judge(slot, models[slot]), inputs) for slot in judges.slots for inputs in tasks)
         return [call for slot, judge, inputs in asked for call in _build_calls(slot, judge, inputs)]
 
     async def work(fields: Fields, access: RecordAccess) -> Outcome:
         if not fields.get("pool"):
-            return missing("pool")
+            return fail_missing("pool")
         found = read_criteria(fields, [criteria])
         if not found:
             return Outcome({"votes": {}, "reasons": {}}, "skipped(nothing to judge)")
         all_inputs = _make_inputs(fields, found, access.item)
         judged = await asyncio.gather(
             *(
-                _judge(judges.judge(slot, access.runner.models[slot]), inputs, access.ask_as(slot))
+                _judge(judges.make_judge(slot, access.runner.models[slot]), inputs, access.bind_slot(slot))
                 for slot in judges.slots
                 for inputs in all_inputs
             )
@@ -103,7 +103,7 @@ def verdict_stage(
         lost = tuple(failure for _, failures in judged for failure in failures)
         return Outcome(_collect_votes(found, rows), lost=lost)
 
-    def example(fields: Fields, tokens: float) -> dict[str, Any]:
+    def make_example(fields: Fields, tokens: float) -> dict[str, Any]:
         """All judges agree on the better half of the responses, but disagree on the first merged criterion."""
         count, responses = len(judges.slots), len(read_responses(fields))
         found = [one.id for one in read_criteria(fields, [criteria])]
@@ -120,7 +120,7 @@ def verdict_stage(
         slots=judges.slots,
         role="judge",
         reply_tokens=900 if judges.judging == "rubric" else 100,
-        example=example,
+        example=make_example,
         finished=lambda value: isinstance(value, dict) and "votes" in value,
         only_if=only_if,
         work=work,
@@ -178,7 +178,7 @@ _TRUTHS: dict[object, bool] = {True: True, False: False, "true": True, "false": 
 
 @dataclass(frozen=True, slots=True)
 class NewCriteria:
-    """The field of criteria that may be added (`only_if`) after an earlier assessment, and the field of that one."""
+    """The field of criteria that may be added (`only_if`) after an assessment, and the field of that assessment."""
 
     field: str
     before: str
@@ -200,7 +200,7 @@ class RelevanceJudges:
         return [slots[draw % len(slots)] for draw in range(self.settings.licence_draws)]
 
 
-def relevance_stage(
+def build_relevance_stage(
     name: str, judges: RelevanceJudges, criteria: Sequence[str], *, step: int, new: NewCriteria | None = None
 ) -> Stage:
     """The stage that writes relevance by criterion id.
@@ -230,7 +230,7 @@ def relevance_stage(
         models = [model for model, _ in said]
         combined = combine_relevance([answer.value for _, answer in said], models, judges.settings)
         notes = tuple(note for _, answer in said for note in answer.notes)
-        return Outcome({one: relevance_row(found) for one, found in combined.items()}, notes=notes, lost=lost)
+        return Outcome({one: dump_relevance(found) for one, found in combined.items()}, notes=notes, lost=lost)
 
     return Stage(
         name,
@@ -242,7 +242,7 @@ def relevance_stage(
         role="licence",
         reply_tokens=900,
         example=lambda fields, tokens: {
-            one.id: relevance_row(Relevance("implicit")) for one in read_criteria(fields, criteria)
+            one.id: dump_relevance(Relevance("implicit")) for one in read_criteria(fields, criteria)
         },
         finished=lambda value: (
             isinstance(value, dict) and all(isinstance(v, dict) and "need" in v for v in value.values())
@@ -296,20 +296,20 @@ def combine_relevance(
 ) -> dict[str, Relevance]:
     """One relevance for each criterion from several assessments, each point by majority.
 
-    A tie goes in favour of the criterion: it takes more than half of the assessments to call a criterion irrelevant,
-    or its surface form not asked for, or not answerable, or the same as another one. A majority against a criterion
-    that is worth too few independent votes makes the point unsure (see `measure_worth`).
+    A tie favours the criterion: only more than half of the assessments make it irrelevant, unanswerable or the same
+    as another one, or its surface form unasked. A majority against it that is worth too few independent votes makes
+    the point unsure (see `measure_worth`).
 
     Args:
         draws: the assessments.
-        models: the model behind each; one model for all of them where they are left out.
-        settings: of the gates; the defaults where they are left out.
+        models: the model behind each; by default one model for all.
+        settings: of the gates.
     """
     settings = settings or GateSettings()
     ids = dict.fromkeys(one for draw in draws for one in draw)
     if not settings.least_error:
         return {one: _combine([draw[one] for draw in draws if one in draw]) for one in ids}
-    points = [[_speaks_against(draw.get(one), point) for draw in draws] for one in ids for point in POINTS]
+    points = [[_is_against(draw.get(one), point) for draw in draws] for one in ids for point in POINTS]
     worth = measure_worth(points, models or [""] * len(draws), settings.least_error)
     combined = {one: [draw[one] for draw in draws if one in draw] for one in ids}
     return {one: _weigh(_combine(said), said, worth, settings.least_sure) for one, said in combined.items()}
@@ -322,7 +322,7 @@ _PRIOR_AGAINST = 0.2
 """The chance that one of these points speaks against a criterion, before any assessment."""
 
 
-def _speaks_against(one: Relevance | None, point: str) -> bool | None:
+def _is_against(one: Relevance | None, point: str) -> bool | None:
     if one is None:
         return None
     if point == "need":
@@ -334,11 +334,11 @@ def _weigh(combined: Relevance, said: Sequence[Relevance], worth: EffectiveVotes
     """A combined assessment with what its votes are worth, and the points on which they are worth too little."""
     unsure = []
     for point in POINTS:
-        against = sum(bool(_speaks_against(one, point)) for one in said)
-        chance = refusal_chance(against, len(said), worth, _PRIOR_AGAINST)
+        against = sum(bool(_is_against(one, point)) for one in said)
+        chance = compute_refusal_chance(against, len(said), worth, _PRIOR_AGAINST)
         if against > len(said) / 2 and chance < least_sure:
             unsure.append(point)
-    return replace(combined, votes=worth.of(len(said)), unsure=tuple(unsure))
+    return replace(combined, votes=worth.compute_worth(len(said)), unsure=tuple(unsure))
 
 
 def _combine(said: Sequence[Relevance]) -> Relevance:

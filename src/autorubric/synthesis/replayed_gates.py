@@ -1,4 +1,4 @@
-"""The gates on recorded replies, those of a run or of any model, held against people's labels."""
+"""The gates on recorded replies, of a run or of any model, compared with people's labels."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Label: TypeAlias = Literal[
 """What a person says of a criterion: good, its fault, unsure, or nothing yet."""
 
 _PEOPLE = 2
-"""Whose labels are needed on a criterion."""
+"""How many people have to label a criterion."""
 
 ORDER: tuple[GateName, ...] = ("answerable", "licensed", "surface", "agreement", "redundant")
 """The gates that people can be asked about. Whether a criterion separates the pool is not a matter of judgment."""
@@ -50,7 +50,7 @@ class _Criterion(Settings):
     title: str = ""
     origin: Literal["merged", "evolved"] = "merged"
 
-    def candidate(self) -> Candidate:
+    def to_candidate(self) -> Candidate:
         """The criterion as gates see it."""
         return Candidate(self.id, self.title, self.description, self.weight, self.origin)
 
@@ -82,15 +82,15 @@ class RecordedQuery(Settings):
     relevance: list[_RelevanceReply] = Field(default_factory=list)
     labels: dict[str, _Labels] = Field(default_factory=dict)
 
-    def problems(self) -> Iterator[str]:
-        """What is wrong with it beyond the types of its values."""
+    def find_problems(self) -> Iterator[str]:
+        """The problems beyond the types of the values."""
         ids = [one.id for one in self.criteria]
         yield from (f"criterion id {one!r} occurs twice" for one, count in Counter(ids).items() if count > 1)
         named = {*self.votes, *(one for labels in self.labels.values() for one in labels)}
         yield from (
             f"votes or labels name {one!r}, which is not a criterion of this query" for one in sorted(named - {*ids})
         )
-        people = [name for name, labels in self.labels.items() if _count(labels.values())]
+        people = [name for name, labels in self.labels.items() if _count_labels(labels.values())]
         if len(people) > _PEOPLE:
             yield f"{len(people)} annotators gave labels ({', '.join(people)}); keep the labels of two"
         sizes = {len(row) for rows in self.votes.values() for row in rows}
@@ -113,7 +113,7 @@ async def record_replies(run: Path, sample: int | None, seed: int) -> list[dict[
     rows = [row for row in read_step_rows(path) if (row.get("merge") or {}).get("criteria")]
     if not rows:
         raise InputError(f"{path}: no row has criteria")
-    settings = SynthesisSettings.of_manifest(manifest["settings"])
+    settings = SynthesisSettings.from_manifest(manifest["settings"])
     judges = list(find_shape(settings, 0).judges.values())
     models = manifest.get("models", {})
     chosen = rows if sample is None or sample >= len(rows) else Random(seed).sample(rows, sample)
@@ -121,14 +121,14 @@ async def record_replies(run: Path, sample: int | None, seed: int) -> list[dict[
     for row in chosen:
         shown = await show_query(run, manifest, find_record_id(row))
         recorded.append(
-            _record(row, [str(models.get(one, one)) for one in judges], list(_last_draws(shown.exchanges)))
+            _build_row(row, [str(models.get(one, one)) for one in judges], list(_find_last_draws(shown.exchanges)))
         )
     if not any(one["relevance"] for one in recorded):
         raise InputError(f"{run}: its ledger has no relevance replies")
     return recorded
 
 
-def _record(row: Mapping[str, Any], judges: list[str], draws: list[Exchange]) -> dict[str, Any]:
+def _build_row(row: Mapping[str, Any], judges: list[str], draws: list[Exchange]) -> dict[str, Any]:
     number, fields = 1, ["merge"]
     while f"round_{number}" in row:
         fields.append(f"round_{number}")
@@ -146,7 +146,7 @@ def _record(row: Mapping[str, Any], judges: list[str], draws: list[Exchange]) ->
     }
 
 
-def _last_draws(exchanges: tuple[Exchange, ...]) -> Iterator[Exchange]:
+def _find_last_draws(exchanges: tuple[Exchange, ...]) -> Iterator[Exchange]:
     """The usable relevance replies of the last assessment before the rewrite, which has all criteria."""
     draws = [
         one for one in exchanges if one.about.startswith("licences_") and one.reply is not None and not one.problem
@@ -168,7 +168,7 @@ def read_recorded(path: Path) -> list[RecordedQuery]:
         except ValidationError as error:
             problems += (f"{record.where}: {_describe(problem)}" for problem in error.errors(include_url=False)[:3])
             continue
-        problems += (f"{record.where}: {problem}" for problem in one.problems())
+        problems += (f"{record.where}: {problem}" for problem in one.find_problems())
         found.append(one)
     if problems or not found:
         raise InputError(problems[:20] or [f"{path}: no rows; expected one JSON object per line, one for each query"])
@@ -195,14 +195,14 @@ class Share(NamedTuple):
         return self.hits / self.of if self.of else None
 
 
-def clustered_share(cases: Iterable[tuple[int, bool]]) -> Share:
+def estimate_clustered_share(cases: Iterable[tuple[int, bool]]) -> Share:
     """The share of hits, from the cluster of each case and whether it is one.
 
     Wilson's interval at the effective sample size that follows from the variance between clusters.
 
     Example:
-        >>> even = clustered_share((query, place < 4) for query in range(20) for place in range(5))
-        >>> uneven = clustered_share((query, query < 16) for query in range(20) for _ in range(5))
+        >>> even = estimate_clustered_share((query, place < 4) for query in range(20) for place in range(5))
+        >>> uneven = estimate_clustered_share((query, query < 16) for query in range(20) for _ in range(5))
         >>> [f"{share.value:.2f} [{share.low:.2f}, {share.high:.2f}]" for share in (even, uneven)]
         ['0.80 [0.71, 0.87]', '0.80 [0.58, 0.92]']
     """
@@ -226,7 +226,7 @@ def clustered_share(cases: Iterable[tuple[int, bool]]) -> Share:
 
 
 @dataclass(frozen=True, slots=True)
-class _Judged:
+class _JudgedCriterion:
     """A criterion with the decisions of the gates and the labels."""
 
     query: int
@@ -240,24 +240,24 @@ class _Judged:
     def good(self) -> bool | None:
         """Whether both annotators label it good; None if one did not label it or they differ."""
         said = {label == "good" for label in self.labels if label not in ("", "unsure")}
-        return said.pop() if len(said) == 1 and _count(self.labels) >= _PEOPLE else None
+        return said.pop() if len(said) == 1 and _count_labels(self.labels) >= _PEOPLE else None
 
     @property
     def outcome(self) -> Literal["rejected", "undecided", "kept"]:
-        """What the gates come to; a criterion to be rewritten is undecided."""
+        """The result of the gates; a criterion to be rewritten is undecided."""
         if self.decision and self.decision.outcome == "rejected":
             return "rejected"
         rewrite = self.decision is not None and self.decision.outcome == "rewrite"
         return "undecided" if self.unsure or rewrite else "kept"
 
 
-def _count(labels: Iterable[Label]) -> int:
+def _count_labels(labels: Iterable[Label]) -> int:
     return sum(label not in ("", "unsure") for label in labels)
 
 
 @dataclass(frozen=True)
 class GatesReplay:
-    """What the gates make of recorded replies, and how that agrees with people.
+    """The gates' decisions on recorded replies, and their agreement with people.
 
     Attributes:
         queries: how many.
@@ -266,11 +266,11 @@ class GatesReplay:
     """
 
     queries: int
-    judged: Sequence[_Judged] = field(repr=False)
+    judged: Sequence[_JudgedCriterion] = field(repr=False)
     lost: int = 0
 
     @cached_property
-    def labelled(self) -> list[_Judged]:
+    def labelled(self) -> list[_JudgedCriterion]:
         """The criteria on which two people agree."""
         return [one for one in self.judged if one.good is not None]
 
@@ -287,20 +287,20 @@ class GatesReplay:
         return cohen_kappa([mine for mine, _ in self.both], [other for _, other in self.both], [0, 1])
 
     def shares(self) -> dict[str, Share]:
-        """The shares of the table by what they are of."""
+        """The shares of the table by name."""
         bad, good = ([one for one in self.labelled if one.good is kind] for kind in (False, True))
         sure = [[one for one in some if one.outcome != "undecided"] for some in (bad, good)]
         return {
-            "bad rejected": self._share(bad, "rejected"),
-            "good kept": self._share(good, "kept", "undecided"),
-            "bad undecided": self._share(bad, "undecided"),
-            "good undecided": self._share(good, "undecided"),
-            "bad rejected, of the decided": self._share(sure[0], "rejected"),
-            "good kept, of the decided": self._share(sure[1], "kept"),
+            "bad rejected": self._compute_share(bad, "rejected"),
+            "good kept": self._compute_share(good, "kept", "undecided"),
+            "bad undecided": self._compute_share(bad, "undecided"),
+            "good undecided": self._compute_share(good, "undecided"),
+            "bad rejected, of the decided": self._compute_share(sure[0], "rejected"),
+            "good kept, of the decided": self._compute_share(sure[1], "kept"),
         }
 
-    def _share(self, some: Sequence[_Judged], *outcomes: str) -> Share:
-        return clustered_share((one.query, one.outcome in outcomes) for one in some)
+    def _compute_share(self, some: Sequence[_JudgedCriterion], *outcomes: str) -> Share:
+        return estimate_clustered_share((one.query, one.outcome in outcomes) for one in some)
 
     def draw_error(self) -> tuple[Share, float | None]:
         """The error rate of one relevance draw, and the correlation of the errors of two draws."""
@@ -313,7 +313,7 @@ class GatesReplay:
             cases += ((one.query, is_wrong) for is_wrong in wrong)
             for mine, other in combinations(wrong, 2):
                 pairs, both = pairs + 1, both + (mine and other)
-        share = clustered_share(cases)
+        share = estimate_clustered_share(cases)
         error = share.value
         if not pairs or not error or error == 1:
             return share, None
@@ -331,25 +331,25 @@ class GatesReplay:
 def replay(queries: Sequence[RecordedQuery], settings: GateSettings) -> GatesReplay:
     """The decisions of the gates on recorded replies."""
     used = settings.model_copy(update={"order": ORDER})
-    judged, lost, numbers = list[_Judged](), 0, dict[str, int]()
+    judged, lost, numbers = list[_JudgedCriterion](), 0, dict[str, int]()
     for one in queries:
         # Two recordings of one query are one cluster.
         number = numbers.setdefault(str(one.query), len(numbers))
-        candidates = tuple(criterion.candidate() for criterion in one.criteria)
+        candidates = tuple(criterion.to_candidate() for criterion in one.criteria)
         replies = [(said.model, read_relevance(candidates, Reply(said.reply))) for said in one.relevance]
         draws = [(model, answer.value) for model, answer in replies if isinstance(answer, Answer)]
         lost += len(replies) - len(draws)
-        judged += _judge(number, one, candidates, draws, used)
+        judged += _judge_criteria(number, one, candidates, draws, used)
     return GatesReplay(len(queries), judged, lost)
 
 
-def _judge(
+def _judge_criteria(
     number: int,
     one: RecordedQuery,
     candidates: tuple[Candidate, ...],
     draws: Sequence[tuple[str, Mapping[str, Relevance]]],
     settings: GateSettings,
-) -> Iterator[_Judged]:
+) -> Iterator[_JudgedCriterion]:
     combined = combine_relevance([said for _, said in draws], [model for model, _ in draws], settings)
     size = max((len(row) for rows in one.votes.values() for row in rows), default=0)
     votes = {name: tuple(map(tuple, rows)) for name, rows in one.votes.items()}
@@ -360,4 +360,4 @@ def _judge(
     for candidate in candidates:
         labels = tuple(held.get(candidate.id, "") for _, held in sorted(one.labels.items()))
         needs = tuple(said[candidate.id].need == "none" for _, said in draws if candidate.id in said)
-        yield _Judged(number, candidate, final.get(candidate.id), candidate.id in unsure, labels, needs)
+        yield _JudgedCriterion(number, candidate, final.get(candidate.id), candidate.id in unsure, labels, needs)

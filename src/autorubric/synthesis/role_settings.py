@@ -1,4 +1,4 @@
-"""The models of the roles, and where the parameters of a run that set one of their values put it."""
+"""The models of the roles, and the parameters of a run that set single values of them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _split_model(value: Any) -> Any:
 
 
 def _as_list(value: Any, info: ValidationInfo) -> Any:
-    """A list of roles: one alone is a list, too, and so is a mapping from places, which `lay_settings` makes."""
+    """A list of roles, also from a single role, or from the mapping by index that `nest_settings` makes."""
     if not isinstance(value, str | dict):
         return value
     if not value or isinstance(value, str) or not all(str(key).isdigit() for key in value):
@@ -107,7 +107,7 @@ ROLE_FLAGS: dict[str, str] = {
     **{name: f"full.{name}" for name in ("pool", "grounding", "rounds", "judging", "pitfalls")},
     "evolved_share": "full.gates.share.most",
 }
-"""Parameters of `synthesize` that are one value in a nested setting, and where that is."""
+"""Parameters of `synthesize` that set one value of a nested setting, with its path."""
 
 FULL_ONLY = frozenset(
     {name for name, place in ROLE_FLAGS.items() if place.startswith(("full.", "roles.judges."))}
@@ -119,8 +119,8 @@ FULL_ONLY = frozenset(
 NESTED = ("roles", "full")
 
 
-def lay_settings(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings with those of their domain, and with the flat parameters and the model for all in the nested ones."""
+def nest_settings(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings merged with those of the domain, with flat parameters and the default model in the nested ones."""
     flat = {name: values[name] for name in ROLE_FLAGS if values.get(name) is not None}
     made = dict(values) if values.get("domain") is None else merge_domain(values)
     if isinstance(made.get("roles"), Mapping):
@@ -135,7 +135,7 @@ def lay_settings(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _index_roles(roles: Mapping[str, Any]) -> dict[str, Any]:
-    """Roles as mappings all the way down, with a list as a mapping from indices."""
+    """Roles as nested mappings; a list becomes a mapping from indices."""
 
     def index(entry: Any) -> Any:
         if isinstance(entry, list | tuple):

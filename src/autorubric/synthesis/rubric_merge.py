@@ -13,9 +13,9 @@ from autorubric.llm.limits import most_room, room_for
 from autorubric.llm.request import Answer, Failure, Reply, Request, Unreadable
 from autorubric.llm.structured import read_json
 from autorubric.prompts import Prompt
-from autorubric.synthesis.accounting import Account, DroppedSource, Fate, Merged, account, pre_deduplicate
-from autorubric.synthesis.candidate import Candidate, criterion_row, example_criteria, holds_criteria
-from autorubric.synthesis.drafts import example_items, find_criterion_fault
+from autorubric.synthesis.accounting import Account, DroppedSource, Fate, Merged, account, deduplicate_sets
+from autorubric.synthesis.candidate import Candidate, dump_criterion, is_criteria_list, make_example_criteria
+from autorubric.synthesis.drafts import find_criterion_fault, make_example_items
 from autorubric.synthesis.items import read_rubric, weight_in
 from autorubric.synthesis.method import FullSettings
 from autorubric.synthesis.stages import (
@@ -25,8 +25,8 @@ from autorubric.synthesis.stages import (
     Models,
     Outcome,
     Stage,
+    fail_missing,
     has_items,
-    missing,
     query_in,
 )
 from autorubric.synthesis.templates import build_request
@@ -42,18 +42,17 @@ _REPLY_TOKENS = 1500
 _FRAME = 60  # characters of keys, quotes and weight around a criterion as JSON
 
 
-def plain_merge_stage(template: Prompt, letters: Sequence[str]) -> Stage:
+def build_plain_merge_stage(template: Prompt, letters: Sequence[str]) -> Stage:
     """The stage that writes `merged_rubrics` in the basic profile.
 
-    The first candidate rubric is required. If it is the only one, it is the merged one, and the model is called
-    `passthrough`.
+    The first candidate rubric is required. If it is the only one, it is the merged rubric, made by `passthrough`.
     """
     names = tuple(f"rubrics_{letter}" for letter in letters)
 
     def build(fields: Fields, models: Models) -> list[Call] | Outcome:
         sets = [fields[name] for name in names if has_items(fields.get(name))]
         if not has_items(fields.get(names[0])):
-            return missing(names[0])
+            return fail_missing(names[0])
         if len(sets) == 1:
             return Outcome(sets[0], PASSTHROUGH)
         room = room_for(copied=[str(item.get("description")) for items in sets for item in items])
@@ -68,13 +67,13 @@ def plain_merge_stage(template: Prompt, letters: Sequence[str]) -> Stage:
         slots=("merge",),
         role="merge",
         reply_tokens=_REPLY_TOKENS,
-        example=lambda fields, tokens: example_items(tokens),
+        example=lambda fields, tokens: make_example_items(tokens),
         finished=has_items,
         empty=[],
     )
 
 
-def merge_stage(template: Prompt, names: Mapping[str, str], settings: FullSettings) -> Stage:
+def build_merge_stage(template: Prompt, names: Mapping[str, str], settings: FullSettings) -> Stage:
     """The stage that writes `merge`: the merged `criteria`, and the `fates` of all that went in.
 
     Exact repetitions are removed first, without a call. The rest is merged in one call if the reply fits the merge
@@ -82,25 +81,25 @@ def merge_stage(template: Prompt, names: Mapping[str, str], settings: FullSettin
     """
 
     def build(fields: Fields, models: Models) -> list[Call]:
-        sets = [one for one in pre_deduplicate(filter_drafts(fields, names, settings)[0]).sets if one]
+        sets = [one for one in deduplicate_sets(filter_drafts(fields, names, settings)[0]).sets if one]
         if len(sets) < 2:
             return []
-        whole = fits(sets, settings.merge_characters) and merge_room(sets) <= most_room(models["merge"])
+        whole = can_fit(sets, settings.merge_characters) and compute_merge_room(sets) <= most_room(models["merge"])
         groups: list[Sets] = [sets] if whole else list(pairwise(sets))
         return [Call("merge", merge_request(template, query_in(fields), group), read_merge) for group in groups]
 
     async def work(fields: Fields, access: RecordAccess) -> Outcome:
         drafts, dropped = filter_drafts(fields, names, settings)
-        found = pre_deduplicate(drafts)
+        found = deduplicate_sets(drafts)
         sets = [one for one in found.sets if one]
         if not sets:
-            return missing("candidate rubrics")
-        made = await _Merging(template, query_in(fields), settings, access).merge(sets)
+            return fail_missing("candidate rubrics")
+        made = await _RecordMerger(template, query_in(fields), settings, access).merge(sets)
         if isinstance(made, Failure):
             return Outcome(failure=made)
-        fates = _trace([*dropped, *found.fates], made.fates)
+        fates = _trace_fates([*dropped, *found.fates], made.fates)
         notes = tuple(f"a criterion was dropped: {fate.reason}" for fate in dropped)
-        value = {"criteria": list(map(criterion_row, made.criteria)), "fates": [fate._asdict() for fate in fates]}
+        value = {"criteria": list(map(dump_criterion, made.criteria)), "fates": [fate._asdict() for fate in fates]}
         return Outcome(value, "" if len(sets) > 1 else PASSTHROUGH, notes=(*notes, *made.notes))
 
     return Stage(
@@ -111,31 +110,31 @@ def merge_stage(template: Prompt, names: Mapping[str, str], settings: FullSettin
         slots=("merge",),
         role="merge",
         reply_tokens=_REPLY_TOKENS,
-        example=lambda fields, tokens: {"criteria": example_criteria("m", EXAMPLE_CRITERIA), "fates": []},
+        example=lambda fields, tokens: {"criteria": make_example_criteria("m", EXAMPLE_CRITERIA), "fates": []},
         finished=_is_merge,
         work=work,
     )
 
 
-def merged_stage() -> Stage:
+def build_merged_stage() -> Stage:
     """The stage that writes `merged_rubrics`, the seed's field, from `merge`."""
 
     def build(fields: Fields, models: Models) -> Outcome:
         if not _is_merge(fields.get("merge")):
-            return missing("merge")
+            return fail_missing("merge")
         return Outcome(fields["merge"]["criteria"], fields.get("merge_model", ""))
 
-    return Stage("merged_rubrics", 3, ("merge",), build, finished=holds_criteria, empty=[])
+    return Stage("merged_rubrics", 3, ("merge",), build, finished=is_criteria_list, empty=[])
 
 
 def _is_merge(value: Any) -> bool:
-    return isinstance(value, dict) and bool(value.get("criteria")) and holds_criteria(value["criteria"])
+    return isinstance(value, dict) and bool(value.get("criteria")) and is_criteria_list(value["criteria"])
 
 
 def filter_drafts(
     fields: Fields, names: Mapping[str, str], settings: FullSettings
 ) -> tuple[list[list[Candidate]], list[Fate]]:
-    """The criteria of the draft fields as sets, and those that are abnormal or not wanted with the reason."""
+    """The criteria of the draft fields as sets, and the fates of those that the filters and settings drop."""
     sets, dropped = list[list[Candidate]](), list[Fate]()
     for name, prefix in names.items():
         model = str(fields.get(f"{name}_model") or "")
@@ -154,8 +153,8 @@ def filter_drafts(
 
 
 @dataclass(frozen=True, slots=True)
-class _Merging:
-    """What all merge calls of a record share."""
+class _RecordMerger:
+    """Merges the candidate sets of a record."""
 
     template: Prompt
     query: Any
@@ -165,19 +164,20 @@ class _Merging:
     async def merge(self, sets: Sets) -> Account | Failure:
         """All sets as one, in as few calls as their size permits."""
         if len(sets) == 1:
-            return account(sets[0], [Merged(one.title, one.description, one.weight, (one.id,)) for one in sets[0]])
-        if self._fits_one_call(sets):
+            outputs = [Merged(one.title, one.description, one.weight, (one.id,)) for one in sets[0]]
+            return account(sets[0], outputs)
+        if self._can_merge_at_once(sets):
             return await self._merge_once(sets, "m")
-        fold = fold_order(len(sets), f"{self.settings.seed}|{self.access.item}")
+        fold = plan_fold(len(sets), f"{self.settings.seed}|{self.access.item}")
         return await self._merge_slot(fold, sets, len(sets) + len(fold.merges) - 1)
 
-    def _fits_one_call(self, sets: Sets) -> bool:
+    def _can_merge_at_once(self, sets: Sets) -> bool:
         """Whether one call merges all sets: the reply fits, or an earlier version sent that call and recorded it."""
-        if not fits(sets, self.settings.merge_characters):
+        if not can_fit(sets, self.settings.merge_characters):
             return False
         runner = self.access.runner
         request = merge_request(self.template, self.query, sets)
-        return merge_room(sets) <= most_room(runner.models["merge"]) or runner.is_recorded("merge", request)
+        return compute_merge_room(sets) <= most_room(runner.models["merge"]) or runner.is_recorded("merge", request)
 
     async def _merge_once(self, sets: Sets, prefix: str) -> Account | Failure:
         request = merge_request(self.template, self.query, sets)
@@ -206,7 +206,7 @@ class _Merging:
         return Account(made.criteria, (*fates, *made.fates), (*notes, *made.notes))
 
 
-def _trace(first: Sequence[Fate], later: Sequence[Fate]) -> list[Fate]:
+def _trace_fates(first: Sequence[Fate], later: Sequence[Fate]) -> list[Fate]:
     """The fate of each criterion after all merges."""
     known = {fate.id: fate for fate in later}
 
@@ -231,7 +231,7 @@ class Fold(NamedTuple):
     merges: tuple[tuple[int, int], ...]
 
 
-def fold_order(n: int, seed: int | str) -> Fold:
+def plan_fold(n: int, seed: int | str) -> Fold:
     """How `n` sets are merged two at a time, in the fewest rounds and a random order."""
     if n < 1:
         raise ValueError(f"a fold needs at least one set, got {n}")
@@ -248,13 +248,13 @@ def fold_order(n: int, seed: int | str) -> Fold:
     return Fold(tuple(order), tuple(merges))
 
 
-def fits(sets: Sets, most_characters: int) -> bool:
+def can_fit(sets: Sets, most_characters: int) -> bool:
     """Whether the criteria of all sets fit one merge request of at most `most_characters`."""
     lengths = (len(one.id) + len(one.title) + len(one.description) + _FRAME for some in sets for one in some)
     return sum(lengths) <= most_characters
 
 
-def merge_room(sets: Sets) -> int:
+def compute_merge_room(sets: Sets) -> int:
     """The completion tokens that a merge of these sets can take: every criterion may stay as it is."""
     return room_for(copied=[criterion.description for one in sets for criterion in one])
 
@@ -274,7 +274,7 @@ def merge_request(template: Prompt, query: Any, sets: Sets) -> Request:
         "sets": [[{name: getattr(criterion, name) for name in names} for criterion in one] for one in sets],
         "pitfalls": any(criterion.pitfall for one in sets for criterion in one),
     }
-    return build_request(template, "merge", inputs, "merge_sets", room=merge_room(sets))
+    return build_request(template, "merge", inputs, "merge_sets", room=compute_merge_room(sets))
 
 
 def read_merge(reply: Reply) -> Answer[MergeReply] | Unreadable:

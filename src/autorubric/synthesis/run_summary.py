@@ -254,7 +254,7 @@ class RubricCounts:
         evolved_points: those of evolved criteria.
         left_out: pitfalls that passed the gates and are not in the rubrics.
         rejected: criteria that a gate rejected.
-        draws: relevance draws on criteria on which their worth was measured, and `votes`: what those are worth.
+        draws: relevance draws whose worth was measured; `votes`: what they are worth.
     """
 
     def __init__(self, order: Sequence[str] = ()) -> None:

@@ -20,8 +20,8 @@ from autorubric.synthesis.query_file import Query
 from autorubric.synthesis.run_summary import UNFINISHED_FILE
 from autorubric.synthesis.slots import configs, find_shape
 from autorubric.synthesis.stage_runner import Row, StageRunner, run_plan
-from autorubric.synthesis.stages import STEP_FILES, Plan, letters
-from autorubric.synthesis.steps import find_record_id, read_rows, show_question
+from autorubric.synthesis.stages import STEP_FILES, Plan, list_letters
+from autorubric.synthesis.steps import find_record_id, format_question, read_rows
 from autorubric.synthesis.synthesis_settings import SynthesisSettings, resolve_protocol
 from autorubric.synthesis.templates import load_synthesis_prompts
 
@@ -56,8 +56,8 @@ async def show_query(directory: Path, manifest: Mapping[str, Any], name: str | N
         "synthesis",
         index if isinstance(index, int) else 0,
         key,
-        {"query": show_question(row.get("question"))},
-        {**_results(row), **_lineage(directory, row), "failures": _failures(directory, key)},
+        {"query": format_question(row.get("question"))},
+        {**_select_results(row), **_read_lineage(directory, row), "failures": _read_failures(directory, key)},
         tuple(exchanges),
         tuple(others),
         tuple(notes),
@@ -65,13 +65,13 @@ async def show_query(directory: Path, manifest: Mapping[str, Any], name: str | N
 
 
 def _find_row(directory: Path, name: str | None) -> dict[str, Any]:
-    """The row of a query with everything that the last step file knows of it."""
+    """The row of a query in the last step file that has it."""
     found: dict[str, Any] | None = None
     known = 0
     for file in STEP_FILES:
         path = directory / file
         rows = read_rows(path) if path.exists() else iter(())
-        for known, row in enumerate(rows, start=1):  # noqa: B007 (the count is told)
+        for known, row in enumerate(rows, start=1):  # noqa: B007 (counts the rows)
             is_first = found is None and name is None
             names = (find_record_id(row), str(row.get("id") or ""), str(row.get("__source_index__")))
             if is_first or (found is not None and find_record_id(row) == find_record_id(found)) or name in names[:2]:
@@ -86,8 +86,8 @@ def _find_row(directory: Path, name: str | None) -> dict[str, Any]:
     return found
 
 
-def _results(row: Mapping[str, Any]) -> dict[str, Any]:
-    """What the basic steps made, without the fields that only number the row."""
+def _select_results(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The results of the basic steps."""
     kept = ("reference", "merged_rubrics", "augmented_rubrics")
     return {
         key: value
@@ -96,12 +96,12 @@ def _results(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _lineage(directory: Path, row: Mapping[str, Any]) -> dict[str, Any]:
+def _read_lineage(directory: Path, row: Mapping[str, Any]) -> dict[str, Any]:
     """The row of `final_full`, if there is one: each criterion with models, parents, fates and gates."""
     path = directory / FULL_FILES[0]
     if not path.exists():
         return {}
-    question, own = show_question(row.get("question")), str(row.get("id") or "")
+    question, own = format_question(row.get("question")), str(row.get("id") or "")
     for found in read_rows(path):
         if found.get("id") == own and found.get("question") == question:
             names = ("criteria", "rejected", "rewritten", "pitfalls_left_out", "merge_fates", "evolved_dropped")
@@ -109,7 +109,7 @@ def _lineage(directory: Path, row: Mapping[str, Any]) -> dict[str, Any]:
     return {}
 
 
-def _failures(directory: Path, key: str) -> Mapping[str, Any]:
+def _read_failures(directory: Path, key: str) -> Mapping[str, Any]:
     path = directory / UNFINISHED_FILE
     rows: Iterator[dict[str, Any]] = read_rows(path) if path.exists() else iter(())
     found = next((row for row in rows if row.get("record_id") == key), {})
@@ -118,14 +118,14 @@ def _failures(directory: Path, key: str) -> Mapping[str, Any]:
 
 
 async def _replay(manifest: Mapping[str, Any], view: LedgerView, row: Mapping[str, Any], replay: Replay) -> None:
-    """Carry the query through the plan of the run, on recorded replies alone."""
-    settings = resolve_protocol(SynthesisSettings.of_manifest(manifest.get("settings") or {}))
+    """Run the plan on the query with recorded replies only."""
+    settings = resolve_protocol(SynthesisSettings.from_manifest(manifest.get("settings") or {}))
     full = settings.profile == "full"
     prompts = load_synthesis_prompts(settings.prompts, full=full, domain=settings.domain, protocol=settings.protocol)
-    given = sum(f"response_{letter}" in row for letter in letters(26)) if settings.responses_column else 0
+    given = sum(f"response_{letter}" in row for letter in list_letters(26)) if settings.responses_column else 0
     plan = build_plan(prompts, find_shape(settings, given), settings.full_profile if full else None)
-    query = _query(plan, row, given)
-    # No request is sent, so that no key is needed.
+    query = _rebuild_query(plan, row, given)
+    # No request is sent, so no key is needed.
     unkeyed = settings.model_copy(update={"api_key_env": None, "allow_plain_http": True})
     made = {slot: replace(config, api_key="unused") for slot, config in configs(unkeyed, _AnyKey()).items()}
     refreshes = view.find_note("generations") or {}
@@ -148,10 +148,10 @@ class _AnyKey(dict[str, str]):
         return "unused"
 
 
-def _query(plan: Plan, row: Mapping[str, Any], given: int) -> Query:
+def _rebuild_query(plan: Plan, row: Mapping[str, Any], given: int) -> Query:
     """The query as in the input, without the fields of the run's stages."""
     made = {key for stage in plan.stages for key in stage.keys}
-    own = {f"response_{letter}{part}" for letter in letters(given) for part in ("", "_model")}
+    own = {f"response_{letter}{part}" for letter in list_letters(given) for part in ("", "_model")}
     fields = {key: value for key, value in row.items() if key not in made or key in own}
     index = row.get("__source_index__")
     return Query(index if isinstance(index, int) else 0, find_record_id(row), fields)

@@ -13,7 +13,7 @@ from autorubric.llm.http.prices import prices_by_model
 from autorubric.llm.http.providers import addressed, checked_key, keys_missing
 from autorubric.synthesis.method import Shape
 from autorubric.synthesis.role_settings import Roles, RoleSettings
-from autorubric.synthesis.stages import letters
+from autorubric.synthesis.stages import list_letters
 from autorubric.synthesis.synthesis_settings import SynthesisSettings
 
 _LIMITS = {"reference": "ref_max_tokens", "own": "ref_max_tokens"}
@@ -34,17 +34,17 @@ def find_slots(settings: SynthesisSettings) -> tuple[Slot, ...]:
     in turn, and adds judge_a, …, licence and rewrite, and own_a, … for rubric models that are not response models;
     with given responses none is requested.
     """
-    roles = settings.role_models if settings.base_url is None else _place(settings)
+    roles = settings.role_models if settings.base_url is None else _add_run_address(settings)
     full = settings.profile == "full"
     slots = [Slot("reference", roles.reference, "reference")]
     if not settings.responses_column:
-        slots += _draw("response", roles.responses, settings.full_profile.pool if full else 0)
-    slots += _draw("rubric", roles.rubrics)
+        slots += _fill_slots("response", roles.responses, settings.full_profile.pool if full else 0)
+    slots += _fill_slots("rubric", roles.rubrics)
     slots += [Slot("merge", roles.merge, "merge"), Slot("augment", roles.augment, "augment")]
     if full:
-        slots += _add_own_answers(slots) if settings.full_profile.grounding == "own" else []
-        slots += _draw("judge", roles.judges)
-        slots += _draw_relevance(settings, roles)
+        slots += _find_own_answer_slots(slots) if settings.full_profile.grounding == "own" else []
+        slots += _fill_slots("judge", roles.judges)
+        slots += _find_relevance_slots(settings, roles)
         slots.append(Slot("rewrite", roles.rewrite or roles.augment, "rewrite" if roles.rewrite else "augment"))
     return tuple(slots)
 
@@ -53,22 +53,22 @@ _TEMPERATURES = (None, 0.6, 1.0)
 """Of the relevance draws of one model, in turn; None is the run's."""
 
 
-def _draw_relevance(settings: SynthesisSettings, roles: Roles) -> list[Slot]:
+def _find_relevance_slots(settings: SynthesisSettings, roles: Roles) -> list[Slot]:
     """A slot for each relevance draw: the models in turn, each draw of one model at another temperature and seed.
 
     The models are those of `licence`, else all that judge. Version 1 has one slot.
     """
     if named := roles.licence:
-        sources = ["licence"] if len(named) == 1 else [f"licence_{letter}" for letter in letters(len(named))]
+        sources = ["licence"] if len(named) == 1 else [f"licence_{letter}" for letter in list_letters(len(named))]
         found = list(zip(sources, named, strict=True))
     else:
         first = {(role.model, role.base_url): role for role in reversed(roles.judges)}
-        judges = zip((f"judge_{letter}" for letter in letters(len(roles.judges))), roles.judges, strict=True)
+        judges = zip((f"judge_{letter}" for letter in list_letters(len(roles.judges))), roles.judges, strict=True)
         found = [(source, role) for source, role in judges if first[role.model, role.base_url] is role]
     if settings.protocol == 1:
         return [Slot("licence", found[0][1], found[0][0])]
     slots = []
-    for draw, letter in enumerate(letters(settings.full_profile.gates.licence_draws)):
+    for draw, letter in enumerate(list_letters(settings.full_profile.gates.licence_draws)):
         source, role = found[draw % len(found)]
         temperature = _TEMPERATURES[draw // len(found) % len(_TEMPERATURES)]
         varied = {
@@ -79,29 +79,29 @@ def _draw_relevance(settings: SynthesisSettings, roles: Roles) -> list[Slot]:
     return slots
 
 
-def _place(settings: SynthesisSettings) -> Roles:
-    """The roles, those without an address at the address of the run."""
+def _add_run_address(settings: SynthesisSettings) -> Roles:
+    """The roles, with the address of the run where they have none."""
 
-    def place(role: RoleSettings) -> RoleSettings:
+    def add_address(role: RoleSettings) -> RoleSettings:
         own = role.base_url or addressed(role.model, settings.base_url)[1]
         return role.model_copy(update={"base_url": own})
 
-    def place_all(held: Any) -> Any:
-        return held and ([place(role) for role in held] if isinstance(held, list) else place(held))
+    def add_addresses(held: Any) -> Any:
+        return held and ([add_address(role) for role in held] if isinstance(held, list) else add_address(held))
 
-    return settings.role_models.model_copy(update={name: place_all(held) for name, held in settings.role_models})
+    return settings.role_models.model_copy(update={name: add_addresses(held) for name, held in settings.role_models})
 
 
-def _draw(part: str, roles: Sequence[RoleSettings], least: int = 0) -> list[Slot]:
-    sources = [(f"{part}_{letter}", role) for letter, role in zip(letters(len(roles)), roles, strict=True)]
+def _fill_slots(part: str, roles: Sequence[RoleSettings], least: int = 0) -> list[Slot]:
+    sources = [(f"{part}_{letter}", role) for letter, role in zip(list_letters(len(roles)), roles, strict=True)]
     drawn = [one for one in sources for _ in range(one[1].draws or 1)]
     if all(role.draws is None for role in roles):
         drawn = [sources[i % len(sources)] for i in range(max(least, len(sources)))]
-    names = (f"{part}_{letter}" for letter in letters(len(drawn)))
+    names = (f"{part}_{letter}" for letter in list_letters(len(drawn)))
     return [Slot(name, role, source) for name, (source, role) in zip(names, drawn, strict=True)]
 
 
-def _add_own_answers(slots: Sequence[Slot]) -> list[Slot]:
+def _find_own_answer_slots(slots: Sequence[Slot]) -> list[Slot]:
     """A slot for each rubric model that is not a response model, for the answer that grounds its rubric."""
     responders = {(role.model, role.base_url) for name, role, _ in slots if name.startswith("response_")}
     return [
@@ -144,7 +144,7 @@ def find_shape(settings: SynthesisSettings, given: int) -> Shape:
         grounds[letter] = held[taken[address] % len(held)]
         taken[address] += 1
     finished = bool(settings.responses_column)
-    texts = (f"response_{letter}" for letter in letters(given)) if finished else (slot.name for slot in responses)
+    texts = (f"response_{letter}" for letter in list_letters(given)) if finished else (one.name for one in responses)
     licence = {slot.name: slot.source for slot in slots if slot.name.split("_")[0] == "licence"}
     sources = {one.name: one.source for one in judges}
     return Shape(tuple(texts), grounds, sources, finished, licence)
@@ -171,7 +171,7 @@ def configs(settings: SynthesisSettings, environ: Mapping[str, str] | None = Non
         part = slot.name.split("_", maxsplit=1)[0]
         temperature = settings.response_temperature if part == "response" else settings.temperature
         setting = _LIMITS.get(part, f"{part}_max_tokens")
-        # A rubric model's answer is as long as an answer, whatever its rubrics are held to.
+        # A rubric model's token limit is for its rubrics, not for its answer.
         of_role = None if part == "own" else role.max_tokens
         variable = role.api_key_env or f"{slot.source.upper()}_API_KEY"
         key = environ.get(variable, "")

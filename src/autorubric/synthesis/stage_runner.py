@@ -47,7 +47,7 @@ class Row:
     failures: dict[str, Failure] = field(default_factory=dict)
     unreached: set[str] = field(default_factory=set)
 
-    def settle(self, stage: Stage, outcome: Outcome) -> None:
+    def record_outcome(self, stage: Stage, outcome: Outcome) -> None:
         """Write a stage's three fields."""
         self.outcomes[stage.name] = outcome
         failure = outcome.failure or next(iter(outcome.lost), None)
@@ -69,7 +69,7 @@ class Row:
 
 
 Answerer: TypeAlias = Callable[[Stage, str, Fields], Awaitable[Outcome]]
-"""Brings one stage of one record (by its id) to its end."""
+"""Runs one stage of one record, which is given by its id."""
 
 
 async def run_plan(
@@ -81,15 +81,15 @@ async def run_plan(
     finished: Callable[[Row], None],
     stopping: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Bring every query through every stage of the plan.
+    """Run every stage of the plan on every query.
 
-    A stage starts as soon as the fields it reads are there, so that a slow reply delays its own record only.
+    A stage starts when the fields it reads exist, so a slow reply delays only its own record.
     At most `window` records are open at a time; `queries` is read no faster than that.
 
     Args:
         plan: the stages.
         queries: the records, in input order.
-        answer: brings a stage to its end.
+        answer: runs a stage.
         window: maximum number of open records.
         finished: called with each row when its last stage has ended, in the order of finishing.
         stopping: polled before a record is opened; True leaves the rest of the input unopened.
@@ -100,7 +100,7 @@ async def run_plan(
             await need
         # A stage that reads what was not requested yet is not reached either.
         ended = next((row.outcomes[name] for name in stage.reads if name in row.unreached), None)
-        row.settle(stage, ended or await answer(stage, row.query.record_id, row.fields))
+        row.record_outcome(stage, ended or await answer(stage, row.query.record_id, row.fields))
 
     async def run_row(query: Query) -> None:
         row = Row(query, dict(query.fields))
@@ -112,12 +112,12 @@ async def run_plan(
         finished(row)
         note_ended(query.index)
 
-    own = fed(queries, attrgetter("index"), partial(_unequal, queries))
+    own = fed(queries, attrgetter("index"), partial(_group_distinct, queries))
     await work_off(own, run_row, window, stopping)
 
 
-def _unequal(queries: Iterable[Query]) -> Iterator[tuple[Query, ...]]:
-    """Queries with other fields than all earlier ones, each as a group; an empty group for every other."""
+def _group_distinct(queries: Iterable[Query]) -> Iterator[tuple[Query, ...]]:
+    """Each query as a group if its fields differ from those of all earlier ones, else an empty group."""
     seen: set[int] = set()
     for query in queries:
         number = hash(json.dumps([pair for pair in query.fields.items() if pair[0] not in _NAMES], default=str))
@@ -130,19 +130,18 @@ _NAMES = frozenset({"id", "__source_index__", "__record_id__"})
 
 @dataclass(slots=True)
 class StageRunner:
-    """Brings stages to their end: from the input row, from another pipeline's files, or with their models.
+    """Runs stages: takes values from the input row or another pipeline's files, else calls the models.
 
     Attributes:
-        executor: asks models, ledger first.
+        executor: sends the requests that the ledger does not answer.
         models: the model of each slot.
-        imports: the ledger that holds values of an earlier pipeline, if any; each is used only while what it
-            was made from is unchanged.
+        imports: the ledger with values of an earlier pipeline, if any; each is used while its inputs are unchanged.
         refreshes: how often each slot was refreshed; from 1 on, only its own draws count.
         follow_up: the request after an unusable reply.
         on_end: called at once with a failure after which no further call can succeed.
         reused: values that came from elsewhere, by stage.
         stale: imported values that were not used because their inputs changed, by stage.
-        overwritten: input rows that held something else in a stage's field, by stage.
+        overwritten: input rows with an unusable value in a stage's field, by stage.
         done: stages that ended with a value; `failed`: without one, except those not reached; `open`: stages that
             have begun and not ended.
     """
@@ -161,10 +160,10 @@ class StageRunner:
     open: Counter[str] = field(default_factory=Counter)
 
     async def __call__(self, stage: Stage, record_id: str, fields: Fields) -> Outcome:
-        """Bring one stage of one record to its end."""
+        """Run one stage of one record."""
         self.open[stage.name] += 1
         try:
-            outcome = self._find_held(stage, record_id, fields) or await self._make(stage, record_id, fields)
+            outcome = self._find_existing(stage, record_id, fields) or await self._run(stage, record_id, fields)
         finally:
             self.open[stage.name] -= 1
         if outcome.failure is None:
@@ -175,7 +174,7 @@ class StageRunner:
         self.failed[stage.name] += outcome.failure.kind not in NOT_MADE
         return outcome
 
-    async def _make(self, stage: Stage, record_id: str, fields: Fields) -> Outcome:
+    async def _run(self, stage: Stage, record_id: str, fields: Fields) -> Outcome:
         access = RecordAccess(self, record_id)
         if stage.work is not None:
             outcome = await stage.work(fields, access)
@@ -206,7 +205,7 @@ class StageRunner:
         found = self.executor.find(self.models[slot], changed(request, draw=draw))
         return found is not None and found.finish_reason != "length"
 
-    def _find_held(self, stage: Stage, record_id: str, fields: Fields) -> Outcome | None:
+    def _find_existing(self, stage: Stage, record_id: str, fields: Fields) -> Outcome | None:
         """The value that the input row or an earlier pipeline's files contain, unless a slot was refreshed."""
         name, model, error = stage.keys
         if any(self.refreshes.get(slot, 0) for slot in stage.slots):
@@ -222,7 +221,7 @@ class StageRunner:
             found = self.imports.find_import(record_id, name) if self.imports else None
             if found is None or found[1]["model"] in DERIVED:
                 return None
-            if found[0] != digest_inputs(stage, fields):
+            if found[0] != hash_inputs(stage, fields):
                 self.stale[name] += 1
                 return None
             outcome = Outcome(found[1]["value"], found[1]["model"])
@@ -232,14 +231,14 @@ class StageRunner:
 
 @dataclass(slots=True)
 class RecordAccess:
-    """How the stages of one record reach the models; `ended` is a failure after which no further call can succeed."""
+    """Sends the calls of one record; `ended` is a failure after which no further call can succeed."""
 
     runner: StageRunner
     item: str
     ended: Failure | None = None
 
     async def ask(self, call: Call, follow_up: FollowUp | None = None) -> Answer[Any] | Failure:
-        """Send one call; after an unreadable reply it is sent again, with the run's follow-up or another."""
+        """Send a call; after an unreadable reply, send the follow-up, by default that of the run."""
         runner, request = self.runner, call.request
         draw = request.draw + runner.refreshes.get(call.slot, 0) * DRAWS_PER_REFRESH
         answer: Answer[Any] | Failure = await runner.executor.ask_for(
@@ -252,7 +251,7 @@ class RecordAccess:
             self.ended = answer
         return answer
 
-    def ask_as(self, slot: str) -> Ask:
+    def bind_slot(self, slot: str) -> Ask:
         """`Executor.ask_for` for this record and the model of a slot."""
         return lambda _, request, read, follow_up: self.ask(Call(slot, request, read), follow_up)
 
@@ -260,10 +259,9 @@ class RecordAccess:
 def count_refreshes(
     ledger: Ledger, slots: Collection[str], refresh: Collection[str], *, keep: bool = True
 ) -> dict[str, int]:
-    """How often each slot was refreshed, those of `refresh` once more; recorded unless `keep` is False.
+    """How often each slot was refreshed, including now those in `refresh`; recorded unless `keep` is False.
 
-    A run that is interrupted and started again without `--refresh` uses the same counts, so that nothing is paid for
-    twice.
+    An interrupted run that resumes without `--refresh` uses the same counts, so nothing is paid for twice.
     """
     held: dict[str, int] = ledger.find_note("generations") or {}
     now = {slot: held.get(slot, 0) + (slot in refresh) for slot in slots}
@@ -272,7 +270,7 @@ def count_refreshes(
     return now
 
 
-def digest_inputs(stage: Stage, fields: Fields) -> bytes:
+def hash_inputs(stage: Stage, fields: Fields) -> bytes:
     """A fingerprint of the inputs of a stage, equal exactly if the values are."""
     values = (fields.get(name) for name in stage.reads)
     read = [value.strip() if isinstance(value, str) else (value or None) for value in values]

@@ -35,7 +35,7 @@ STEP_FILES = (
 )
 
 HIDDEN_STEP_FILES = tuple(f".{name}" for name in STEP_FILES)
-"""One of them holds the rows of the last step where a run keeps no step files, until every row is finished."""
+"""Where a run that keeps no step files stores the rows of its last step until every row is finished."""
 
 PASSTHROUGH, NO_RESPONSES = "passthrough", "skipped(no responses)"
 DERIVED = frozenset({PASSTHROUGH, NO_RESPONSES})
@@ -62,7 +62,7 @@ class Outcome:
 
 
 class Call(NamedTuple):
-    """One request to the model of a slot, and how its reply is read."""
+    """A request to the model of a slot, and the reader of its reply."""
 
     slot: str
     request: Request
@@ -76,19 +76,18 @@ class Stage:
     Attributes:
         name: the field it writes; `<name>_model` and `<name>_error` go with it.
         step: the step file in which the field first appears, 0 to 5.
-        reads: the fields it needs; it starts as soon as the last of them is there.
-        build: the calls for a row, or the outcome that makes calls unnecessary. Pure.
-        fold: the outcome of the calls' answers, in order; None for the value of the only call. Pure.
+        reads: the fields it needs; it starts when all of them exist.
+        build: makes the calls for a row, or the outcome that makes calls unnecessary. Pure.
+        fold: combines the calls' answers, in order, to an outcome; None takes the value of the only call. Pure.
         slots: every slot it may call; empty for a stage that needs no model.
         role: the role of its requests.
-        reply_tokens: assumed length of a reply, where the ledger has none to measure.
+        reply_tokens: assumed length of a reply, if the ledger has none.
         example: a plausible value for a row, given the assumed reply length; for estimates.
         finished: whether a value found on disk counts as finished.
         empty: what the row shows when the stage failed.
         only_if: the condition under which it makes calls; empty if it always does.
-        work: replaces build and fold where later calls depend on earlier replies; `build` then names the calls
-            as far as they are known beforehand.
-        tally: makes the counter of its values; the manifest has the counts under the name of the pair.
+        work: replaces build and fold where calls depend on earlier replies; `build` makes those known beforehand.
+        tally: the name of the counts of its values in the manifest, and what makes the counter.
         keys: the three fields it owns.
     """
 
@@ -111,8 +110,8 @@ class Stage:
     def __post_init__(self) -> None:
         object.__setattr__(self, "keys", (self.name, f"{self.name}_model", f"{self.name}_error"))
 
-    def calls(self, fields: Fields, models: Models) -> Sequence[Call]:
-        """The distinct calls for a row, as far as they are known beforehand: equal requests are sent once."""
+    def list_calls(self, fields: Fields, models: Models) -> Sequence[Call]:
+        """The distinct calls for a row that are known beforehand; equal requests are sent once."""
         built = self.build(fields, models)
         calls = () if isinstance(built, Outcome) else built
         return list({(call.slot, call.request.messages, call.request.draw): call for call in calls}.values())
@@ -148,13 +147,13 @@ class Plan:
 
     @property
     def waves(self) -> int:
-        """The most stages that ask models one after the other."""
+        """The length of the longest chain of stages that call models."""
         depth: dict[str, int] = {}
         for stage in self.stages:
             depth[stage.name] = max((depth.get(name, 0) for name in stage.reads), default=0) + bool(stage.slots)
         return max(depth.values(), default=0)
 
-    def until(self, step: str) -> Plan:
+    def cut_after(self, step: str) -> Plan:
         """The plan cut off after `step` (one of `STEPS` that it has)."""
         steps = STEPS[: self.last_step + 1]
         if step not in steps:
@@ -162,7 +161,7 @@ class Plan:
         return Plan(tuple(s for s in self.stages if s.step <= STEPS.index(step)), self.given)
 
 
-def letters(count: int) -> tuple[str, ...]:
+def list_letters(count: int) -> tuple[str, ...]:
     """The slot letters of `count` parallel models."""
     if not 0 <= count <= 26:
         raise ConfigError(f"{count} models for one step; the maximum is 26")
@@ -175,14 +174,14 @@ def query_in(fields: Fields) -> Any:
     return question.strip() if isinstance(question, str) else question
 
 
-def missing(field: str) -> Outcome:
+def fail_missing(field: str) -> Outcome:
     """The outcome of a stage whose input is missing because an earlier stage failed."""
     return Outcome(failure=Failure("missing_input", f"missing {field}"))
 
 
 def find_missing(fields: Fields, names: Iterable[str]) -> Outcome | None:
-    """The outcome of a stage that lacks one of these fields."""
-    return next((missing(name) for name in names if fields.get(name) is None), None)
+    """The outcome of a stage that lacks one of these fields; None if it lacks none."""
+    return next((fail_missing(name) for name in names if fields.get(name) is None), None)
 
 
 def has_text(value: Any) -> bool:

@@ -21,24 +21,23 @@ from autorubric.llm.failure_groups import NOT_MADE
 from autorubric.llm.records.database import ImportRow
 from autorubric.llm.records.ledger import Ledger
 from autorubric.synthesis.query_file import Query
-from autorubric.synthesis.stage_runner import Row, digest_inputs
+from autorubric.synthesis.stage_runner import Row, hash_inputs
 from autorubric.synthesis.stages import HIDDEN_STEP_FILES, STEP_FILES, Plan, Stage
 
 
 @dataclass(slots=True)
 class RowStore:
-    """The finished rows of a run in a scratch file; memory is two numbers a row.
+    """The finished rows of a run in a scratch file; memory is two numbers per row.
 
-    Each row is stored as one line of JSON members a step, so that the row of step file k is the first k + 1
-    pieces in braces, and no text is encoded twice. A row that has all steps is followed by what the final files make
-    of it, which is work for the time in which replies are awaited.
+    A row is one line of JSON members per step: its first k + 1 lines in braces are the row of step file k, so no text
+    is encoded twice. A complete row is followed by its export, which is computed while replies are awaited.
 
     Attributes:
         file: an empty file to write and read.
         plan: of the run.
-        export: what the final files make of a row of the last step file, as JSON values; None for no final files.
-        failed: the input places of rows with a failed stage.
-        owned: step files that contain rows of this store and no others.
+        export: makes the JSON values of the final files from a row of the last step file; None for no final files.
+        failed: the input indices of rows with a failed stage.
+        owned: step files that contain only rows of this store.
     """
 
     file: IO[bytes]
@@ -46,7 +45,7 @@ class RowStore:
     export: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
     failed: set[int] = field(default_factory=set)
     owned: set[Path] = field(default_factory=set)
-    _slots: array[int] = field(default_factory=partial(array, "q"))  # by input place; -1 for a row that is not here
+    _slots: array[int] = field(default_factory=partial(array, "q"))  # by input index; -1 for a row that is not here
     _starts: array[int] = field(default_factory=partial(array, "Q"))
     _end: int = 0
 
@@ -62,12 +61,12 @@ class RowStore:
             members |= {key: row.fields[key] for stage in ending for key in stage.keys if key in row.fields}
             try:
                 pieces.append(to_json(members, inf_nan_mode="null")[1:-1])
-            except PydanticSerializationError:  # half characters
+            except PydanticSerializationError:  # lone surrogates
                 pieces.append(json.dumps(members, ensure_ascii=False)[1:-1].encode(errors="replace"))
             members = {}
         is_whole = len(pieces) > self.plan.last_step
         if self.export is not None and is_whole:
-            held = json_value(_line(pieces), share_texts=False)
+            held = json_value(_join_pieces(pieces), share_texts=False)
             pieces.append(json.dumps(self.export(held), ensure_ascii=False).encode())
         data = b"\n".join(pieces)
         if any(f.kind not in NOT_MADE for f in row.failures.values()):
@@ -79,11 +78,8 @@ class RowStore:
         self.file.write(data + b"\n\n")
         self._end += len(data) + 2
 
-    def pieces(self, index: int) -> list[bytes]:
-        """The row of input place `index` as JSON members, a piece a finished step, then what is exported of it.
-
-        Empty if the row is not here.
-        """
+    def read_pieces(self, index: int) -> list[bytes]:
+        """The JSON members of an input row, one piece per finished step, then its export; empty if it is not here."""
         slot = self._slots[index] if index < len(self._slots) else -1
         if slot < 0:
             return []
@@ -94,19 +90,19 @@ class RowStore:
         self.file.seek(self._end)
         return data.split(b"\n") if data else []
 
-    def exported(self) -> Iterator[Mapping[str, Any]]:
-        """What the final files make of each row that has all steps, in input order."""
+    def read_exported(self) -> Iterator[Mapping[str, Any]]:
+        """The exports of all complete rows, in input order."""
         for index in range(len(self._slots)):
-            pieces = self.pieces(index)
+            pieces = self.read_pieces(index)
             if len(pieces) > self.plan.last_step + 1:
                 yield json_value(pieces[-1], share_texts=False)
 
     def read(self, index: int) -> dict[str, Any]:
-        """The fields of the row of input place `index`."""
-        return _read_row(_line(self.pieces(index)[: self.plan.last_step + 1])) or {}
+        """The fields of the row with input index `index`."""
+        return _read_row(_join_pieces(self.read_pieces(index)[: self.plan.last_step + 1])) or {}
 
 
-def _line(pieces: Iterable[bytes]) -> bytes:
+def _join_pieces(pieces: Iterable[bytes]) -> bytes:
     return b"{" + b",".join(filter(None, pieces)) + b"}\n"
 
 
@@ -129,7 +125,7 @@ def find_same(path: Path, row: Mapping[str, Any]) -> dict[str, Any]:
         path: the step file.
         row: of a final file.
     """
-    wanted, question = str(row.get("id") or ""), show_question(row.get("question"))
+    wanted, question = str(row.get("id") or ""), format_question(row.get("question"))
     start = wanted or question[:200]
     # A text is escaped in the file, and the messages of a conversation are not.
     needles = [text.encode("utf-8", "surrogatepass") for text in (start, json.dumps(start, ensure_ascii=False)[1:-1])]
@@ -137,7 +133,7 @@ def find_same(path: Path, row: Mapping[str, Any]) -> dict[str, Any]:
         for line in file:
             found = _read_row(line) if any(needle in line for needle in needles) else None
             is_same = found is not None and str(found.get("id") or "") == wanted
-            if found and is_same and (wanted or show_question(found.get("question")) == question):
+            if found and is_same and (wanted or format_question(found.get("question")) == question):
                 return found
     return {}
 
@@ -145,11 +141,11 @@ def find_same(path: Path, row: Mapping[str, Any]) -> dict[str, Any]:
 StepFiles: TypeAlias = Literal["full", "latest", "none"]
 
 
-def step_paths(directory: Path, last_step: int, kept: StepFiles = "full") -> dict[int, Path]:
+def list_step_paths(directory: Path, last_step: int, kept: StepFiles = "full") -> dict[int, Path]:
     """The step files that a run writes, by step: all of them, or the last one, which has every field.
 
     Example:
-        >>> [path.name for path in step_paths(Path("out"), 4, "latest").values()]
+        >>> [path.name for path in list_step_paths(Path("out"), 4, "latest").values()]
         ['step4_augmented.jsonl']
     """
     if kept == "none":
@@ -161,30 +157,30 @@ def step_paths(directory: Path, last_step: int, kept: StepFiles = "full") -> dic
 def write_steps(paths: Mapping[int, Path], queries: Iterable[Query], store: RowStore) -> dict[str, int]:
     """Bring step files up to date; a file that would not change is not written.
 
-    Rows of this run come in input order. Rows that the files held before and that this run did not bring to
-    the same step are kept: in their place where they are in the input with the same question, else at the end.
-    A row that now has another key, as its line moved or got an id, is not kept twice.
+    Rows of this run are in input order. Earlier rows that this run did not bring to the same step are kept: in place
+    if the input has them with the same question, else at the end. A row whose key changed because its line moved or
+    got an id is not kept twice.
 
     Returns:
-        How many rows of one file were replaced: `changed` under a key with another question, `moved` to another key.
+        How many rows of one file were replaced: `changed` by another question for the key, `moved` to another key.
     """
     with ExitStack() as stack:
         files = [
             (
                 step,
-                _Kept(path) if path.exists() and path not in store.owned else None,
+                _ExistingRows(path) if path.exists() and path not in store.owned else None,
                 stack.enter_context(atomic_writer(path, "wb", keep_same=True)).write,
             )
             for step, path in paths.items()
         ]
         for query in queries:
-            pieces = store.pieces(query.index)
+            pieces = store.read_pieces(query.index)
             for step, kept, write in files:
                 if step < len(pieces):
                     if kept:
                         kept.drop(query)
-                    write(_line(pieces[: step + 1]))
-                elif kept and (line := kept.take(query)):
+                    write(_join_pieces(pieces[: step + 1]))
+                elif kept and (line := kept.pop_line(query)):
                     write(line)
         for _, kept, write in files:
             if kept:
@@ -206,14 +202,14 @@ def keep_steps(directory: Path, others: Iterable[Path]) -> None:
                         out.writelines(line.rstrip("\n") + "\n" for line in lines)
 
 
-class _Kept:
-    """The rows an existing step file contains, found by id; memory is one offset and one hash a row."""
+class _ExistingRows:
+    """The rows of an existing step file by id; memory is one offset and one hash per row."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.kept = 0
         self._rows: dict[str, tuple[int, int]] = {}
-        # By question, the rows that this run wrote under a key that held no such row.
+        # By question: the rows that this run wrote under a key that did not have this question.
         self._written: dict[int, list[tuple[bool, str]]] = {}
         self.changed = self.moved = 0
         with path.open("rb") as file:
@@ -234,16 +230,16 @@ class _Kept:
         if mark != now:
             self._written.setdefault(now, []).append((query.record_id.startswith("idx:"), _read_id(query.fields)))
 
-    def take(self, query: Query) -> bytes | None:
+    def pop_line(self, query: Query) -> bytes | None:
         offset, mark = self._rows.pop(query.record_id, (0, None))
         if mark is None or mark != _hash_question(query.fields):
             return None
         self.kept += 1
-        return self._line(offset)
+        return self._read_line(offset)
 
     def write_rest(self, write: Callable[[bytes], object]) -> None:
         for key, (offset, mark) in self._rows.items():
-            line = self._line(offset)
+            line = self._read_line(offset)
             if mark in self._written and self._has_moved(key, json.loads(line), self._written[mark]):
                 self.moved += 1
             else:
@@ -252,9 +248,9 @@ class _Kept:
 
     @staticmethod
     def _has_moved(key: str, row: Mapping[str, Any], written: list[tuple[bool, str]]) -> bool:
-        """Whether one of the rows written with this question is this one; each counts once.
+        """Whether a row that was written with this question is this one under another key; each counts once.
 
-        A line number does not last as a key. Two keys of the user's own are two records.
+        Line numbers change, but two ids of the user are two records.
         """
         for number, (by_line, row_id) in enumerate(written):
             if (by_line or key.startswith("idx:")) and (_read_id(row) == row_id or not (_read_id(row) and row_id)):
@@ -262,7 +258,7 @@ class _Kept:
                 return True
         return False
 
-    def _line(self, offset: int) -> bytes:
+    def _read_line(self, offset: int) -> bytes:
         with self.path.open("rb") as file:
             file.seek(offset)
             return file.readline().rstrip(b"\n") + b"\n"
@@ -274,11 +270,11 @@ def _read_id(fields: Mapping[str, Any]) -> str:
 
 
 def _hash_question(fields: Mapping[str, Any]) -> int:
-    """A number that rows with the same question share."""
-    return hash(show_question(fields.get("question")))
+    """The hash of a row's question."""
+    return hash(format_question(fields.get("question")))
 
 
-def show_question(question: Any) -> str:
+def format_question(question: Any) -> str:
     """A query as the final files contain it: its text, or a conversation's messages as JSON."""
     return json.dumps(question, ensure_ascii=False) if isinstance(question, list) else str(question or "").strip()
 
@@ -304,7 +300,7 @@ def import_steps(directory: Path, plan: Plan, ledger: Ledger) -> Counter[str]:
         for row in read_rows(path):
             if name in row and stage.finished(row[name]) and not row.get(error):
                 value = {"value": row[name], "model": str(row.get(model) or "unknown")}
-                yield ImportRow(find_record_id(row), name, digest_inputs(stage, row), value)
+                yield ImportRow(find_record_id(row), name, hash_inputs(stage, row), value)
 
     counts: Counter[str] = Counter()
     for stage in plan.stages:

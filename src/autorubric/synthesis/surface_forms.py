@@ -35,31 +35,30 @@ _ZH_TELLING = re.compile(
 _ENDINGS = re.compile(r"(?:ies|ing|ed|es|s|ly)$")
 
 
-def alikeness(left: str, right: str) -> float:
+def rate_similarity(left: str, right: str) -> float:
     """The share of the words of the shorter criterion that the other one also has, from 0 to 1.
 
-    Chinese counts by pairs of characters. Two criteria with different numbers, or of which one alone is worded as
-    a negation, are not alike at all: "every 3 months" is not "every 6 months". Neither are two that say the same of
-    different things: "recommends finasteride" is not "recommends minoxidil".
+    Chinese counts by pairs of characters. The similarity is 0 if the numbers differ ("every 3 months", "every 6
+    months"), if only one is a negation, or if only the object differs ("recommends finasteride", "… minoxidil").
     """
     if numbers_in(left) != numbers_in(right) or bool(negations_in(left)) != bool(negations_in(right)):
         return 0.0
-    if _contrast(left, right):
+    if _is_contrast(left, right):
         return 0.0
-    mine, others = _parts(left), _parts(right)
+    mine, others = _collect_word_parts(left), _collect_word_parts(right)
     return len(mine & others) / min(len(mine), len(others)) if mine and others else 0.0
 
 
-def _contrast(left: str, right: str) -> bool:
-    """Whether two wordings are one apart from what they are about: one stretch of words is replaced by another."""
-    mine, others = _content(left), _content(right)
+def _is_contrast(left: str, right: str) -> bool:
+    """Whether two wordings differ only in their object: one stretch of words is replaced by another."""
+    mine, others = _list_content_words(left), _list_content_words(right)
     if mine == others:
         return False
     changes = [op for op in SequenceMatcher(None, mine, others, autojunk=False).get_opcodes() if op[0] != "equal"]
     return len(changes) == 1 and changes[0][0] == "replace"
 
 
-def _content(text: str) -> list[str]:
+def _list_content_words(text: str) -> list[str]:
     """The content words of a criterion in order, without verbs such as "states" or "mentions"."""
     found = list[str]()
     for token in _TOKEN.findall(unicodedata.normalize("NFKC", text).lower()):
@@ -70,18 +69,18 @@ def _content(text: str) -> list[str]:
     return found
 
 
-def holds(text: str, quote: str) -> bool:
-    """Whether a text has the quoted words, for any case, spaces and punctuation."""
-    bare = _bare(quote)
-    return bool(bare) and bare in _bare(text)
+def has_quote(text: str, quote: str) -> bool:
+    """Whether a text contains the quoted words, ignoring case, spaces and punctuation."""
+    bare = _strip_marks(quote)
+    return bool(bare) and bare in _strip_marks(text)
 
 
-def _bare(text: str) -> str:
+def _strip_marks(text: str) -> str:
     return "".join(char for char in unicodedata.normalize("NFKC", text).casefold() if char.isalnum())
 
 
 @lru_cache(4096)
-def _parts(text: str) -> frozenset[str]:
+def _collect_word_parts(text: str) -> frozenset[str]:
     parts = set[str]()
     for token in _TOKEN.findall(unicodedata.normalize("NFKC", text).lower()):
         if token[0] >= "\u3400":
@@ -111,8 +110,8 @@ _MEASURED = (
 )
 _ZH_GIVE = "(?:列出|给出|举出|写出|提供|介绍|分成|分为)"
 
-# Words of a criterion that demand a form for its own sake. They alone can reject a criterion, so they avoid what
-# substance may say: a hash table, a bold claim, exactly two solutions, the book titled so.
+# Words of a criterion that demand a form for its own sake. They alone can reject a criterion, so they must not match
+# substance: a hash table, a bold claim, exactly two solutions, the book titled so.
 _FORMS: dict[SurfaceKind, re.Pattern[str]] = {
     "phrase": re.compile(
         r"\b(?:exact|literal|verbatim)(?:ly)? (?:the )?"
@@ -184,7 +183,7 @@ _FORMS: dict[SurfaceKind, re.Pattern[str]] = {
         r"|\btl;?dr\b|\bnumbers (?:its|the|each|every) (?:steps?|points?|items?|sections?|paragraphs?)\b"
         r"|\bwritten (?:\w+ )?in the (?:first|second|third) person\b"
         r"|阿拉伯数字|(?:步骤|要点|段落)[^，。；]{0,6}编号|以(?:一个|一句)?(?:问句|疑问句|反问句?|名言)(?:开头|开篇|结尾|收尾)",
-        re.IGNORECASE | re.ASCII,  # so that a word of Latin letters ends where Chinese goes on
+        re.IGNORECASE | re.ASCII,  # so that a Latin word ends where Chinese begins
     ),
     "link": re.compile(
         r"\b(?:urls?|hyperlinks?|web ?links?|web ?address(?:es)?|https?)\b|\b(?:working|clickable|direct|"
@@ -255,7 +254,7 @@ _FRAMES: dict[SurfaceKind, re.Pattern[str]] = {
     ),
 }
 
-# In these words a criterion demands that something is told, such as a limit that others set.
+# Words with which a criterion demands a statement, such as about a limit that others set.
 _TOLD = re.compile(
     r"\b(?:states?|says?|explains?|mentions?|notes?|warns?|tells?|points? out|specif(?:y|ies)|clarif(?:y|ies)|"
     r"indicates?|"
@@ -265,7 +264,7 @@ _TOLD = re.compile(
     re.IGNORECASE,
 )
 
-# What a query says when it asks for such a form.
+# Words with which a query asks for such a form.
 _ASKED: dict[SurfaceKind, re.Pattern[str]] = {
     "phrase": re.compile(
         r"\b(?:phrase|wording|verbatim|word for word|exact words|say|include|use|mention|contain|end|begin|start)\b"
@@ -313,25 +312,25 @@ _MEASURES = frozenset({"count", "layout", "link", "heading"})
 
 def find_forms(criterion: str, query: str) -> list[Form]:
     """The forms that a criterion demands, each with whether the query asks for it."""
-    found = ((kind, pattern.search(criterion) or _framed(kind, criterion)) for kind, pattern in _FORMS.items())
+    found = ((kind, pattern.search(criterion) or _find_frame(kind, criterion)) for kind, pattern in _FORMS.items())
     return [
-        Form(kind, match.group(), _asked(kind, criterion, query))
+        Form(kind, match.group(), _is_asked(kind, criterion, query))
         for kind, match in found
         if match and not (kind in _MEASURES and _TOLD.search(criterion, 0, match.start()))
     ]
 
 
-def _framed(kind: SurfaceKind, criterion: str) -> re.Match[str] | None:
+def _find_frame(kind: SurfaceKind, criterion: str) -> re.Match[str] | None:
     frames = _FRAMES.get(kind)
     return frames.search(criterion.lower()) if frames else None
 
 
-def _asked(kind: SurfaceKind, criterion: str, query: str) -> bool:
+def _is_asked(kind: SurfaceKind, criterion: str, query: str) -> bool:
     """Whether the query asks for the form: for a phrase these very words, for a count this very number."""
     if kind == "phrase":
         quoted = [first or second for first, second in _QUOTED.findall(criterion)]
         if quoted:
-            return any(holds(query, words) for words in quoted)
+            return any(has_quote(query, words) for words in quoted)
     if kind == "count":
         numbers = numbers_in(criterion)
         if numbers:

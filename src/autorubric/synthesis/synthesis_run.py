@@ -25,20 +25,20 @@ from autorubric.runs.manifest import read_manifest, write_manifest
 from autorubric.runs.progress import RunState, StageState
 from autorubric.runs.shard import PART, Division, Part
 from autorubric.runs.stopping import StoppableRun
-from autorubric.synthesis.final_files import FINAL_FILES, export_final, export_row, load_export, publish
+from autorubric.synthesis.final_files import FINAL_FILES, export_final, export_row, preload_export, publish
 from autorubric.synthesis.method import build_plan
 from autorubric.synthesis.query_file import InputReport, QueryFile
 from autorubric.synthesis.run_summary import UNFINISHED_FILE, Summary, write_unfinished
 from autorubric.synthesis.slots import find_shape, refreshed_slots
 from autorubric.synthesis.stage_runner import Row, StageRunner, count_refreshes, run_plan
 from autorubric.synthesis.stages import HIDDEN_STEP_FILES, STEP_FILES, STEPS, Plan
-from autorubric.synthesis.steps import RowStore, import_steps, read_rows, step_paths, write_steps
+from autorubric.synthesis.steps import RowStore, import_steps, list_step_paths, read_rows, write_steps
 from autorubric.synthesis.synthesis_settings import SynthesisSettings
 from autorubric.synthesis.templates import SynthesisPrompts, load_synthesis_prompts
 
 _WHOLE = Division("synthesize")
 _WITHOUT_EFFECT = {"input", "out", "concurrency", "retry", "timeout", "budget_usd", "budget_tokens", "refresh"}
-"""Settings that do not change the files of a finished run, or of which another part of its digest says more."""
+"""Settings that do not change the files of a finished run, or that another part of its digest covers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Prepared:
 def prepare(
     settings: SynthesisSettings, division: Division = _WHOLE, rows: Sequence[Record] | None = None
 ) -> Prepared:
-    """Check everything that can be checked without a model; `rows` are queries that are in no file.
+    """Check everything that can be checked without a model; `rows` are queries in memory.
 
     Raises:
         InputError: the input file, its columns or rows, the templates or the plan are wrong.
@@ -86,7 +86,7 @@ def prepare(
         what = "conversation ends" if report.answered == 1 else "conversations end"
         notes.append(f"{path}: {report.answered:,} {what} with an answer; it is left out of the query")
     plan = build_plan(prompts, find_shape(settings, report.responses), settings.full_profile if full else None)
-    plan = plan.until(settings.until) if settings.until else plan
+    plan = plan.cut_after(settings.until) if settings.until else plan
     if (how := batching.get()) is not None:
         how.stages = plan.waves
     part = None
@@ -103,8 +103,8 @@ class SynthesisRun(StoppableRun):
         again: the command line that resumes the run, for the manifest.
         summary: the counts so far.
         negotiated: parameters that endpoints turned out not to accept, earlier sessions included.
-        ended_early: why the shards that it unites ended early.
-        seconds_before: since its processes started on these shards.
+        ended_early: why the shards that it merges ended early.
+        seconds_before: seconds since its processes started on these shards.
     """
 
     prepared: Prepared
@@ -123,7 +123,7 @@ class SynthesisRun(StoppableRun):
 
     def __post_init__(self) -> None:
         prepared, settings, ledger = self.prepared, self.prepared.settings, self.ledger
-        self._steps = step_paths(prepared.folder, prepared.plan.last_step, settings.step_files)
+        self._steps = list_step_paths(prepared.folder, prepared.plan.last_step, settings.step_files)
         self.stand_ins = tuple(stand_ins(model.name for model in self.models.values()))
         self.negotiated = negotiated((), (read_manifest(prepared.folder) or {}).get("negotiated"))
         tallies = {name: make() for name, make in (stage.tally for stage in prepared.plan.stages if stage.tally)}
@@ -155,8 +155,8 @@ class SynthesisRun(StoppableRun):
         """Run the plan over the input, count the results, and write the files."""
         started = time.monotonic() - self.seconds_before
         prepared, settings, summary, runner = self.prepared, self.prepared.settings, self.summary, self.runner
-        self._save("running")
-        finished = self._finished_run()
+        self._save_manifest("running")
+        finished = self._find_finished_run()
         counts = None if finished is None else finished.find()
         if counts is not None:
             summary.restore(counts)
@@ -166,14 +166,14 @@ class SynthesisRun(StoppableRun):
                 await self._make_files()
             except BaseException as error:
                 summary.stopped = self.stopped or str(first_cause(error)) or type(error).__name__
-                self._save("stopped")
+                self._save_manifest("stopped")
                 raise
             summary.reused, summary.stale, summary.overwritten = runner.reused, runner.stale, runner.overwritten
         summary.totals, summary.stopped = self.ledger.totals(), self.stopped or self.ended_early
         summary.seconds = time.monotonic() - started
         if summary.complete:
             (prepared.folder / HIDDEN_STEP_FILES[prepared.plan.last_step]).unlink(missing_ok=True)
-        self._save("completed" if summary.complete else "stopped" if summary.stopped else "incomplete")
+        self._save_manifest("completed" if summary.complete else "stopped" if summary.stopped else "incomplete")
         if settings.profile == "full" and summary.exported is not None:
             publish(prepared.folder, read_manifest(prepared.folder) or {}, settings.license)
         if finished is not None and counts is None and summary.complete and not summary.stopped:
@@ -185,7 +185,7 @@ class SynthesisRun(StoppableRun):
         export = None
         if last == (5 if full else 4):
             export = partial(export_row, most=settings.max_criteria, full=full, domain=settings.domain or "")
-        loading = asyncio.create_task(load_export())
+        loading = asyncio.create_task(preload_export())
         with TemporaryFile("w+b", dir=prepared.folder) as file:
             store = RowStore(file, prepared.plan, export)
             await run_plan(
@@ -193,7 +193,7 @@ class SynthesisRun(StoppableRun):
                 prepared.source,
                 self.runner,
                 window=widened(2 * settings.concurrency),
-                finished=partial(self._keep, store),
+                finished=partial(self._store_row, store),
                 stopping=lambda: bool(self.stopped),
             )
             await loading
@@ -204,11 +204,11 @@ class SynthesisRun(StoppableRun):
                 (prepared.folder / UNFINISHED_FILE).unlink(missing_ok=True)
             if export is not None:
                 path = self._steps[last]  # with rows that this run does not have, it is read again
-                made = store.exported() if path in store.owned else map(export, read_rows(path))
+                made = store.read_exported() if path in store.owned else map(export, read_rows(path))
                 self.summary.exported = export_final(prepared.folder, made, full=full)
 
-    def _finished_run(self) -> FinishedRun | None:
-        """What shows that the run has finished before; None for shards, and where a summary has counts of stages."""
+    def _find_finished_run(self) -> FinishedRun | None:
+        """The record of an earlier finish of the run; None for shards, and where a summary has counts of stages."""
         prepared, settings = self.prepared, self.prepared.settings
         if self.summary.tallies or self.stopped or prepared.part is not None:
             return None
@@ -223,20 +223,20 @@ class SynthesisRun(StoppableRun):
         names = (*STEP_FILES, *HIDDEN_STEP_FILES, *FINAL_FILES, UNFINISHED_FILE)
         return FinishedRun(self.ledger, made_of, tuple(prepared.folder / name for name in names))
 
-    def _keep(self, store: RowStore, row: Row) -> None:
+    def _store_row(self, store: RowStore, row: Row) -> None:
         """Count a row that ended and store it; from time to time bring the files up to date."""
         store.add(row)
         summary = self.summary
         summary.add(row, self.prepared.plan, failed=row.query.index in store.failed)
         if (summary.finished + summary.failed) % self.prepared.settings.save_every == 0:
-            self._save("running")
+            self._save_manifest("running")
             started = time.monotonic()
             if started >= self._next_checkpoint:  # no call is sent meanwhile: at most a hundredth of the run's time
                 summary.replaced.update(write_steps(self._steps, self.prepared.source, store))
                 ended = time.monotonic()
                 self._next_checkpoint = ended + 99 * (ended - started)
 
-    def _save(self, status: str) -> None:
+    def _save_manifest(self, status: str) -> None:
         prepared, ledger = self.prepared, self.ledger
         self.summary.calls = sum(role.paid for role in self.activity)
         self.negotiated = negotiated(self.models.values(), self.negotiated)

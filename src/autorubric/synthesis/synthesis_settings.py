@@ -19,7 +19,7 @@ from autorubric.rows import memory_rows
 from autorubric.runs.manifest import read_manifest
 from autorubric.settings import FileName, Names, NewDirectory, setting
 from autorubric.synthesis.method import FullSettings
-from autorubric.synthesis.role_settings import FULL_ONLY, NESTED, ROLE_FLAGS, Roles, RoleSettings, lay_settings
+from autorubric.synthesis.role_settings import FULL_ONLY, NESTED, ROLE_FLAGS, Roles, RoleSettings, nest_settings
 
 Queries: TypeAlias = Path | str | Sequence[str | Mapping[str, Any] | Sequence[Mapping[str, str]]]
 """A file of rows, or queries: texts, conversations as lists of messages, or rows with a question."""
@@ -171,7 +171,7 @@ class SynthesisSettings(EndpointSettings):
         return cast("FullSettings", self.full)
 
     @classmethod
-    def of_manifest(cls, held: Mapping[str, Any]) -> Self:
+    def from_manifest(cls, held: Mapping[str, Any]) -> Self:
         """The settings that a manifest records, without prices; those without a version are of version 1."""
         without = () if held.get("profile") == "full" else FULL_ONLY
         kept = {name: value for name, value in held.items() if name not in without}
@@ -179,12 +179,12 @@ class SynthesisSettings(EndpointSettings):
 
     @model_validator(mode="wrap")
     @classmethod
-    def _lay(cls, values: Any, read: ModelWrapValidatorHandler[Self]) -> Self:
+    def _read_nested(cls, values: Any, read: ModelWrapValidatorHandler[Self]) -> Self:
         if not isinstance(values, Mapping):
             return read(values)
-        laid = lay_settings(values)
+        laid = nest_settings(values)
         if laid.get("input") is None or not isinstance(laid.get("models", ""), str | None):
-            del laid["roles"]  # what is wrong elsewhere is said first
+            del laid["roles"]  # other problems are reported first
         made = read(laid)
         made._nested = {name: values[name] for name in NESTED if name in values}
         if made.input is None:
@@ -221,7 +221,7 @@ class SynthesisSettings(EndpointSettings):
             return super()._told(problem, named)
         place = ".".join(path)
         flat = next((name for name, held in ROLE_FLAGS.items() if held == place), "")
-        return (flat,) if flat else tuple(path), [_describe(problem, path, named(flat) if flat else place)]
+        return (flat,) if flat else tuple(path), [_describe_problem(problem, path, named(flat) if flat else place)]
 
 
 _FLAGS = {
@@ -231,8 +231,8 @@ _FLAGS = {
 }
 
 
-def _describe(problem: Mapping[str, Any], path: list[str], told: str) -> str:
-    """What is wrong in a nested setting."""
+def _describe_problem(problem: Mapping[str, Any], path: list[str], told: str) -> str:
+    """The problem with a nested setting."""
     name, kind = ".".join(path), problem["type"]
     if path == ["roles"] and problem["input"] is None:
         return "no model; pass --models MODEL, one --…-model for each role, or set roles in a config"
@@ -241,8 +241,8 @@ def _describe(problem: Mapping[str, Any], path: list[str], told: str) -> str:
         return f"unknown key {name!r}" + (f"; did you mean {near!r}?" if near else "")
     if kind == "missing":
         flag = _FLAGS.get(path[1], f"--{path[1]}-model")
-        plays = f"no model plays {path[1]!r}; pass {flag} or set {name} in a config"
-        return plays if len(path) == 2 else f"{told} is missing"
+        lacking = f"no model for the role {path[1]!r}; pass {flag} or set {name} in a config"
+        return lacking if len(path) == 2 else f"{told} is missing"
     if kind == "too_short" and path[:2] == ["roles", "responses"]:
         return "evolving criteria compares two responses; pass --response-model-a and --response-model-b"
     raised = problem.get("ctx", {}).get("error")
@@ -266,10 +266,9 @@ def _list_keys(path: list[str]) -> list[str]:
 LATEST = 2
 """The version of the method that new runs follow; a directory keeps the version that it began with.
 
-Version 1 has the first prompts, one judge call per rubric, relevance draws that differ in their number only and count
-as independent, repetitions by equal verdicts alone, and pitfalls that are requested even where they are dropped.
-Version 2 changes each of these. A directory of version 1 resumes as version 1, so that its saved replies keep
-answering its requests.
+Version 1 has the first prompts, one judge call per rubric, relevance draws that differ only in their number and count
+as independent, repetitions found by equal verdicts alone, and pitfalls requested even if they are dropped. Version 2
+changes each of these. A directory of version 1 resumes as version 1, so that its saved replies fit its requests.
 """
 
 
@@ -277,7 +276,7 @@ S = TypeVar("S", bound=SynthesisSettings)
 
 
 def resolve_protocol(settings: S, *, start_over: bool = False) -> S:
-    """The settings of a run with its version, and with what the version sets where the user sets nothing."""
+    """The settings of a run with its version, and with the defaults of that version."""
     manifest = None if settings.protocol or start_over else read_manifest(Path(settings.out))
     protocol = settings.protocol or LATEST
     if manifest is not None and manifest.get("kind") == "synthesis":
@@ -287,13 +286,13 @@ def resolve_protocol(settings: S, *, start_over: bool = False) -> S:
         protocol = recorded if recorded in (1, LATEST) else LATEST if "stages" in manifest else 1
     full = settings.full_profile
     if protocol == 1:
-        full = _of_first(full)
+        full = _apply_first_version(full)
     elif full.pitfalls == "drop":  # pitfalls that no file would hold are not paid for
         full = full.model_copy(update={"pitfalls": "off"})
     return settings.model_copy(update={"protocol": protocol, "full": full})
 
 
-def _of_first(full: FullSettings) -> FullSettings:
+def _apply_first_version(full: FullSettings) -> FullSettings:
     gates, redundant = full.gates, full.gates.redundant
     if "least_error" not in gates.model_fields_set:
         gates = gates.model_copy(update={"least_error": 0.0})

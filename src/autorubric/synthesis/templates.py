@@ -99,7 +99,7 @@ def merge_domain(values: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         ConfigError: no domain has that name.
     """
-    return _merge(_load_profile(str(values["domain"]))["settings"], values)
+    return _merge_settings(_load_profile(str(values["domain"]))["settings"], values)
 
 
 def add_domain(prompts: PromptSet, name: str) -> PromptSet:
@@ -108,7 +108,7 @@ def add_domain(prompts: PromptSet, name: str) -> PromptSet:
     for prompt, examples in profile["examples"].items():
         template = getattr(prompts, prompt)
         if isinstance(template, Template) and template.origin == PACKAGED:
-            # Another paragraph at the end of the system message, and examples of the domain in place of the general.
+            # A paragraph at the end of the system message, and examples of the domain instead of the general ones.
             source = _with_examples(template.source, examples)
             if text := profile["additions"].get(prompt):
                 head, tail = source.split("{% endblock %}", 1)
@@ -139,13 +139,13 @@ def _load_profile(name: str) -> dict[str, Any]:
     return profile
 
 
-def _merge(under: Mapping[str, Any], upper: Mapping[str, Any]) -> dict[str, Any]:
+def _merge_settings(under: Mapping[str, Any], upper: Mapping[str, Any]) -> dict[str, Any]:
     """Two trees of settings; the upper one wins leaf by leaf."""
     merged = dict(under)
     for key, value in upper.items():
         held = merged.get(key)
         both = isinstance(held, Mapping) and isinstance(value, Mapping)
-        merged[key] = _merge(held, value) if both else value  # type: ignore[arg-type]
+        merged[key] = _merge_settings(held, value) if both else value  # type: ignore[arg-type]
     return merged
 
 
@@ -158,10 +158,7 @@ def build_request(
     draw: int = 0,
     room: int = 0,
 ) -> Request:
-    """The request of a filled-in template; `schema` is the shape of a structured reply, `room` its length.
-
-    A text names a schema of the package.
-    """
+    """The request of a filled-in template; `schema` (or its packaged name) and `room` (length) are of a reply."""
     # A prompt is given only what it uses: its section codes follow from all values.
     given = {name: value for name, value in inputs.items() if name != "verdicts" or name in template.variables}
     if "chinese" in template.variables:
@@ -173,7 +170,7 @@ def build_request(
     return Request(messages, role, shape, draw, room=room, constrained=not template.wants_list)
 
 
-# The names that endpoints are shown and that ledger keys contain.
+# Schema names in requests and ledger keys.
 _NAMES = {"licence": "licences", "rewrite": "rewrites"}
 
 

@@ -108,7 +108,7 @@ class GateSettings(Settings):
 
     @field_validator("order")
     @classmethod
-    def _each_once(cls, order: tuple[GateName, ...]) -> tuple[GateName, ...]:
+    def _check_order(cls, order: tuple[GateName, ...]) -> tuple[GateName, ...]:
         twice = sorted({gate for gate in order if order.count(gate) > 1})
         if twice:
             raise ValueError(f"names {', '.join(twice)} twice")

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autorubric.synthesis.accounting import Account, DroppedSource, Merged, account, lost_numbers
+from autorubric.synthesis.accounting import Account, DroppedSource, Merged, account, find_lost_numbers
 from autorubric.synthesis.candidate import Candidate
 
 DOSE = Candidate("a1", "Dose", "Names the dose.", 5, models=("x",))
@@ -136,5 +136,5 @@ def test_nothing_disappears_unseen_whatever_the_reply(
         assert source.id in target.parents
         assert source.pitfall is target.pitfall
         assert abs(target.weight) >= abs(source.weight)
-        assert not lost_numbers(source.description, target.description)
+        assert not find_lost_numbers(source.description, target.description)
     assert carried == set(result)

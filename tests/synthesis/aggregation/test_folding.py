@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autorubric.synthesis.candidate import Candidate
-from autorubric.synthesis.rubric_merge import fits, fold_order
+from autorubric.synthesis.rubric_merge import can_fit, plan_fold
 
 
 @given(st.integers(1, 40), st.integers())
 def test_a_fold_takes_every_set_once_in_the_fewest_rounds(n: int, seed: int) -> None:
-    fold = fold_order(n, seed)
+    fold = plan_fold(n, seed)
     assert sorted(fold.order) == list(range(n))
     used = [slot for pair in fold.merges for slot in pair]
     # n - 1 merges use every slot but the last, which is the result, once.
@@ -26,24 +26,24 @@ def test_a_fold_takes_every_set_once_in_the_fewest_rounds(n: int, seed: int) -> 
 
 
 def test_the_order_is_the_records_own_and_the_merges_are_not() -> None:
-    folds = [fold_order(6, f"q{i}") for i in range(20)]
+    folds = [plan_fold(6, f"q{i}") for i in range(20)]
     assert len({fold.order for fold in folds}) > 10
     assert len({fold.merges for fold in folds}) == 1
-    assert fold_order(6, "q1") == fold_order(6, "q1")
+    assert plan_fold(6, "q1") == plan_fold(6, "q1")
 
 
 def test_no_set_is_always_first() -> None:
-    firsts = {fold_order(3, f"q{i}").order[0] for i in range(30)}
+    firsts = {plan_fold(3, f"q{i}").order[0] for i in range(30)}
     assert firsts == {0, 1, 2}
 
 
 def test_no_sets_are_no_fold() -> None:
     with pytest.raises(ValueError, match="at least one"):
-        fold_order(0, 1)
+        plan_fold(0, 1)
 
 
 def test_what_fits_is_counted_in_characters() -> None:
     # id 2 + title 4 + description 15 + 60 for the JSON around it.
     one = [Candidate("a1", "Dose", "Names the dose.", 5)]
-    assert fits([one, one], 162)
-    assert not fits([one, one], 161)
+    assert can_fit([one, one], 162)
+    assert not can_fit([one, one], 161)

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from autorubric.synthesis.accounting import lost_numbers, sameness_key
+from autorubric.synthesis.accounting import find_lost_numbers, sameness_key
 from tests.offenders import each
 
 SAME = [
@@ -64,4 +64,4 @@ def test_numbers_units_signs_and_negations_do(one: str, other: str) -> None:
     ],
 )
 def test_a_merged_wording_has_to_keep_the_numbers(source: str, merged: str, lost: set[str]) -> None:
-    assert lost_numbers(source, merged) == lost
+    assert find_lost_numbers(source, merged) == lost

@@ -12,7 +12,7 @@ from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Answer, Failure, Reply, Request
 from autorubric.prompts import package_prompts
 from autorubric.synthesis.method import FullSettings
-from autorubric.synthesis.rubric_merge import filter_drafts, merge_stage, read_merge
+from autorubric.synthesis.rubric_merge import build_merge_stage, filter_drafts, read_merge
 from autorubric.synthesis.stage_runner import StageRunner
 from autorubric.synthesis.stages import Outcome
 from autorubric.testing import PromptSections, ScriptedModel
@@ -40,7 +40,7 @@ def items(prefix: str, count: int = 3) -> list[dict[str, Any]]:
 def merged(row: dict[str, Any], settings: FullSettings | None = None, item: str = "q1", says: Any = merges) -> Any:
     settings = settings or FullSettings()
     names = {name: name.removeprefix("rubrics_") for name in row if name.startswith("rubrics_")}
-    stage = merge_stage(package_prompts().merge_sets, names, settings)
+    stage = build_merge_stage(package_prompts().merge_sets, names, settings)
     model = ScriptedModel(says)
 
     async def run() -> Outcome:
@@ -152,7 +152,7 @@ def test_a_merge_that_is_recorded_is_not_paid_again_as_a_fold() -> None:
         limit = Limit(64, ceiling=64)
 
     row = {"question": "Why?", **{f"rubrics_{x}": items(f"x{x}") for x in "abcd"}}
-    stage = merge_stage(package_prompts().merge_sets, {f"rubrics_{x}": x for x in "abcd"}, FullSettings())
+    stage = build_merge_stage(package_prompts().merge_sets, {f"rubrics_{x}": x for x in "abcd"}, FullSettings())
 
     async def run(*models: ScriptedModel) -> list[int]:
         with Ledger.in_memory() as ledger:

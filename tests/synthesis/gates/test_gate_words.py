@@ -9,7 +9,7 @@ import pytest
 from autorubric.core.wording import numbers_in
 from autorubric.synthesis.candidate import Candidate, Pool, Relevance
 from autorubric.synthesis.gate_rules import GateContext, GateSettings, decide
-from autorubric.synthesis.surface_forms import alikeness, find_forms, holds
+from autorubric.synthesis.surface_forms import find_forms, has_quote, rate_similarity
 from tests.offenders import each, offenders
 
 
@@ -25,19 +25,19 @@ from tests.offenders import each, offenders
     ],
 )
 def test_numbers_and_negations_keep_criteria_apart(left: str, right: str) -> None:
-    assert alikeness(left, right) == alikeness(right, left) == 0.0
+    assert rate_similarity(left, right) == rate_similarity(right, left) == 0.0
 
 
 def test_numbers_count_whichever_way_they_are_written() -> None:
     assert numbers_in("Three causes, １０ words") == numbers_in("3 reasons and 10 lines")
     assert numbers_in("三个原因") == numbers_in("3 causes")
-    assert alikeness("Names three causes.", "Names 3 causes.") == 1.0
+    assert rate_similarity("Names three causes.", "Names 3 causes.") == 1.0
 
 
 def test_more_of_the_same_is_as_alike_as_the_shorter_one_is_contained() -> None:
     # warn, drink, alcohol against drink, alcohol, tablet, evening: two of three.
     left, right = "Warns of drinking alcohol.", "Drinking alcohol with the tablets in the evening."
-    assert alikeness(left, right) == pytest.approx(2 / 3)
+    assert rate_similarity(left, right) == pytest.approx(2 / 3)
 
 
 @each(
@@ -51,7 +51,7 @@ def test_more_of_the_same_is_as_alike_as_the_shorter_one_is_contained() -> None:
     ],
 )
 def test_a_quote_is_found_whatever_its_case_spaces_and_punctuation(text: str, quote: str, there: bool) -> None:
-    assert holds(text, quote) is there
+    assert has_quote(text, quote) is there
 
 
 @each(

@@ -11,8 +11,8 @@ from autorubric.synthesis.gate_rules import (
     GateContext,
     GateDecision,
     GateSettings,
+    compute_evolved_share,
     decide,
-    evolved_share,
     find_final_decisions,
 )
 from autorubric.synthesis.thresholds import GateName
@@ -364,7 +364,7 @@ def test_evolved_criteria_with_the_least_evidence_go_until_the_share_is_kept() -
     found = GateContext(QUERY, (*MERGED, sure, unsure), Pool(("",) * 6, ("j1", "j2"), votes))
     settings = GateSettings.model_validate({"share": {"most": 0.25}})
     # 12 of 36 points are too many, 6 of 30 are not.
-    assert evolved_share(found.candidates) == pytest.approx(1 / 3)
+    assert compute_evolved_share(found.candidates) == pytest.approx(1 / 3)
     assert said(found, "share", "e1.2", settings).outcome == "rejected"
     assert said(found, "share", "e1.1", settings).outcome == "kept"
     assert all(one.outcome != "rejected" for one in decide(found, replace_order(GateSettings(), "share")))

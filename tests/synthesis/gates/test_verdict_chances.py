@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from autorubric.synthesis.candidate import Candidate, Pool, Votes
 from autorubric.synthesis.likelihood import (
     Noise,
-    agreement_rate,
-    judge_error,
-    opposite,
-    reversed_chance,
-    same_factor,
-    scores_without,
-    separating_chance,
-    split_chance,
+    compute_bayes_factor,
+    compute_reversed_chance,
+    compute_separating_chance,
+    compute_split_chance,
+    estimate_agreement_rate,
+    estimate_judge_error,
+    invert_votes,
+    score_without,
 )
 
 VERDICTS = st.sampled_from([True, False, None])
@@ -48,76 +48,78 @@ def test_the_chance_to_separate_is_that_of_all_truths_summed_one_by_one(votes: V
         met = sum(truth)
         both[0 < met < size] += chance_of(votes, truth, 0.1) / (comb(size, met) * (size + 1))
     expected = both[True] / (both[True] + both[False]) if size > 1 else 0.0
-    assert separating_chance(votes, 0.1) == pytest.approx(expected)
+    assert compute_separating_chance(votes, 0.1) == pytest.approx(expected)
 
 
 def test_one_failed_judge_does_not_make_a_criterion_separate() -> None:
     silent: Votes = ((True,) * 6, (None,) * 6)
-    assert separating_chance(silent, 0.1) < 0.5
-    assert separating_chance(((None,) * 6,), 0.1) == 0.0
+    assert compute_separating_chance(silent, 0.1) < 0.5
+    assert compute_separating_chance(((None,) * 6,), 0.1) == 0.0
 
 
 def test_one_doubt_among_twelve_verdicts_is_an_error_and_two_on_one_response_are_not() -> None:
     # Derived with error 0.1: one doubt: (1 + 5/81) / 6 against 1 for "all met", both times 1/7, the rest is
     # smaller by another 1/81; two: (81 + 5/81) / 6.
-    assert separating_chance(((False, *(True,) * 5), (True,) * 6), 0.1) == pytest.approx(0.177 / 1.177, abs=0.01)
-    assert separating_chance(((False, *(True,) * 5),) * 2, 0.1) == pytest.approx(13.5 / 14.5, abs=0.01)
+    assert compute_separating_chance(((False, *(True,) * 5), (True,) * 6), 0.1) == pytest.approx(
+        0.177 / 1.177, abs=0.01
+    )
+    assert compute_separating_chance(((False, *(True,) * 5),) * 2, 0.1) == pytest.approx(13.5 / 14.5, abs=0.01)
 
 
 def test_judges_that_disagree_on_half_of_the_responses_are_said_to_split() -> None:
     # With error 0.1, agreement weighs 0.41 against 0.25, disagreement 0.09 against 0.25.
     votes: Votes = ((True,) * 6, (True, True, True, False, False, False))
     clear, split = 0.41**3 * 0.09**3, 0.25**6
-    assert split_chance(votes, 0.1) == pytest.approx(split / (clear + split))
+    assert compute_split_chance(votes, 0.1) == pytest.approx(split / (clear + split))
 
 
 def test_without_two_verdicts_on_a_response_nothing_is_said_of_agreement() -> None:
-    assert split_chance(((True, None), (None, False)), 0.1) is None
-    assert split_chance((), 0.1) is None
+    assert compute_split_chance(((True, None), (None, False)), 0.1) is None
+    assert compute_split_chance((), 0.1) is None
 
 
 def test_the_error_of_judges_is_found_from_their_disagreements() -> None:
     # 400 pairs of verdicts, one in ten a disagreement: 2 e (1 - e) = 0.1, so e is about 0.053.
     clear: Votes = ((True,) * 20, (False, False, *(True,) * 18))
     pool = Pool(("",) * 20, ("j1", "j2"), {f"m{number}": clear for number in range(20)})
-    assert judge_error(pool, 0.1) == pytest.approx(0.053, abs=0.006)
+    assert estimate_judge_error(pool, 0.1) == pytest.approx(0.053, abs=0.006)
 
 
 def test_criteria_that_judges_split_on_do_not_count_as_errors() -> None:
     clear: Votes = ((True, False) * 4,) * 2
     split: Votes = ((True,) * 8, (True, False) * 4)
     votes = {f"m{number}": clear for number in range(12)} | {f"s{number}": split for number in range(4)}
-    assert judge_error(Pool(("",) * 8, ("j1", "j2"), votes), 0.1) < 0.05
+    assert estimate_judge_error(Pool(("",) * 8, ("j1", "j2"), votes), 0.1) < 0.05
 
 
 def test_two_criteria_of_one_truth_are_told_from_two_of_two_truths() -> None:
     votes: Votes = ((True, False, True, False, True, True),) * 2
     other: Votes = ((True, False, True, False, False, False),) * 2
-    assert same_factor(votes, votes, Noise(0.1), 0.7) > 5
-    assert same_factor(votes, other, Noise(0.1), 0.7) < 0.2
-    assert same_factor(votes, ((None,) * 6,) * 2, Noise(0.1), 0.7) == pytest.approx(1.0)
+    assert compute_bayes_factor(votes, votes, Noise(0.1), 0.7) > 5
+    assert compute_bayes_factor(votes, other, Noise(0.1), 0.7) < 0.2
+    assert compute_bayes_factor(votes, ((None,) * 6,) * 2, Noise(0.1), 0.7) == pytest.approx(1.0)
 
 
 def test_the_rate_of_agreement_counts_pairs_of_criteria() -> None:
     # Three criteria on one response, met, met, unmet: one of three pairs agrees. With seven of ten added: 8 of 13.
-    assert agreement_rate([((True,),), ((True,),), ((False,),)]) == pytest.approx(8 / 13)
+    assert estimate_agreement_rate([((True,),), ((True,),), ((False,),)]) == pytest.approx(8 / 13)
 
 
 @settings(max_examples=40, deadline=None)
 @given(POOLS, st.lists(st.floats(0, 1), min_size=6, max_size=6))
 def test_turning_every_verdict_round_turns_the_direction_round(votes: Votes, scores: list[float]) -> None:
     own = scores[: len(votes[0])]
-    chance = reversed_chance(opposite(votes), own, 0.1)
-    other = reversed_chance(votes, [-score for score in own], 0.1)
+    chance = compute_reversed_chance(invert_votes(votes), own, 0.1)
+    other = compute_reversed_chance(votes, [-score for score in own], 0.1)
     assert chance is other is None or chance == pytest.approx(other)
     if chance is not None:
-        assert chance + (reversed_chance(votes, own, 0.1) or 0) < 1
+        assert chance + (compute_reversed_chance(votes, own, 0.1) or 0) < 1
 
 
 def test_the_direction_of_few_responses_is_less_sure_than_that_of_many() -> None:
     def worst_half(size: int) -> float:
         votes = ((True,) * (size // 2) + (False,) * (size // 2),) * 2
-        chance = reversed_chance(votes, [float(number) for number in range(size)], 0.1)
+        chance = compute_reversed_chance(votes, [float(number) for number in range(size)], 0.1)
         assert chance is not None
         return chance
 
@@ -147,16 +149,16 @@ def test_the_likelihood_of_the_direction_is_that_of_all_truths_summed_one_by_one
         priors[side] += 1 / (1 + (slope / 1.25) ** 2)
     likelihood = {side: sides[side] / priors[side] for side in sides}
     expected = 0.25 * likelihood[-1] / (0.25 * likelihood[-1] + 0.5 * likelihood[0] + 0.25 * likelihood[1])
-    assert reversed_chance(votes, scores, 0.1) == pytest.approx(expected)
+    assert compute_reversed_chance(votes, scores, 0.1) == pytest.approx(expected)
 
 
 def test_nothing_is_said_of_the_direction_where_the_score_does_not_differ() -> None:
-    assert reversed_chance(((True, False),), [0.5, 0.5], 0.1) is None
-    assert reversed_chance(((True, False),), [None, 0.5], 0.1) is None
+    assert compute_reversed_chance(((True, False),), [0.5, 0.5], 0.1) is None
+    assert compute_reversed_chance(((True, False),), [None, 0.5], 0.1) is None
 
 
 def test_the_score_leaves_out_what_was_not_judged() -> None:
     rubric = [Candidate("a", "", "", 5), Candidate("b", "", "", 5), Candidate("c", "", "", 10)]
     votes: dict[str, Votes] = {"b": ((True, None),), "c": ((True, True), (False, None))}
     # First response: (5 + 10/2) / 15; second: 10 / 10, since b has no verdict there.
-    assert scores_without(rubric[0], rubric, votes, 2) == [pytest.approx(2 / 3), pytest.approx(1.0)]
+    assert score_without(rubric[0], rubric, votes, 2) == [pytest.approx(2 / 3), pytest.approx(1.0)]

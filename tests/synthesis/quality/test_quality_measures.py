@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autorubric.synthesis.candidate import Candidate, Pool, Relevance, Votes
-from autorubric.synthesis.quality import MEASURES, measures
+from autorubric.synthesis.quality import MEASURES, measure_quality
 from tests.offenders import each
 
 QUERY = "What is the highest dose of paracetamol that is safe for an adult? Please name the signs of an overdose."
@@ -28,11 +28,11 @@ def pool(judges: str, **votes: Votes) -> Pool:
 
 
 def measure(name: str, *candidates: Candidate, query: Any = QUERY, **evidence: Any) -> float | None:
-    return measures(query, candidates, **evidence)[name]
+    return measure_quality(query, candidates, **evidence)[name]
 
 
 def test_all_thirteen_come_back_in_the_order_of_the_paper() -> None:
-    assert list(measures(QUERY, [DOSE])) == [
+    assert list(measure_quality(QUERY, [DOSE])) == [
         "consistency",
         "stability",
         "alignment",
@@ -50,7 +50,7 @@ def test_all_thirteen_come_back_in_the_order_of_the_paper() -> None:
 
 
 def test_without_gradings_and_relevance_what_needs_them_is_none() -> None:
-    found = measures(QUERY, [DOSE, SIGNS])
+    found = measure_quality(QUERY, [DOSE, SIGNS])
     assert [name for name, value in found.items() if value is None] == [
         "consistency",
         "stability",
@@ -60,7 +60,7 @@ def test_without_gradings_and_relevance_what_needs_them_is_none() -> None:
 
 
 def test_a_rubric_without_criteria_has_a_number_and_nothing_else() -> None:
-    found = measures(QUERY, [])
+    found = measure_quality(QUERY, [])
     assert found.pop("number") == 0
     # No criterion takes up any of the two demands.
     assert found.pop("coverage") == 0
@@ -156,13 +156,13 @@ def test_a_conversation_is_what_the_user_says_in_it() -> None:
 def test_atomicity_clarity_and_conciseness_are_shares_of_criteria_without_findings() -> None:
     both = Candidate("m4", "Both", "States the dose and warns about liver damage.", 5)
     short = Candidate("m5", "Short", "Names it.", 5)
-    found = measures(QUERY, [DOSE, TONE, both, short])
+    found = measure_quality(QUERY, [DOSE, TONE, both, short])
     assert (found["atomicity"], found["clarity"], found["conciseness"]) == (0.75, 0.75, 0.75)
 
 
 def test_a_criterion_that_a_check_decides_cannot_be_worded_wrongly() -> None:
     check = Candidate("m4", "Short", "Good", 5, check={"name": "word_count", "parameters": {"at_most": 9}})
-    found = measures(QUERY, [check])
+    found = measure_quality(QUERY, [check])
     names = ("atomicity", "clarity", "conciseness", "independence", "verifiability")
     assert [found[name] for name in names] == [1, 1, 1, 1, 1]
 
@@ -248,7 +248,7 @@ def test_every_measure_but_the_number_lies_between_zero_and_one(
     row = st.tuples(*[verdicts] * 4)
     votes = {one.id: tuple(data.draw(row) for _ in judges) for one in candidates if data.draw(st.booleans())}
     graded = Pool(("w", "x", "y", "z"), tuple(judges), votes)
-    found = measures(QUERY, candidates, graded)
+    found = measure_quality(QUERY, candidates, graded)
     assert found.pop("number") == len(candidates)
     assert all(value is None or 0 <= value <= 1 for value in found.values())
 
