@@ -254,8 +254,8 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
     def close(self) -> None:
         """Commit what is queued and close the file; closing twice is harmless."""
         self._commits.close()
-        self._uncommitted.close(remove=self._commits.broken is None)
         self.in_flight.close(remove=self._commits.broken is None)
+        self._uncommitted.close(remove=self._commits.broken is None)
         if self.claims is not None:
             self.claims.close()
         if self._spent_file is not None:
