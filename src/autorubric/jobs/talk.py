@@ -131,6 +131,7 @@ class Talk:
             base,
             self._borrow,
             lambda traffic: self.say(traffic=traffic),
+            tell_usable=lambda usable: self.say(usable=usable),
             used=used,
         )
         sharing.set(self._shared)
@@ -199,6 +200,8 @@ class Talk:
             is_lent = self._answer is not None and self._answer.done()  # to a call that runs in a moment
             spare = Sum() if is_lent else self.spare()
             self.say(gave=spare, more=is_lent or (budget is not None and budget.running > 0))
+        if "usable" in word:
+            self._shared.usable.add(tuple(word["usable"]))
         if "permits" in word:
             self._shared.grant(word["permits"])
 
