@@ -91,7 +91,7 @@ class FailureGroup:
         """
         where = f"{self.where}: " if self.where else ""
         verb = ("was" if self.count == 1 else "were") + " not requested" if self.kind in NOT_MADE else "failed"
-        is_told = told is not None and _cause(told) == _cause(self.message)
+        is_told = told is not None and _cause(quoted(told)) == _cause(self.message)
         if self.is_left_out(told):
             return f"{where}{counted(self.count, noun)} {verb}"
         status = _STATUS.fullmatch(self.message)
@@ -121,7 +121,7 @@ class FailureGroup:
 
     def is_left_out(self, stopped: str | None) -> bool:
         """Whether nothing failed: the calls were not made, since the run ended for this reason."""
-        return self.kind in NOT_MADE and stopped is not None and _cause(stopped) == _cause(self.message)
+        return self.kind in NOT_MADE and stopped is not None and _cause(quoted(stopped)) == _cause(self.message)
 
 
 class FailureGroups:
@@ -241,12 +241,18 @@ def advice_on(kind: str, message: str) -> str:
 def quoted(text: str, most: int = LONGEST_QUOTE) -> str:
     r"""An outside text as quoted in a message: on one line, short, and without anything that looks like a key.
 
+    What follows the last quote or semicolon is often what to do, and stays.
+
     Example:
         >>> quoted("key sk-abcdefgh12345\nis " + 300 * "very " + "wrong", 30)
         'key <hidden> is very very ver…'
+        >>> quoted("HTTP 429: 'too many, too many' (run it again later)", 40)
+        "HTTP 429: 'too ma…' (run it again later)"
     """
     words = " ".join(redacted(text[: 10 * most]).split())
-    return words if len(words) <= most else f"{words[: most - 1]}…"
+    last = max(words.rfind("'"), words.rfind("; "))
+    end = words[last:] if len(words) - last < 0.75 * most else ""
+    return words if len(words) <= most else f"{words[: most - 1 - len(end)]}…{end}"
 
 
 def kind_and_message(error: str | None) -> tuple[str, str]:
