@@ -139,11 +139,8 @@ _THROTTLED = re.compile(
     r"限流|速率限制|频率超|请求过于频繁"
 )
 """Rate limits under another status than 429 (Alibaba, Bedrock, Volcengine and gateways)."""
-_PER_DAY = re.compile(
-    r"PerDay|(?i:^(?!.*(?:per[ _-]?(?:second|minute)|\b[rt]p[ms]\b)).*(?:per[ _-]?day|\bdaily\b|\b[rt]pd\b))",
-    re.DOTALL,
-)
-"""A limit of a day: Gemini names it next to limits per minute; elsewhere no shorter time may be named."""
+_PER_DAY = re.compile(r"(?is)^(?!.*(?:per[ _-](?:second|minute)|\b[rt]p[ms]\b)).*(?:per[ _-]?day|daily|\b[rt]pd\b)")
+"""A limit of a day, without words on a shorter one; Gemini's ids of quotas (`PerMinute`) do not count as such."""
 _UNPAID = re.compile(
     r"arrearage|overdue|out of call volume quota|insufficient.{0,20}(?:balance|credit|funds)|"
     r"balance is (?:insufficient|too low)|credit balance|billing.hard.limit|余额不足|欠费|"
