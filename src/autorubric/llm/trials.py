@@ -80,6 +80,8 @@ class Trials:
         """Ask all models again, as a new session does."""
         self.ended.clear()
         self._standings.clear()
+        if (shared := sharing.get()) is not None:
+            shared.usable.clear()
 
 
 @dataclass(slots=True, eq=False)
