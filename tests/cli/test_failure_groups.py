@@ -248,9 +248,24 @@ def test_remarks_of_ours_are_outside_the_quotes_of_what_an_endpoint_says(message
     )
 
 
-def test_a_long_quote_is_shortened_within_its_quotes() -> None:
+@each(
+    ("end", "is_kept"),
+    [
+        ("", True),
+        (" (2 attempts)", True),
+        (" (run the same command again in 1,380 minutes, or use another model)", True),
+        ("; its contents are safe; fix this and run the same command again", True),
+        (f" {200 * 'b'}", False),
+    ],
+)
+def test_a_long_quote_is_shortened_in_the_middle_and_what_follows_stays(end: str, is_kept: bool) -> None:
+    message = f"m: HTTP 500: '{300 * 'a'}'{end}"
     groups = FailureGroups()
-    groups.add("server", f"m: HTTP 500: '{300 * 'a'}' (2 attempts)", "7")
+    groups.add("server", message, "7")
     [group] = groups
-    assert group.line("judgment").startswith(f"1 judgment failed: HTTP 500 from m: '{225 * 'a'}")
-    assert "…' (item 7); " in group.line("judgment")
+    kept = f"'{end}" if "; " not in end else end.rpartition(";")[1] + end.rpartition(";")[2]
+    kept = kept if is_kept else ""
+    # 240 characters, of which the head of the message takes 14 and the ellipsis one
+    assert group.message == f"m: HTTP 500: '{(225 - len(kept)) * 'a'}…{kept}"
+    assert group.line("judgment", message, is_advised=False) == "1 judgment failed (item 7)"
+    assert "…' (item 7); " in FailureGroup("", "server", f"m: HTTP 500: '{225 * 'a'}…", 1, ["7"]).line("judgment")

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import math
-from contextvars import copy_context
+from contextvars import Context, copy_context
 from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from autorubric.jobs.lending import Lender, Purse
 from autorubric.jobs.talk import Talk
 from autorubric.llm.billing import Reservation
 from autorubric.llm.budget import Budget
+from autorubric.llm.executor import Executor
 from autorubric.llm.http.limiter import Allowance, Limiter
-from autorubric.llm.request import Failure
+from autorubric.llm.records.ledger import Ledger
+from autorubric.llm.request import Answer, Failure, Message, Request
 from autorubric.llm.sharing import Sharing, Sum, sharing
+from autorubric.testing import ScriptedModel
 from benchmarks.simulated_limits import AtRandom, Bucket, Changing, JumpingLoop, Owner, Queue, Run, on_jumping_clock
+from tests.offenders import offenders
 
 SLOW_DOWN = Failure("rate_limit", "slow down")
 
@@ -210,10 +216,10 @@ class Spender:
     def tell(self, **word: Any) -> None:
         asyncio.get_running_loop().call_soon(self.talk.receive, word)
 
-    def open(self, lender: Lender) -> Budget:
+    def open(self, lender: Lender, base: Path | None = None) -> Budget:
         """Its budget, which lives on what it borrows; call it in a context of its own."""
         self.lender = lender
-        self.talk.share(2)
+        self.talk.share(2, base)
         return Budget(tokens=100)
 
 
@@ -310,3 +316,41 @@ async def test_a_process_that_has_ended_is_lent_nothing_that_it_asked_for_before
     lender.hear(other, {"gave": [60, 0], "more": False})
     await asyncio.sleep(0.01)
     assert lender.purse.compute_left().tokens == 100
+
+
+async def test_a_process_without_a_reply_ends_the_run_unless_another_had_one_or_the_items_failed_before(
+    tmp_path: Path,
+) -> None:
+    """Five requests without a reply, of four attempts each, are more than 16 attempts: the fourth ends the run."""
+    why = Failure("server", "m: HTTP 500: 'boom' (4 attempts)", status=500, attempts=4)
+    requests = [Request((Message("user", item),), "judge", item=item) for item in "abcde"]
+
+    async def ask(model: ScriptedModel, folder: Path) -> list[Failure | Answer[str]]:
+        with Ledger.open(folder) as ledger:
+            executor = Executor(ledger, detached=False)
+            if folder.parent.name == "readmitted":
+                executor.readmit()
+            return [await executor.ask_for(model, one, lambda reply: Answer(reply.text, reply)) for one in requests]
+
+    dead = ScriptedModel(lambda request: why, name="m")
+    await asyncio.gather(asyncio.create_task(ask(dead, tmp_path / "earlier"), context=Context()))
+    cases = {"alone": ("x", None, True), "another had a reply": ("m", None, False), "again": ("x", "earlier", False)}
+    cases["readmitted"] = ("m", None, True)  # as a service does every minute: the endpoint may have died since
+    with offenders() as case:
+        for name, (answered, base, is_ended) in cases.items():
+            one, other = Spender("one"), Spender("other")
+            lender = Lender(Purse(Sum(), processes=2), partial(list, (one, other)))
+            contexts = copy_context(), copy_context()
+            for process, context in zip((one, other), contexts, strict=True):
+                context.run(process.open, lender, None if base is None else tmp_path / base)
+            alive = ScriptedModel(lambda request: "Yes.", name=answered)
+            works = [(alive, contexts[0]), (dead, contexts[1])]
+            with case(name):
+                for number, (model, context) in enumerate(works):
+                    work = ask(model, tmp_path / name / str(number))
+                    found = await asyncio.create_task(work, context=context)
+                said = [str(one) for one in found if isinstance(one, Failure)]
+                assert said[:4] == [str(why)] * 4  # the one that ends the run has its own cause too
+                last = "m: the first 4 judge requests ended without a usable reply; the last: HTTP 500: 'boom'"
+                assert said[4] == (f"stopped: {last} (4 attempts)" if is_ended else str(why))
+                assert [isinstance(one, Failure) and one.ends_run for one in found] == 3 * [False] + 2 * [is_ended]

@@ -187,6 +187,8 @@ class Lender:
             if account not in self._accounts:
                 self._accounts[account] = SharedPace(account, self.borrowers, self.clock)
             self._accounts[account].read_report(one, told)
+        for other in self.borrowers() if "usable" in word else ():
+            other.tell(usable=word["usable"])
         if "borrow" in word:
             held, missing = (Sum(*part) for part in word["borrow"])
             self.purse.lent[one.name] = held.bounded()  # set now: later it may have given back a part

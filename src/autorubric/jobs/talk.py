@@ -126,7 +126,14 @@ class Talk:
             base: see `Sharing`.
             used: see `Sharing`.
         """
-        self._shared = Sharing(processes, base, self._borrow, lambda traffic: self.say(traffic=traffic), used=used)
+        self._shared = Sharing(
+            processes,
+            base,
+            self._borrow,
+            lambda traffic: self.say(traffic=traffic),
+            tell_usable=lambda usable: self.say(usable=usable),
+            used=used,
+        )
         sharing.set(self._shared)
         self._reporting = asyncio.get_running_loop().create_task(self._report())
 
@@ -193,6 +200,8 @@ class Talk:
             is_lent = self._answer is not None and self._answer.done()  # to a call that is about to run
             spare = Sum() if is_lent else self.give_back_spare()
             self.say(gave=spare, more=is_lent or (budget is not None and budget.running > 0))
+        if "usable" in word:
+            self._shared.usable.add(tuple(word["usable"]))
         if "permits" in word:
             self._shared.grant(word["permits"])
 

@@ -91,7 +91,7 @@ class FailureGroup:
         """
         where = f"{self.where}: " if self.where else ""
         verb = ("was" if self.count == 1 else "were") + " not requested" if self.kind in NOT_MADE else "failed"
-        is_told = told is not None and _find_cause(told) == _find_cause(self.message)
+        is_told = self._has_cause(told)
         if self.is_left_out(told):
             return f"{where}{counted(self.count, noun)} {verb}"
         status = _STATUS.fullmatch(self.message)
@@ -121,7 +121,10 @@ class FailureGroup:
 
     def is_left_out(self, stopped: str | None) -> bool:
         """Whether nothing failed: the calls were not made, since the run ended for this reason."""
-        return self.kind in NOT_MADE and stopped is not None and _find_cause(stopped) == _find_cause(self.message)
+        return self.kind in NOT_MADE and self._has_cause(stopped)
+
+    def _has_cause(self, told: str | None) -> bool:
+        return told is not None and _find_cause(quote_text(told)) == _find_cause(self.message)
 
 
 class FailureGroups:
@@ -241,12 +244,18 @@ def advice_on(kind: str, message: str) -> str:
 def quote_text(text: str, most: int = LONGEST_QUOTE) -> str:
     r"""Quote an outside text in a message: on one line, short, and without anything that looks like a key.
 
+    What follows the last quote or semicolon is often what to do, and stays.
+
     Example:
         >>> quote_text("key sk-abcdefgh12345\nis " + 300 * "very " + "wrong", 30)
         'key <hidden> is very very ver…'
+        >>> quote_text("HTTP 429: 'too many, too many' (run it again later)", 40)
+        "HTTP 429: 'too ma…' (run it again later)"
     """
     words = " ".join(redact(text[: 10 * most]).split())
-    return words if len(words) <= most else f"{words[: most - 1]}…"
+    last = max(words.rfind("'"), words.rfind("; "))
+    end = words[last:] if len(words) - last < 0.75 * most else ""
+    return words if len(words) <= most else f"{words[: most - 1 - len(end)]}…{end}"
 
 
 def kind_and_message(error: str | None) -> tuple[str, str]:

@@ -190,6 +190,7 @@ class Failure:
         attempts: HTTP requests made.
         reply: the unusable reply, kept as evidence.
         sent: False if nothing reached the endpoint (unknown host, refused connection) and so nothing was billed.
+        end: what ends the run, if this failure does so together with earlier ones.
     """
 
     kind: FailureKind
@@ -198,11 +199,12 @@ class Failure:
     attempts: int = 0
     reply: Reply | None = None
     sent: bool = True
+    end: Failure | None = None
 
     @property
     def ends_run(self) -> bool:
         """Whether no further call to this endpoint can succeed."""
-        return self.kind in ENDS_RUN
+        return self.kind in ENDS_RUN or self.end is not None
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.message}"

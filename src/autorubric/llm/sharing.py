@@ -181,10 +181,12 @@ class Sharing:
         base: the directory of a ledger whose replies are found too, and which does not change meanwhile.
         borrow: requests more budget, given what is held and what is missing; returns None if that is refused.
         tell_traffic: passes on what was sent, by account.
+        tell_usable: passes on the role and the name of a model that gave a usable reply here.
         used: called with what is spent and reserved whenever that grows, in case the process is killed.
         budget: spends what was lent.
         left: the rest of the whole budget when more of it was last refused; None before.
         leases: of the endpoints that this process calls.
+        usable: role and name of the models that gave other processes a usable reply.
     """
 
     processes: int
@@ -192,10 +194,12 @@ class Sharing:
     borrow: Callable[[Sum, Sum], Awaitable[Sum | None]]
     tell_traffic: Callable[[dict[str, Any]], None]
     _: KW_ONLY
+    tell_usable: Callable[[list[str]], None] = lambda _: None
     used: Callable[[Sum], None] = lambda _: None
     budget: Budget | None = None
     left: Sum | None = None
     leases: WeakValueDictionary[str, Lease] = field(default_factory=WeakValueDictionary)
+    usable: set[tuple[str, ...]] = field(default_factory=set)
     _due: asyncio.TimerHandle | None = None
     _reported: float = -math.inf
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from autorubric.llm.records.stores import Records
 from autorubric.llm.request import Failure, Message, Model, Reply, Request, Unreadable
+from autorubric.llm.sharing import sharing
 
 MOST_UNUSABLE = 8
 """Requests of one role without a usable reply after which a model that never gave one is no longer called."""
@@ -79,6 +80,8 @@ class Trials:
         """Call all models again, as a new session does."""
         self.ended.clear()
         self._standings.clear()
+        if (shared := sharing.get()) is not None:
+            shared.usable.clear()
 
 
 @dataclass(slots=True, eq=False)
@@ -115,6 +118,8 @@ class Trial:
     def note_usable(self, reply: Reply) -> None:
         """Note the first reply that could be used."""
         if reply.fresh:
+            if (shared := sharing.get()) is not None:
+                shared.tell_usable([self.request.role, self.standing.model.name])
             self.standing.usable = True
             self.trials.note_reply(self.standing.model, usable=True)
 
@@ -128,14 +133,16 @@ class Trial:
         """Count a request without a usable reply, and return its failure; the last of `_ENOUGH` ends the run."""
         standing, model, request = self.standing, self.standing.model, self.request
         how = "no_reply" if failure.kind in _NO_REPLY else "unusable" if failure.reply else failure.kind
-        if standing.usable or failure.kind == "refusal" or how not in _ENOUGH:
+        shared = sharing.get()
+        in_others = shared is not None and (request.role, model.name) in shared.usable
+        if standing.usable or in_others or failure.kind == "refusal" or how not in _ENOUGH:
             return failure
         if how == "no_reply" and self.trials.in_batches:
             return failure
+        standing.doubted |= how == "no_reply"
         # Requests of earlier sessions do not count, so that a resumed run gets past items that always fail.
         if records.was_asked(request.item, request.role, model.name):
             return failure
-        standing.doubted |= how == "no_reply"
         lost = standing.lost[how]
         lost[request.messages] = request.item, failure.attempts if how == "no_reply" else 1
         most, items = _ENOUGH[how]
@@ -143,8 +150,9 @@ class Trial:
         if is_enough and id(model) not in self.trials.ended:
             which = f"{model.name}: the first {len(lost)} {request.role} requests ended without a usable reply"
             why = f"{which}; the last: {failure.message.removeprefix(f'{model.name}: ')}"
-            failure = replace(failure, kind="unusable" if how == "unusable" else "no_reply", message=why)
-            self.trials.note_refusal(model, Failure(failure.kind, why))
+            end = Failure("unusable" if how == "unusable" else "no_reply", why)
+            failure = replace(failure, end=end)
+            self.trials.note_refusal(model, end)
             if self.trials.stop is not None:
                 self.trials.stop(why)
         return failure

@@ -17,7 +17,7 @@ from autorubric.core.report import EnsembleEvaluationReport, EvaluationReport
 from autorubric.core.usage import TokenUsage, UnknownCost, aggregate_evaluation_usage
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.errors import InputError, MissingFileError, counted
-from autorubric.llm.failure_groups import NOT_MADE, kind_and_message
+from autorubric.llm.failure_groups import NOT_MADE, kind_and_message, quote_text
 from autorubric.metrics.intervals import rate_interval
 from autorubric.runs.cells import list_entries
 from autorubric.runs.items_file import Report, read_items, read_run, report_from, report_json, stored_report
@@ -175,7 +175,7 @@ class EvalResult(Displayed):
         if self.total_completion_cost not in (None, UnknownCost()):
             parts.append(f"${self.total_completion_cost:.4g}")
         if self.stopped:
-            parts.append(f"stopped: {clipped(self.stopped, 200)}")
+            parts.append(f"stopped: {quote_text(self.stopped)}")
         return f"<EvalResult{name}: {', '.join(parts)}>"
 
     def _rows(self) -> Iterator[dict[str, Any]]:

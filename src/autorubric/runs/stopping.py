@@ -128,6 +128,7 @@ class StoppableRun(ABC):
 
     def end_with(self, failure: Failure) -> None:
         """Stop if no further call can succeed after this failure."""
+        failure = failure.end or failure
         if failure.ends_run and (failure.kind != "stopped" or is_left_open(failure)):
             self.refused |= failure.kind in _WRONG_INPUT
             self.advice = self.advice or advice_on(failure.kind, failure.message)

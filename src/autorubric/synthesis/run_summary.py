@@ -12,10 +12,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from autorubric.core.display import clipped
 from autorubric.errors import counted
 from autorubric.files import atomic_writer
-from autorubric.llm.failure_groups import NOT_MADE, FailureGroups
+from autorubric.llm.failure_groups import NOT_MADE, FailureGroups, quote_text
 from autorubric.llm.records.accounts import Totals
 from autorubric.synthesis.final_files import Exported
 from autorubric.synthesis.query_file import Query
@@ -225,7 +224,7 @@ class SynthesisResult:
         ]
         parts.append("unknown cost" if cost is None else f"${cost:.2f}")
         parts += [f"failures {self.failures}"] if self.failures else []
-        parts += [f"stopped: {clipped(self.stopped, 200)}"] if self.stopped else []
+        parts += [f"stopped: {quote_text(self.stopped)}"] if self.stopped else []
         return f"SynthesisResult({', '.join(parts)}, out={str(self.out)!r})"
 
     def _read(self, name: str) -> list[dict[str, Any]]:

@@ -97,6 +97,50 @@ def test_trouble_that_passes_is_waited_for(server: str, status: int, body: Any, 
     assert (found.kind, found.again) == (kind, True)
 
 
+GROQ = "Rate limit reached for model `m` in organization `o` service tier `on_demand` on {}. Need more tokens? Upgrade to Dev Tier today at https://console.groq.com/settings/billing"
+GEMINI = "You exceeded your current quota, please check your plan and billing details. For more information on this error, head to: https://ai.google.dev/gemini-api/docs/rate-limits."
+ANTHROPIC = "Number of request tokens has exceeded your {} rate limit (https://docs.anthropic.com/en/api/rate-limits); see the response headers for current usage. Please reduce the prompt length or the maximum tokens requested, or try again later."
+
+
+def gemini(*quotas: str) -> Any:
+    violations = [{"quotaId": f"GenerateRequestsPer{quota}PerProjectPerModel-FreeTier"} for quota in quotas]
+    details = [{"@type": "type.googleapis.com/google.rpc.QuotaFailure", "violations": violations}]
+    details += [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "35s"}]
+    return [{"error": {"code": 429, "message": GEMINI, "status": "RESOURCE_EXHAUSTED", "details": details}}]
+
+
+DAILY = "when the daily limit is reset"
+LIMITS = [
+    ("groq", {"error": {"message": GROQ.format("tokens per day (TPD): Limit 100000, Used 97050, Requested 3619. Please try again in 9m38.016s"), "code": "rate_limit_exceeded"}}, {}, "in 10 minutes"),
+    ("groq", {"error": {"message": GROQ.format("tokens per day (TPD): Limit 100000, Used 99990, Requested 30. Please try again in 17.28s"), "code": "rate_limit_exceeded"}}, {}, DAILY),
+    ("groq", {"error": {"message": GROQ.format("tokens per minute (TPM): Limit 6000, Used 5034, Requested 1443. Please try again in 4.77s"), "code": "rate_limit_exceeded"}}, {}, None),
+    ("openai", {"error": {"message": "Rate limit reached for m in organization o on requests per day (RPD): Limit 200, Used 200, Requested 1. Please try again in 7m12s. Visit https://platform.openai.com/account/rate-limits to learn more.", "type": "requests", "code": "rate_limit_exceeded"}}, {}, "in 8 minutes"),
+    ("openrouter", {"error": {"message": "Rate limit exceeded: free-models-per-day. Add 10 credits to unlock 1000 free model requests per day", "code": 429, "metadata": {"headers": {"X-RateLimit-Limit": "50", "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "1741305600000"}}}}, {}, DAILY),
+    ("openrouter", {"error": {"message": "Rate limit exceeded: free-models-per-min.", "code": 429}}, {}, None),
+    ("gemini", gemini("Minute", "Day"), {}, DAILY),
+    ("gemini", gemini("Minute"), {}, None),
+    ("anthropic", {"type": "error", "error": {"type": "rate_limit_error", "message": ANTHROPIC.format("daily")}}, {}, DAILY),
+    ("anthropic", {"type": "error", "error": {"type": "rate_limit_error", "message": ANTHROPIC.format("per-minute")}}, {}, None),
+    ("mistral", {"object": "error", "message": "Rate limit exceeded", "type": "rate_limited", "code": "1300"}, {}, None),
+    ("any", {"error": {"message": "slow down"}}, {"Retry-After": "82800"}, "in 1,380 minutes"),
+    ("any", {"error": {"message": "slow down"}}, {"Retry-After": "300"}, None),
+    ("a gateway, of both", {"error": {"message": "Limits: 10 requests per minute, 500 per day. Try again in 20s."}}, {}, None),
+]  # fmt: skip
+
+
+@each(("server", "body", "headers", "when"), LIMITS)
+def test_a_limit_that_lasts_longer_than_a_call_waits_ends_the_run(
+    server: str, body: Any, headers: dict[str, str], when: str | None
+) -> None:
+    found = http_fault(HttpReply(429, json.dumps(body).encode(), headers))
+    assert found is not None
+    expected = ("rate_limit", True) if when is None else ("quota", False)
+    assert (found.kind, found.again) == expected
+    assert found.message.endswith(f"' (run the same command again {when}, or use another model)") == (
+        when is not None
+    )
+
+
 @each(
     ("error", "kind", "again"),
     [

@@ -386,3 +386,21 @@ async def test_no_call_is_sent_that_a_full_disk_could_not_count(
         assert endpoint.counts.requests == 0
         result = await grade_async(dataset, judge=judge, out=tmp_path / "run")
         assert (len(result.get_scores()), endpoint.counts.requests) == (3, 3)
+
+
+async def test_a_reply_for_which_no_file_had_room_is_written_when_the_ledger_is_closed(tmp_path: Path) -> None:
+    rows = [a_row(number) for number in range(3)]
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with Ledger.open(tmp_path) as ledger:
+        ledger.in_flight.put(rows[2])
+        await ledger.record(rows[0])
+        try:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))  # a full disk
+            with pytest.raises(LedgerError, match="cannot be written"):
+                await ledger.record(rows[1])
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    # Room on a full disk comes from the log of calls in flight, which has 64 slots of 4,096 bytes at first.
+    assert (tmp_path / "departures").stat().st_size == 4096
+    with Ledger.open(tmp_path) as ledger:
+        assert [ledger.find(row.key) is None for row in rows[:2]] == [False, False]

@@ -68,11 +68,14 @@ def http_fault(reply: HttpReply, *secrets: str | None, now: float | None = None)
     words, param, code = _read_error(reply.body)
     words = redact(words, *secrets)
     retry_after = read_retry_after(reply.headers, now)
-    if retry_after is None and reply.status in _LIMITING:
-        wait = find_wait(f"{words} {reply.body[:4000].decode('utf-8', 'replace')}")
-        retry_after = None if wait is None else min(wait, LONGEST_RETRY_AFTER)
+    said = f"{words} {reply.body[:4000].decode('utf-8', 'replace')}" if reply.status in _LIMITING else ""
+    retry_after = find_wait(said) if retry_after is None else retry_after
     kind, again = _find_kind(reply.status, f"{code} {words}".lower(), retry_after)
     message = f"HTTP {reply.status}{quote_words(words)}"
+    if kind == "rate_limit" and (when := _find_reset(said, retry_after)):
+        kind, again = "quota", False
+        message += f" (run the same command again {when}, or use another model)"
+    retry_after = None if retry_after is None else min(retry_after, LONGEST_RETRY_AFTER)
     if 300 <= reply.status < 400:
         message += " (redirects are not followed, to protect the key; correct the base URL)"
     # A gateway that timed out does not know whether the model behind it went on, and billed.
@@ -87,8 +90,15 @@ def classify_error_object(error: object, *secrets: str | None) -> Fault:
     status = int(code) if re.fullmatch("[45][0-9][0-9]", code) else 500
     found = http_fault(HttpReply(status, json.dumps({"error": error}).encode()), *secrets)
     assert found is not None
-    message = f"HTTP 200 with an error{quote_words(found.text)}"
+    message = found.message.replace(f"HTTP {status}", "HTTP 200 with an error", 1)
     return Fault(found.kind, message, 200, found.again, found.retry_after, maybe_billed=True)
+
+
+def _find_reset(said: str, wait: float | None) -> str | None:
+    """When a rate limit ends for which a call does not wait; None for all others."""
+    if wait is not None and REFUSED_FOR < wait < math.inf:
+        return f"in {math.ceil(wait / 60):,} minutes"
+    return "when the daily limit is reset" if _PER_DAY.search(said) else None
 
 
 def quote_words(words: str) -> str:
@@ -129,6 +139,8 @@ _THROTTLED = re.compile(
     r"限流|速率限制|频率超|请求过于频繁"
 )
 """Rate limits under another status than 429 (Alibaba, Bedrock, Volcengine and gateways)."""
+_PER_DAY = re.compile(r"(?is)^(?!.*(?:per[ _-](?:second|minute)|\b[rt]p[ms]\b)).*(?:per[ _-]?day|daily|\b[rt]pd\b)")
+"""A limit of a day, without words on a shorter one; Gemini's ids of quotas (`PerMinute`) do not count as such."""
 _UNPAID = re.compile(
     r"arrearage|overdue|out of call volume quota|insufficient.{0,20}(?:balance|credit|funds)|"
     r"balance is (?:insufficient|too low)|credit balance|billing.hard.limit|余额不足|欠费|"
@@ -258,7 +270,7 @@ def _join_lines(text: str) -> str:
 
 
 def read_retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:
-    """Seconds to wait by `Retry-After` (a number, an HTTP date or a form of `parse_reset`), capped, or None."""
+    """Seconds to wait by `Retry-After` (a number, an HTTP date or a form of `parse_reset`), or None."""
     now = time.time() if now is None else now
     milliseconds = parse_number(headers.get("retry-after-ms") or headers.get("Retry-After-Ms"))
     value = headers.get("Retry-After") or headers.get("retry-after")
@@ -270,7 +282,7 @@ def read_retry_after(headers: Mapping[str, str], now: float | None = None) -> fl
             return None
         if wait <= 0:
             return None
-    return min(wait, LONGEST_RETRY_AFTER)
+    return wait
 
 
 @dataclass(frozen=True, slots=True)

@@ -147,7 +147,8 @@ class UncommittedLog(_Log):
     Rows in this log survive the process, but not a power cut. They also outlast SQLite's write-ahead log, and so
     restore what damage to that log loses. Two files alternate; one is emptied only when all its rows are committed.
 
-    A row that cannot be written here is skipped: its commit follows and reports what is wrong with the disk.
+    A row that cannot be written here is skipped: its commit follows and reports what is wrong with the disk. If that
+    fails too, the row is written when the log is closed, provided that there is room then.
 
     Attributes:
         committed: how many rows are committed, in the order in which they were put.
@@ -159,6 +160,7 @@ class UncommittedLog(_Log):
     _size: int = 0
     _put: int = 0
     _filled_at: int = 0
+    _skipped: list[tuple[int, bytes]] = field(default_factory=list)
     _kind = UNCOMMITTED
 
     def put(self, row: SealedRow) -> None:
@@ -171,14 +173,27 @@ class UncommittedLog(_Log):
                 self._open()
             if self._size >= _FULL and self.committed >= self._filled_at:
                 self._switch_files()
-            frame = _frame(*row[:3])
-            if not self._size:
-                frame = _MARK + frame
-            # The next row overwrites a partial write.
-            if self.is_open and written_at(self._files[0], frame, self._size) == len(frame):
-                self._size += len(frame)
         except (OSError, InputError):
-            self.is_open = bool(self._files)  # a full disk is not tried again at every call
+            self.is_open = bool(self._files)  # a disk without room now is not tried again at every call
+        frame = _frame(*row[:3])
+        if self.is_open and not self._append(frame):
+            self._skipped = [one for one in self._skipped if one[0] > self.committed] + [(self._put, frame)]
+
+    def close(self, *, remove: bool) -> None:
+        """Close the files; `remove` deletes them, once every row is on record."""
+        for number, frame in self._skipped:
+            if number > self.committed:
+                self._append(frame)
+        super().close(remove=remove)
+
+    def _append(self, frame: bytes) -> bool:
+        """Whether a row could be written; the next one overwrites a partial write."""
+        content = frame if self._size else _MARK + frame
+        with suppress(OSError):
+            if written_at(self._files[0], content, self._size) == len(content):
+                self._size += len(content)
+                return True
+        return False
 
     def _switch_files(self) -> None:
         self._files.reverse()
@@ -225,10 +240,12 @@ class InFlightLog(_Log):
             self._write(slot, _NO_FRAME)
 
     def close(self, *, remove: bool) -> None:
-        """Close the file; `remove` deletes it, unless a call is still in flight."""
+        """Close the file, which keeps only slots in use; `remove` deletes it, unless a call is still in flight."""
         if self._memory is not None:
             self._memory.close()
             self._memory = None
+            with suppress(OSError):  # a full disk gets room for replies
+                os.ftruncate(self._files[0], (max(self._slots.values(), default=-1) + 1) * _SLOT)
         super().close(remove=remove and not self._slots)
 
     def _write(self, slot: int, content: bytes) -> None:

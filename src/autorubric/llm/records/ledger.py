@@ -166,7 +166,7 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
 
     def was_asked(self, item: str, role: str, model: str) -> bool:
         """Whether an earlier session called a model in a role about an item."""
-        calls = self.calls_about(item)
+        calls = [*self.calls_about(item), *(() if self._base is None else self._base.calls_about(item))]
         return any((call.role, call.model) == (role, model) and call.at < (self.began or 0.0) for call in calls)
 
     def begin_session(self) -> None:
@@ -254,8 +254,8 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
     def close(self) -> None:
         """Commit what is queued and close the file; closing twice is harmless."""
         self._commits.close()
-        self._uncommitted.close(remove=self._commits.broken is None)
         self.in_flight.close(remove=self._commits.broken is None)
+        self._uncommitted.close(remove=self._commits.broken is None)
         if self.claims is not None:
             self.claims.close()
         if self._spent_file is not None:
