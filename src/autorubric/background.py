@@ -50,7 +50,7 @@ def wait_for(coroutine: Coroutine[Any, Any, T]) -> T:
         >>> wait_for(answer())
         42
     """
-    loop, thread = _loop()
+    loop, thread = _ensure_loop()
     if thread is threading.current_thread():
         coroutine.close()
         raise RuntimeError("a synchronous call cannot be made from within another one; await the async function")
@@ -60,21 +60,21 @@ def wait_for(coroutine: Coroutine[Any, Any, T]) -> T:
     _listeners.reset(token)
     try:
         try:
-            return _outcome(future)
+            return _await_result(future)
         except KeyboardInterrupt:
             told = listeners.copy()
             listeners.clear()
             for heard in told:
                 loop.call_soon_threadsafe(heard)
             if told:
-                _outcome(future)
+                _await_result(future)
             raise
     except BaseException:
         future.cancel()
         raise
 
 
-def _outcome(future: Future[T]) -> T:
+def _await_result(future: Future[T]) -> T:
     """The result of a future, waited for in short steps: a signal that another thread receives wakes none."""
     while True:
         try:
@@ -172,7 +172,7 @@ def no_collections() -> Iterator[None]:
             gc.enable()
 
 
-def _loop() -> tuple[asyncio.AbstractEventLoop, threading.Thread]:
+def _ensure_loop() -> tuple[asyncio.AbstractEventLoop, threading.Thread]:
     global _running  # noqa: PLW0603 - one loop a process is the point
     with _lock:
         # A forked child has the loop's object, but not its thread.
@@ -242,7 +242,7 @@ def ending_heard(heard: Callable[[], object]) -> Iterator[None]:
                 loop.add_signal_handler(number, heard)
                 stack.callback(loop.remove_signal_handler, number)
         except NotImplementedError:  # as on Windows
-            stack.enter_context(_handled(lambda number, frame: loop.call_soon_threadsafe(heard)))
+            stack.enter_context(_signal_handlers(lambda number, frame: loop.call_soon_threadsafe(heard)))
         yield
 
 
@@ -253,7 +253,7 @@ def ignore_ending() -> None:
 
 
 @contextmanager
-def _handled(handler: Callable[[int, FrameType | None], object]) -> Iterator[None]:
+def _signal_handlers(handler: Callable[[int, FrameType | None], object]) -> Iterator[None]:
     before = {number: signal.signal(number, handler) for number in _ENDING}
     try:
         yield

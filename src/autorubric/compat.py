@@ -3,9 +3,9 @@
 They can be imported from `autorubric` as well, which finds them here.
 """
 
-from autorubric.lazy_names import lazy_names, names_in_stub
+from autorubric.lazy_names import lazy_names, read_stub_names
 
-NAMES = names_in_stub(__file__)
+NAMES = read_stub_names(__file__)
 """The module of each name."""
 
 __all__, __dir__, __getattr__ = lazy_names(__name__, __file__)

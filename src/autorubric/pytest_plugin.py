@@ -69,21 +69,21 @@ def assert_rubric(
     __tracebackhide__ = True
     if not 0 <= at_least <= 1:
         raise InputError(f"at_least is {at_least!r}; expected a score from 0 to 1")
-    found = _rubric(rubric)
-    report: EnsembleEvaluationReport = found.grade_sync(submission, _grader(judge), query, reference)
+    found = _load_rubric(rubric)
+    report: EnsembleEvaluationReport = found.grade_sync(submission, _find_grader(judge), query, reference)
     if report.score is None or report.score < at_least:
         score = "no score" if report.score is None else f"score {report.score:.2f}"
         why = f" ({report.error})" if report.error else ""
-        raise AssertionError(f"{score}{why}, expected at least {at_least:.2f}\n{verdict_table(report)}")
+        raise AssertionError(f"{score}{why}, expected at least {at_least:.2f}\n{format_verdicts(report)}")
     return report
 
 
-def verdict_table(report: EnsembleEvaluationReport) -> str:
+def format_verdicts(report: EnsembleEvaluationReport) -> str:
     """One line a criterion: its name, weight, verdict and reason.
 
     Example:
         >>> from autorubric.core.report import EnsembleEvaluationReport
-        >>> verdict_table(EnsembleEvaluationReport(score=None, report=[]))
+        >>> format_verdicts(EnsembleEvaluationReport(score=None, report=[]))
         ''
     """
     from rich.cells import cell_len, set_cell_size
@@ -96,7 +96,7 @@ def verdict_table(report: EnsembleEvaluationReport) -> str:
     return "\n".join("  " + "  ".join([*map(set_cell_size, row[:3], widths), row[3]]).rstrip() for row in rows)
 
 
-def _rubric(given: Any) -> Rubric:
+def _load_rubric(given: Any) -> Rubric:
     from autorubric.core.rubric import Rubric
 
     if isinstance(given, Rubric):
@@ -104,7 +104,7 @@ def _rubric(given: Any) -> Rubric:
     return Rubric.from_file(given) if isinstance(given, str | Path) else Rubric.from_dict(given)
 
 
-def _grader(judge: Any) -> CriterionGrader:
+def _find_grader(judge: Any) -> CriterionGrader:
     """The grader of a judge, made once for each model."""
     from autorubric.graders.criterion_grader import CriterionGrader
     from autorubric.llm.config import LLMConfig

@@ -30,7 +30,7 @@ from pydantic.fields import FieldInfo
 from autorubric.errors import ConfigError, InputError, shortened
 from autorubric.expectations import expectation
 from autorubric.files import advice, nearest
-from autorubric.files.remote import find_address, make_path, without_credentials
+from autorubric.files.remote import find_address, make_path, redact_credentials
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ class Settings(BaseModel, metaclass=_Checked):  # type: ignore[metaclass]
         try:
             return cls.model_validate(dict(values))
         except ValidationError as error:
-            raise ConfigError(_messages(cls, error, named)) from None
+            raise ConfigError(_collect_messages(cls, error, named)) from None
 
     @classmethod
     def _told(cls, problem: Mapping[str, Any], named: Callable[[str], str]) -> tuple[tuple[str, ...], list[str]]:
@@ -158,11 +158,11 @@ class Settings(BaseModel, metaclass=_Checked):  # type: ignore[metaclass]
     @classmethod
     def flags(cls) -> dict[str, Flag]:
         """How each field appears on the command line, by field name."""
-        return dict(_flags(cls))
+        return dict(_collect_flags(cls))
 
     def flags_given(self, names: Iterable[str]) -> list[str]:
         """The flags of these settings that were passed, as written on the command line."""
-        flags, fields = _flags(type(self)), type(self).model_fields
+        flags, fields = _collect_flags(type(self)), type(self).model_fields
         return [
             f"--no-{flags[name].name[2:]}"
             if fields[name].default is True and getattr(self, name) is False
@@ -173,11 +173,11 @@ class Settings(BaseModel, metaclass=_Checked):  # type: ignore[metaclass]
 
     def recorded(self) -> dict[str, Any]:
         """The settings for a manifest, as JSON values; callbacks and Python objects are left out."""
-        flags = _flags(type(self))
+        flags = _collect_flags(type(self))
         return {
             name: plain
             for name, value in self
-            if flags[name].recorded and (plain := _plain(value)) is not _NOT_RECORDED
+            if flags[name].recorded and (plain := _to_plain(value)) is not _NOT_RECORDED
         }
 
     def passed(self, without: Collection[str] = ()) -> dict[str, Any]:
@@ -189,14 +189,14 @@ class Settings(BaseModel, metaclass=_Checked):  # type: ignore[metaclass]
         Raises:
             ConfigError: a setting holds a Python object, which no file can contain.
         """
-        values = {name: _plain(value) for name, value in sorted(self.given().items()) if name not in without}
+        values = {name: _to_plain(value) for name, value in sorted(self.given().items()) if name not in without}
         if objects := [name for name, value in values.items() if value is _NOT_RECORDED]:
             raise ConfigError(f"{', '.join(objects)}: expected the path of a file or a string, got a Python object")
         return values
 
     def sources(self) -> tuple[Path, ...]:
         """The files and directories that are read."""
-        flags = _flags(type(self))
+        flags = _collect_flags(type(self))
         named = [value for name, value in self if flags[name].reads]
         return tuple(
             path
@@ -207,7 +207,7 @@ class Settings(BaseModel, metaclass=_Checked):  # type: ignore[metaclass]
 
     @field_validator("*", mode="before")
     @classmethod
-    def _no_truth_for_a_number(cls, value: Any, info: ValidationInfo) -> Any:
+    def _refuse_boolean(cls, value: Any, info: ValidationInfo) -> Any:
         """`concurrency: yes` in YAML is not one request."""
         kind = cls.model_fields[info.field_name or ""].annotation
         if isinstance(value, bool) and {kind, *get_args(kind)} & {int, float} and kind is not bool:
@@ -216,7 +216,7 @@ class Settings(BaseModel, metaclass=_Checked):  # type: ignore[metaclass]
 
 
 @cache
-def _flags(model: type[Settings]) -> Mapping[str, Flag]:
+def _collect_flags(model: type[Settings]) -> Mapping[str, Flag]:
     """Made once a model: a command asks for them several times."""
     return {name: flag_for(name, field) for name, field in model.model_fields.items()}
 
@@ -248,7 +248,7 @@ def kinds_in(annotation: Any) -> list[Any]:
     return [origin]
 
 
-def _path(value: Any) -> Path:
+def _check_path(value: Any) -> Path:
     if not isinstance(value, str | Path):
         raise ValueError("expected the path of a file or directory")
     if isinstance(value, str) and not value.strip():
@@ -258,15 +258,15 @@ def _path(value: Any) -> Path:
     return make_path(value)
 
 
-def _local_path(value: Any) -> Path:
-    path = _path(value)
+def _check_local_path(value: Any) -> Path:
+    path = _check_path(value)
     if find_address(path):
         raise ValueError("expected a path on this machine")
     return path
 
 
-def _new_path(value: Any) -> Path:
-    path = _path(value)
+def _check_new_path(value: Any) -> Path:
+    path = _check_path(value)
     if address := find_address(path):
         raise ValueError(f"a run and its ledger are local; pass a local directory, and --upload {address}")
     if not str(path).isprintable():
@@ -274,68 +274,68 @@ def _new_path(value: Any) -> Path:
     return path
 
 
-def _paths(value: Any) -> list[Path]:
+def _check_paths(value: Any) -> list[Path]:
     if not isinstance(value, str | Path | list | tuple):
         raise ValueError("expected paths of files")
-    return [_path(one) for one in ([value] if isinstance(value, str | Path) else value)]
+    return [_check_path(one) for one in ([value] if isinstance(value, str | Path) else value)]
 
 
-def _listed(value: Any) -> Any:
+def _check_names(value: Any) -> Any:
     listed = [value] if isinstance(value, str) else value
     if not isinstance(listed, Sequence) or not all(isinstance(one, str) for one in listed):
         raise ValueError("expected a string or a list of strings")
     return listed
 
 
-FileName = Annotated[Path | str, PlainValidator(_path)]
+FileName = Annotated[Path | str, PlainValidator(_check_path)]
 """A file or directory; `-` is standard input where that can be read. Always a `Path` after validation."""
 
-LocalName = Annotated[Path | str, PlainValidator(_local_path)]
+LocalName = Annotated[Path | str, PlainValidator(_check_local_path)]
 """A file or directory that has to be on this machine. Always a `Path` after validation."""
 
-NewDirectory = Annotated[Path | str, PlainValidator(_new_path)]
+NewDirectory = Annotated[Path | str, PlainValidator(_check_new_path)]
 """A directory to write to, whose name files and messages can show. Always a `Path` after validation."""
 
-FileNames = Annotated[Path | Sequence[Path | str], PlainValidator(_paths)]
+FileNames = Annotated[Path | Sequence[Path | str], PlainValidator(_check_paths)]
 """One or several files. Always a list of `Path` after validation."""
 
-Names = Annotated[Sequence[str], BeforeValidator(_listed)]
+Names = Annotated[Sequence[str], BeforeValidator(_check_names)]
 """One text or several. Always a sequence of texts after validation."""
 
 _NOT_RECORDED = object()
 
 
-def _plain(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     if isinstance(value, Path):
         text = find_address(value) or str(value)
         return text.encode("utf-8", "backslashreplace").decode()  # a name may hold bytes that are not text
     if isinstance(value, dict):
-        return {str(key): one for key, item in value.items() if (one := _plain(item)) is not _NOT_RECORDED}
+        return {str(key): one for key, item in value.items() if (one := _to_plain(item)) is not _NOT_RECORDED}
     if isinstance(value, list | tuple):
-        items = [_plain(item) for item in value]
+        items = [_to_plain(item) for item in value]
         return _NOT_RECORDED if any(item is _NOT_RECORDED for item in items) else items
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json") if isinstance(value, Settings) else _NOT_RECORDED
     return value if value is None or isinstance(value, str | int | float) else _NOT_RECORDED
 
 
-def _messages(model: type[Settings], error: ValidationError, named: Callable[[str], str]) -> list[str]:
+def _collect_messages(model: type[Settings], error: ValidationError, named: Callable[[str], str]) -> list[str]:
     """One message for each field, in a validator's own words if it has any; unknown names first."""
     found: dict[tuple[str, ...], list[str]] = {}
     for problem in sorted(error.errors(include_url=False), key=lambda one: one["type"] != "extra_forbidden"):
         place, told = model._told(cast("Any", problem), named)
         found[place] = told if problem["type"] == "value_error" else found.get(place, told)
-    return [_renamed(message, model, named) for messages in found.values() for message in messages]
+    return [_rename_flags(message, model, named) for messages in found.values() for message in messages]
 
 
 _FLAG = re.compile(r"--(no-)?([a-z][a-z-]*)(?: ([A-Z]+|[\d.]*\d)\b)?")
 
 
-def _renamed(message: str, model: type[Settings], named: Callable[[str], str]) -> str:
+def _rename_flags(message: str, model: type[Settings], named: Callable[[str], str]) -> str:
     """A validator's message, which has flags, with the settings as the user wrote them: keys of a file, or Python."""
-    names = {flag.name: name for name, flag in _flags(model).items()}
+    names = {flag.name: name for name, flag in _collect_flags(model).items()}
 
-    def renamed(match: re.Match[str]) -> str:
+    def rename(match: re.Match[str]) -> str:
         name = names.get(f"--{match[2]}", "")
         called = named(name)
         if not name or called.startswith("-"):
@@ -343,7 +343,7 @@ def _renamed(message: str, model: type[Settings], named: Callable[[str], str]) -
         value = "false" if match[1] else match[3]
         return name + (f"={value.replace('false', 'False')}" if called == name else f": {value}") if value else name
 
-    return _FLAG.sub(renamed, message)
+    return _FLAG.sub(rename, message)
 
 
 def _describe(model: type[Settings], problem: Mapping[str, Any], named: Callable[[str], str]) -> list[str]:
@@ -361,7 +361,7 @@ def _describe(model: type[Settings], problem: Mapping[str, Any], named: Callable
     if kind == "missing":
         advice_on_file = f"; pass it, or set {field!r} in the file of --config" if named(field) != field else ""
         return [f"{named(field)} is missing{advice_on_file}"]
-    shown = without_credentials(shortened(repr(value) if str(value).isprintable() else ascii(value), 200))
+    shown = redact_credentials(shortened(repr(value) if str(value).isprintable() else ascii(value), 200))
     if flag_for(field, model.model_fields[field]).secret:
         return [f"{named(field)} {expectation(problem)}"]
     if kind == "literal_error":

@@ -51,7 +51,7 @@ class GroundTruthReader:
             problems: takes a sentence for each thing that is wrong.
         """
         if isinstance(values, Mapping):
-            ordered = self._ordered(values, problems)
+            ordered = self._order_values(values, problems)
             if ordered is None:
                 return None
             values = ordered
@@ -67,13 +67,13 @@ class GroundTruthReader:
             InputError: it is not; the labels are named.
         """
         try:
-            _verdict(self._criteria[0], label)
+            _check_verdict(self._criteria[0], label)
         except ValueError:
             options = self._criteria[0].options
             known = list(CriterionVerdict.__members__) if options is None else [option.label for option in options]
             raise InputError(f"label {label!r} is not one of {', '.join(known)}") from None
 
-    def _ordered(self, values: Mapping[str, Any], problems: list[str]) -> list[Any] | None:
+    def _order_values(self, values: Mapping[str, Any], problems: list[str]) -> list[Any] | None:
         """Verdicts by name in the order of the criteria."""
         by_place: dict[int, Any] = {}
         found: list[str] = []
@@ -105,9 +105,9 @@ class GroundTruthReader:
         found: list[str] = []
         for index, (criterion, value) in enumerate(zip(self._criteria, values, strict=True)):
             is_word = criterion.options is None and isinstance(value, str | int | float)
-            meant = label_meant(criterion, str(value)) if is_word else None
+            meant = match_label(criterion, str(value)) if is_word else None
             try:
-                verdicts.append(_verdict(criterion, value if meant is None else meant))
+                verdicts.append(_check_verdict(criterion, value if meant is None else meant))
             except ValueError as error:
                 found.append(f"ground_truth[{index}]: {error}")
         problems += found
@@ -141,7 +141,7 @@ def criterion_called(name: str, rubric: Sequence[Criterion] | Rubric) -> int:
     raise InputError(f"no criterion is named {wanted!r}; {advice(wanted, names)}")
 
 
-def label_meant(criterion: Criterion, word: str, notes: list[str] | None = None) -> str | None:
+def match_label(criterion: Criterion, word: str, notes: list[str] | None = None) -> str | None:
     """The label that a word of a table stands for, None if it is not a label.
 
     Yes, true, 1 and accept mean that a binary criterion is met; a number means the option with that number.
@@ -153,10 +153,10 @@ def label_meant(criterion: Criterion, word: str, notes: list[str] | None = None)
 
     Example:
         >>> is_brief = Criterion(requirement="Is brief")
-        >>> [label_meant(is_brief, word) for word in ("met", "No", "1.0", "maybe")]
+        >>> [match_label(is_brief, word) for word in ("met", "No", "1.0", "maybe")]
         ['MET', 'UNMET', 'MET', None]
     """
-    number, options = number_in(word), criterion.options
+    number, options = parse_number(word), criterion.options
     if options is None:
         verdict = word.strip().upper()
         key = word.strip().casefold() if number is None else str(int(number)) if number in (0, 1) else ""
@@ -165,7 +165,7 @@ def label_meant(criterion: Criterion, word: str, notes: list[str] | None = None)
         wanted = word.strip().casefold()
         alike = [option.label for option in options if option.label.strip().casefold() == wanted]
         if not alike and number is not None:
-            alike = [option.label for option in options if number_in(option.label) == number]
+            alike = [option.label for option in options if parse_number(option.label) == number]
         meant = alike[0] if len(alike) == 1 else None
     note = f"label {word!r} is read as {meant}"
     if notes is not None and meant is not None and meant.casefold() != word.casefold() and note not in notes:
@@ -173,7 +173,7 @@ def label_meant(criterion: Criterion, word: str, notes: list[str] | None = None)
     return meant
 
 
-def number_in(word: str) -> float | None:
+def parse_number(word: str) -> float | None:
     """The number that a word is, None if it is none."""
     try:
         return float(word)
@@ -181,11 +181,11 @@ def number_in(word: str) -> float | None:
         return None
 
 
-def columns_meant(columns: Iterable[str], criteria: Sequence[Criterion]) -> dict[str, str]:
+def find_near_columns(columns: Iterable[str], criteria: Sequence[Criterion]) -> dict[str, str]:
     """The criterion without a column of its own that a column is nearly called like, for each such column.
 
     Example:
-        >>> columns_meant(["id", "Tome"], [Criterion(name="Tone", requirement="Is kind")])
+        >>> find_near_columns(["id", "Tome"], [Criterion(name="Tone", requirement="Is kind")])
         {'Tome': 'Tone'}
     """
     by_key = {folded(column): column for column in columns}
@@ -199,7 +199,7 @@ def columns_meant(columns: Iterable[str], criteria: Sequence[Criterion]) -> dict
     return {column: name for column, name in near.items() if name is not None}
 
 
-def _verdict(criterion: Criterion, value: Any) -> CriterionVerdict | str:
+def _check_verdict(criterion: Criterion, value: Any) -> CriterionVerdict | str:
     if criterion.options is None:
         folded = value.strip().upper() if isinstance(value, str) else value
         if isinstance(folded, str) and folded in _VERDICTS:
@@ -212,7 +212,7 @@ def _verdict(criterion: Criterion, value: Any) -> CriterionVerdict | str:
     return value
 
 
-def weighted_cells(rubric: Rubric, verdicts: Sequence[CriterionVerdict | str]) -> list[Cell]:
+def build_cells(rubric: Rubric, verdicts: Sequence[CriterionVerdict | str]) -> list[Cell]:
     """The cells of verdicts on the first criteria of a rubric.
 
     Raises:
@@ -220,18 +220,18 @@ def weighted_cells(rubric: Rubric, verdicts: Sequence[CriterionVerdict | str]) -
 
     Example:
         >>> from autorubric.core.criterion import Criterion
-        >>> weighted_cells(Rubric([Criterion(weight=3, requirement="Is brief")]), ["MET"])
+        >>> build_cells(Rubric([Criterion(weight=3, requirement="Is brief")]), ["MET"])
         [Cell(weight=3.0, value=1.0, worst=0.0)]
     """
     if len(verdicts) > len(rubric):
         raise InputError(f"Expected {counted(len(rubric), 'verdict')}, got {len(verdicts)}")
     return [
-        _cell(index, criterion, verdict)
+        _build_cell(index, criterion, verdict)
         for index, (criterion, verdict) in enumerate(zip(rubric, verdicts, strict=False))
     ]
 
 
-def _cell(index: int, criterion: Criterion, verdict: CriterionVerdict | str) -> Cell:
+def _build_cell(index: int, criterion: Criterion, verdict: CriterionVerdict | str) -> Cell:
     if criterion.is_multi_choice:
         if isinstance(verdict, CriterionVerdict) or not isinstance(verdict, str):
             kind = type(verdict).__name__

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from autorubric.core.criterion import Criterion, criterion_names
-from autorubric.dataset.ground_truth import NEAR, columns_meant, criterion_called, label_meant
+from autorubric.dataset.ground_truth import NEAR, criterion_called, find_near_columns, match_label
 from autorubric.errors import InputError
 from autorubric.files.printable import defused, undefused
 from autorubric.rows import Record, RowReader, input_name, listed, read_rows
@@ -59,7 +59,7 @@ class Given:
     is_own_id: bool = True
 
 
-class _SeveralError(ValueError):
+class _SeveralLabelsError(ValueError):
     """A cell has several labels."""
 
 
@@ -115,12 +115,12 @@ class LabelRows:
             given.setdefault("id", names["item"])
         reader = RowReader(input_name(self.path), ("id", *LABEL_ROLES, *self.more), given=given, notes=self.notes)
         wholes: deque[Record] = deque()
-        self._is_wide = any(self._layout(record.fields).criteria for record in head)
+        self._is_wide = any(self._find_layout(record.fields).criteria for record in head)
         blank = 0
-        for read in reader.rows(self._without_labels(itertools.chain(head, rows), wholes)):
+        for read in reader.rows(self._strip_labels(itertools.chain(head, rows), wholes)):
             try:
-                found = list(self._labels(read, wholes.popleft().fields))
-            except _SeveralError as error:
+                found = list(self._read_row(read, wholes.popleft().fields))
+            except _SeveralLabelsError as error:
                 self.problems.append(f"{read.where}: {error}")
                 continue
             blank += not found
@@ -128,26 +128,26 @@ class LabelRows:
         if blank:
             self._note(f"{blank} row{'s have' if blank > 1 else ' has'} no label")
 
-    def _without_labels(self, rows: Iterable[Record], wholes: deque[Record]) -> Iterator[Record]:
+    def _strip_labels(self, rows: Iterable[Record], wholes: deque[Record]) -> Iterator[Record]:
         """The rows without the columns of the criteria; `wholes` takes the rows as they are."""
         for row in rows:
-            columns = self._layout(row.fields).criteria
+            columns = self._find_layout(row.fields).criteria
             wholes.append(row)
             own = {name: cell for name, cell in row.fields.items() if name not in columns} if columns else row.fields
             yield row._replace(fields=own)
 
-    def _labels(self, read: Record, fields: Mapping[str, Any]) -> Iterator[Given]:
+    def _read_row(self, read: Record, fields: Mapping[str, Any]) -> Iterator[Given]:
         label = read.columns.get("label", _TRUTH if _TRUTH in fields else None)
-        if (self._is_wide and not self._layout(fields).criteria) or _is_passed_over(fields, label):
+        if (self._is_wide and not self._find_layout(fields).criteria) or _is_passed_over(fields, label):
             return
-        cells = {role: _text(fields[name]) for role, name in read.columns.items() if role != "label"}
-        texts = tuple(text for name in self._layout(fields).texts if (text := _text(fields[name])))
-        said = self._said(fields, label, cells.pop("criterion", None))
-        if said is None or ("id" not in cells and not self._layout(fields).texts):
-            raise InputError(self._missing(read, label, is_read=said is not None))
+        cells = {role: _format_cell(fields[name]) for role, name in read.columns.items() if role != "label"}
+        texts = tuple(text for name in self._find_layout(fields).texts if (text := _format_cell(fields[name])))
+        said = self._read_verdicts(fields, label, cells.pop("criterion", None))
+        if said is None or ("id" not in cells and not self._find_layout(fields).texts):
+            raise InputError(self._describe_missing(read, label, is_read=said is not None))
         if not is_blank(fields.get("probability")):
             self._note("the probabilities of drawn pairs are not read; `labels --export` keeps them in .jsonl")
-        for name in fields.keys() - self._layout(fields).criteria:
+        for name in fields.keys() - self._find_layout(fields).criteria:
             if "weight" in folded(name) and not is_blank(fields[name]):
                 self._note(f"{name!r} is not read: each label counts once, and weights are those of the rubric")
         item, seconds = cells.pop("id", ""), cells.pop("seconds", "") or None
@@ -157,9 +157,11 @@ class LabelRows:
                 own = _STUDIO not in fields
                 yield Given(read.where, item, name, word, **cells, seconds=seconds, texts=texts, is_own_id=own)
 
-    def _said(self, fields: Mapping[str, Any], label: str | None, criterion: str | None) -> dict[str, Any] | None:
+    def _read_verdicts(
+        self, fields: Mapping[str, Any], label: str | None, criterion: str | None
+    ) -> dict[str, Any] | None:
         """The labels of a row by criterion: each in its column, or in one by name or in order; None without any."""
-        columns = self._layout(fields).criteria
+        columns = self._find_layout(fields).criteria
         if columns or label is None:
             return {name: fields[name] for name in columns} or None
         if criterion is not None:
@@ -171,9 +173,9 @@ class LabelRows:
             return dict(zip(criterion_names(self._rubrics[0]), held, strict=True))
         return {"": held} if only else {} if is_blank(held) else None
 
-    def _missing(self, read: Record, label: str | None, *, is_read: bool) -> str:
+    def _describe_missing(self, read: Record, label: str | None, *, is_read: bool) -> str:
         there = {
-            "id": "id" in read.columns or self._layout(read.fields).texts,
+            "id": "id" in read.columns or self._find_layout(read.fields).texts,
             "criterion": "criterion" in read.columns or is_read,
             "label": label is not None or is_read,
         }
@@ -181,27 +183,27 @@ class LabelRows:
         return (
             f"{input_name(self.path)}: no column for {missing}; the columns are {listed(read.fields)}; name one with "
             "--column ROLE=NAME (in Python: column={'ROLE': NAME}), or name columns like the criteria"
-            + "".join(f"; {hint}" for hint in self._near(read.fields))
+            + "".join(f"; {hint}" for hint in self._find_hints(read.fields))
         )
 
-    def _near(self, names: Iterable[str]) -> Iterator[str]:
+    def _find_hints(self, names: Iterable[str]) -> Iterator[str]:
         """Sentences on columns that are nearly called like a criterion of the only rubric."""
         if len(self._rubrics) == 1:
             unnamed = [name for name in names if name not in self.columns.values()]
-            yield from (NEAR.format(*pair) for pair in columns_meant(unnamed, self._rubrics[0]).items())
+            yield from (NEAR.format(*pair) for pair in find_near_columns(unnamed, self._rubrics[0]).items())
 
-    def _layout(self, fields: Mapping[str, Any]) -> _Layout:
+    def _find_layout(self, fields: Mapping[str, Any]) -> _Layout:
         """The columns called like a criterion, unless one names the criterion; and those of the submission."""
         names = tuple(fields)
         if names not in self._layouts:
-            own = {folded(name) for criteria in self._rubrics for name in _called(criteria)}
+            own = {folded(name) for criteria in self._rubrics for name in _list_criterion_names(criteria)}
             found = tuple(name for name in names if folded(name) in own)
             others = {folded(name) for name in names if name not in found}
             if self.columns.keys() & {"criterion", "label"} or others & {*ROLES["criterion"].names}:
                 found = ()
             if found:
                 self._note(f"labels are read from {listed(found)}, named like the criteria")
-                fresh = (f"{input_name(self.path)}: {hint}" for hint in self._near(names))
+                fresh = (f"{input_name(self.path)}: {hint}" for hint in self._find_hints(names))
                 self.hints += (hint for hint in fresh if hint not in self.hints)
             texts = tuple(name for name in names if folded(name) in _TEXTS and name not in found)
             self._layouts[names] = _Layout(found, texts)
@@ -240,7 +242,7 @@ class ItemFinder:
         Raises:
             InputError: there is no such item or criterion, or the id and the submission are of different items.
         """
-        place = self._item(given)
+        place = self._find_item(given)
         rubric = self._dataset.get_item_rubric(place)
         if not given.criterion and len(rubric) == 1:
             return place, 0
@@ -251,13 +253,13 @@ class ItemFinder:
             self._called[key] = criterion_called(given.criterion, rubric) if at is None else at
         return place, self._called[key]
 
-    def _item(self, given: Given) -> int:
+    def _find_item(self, given: Given) -> int:
         own = next((key for key in (given.item, undefused(given.item)) if key in self._places), None)
-        place, alike = self._places.get(own or ""), self._with_text(given.texts)
+        place, alike = self._places.get(own or ""), self._find_by_text(given.texts)
         if place is not None and (place in alike or not alike):
             return place
         if place is not None and given.is_own_id:
-            other = self._name(alike[0])
+            other = self._name_item(alike[0])
             raise InputError(f"the id is that of item {own!r}, but the submission is that of {other!r}")
         if len(alike) == 1:
             self._note("items are found by their submission, since the file does not have their ids")
@@ -270,10 +272,10 @@ class ItemFinder:
 
     def verdict(self, criterion: Criterion, word: str) -> str:
         """The verdict that a word of a file stands for; the word itself where it stands for none."""
-        meant = label_meant(criterion, word, self.notes)
+        meant = match_label(criterion, word, self.notes)
         return word if meant is None else meant
 
-    def _with_text(self, texts: Sequence[str]) -> list[int]:
+    def _find_by_text(self, texts: Sequence[str]) -> list[int]:
         """The places of the items that have one of these submissions."""
         if texts and self._by_text is None:
             self._by_text = {}
@@ -281,7 +283,7 @@ class ItemFinder:
                 self._by_text.setdefault(" ".join(str(item.submission).split()), []).append(place)
         return [place for text in texts for place in (self._by_text or {}).get(" ".join(text.split()), ())]
 
-    def _name(self, place: int) -> str:
+    def _name_item(self, place: int) -> str:
         own = self._dataset.items[place].id
         return f"#{place}" if own is None else own
 
@@ -320,8 +322,8 @@ def one_word(value: Any) -> str:
     while isinstance(value, list | Mapping) and len(value) == 1:
         value = next(iter(value.values() if isinstance(value, Mapping) else value))
     if isinstance(value, list | Mapping) and value:
-        raise _SeveralError(f"expected one label, got {value!r}")
-    return undefused(_text(value))
+        raise _SeveralLabelsError(f"expected one label, got {value!r}")
+    return undefused(_format_cell(value))
 
 
 def is_label_table(path: Path) -> bool:
@@ -365,10 +367,10 @@ def _is_passed_over(fields: Mapping[str, Any], label: str | None) -> bool:
     return answer == "ignore" or (answer == "reject" and label != "answer")
 
 
-def _called(criteria: Sequence[Criterion]) -> Iterator[str]:
+def _list_criterion_names(criteria: Sequence[Criterion]) -> Iterator[str]:
     yield from criterion_names(criteria)
     yield from (criterion.requirement for criterion in criteria)
 
 
-def _text(value: Any) -> str:
+def _format_cell(value: Any) -> str:
     return "" if is_blank(value) else str(value).strip()

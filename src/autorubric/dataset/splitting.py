@@ -47,11 +47,11 @@ def balanced_sample(labels: Sequence[Collection[Hashable]], size: int, rng: rand
     # A label of one item lies wholly on one side, whichever: there is nothing to balance.
     total = {_EVERY_ITEM: len(labels)} | {label: held for label, held in holders.items() if held > 1}
     items = [[_EVERY_ITEM, *(label for label in dict.fromkeys(own) if label in total)] for own in labels]
-    swaps = _Swaps(items, total, size)
+    swaps = _SwapSearch(items, total, size)
     best, least = list[int](), math.inf
     # Swaps can end where no single one helps and yet a label is left out; then another start may do better.
     for _ in range(_ATTEMPTS):
-        chosen, cost, left_out = swaps.improve(_dealt(items, total, size, rng), rng)
+        chosen, cost, left_out = swaps.improve(_deal_items(items, total, size, rng), rng)
         if cost < least:
             best, least = chosen, cost
         if not left_out or swaps.looks <= 0:
@@ -59,7 +59,7 @@ def balanced_sample(labels: Sequence[Collection[Hashable]], size: int, rng: rand
     return sorted(best)
 
 
-def _dealt(
+def _deal_items(
     items: Sequence[Sequence[Hashable]], total: Mapping[Hashable, int], size: int, rng: random.Random
 ) -> list[int]:
     """Items given, label by label from the rarest on, to the side that lacks the larger shares of their labels."""
@@ -79,7 +79,7 @@ def _dealt(
     return chosen
 
 
-class _Swaps:
+class _SwapSearch:
     """Swaps of chosen items for others, as long as one costs less.
 
     A label costs the square of its deviation from its share. While one side lacks it, it costs more than a swap can
@@ -150,12 +150,12 @@ def split_indices(
     rng.shuffle(everything)
     if not stratify:
         return everything[:n_train], everything[n_train:]
-    strata = [_strata(dataset, index) for index in range(len(dataset))]
+    strata = [_list_strata(dataset, index) for index in range(len(dataset))]
     chosen = set(balanced_sample(strata, n_train, rng))
     return [i for i in everything if i in chosen], [i for i in everything if i not in chosen]
 
 
-def _strata(dataset: RubricDataset, index: int) -> list[tuple[str | int, str]]:
+def _list_strata(dataset: RubricDataset, index: int) -> list[tuple[str | int, str]]:
     """A label for each criterion: its name (or position) and the verdict, whatever its case and spaces."""
     truth = dataset.items[index].ground_truth
     if truth is None:

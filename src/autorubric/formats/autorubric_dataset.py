@@ -53,7 +53,7 @@ def _write(record: Record) -> Row:
     row: Row = {"id": record.id} if record.id else {}
     description = record.metadata.get("description")
     row |= {"submission": record.answer or "", "description": description if isinstance(description, str) else ""}
-    row.update(_truth(record))
+    row.update(_check_truth(record))
     kept = record.metadata.get("rubric")
     rubric = Rubric(
         with_distinct_names(record.criteria),
@@ -69,7 +69,7 @@ def _write(record: Record) -> Row:
     return row
 
 
-def _truth(record: Record) -> dict[str, Any]:
+def _check_truth(record: Record) -> dict[str, Any]:
     """The ground truth of a record where it is one: a value of that name may come from anywhere."""
     truth, reasons = record.metadata.get("ground_truth"), record.metadata.get("ground_truth_reasons")
     if not isinstance(truth, list):
@@ -82,14 +82,14 @@ def _truth(record: Record) -> dict[str, Any]:
     return found
 
 
-def items_with_head(head: dict[str, Any], items: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
+def merge_head(head: dict[str, Any], items: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
     """The items of a dataset, each with its fields from the head; shared rubrics are filled in.
 
     Raises:
         InputError: the head is wrong.
 
     Example:
-        >>> list(items_with_head({"prompt": "Why?", "rubric": None}, [("d.json: item 0", {"submission": "So."})]))
+        >>> list(merge_head({"prompt": "Why?", "rubric": None}, [("d.json: item 0", {"submission": "So."})]))
         [('d.json: item 0', {'prompt': 'Why?', 'submission': 'So.'})]
     """
     read_parts({**head, "items": []}, [], [], lambda _: "")

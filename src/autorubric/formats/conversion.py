@@ -14,15 +14,15 @@ from autorubric.core.entries import find_parts, from_json_text
 from autorubric.dataset.item import with_last_turn
 from autorubric.errors import InputError, MissingFileError, problems_at
 from autorubric.files.text import size_of_plain
-from autorubric.formats.containers import checked_container, iter_rows, row_writer
-from autorubric.formats.file_audit import Polarity, PolarityAudit, Questions, checked_polarity, turned
+from autorubric.formats.containers import check_container, iter_rows, row_writer
+from autorubric.formats.file_audit import Polarity, PolarityAudit, Questions, convert_polarity, parse_polarity
 from autorubric.formats.format import Format, Record, Row, Written
 from autorubric.formats.format_registry import (
     IN_ROW,
     USUAL,
     detect,
     format_named,
-    format_names,
+    list_format_names,
     read_usual,
     with_usual,
 )
@@ -113,19 +113,19 @@ def convert(
         >>> done.source, done.records, dict(done.lost)
         ('rubrichub', 1, {})
     """
-    polarity = checked_polarity(options.polarity)
+    polarity = parse_polarity(options.polarity)
     if options.source is not None:
         format_named(options.source)
     done = Conversion()
-    records = _observed(source, options, polarity, done)
+    records = _iter_audited(source, options, polarity, done)
     if target is None or polarity == "audit":
         for _ in records:
             pass
         return done
     if target_format is None:
-        raise InputError(f"pass --to with the format of {target}; the formats are {', '.join(format_names())}")
+        raise InputError(f"pass --to with the format of {target}; the formats are {', '.join(list_format_names())}")
     form = format_named(target_format)
-    checked_container(target, form)
+    check_container(target, form)
     done.target = form.name
     with _draft(Path(source), Path(target), options.force) as draft:
         with _sink(draft, form, done, carry=options.carry) as write:
@@ -159,7 +159,7 @@ def read_records(path: str | Path, source: str | None = None) -> Iterator[tuple[
         >>> [record.prompt for _, record in read_records(path)]
         ['Why?']
     """
-    return _records(path, source, Conversion(), {})
+    return _iter_records(path, source, Conversion(), {})
 
 
 def write_records(
@@ -188,27 +188,27 @@ def write_records(
     return done
 
 
-def _observed(
+def _iter_audited(
     source: str | Path, options: Options, polarity: Polarity, done: Conversion
 ) -> Iterator[tuple[str, Record]]:
     """The records of the source, counted and turned on the way."""
     for other in options.against:
-        for place, record in _records(other, None, Conversion(), options.columns):
+        for place, record in _iter_records(other, None, Conversion(), options.columns):
             done.questions.add_other(record, place)
-    for place, record in _records(source, options.source, done, options.columns):
+    for place, record in _iter_records(source, options.source, done, options.columns):
         done.records += 1
         done.criteria += len(record.criteria)
         done.polarity.add(record, place)
         done.questions.add(record, place)
-        yield place, turned(record, polarity, done.polarity)
+        yield place, convert_polarity(record, polarity, done.polarity)
 
 
-def _records(
+def _iter_records(
     path: str | Path, source: str | None, done: Conversion, columns: Mapping[str, str]
 ) -> Iterator[tuple[str, Record]]:
     problems: list[str] = []
     waiting: tuple[str, Record] | None = None
-    for form, place, record in _parts(path, source, columns, problems):
+    for form, place, record in _iter_parts(path, source, columns, problems):
         done.source = form.name
         merged = form.joined(waiting[1], record) if form.joined is not None and waiting is not None else None
         if waiting is not None and merged is None:
@@ -223,14 +223,14 @@ def _records(
 _OPTION = "--from FORMAT (in Python: from_), or " + COLUMN_OPTION
 
 
-def _parts(
+def _iter_parts(
     path: str | Path, source: str | None, columns: Mapping[str, str], problems: list[str]
 ) -> Iterator[tuple[Format, str, Record]]:
     """The record of each row, parts of one record separately; without a given format, the first row decides."""
     form = format_named(source) if source is not None else USUAL if columns else None
     reader = None if source is not None else RowReader(input_name(path), IN_ROW, _OPTION, columns)
     for place, row in iter_rows(path, problems):
-        form = _detected(row, place, reader) if form is None else form
+        form = _detect_format(row, place, reader) if form is None else form
         record = _read(form, row, place, problems, reader)
         if record is not None:
             yield form, place, record
@@ -253,7 +253,7 @@ def _read(form: Format, row: Row, place: str, problems: list[str], reader: RowRe
     return None
 
 
-def _detected(row: Row, place: str, reader: RowReader | None) -> Format:
+def _detect_format(row: Row, place: str, reader: RowReader | None) -> Format:
     """The format of a row: a named one, or that of rows under usual names where none fits as a whole."""
     try:
         form = detect(row)

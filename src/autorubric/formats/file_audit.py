@@ -43,7 +43,7 @@ class PolarityAudit:
     def add(self, record: Record, place: str) -> None:
         """Count the criteria of a record."""
         for criterion in record.criteria:
-            self.counts[_sign(criterion.weight), said(criterion.requirement).meaning] += 1
+            self.counts[_describe_sign(criterion.weight), said(criterion.requirement).meaning] += 1
             if contradiction(criterion.requirement, criterion.weight) and len(self.examples) < MOST_EXAMPLES:
                 self.examples.append((place, criterion.weight, criterion.requirement))
 
@@ -53,14 +53,14 @@ class PolarityAudit:
         return self.counts["negative", "good"] + self.counts["positive", "fault"]
 
 
-def checked_polarity(name: str) -> Polarity:
+def parse_polarity(name: str) -> Polarity:
     """The polarity of a name.
 
     Raises:
         InputError: there is none.
 
     Example:
-        >>> checked_polarity("as-is")
+        >>> parse_polarity("as-is")
         'as-is'
     """
     known: tuple[Polarity, ...] = get_args(Polarity)
@@ -70,7 +70,7 @@ def checked_polarity(name: str) -> Polarity:
     return found
 
 
-def turned(record: Record, polarity: Polarity, audit: PolarityAudit) -> Record:
+def convert_polarity(record: Record, polarity: Polarity, audit: PolarityAudit) -> Record:
     """The record under our convention, where the user said that the file has another.
 
     With `met-is-good`, a negative criterion that is not worded as a fault becomes a demand of the same size: meeting
@@ -78,15 +78,15 @@ def turned(record: Record, polarity: Polarity, audit: PolarityAudit) -> Record:
 
     Example:
         >>> record = Record((Criterion(weight=-2, requirement="Avoids jargon."),))
-        >>> turned(record, "met-is-good", PolarityAudit()).criteria[0].weight
+        >>> convert_polarity(record, "met-is-good", PolarityAudit()).criteria[0].weight
         2.0
     """
     if polarity != "met-is-good":
         return record
-    return replace(record, criteria=tuple(_turned(criterion, audit) for criterion in record.criteria))
+    return replace(record, criteria=tuple(_convert_sign(criterion, audit) for criterion in record.criteria))
 
 
-def _turned(criterion: Criterion, audit: PolarityAudit) -> Criterion:
+def _convert_sign(criterion: Criterion, audit: PolarityAudit) -> Criterion:
     if criterion.weight >= 0:
         return criterion
     if said(criterion.requirement).meaning == "fault":
@@ -96,7 +96,7 @@ def _turned(criterion: Criterion, audit: PolarityAudit) -> Criterion:
     return criterion.model_copy(update={"weight": -criterion.weight})
 
 
-def _sign(weight: float) -> str:
+def _describe_sign(weight: float) -> str:
     return "negative" if weight < 0 else "positive" if weight > 0 else "zero"
 
 
@@ -111,13 +111,13 @@ class _WordCharacters(dict[int, str]):
 _WORDS = _WordCharacters()
 
 
-def question_key(record: Record) -> bytes:
+def hash_question(record: Record) -> bytes:
     """16 bytes that two records share if they ask the same, ignoring case, spaces and punctuation.
 
     Example:
         >>> from autorubric.core.criterion import Criterion
         >>> one, two = (Record((Criterion(requirement="r"),), text) for text in ("Why  so?", "why so"))
-        >>> question_key(one) == question_key(two)
+        >>> hash_question(one) == hash_question(two)
         True
     """
     text = unicodedata.normalize("NFKC", as_text(record.prompt)).casefold()
@@ -143,13 +143,13 @@ class Questions:
     def add_other(self, record: Record, place: str) -> None:
         """Note a question of another file."""
         if record.prompt:
-            self._others.setdefault(question_key(record), place)
+            self._others.setdefault(hash_question(record), place)
 
     def add(self, record: Record, place: str) -> None:
         """Count a question of this file; a record without one is not counted."""
         if not record.prompt:
             return
-        key = question_key(record)
+        key = hash_question(record)
         split = record.metadata.get("split")
         name = split if isinstance(split, str) else None
         first, of = self._seen.setdefault(key, (place, name))

@@ -41,7 +41,7 @@ FORMATS: dict[str, Format] = {
 """The built-in formats by name."""
 
 
-def format_names() -> list[str]:
+def list_format_names() -> list[str]:
     """The names of all formats, those of installed packages last."""
     return list(dict.fromkeys((*FORMATS, *plugins(_GROUP))))
 
@@ -52,7 +52,7 @@ def list_formats() -> dict[str, Format]:
     Raises:
         InputError: an installed package registers a format that cannot be used.
     """
-    return {name: format_named(name) for name in format_names()}
+    return {name: format_named(name) for name in list_format_names()}
 
 
 @cache
@@ -79,7 +79,7 @@ def format_named(name: str) -> Format:
     """
     found = FORMATS.get(name) or _load_format(name)
     if found is None:
-        raise InputError(f"unknown format {name!r}; {advice(name, format_names())}")
+        raise InputError(f"unknown format {name!r}; {advice(name, list_format_names())}")
     return found
 
 
@@ -153,9 +153,9 @@ def with_usual(record: Described, row: Record) -> Described:
     return replace(record, **found, metadata={k: v for k, v in record.metadata.items() if k not in used})
 
 
-def _never(_: Any) -> Any:
+def _refuse_use(_: Any) -> Any:
     raise AssertionError("`read_usual` reads rows under usual names; nothing writes them")
 
 
-USUAL = Format("usual names", "Rows under usual names", (), lambda row: True, _never, _never)
+USUAL = Format("usual names", "Rows under usual names", (), lambda row: True, _refuse_use, _refuse_use)
 """What is read where a row is in no named format; it is not in the table of formats."""

@@ -43,11 +43,11 @@ def estimated_tokens(characters: int) -> int:
     return -(-characters // CHARS_A_TOKEN)
 
 
-def prompt_text(body: dict[str, Any]) -> str:
+def join_prompt(body: dict[str, Any]) -> str:
     r"""The whole text of a request body, over which a server would compute a prefix.
 
     Example:
-        >>> prompt_text({"messages": [{"role": "user", "content": "Hi"}]})
+        >>> join_prompt({"messages": [{"role": "user", "content": "Hi"}]})
         'user\nHi\n'
     """
     parts: list[str] = []
@@ -57,12 +57,12 @@ def prompt_text(body: dict[str, Any]) -> str:
     return "".join(parts)
 
 
-def prompt_tokens(body: dict[str, Any]) -> int:
+def count_prompt_tokens(body: dict[str, Any]) -> int:
     """The tokens of the text of a request body."""
-    return estimated_tokens(len(prompt_text(body)))
+    return estimated_tokens(len(join_prompt(body)))
 
 
-def envelope(completion: Completion, model: str, asked: int, cached_tokens: int | None = None) -> bytes:
+def build_completion_body(completion: Completion, model: str, asked: int, cached_tokens: int | None = None) -> bytes:
     """The body of a `chat.completion` answer.
 
     Args:
@@ -72,7 +72,7 @@ def envelope(completion: Completion, model: str, asked: int, cached_tokens: int 
         cached_tokens: how many of them came from the prefix cache; None leaves the figure out.
 
     Example:
-        >>> json.loads(envelope(Completion("Yes."), "m", 7))["usage"]
+        >>> json.loads(build_completion_body(Completion("Yes."), "m", 7))["usage"]
         {'prompt_tokens': 7, 'completion_tokens': 1, 'total_tokens': 8}
     """
     thought, spoken = estimated_tokens(len(completion.reasoning or "")), completion.tokens
@@ -123,20 +123,20 @@ def sized_replies(characters: int = 1200) -> Replier:
         mark = f"{crc32(asked.encode('utf-8', 'surrogatepass')):08x}"
         schema = (body.get("response_format") or {}).get("json_schema", {}).get("schema")
         if schema is not None:
-            return json.dumps(_document(schema, mark, characters))
+            return json.dumps(_write_document(schema, mark, characters))
         # What is to be answered with may stand in the system message, apart from what is asked.
-        whole = prompt_text(body)
+        whole = join_prompt(body)
         if "criterion_status" in whole:
             return json.dumps({"explanation": f"Seen in {mark}.", "criterion_status": "MET"})
         if "weight" in whole and "JSON" in whole:
-            return f"```json\n{json.dumps(_criteria(mark, characters), indent=1)}\n```"
+            return f"```json\n{json.dumps(_write_criteria(mark, characters), indent=1)}\n```"
         text = f"Answer {mark}. " + _FILLER * (characters // len(_FILLER) + 1)
         return text[:characters]
 
     return reply
 
 
-def _criteria(mark: str, characters: int) -> list[dict[str, Any]]:
+def _write_criteria(mark: str, characters: int) -> list[dict[str, Any]]:
     return [
         {
             "title": f"Point {number} of {mark}",
@@ -147,22 +147,22 @@ def _criteria(mark: str, characters: int) -> list[dict[str, Any]]:
     ]
 
 
-def _document(schema: dict[str, Any], mark: str, characters: int) -> Any:
+def _write_document(schema: dict[str, Any], mark: str, characters: int) -> Any:
     """A document that follows `schema`, as far as test schemas go (no $ref, no patterns)."""
     for key in ("anyOf", "oneOf"):
         if key in schema:
-            return _document(schema[key][0], mark, characters)
+            return _write_document(schema[key][0], mark, characters)
     if "const" in schema or "enum" in schema:
         return schema["const"] if "const" in schema else schema["enum"][0]
     kind = schema.get("type")
     kind = kind[0] if isinstance(kind, list) else kind
     if kind == "object":
         properties = schema.get("properties", {})
-        return {name: _document(part, mark, characters) for name, part in properties.items()}
+        return {name: _write_document(part, mark, characters) for name, part in properties.items()}
     if kind == "array":
         count = max(schema.get("minItems", 1), characters // _CRITERION_CHARACTERS)
         count = min(count, schema.get("maxItems", count))
-        return [_document(schema.get("items", {}), f"{mark}-{n}", characters) for n in range(1, count + 1)]
+        return [_write_document(schema.get("items", {}), f"{mark}-{n}", characters) for n in range(1, count + 1)]
     number = min(5, schema.get("maximum", 5))
     plain = {"integer": number, "number": number, "boolean": True, "null": None}
     return plain.get(str(kind), f"States point {mark} and what supports it.")

@@ -98,15 +98,15 @@ def _reply_to(prompt: PromptSections, schema: ReplySchema, random: Random) -> di
     if "judgments" in fields:
         return {"judgments": [{"criterion_id": one, **_judge(prompt, *asked)} for one, *asked in criteria]}
     if "licences" in fields:
-        return {"licences": [_license(prompt, place) for place in range(len(criteria))]}
+        return {"licences": [_judge_licence(prompt, place) for place in range(len(criteria))]}
     if "rewrites" in fields:
         texts = ((one, wording.format(d=requirement.strip())) for one, requirement, _ in criteria)
         same = {"split": split, "title": ""}
         return {"rewrites": [{"criterion_id": one, **same, "description": text} for one, text in texts]}
     of_one: dict[str, Callable[[str], Any]] = {
-        "findings": _findings,
-        "demands": _demands,
-        "alternatives": partial(_alternatives, split, wording),
+        "findings": _write_findings,
+        "demands": _split_demands,
+        "alternatives": partial(_write_alternatives, split, wording),
     }
     if shared := [name for name in of_one if name in fields]:
         return {name: of_one[name](prompt.get("criterion", "")) for name in shared}
@@ -116,7 +116,7 @@ def _reply_to(prompt: PromptSections, schema: ReplySchema, random: Random) -> di
     return _judge(prompt, requirement, prompt.get("options", ""), quotes="quotes" in fields)
 
 
-def _alternatives(reason: str, wording: str, requirement: str) -> list[dict[str, str]]:
+def _write_alternatives(reason: str, wording: str, requirement: str) -> list[dict[str, str]]:
     """Two wordings: one that demands the words themselves, and its halves as a split."""
     text = requirement.strip()
     blank = {"reason": reason, "second": "", "check": "", "parameters": ""}
@@ -126,13 +126,13 @@ def _alternatives(reason: str, wording: str, requirement: str) -> list[dict[str,
     return [reworded, {**blank, "kind": "split", "requirement": parts[0] or text, "second": parts[1] or text}]
 
 
-def _demands(requirement: str) -> list[str]:
+def _split_demands(requirement: str) -> list[str]:
     """The criterion cut at the words that join its demands; a real model would repeat what they share."""
     parts = _JOINED.split(requirement.strip().rstrip("."))
     return [f"{part[:1].upper()}{part[1:]}." for part in parts if part]
 
 
-def _findings(requirement: str) -> list[dict[str, Any]]:
+def _write_findings(requirement: str) -> list[dict[str, Any]]:
     """A finding for the first vague word of the criterion, if it has one."""
     vague = _VAGUE.search(requirement)
     if vague is None:
@@ -159,7 +159,7 @@ def _read_items(text: str) -> list[Item]:
         return []
 
 
-def _license(prompt: PromptSections, place: int) -> dict[str, Any]:
+def _judge_licence(prompt: PromptSections, place: int) -> dict[str, Any]:
     query, (one, requirement, _) = _find_query(prompt), prompt.criteria[place]
     say, wanted, quoted = load_table(query.language), find_terms(requirement), _QUOTED.findall(requirement)
     phrases = [phrase.removeprefix("the ") for phrase in query.phrases]
@@ -235,10 +235,10 @@ def write_answer(query: Query, random: Random, *, thorough: bool) -> str:
     if thorough:
         demanded = [one.value for one in query.constraints if one.kind == "include"]
         lines[1:1] = [say["include"].format(v=value) for value in demanded]
-    return _lay_out(query, lines, "" if query.language == "zh" else " ", thorough=thorough)
+    return _format_answer(query, lines, "" if query.language == "zh" else " ", thorough=thorough)
 
 
-def _lay_out(query: Query, lines: list[str], gap: str, *, thorough: bool) -> str:
+def _format_answer(query: Query, lines: list[str], gap: str, *, thorough: bool) -> str:
     counts = {one.unit: one for one in query.constraints if one.kind == "count"}
     formats = [one.value for one in query.constraints if one.kind == "format"]
     if "JSON" in formats:

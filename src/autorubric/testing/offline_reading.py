@@ -37,7 +37,7 @@ def _load_patterns(name: str) -> list[tuple[str, re.Pattern[str]]]:
     return [(key, re.compile(pattern, re.I)) for key, pattern in load_table(name).items()]
 
 
-def _first_match(name: str, text: str, default: str) -> str:
+def _find_first(name: str, text: str, default: str) -> str:
     return next((key for key, pattern in _load_patterns(name) if pattern.search(text)), default)
 
 
@@ -95,9 +95,9 @@ def find_constraints(text: str) -> tuple[Constraint, ...]:
 def _find_counts(text: str) -> Iterator[tuple[int, Constraint]]:
     for match in (match for _, pattern in _load_patterns("counts") for match in pattern.finditer(text)):
         start = max(text.rfind(mark, 0, match.start()) for mark in ".!?。！？\n")
-        relation = _first_match("relations", f"{match['rel']} {match['tail']}", "")
-        unit = _first_match("units", match["unit"], "items")
-        if unit != "items" and _first_match("parts", text[start + 1 : match.end() + 5], ""):
+        relation = _find_first("relations", f"{match['rel']} {match['tail']}", "")
+        unit = _find_first("units", match["unit"], "items")
+        if unit != "items" and _find_first("parts", text[start + 1 : match.end() + 5], ""):
             continue  # it limits a part of the answer
         number = _read_number(match["n"])
         low, high = number, _read_number(match["m"]) if match["m"] else number
@@ -183,4 +183,4 @@ def read_query(text: str, turns: int = 1) -> Query:
     phrases = find_phrases(bare) or find_phrases(text) or [start.strip() or load_table(language)["fallback"]]
     hits = {name: len({*map(str.lower, pattern.findall(text))}) for name, pattern in _load_patterns("domains")}
     domain = max(hits, key=lambda name: hits[name]) if any(hits.values()) else "chat"
-    return Query(text, language, _first_match("kinds", text, "other"), domain, find_constraints(text), phrases, turns)
+    return Query(text, language, _find_first("kinds", text, "other"), domain, find_constraints(text), phrases, turns)

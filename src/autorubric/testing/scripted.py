@@ -76,7 +76,7 @@ class ScriptedModel:
     def ceiling(self, request: Request) -> Usage | None:
         """The request's own tokens, and the request's or the model's `max_tokens`; None if neither is set."""
         most = request.max_tokens or self._max_tokens
-        return None if most is None else Usage(_prompt_tokens(request), most)
+        return None if most is None else Usage(_count_prompt_tokens(request), most)
 
     def cost(self, usage: Usage) -> float | None:
         """Dollars at the price it was given."""
@@ -93,20 +93,20 @@ class ScriptedModel:
             InputError: the script has no line for this request.
         """
         self.requests.append(request)
-        line = self._line(request)
+        line = self._take_line(request)
         if inspect.isawaitable(line):
             line = await line
         if isinstance(line, Failure):
             raise CallError(line)
         if isinstance(line, Reply):
             return line
-        usage = Usage(_prompt_tokens(request), estimated_tokens(len(line)))
+        usage = Usage(_count_prompt_tokens(request), estimated_tokens(len(line)))
         return Reply(line, model=self._name, usage=usage, cost=self.cost(usage))
 
     async def close(self) -> None:
         """Nothing to release."""
 
-    def _line(self, request: Request) -> Line | Awaitable[Line]:
+    def _take_line(self, request: Request) -> Line | Awaitable[Line]:
         if callable(self._script):
             return self._script(request)
         role = request.role
@@ -125,7 +125,7 @@ class ScriptedModel:
         return lines[turn]
 
 
-def _prompt_tokens(request: Request) -> int:
+def _count_prompt_tokens(request: Request) -> int:
     return estimated_tokens(sum(len(message.content) for message in request.messages))
 
 

@@ -34,9 +34,9 @@ class TokenLimits:
     context: int | None = None
     default: int = 4096
 
-    def refusal(self, body: Mapping[str, Any], prompt_tokens: int) -> str | None:
+    def find_refusal(self, body: Mapping[str, Any], prompt_tokens: int) -> str | None:
         """Why a request is refused, in the words of OpenAI and vLLM; None if it is taken."""
-        asked = token_limit(body)
+        asked = read_token_limit(body)
         if asked is None:
             return None
         if self.most_tokens is not None and asked > self.most_tokens:
@@ -49,7 +49,7 @@ class TokenLimits:
 
     def cut(self, completion: Completion, body: Mapping[str, Any]) -> Completion:
         """The completion up to the limit of its request, reasoning first."""
-        most = token_limit(body) or self.default
+        most = read_token_limit(body) or self.default
         reasoning, content = completion.reasoning or "", completion.content or ""
         left = most - estimated_tokens(len(reasoning))
         if estimated_tokens(len(content)) <= left:
@@ -62,7 +62,7 @@ class TokenLimits:
         )
 
 
-def token_limit(body: Mapping[str, Any]) -> int | None:
+def read_token_limit(body: Mapping[str, Any]) -> int | None:
     """The most completion tokens that a request allows; None if it names no limit."""
     found = body.get("max_completion_tokens", body.get("max_tokens"))
     return found if isinstance(found, int) else None
@@ -123,12 +123,12 @@ class OpenWindow:
         limits = self.limits
         full = limits.requests is not None and len(self._taken) >= limits.requests
         full |= limits.tokens is not None and self._tokens + tokens > limits.tokens
-        reset = self._reset(now) if self._taken else limits.seconds
+        reset = self._compute_reset(now) if self._taken else limits.seconds
         wait = max(reset, 1e-3) if full else 0.0
         if not full:
             self._taken.append((now, tokens))
             self._tokens += tokens
-        return wait, self._headers(reset, wait)
+        return wait, self._build_headers(reset, wait)
 
     def _forget(self, now: float) -> None:
         if self.limits.kind == "sliding":
@@ -141,13 +141,13 @@ class OpenWindow:
         while self._taken and self._taken[0][0] <= start:
             self._tokens -= self._taken.popleft()[1]
 
-    def _reset(self, now: float) -> float:
+    def _compute_reset(self, now: float) -> float:
         """Seconds until the limit recovers."""
         start = self._taken[0][0] if self.limits.kind == "sliding" else self._start
         assert start is not None
         return start + self.limits.seconds - now
 
-    def _headers(self, reset: float, wait: float) -> Headers:
+    def _build_headers(self, reset: float, wait: float) -> Headers:
         headers: list[tuple[str, str]] = []
         if wait and self.limits.retry_after:
             headers.append(("Retry-After", str(math.ceil(wait))))
@@ -160,11 +160,11 @@ class OpenWindow:
                 if limit is not None:
                     headers.append((f"x-ratelimit-limit-{unit}", str(limit)))
                     headers.append((f"x-ratelimit-remaining-{unit}", str(limit - taken)))
-                    headers.append((f"x-ratelimit-reset-{unit}", _span(reset)))
+                    headers.append((f"x-ratelimit-reset-{unit}", _format_span(reset)))
         return tuple(headers)
 
 
-def _span(seconds: float) -> str:
+def _format_span(seconds: float) -> str:
     """A time as OpenAI writes it: `20ms`, `1.5s`, `1m30s`."""
     if seconds < 1:
         return f"{math.ceil(1000 * seconds)}ms"
@@ -206,20 +206,20 @@ class PrefixCache:
 
     Example:
         >>> cache = PrefixCache()
-        >>> cache.cached_tokens("x" * 200)
+        >>> cache.count_cached_tokens("x" * 200)
         0
         >>> cache.store("x" * 200)
-        >>> cache.cached_tokens("x" * 200 + "y")  # 200 characters hold three whole blocks of 64
+        >>> cache.count_cached_tokens("x" * 200 + "y")  # 200 characters hold three whole blocks of 64
         48
     """
 
     def __init__(self) -> None:
         self._blocks: set[int] = set()
 
-    def cached_tokens(self, prompt: str) -> int:
+    def count_cached_tokens(self, prompt: str) -> int:
         """Tokens at the start of `prompt` whose blocks are known."""
         found = 0
-        for key in _block_keys(prompt):
+        for key in _hash_blocks(prompt):
             if key not in self._blocks:
                 break
             found += 1
@@ -227,10 +227,10 @@ class PrefixCache:
 
     def store(self, prompt: str) -> None:
         """Make every whole block of `prompt` known."""
-        self._blocks.update(_block_keys(prompt))
+        self._blocks.update(_hash_blocks(prompt))
 
 
-def _block_keys(prompt: str) -> list[int]:
+def _hash_blocks(prompt: str) -> list[int]:
     keys: list[int] = []
     key = 0
     for start in range(0, len(prompt) - _BLOCK_CHARACTERS + 1, _BLOCK_CHARACTERS):

@@ -182,7 +182,7 @@ async def _send(request: web.Request, outcome: Outcome) -> web.Response:
     """Send an answer; returns when its last byte has left."""
     from aiohttp import web
 
-    answer = web.Response(status=outcome.status, body=outcome.body, headers=_headers(outcome))
+    answer = web.Response(status=outcome.status, body=outcome.body, headers=_build_headers(outcome))
     await answer.prepare(request)
     await answer.write_eof()
     return answer
@@ -193,7 +193,7 @@ async def _break(request: web.Request, outcome: Outcome) -> web.StreamResponse:
     from aiohttp import web
 
     transport = request.transport
-    response = web.StreamResponse(status=outcome.status, headers=_headers(outcome))
+    response = web.StreamResponse(status=outcome.status, headers=_build_headers(outcome))
     if transport is None or outcome.action == "hang":
         await asyncio.Event().wait()  # until the client gives up
     elif outcome.action == "reset":
@@ -213,7 +213,7 @@ async def _break(request: web.Request, outcome: Outcome) -> web.StreamResponse:
     return response
 
 
-def _headers(outcome: Outcome) -> dict[str, str]:
+def _build_headers(outcome: Outcome) -> dict[str, str]:
     return {"Content-Type": "application/json", **dict(outcome.headers)}
 
 
@@ -248,15 +248,15 @@ class LoopbackProcess:
 
     def stats(self) -> dict[str, Any]:
         """The endpoint's counts."""
-        return self._json("/__stats")
+        return self._read_json("/__stats")
 
     def batches(self) -> dict[str, Any]:
         """Batches, and how many of their requests ran, once or more often."""
-        return self._json("/__batches")
+        return self._read_json("/__batches")
 
     def calls_by_body(self) -> dict[str, int]:
         """Completed calls by digest of the request body."""
-        return self._json("/__calls")
+        return self._read_json("/__calls")
 
     def __enter__(self) -> LoopbackProcess:
         command = [
@@ -287,6 +287,6 @@ class LoopbackProcess:
             self._process.communicate()
             self._process = None
 
-    def _json(self, path: str) -> dict[str, Any]:
+    def _read_json(self, path: str) -> dict[str, Any]:
         with urlopen(self.base_url.removesuffix("/v1") + path) as answer:
             return dict(json.load(answer))

@@ -15,22 +15,22 @@ from typing import Any
 from autorubric.testing.completion import (
     Completion,
     Replier,
-    envelope,
+    build_completion_body,
+    count_prompt_tokens,
     estimated_tokens,
-    prompt_text,
-    prompt_tokens,
+    join_prompt,
     sized_replies,
 )
-from autorubric.testing.endpoint.batches import Asked, BatchBooks, BatchFaults
+from autorubric.testing.endpoint.batches import BatchBooks, BatchFaults, Request
 from autorubric.testing.endpoint.batches import answer as answer_batches
-from autorubric.testing.endpoint.batches.books import Refused as BatchRefused
+from autorubric.testing.endpoint.batches.books import Refusal
 from autorubric.testing.endpoint.endpoint_limits import (
     Headers,
     PrefixCache,
     RateWindow,
     TokenBucket,
     TokenLimits,
-    token_limit,
+    read_token_limit,
 )
 from autorubric.testing.faults import (
     FAULTS,
@@ -39,9 +39,9 @@ from autorubric.testing.faults import (
     FaultPlan,
     Faults,
     Latency,
-    error_body,
-    fault_plan,
-    unsupported,
+    build_fault_plan,
+    build_unsupported,
+    dump_error,
 )
 
 _ELSEWHERE = "/__elsewhere"
@@ -183,37 +183,37 @@ class Service:
         self._behaviour = behaviour
         latency = behaviour.latency
         self._latency = Latency.parse(latency) if isinstance(latency, str) else latency
-        self._faults = fault_plan(behaviour.faults)
+        self._faults = build_fault_plan(behaviour.faults)
         self._latencies = Random(behaviour.seed)
         self._fates = Random(behaviour.seed + 1)
         self._window = behaviour.window.opened() if behaviour.window else None
         self._bucket = TokenBucket(behaviour.requests_per_second) if behaviour.requests_per_second else None
         self._cache = PrefixCache() if behaviour.prefix_cache else None
         self.batches = BatchBooks(behaviour.batches, self._run_alone, behaviour.seed)
-        self._rejections = [(parameter, unsupported(parameter)) for parameter in behaviour.rejects]
+        self._rejections = [(parameter, build_unsupported(parameter)) for parameter in behaviour.rejects]
 
     def answer(self, method: str, path: str, body: bytes, head: bytes) -> Outcome:
         """What a request gets; `head` is its request line and headers."""
         if path.startswith(_ELSEWHERE):
             self.counts.elsewhere += 1
             self.counts.elsewhere_with_key += "authorization" in Received({}, head).headers
-            return Outcome(404, error_body("You have been redirected.", "invalid_request_error"))
+            return Outcome(404, dump_error("You have been redirected.", "invalid_request_error"))
         if method == "POST" and path.endswith("/chat/completions"):
-            return self._completion(body, head)
-        books = {"/__stats": self.counts.summary, "/__batches": self.batches.summary, "/__calls": self._calls}
+            return self._answer_completion(body, head)
+        books = {"/__stats": self.counts.summary, "/__batches": self.batches.summary, "/__calls": self._copy_calls}
         if path in books:
             return Outcome(200, json.dumps(books[path]()).encode())
-        return self._about_batches(method, head, body) or self._listed(method, path)
+        return self._answer_batches(method, head, body) or self._list_models(method, path)
 
-    def _calls(self) -> dict[str, Any]:
+    def _copy_calls(self) -> dict[str, Any]:
         return dict(self.counts.calls_by_body)
 
-    def _listed(self, method: str, path: str) -> Outcome:
+    def _list_models(self, method: str, path: str) -> Outcome:
         """The models, or that nothing is known of such a request."""
         if method == "GET" and path.endswith("/models"):
             models = [{"id": name, "object": "model"} for name in self._behaviour.models]
             return Outcome(200, json.dumps({"object": "list", "data": models}).encode())
-        return Outcome(404, error_body(f"Unknown request: {method} {path}", "invalid_request_error"))
+        return Outcome(404, dump_error(f"Unknown request: {method} {path}", "invalid_request_error"))
 
     def finish(self, outcome: Outcome, *, sent: bool) -> None:
         """Book the end of a request for a completion."""
@@ -233,8 +233,8 @@ class Service:
             if self._cache is not None:
                 self._cache.store(outcome.prompt)
 
-    def _about_batches(self, method: str, head: bytes, body: bytes) -> Outcome | None:
-        asked, key = Asked.read(method, head, body), self._behaviour.key
+    def _answer_batches(self, method: str, head: bytes, body: bytes) -> Outcome | None:
+        asked, key = Request.read(method, head, body), self._behaviour.key
         refused = key is not None and key not in asked.keys
         said = None if refused else answer_batches(self.batches, asked)
         if said is None:
@@ -242,40 +242,40 @@ class Service:
         content = said.body if isinstance(said.body, bytes) else json.dumps(said.body).encode()
         return Outcome(said.status, content, said.headers, action="cut" if said.is_cut else "answer")
 
-    def _run_alone(self, body: dict[str, Any]) -> Completion | BatchRefused:
+    def _run_alone(self, body: dict[str, Any]) -> Completion | Refusal:
         """What a request in a batch is answered with."""
         for parameter, rejection in self._rejections:
-            if _uses(body, parameter):
-                return BatchRefused(rejection.status, _words(rejection))
-        fault = self._faults.fault(body, self._in_batches, self._fates)
+            if _has_parameter(body, parameter):
+                return Refusal(rejection.status, _read_message(rejection))
+        fault = self._faults.choose_fault(body, self._in_batches, self._fates)
         self._in_batches += 1
         if fault is not None and fault.status != 200:
-            return BatchRefused(fault.status, _words(fault))
-        completion = self._said(body)
+            return Refusal(fault.status, _read_message(fault))
+        completion = self._reply(body)
         return completion if fault is None or fault.change is None else fault.change(completion)
 
-    def _said(self, body: dict[str, Any]) -> Completion:
+    def _reply(self, body: dict[str, Any]) -> Completion:
         said = self._behaviour.replier(body)
         return Completion(said) if isinstance(said, str) else said
 
-    def _completion(self, data: bytes, head: bytes) -> Outcome:
+    def _answer_completion(self, data: bytes, head: bytes) -> Outcome:
         index = self.counts.requests
         self.counts.arrive()
         digest = blake2b(data, digest_size=16).hexdigest()
         key = self._behaviour.key
         if key is not None and Received({}, head).headers.get("authorization") != f"Bearer {key}":
-            return self._failed(FAULTS["401"], digest, delay=0.0)
-        body = _chat_body(data)
-        refused, headers = self._admission(body)
+            return self._fail(FAULTS["401"], digest, delay=0.0)
+        body = _parse_chat_body(data)
+        refused, headers = self._check_limits(body)
         if refused:
             return Outcome(429, FAULTS["429"].body or b"", headers, digest=digest)
         if body is None:
-            problem = error_body("The body is not a JSON object with a list 'messages'.", "invalid_request_error")
+            problem = dump_error("The body is not a JSON object with a list 'messages'.", "invalid_request_error")
             return Outcome(400, problem, digest=digest)
-        outcome = self._accepted(body, head, index, digest)
+        outcome = self._answer_accepted(body, head, index, digest)
         return replace(outcome, headers=(*outcome.headers, *headers)) if headers else outcome
 
-    def _admission(self, body: dict[str, Any] | None) -> tuple[bool, Headers]:
+    def _check_limits(self, body: dict[str, Any] | None) -> tuple[bool, Headers]:
         """Whether a limit refuses the request, and the headers about it."""
         now = time.monotonic()
         wait = self._bucket.wait(now) if self._bucket else 0.0
@@ -283,43 +283,43 @@ class Service:
             return True, (("Retry-After", str(math.ceil(wait))), ("retry-after-ms", str(math.ceil(wait * 1000))))
         if self._window is None:
             return False, ()
-        wait, headers = self._window.admit(now, _tokens_asked(body))
+        wait, headers = self._window.admit(now, _count_requested_tokens(body))
         return wait > 0, headers
 
-    def _accepted(self, body: dict[str, Any], head: bytes, index: int, digest: str) -> Outcome:
+    def _answer_accepted(self, body: dict[str, Any], head: bytes, index: int, digest: str) -> Outcome:
         self.received.append(Received(body, head))
-        refused = self._refused(body, digest)
+        refused = self._find_refusal(body, digest)
         if refused is not None:
             return refused
-        fault = self._faults.fault(body, index, self._fates)
+        fault = self._faults.choose_fault(body, index, self._fates)
         delay = self._latency.sample(self._latencies)
         if fault is not None:
             self.counts.by_fault[fault.name] += 1
             if fault.status != 200 or fault.body is not None:
-                return self._failed(fault, digest, delay)
-        return self._completed(body, fault, digest, delay)
+                return self._fail(fault, digest, delay)
+        return self._complete(body, fault, digest, delay)
 
-    def _refused(self, body: dict[str, Any], digest: str) -> Outcome | None:
+    def _find_refusal(self, body: dict[str, Any], digest: str) -> Outcome | None:
         """The refusal of a request with parameters that are not accepted; None if they are."""
         for parameter, rejection in self._rejections:
-            if _uses(body, parameter):
-                return self._failed(rejection, digest, delay=0.0)
+            if _has_parameter(body, parameter):
+                return self._fail(rejection, digest, delay=0.0)
         limits = self._behaviour.limits
-        problem = limits.refusal(body, prompt_tokens(body)) if limits else None
-        return Outcome(400, error_body(problem, "invalid_request_error"), digest=digest) if problem else None
+        problem = limits.find_refusal(body, count_prompt_tokens(body)) if limits else None
+        return Outcome(400, dump_error(problem, "invalid_request_error"), digest=digest) if problem else None
 
-    def _completed(self, body: dict[str, Any], fault: Fault | None, digest: str, delay: float) -> Outcome:
-        completion = self._said(body)
+    def _complete(self, body: dict[str, Any], fault: Fault | None, digest: str, delay: float) -> Outcome:
+        completion = self._reply(body)
         if self._behaviour.limits is not None:
             completion = self._behaviour.limits.cut(completion, body)
         if fault is not None and fault.change is not None:
             completion = fault.change(completion)
-        prompt = prompt_text(body)
+        prompt = join_prompt(body)
         asked = estimated_tokens(len(prompt))
-        cached = self._cache.cached_tokens(prompt) if self._cache else None
+        cached = self._cache.count_cached_tokens(prompt) if self._cache else None
         return Outcome(
             200,
-            envelope(completion, str(body.get("model")), asked, cached),
+            build_completion_body(completion, str(body.get("model")), asked, cached),
             delay=delay,
             action="answer" if fault is None else fault.action,
             digest=digest,
@@ -327,7 +327,7 @@ class Service:
             tokens=(asked, cached or 0, completion.tokens),
         )
 
-    def _failed(self, fault: Fault, digest: str, delay: float) -> Outcome:
+    def _fail(self, fault: Fault, digest: str, delay: float) -> Outcome:
         headers = fault.headers
         if 300 <= fault.status < 400:
             # Another name for this host is another host to a client that guards its key.
@@ -338,12 +338,12 @@ class Service:
         return Outcome(fault.status, fault.body or b"", headers, delay, fault.action, digest)
 
 
-def _tokens_asked(body: dict[str, Any] | None) -> int:
+def _count_requested_tokens(body: dict[str, Any] | None) -> int:
     """Tokens that a request counts for: its prompt, and the answer at most as long as it allows."""
-    return 0 if body is None else prompt_tokens(body) + (token_limit(body) or 0)
+    return 0 if body is None else count_prompt_tokens(body) + (read_token_limit(body) or 0)
 
 
-def _chat_body(data: bytes) -> dict[str, Any] | None:
+def _parse_chat_body(data: bytes) -> dict[str, Any] | None:
     try:
         body = json.loads(data)
     except ValueError:
@@ -353,11 +353,11 @@ def _chat_body(data: bytes) -> dict[str, Any] | None:
     return None
 
 
-def _words(fault: Fault) -> str:
+def _read_message(fault: Fault) -> str:
     return str(json.loads(fault.body or b'{"error": {}}')["error"].get("message", ""))
 
 
-def _uses(body: dict[str, Any], parameter: str) -> bool:
+def _has_parameter(body: dict[str, Any], parameter: str) -> bool:
     name, _, kind = parameter.partition(".")
     value = body.get(name)
     if kind:

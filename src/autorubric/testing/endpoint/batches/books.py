@@ -16,7 +16,7 @@ from autorubric.errors import ConfigError
 from autorubric.testing.completion import Completion
 
 ChatBody: TypeAlias = dict[str, Any]
-Run: TypeAlias = Callable[[ChatBody], "Completion | Refused"]
+Run: TypeAlias = Callable[[ChatBody], "Completion | Refusal"]
 """What one request is answered with."""
 
 
@@ -70,25 +70,25 @@ class BatchFaults:
 FAILED = "The server had an error while processing this request."
 
 
-class Refused(NamedTuple):
+class Refusal(NamedTuple):
     """The status and words of an error; status -1 is a request that expired, 0 an error without a status."""
 
     status: int
     words: str = FAILED
 
 
-class Ran(NamedTuple):
+class Result(NamedTuple):
     """What became of one request; `is_kept` is False where its result is lost."""
 
     custom_id: str
     body: ChatBody
-    said: Completion | Refused
+    said: Completion | Refusal
     is_kept: bool = True
 
     @property
     def status(self) -> int:
         """200, or the status of an error."""
-        return self.said.status if isinstance(self.said, Refused) else 200
+        return self.said.status if isinstance(self.said, Refusal) else 200
 
 
 @dataclass
@@ -117,7 +117,7 @@ class Job:
     is_gone: bool = False
     is_forgotten: bool = False
     problem: str = ""
-    results: list[Ran] | None = None
+    results: list[Result] | None = None
     is_written: bool = False
     is_cancelled: bool = False
 
@@ -180,7 +180,7 @@ class BatchBooks:
         job = self.jobs.get(id)
         over = job is not None and not job.endless and time.time() - job.began >= self.faults.seconds
         if job is not None and over and job.results is None:
-            job.results = [] if job.problem else [self._ran(*line) for line in job.lines]
+            job.results = [] if job.problem else [self._run_request(*line) for line in job.lines]
         return None if over and job is not None and job.is_forgotten else job
 
     def cancel(self, id: str) -> Job | None:
@@ -188,14 +188,14 @@ class BatchBooks:
         job = self.find(id)
         if job is not None and job.results is None:
             job.is_cancelled = True
-            job.results = [self._ran(*line) for line in job.lines[: len(job.lines) // 2]]
+            job.results = [self._run_request(*line) for line in job.lines[: len(job.lines) // 2]]
         return job
 
-    def newest(self) -> list[Job]:
+    def list_newest(self) -> list[Job]:
         """All batches, newest first."""
         return [job for id in reversed(self.jobs) if (job := self.find(id)) is not None]
 
-    def shown(self, results: Sequence[Ran]) -> list[Ran]:
+    def arrange(self, results: Sequence[Result]) -> list[Result]:
         """Results as a file contains them: shuffled, repeated, without the missing ones."""
         found = [ran for ran in results if ran.is_kept]
         if self.faults.shuffle:
@@ -205,18 +205,18 @@ class BatchBooks:
             found.append(found[0]._replace(custom_id="0" * 32))
         return found
 
-    def gone(self, id: str) -> Said | None:
+    def refuse(self, id: str) -> Answer | None:
         """The answer to a download of results that are deleted; None if the batch has its results."""
         job = self.jobs.get(id)
         if job is None or not job.is_gone:
             return None
-        return Said({"error": {"message": f"No such File object: {id}"}}, self.faults.gone_status)
+        return Answer({"error": {"message": f"No such File object: {id}"}}, self.faults.gone_status)
 
-    def unknown(self, id: str) -> Said:
+    def refuse_unknown(self, id: str) -> Answer:
         """The answer to a request about a batch or a file that is not known."""
         job = self.jobs.get(id)
         status = 404 if job is None or not job.is_forgotten else self.faults.gone_status
-        return Said({"error": {"message": f"There is no such batch or file: {id}"}}, status)
+        return Answer({"error": {"message": f"There is no such batch or file: {id}"}}, status)
 
     def is_cut(self) -> bool:
         """Whether this download of results breaks off."""
@@ -240,22 +240,22 @@ class BatchBooks:
             "files": len(self.files),
         }
 
-    def _ran(self, custom_id: str, body: ChatBody) -> Ran:
+    def _run_request(self, custom_id: str, body: ChatBody) -> Result:
         faults, point = self.faults, self._random.random()
         if point < faults.expire:
-            return Ran(custom_id, body, Refused(-1))
+            return Result(custom_id, body, Refusal(-1))
         if point < faults.expire + faults.error_share:
-            return Ran(custom_id, body, Refused(faults.errors[self._random.randrange(len(faults.errors))]))
+            return Result(custom_id, body, Refusal(faults.errors[self._random.randrange(len(faults.errors))]))
         said = self._run(body)
         self.paid[custom_id] += isinstance(said, Completion)
-        return Ran(custom_id, body, said, point >= faults.expire + faults.error_share + faults.missing)
+        return Result(custom_id, body, said, point >= faults.expire + faults.error_share + faults.missing)
 
 
 EXPIRED = "This request could not be executed before the completion window expired."
 
 
 @dataclass(frozen=True)
-class Asked:
+class Request:
     """One HTTP request about batches."""
 
     method: str
@@ -265,7 +265,7 @@ class Asked:
     body: bytes
 
     @classmethod
-    def read(cls, method: str, head: bytes, body: bytes) -> Asked:
+    def read(cls, method: str, head: bytes, body: bytes) -> Request:
         """The request of a head and a body."""
         first, *rest = head.decode("latin-1").split("\r\n")
         parts = urlsplit(first.split(" ")[1])
@@ -288,7 +288,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Said:
+class Answer:
     """An answer: JSON or the bytes of a file, which may break off."""
 
     body: Any
@@ -297,12 +297,12 @@ class Said:
     is_cut: bool = False
 
 
-Route: TypeAlias = tuple[str, str, Callable[[BatchBooks, Asked, str], "Said | None"]]
+Route: TypeAlias = tuple[str, str, Callable[[BatchBooks, Request, str], "Answer | None"]]
 
 
-def paged(books: BatchBooks, asked: Asked, size: str, after: str) -> tuple[list[Job], bool]:
+def list_page(books: BatchBooks, asked: Request, size: str, after: str) -> tuple[list[Job], bool]:
     """A page of batches after the one that the query names, and whether there are more."""
-    jobs = books.newest()
+    jobs = books.list_newest()
     start = next((n + 1 for n, job in enumerate(jobs) if job.id == asked.query.get(after)), 0)
     end = start + int(asked.query.get(size, "20"))
     return jobs[start:end], end < len(jobs)
@@ -312,26 +312,26 @@ Shown: TypeAlias = Callable[[BatchBooks, Job], dict[str, Any]]
 """A batch in the words of a dialect."""
 
 
-def created(books: BatchBooks, kind: str, lines: Sequence[tuple[str, ChatBody]], about: Any, shown: Shown) -> Said:
+def create(books: BatchBooks, kind: str, lines: Sequence[tuple[str, ChatBody]], about: Any, shown: Shown) -> Answer:
     """The answer to the creation of a batch, which may be lost."""
     job, is_answered = books.create(books.name(kind), lines, about)
     lost = {"error": {"message": "The server had an error while processing your request.", "type": "server_error"}}
-    return Said(shown(books, job)) if is_answered else Said(lost, 500)
+    return Answer(shown(books, job)) if is_answered else Answer(lost, 500)
 
 
-def deleted(books: BatchBooks, id: str, said: dict[str, Any]) -> Said | None:
+def delete(books: BatchBooks, id: str, said: dict[str, Any]) -> Answer | None:
     """The answer to the deletion of a file or a batch; None if it is not known."""
     if books.files.pop(id, None) is None and books.find(id) is None:
         return None
     books.deleted.append(id)
-    return Said(said)
+    return Answer(said)
 
 
-def one_job(verb: Literal["find", "cancel"], shown: Shown) -> Callable[[BatchBooks, Asked, str], Said | None]:
+def answer_job(verb: Literal["find", "cancel"], shown: Shown) -> Callable[[BatchBooks, Request, str], Answer | None]:
     """The handler of a request about one batch."""
 
-    def handler(books: BatchBooks, asked: Asked, id: str) -> Said | None:
+    def respond(books: BatchBooks, asked: Request, id: str) -> Answer | None:
         job = books.find(id) if verb == "find" else books.cancel(id)
-        return None if job is None else Said(shown(books, job))
+        return None if job is None else Answer(shown(books, job))
 
-    return handler
+    return respond
