@@ -191,11 +191,11 @@ class RubricDataset(Displayed):
     ) -> float:
         """The weighted score of verdicts, 0.0 if nothing is left to score.
 
-        Abstentions (CANNOT_ASSESS, options that are not applicable) are left out. `Rubric.compute_score` has
-        more ways, and tells "nothing to score" (None) from "nothing met" (0.0).
+        Abstentions (CANNOT_ASSESS, options that are not applicable) are left out. `Rubric.compute_score` has more
+        options, and distinguishes "nothing to score" (None) from "nothing met" (0.0).
 
         Args:
-            verdicts: one per criterion, in order; the rest of a list that is too short is not scored.
+            verdicts: one per criterion, in order; criteria beyond the end of the list are not scored.
             normalize: True to divide by the positive weights and clamp to [0, 1], False for the bare sum.
             rubric: in place of the dataset's.
 
@@ -310,7 +310,7 @@ class RubricDataset(Displayed):
         """The dataset of a JSON text.
 
         Raises:
-            ValueError: it is not strict JSON, or something in it is wrong; all offenders are named.
+            ValueError: it is not strict JSON, or something in it is wrong; all problems are reported.
 
         Example:
             >>> len(RubricDataset.from_json('{"prompt": "Explain photosynthesis", "rubric": null}'))
@@ -322,13 +322,12 @@ class RubricDataset(Displayed):
     def from_file(cls, path: str | Path, *, columns: Mapping[str, str] | None = None) -> RubricDataset:
         """The dataset in a file: JSON, YAML, or rows (JSON Lines, CSV, TSV, Parquet, Arrow, a dataset folder).
 
-        The content decides what a file is, not its name. Columns of rows are guessed from the usual names, such as
+        The kind of a file is detected from its content. Columns of rows are guessed from the usual names, such as
         `response` for the submission, with a warning for each guess.
 
         Args:
             path: the file.
-            columns: the columns of rows by what they hold: `submission`, `query`, `id`, `rubric`, `reference`,
-                `labels`.
+            columns: the columns of rows by role: `submission`, `query`, `id`, `rubric`, `reference`, `labels`.
 
         Raises:
             FileNotFoundError: the file does not exist.
@@ -347,7 +346,7 @@ class RubricDataset(Displayed):
 
     @classmethod
     def from_stored(cls, path: Path) -> RubricDataset:
-        """The dataset in a file that a run has written, of any size; `from_file` reads those of users.
+        """The dataset in a file of any size that a run has written; `from_file` reads those of users.
 
         Raises:
             FileNotFoundError: the file does not exist.
@@ -364,7 +363,7 @@ class RubricDataset(Displayed):
 
     @classmethod
     def _from_parts(cls, parts: DatasetParts) -> RubricDataset:
-        # The items were held against the rest while they were read; they join without a second look.
+        # The items were checked against the rest while they were read.
         made = cls(**{**parts._asdict(), "items": []})
         made.items = parts.items
         return made
@@ -376,10 +375,10 @@ class RubricDataset(Displayed):
 
         Args:
             n_train: the size of the first.
-            stratify: keep, for each criterion, the proportions of its verdicts in both parts as closely as
-                the counts allow; every item needs ground truth. A verdict that two or more items
-                have is found in both parts if they have room.
-            seed: for the same split again; None for another one each time.
+            stratify: keep the proportions of each criterion's verdicts in both parts as closely as the counts
+                allow; every item needs ground truth. A verdict of two or more items is in both parts if they have
+                room.
+            seed: makes the split repeatable; None for a new one each time.
 
         Raises:
             ValueError: `n_train` is negative or too large, or ground truth is missing.

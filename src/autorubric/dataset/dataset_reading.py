@@ -1,4 +1,4 @@
-"""From JSON values to the parts of a dataset, with all problems reported together."""
+"""Reads the parts of a dataset from JSON values, and reports all problems together."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def find_misfits(
 ) -> Iterator[tuple[int, str]]:
     """What keeps items from being graded in a dataset, as pairs of the item's index and a sentence.
 
-    On the way, ground truth that fits is put into its one form (`CriterionVerdict` for binary criteria).
+    Also normalizes ground truth that fits (to `CriterionVerdict` for binary criteria).
 
     Args:
         items: the items of the dataset with their indices.
@@ -71,7 +71,7 @@ _KNOWN_IN_HEAD, _KNOWN_IN_ITEM = frozenset(_HEAD_KEYS), frozenset(_ITEM_KEYS)
 
 
 class _Rubrics(NamedTuple):
-    """What reads labels by the dataset's rubric, and the rubrics that items share."""
+    """The reader of labels on the dataset's rubric, and the rubrics that items share."""
 
     reader: GroundTruthReader | None
     shared: dict[str, Rubric | None]
@@ -119,7 +119,7 @@ def read_record(data: Any) -> DatasetParts:
 
 
 def _pop_records(records: list[Any]) -> Iterator[tuple[int, Any]]:
-    """The items with their indices, each freed once read, so that raw and parsed items are not in memory together."""
+    """The items with their indices; removes each from the list, to save memory."""
     for index, record in enumerate(records):
         records[index] = None
         yield index, record
@@ -136,8 +136,8 @@ def read_parts(
     Args:
         head: the mapping without its items.
         records: each item with the number of its row.
-        problems: what was found wrong before; raised with the rest.
-        place: from the number of a row to the head of a message about it.
+        problems: earlier problems; raised with the rest.
+        place: the prefix of messages about the row of a number.
 
     Raises:
         InputError: with one problem for each offending place.
@@ -164,7 +164,7 @@ def read_parts(
         if item is not None:
             indexed.append((index, item))
         problems += (f"{place(row)}Item {index}{problem}" for problem in found)
-    # Against a head that is itself wrong, every item would seem wrong too.
+    # If the head is wrong, every item would seem wrong too.
     if sound_head:
         found_misfits = find_misfits(indexed, parts.prompt, parts.rubric)
         problems += (f"{place(rows[index])}{sentence}" for index, sentence in found_misfits)
@@ -214,7 +214,7 @@ def _read_rubric(record: Any, shared: dict[str, Rubric | None], where: str, prob
 
 
 def _read_item(record: Any, rubrics: _Rubrics, problems: list[str]) -> DataItem | None:
-    """The item, or None after adding to `problems` what continues "Item 3"."""
+    """The item, or None after adding to `problems` continuations of "Item 3"."""
     if not isinstance(record, dict):
         problems.append(f" must be a dict, got {type(record).__name__}")
         return None

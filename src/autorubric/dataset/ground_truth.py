@@ -1,4 +1,4 @@
-"""People's verdicts of one item: read against its criteria, and as cells of a score."""
+"""Human verdicts on one item: read by its criteria, and as cells of a score."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _VERDICTS: dict[Any, CriterionVerdict | str] = {verdict.value: verdict for verdi
 _WORDS = dict.fromkeys(("yes", "true", "1", "accept"), "MET") | dict.fromkeys(("no", "false", "0", "reject"), "UNMET")
 _USUAL = frozenset(name for role in ROLES.values() for name in role.names)
 NEAR = "column {!r} is not read; rename it to {!r} if it has the labels of this criterion"
-"""What a message says on a column of `columns_meant`."""
+"""The message on a column of `find_near_columns`."""
 
 
 class GroundTruthReader:
     """Reads ground truth for one rubric.
 
-    Verdicts on binary criteria, and words such as yes and 1, become `CriterionVerdict`, whatever their case; option
-    labels stay as they are written, as long as they name an option.
+    Verdicts on binary criteria, in any case, and words such as yes and 1 become `CriterionVerdict`; labels of options
+    are unchanged.
 
     Example:
         >>> reader = GroundTruthReader(Rubric([Criterion(requirement="Is brief")]))
@@ -37,7 +37,7 @@ class GroundTruthReader:
 
     def __init__(self, rubric: Rubric) -> None:
         self._criteria = rubric.rubric
-        # One table per criterion from what may be written to what it means: the common case is one look-up.
+        # A table per criterion from accepted spellings to verdicts: the common case is one look-up.
         self._tables: list[dict[Any, CriterionVerdict | str]] = [
             _VERDICTS if criterion.options is None else {option.label: option.label for option in criterion.options}
             for criterion in self._criteria
@@ -47,8 +47,8 @@ class GroundTruthReader:
         """The verdicts of one item, or None after adding to `problems` what is wrong with them.
 
         Args:
-            values: a verdict for each criterion, in order, or by the criterion's name.
-            problems: takes a sentence for each thing that is wrong.
+            values: a verdict for each criterion, in order or by the criterion's name.
+            problems: takes a sentence for each problem.
         """
         if isinstance(values, Mapping):
             ordered = self._order_values(values, problems)
@@ -61,10 +61,10 @@ class GroundTruthReader:
             return self._read_with_care(values, problems)
 
     def check(self, label: str) -> None:
-        """Nothing, where a label is one of the first criterion's.
+        """Check that a label is one of the first criterion's.
 
         Raises:
-            InputError: it is not; the labels are named.
+            InputError: it is not; the message has the valid labels.
         """
         try:
             _check_verdict(self._criteria[0], label)
@@ -115,10 +115,10 @@ class GroundTruthReader:
 
 
 def criterion_called(name: str, rubric: Sequence[Criterion] | Rubric) -> int:
-    """The place of the criterion of a name, or of these words; the case of letters counts only between two.
+    """The index of the criterion with this name or requirement; case matters only if several match without it.
 
     Raises:
-        InputError: there is none, or there are several.
+        InputError: no criterion or several match.
 
     Example:
         >>> criterion_called("tone", [Criterion(name="Tone", requirement="Is kind")])
@@ -142,14 +142,14 @@ def criterion_called(name: str, rubric: Sequence[Criterion] | Rubric) -> int:
 
 
 def match_label(criterion: Criterion, word: str, notes: list[str] | None = None) -> str | None:
-    """The label that a word of a table stands for, None if it is not a label.
+    """The label that a word of a table stands for, or None.
 
-    Yes, true, 1 and accept mean that a binary criterion is met; a number means the option with that number.
+    Yes, true, 1 and accept mean that a binary criterion is met; a number means the option whose label is that number.
 
     Args:
         criterion: what is labelled.
         word: the word.
-        notes: takes a sentence, once, if the label is another word.
+        notes: takes a sentence, once, if the word differs from the label.
 
     Example:
         >>> is_brief = Criterion(requirement="Is brief")
@@ -174,7 +174,7 @@ def match_label(criterion: Criterion, word: str, notes: list[str] | None = None)
 
 
 def parse_number(word: str) -> float | None:
-    """The number that a word is, None if it is none."""
+    """The number that a word spells, or None."""
     try:
         return float(word)
     except ValueError:
@@ -182,7 +182,7 @@ def parse_number(word: str) -> float | None:
 
 
 def find_near_columns(columns: Iterable[str], criteria: Sequence[Criterion]) -> dict[str, str]:
-    """The criterion without a column of its own that a column is nearly called like, for each such column.
+    """The columns with nearly the name of a criterion that has no column, each with that name.
 
     Example:
         >>> find_near_columns(["id", "Tome"], [Criterion(name="Tone", requirement="Is kind")])
@@ -216,7 +216,7 @@ def build_cells(rubric: Rubric, verdicts: Sequence[CriterionVerdict | str]) -> l
     """The cells of verdicts on the first criteria of a rubric.
 
     Raises:
-        InputError: a verdict does not belong to its criterion, or there are more verdicts than criteria.
+        InputError: a verdict is not valid for its criterion, or there are more verdicts than criteria.
 
     Example:
         >>> from autorubric.core.criterion import Criterion

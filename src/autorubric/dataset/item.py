@@ -107,7 +107,7 @@ def _find_reason_problems(reasons: Any, ground_truth: list[CriterionVerdict | st
 
 
 ROLES = ("submission", "query", "id", "reference", "rubric", "labels")
-"""What a column can be named for with `--column ROLE=NAME`."""
+"""The roles that `--column ROLE=NAME` accepts."""
 _KEYS = {"query": "prompt", "reference": "reference_submission", "labels": "ground_truth"}
 _BINARY = Criterion(requirement="-")
 _BESIDES = ("description", "ground_truth_reasons", "metadata")
@@ -116,7 +116,7 @@ _BESIDES = ("description", "ground_truth_reasons", "metadata")
 def item_reader(
     where: str, given: Mapping[str, str] | None, notes: list[str] | None, option: str = COLUMN_OPTION
 ) -> RowReader:
-    """The reader of rows that are items.
+    """A reader of rows that are items.
 
     Example:
         >>> item_reader("a.csv", None, None).roles[0]
@@ -134,16 +134,16 @@ def item_records(
 ) -> Iterator[Record]:
     """Rows as the records of items; other columns become metadata.
 
-    Rows that have `submission` and come from no table keep their other keys, so that misspelled ones are found.
+    Rows with a `submission` that are not from a table keep their other keys, so that misspelled ones are found.
 
     Args:
         records: the rows.
-        reader: which column is what.
+        reader: finds the column of each role.
         problems: takes a sentence for each row that cannot be read.
-        is_table: whether every row has all columns, blank or null if there is nothing.
+        is_table: whether every row has all columns, and missing values are blank or null.
 
     Raises:
-        InputError: no column can be the submission, or several can.
+        InputError: no column, or several, can be the submission.
 
     Example:
         >>> rows = [Record("a.csv:2", 2, {"Question": "Why?", "Answer": "So.", "model": "m"})]
@@ -169,7 +169,7 @@ def item_records(
 
 
 def with_last_turn(reader: RowReader, record: Record) -> Record:
-    """The row; without a submission, the answer at the end of its conversation is one.
+    """The row; if it has no submission, the last answer of its conversation becomes it.
 
     Example:
         >>> row = {"messages": [{"role": "user", "content": "Why?"}, {"role": "assistant", "content": "So."}]}
@@ -196,7 +196,7 @@ def with_last_turn(reader: RowReader, record: Record) -> Record:
 
 
 def _fill_submission(reader: RowReader, record: Record) -> Record:
-    """The row; a submission that is null is blank."""
+    """The row; a null submission becomes a blank one."""
     column = record.columns.get("submission", "")
     if not column or not is_missing(record.fields[column]):
         return record
@@ -205,7 +205,7 @@ def _fill_submission(reader: RowReader, record: Record) -> Record:
 
 
 def _has_own_names(record: Record) -> bool:
-    """Whether a row is an item as datasets are written, so that nothing in it has to be moved."""
+    """Whether a row has the keys of our own datasets, so that nothing has to be moved."""
     is_text = isinstance(record.fields.get("prompt", ""), str)
     return is_text and all(column == _KEYS.get(role, role) for role, column in record.columns.items())
 
@@ -241,7 +241,7 @@ def _build_item(record: Record, is_item: bool) -> dict[str, Any]:
 
 
 def _read_truth(record: Record, labels: Any) -> Any:
-    """The labels of a row; a word such as yes is that of the only criterion."""
+    """The labels of a row; a single word such as yes is the label of the only criterion."""
     if not isinstance(labels, str | bool | int | float):
         return labels
     if match_label(_BINARY, str(labels)) is not None:
@@ -252,7 +252,7 @@ def _read_truth(record: Record, labels: Any) -> Any:
 
 
 def _find_non_texts(record: Record) -> Iterator[str]:
-    """A sentence for each text that is something else, with the path to what is probably the text in it."""
+    """A sentence for each value that should be a text and is not, with the path to the likely text inside it."""
     for role in ("submission", "reference", "query"):
         column, value = record.columns.get(role, ""), record.value(role)
         is_conversation = role == "query" and isinstance(value, list) and isinstance(value[0], Mapping)
@@ -264,7 +264,7 @@ def _find_non_texts(record: Record) -> Iterator[str]:
 
 
 def query_notes(where: str, items: Sequence[DataItem], prompt: str | None = None) -> list[str]:
-    """Notes on what judges do not see: other columns with texts, and the query where none is found or given.
+    """Notes on what judges do not see: other columns with texts, and the query if none is found or given.
 
     Example:
         >>> query_notes("a.csv", [DataItem("So.", "", metadata={"ticket": "Why is it late?", "lang": "en"})])
@@ -298,7 +298,7 @@ def query_notes(where: str, items: Sequence[DataItem], prompt: str | None = None
 
 
 def rubric_notes(placed: Iterable[tuple[str, DataItem]]) -> list[str]:
-    """Each note on what is not read of the rubrics of items, once, with the place of the first of these items.
+    """Each note on unread parts of items' rubrics, once, with the place of the first such item.
 
     Example:
         >>> rubric = Rubric.from_dict([{"requirement": "Is brief", "weight": 2}, {"requirement": "Is kind"}])

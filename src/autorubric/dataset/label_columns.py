@@ -1,4 +1,4 @@
-"""Labels in the columns of rows, one for each criterion."""
+"""Labels in columns of rows, one column for each criterion."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _WAYS = "label all criteria, or import single labels into the run with `autorubr
 def take_label_columns(placed: Sequence[tuple[str, DataItem]], rubric: Rubric, notes: list[str]) -> None:
     """Read labels from columns with the names or texts of the criteria, one column for each criterion.
 
-    Columns without a single label, such as scores, stay in the metadata. An item with blanks only has no labels.
+    Columns without any label, such as scores, stay in the metadata. An item with only blank cells has no labels.
 
     Args:
-        placed: the items of a file, each with its place; their metadata holds the columns.
+        placed: the items of a file, each with its place; their metadata has the columns.
         rubric: the rubric of all items.
         notes: takes a sentence that names the columns.
 
@@ -83,7 +83,7 @@ def _read_word(cell: Any) -> str:
 
 
 def _are_labels(meant: Mapping[Any, str | None]) -> bool:
-    """Whether words of columns are labels: all of them, or one that cannot be a score."""
+    """Whether words of columns are labels: all of them are, or one is and cannot be a score."""
     return (bool(meant) and None not in meant.values()) or any(
         label is not None and (label == word or parse_number(word) is None) for (_, word), label in meant.items()
     )
@@ -104,7 +104,7 @@ def _note_unread(
 
 
 def own_label_notes(placed: Iterable[tuple[str, DataItem]]) -> Iterator[str]:
-    """A note on the first item with a rubric of its own and labels in columns named like its criteria.
+    """A note on the first item that has its own rubric and labels in columns named like its criteria.
 
     Example:
         >>> rubric = Rubric.from_dict([{"name": "Brief", "requirement": "Is brief"}])
@@ -124,7 +124,7 @@ def own_label_notes(placed: Iterable[tuple[str, DataItem]]) -> Iterator[str]:
 
 
 def _find_hints(placed: Sequence[tuple[str, DataItem]], by_name: Mapping[str, Criterion]) -> Iterator[str]:
-    """Sentences on columns of labels that are nearly called like a criterion."""
+    """Sentences on columns of labels with nearly the name of a criterion."""
     columns = dict.fromkeys(column for _, item in placed for column in item.metadata)
     called = {criterion.requirement: criterion for criterion in by_name.values()} | dict(by_name)
     for column, name in find_near_columns(columns, [*by_name.values()]).items():
@@ -134,7 +134,7 @@ def _find_hints(placed: Sequence[tuple[str, DataItem]], by_name: Mapping[str, Cr
 
 
 def _find_label_columns(rubric: Rubric, rows: Iterable[Mapping[str, Any]], notes: list[str]) -> dict[str, str]:
-    """The column with the name or the text of a criterion, by the criterion's name; empty if one has several."""
+    """The column named like each criterion or its text, by the criterion's name; empty if one has several."""
     by_name: dict[str, list[str]] = {}
     for column in dict.fromkeys(column for row in rows for column, cell in row.items() if not is_blank(cell)):
         by_name.setdefault(folded(column), []).append(column)

@@ -1,4 +1,4 @@
-"""Labels in tables: one a row, or a column for each criterion; read for the items that they are about."""
+"""Labels in tables, one per row or a column for each criterion, and the items that they label."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ _FLAT, _HUB = ".responses", "-suggestion"
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A label as a file has it.
+    """A label in a file.
 
     Attributes:
         where: its place, for messages.
-        item: the item's id, or `#` and its place; empty where the file has only the submission.
-        criterion: the criterion's name or text; empty where a rubric has only one.
+        item: the item's id, or `#` and its index; empty if the file has only the submission.
+        criterion: the criterion's name or text; empty if the rubric has only one.
         verdict: the word for the verdict.
-        annotator: who; empty where the file does not say.
+        annotator: who gave the label; empty if unknown.
         note: free text.
         quote: a part of the submission.
         seconds: time spent.
-        texts: what the file has for the submission.
-        is_own_id: whether people gave the id, not the tool that wrote the file.
+        texts: the texts in the columns of the submission.
+        is_own_id: whether the id is the user's, not one of the tool that wrote the file.
     """
 
     where: str
@@ -70,7 +70,7 @@ class _Layout(NamedTuple):
 
 @dataclass
 class LabelRows:
-    """A table of labels.
+    """Reads a table of labels.
 
     Attributes:
         path: the file, for messages.
@@ -78,7 +78,7 @@ class LabelRows:
         columns: columns that the user named, by role.
         notes: takes a sentence for each column that was guessed, and on rows without a label.
         problems: takes a sentence for each label that cannot be read.
-        hints: takes a sentence for each column that is nearly called like a criterion.
+        hints: takes a sentence for each column with nearly the name of a criterion.
         more: further roles to find: note, quote, seconds.
     """
 
@@ -93,10 +93,10 @@ class LabelRows:
     _layouts: dict[tuple[str, ...], _Layout] = field(default_factory=dict)
 
     def labels(self, rows: Iterable[Record]) -> Iterator[Given]:
-        """The labels; a blank cell is none.
+        """The labels; blank cells are skipped.
 
         Raises:
-            InputError: the file lacks a column for the id, the criterion or the label.
+            InputError: the file has no column for the id, the criterion or the label.
         """
         rows = iter(rows)
         head = list(itertools.islice(rows, _HEAD))
@@ -129,7 +129,7 @@ class LabelRows:
             self._note(f"{blank} row{'s have' if blank > 1 else ' has'} no label")
 
     def _strip_labels(self, rows: Iterable[Record], wholes: deque[Record]) -> Iterator[Record]:
-        """The rows without the columns of the criteria; `wholes` takes the rows as they are."""
+        """The rows without the columns of the criteria; `wholes` takes the complete rows."""
         for row in rows:
             columns = self._find_layout(row.fields).criteria
             wholes.append(row)
@@ -160,7 +160,7 @@ class LabelRows:
     def _read_verdicts(
         self, fields: Mapping[str, Any], label: str | None, criterion: str | None
     ) -> dict[str, Any] | None:
-        """The labels of a row by criterion: each in its column, or in one by name or in order; None without any."""
+        """The labels of a row by criterion, from a column for each or one for all; None if there is none."""
         columns = self._find_layout(fields).criteria
         if columns or label is None:
             return {name: fields[name] for name in columns} or None
@@ -187,13 +187,13 @@ class LabelRows:
         )
 
     def _find_hints(self, names: Iterable[str]) -> Iterator[str]:
-        """Sentences on columns that are nearly called like a criterion of the only rubric."""
+        """Sentences on columns with nearly the name of a criterion of the only rubric."""
         if len(self._rubrics) == 1:
             unnamed = [name for name in names if name not in self.columns.values()]
             yield from (NEAR.format(*pair) for pair in find_near_columns(unnamed, self._rubrics[0]).items())
 
     def _find_layout(self, fields: Mapping[str, Any]) -> _Layout:
-        """The columns called like a criterion, unless one names the criterion; and those of the submission."""
+        """The columns named like criteria, unless one is the role `criterion`; and those of the submission."""
         names = tuple(fields)
         if names not in self._layouts:
             own = {folded(name) for criteria in self._rubrics for name in _list_criterion_names(criteria)}
@@ -227,7 +227,7 @@ class ItemFinder:
     """Finds the item and the criterion of a label.
 
     Attributes:
-        notes: takes a sentence where items are found by their submission only, and on words read as a verdict.
+        notes: takes a sentence if items are found only by their submission, and on words read as verdicts.
     """
 
     def __init__(self, dataset: RubricDataset, notes: list[str]) -> None:
@@ -237,10 +237,10 @@ class ItemFinder:
         self._called: dict[tuple[int, str], int] = {}
 
     def find(self, given: Given) -> tuple[int, int]:
-        """The places of the item and of the criterion.
+        """The indices of the item and of the criterion.
 
         Raises:
-            InputError: there is no such item or criterion, or the id and the submission are of different items.
+            InputError: there is no such item or criterion, or the id and the submission belong to different items.
         """
         place = self._find_item(given)
         rubric = self._dataset.get_item_rubric(place)
@@ -271,12 +271,12 @@ class ItemFinder:
         raise InputError(f"{named}, and {len(alike)} items have its submission" if alike else named)
 
     def verdict(self, criterion: Criterion, word: str) -> str:
-        """The verdict that a word of a file stands for; the word itself where it stands for none."""
+        """The verdict that a word of a file stands for, or else the word."""
         meant = match_label(criterion, word, self.notes)
         return word if meant is None else meant
 
     def _find_by_text(self, texts: Sequence[str]) -> list[int]:
-        """The places of the items that have one of these submissions."""
+        """The indices of the items that have one of these submissions."""
         if texts and self._by_text is None:
             self._by_text = {}
             for place, item in enumerate(self._dataset.items):
@@ -293,13 +293,13 @@ class ItemFinder:
 
 
 def different_rubrics(dataset: RubricDataset) -> list[Sequence[Criterion]]:
-    """The different rubrics of the items."""
+    """The distinct rubrics of the items."""
     rubrics = (dataset.get_item_rubric(place) for place in range(len(dataset)))
     return [rubric.rubric for rubric in {id(rubric): rubric for rubric in rubrics}.values()]
 
 
 def submission_texts(fields: Mapping[str, Any]) -> tuple[str, ...]:
-    """What a row has in columns that usually hold the submission.
+    """The texts of a row in columns that usually have the submission.
 
     Example:
         >>> submission_texts({"text": "So.", "id": "a"})
@@ -309,10 +309,10 @@ def submission_texts(fields: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def one_word(value: Any) -> str:
-    """The label in a cell, also where a tool wrote it as a list of one, or as its kind and value; empty for none.
+    """The label in a cell, also in a list or mapping with a single value; empty if there is none.
 
     Raises:
-        ValueError: there are several labels in it.
+        ValueError: the cell has several labels.
 
     Example:
         >>> one_word([{"rating": 3}]), one_word(["MET"]), one_word(True), one_word(None)
@@ -327,7 +327,7 @@ def one_word(value: Any) -> str:
 
 
 def is_label_table(path: Path) -> bool:
-    """Whether a file holds labels, rather than pairs that `--label-next` drew.
+    """Whether a file has labels, rather than pairs that `--label-next` drew.
 
     Example:
         >>> import tempfile
@@ -341,7 +341,7 @@ def is_label_table(path: Path) -> bool:
 
 
 def is_dataset(path: Path) -> bool:
-    """Whether a file is a dataset, rather than a table."""
+    """Whether a file is a dataset rather than a table."""
     first = next(iter(read_rows(path, [], what="Label file")), None)
     return first is not None and has_items(first.fields.keys())
 
@@ -352,7 +352,7 @@ def has_items(keys: Collection[str]) -> bool:
 
 
 def is_question(keys: Collection[str], key: str) -> bool:
-    """Whether a column of flat records has the answers of people to a question of Argilla.
+    """Whether a column of flat records has the answers to a question in Argilla.
 
     Example:
         >>> is_question({"Tone.responses.users"}, "Tone.responses"), is_question({"Tone-suggestion"}, "Tone")
@@ -362,7 +362,7 @@ def is_question(keys: Collection[str], key: str) -> bool:
 
 
 def _is_passed_over(fields: Mapping[str, Any], label: str | None) -> bool:
-    """Whether a row of Prodigy has no label, since its task was ignored, or rejected with all that was chosen."""
+    """Whether a row of Prodigy has no label because its task was ignored or rejected."""
     answer = fields.get("answer") if "_task_hash" in fields else None
     return answer == "ignore" or (answer == "reject" and label != "answer")
 

@@ -1,4 +1,4 @@
-"""Labels in files, joined to the items of a dataset as their ground truth."""
+"""Joins labels in files to the items of a dataset as their ground truth."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SINGLE_PAIRS = (
 
 
 class PartialLabels(InputError):
-    """Labels that are right, but only for a part of the criteria of some items."""
+    """Valid labels that cover only some criteria of some items."""
 
 
 @dataclass(slots=True)
@@ -35,7 +35,7 @@ class LabelTable:
 
     Attributes:
         paths: the files, of any kind that holds rows.
-        annotator: whose labels count; `majority` for the label that most annotators gave; None where they agree.
+        annotator: whose labels count; `majority` takes the most frequent label; None requires that all agree.
         columns: columns that the user named, by role.
         notes: takes a sentence for each column that was guessed, and on items without labels.
     """
@@ -46,11 +46,11 @@ class LabelTable:
     notes: list[str] = field(default_factory=list)
 
     def joined(self, dataset: RubricDataset) -> RubricDataset:
-        """The dataset with these labels as ground truth; items that have none here are unlabelled.
+        """The dataset with these labels as ground truth; items without labels here become unlabelled.
 
         Raises:
-            InputError: an id, criterion, label or annotator is unknown, a label comes twice, annotators disagree and
-                none is chosen, or an item has labels for a part of its criteria; all at once.
+            InputError: an id, criterion, label or annotator is unknown, a label is given twice, annotators disagree
+                and none is chosen, or an item has labels for only some criteria; all problems are reported together.
         """
         problems: list[str] = []
         hints: list[str] = []
@@ -78,7 +78,7 @@ class LabelTable:
 
 
 class _LabelJoin:
-    """Labels on their way to the items of a dataset."""
+    """Collects the labels of a dataset's items."""
 
     def __init__(self, dataset: RubricDataset, annotator: str | None, problems: list[str], notes: list[str]) -> None:
         self._dataset, self._annotator, self._problems = dataset, annotator, problems
@@ -89,7 +89,7 @@ class _LabelJoin:
         self.parts: list[str] = []
 
     def add(self, given: Given) -> None:
-        """Take in a label; what is wrong with it joins the problems."""
+        """Add a label, or what is wrong with it to the problems."""
         self._annotators[given.annotator] = None
         try:
             place, at = self._finder.find(given)
@@ -114,7 +114,7 @@ class _LabelJoin:
         return {place: truth for place in self._labels if (truth := self._collect_truth(place)) is not None}
 
     def _collect_truth(self, place: int) -> list[str] | None:
-        """The labels of an item; None where it has none, or after adding to the problems."""
+        """The labels of an item; None if it has none, or after adding to the problems."""
         rubric = self._dataset.get_item_rubric(place).rubric
         names, given = criterion_names(rubric), self._labels[place]
         chosen = {at: self._choose_label(place, names[at], by) for at, by in given.items()}

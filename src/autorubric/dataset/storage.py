@@ -1,7 +1,7 @@
-"""A dataset in a file: JSON, YAML, JSON Lines, or rows of any kind.
+"""Reads and writes datasets: JSON, YAML, JSON Lines; also reads rows of any kind.
 
-JSON Lines: first `{"dataset": {…}}` with what holds for all items, then one item a line. A rubric that two or more
-items carry is written once, under `rubrics`, and named by its items: `{"$ref": "#/rubrics/r0"}`.
+JSON Lines begin with `{"dataset": {…}}`, the fields shared by all items; then one item per line. A rubric of several
+items is written once, under `rubrics`, and referenced by its items: `{"$ref": "#/rubrics/r0"}`.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ def load(
 
     Args:
         path: the file.
-        columns: the columns of rows by what they hold, such as `{"submission": "final answer"}`.
-        notes: called with a sentence for each column that was guessed.
-        option: what decides where several columns fit, for the message; `{role}` is filled in.
+        columns: the columns of rows by role, such as `{"submission": "final answer"}`.
+        notes: takes a sentence for each column that was guessed.
+        option: the option that chooses among several columns, for messages; `{role}` is filled in.
 
     Raises:
         MissingFileError: the file does not exist.
@@ -83,7 +83,7 @@ def parse_dataset(text: str, kind: str, where: str = "") -> DatasetParts | list[
         [1, 2]
     """
     if kind == "json":
-        # A JSON text with its items last and nothing wrong in it: each item is made as soon as it is read.
+        # If the JSON is valid and its items come last, each item is built as soon as it is read.
         try:
             members = parse_head_and_members(text, "items")
             if (head := next(members)).keys() >= {"prompt", "rubric"}:
@@ -123,7 +123,7 @@ def load_text(json_text: str) -> DatasetParts:
 
 @no_collections()
 def save(dataset: RubricDataset, path: str | Path) -> None:
-    """Write a dataset to a file atomically: YAML or JSON Lines by the ending, else JSON.
+    """Write a dataset to a file atomically: YAML or JSON Lines by the extension, else JSON.
 
     Raises:
         InputError: a value that cannot be written, or a folder that cannot.
@@ -147,7 +147,7 @@ def save(dataset: RubricDataset, path: str | Path) -> None:
         try:
             write_atomically(path, _format_document(dataset))
         except InputError:
-            # Of the whole dataset, each value that cannot be written is named with its place.
+            # `to_json` names every value that cannot be written, with its place.
             write_atomically(path, [dataset.to_json(), "\n"])
 
 
@@ -187,7 +187,7 @@ def build_head_and_items(dataset: RubricDataset) -> tuple[dict[str, Any], Iterat
 
 
 def _name_shared_rubrics(items: list[DataItem]) -> tuple[dict[str, Any], dict[int, str]]:
-    """The rubrics that several items carry, by name, and the name of each such object."""
+    """The rubrics that several items share, by name, and the name of each such object by its `id()`."""
     uses = Counter(id(item.rubric) for item in items if item.rubric is not None)
     equal: dict[Rubric, list[int]] = {}
     for key, rubric in {id(item.rubric): item.rubric for item in items if item.rubric is not None}.items():
@@ -205,7 +205,7 @@ def _build_item_record(item: DataItem, names: Mapping[int, str]) -> dict[str, An
     record: dict[str, Any] = {} if item.id is None else {"id": item.id}
     record["submission"] = item.submission
     record["description"] = item.description
-    # A verdict is a str of its own class; JSON and YAML are given plain text.
+    # A verdict is a subclass of str; JSON and YAML get plain strings.
     truth = item.ground_truth
     record["ground_truth"] = None if truth is None else [str.__str__(verdict) for verdict in truth]
     if item.ground_truth_reasons is not None:
@@ -223,7 +223,7 @@ def _build_item_record(item: DataItem, names: Mapping[int, str]) -> dict[str, An
 
 
 def _format_document(dataset: RubricDataset) -> Iterator[str]:
-    """What `RubricDataset.to_json` gives, and a line end, item by item."""
+    """The text of `RubricDataset.to_json` and a line end, item by item."""
     head, items = build_head_and_items(dataset)
     yield dump_json(head, 2).removesuffix("\n}") + ',\n  "items": ['
     separator = ""
@@ -260,7 +260,7 @@ def _load_rows(found: RowFile, reader: RowReader) -> DatasetParts:
 def _read_rows(
     rows: Iterator[Record], head: dict[str, Any], problems: list[str], reader: RowReader, *, is_document: bool = False
 ) -> DatasetParts:
-    # A row's place is made from its number: to keep the text of each would take much memory.
+    # A row's place is formatted from its number: the text of each would take much memory.
     mark = ": row " if is_document else ":"
     numbered = ((record.number, record.fields) for record in rows)
     return read_parts(head, numbered, problems, lambda row: f"{reader.where}{mark}{row}: ")
@@ -271,10 +271,10 @@ _END = re.compile(r"[ \t\n\r]*\][ \t\n\r]*\}[ \t\n\r]*")
 
 
 def parse_head_and_members(text: str, key: str) -> Iterator[Any]:
-    """The other members of a JSON object whose last one is a list, as one mapping, then what the list contains.
+    """The members of a JSON object before its last, which is a list, as one mapping; then the members of the list.
 
-    A member of the list is read when it is taken, so that it can go before the next. Only what is strict JSON
-    beyond doubt is read; `parse_json` reads the rest, and tells what is wrong.
+    Members of the list are parsed one at a time. Only text that is certainly strict JSON is read; `parse_json` reads
+    the rest and reports what is wrong.
 
     Args:
         text: the JSON text.

@@ -1,4 +1,4 @@
-"""Files of other projects to and from our nouns."""
+"""Converts files of other projects to records and back."""
 
 from autorubric.formats.containers import write_release
 from autorubric.formats.conversion import Conversion, Options, convert, read_records, write_records

@@ -1,4 +1,4 @@
-"""Our own datasets, as AutoRubric has them: items with submissions, in JSON, YAML or JSON Lines."""
+"""Our own datasets: items with submissions, in JSON, YAML or JSON Lines."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _read(row: Row) -> Record:
 
 
 def _write(record: Record) -> Row:
-    """The item of a record, with prompt and rubric of its own; without an answer its submission is empty."""
+    """The item of a record, with its own prompt and rubric; without an answer, its submission is empty."""
     metadata = {key: value for key, value in record.metadata.items() if key not in (*_BESIDE, "rubric")}
     row: Row = {"id": record.id} if record.id else {}
     description = record.metadata.get("description")
@@ -70,7 +70,7 @@ def _write(record: Record) -> Row:
 
 
 def _check_truth(record: Record) -> dict[str, Any]:
-    """The ground truth of a record where it is one: a value of that name may come from anywhere."""
+    """The ground truth of a record if it is valid: other formats may use that name for something else."""
     truth, reasons = record.metadata.get("ground_truth"), record.metadata.get("ground_truth_reasons")
     if not isinstance(truth, list):
         return {"ground_truth": None}
@@ -83,7 +83,7 @@ def _check_truth(record: Record) -> dict[str, Any]:
 
 
 def merge_head(head: dict[str, Any], items: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
-    """The items of a dataset, each with its fields from the head; shared rubrics are filled in.
+    """The items of a dataset with the fields of its head and the shared rubrics filled in.
 
     Raises:
         InputError: the head is wrong.

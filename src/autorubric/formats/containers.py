@@ -1,4 +1,4 @@
-"""Rows in and out of files, one at a time wherever the kind of file allows it."""
+"""Reads and writes rows of files, one at a time if the kind of file allows it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def iter_rows(path: str | Path, problems: list[str]) -> Iterator[tuple[str, Row]
 
     Raises:
         MissingFileError: the file does not exist.
-        InputError: it is of another kind, or a document that cannot be read.
+        InputError: it is of an unknown kind, or a document that cannot be read.
 
     Example:
         >>> import tempfile
@@ -50,7 +50,7 @@ def row_writer(path: Path, form: Format, *, carry: bool) -> Iterator[Callable[[R
     """A function that writes rows to a file, which appears complete when the block succeeds.
 
     Raises:
-        InputError: the format is not kept in files with this extension.
+        InputError: the format is not stored in files with this extension.
     """
     check_container(path, form)
     extension = path.suffix.lower()
@@ -69,10 +69,10 @@ def row_writer(path: Path, form: Format, *, carry: bool) -> Iterator[Callable[[R
 
 
 def check_container(path: str | Path, form: Format) -> None:
-    """Nothing, where a format is kept in files with this extension.
+    """Check that a format is stored in files with this extension.
 
     Raises:
-        InputError: it is not; the message names those that it is kept in.
+        InputError: it is not; the message names the right extensions.
 
     Example:
         >>> from autorubric.formats import format_named
@@ -125,7 +125,7 @@ def _iter_objects(rows: Iterable[tuple[str, Any]], problems: list[str]) -> Itera
 
 
 def _at(place: str, rows: Iterator[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
-    """The rows; errors in the head of their dataset name its place."""
+    """The rows; errors in the head of their dataset are prefixed with its place."""
     with problems_at(f"{place}: "):
         yield from rows
 
@@ -150,7 +150,7 @@ _STEM = "rurbichub_v1"  # spelt as published
 def name_release_file(domain: str) -> str:
     """The name of a domain's file in the folder, spelt as published.
 
-    One that is too long for a file's name is cut, and its digest tells it from others that begin alike.
+    A name that is too long is cut and gets a digest, which distinguishes names with the same start.
 
     Example:
         >>> name_release_file("chat"), name_release_file("Instruction Following"), name_release_file("")
@@ -167,11 +167,11 @@ def name_release_file(domain: str) -> str:
 def write_release(folder: str | Path, records: Iterable[Record]) -> Counter[str]:
     """Write records in the layout of the release, and return the number of records by file.
 
-    All files have one schema, so that `datasets.load_dataset` reads them together. They appear whole, and only when
-    all records were written.
+    All files have one schema, so that `datasets.load_dataset` reads them together. They appear complete, once all
+    records are written.
 
     Args:
-        folder: it is made where it is missing.
+        folder: created if it is missing.
         records: taken one at a time.
 
     Raises:

@@ -40,11 +40,11 @@ class Options:
     Attributes:
         source: name of its format; detected if None.
         polarity: what the user says about its negative weights.
-        against: other splits of the same data, looked through for the same questions.
+        against: other splits of the same data, searched for the same questions.
         carry: whether to keep fields that the target lacks under the key `autorubric`.
         strict: whether a loss stops the conversion.
         force: whether to replace an existing file with other content.
-        columns: columns of rows under usual names, by what they hold; such rows are in no named format.
+        columns: columns of rows in no named format, by role.
     """
 
     source: str | None = None
@@ -66,8 +66,8 @@ class Conversion:
         records: queries with a rubric.
         criteria: criteria in them.
         lost: how many records lost a field, by its name.
-        carried: how many have it under the key `autorubric` only.
-        blank: items written with a blank submission, as their records have no answer.
+        carried: how many have it only under the key `autorubric`.
+        blank: items written with a blank submission because their records have no answer.
         polarity: how wordings agree with signs.
         questions: which questions are repeated.
     """
@@ -86,7 +86,7 @@ class Conversion:
 _DEFAULTS = Options()
 _POINTS = ("criterion", "points")
 _OF_USUAL_NAMES = {"rubrichub": _POINTS, "healthbench": _POINTS, "ruft": _POINTS, "rar": ("description", "weight")}
-"""Formats whose rows have usual names only, and the keys of their criteria."""
+"""Formats whose rows have only usual names, and the keys of their criteria."""
 
 
 def convert(
@@ -101,8 +101,8 @@ def convert(
         options: how.
 
     Raises:
-        InputError: rows are wrong (each is named), the format is not known, something would be lost and `strict`
-            is set, or the target is there with other content and `force` is not set.
+        InputError: rows are wrong (each is named), the format is unknown, something would be lost and `strict` is
+            set, or the target exists with other content and `force` is not set.
 
     Example:
         >>> import tempfile
@@ -143,14 +143,14 @@ def convert(
 def read_records(path: str | Path, source: str | None = None) -> Iterator[tuple[str, Record]]:
     """The records of a file in any of the formats, one at a time, with their places.
 
-    Rows that are wrong are skipped, and reported together after the last.
+    Invalid rows are skipped and reported together after the last row.
 
     Args:
         path: the file.
         source: name of its format; detected from the first row if None.
 
     Raises:
-        InputError: rows are wrong, or no format fits.
+        InputError: rows are invalid, or no format matches.
 
     Example:
         >>> import tempfile
@@ -168,7 +168,7 @@ def write_records(
     """Write records to a file of a format atomically, and report what was lost.
 
     Raises:
-        InputError: the format is not known or not kept in such files, or a record cannot be written in it.
+        InputError: the format is unknown or not stored in such files, or a record cannot be written in it.
 
     Example:
         >>> import tempfile
@@ -191,7 +191,7 @@ def write_records(
 def _iter_audited(
     source: str | Path, options: Options, polarity: Polarity, done: Conversion
 ) -> Iterator[tuple[str, Record]]:
-    """The records of the source, counted and turned on the way."""
+    """The records of the source, audited, and with the polarity converted."""
     for other in options.against:
         for place, record in _iter_records(other, None, Conversion(), options.columns):
             done.questions.add_other(record, place)
@@ -226,7 +226,7 @@ _OPTION = "--from FORMAT (in Python: from_), or " + COLUMN_OPTION
 def _iter_parts(
     path: str | Path, source: str | None, columns: Mapping[str, str], problems: list[str]
 ) -> Iterator[tuple[Format, str, Record]]:
-    """The record of each row, parts of one record separately; without a given format, the first row decides."""
+    """The record of each row, parts of one record separately; if no format is given, the first row decides."""
     form = format_named(source) if source is not None else USUAL if columns else None
     reader = None if source is not None else RowReader(input_name(path), IN_ROW, _OPTION, columns)
     for place, row in iter_rows(path, problems):
@@ -254,7 +254,7 @@ def _read(form: Format, row: Row, place: str, problems: list[str], reader: RowRe
 
 
 def _detect_format(row: Row, place: str, reader: RowReader | None) -> Format:
-    """The format of a row: a named one, or that of rows under usual names where none fits as a whole."""
+    """The format of a row: a named one, or `USUAL` if none matches completely."""
     try:
         form = detect(row)
         if form.name not in _OF_USUAL_NAMES or _has_entries(row, _OF_USUAL_NAMES[form.name]):
@@ -268,7 +268,7 @@ def _detect_format(row: Row, place: str, reader: RowReader | None) -> Format:
 
 
 def _has_entries(row: Row, keys: tuple[str, str]) -> bool:
-    """Whether a rubric is written as a format does, by the keys of its first criterion; True where this is open."""
+    """Whether a rubric has the keys of a format in its first criterion; True if this cannot be decided."""
     try:
         entries = from_json_text(row.get("rubrics", row.get("rubric")), "rubric")
     except InputError:
@@ -284,7 +284,7 @@ def _has_entries(row: Row, keys: tuple[str, str]) -> bool:
 
 @contextmanager
 def _sink(path: Path, form: Format, done: Conversion, *, carry: bool) -> Iterator[Callable[[Record, str], None]]:
-    """A function that writes records to a file of a format, and counts what they lose."""
+    """A function that writes records to a file and counts what they lose."""
     with row_writer(path, form, carry=carry) as add:
 
         def write(record: Record, place: str) -> None:
@@ -302,7 +302,7 @@ def _sink(path: Path, form: Format, done: Conversion, *, carry: bool) -> Iterato
 
 @contextmanager
 def _draft(source: Path, target: Path, force: bool) -> Iterator[Path]:
-    """A draft next to the target; it replaces the target when the block ends without an error."""
+    """A draft next to the target; it replaces the target when the block succeeds."""
     try:
         size_of_plain(target)
     except MissingFileError:
@@ -313,7 +313,7 @@ def _draft(source: Path, target: Path, force: bool) -> Iterator[Path]:
         raise InputError(f"{target} is also the input file; pass another output file")
     if not target.parent.is_dir():
         raise InputError(f"{target}: the directory {target.parent} does not exist")
-    target = target.resolve()  # a symbolic link stays one: the file it names is replaced
+    target = target.resolve()  # of a symbolic link, the target is replaced
     draft = target.with_name(f".{secrets.token_hex(6)}{target.suffix}")
     try:
         draft.touch()

@@ -1,7 +1,7 @@
-"""What a file shows while it is read: whether the wording of criteria agrees with their signs, which questions recur.
+"""Audits a file while it is read: does the wording of criteria agree with their signs, and which questions recur.
 
-Formats disagree on what a negative weight means. Here it marks a pitfall: what the criterion describes is a fault,
-and meeting it costs points. Elsewhere a pitfall reads "avoids X" and meeting it is good.
+Formats disagree on the meaning of a negative weight. Here it marks a pitfall: the criterion describes a fault, and
+meeting it costs points. Elsewhere a pitfall is worded "avoids X", and meeting it is good.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from autorubric.formats.format import Record
 from autorubric.rows.record import as_text
 
 Polarity: TypeAlias = Literal["as-is", "met-is-good", "met-is-bad", "audit"]
-"""What the user says about the negative weights of a file."""
+"""What the user states about the negative weights of a file."""
 
 MOST_EXAMPLES = 5
 
@@ -30,7 +30,7 @@ class PolarityAudit:
 
     Attributes:
         counts: criteria by sign (`positive`, `negative`, `zero`) and wording.
-        examples: the first criteria whose words say the opposite of their sign, with their places.
+        examples: the first criteria whose wording contradicts their sign, with their places.
         turned: criteria whose sign was changed.
         kept: negative criteria that keep their sign because they are worded as faults.
     """
@@ -54,10 +54,10 @@ class PolarityAudit:
 
 
 def parse_polarity(name: str) -> Polarity:
-    """The polarity of a name.
+    """The polarity of this name.
 
     Raises:
-        InputError: there is none.
+        InputError: the name is unknown.
 
     Example:
         >>> parse_polarity("as-is")
@@ -71,10 +71,10 @@ def parse_polarity(name: str) -> Polarity:
 
 
 def convert_polarity(record: Record, polarity: Polarity, audit: PolarityAudit) -> Record:
-    """The record under our convention, where the user said that the file has another.
+    """The record, converted to our convention if the user stated that the file has another.
 
-    With `met-is-good`, a negative criterion that is not worded as a fault becomes a demand of the same size: meeting
-    it was good there, and is here. With the others nothing is changed.
+    With `met-is-good`, a negative criterion that is not worded as a fault becomes a demand of the same size, because
+    meeting it was good in the file. Other polarities change nothing.
 
     Example:
         >>> record = Record((Criterion(weight=-2, requirement="Avoids jargon."),))
@@ -101,7 +101,7 @@ def _describe_sign(weight: float) -> str:
 
 
 class _WordCharacters(dict[int, str]):
-    """For `str.translate`: letters, marks, numbers and symbols stay, each looked up once; all else is a space."""
+    """For `str.translate`: keeps letters, marks, numbers and symbols; everything else becomes a space."""
 
     def __missing__(self, code: int) -> str:
         kept = self[code] = chr(code) if unicodedata.category(chr(code))[0] in "LMNS" else " "
@@ -112,7 +112,7 @@ _WORDS = _WordCharacters()
 
 
 def hash_question(record: Record) -> bytes:
-    """16 bytes that two records share if they ask the same, ignoring case, spaces and punctuation.
+    """A digest of 16 bytes of a record's question, ignoring case, spaces and punctuation.
 
     Example:
         >>> from autorubric.core.criterion import Criterion
@@ -129,8 +129,8 @@ class Questions:
     """The questions of a file, 16 bytes each, and where they are repeated.
 
     Attributes:
-        repeated: rows whose question an earlier row of the file has.
-        leaked: rows whose question another split has: another file, or rows with another value under `split`.
+        repeated: rows with the question of an earlier row.
+        leaked: rows with a question of another split: another file, or rows with another value under `split`.
         examples: the first of these, as (place, place of the earlier one).
     """
 

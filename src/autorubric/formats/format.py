@@ -1,4 +1,4 @@
-"""What a format is: how its rows are known, read and written, and the record that each is read into."""
+"""A format: how its rows are recognized, read and written, and the record that each becomes."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class Record:
     """One query with its rubric.
 
     Attributes:
-        criteria: at least one; a negative weight marks a pitfall, which costs points where it is met.
-        prompt: the query; empty where a file contains a rubric alone.
+        criteria: at least one; a negative weight marks a pitfall, which costs points if it is met.
+        prompt: the query; empty if the file has only a rubric.
         id: of the row, in its file.
         reference: an ideal answer.
-        answer: a submission that came with the row.
+        answer: the submission in the row.
         domain: the field, such as `Medical`.
         guidelines: advice to the judge.
-        metadata: what the row contains beyond that, by the keys of its format; None values are left out.
+        metadata: everything else in the row, by the keys of its format, without None values.
     """
 
     criteria: tuple[Criterion, ...]
@@ -88,10 +88,10 @@ TURNS = [{"role": str, "content": str}]
 
 
 def build_schema(columns: Mapping[str, Any]) -> Callable[[], pa.Schema]:
-    """The schema of a table, made when it is called for, since few need Arrow.
+    """A function that builds the schema of a table, so that Arrow is imported only if needed.
 
     Args:
-        columns: their types: `str`, `int`, `float`, a list of one type, or a mapping for a struct.
+        columns: the type of each: `str`, `int`, `float`, a list of one type, or a mapping for a struct.
 
     Example:
         >>> build_schema({"id": str, "rubrics": [{"criterion": str, "points": float}]})().field("id").type
@@ -116,7 +116,7 @@ def build_schema(columns: Mapping[str, Any]) -> Callable[[], pa.Schema]:
 
 
 def find_source(record: Record) -> str:
-    """The value of `data_source`: the record's own if it has one, else its domain.
+    """The value of `data_source`: the record's, or else its domain.
 
     Example:
         >>> find_source(Record((Criterion(requirement="Is brief"),), domain="Medical"))
@@ -127,7 +127,7 @@ def find_source(record: Record) -> str:
 
 
 def to_whole(weight: float) -> int:
-    """A weight where a file takes whole numbers only: the nearest, halves away from zero, never from not-0 to 0.
+    """A weight rounded to a whole number, halves away from zero; a weight other than 0 never becomes 0.
 
     Example:
         >>> to_whole(2.5), to_whole(-2.5), to_whole(0.2)
@@ -142,8 +142,8 @@ class Written(NamedTuple):
 
     Attributes:
         row: JSON values.
-        lost: names of what the row does not contain at all.
-        carried: names of what it holds under `autorubric` only, where other tools do not look.
+        lost: names of parts that the row does not contain.
+        carried: names of parts that it contains only under `autorubric`, which other tools do not read.
     """
 
     row: Row
@@ -156,19 +156,19 @@ class Format:
     """One format: pure functions between its rows and records.
 
     Attributes:
-        name: as `--from` and `--to` take it.
-        title: what it is, for lists.
+        name: the value of `--from` and `--to`.
+        title: a description, for lists.
         containers: the extensions of its files, the usual one first.
         matches: whether a row is one of its rows, by its keys.
         read_row: the record of a row, by the format's own keys.
-        write_row: the row of a record, likewise; what has no place is left out.
-        schema: the Arrow schema, where it is kept in Parquet.
-        carrier: keys of the mapping in a row that may carry what has no place; () is the row itself, None says
-            that rows contain nothing but their own keys.
-        columns: the row as in its Parquet columns, if these represent less than JSON.
-        parts: several records for one, where a row contains a single criterion.
-        document: the one value that a JSON, YAML or TOML file of rows holds; the list of rows, where None.
-        joined: the record of two that came from one, or None if they did not.
+        write_row: the row of a record; parts without a key of the format are left out.
+        schema: the Arrow schema, if it is stored in Parquet.
+        carrier: path of keys to the mapping in a row that may carry those parts; () is the row itself, None means
+            that rows have only the format's keys.
+        columns: converts a row for Parquet, if its columns represent less than JSON.
+        parts: splits a record, if a row has a single criterion.
+        document: the value of a JSON, YAML or TOML file of rows; None for the list of rows.
+        joined: merges a record and the next part of it; None if they are not parts of one record.
     """
 
     name: str
@@ -185,10 +185,10 @@ class Format:
     joined: Callable[[Record, Record], Record | None] | None = None
 
     def read(self, row: Row) -> Record:
-        """The record of a row, with all that it carries.
+        """The record of a row, with everything that it carries.
 
         Raises:
-            InputError: the row is not as the format has it; every offending place is named.
+            InputError: the row is invalid in this format; all problems are reported.
 
         Example:
             >>> from autorubric.formats import format_named
@@ -207,12 +207,12 @@ class Format:
         """The row of a record and what it loses, found by reading the row back.
 
         Args:
-            record: what to write.
-            columnar: whether the row goes into Parquet.
-            carry: whether what has no place goes under the key `autorubric`, where rows may have one.
+            record: the record to write.
+            columnar: whether the row is for Parquet.
+            carry: whether parts without a key of the format are kept under `autorubric`, if rows may have it.
 
         Raises:
-            InputError: the record cannot be written in this format at all.
+            InputError: the record cannot be written in this format.
 
         Example:
             >>> from autorubric.core.criterion import Criterion
@@ -231,10 +231,10 @@ class Format:
         return Written(_add_extras(row, self.carrier, _dump(left)), carried=names)
 
     def arrow_schema(self, carry: bool = True) -> pa.Schema:
-        """The schema of its Parquet files, the same whatever the rows contain.
+        """The schema of its Parquet files, independent of the rows.
 
         Raises:
-            InputError: it is not kept in Parquet.
+            InputError: it is not stored in Parquet.
         """
         if self.schema is None:
             raise InputError(f"{self.name} cannot be stored as Parquet; use {' or '.join(self.containers)}")
@@ -247,10 +247,10 @@ class Format:
 
 
 def check_only_row(rows: list[Row]) -> Row:
-    """The row of a file that contains one rubric.
+    """The only row of a file that can contain a single rubric.
 
     Raises:
-        InputError: there are more or none.
+        InputError: there are several or none.
 
     Example:
         >>> check_only_row([{"rubric": []}])
@@ -262,7 +262,7 @@ def check_only_row(rows: list[Row]) -> Row:
 
 
 def _pop_extras(row: Row, path: tuple[str, ...]) -> tuple[Row, Any]:
-    """The row without the key of the extras, and the value of that key."""
+    """The row without `KEY`, and the value of that key."""
     if not path:
         return {key: value for key, value in row.items() if key != KEY}, row.get(KEY)
     inner = row.get(path[0])
@@ -279,13 +279,13 @@ def _add_extras(row: Row, path: tuple[str, ...], text: str) -> Row:
 
 
 KEY = "autorubric"
-"""The key that carries it, as JSON in a text, so that a column of it has one type whatever is in it."""
+"""The key of carried parts, as JSON text, so that its column always has one type."""
 
 _FIELDS = ("id", "prompt", "reference", "answer", "domain", "guidelines")
 
 
 def find_losses(record: Record, back: Record) -> dict[str, Any]:
-    """The parts of a record that cannot be read back from its row, as JSON values; None for what the row adds.
+    """The parts of a record that cannot be read back from its row, as JSON values; None for parts that the row adds.
 
     Example:
         >>> one = Criterion(weight=5, requirement="Names the dose.", tags=["axis:accuracy"])
@@ -311,7 +311,7 @@ def find_losses(record: Record, back: Record) -> dict[str, Any]:
 
 
 def _restore(record: Record, left: Mapping[str, Any]) -> Record:
-    """The record with the parts that its row could not represent."""
+    """The record with the carried parts."""
     unknown = sorted(set(left) - {*_FIELDS, "metadata", "criteria"})
     if unknown:
         raise InputError(f"{KEY} has the unknown keys {', '.join(unknown)}")
@@ -330,7 +330,7 @@ def _restore(record: Record, left: Mapping[str, Any]) -> Record:
 
 
 def name_losses(left: Mapping[str, Any]) -> Iterator[str]:
-    """What is left out, by name, such as `criteria.tags`.
+    """The names of lost parts, such as `criteria.tags`.
 
     Example:
         >>> sorted(name_losses({"id": "q1", "criteria": {"0": {"tags": ["x"]}, "3": {"tags": ["y"]}}}))
@@ -347,7 +347,7 @@ def name_losses(left: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _dump(left: Mapping[str, Any]) -> str:
-    """The text that goes under the key; empty if nothing is left out."""
+    """The text under `KEY`; empty if nothing is carried."""
     try:
         return json.dumps(left, ensure_ascii=False, allow_nan=False, default=_convert_cell) if left else ""
     except (TypeError, ValueError) as error:
@@ -355,7 +355,7 @@ def _dump(left: Mapping[str, Any]) -> str:
 
 
 def _load(text: Any) -> dict[str, Any]:
-    """What is under the key of a row."""
+    """The value under `KEY`."""
     if text is None or text == "":
         return {}
     try:
@@ -389,7 +389,7 @@ def _check_mapping(value: Any, name: str) -> Mapping[str, Any]:
 
 
 def _convert_cell(value: Any) -> Any:
-    """A time or decimal of a table as JSON has it."""
+    """A time or decimal of a table as a JSON value."""
     told = to_json_value(value)
     if told is value:
         raise TypeError(f"a value is of type {type(value).__name__}")

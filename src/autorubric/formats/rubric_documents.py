@@ -1,4 +1,4 @@
-"""Documents that are one rubric, and the rows of Prometheus, which are one criterion."""
+"""Documents that contain one rubric, and the rows of Prometheus, which contain one criterion."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def _read_llmdc(row: Row) -> Record:
 
 
 def _write_llmdc(record: Record) -> Row:
-    """The document of a record, its criteria under `rubric`; a file of one document contains the bare list."""
+    """The document of a record, its criteria under `rubric`; a file of one document contains only the list."""
     return {"rubric": [_write_requirement(criterion) for criterion in record.criteria]}
 
 
 def _has_requirements(value: Any) -> bool:
-    """Whether a list of criteria or sections, or a mapping that contains one, has criteria with a `requirement`."""
+    """Whether a list of criteria or sections, or a mapping that contains one, has a `requirement`."""
     if isinstance(value, list):
         return any(_has_requirements(entry) for entry in value[:3])
     if not isinstance(value, dict):
@@ -76,10 +76,10 @@ def _is_verifiers(row: Row) -> bool:
 
 
 def _read_verifiers(row: Row) -> Record:
-    """The record of a document: choices are options from 0 to 1, evenly apart.
+    """The record of a document: choices become options with evenly spaced values from 0 to 1.
 
-    The choices UNMET and MET stand for a criterion that is met or not; MET as the worst marks a pitfall, whose
-    weight becomes negative.
+    The choices UNMET and MET are a binary criterion; if MET is the worst, it is a pitfall, whose weight becomes
+    negative.
     """
     criteria = read_entries(row.get("criteria"), "criteria", _ENTRY, _read_choices)
     pairs = zip(row["criteria"], criteria, strict=True)
@@ -105,7 +105,7 @@ def _read_choices(rest: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _as_ours(position: int, entry: Mapping[str, Any], criterion: Criterion) -> Criterion:
-    """The criterion under our conventions: no made-up name, and a pitfall by its sign."""
+    """The criterion in our conventions: no generated name, and a pitfall has a negative weight."""
     if criterion.weight < 0:
         raise InputError(f"criteria[{position - 1}].weight is {criterion.weight:g}; verifiers needs at least 0")
     name = None if criterion.name == f"c{position}" else criterion.name
@@ -136,16 +136,16 @@ VERIFIERS = Format(
 )
 
 
-# PaperBench: a tree of requirements, whose leaves are graded and whose weights share out that of their parent.
+# PaperBench: a tree of requirements, whose leaves are graded and divide the weight of their parent.
 
 _KNOWN = frozenset({"id", "requirements", "weight", "sub_tasks", "task_category"})
 
 
 def _read_paperbench(row: Row) -> Record:
-    """The record of a tree: a criterion for each leaf, the requirement of the root as query.
+    """The record of a tree: a criterion for each leaf, and the requirement of the root as query.
 
-    Their weights add up to those of the root's children, and give the score that the tree gives. The text of a leaf
-    is followed by those of its ancestors below the root, without which many leaves cannot be judged.
+    Their weights add up to those of the root's children, and give the score of the tree. The text of a leaf is
+    followed by those of its ancestors below the root, because many leaves cannot be judged without them.
     """
     problems: list[str] = []
     nodes = _list_children(row, "", problems)
@@ -165,7 +165,7 @@ def _read_paperbench(row: Row) -> Record:
 def _collect_leaves(
     node: Mapping[str, Any], place: str, weight: Fraction, above: str, problems: list[str]
 ) -> Iterator[Criterion]:
-    """The criteria of the leaves at or below a node."""
+    """The criteria of the leaves of a node, or of the node if it is a leaf."""
     text = node.get("requirements")
     if not isinstance(text, str) or not text.strip():
         problems.append(f"{place}requirements is {text!r:.60}; expected a string")
@@ -202,7 +202,7 @@ def _read_weight(node: Mapping[str, Any], place: str, problems: list[str]) -> fl
 
 
 def _write_paperbench(record: Record) -> Row:
-    """The tree of a record: its criteria under the root."""
+    """The tree of a record: its criteria are the children of the root."""
     leaves = [_write_node(one.id, one.requirement, number(one.weight), _find_tag(one)) for one in record.criteria]
     return {**_write_node(record.id, as_text(record.prompt), 1, None), "sub_tasks": leaves}
 
@@ -226,7 +226,7 @@ PAPERBENCH = Format(
 )
 
 
-# Prometheus and its Feedback-Collection: one criterion a row, on a scale of five described scores.
+# Prometheus and its Feedback-Collection: one criterion per row, on a scale of five described scores.
 
 _PREFIX = "orig_"
 _LEVELS = ("Not met.", "Hardly met.", "Partly met.", "Mostly met.", "Fully met.")
@@ -234,7 +234,7 @@ _PART = "part_of_rubric"
 
 
 def _read_prometheus(row: Row) -> Record:
-    """The record of a row: its criterion has five options, the descriptions, worth 0 to 1."""
+    """The record of a row: its criterion has the five descriptions as options with values from 0 to 1."""
     prefix = _find_prefix(row)
     criterion = scored_criterion(row, prefix)
     described = [f"{prefix}score{score}_description" for score in SCORES]
@@ -250,7 +250,7 @@ def _read_prometheus(row: Row) -> Record:
 
 
 def _write_prometheus(record: Record) -> Row:
-    """The row of a record with one criterion; where it has no scale of five, met and unmet are its ends."""
+    """The row of a record with one criterion; without a scale of five, met and unmet become its ends."""
     criterion = record.criteria[0]
     levels = _list_levels(criterion.options)
     row: Row = {
@@ -268,7 +268,7 @@ def _write_prometheus(record: Record) -> Row:
 
 
 def _split_criteria(record: Record) -> Sequence[Record]:
-    """A record for each criterion, marked with its place if there are several."""
+    """A record for each criterion, numbered if there are several."""
     most = len(record.criteria)
     if most == 1:
         return (record,)
@@ -279,7 +279,7 @@ def _split_criteria(record: Record) -> Sequence[Record]:
 
 
 def _join_part(record: Record, part: Record) -> Record | None:
-    """The record with the criterion of the next part, or None if that is not the next part of it."""
+    """The record with the criterion of its next part; None if `part` is not the next part."""
     here, there = record.metadata.get(_PART), part.metadata.get(_PART)
     if (
         not here

@@ -1,4 +1,4 @@
-"""Rows of data sets and trainers that have a rubric each."""
+"""Rows of datasets and trainers, each with a rubric."""
 
 from __future__ import annotations
 
@@ -168,10 +168,10 @@ def _is_open_instruct(row: Row) -> bool:
 
 
 def _read_open_instruct(row: Row) -> Record:
-    """The record of a row; an entry without a weight weighs 1."""
+    """The record of a row; the default weight is 1."""
     prompt = read_prompt(row.get("messages"), "messages")
     truth = row.get("ground_truth")
-    # Some of its data sets wrap every ground truth in a list of one.
+    # Some of its datasets wrap every ground truth in a list of one.
     truth = from_json_text(truth[0] if isinstance(truth, list) and len(truth) == 1 else truth, "ground_truth")
     if not isinstance(truth, dict):
         raise InputError(f"ground_truth is {truth!r:.60}; expected an object with query and rubrics")
@@ -220,7 +220,7 @@ OPEN_INSTRUCT = Format(
 )
 
 
-# Rows of verl, RuscaRL and verl-rubric: chat prompts with the rubric where the reward function reads it.
+# Rows of verl, RuscaRL and verl-rubric: chat prompts, and the rubric in the field that the reward function reads.
 
 _OF_VERL = frozenset({"data_source", "prompt", "ability", "reward_model", "extra_info", "Rubric", "id"})
 
@@ -258,7 +258,7 @@ def _read_verl(row: Row) -> Record:
 
 
 def _write_verl(record: Record) -> Row:
-    """The row of a record: `ground_truth` is always there, tags are texts, the mirror is in `extra_info`."""
+    """The row of a record: it always has `ground_truth`, tags are texts, and `extra_info` has the mirror."""
     prompt = as_turns(record.prompt)
     model: dict[str, Any] = {
         "style": "rubric",

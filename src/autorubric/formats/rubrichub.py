@@ -31,7 +31,7 @@ def _write_final(record: Record) -> Row:
 
 
 def _round_final(row: Row) -> Row:
-    """The row with whole points, as the parquet file's 32-bit column takes them."""
+    """The row with whole points, for the 32-bit column of the Parquet file."""
     return {**row, "rubrics": [{**entry, "points": to_whole(entry["points"])} for entry in row["rubrics"]]}
 
 
@@ -59,7 +59,7 @@ _TEXTS = (
     *("let_relation", "letter", "phrase", "postscript_marker", "prompt_to_repeat", "relation", "section_spliter"),
 )
 PARAMETERS = tuple(sorted((*_NUMBERS, *_LISTS, *_TEXTS)))
-"""The 36 keys that every `tags.parameters` has, in the order of the release; those a rule does not take are null."""
+"""The 36 keys of every `tags.parameters`, in the order of the release; those that a rule does not use are null."""
 
 _OF_RELEASE = frozenset({"prompt", "data_source", "ability", "reward_model", "extra_info", "Rubrics"})
 
@@ -81,9 +81,9 @@ def _read_release(row: Row) -> Record:
 
 
 def _write_release(record: Record) -> Row:
-    """The row of a record, with the mirrors that trainers _read_release.
+    """The row of a record, with the mirrors that trainers read.
 
-    A criterion with a check that is one of RubricHub's 53 rules is a `rule`; any other is left to the judge.
+    A criterion whose check is one of RubricHub's 53 rules is a `rule`; any other is left to the judge.
     """
     prompt = [{"content": turn["content"], "role": turn["role"]} for turn in as_turns(record.prompt)]
     criteria = zip(_build_entries(record), record.criteria, strict=True)
@@ -100,7 +100,7 @@ def _write_release(record: Record) -> Row:
 
 
 def _round_release(row: Row) -> Row:
-    """The row with whole points everywhere, as the release has them."""
+    """The row with whole points everywhere, as in the release."""
     rubrics = [{**entry, "points": to_whole(entry["points"])} for entry in row["reward_model"]["rubrics"]]
     model = {**row["reward_model"], "rubrics": rubrics}
     mirror = [{"criterion": entry["criterion"], "points": entry["points"]} for entry in rubrics]
@@ -139,7 +139,7 @@ def _build_tags(criterion: Criterion) -> dict[str, Any]:
 
 
 def _read_rule_parameters(check: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The parameters as the struct's types have them, or None if the check is not one of the 53 rules."""
+    """The parameters in the types of the struct; None if the check is not one of the 53 rules."""
     if check["name"] not in RULES:
         return None
     try:
@@ -213,7 +213,7 @@ def _write_ruft(record: Record) -> Row:
 
 
 def details_as_text(row: Row) -> Row:
-    """The row with its details as JSON text, so that a Parquet column of them has one type whatever they hold.
+    """The row with its details as JSON text, so that their Parquet column always has one type.
 
     Example:
         >>> details_as_text({"rubric_judge_details": [{"criterion": "Says why.", "verdict": "MET"}]})
