@@ -52,7 +52,7 @@ _NAMES = read_stub_names(__file__)
 
 
 def __getattr__(name: str) -> Any:
-    """The public name, loaded from its home on first use (PEP 562)."""
+    """A public name, loaded from its module on first use (PEP 562)."""
     if name == "__version__":
         found: Any = import_module("importlib.metadata").version("autorubric-hub")
     elif name == "__all__" and sys._getframe(1).f_globals.get("__name__") != "pydoc":

@@ -1,7 +1,4 @@
-"""Names of the published AutoRubric package that are not names of this product's own.
-
-They can be imported from `autorubric` as well, which finds them here.
-"""
+"""Names that exist only for compatibility with the published AutoRubric package; `autorubric` has them too."""
 
 from autorubric.lazy_names import lazy_names, read_stub_names
 

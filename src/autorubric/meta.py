@@ -1,6 +1,6 @@
-"""The published home of rubric improvement: a module of AutoRubric 1.6, as thin code over `autorubric.improve`.
+"""The module of AutoRubric 1.6 for rubric improvement, as thin code over `autorubric.improve`.
 
-A rubric of rubrics assesses a rubric; `autorubric.review` gives more.
+A meta-rubric assesses a rubric; `autorubric.review` gives more.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class ImprovementRunner:
         self.config = config
 
     async def run(self) -> ImprovementResult:
-        """The improved rubric, or the original where no wording was proven better.
+        """The improved rubric, or the original if no wording was proven better.
 
         Raises:
             InputError: an argument or label is wrong, or there are too few labels; nothing was spent.
@@ -86,12 +86,12 @@ class ImprovementRunner:
         return _build_result(self.rubric, found)
 
     def _prepare_items(self, items: RubricDataset) -> RubricDataset:
-        """The items under the prompt that was given; a rubric of theirs counts only if they have labels of it."""
+        """The items with the given prompt; their own rubric is used only if they have labels on it."""
         own = items.rubric if any(item.ground_truth is not None for item in items) else self.rubric
         return replace(items, prompt=self.task_prompt or items.prompt, rubric=own)
 
     async def _assess(self, out: Path) -> ImprovementResult:
-        """The rubric with its issues: without submissions, no other wording can be shown to be better."""
+        """The rubric with its issues; without submissions, no wording can be proven better."""
         config = self.config
         judge = config.eval_llm if isinstance(config.eval_llm, LLMConfig) else config.eval_llm[0].llm_config
         judge = _limit_tokens(judge, 2048)
@@ -142,20 +142,20 @@ async def improve_rubric(  # noqa: PLR0913 (published signature)
 ) -> ImprovementResult:
     """Improve a rubric; a wording is accepted only on labels that were not used to find it.
 
-    Labelled `validation_data` is split into teaching, choosing and test sets. Without labels a panel's agreement
-    decides; without submissions the rubric is assessed and stays as it is.
+    Labelled `validation_data` is split into teaching, choosing and test sets. Without labels, a panel's agreement
+    decides; without submissions, the rubric is only assessed.
 
     Args:
         rubric: the rubric to improve.
         task_prompt: the task that submissions respond to.
-        config: the settings; keyword arguments other than None replace fields of it.
+        config: the settings; keyword arguments other than None override its fields.
         eval_llm: the judge, or several as a panel.
         revision_llm: the model that writes alternatives.
         validation_data: submissions to decide on.
         max_iterations: rounds of writing.
         display: `stdout` prints what was decided.
         artifacts_dir: the run directory.
-        save_artifacts: whether it stays.
+        save_artifacts: whether to keep it.
         show_progress: show the progress of the run.
         mode: see `ImprovementConfig`.
         max_total_cost: the budget in dollars.
@@ -191,7 +191,7 @@ def _choose_directory(config: ImprovementConfig) -> Path:
 
 
 def _build_models(config: ImprovementConfig) -> dict[str, Any]:
-    """Judges and writer as `improve` names them."""
+    """Judges and writer as arguments of `improve`."""
     judges = config.eval_llm
     if isinstance(judges, LLMConfig):
         judges = [JudgeSpec(judges, judges.model)]
@@ -204,7 +204,7 @@ def _build_models(config: ImprovementConfig) -> dict[str, Any]:
 
 
 def _limit_tokens(config: LLMConfig, max_tokens: int) -> LLMConfig:
-    """The configuration with a limit for its replies, without which no budget could be reserved."""
+    """The configuration with a limit on its replies, which a budget needs for reservations."""
     return config if config.max_tokens else replace(config, max_tokens=max_tokens, max_tokens_fixed=False)
 
 
@@ -252,7 +252,7 @@ def _build_iteration(number: int, rubric: Rubric, reached: Mapping[str, float | 
 
 
 def get_standalone_meta_rubric() -> Rubric:
-    """The rubric of rubrics for a rubric without its task.
+    """The meta-rubric for a rubric without its task.
 
     Example:
         >>> rubric = get_standalone_meta_rubric()
@@ -263,7 +263,7 @@ def get_standalone_meta_rubric() -> Rubric:
 
 
 def get_in_context_meta_rubric() -> Rubric:
-    """The rubric of rubrics for a rubric with its task.
+    """The meta-rubric for a rubric with its task.
 
     Example:
         >>> len(get_in_context_meta_rubric())
@@ -279,9 +279,9 @@ async def evaluate_rubric_standalone(
     display: Literal["stdout", "html"] | None = None,
     output_html_path: str | Path | None = None,
 ) -> EnsembleEvaluationReport:
-    """How well a rubric meets the standalone principles: a report with one verdict for each, and the score.
+    """A report on how well a rubric meets the standalone principles, with a verdict on each and a score.
 
-    `autorubric.review` gives quotes and proposed wordings, and resumes.
+    `autorubric.review` also quotes, proposes wordings, and resumes.
 
     Args:
         rubric: the rubric.
@@ -308,7 +308,7 @@ async def evaluate_rubric_in_context(
     display: Literal["stdout", "html"] | None = None,
     output_html_path: str | Path | None = None,
 ) -> EnsembleEvaluationReport:
-    """How well a rubric fits its task; see `evaluate_rubric_standalone`.
+    """A report on how well a rubric fits its task; see `evaluate_rubric_standalone`.
 
     Args:
         rubric: the rubric.
@@ -347,7 +347,7 @@ async def _evaluate(
 
 
 async def _grade_rubric(rubric: Rubric, task: str | None, grader: CriterionGrader) -> EnsembleEvaluationReport:
-    """A rubric graded with the rubric of rubrics, in the context of its task if there is one."""
+    """The report on a rubric by the meta-rubric, in the context of its task if there is one."""
     meta = get_standalone_meta_rubric() if task is None else get_in_context_meta_rubric()
     report = await meta.grade(as_submission(rubric, task), grader, _TASK)
     assert isinstance(report, EnsembleEvaluationReport)

@@ -1,7 +1,7 @@
-"""Settings models: one model holds a function's parameters, its flags, its config keys and its manifest record.
+"""Settings models: one model defines a function's parameters, flags, config keys and manifest record.
 
-A public function such as `autorubric.grade` has a subclass of `Settings`. Each field is declared with `setting`:
-the field's name is the Python parameter and the key of the config file, and with dashes it is the flag.
+A public function such as `autorubric.grade` has a subclass of `Settings`, with fields declared by `setting`. The name
+of a field is the Python parameter and the key of the config file; with dashes, it is the flag.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ class Flag:
         short: a one-letter form.
         group: the panel of `--help` that lists it.
         metavar: the placeholder of its value.
-        argument: a positional argument instead of a flag.
-        many: an argument that takes several values.
-        shown: False leaves it out of the command line.
-        hidden: True leaves it out of `--help`.
+        argument: whether it is a positional argument instead of a flag.
+        many: whether it is an argument that takes several values.
+        shown: whether the command line has it.
+        hidden: whether `--help` omits it.
         recorded: whether manifests record it.
-        reads: whether it names a file or directory that is read; a run never writes over it.
-        secret: a value that no message may repeat.
+        reads: whether it names a file or directory that is read, which a run never overwrites.
+        secret: whether messages must not repeat its value.
     """
 
     name: str = ""
@@ -80,15 +80,15 @@ def setting(  # noqa: PLR0913 (one call declares everything about a setting)
     """A field of a settings model.
 
     Args:
-        default: its value where nothing sets it; `...` where something has to.
-        help: one line for `--help` and for the reference.
-        flag: the flag, where it is not the field's name with dashes.
-        cli: False for what only Python can pass, such as a callback.
-        record: False leaves it out of manifests.
-        ge: the smallest value.
-        gt: a bound below all values.
-        le: the largest value.
-        lt: a bound above all values.
+        default: the default value; `...` if it is required.
+        help: one line for `--help` and the reference.
+        flag: the flag, if it is not the field's name with dashes.
+        cli: False if only Python can pass it, such as a callback.
+        record: False omits it from manifests.
+        ge: the minimum.
+        gt: an exclusive lower bound.
+        le: the maximum.
+        lt: an exclusive upper bound.
         shown: further attributes of its `Flag`.
 
     Example:
@@ -108,7 +108,7 @@ _BUILDING = RLock()
 
 
 _Checked: Any = type("_Checked", (type(BaseModel),), {"__call__": lambda cls, **values: cls.checked(values)})
-"""Lets a constructor raise what `Settings.checked` raises."""
+"""Makes constructors raise the errors of `Settings.checked`."""
 
 
 class Settings(BaseModel, metaclass=_Checked):  # type: ignore[metaclass]
@@ -120,26 +120,26 @@ class Settings(BaseModel, metaclass=_Checked):  # type: ignore[metaclass]
         arbitrary_types_allowed=True,
         protected_namespaces=(),
         allow_inf_nan=False,
-        defer_build=True,  # a command uses one model of the several that it is made of
+        defer_build=True,  # a command does not use all models that it imports
     )
 
     @classmethod
     def model_rebuild(cls, *, _parent_namespace_depth: int = 2, **options: Any) -> bool | None:
-        """Build the model, which its first use does: by one thread at a time, which pydantic 2.12 does not ensure."""
+        """Build the model on its first use; pydantic 2.12 does not keep other threads from doing so too."""
         with _BUILDING:
             return super().model_rebuild(_parent_namespace_depth=_parent_namespace_depth + 1, **options)
 
     @classmethod
     def checked(cls, values: Mapping[str, Any], named: Callable[[str], str] = str) -> Self:
-        """The settings of these values.
+        """The settings with these values.
 
         Args:
             values: by field name.
-            named: what messages call a field, such as its flag.
+            named: the name of a field in messages, such as its flag.
 
         Raises:
-            ConfigError: unknown names, values of the wrong type or range, settings that contradict each other; all at
-                once.
+            ConfigError: unknown names, values of the wrong type or range, and contradictory settings; all are reported
+                together.
         """
         try:
             return cls.model_validate(dict(values))
@@ -148,11 +148,11 @@ class Settings(BaseModel, metaclass=_Checked):  # type: ignore[metaclass]
 
     @classmethod
     def _told(cls, problem: Mapping[str, Any], named: Callable[[str], str]) -> tuple[tuple[str, ...], list[str]]:
-        """The place of a problem, and what is wrong there; of several problems in one place the first is told."""
+        """The place of a problem and what is wrong there; only the first problem of a place is reported."""
         return tuple(map(str, problem["loc"][:1])), _describe(cls, problem, named)
 
     def given(self) -> dict[str, Any]:
-        """The settings that were passed; `checked` makes equal ones from them."""
+        """The values that were passed; `checked` builds equal settings from them."""
         return {name: getattr(self, name) for name in self.model_fields_set}
 
     @classmethod
@@ -172,7 +172,7 @@ class Settings(BaseModel, metaclass=_Checked):  # type: ignore[metaclass]
         ]
 
     def recorded(self) -> dict[str, Any]:
-        """The settings for a manifest, as JSON values; callbacks and Python objects are left out."""
+        """The settings as JSON values for a manifest, without callbacks and Python objects."""
         flags = _collect_flags(type(self))
         return {
             name: plain
@@ -181,13 +181,13 @@ class Settings(BaseModel, metaclass=_Checked):  # type: ignore[metaclass]
         }
 
     def passed(self, without: Collection[str] = ()) -> dict[str, Any]:
-        """The settings that were passed, as JSON values from which `checked` makes equal ones.
+        """The values that were passed, as JSON values; `checked` builds equal settings from them.
 
         Args:
-            without: names that are left out.
+            without: names to omit.
 
         Raises:
-            ConfigError: a setting holds a Python object, which no file can contain.
+            ConfigError: a setting is a Python object, which a file cannot contain.
         """
         values = {name: _to_plain(value) for name, value in sorted(self.given().items()) if name not in without}
         if objects := [name for name, value in values.items() if value is _NOT_RECORDED]:
@@ -208,7 +208,7 @@ class Settings(BaseModel, metaclass=_Checked):  # type: ignore[metaclass]
     @field_validator("*", mode="before")
     @classmethod
     def _refuse_boolean(cls, value: Any, info: ValidationInfo) -> Any:
-        """`concurrency: yes` in YAML is not one request."""
+        """Refuse `concurrency: true`, which pydantic would read as 1."""
         kind = cls.model_fields[info.field_name or ""].annotation
         if isinstance(value, bool) and {kind, *get_args(kind)} & {int, float} and kind is not bool:
             raise ValueError("expected a number, not true or false")
@@ -217,7 +217,7 @@ class Settings(BaseModel, metaclass=_Checked):  # type: ignore[metaclass]
 
 @cache
 def _collect_flags(model: type[Settings]) -> Mapping[str, Flag]:
-    """Made once a model: a command asks for them several times."""
+    """The flags of a model; cached, because a command needs them several times."""
     return {name: flag_for(name, field) for name, field in model.model_fields.items()}
 
 
@@ -297,10 +297,10 @@ NewDirectory = Annotated[Path | str, PlainValidator(_check_new_path)]
 """A directory to write to, whose name files and messages can show. Always a `Path` after validation."""
 
 FileNames = Annotated[Path | Sequence[Path | str], PlainValidator(_check_paths)]
-"""One or several files. Always a list of `Path` after validation."""
+"""One or more files. Always a list of `Path` after validation."""
 
 Names = Annotated[Sequence[str], BeforeValidator(_check_names)]
-"""One text or several. Always a sequence of texts after validation."""
+"""One or more strings. Always a sequence of strings after validation."""
 
 _NOT_RECORDED = object()
 
@@ -320,7 +320,7 @@ def _to_plain(value: Any) -> Any:
 
 
 def _collect_messages(model: type[Settings], error: ValidationError, named: Callable[[str], str]) -> list[str]:
-    """One message for each field, in a validator's own words if it has any; unknown names first."""
+    """One message for each field, a validator's own if there is one; unknown names first."""
     found: dict[tuple[str, ...], list[str]] = {}
     for problem in sorted(error.errors(include_url=False), key=lambda one: one["type"] != "extra_forbidden"):
         place, told = model._told(cast("Any", problem), named)
@@ -332,7 +332,7 @@ _FLAG = re.compile(r"--(no-)?([a-z][a-z-]*)(?: ([A-Z]+|[\d.]*\d)\b)?")
 
 
 def _rename_flags(message: str, model: type[Settings], named: Callable[[str], str]) -> str:
-    """A validator's message, which has flags, with the settings as the user wrote them: keys of a file, or Python."""
+    """A validator's message, with its flags replaced by the names that the user wrote: config keys, or Python."""
     names = {flag.name: name for name, flag in _collect_flags(model).items()}
 
     def rename(match: re.Match[str]) -> str:

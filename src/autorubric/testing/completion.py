@@ -11,7 +11,7 @@ from zlib import crc32
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """The part of a chat completion that varies: content, why it ended, a refusal, and reasoning before it.
+    """The variable part of a chat completion: content, finish reason, refusal and reasoning.
 
     Example:
         >>> Completion("Yes.").content
@@ -44,7 +44,7 @@ def estimated_tokens(characters: int) -> int:
 
 
 def join_prompt(body: dict[str, Any]) -> str:
-    r"""The whole text of a request body, over which a server would compute a prefix.
+    r"""The text of a request body, from which a server would compute prefixes.
 
     Example:
         >>> join_prompt({"messages": [{"role": "user", "content": "Hi"}]})
@@ -63,13 +63,13 @@ def count_prompt_tokens(body: dict[str, Any]) -> int:
 
 
 def build_completion_body(completion: Completion, model: str, asked: int, cached_tokens: int | None = None) -> bytes:
-    """The body of a `chat.completion` answer.
+    """The body of a `chat.completion` response.
 
     Args:
-        completion: what the model said.
-        model: the name to answer under.
+        completion: the reply.
+        model: the model's name in the response.
         asked: tokens of the request.
-        cached_tokens: how many of them came from the prefix cache; None leaves the figure out.
+        cached_tokens: how many of them came from the prefix cache; None omits the field.
 
     Example:
         >>> json.loads(build_completion_body(Completion("Yes."), "m", 7))["usage"]
@@ -107,10 +107,10 @@ _CRITERION_CHARACTERS = 150
 
 
 def sized_replies(characters: int = 1200) -> Replier:
-    """A replier whose answers have about that many characters and depend only on the request.
+    """A replier whose replies have about that many characters and depend only on the request.
 
-    A request with a JSON schema gets a document that follows it, a prompt that asks for JSON with weights a
-    rubric in a fence, one that asks for a `criterion_status` a verdict, and all others get prose.
+    A request with a JSON schema gets a document that follows it, one that asks for a `criterion_status` a verdict,
+    one that asks for JSON with weights a rubric in a fence, and any other prose.
 
     Example:
         >>> ask = {"messages": [{"role": "user", "content": "Why is the sky blue?"}]}
@@ -124,7 +124,7 @@ def sized_replies(characters: int = 1200) -> Replier:
         schema = (body.get("response_format") or {}).get("json_schema", {}).get("schema")
         if schema is not None:
             return json.dumps(_write_document(schema, mark, characters))
-        # What is to be answered with may stand in the system message, apart from what is asked.
+        # The system message may state the format of the reply.
         whole = join_prompt(body)
         if "criterion_status" in whole:
             return json.dumps({"explanation": f"Seen in {mark}.", "criterion_status": "MET"})
@@ -148,7 +148,7 @@ def _write_criteria(mark: str, characters: int) -> list[dict[str, Any]]:
 
 
 def _write_document(schema: dict[str, Any], mark: str, characters: int) -> Any:
-    """A document that follows `schema`, as far as test schemas go (no $ref, no patterns)."""
+    """A document that follows `schema`; `$ref` and patterns are not supported."""
     for key in ("anyOf", "oneOf"):
         if key in schema:
             return _write_document(schema[key][0], mark, characters)

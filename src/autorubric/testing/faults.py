@@ -1,4 +1,4 @@
-"""The faults of model endpoints by name, when they occur, and the latency of simulated calls."""
+"""Faults of model endpoints by name, plans of when they occur, and latencies of simulated calls."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class Fault:
     """A kind of fault.
 
     Attributes:
-        name: how counts show it.
+        name: its name in counts.
         status: the HTTP status of the answer.
         headers: headers added to the answer.
-        body: sent in place of the completion.
-        change: what happens to the completion where the answer is a 200 with its own body.
+        body: sent instead of the completion.
+        change: changes the completion, if the answer is a 200 with a completion.
         action: what happens to the connection: `reset` and `hang` never answer, `cut` closes in the middle
             of the body, `endless` never stops sending one, `huge` sends 200 MB.
 
@@ -44,7 +44,7 @@ class Fault:
 
 
 def dump_error(message: str, kind: str, code: str | None = None, param: str | None = None) -> bytes:
-    """An error in the shape OpenAI-compatible endpoints send.
+    """The body of an error as OpenAI-compatible endpoints send it.
 
     Example:
         >>> dump_error("No such model.", "invalid_request_error", "model_not_found")
@@ -55,7 +55,7 @@ def dump_error(message: str, kind: str, code: str | None = None, param: str | No
 
 
 def build_unsupported(parameter: str) -> Fault:
-    """The 400 of an endpoint that does not take `parameter`, in the words the OpenAI endpoint uses.
+    """The 400 of an endpoint that does not support `parameter`, in OpenAI's words.
 
     Args:
         parameter: a key of the request body, or `response_format.json_schema` for one kind of it.
@@ -113,7 +113,7 @@ _NO_CREDIT = "You exceeded your current quota, please check your plan and billin
 _FILTERED = "The response was filtered due to the prompt triggering the content management policy."
 
 _ALL: tuple[Fault, ...] = (
-    # too fast, or out of credit
+    # rate limits and credit
     _build_rate_limit("429", None),
     _build_rate_limit("429-seconds", "1"),
     _build_rate_limit("429-date", "Wed, 21 Oct 2015 07:28:00 GMT"),
@@ -121,7 +121,7 @@ _ALL: tuple[Fault, ...] = (
     _build_rate_limit("429-huge", "86400000"),
     Fault("429-quota", 429, body=dump_error(_NO_CREDIT, "insufficient_quota", "insufficient_quota")),
     _build_error(402, "Insufficient credits. Add more to go on.", None),
-    # not acceptable
+    # client errors
     _build_error(401, "Incorrect API key provided.", "invalid_api_key"),
     _build_error(403, "You are not allowed to use this model.", None),
     _build_error(404, "The model does not exist or you do not have access to it.", "model_not_found"),
@@ -132,12 +132,12 @@ _ALL: tuple[Fault, ...] = (
         replace(build_unsupported(p), name=f"400-{p.replace('_', '-')}")
         for p in ("max_tokens", "max_completion_tokens", "temperature", "response_format")
     ),
-    # the server's trouble
+    # server errors
     _build_error(500, "The server had an error while processing your request. You can retry your request.", None),
     Fault("502", 502, (("Content-Type", "text/html"),), b"<html><body><h1>502 Bad Gateway</h1></body></html>"),
     _build_error(503, "The engine is currently overloaded.", None),
     _build_error(529, "Overloaded.", "overloaded_error"),
-    # the connection's trouble
+    # connection errors
     Fault("reset", action="reset"),
     Fault("hang", action="hang"),
     Fault("truncated-body", action="cut"),
@@ -148,7 +148,7 @@ _ALL: tuple[Fault, ...] = (
     Fault("html", headers=(("Content-Type", "text/html"),), body=b"<html><body>Welcome</body></html>"),
     Fault("no-choices", body=b'{"id": "x", "object": "chat.completion", "choices": []}'),
     Fault("error-in-200", body=dump_error("Provider returned error.", "server_error")),
-    # a completion that does not hold what was asked for
+    # a completion that cannot be used unchanged
     _alter("prose", lambda c: Completion("Here is what I think: it depends on the case.")),
     _alter("wrong-schema", lambda c: Completion('{"verdict_text": "fine", "items": {"first": 1}}')),
     _alter("broken-json", lambda c: Completion(_strip_fence(c)[:-2] + ",,")),
@@ -162,11 +162,11 @@ _ALL: tuple[Fault, ...] = (
     _alter("length", _truncate),
 )
 FAULTS: Mapping[str, Fault] = {fault.name: fault for fault in _ALL}
-"""Every named fault; `429-quota` and `402` mean that the credit is gone, `redirect` leads to another host."""
+"""Every named fault; `429-quota` and `402` mean that there is no credit, `redirect` leads to another host."""
 
 
 def find_fault(name: str | Fault) -> Fault:
-    """The fault of that name; a `Fault` is returned as it is.
+    """The fault of that name; a `Fault` is returned unchanged.
 
     Raises:
         ConfigError: the fault is unknown; the message lists the known ones.
@@ -184,15 +184,15 @@ def find_fault(name: str | Fault) -> Fault:
 
 @dataclass(frozen=True)
 class FaultPlan:
-    """When which fault happens: asked in the order `choose`, `schedule`, `rates`.
+    """When each fault happens; the precedence is `choose`, `schedule`, `rates`.
 
     Attributes:
-        rates: the share of calls, 0 to 1, that meet each fault.
-        schedule: the fate of the first calls in order of arrival; None lets a call pass.
-        choose: the fault for one request body, or None; for what has to happen to chosen requests.
+        rates: the share of calls, 0 to 1, that get each fault.
+        schedule: the faults of the first calls in order of arrival; None means no fault.
+        choose: returns the fault for a request body, or None.
 
     Raises:
-        ConfigError: a fault that does not exist, or rates that are not shares of one.
+        ConfigError: a fault is unknown, or the rates are not shares of one.
 
     Example:
         >>> plan = FaultPlan(schedule=["500", None])
@@ -211,7 +211,7 @@ class FaultPlan:
             raise ConfigError(f"fault rates {dict(self.rates)} are not shares of one")
 
     def choose_fault(self, body: Body, index: int, random: Random) -> Fault | None:
-        """The fault that the request of that index meets, or None."""
+        """The fault of the request with this index, or None."""
         name = self.choose(body) if self.choose else None
         if name is None and index < len(self.schedule):
             name = self.schedule[index]
@@ -233,7 +233,7 @@ Faults: TypeAlias = (
 
 
 def build_fault_plan(faults: Faults) -> FaultPlan:
-    """The plan given by a mapping of rates, a schedule, or a function of the body.
+    """The plan of a mapping of rates, a schedule, or a function of the body.
 
     Example:
         >>> build_fault_plan({"500": 0.02}).rates
@@ -260,10 +260,10 @@ class Latency:
     """A distribution of latencies: a median, a spread, and a share of very slow calls.
 
     Attributes:
-        median: seconds that half of the calls stay under.
-        sigma: the standard deviation of the logarithm (lognormal); 0 makes every call take `median`.
+        median: the median in seconds.
+        sigma: the standard deviation of the logarithm (lognormal); with 0 every call takes `median`.
         slow_share: the share of calls, 0 to 1, that take `slow_seconds` instead.
-        slow_seconds: seconds a slow call takes.
+        slow_seconds: seconds of a slow call.
     """
 
     median: float = 0.0
@@ -273,7 +273,7 @@ class Latency:
 
     @classmethod
     def parse(cls, text: str) -> Latency:
-        """The distribution that `text` names.
+        """The distribution that `text` describes.
 
         Args:
             text: `fixed:SECONDS` or `lognormal:MEDIAN,SIGMA`, either followed by `+SHARE@SECONDS`.
@@ -299,7 +299,7 @@ class Latency:
         )
 
     def sample(self, random: Random) -> float:
-        """Seconds that the next call takes.
+        """The duration of the next call in seconds.
 
         Example:
             >>> Latency.parse("fixed:0.2").sample(Random(1))

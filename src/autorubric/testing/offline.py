@@ -1,4 +1,4 @@
-"""The offline model: a labelled stand-in that answers every prompt of the package from rules, without a network."""
+"""The offline model: a stand-in that answers every prompt of the package by rules, without a network."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _ABSENT = re.compile(r"cannot|not applicable|\bn/?a\b|无法|不适用", re.I)
 
 
 class OfflineModel:
-    """A deterministic stand-in for a model: for trying the commands and for testing, not for results.
+    """A deterministic stand-in for a model: for trying commands and for testing, not for results.
 
-    It reads what any model reads, the messages and the schema of the reply. The same request gets the same reply on
-    every machine; another draw gets another one. It costs nothing.
+    Like any model, it reads the messages and the schema of the reply. The same request gets the same reply on every
+    machine; another draw gets another one. It costs nothing.
 
     Args:
-        name: the `provider/model` string it goes by; another name writes other texts.
+        name: its `provider/model` string; another name writes other texts.
         latency: seconds to wait before each reply, for watching a progress display.
 
     Example:
@@ -48,15 +48,15 @@ class OfflineModel:
         self._latency = latency
 
     def identity(self) -> tuple[Any, ...]:
-        """Its name, and a number that stays the same so that recorded runs resume."""
+        """Its name and a constant number, so that recorded runs resume."""
         return ("offline", self.name, 2)
 
     def ceiling(self, request: Request) -> Usage:
-        """Exactly what the request will be counted as."""
+        """The exact usage of the request."""
         return self._count(request, self._write(request))
 
     def cost(self, usage: Usage) -> float:
-        """Nothing."""
+        """Zero."""
         return 0.0
 
     async def complete(self, request: Request) -> Reply:
@@ -81,7 +81,7 @@ class OfflineModel:
         random = Random(f"{self.name}|{task}|{request.reask}|{request.draw}|{prompt.text!a}")
         if schema:
             text = json.dumps(_reply_to(prompt, schema, random), ensure_ascii=False)
-        else:  # draw 0 is good, and one of two neighbouring draws; which one depends on the query
+        else:  # draw 0 is good, and every second draw; the query decides which
             thorough = not request.draw or (len(prompt.text) + request.draw) % 2 == 0
             text = write_answer(_find_query(prompt), random, thorough=thorough)
         return text.encode("utf-8", "replace").decode()
@@ -117,7 +117,7 @@ def _reply_to(prompt: PromptSections, schema: ReplySchema, random: Random) -> di
 
 
 def _write_alternatives(reason: str, wording: str, requirement: str) -> list[dict[str, str]]:
-    """Two wordings: one that demands the words themselves, and its halves as a split."""
+    """Two alternatives: one that demands the words themselves, and a split into halves."""
     text = requirement.strip()
     blank = {"reason": reason, "second": "", "check": "", "parameters": ""}
     reworded = {**blank, "kind": "reword", "requirement": wording.format(d=text)}
@@ -127,7 +127,7 @@ def _write_alternatives(reason: str, wording: str, requirement: str) -> list[dic
 
 
 def _split_demands(requirement: str) -> list[str]:
-    """The criterion cut at the words that join its demands; a real model would repeat what they share."""
+    """The criterion split at the words that join its demands; a real model would repeat what they share."""
     parts = _JOINED.split(requirement.strip().rstrip("."))
     return [f"{part[:1].upper()}{part[1:]}." for part in parts if part]
 
@@ -186,7 +186,7 @@ def _judge(prompt: PromptSections, requirement: str, options: str, *, quotes: bo
 
 
 def _choose(options: str, status: str) -> int:
-    """The best option if the requirement is met, else the worst one, by their words."""
+    """The best option if the requirement is met, else the worst, judged by their words."""
     listed = [(text, number) for number, text in enumerate(re.findall(r"^\d+\. (.*)$", options, re.M), 1)]
     listed = listed or [("", 1)]
     absent = [option for option in listed if _ABSENT.search(option[0])]
@@ -199,7 +199,7 @@ def _choose(options: str, status: str) -> int:
 
 
 def _decide(requirement: str, submission: str) -> tuple[str, str]:
-    """An explanation and a verdict: by what can be counted or matched, else by half of the content words."""
+    """An explanation and a verdict: by counts and matches if possible, else by half of the content words."""
     say = load_table(reading.find_language(requirement))
     if not submission.strip():
         return say["empty"], "UNMET"
@@ -224,7 +224,7 @@ def _fill(template: str, a: str, b: str, **values: object) -> str:
 
 
 def write_answer(query: Query, random: Random, *, thorough: bool) -> str:
-    r"""An answer in the form the query demands; one that is not thorough is short and ignores what to include."""
+    """An answer in the form that the query demands; one that is not thorough is short and ignores what to include."""
     say, phrases = load_table(query.language), query.phrases
     openings = say["opening"].get(query.kind, say["opening"]["other"])
     # Neighbouring draws take different openings, so that even one-sentence answers differ.
@@ -295,7 +295,7 @@ def write_pitfalls(query: Query, random: Random) -> list[Item]:
 
 
 def merge_sets(sets: Sequence[Sequence[Item]]) -> list[Item]:
-    """The criteria of all sets, near-equal ones of different sets once with the larger weight, and their sources."""
+    """The criteria of all sets with their sources; near-equal ones of different sets once, with the larger weight."""
     merged: list[Item] = []
     for rubric in sets:
         earlier = len(merged)
@@ -316,7 +316,7 @@ def _is_same(one: Item, other: Item) -> bool:
 
 
 def is_near_equal(one: str, other: str, *, one_title: bool = False) -> bool:
-    """Whether two criteria demand the same: the same numbers, and most words and most of the subject in common."""
+    """Whether two criteria demand the same: equal numbers, and most words and most of the subject in common."""
     terms, own = (find_terms(one), find_terms(other)), _find_own_terms("criteria")
     pairs = (terms, (terms[0] - own, terms[1] - own))
     near = all(len(a & b) >= 0.6 * len(a | b) or (one_title and (a & b or a == b)) for a, b in pairs)

@@ -96,7 +96,7 @@ def _parse_window(options: argparse.Namespace) -> RateWindow | None:
 
 
 def make_endpoint(arguments: Sequence[str]) -> LoopbackEndpoint:
-    """The endpoint that command-line options describe, not started.
+    """The endpoint of command-line options, not started.
 
     Raises:
         ConfigError: an option is wrong.
@@ -132,8 +132,8 @@ async def _serve(endpoint: LoopbackEndpoint, *, until_stdin_closes: bool) -> Non
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     if until_stdin_closes:
-        # A daemon thread, because an executor's would keep the process alive until stdin closes. It reads past
-        # Python's buffer, whose lock is needed to end.
+        # A daemon thread, because one of an executor would keep the process alive until stdin closes. It bypasses
+        # Python's buffer, whose lock the interpreter needs at exit.
         def watch() -> None:
             while os.read(sys.stdin.fileno(), 4096):
                 pass
@@ -148,7 +148,7 @@ async def _serve(endpoint: LoopbackEndpoint, *, until_stdin_closes: bool) -> Non
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Serve until SIGINT or SIGTERM, then print the counts; 2 where an option is wrong."""
+    """Serve until SIGINT or SIGTERM, then print the counts; returns 2 if an option is wrong."""
     options = _build_parser().parse_args(arguments)
     try:
         endpoint = _build_endpoint(options)

@@ -1,4 +1,4 @@
-"""Limits as providers set them: tokens of a call, requests and tokens in a window, and a prefix cache."""
+"""Limits of providers: tokens per call, requests and tokens per window; and a prefix cache."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _BLOCK_CHARACTERS = _BLOCK_TOKENS * CHARS_A_TOKEN
 
 @dataclass(frozen=True, slots=True)
 class TokenLimits:
-    """How an endpoint keeps to limits on completion tokens, at four characters a token.
+    """Limits on completion tokens, at four characters per token.
 
     Attributes:
-        most_tokens: requests for more are refused with a 400; None takes any.
-        context: prompt and completion together; requests for more are refused with a 400.
-        default: completion tokens where a request names no limit.
+        most_tokens: requests for more get a 400; None for no limit.
+        context: prompt and completion together; requests for more get a 400.
+        default: the limit of a request that has none.
 
     Example:
         >>> TokenLimits().cut(Completion("x" * 100), {"max_tokens": 5})
@@ -35,7 +35,7 @@ class TokenLimits:
     default: int = 4096
 
     def find_refusal(self, body: Mapping[str, Any], prompt_tokens: int) -> str | None:
-        """Why a request is refused, in the words of OpenAI and vLLM; None if it is taken."""
+        """Why a request is refused, in the words of OpenAI and vLLM; None if it is accepted."""
         asked = read_token_limit(body)
         if asked is None:
             return None
@@ -48,7 +48,7 @@ class TokenLimits:
         return None
 
     def cut(self, completion: Completion, body: Mapping[str, Any]) -> Completion:
-        """The completion up to the limit of its request, reasoning first."""
+        """The completion, truncated at the limit of its request; reasoning counts first."""
         most = read_token_limit(body) or self.default
         reasoning, content = completion.reasoning or "", completion.content or ""
         left = most - estimated_tokens(len(reasoning))
@@ -63,25 +63,25 @@ class TokenLimits:
 
 
 def read_token_limit(body: Mapping[str, Any]) -> int | None:
-    """The most completion tokens that a request allows; None if it names no limit."""
+    """The maximum completion tokens of a request; None if it has no limit."""
     found = body.get("max_completion_tokens", body.get("max_tokens"))
     return found if isinstance(found, int) else None
 
 
 @dataclass(frozen=True, slots=True)
 class RateWindow:
-    """How many requests and tokens an endpoint takes in each window of time; more gets a 429.
+    """How many requests and tokens an endpoint accepts in each time window; more get a 429.
 
     Attributes:
-        requests: most in a window; None for no limit.
-        tokens: most in a window, prompts and `max_tokens` together; None for no limit.
+        requests: maximum per window; None for no limit.
+        tokens: maximum per window, prompts and `max_tokens` together; None for no limit.
         seconds: the length of the window.
         kind: `fixed` windows follow each other, a `sliding` one always ends now.
-        retry_after: whether a 429 says after how many whole seconds to come back.
+        retry_after: whether a 429 has a Retry-After header, in whole seconds.
         ratelimit_headers: whether every answer has OpenAI's `x-ratelimit-*` headers.
 
     Raises:
-        ConfigError: a window or a limit that is not positive, or an unknown kind.
+        ConfigError: the window or a limit is not positive, or the kind is unknown.
 
     Example:
         >>> window = RateWindow(requests=1, seconds=10.0, ratelimit_headers=True).opened()
@@ -104,13 +104,13 @@ class RateWindow:
             raise ConfigError(f"{self} has a limit or a length that is not positive, or is not fixed or sliding")
 
     def opened(self) -> OpenWindow:
-        """A window in which nothing was taken yet."""
+        """A new, empty window."""
         return OpenWindow(self)
 
 
 @dataclass(slots=True)
 class OpenWindow:
-    """What was taken of a window."""
+    """The use of a window."""
 
     limits: RateWindow
     _taken: deque[tuple[float, int]] = field(default_factory=deque)  # when, and how many tokens
@@ -118,7 +118,7 @@ class OpenWindow:
     _start: float | None = None
 
     def admit(self, now: float, tokens: int) -> tuple[float, Headers]:
-        """Seconds until there is room for a request of this many tokens, and headers; 0 takes the room."""
+        """Seconds until there is room for a request of this many tokens, and headers; 0 admits it."""
         self._forget(now)
         limits = self.limits
         full = limits.requests is not None and len(self._taken) >= limits.requests
@@ -173,7 +173,7 @@ def _format_span(seconds: float) -> str:
 
 
 class TokenBucket:
-    """A hard limit on requests a second, with a burst of a tenth of a second's worth, at least one.
+    """A limit on requests per second, with a burst of a tenth of that, at least one.
 
     Example:
         >>> bucket = TokenBucket(10.0)
@@ -188,7 +188,7 @@ class TokenBucket:
         self._last: float | None = None
 
     def wait(self, now: float) -> float:
-        """Seconds until there is room for this request; 0 lets it pass and takes the room."""
+        """Seconds until there is room for this request; 0 admits it."""
         elapsed = 0.0 if self._last is None else now - self._last
         self._last = now
         self._tokens = min(self._burst, self._tokens + elapsed * self._rate)
@@ -201,8 +201,8 @@ class TokenBucket:
 class PrefixCache:
     """How many tokens of a prompt a server with prefix caching would not compute again.
 
-    Only whole blocks are shared, and a block can be found only after the call that computed it: calls that
-    start together do not help each other. Nothing is ever evicted.
+    Only whole blocks are shared, and only after the call that computed them: concurrent calls do not help each other.
+    Nothing is evicted.
 
     Example:
         >>> cache = PrefixCache()
@@ -217,7 +217,7 @@ class PrefixCache:
         self._blocks: set[int] = set()
 
     def count_cached_tokens(self, prompt: str) -> int:
-        """Tokens at the start of `prompt` whose blocks are known."""
+        """Tokens at the start of `prompt` whose blocks are stored."""
         found = 0
         for key in _hash_blocks(prompt):
             if key not in self._blocks:
@@ -226,7 +226,7 @@ class PrefixCache:
         return min(found * _BLOCK_TOKENS, estimated_tokens(len(prompt)))
 
     def store(self, prompt: str) -> None:
-        """Make every whole block of `prompt` known."""
+        """Store every whole block of `prompt`."""
         self._blocks.update(_hash_blocks(prompt))
 
 

@@ -1,4 +1,4 @@
-"""What a request gets: keys, limits, faults, and completions, decided without touching a socket."""
+"""Decides how each request is answered: keys, limits, faults and completions, without sockets."""
 
 from __future__ import annotations
 
@@ -49,16 +49,16 @@ _ELSEWHERE = "/__elsewhere"
 
 @dataclass
 class Counts:
-    """The endpoint's own books.
+    """The counts of an endpoint.
 
     Attributes:
-        requests: chat completions asked for, the failed and unanswered ones included.
+        requests: requests for chat completions, including failed and unanswered ones.
         by_status: answers sent, by HTTP status.
-        by_fault: faults met, by name.
+        by_fault: faults, by name.
         calls_by_body: for each distinct request body (a digest of its bytes), how many answers with status
-            200 were sent to the last byte.
+            200 were sent completely.
         in_flight: requests that wait for their answer now.
-        max_in_flight: the most that ever waited at once.
+        max_in_flight: the maximum of `in_flight`.
         prompt_tokens: tokens of all completed requests, cached ones included.
         cached_tokens: how many of them came from the simulated prefix cache.
         completion_tokens: tokens of all completed answers.
@@ -79,13 +79,13 @@ class Counts:
     elsewhere_with_key: int = 0
 
     def arrive(self) -> None:
-        """Book a request for a completion."""
+        """Count a request for a completion."""
         self.requests += 1
         self.in_flight += 1
         self.max_in_flight = max(self.max_in_flight, self.in_flight)
 
     def summary(self) -> dict[str, Any]:
-        """The counts as JSON values; bodies only as how many there were and how often one was repeated.
+        """The counts as JSON values; of bodies, only how many there were and how many were repeated.
 
         Example:
             >>> Counts(calls_by_body=Counter({"a": 1, "b": 3})).summary()["repeated_calls"]
@@ -112,7 +112,7 @@ class Counts:
 
 @dataclass(kw_only=True)
 class Behaviour:
-    """Everything that can be set about how an endpoint answers; see `LoopbackEndpoint`."""
+    """The settings of an endpoint's answers; see `LoopbackEndpoint`."""
 
     replier: Replier = field(default_factory=sized_replies)
     latency: str | Latency = field(default_factory=Latency)
@@ -130,7 +130,7 @@ class Behaviour:
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """One request for a completion, as it came.
+    """One request for a completion.
 
     Attributes:
         body: the parsed JSON.
@@ -142,23 +142,23 @@ class Received:
 
     @property
     def headers(self) -> dict[str, str]:
-        """The headers, names in small letters."""
+        """The headers, with names in lower case."""
         lines = self.head.decode("latin-1").split("\r\n")[1:]
         return {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What happens to one request.
+    """The answer to one request.
 
     Attributes:
         status: the HTTP status to send.
         body: the body to send.
         headers: headers other than length and type.
-        delay: seconds to wait before.
+        delay: seconds to wait before sending.
         action: what to do with the connection.
-        digest: identifies the request body where a completion was asked for; empty otherwise.
-        prompt: what enters the prefix cache once this is answered.
+        digest: of the body of a request for a completion; empty for other requests.
+        prompt: the text to store in the prefix cache once this is sent.
         tokens: prompt, cached and completion tokens of a completion.
     """
 
@@ -173,7 +173,7 @@ class Outcome:
 
 
 class Service:
-    """Answers requests by its behaviour and keeps the books."""
+    """Answers requests according to its `Behaviour`, and counts them."""
 
     def __init__(self, behaviour: Behaviour, keep: int) -> None:
         self.counts = Counts()
@@ -193,30 +193,31 @@ class Service:
         self._rejections = [(parameter, build_unsupported(parameter)) for parameter in behaviour.rejects]
 
     def answer(self, method: str, path: str, body: bytes, head: bytes) -> Outcome:
-        """What a request gets; `head` is its request line and headers."""
+        """The answer to a request; `head` is its request line and headers."""
         if path.startswith(_ELSEWHERE):
             self.counts.elsewhere += 1
             self.counts.elsewhere_with_key += "authorization" in Received({}, head).headers
             return Outcome(404, dump_error("You have been redirected.", "invalid_request_error"))
         if method == "POST" and path.endswith("/chat/completions"):
             return self._answer_completion(body, head)
-        books = {"/__stats": self.counts.summary, "/__batches": self.batches.summary, "/__calls": self._copy_calls}
+        books = {
+            "/__stats": self.counts.summary,
+            "/__batches": self.batches.summary,
+            "/__calls": self.counts.calls_by_body.copy,
+        }
         if path in books:
             return Outcome(200, json.dumps(books[path]()).encode())
         return self._answer_batches(method, head, body) or self._list_models(method, path)
 
-    def _copy_calls(self) -> dict[str, Any]:
-        return dict(self.counts.calls_by_body)
-
     def _list_models(self, method: str, path: str) -> Outcome:
-        """The models, or that nothing is known of such a request."""
+        """The list of models, or a 404 for an unknown request."""
         if method == "GET" and path.endswith("/models"):
             models = [{"id": name, "object": "model"} for name in self._behaviour.models]
             return Outcome(200, json.dumps({"object": "list", "data": models}).encode())
         return Outcome(404, dump_error(f"Unknown request: {method} {path}", "invalid_request_error"))
 
     def finish(self, outcome: Outcome, *, sent: bool) -> None:
-        """Book the end of a request for a completion."""
+        """Count the end of a request for a completion."""
         if not outcome.digest:
             return
         counts = self.counts
@@ -243,7 +244,7 @@ class Service:
         return Outcome(said.status, content, said.headers, action="cut" if said.is_cut else "answer")
 
     def _run_alone(self, body: dict[str, Any]) -> Completion | Refusal:
-        """What a request in a batch is answered with."""
+        """The answer to a request in a batch."""
         for parameter, rejection in self._rejections:
             if _has_parameter(body, parameter):
                 return Refusal(rejection.status, _read_message(rejection))
@@ -300,7 +301,7 @@ class Service:
         return self._complete(body, fault, digest, delay)
 
     def _find_refusal(self, body: dict[str, Any], digest: str) -> Outcome | None:
-        """The refusal of a request with parameters that are not accepted; None if they are."""
+        """The refusal of a request with unsupported parameters or limits; None if it is accepted."""
         for parameter, rejection in self._rejections:
             if _has_parameter(body, parameter):
                 return self._fail(rejection, digest, delay=0.0)
@@ -330,7 +331,7 @@ class Service:
     def _fail(self, fault: Fault, digest: str, delay: float) -> Outcome:
         headers = fault.headers
         if 300 <= fault.status < 400:
-            # Another name for this host is another host to a client that guards its key.
+            # To a client that protects its key, another name of this host is another host.
             headers = (
                 *headers,
                 ("Location", f"http://localhost:{self.port}{_ELSEWHERE}/v1/chat/completions"),
@@ -339,7 +340,7 @@ class Service:
 
 
 def _count_requested_tokens(body: dict[str, Any] | None) -> int:
-    """Tokens that a request counts for: its prompt, and the answer at most as long as it allows."""
+    """Tokens that a request counts as: its prompt, and the maximum of its answer."""
     return 0 if body is None else count_prompt_tokens(body) + (read_token_limit(body) or 0)
 
 

@@ -13,7 +13,7 @@ _ROUTES: tuple[Route, ...] = (*openai.ROUTES, *anthropic.ROUTES, *gemini.ROUTES)
 
 
 def answer(books: BatchBooks, asked: Request) -> Answer | None:
-    """The answer to a request about batches or their files; None if it is about something else."""
+    """The answer to a request on batches or their files; None for any other request."""
     for method, pattern, handler in _ROUTES:
         found = re.fullmatch(pattern, asked.path)
         if asked.method == method and found:

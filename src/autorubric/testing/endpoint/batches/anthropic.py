@@ -1,4 +1,4 @@
-"""Anthropic's message batches."""
+"""Message batches of Anthropic."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _KINDS = {400: "invalid_request_error", 429: "rate_limit_error", 529: "overloade
 
 
 def _to_chat_body(params: dict[str, Any]) -> ChatBody:
-    """A request of the Messages API as the body of a chat completion, which repliers read."""
+    """A request of the Messages API as a chat completion request, which repliers read."""
     system = [{"role": "system", "content": params["system"]}] if "system" in params else []
     form = (params.get("output_config") or {}).get("format")
     asked = {"response_format": {"type": "json_schema", "json_schema": form}} if form else {}

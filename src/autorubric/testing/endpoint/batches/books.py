@@ -1,4 +1,4 @@
-"""The loopback endpoint's batches, for any dialect: files, jobs, results, requests, and what goes wrong."""
+"""The loopback endpoint's batches, for all dialects: files, jobs, requests, results and faults."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from autorubric.testing.completion import Completion
 
 ChatBody: TypeAlias = dict[str, Any]
 Run: TypeAlias = Callable[[ChatBody], "Completion | Refusal"]
-"""What one request is answered with."""
+"""Answers one request."""
 
 
 @dataclass(frozen=True)
@@ -25,19 +25,19 @@ class BatchFaults:
     """Faults of batches.
 
     Attributes:
-        expire: the share of requests that do not run before the batch expires.
-        errors: statuses that requests fail with in turn; 0 is an error without a status.
+        expire: the share of requests that expire before they run.
+        errors: statuses of failing requests, drawn at random; 0 is an error without a status.
         error_share: the share of requests that fail with one of them.
         missing: the share of requests that run, are charged, and have no line in the results.
         shuffle: whether results come in another order than requests.
         duplicates: whether each result comes twice, with one result of an unknown request.
-        cut_downloads: downloads of results that break off in the middle.
-        lost_creations: creations that are accepted and answered with HTTP 500.
-        failing: batches that fail as a whole, with `reason`.
-        reason: the words of that.
-        endless: batches that never end.
-        gone: batches whose results are deleted before they are read; a download is answered with `gone_status`.
-        forgotten: batches that are not known any more once they have run, which is answered with `gone_status`.
+        cut_downloads: number of downloads of results that break off in the middle.
+        lost_creations: number of creations that are accepted and answered with HTTP 500.
+        failing: number of batches that fail as a whole, with `reason`.
+        reason: the error message of these batches.
+        endless: number of batches that never end.
+        gone: number of batches whose results are deleted before they are read; downloads get `gone_status`.
+        forgotten: number of batches that become unknown once they have run; requests get `gone_status`.
         seconds: how long a batch takes.
 
     Example:
@@ -71,14 +71,14 @@ FAILED = "The server had an error while processing this request."
 
 
 class Refusal(NamedTuple):
-    """The status and words of an error; status -1 is a request that expired, 0 an error without a status."""
+    """The status and message of an error; status -1 means that the request expired, 0 that there is no status."""
 
     status: int
     words: str = FAILED
 
 
 class Result(NamedTuple):
-    """What became of one request; `is_kept` is False where its result is lost."""
+    """The result of one request; `is_kept` is False if the result is lost."""
 
     custom_id: str
     body: ChatBody
@@ -96,17 +96,17 @@ class Job:
     """One batch.
 
     Attributes:
-        id: its name.
+        id: its id.
         lines: the requests, as custom id and the body of a chat completion.
-        about: metadata, file and model, as the dialect keeps them.
-        began: seconds since the epoch.
+        about: metadata, file and model, as the dialect stores them.
+        began: when it began, in seconds since the epoch.
         endless: whether it never ends.
         is_gone: whether its results are deleted.
-        is_forgotten: whether nothing is known of it once it has ended.
+        is_forgotten: whether it becomes unknown once it has ended.
         problem: why it failed as a whole.
-        results: what its requests became, once it has ended.
-        is_written: whether files contain them.
-        is_cancelled: whether it was cancelled; the first half of its requests have run.
+        results: the results of its requests, once it has ended.
+        is_written: whether they are written to files.
+        is_cancelled: whether it was cancelled; then only the first half of its requests has run.
     """
 
     id: str
@@ -123,7 +123,7 @@ class Job:
 
     @property
     def state(self) -> Literal["running", "failed", "expired", "cancelled", "done"]:
-        """How far it is, or how it ended."""
+        """Its state."""
         if self.results is None:
             return "running"
         if self.is_cancelled:
@@ -137,11 +137,11 @@ class BatchBooks:
     """The batches and files of one endpoint.
 
     Attributes:
-        faults: what goes wrong.
+        faults: the faults of batches.
         files: uploaded and written files by name.
-        jobs: batches by name, oldest first.
+        jobs: batches by id, oldest first.
         paid: how often each request ran, by custom id.
-        deleted: files that were deleted.
+        deleted: names of deleted files and batches.
     """
 
     def __init__(self, faults: BatchFaults, run: Run, seed: int) -> None:
@@ -156,17 +156,17 @@ class BatchBooks:
         self._downloads = self._creations = 0
 
     def name(self, kind: str) -> str:
-        """A new name."""
+        """A new, unique name."""
         return f"{kind}{next(self._numbers):04d}"
 
     def keep_file(self, content: bytes, name: str = "") -> str:
-        """The name of a new file."""
+        """Store a new file; returns its name."""
         name = name or self.name("file-")
         self.files[name] = content
         return name
 
     def create(self, id: str, lines: Sequence[tuple[str, ChatBody]], about: Mapping[str, Any]) -> tuple[Job, bool]:
-        """A new batch, and whether its creation is answered."""
+        """Create a batch; returns it, and whether the request gets its answer."""
         job = self.jobs[id] = Job(id, lines, about)
         self._creations += 1
         job.endless = self._creations <= self.faults.endless
@@ -176,7 +176,7 @@ class BatchBooks:
         return job, self._creations > self.faults.lost_creations
 
     def find(self, id: str) -> Job | None:
-        """The batch as it is now, None if it is not known; its requests run once its time is over."""
+        """The batch in its current state, None if it is unknown; its requests run when its time is over."""
         job = self.jobs.get(id)
         over = job is not None and not job.endless and time.time() - job.began >= self.faults.seconds
         if job is not None and over and job.results is None:
@@ -184,7 +184,7 @@ class BatchBooks:
         return None if over and job is not None and job.is_forgotten else job
 
     def cancel(self, id: str) -> Job | None:
-        """Cancel a batch, unless it has ended: half of its requests have run, and the others never will."""
+        """Cancel a batch that has not ended: half of its requests have run, the others never will."""
         job = self.find(id)
         if job is not None and job.results is None:
             job.is_cancelled = True
@@ -196,7 +196,7 @@ class BatchBooks:
         return [job for id in reversed(self.jobs) if (job := self.find(id)) is not None]
 
     def arrange(self, results: Sequence[Result]) -> list[Result]:
-        """Results as a file contains them: shuffled, repeated, without the missing ones."""
+        """The results for a file: shuffled, duplicated, and without missing ones, as `faults` say."""
         found = [ran for ran in results if ran.is_kept]
         if self.faults.shuffle:
             self._random.shuffle(found)
@@ -206,14 +206,14 @@ class BatchBooks:
         return found
 
     def refuse(self, id: str) -> Answer | None:
-        """The answer to a download of results that are deleted; None if the batch has its results."""
+        """The answer to a download of deleted results; None if the results exist."""
         job = self.jobs.get(id)
         if job is None or not job.is_gone:
             return None
         return Answer({"error": {"message": f"No such File object: {id}"}}, self.faults.gone_status)
 
     def refuse_unknown(self, id: str) -> Answer:
-        """The answer to a request about a batch or a file that is not known."""
+        """The answer to a request about an unknown batch or file."""
         job = self.jobs.get(id)
         status = 404 if job is None or not job.is_forgotten else self.faults.gone_status
         return Answer({"error": {"message": f"There is no such batch or file: {id}"}}, status)
@@ -224,7 +224,7 @@ class BatchBooks:
         return self._downloads <= self.faults.cut_downloads
 
     def summary(self) -> dict[str, Any]:
-        """The books as JSON values.
+        """The totals as JSON values.
 
         Example:
             >>> BatchBooks(BatchFaults(), lambda body: Completion(""), 0).summary()["paid"]
@@ -266,7 +266,7 @@ class Request:
 
     @classmethod
     def read(cls, method: str, head: bytes, body: bytes) -> Request:
-        """The request of a head and a body."""
+        """The request with this head and body."""
         first, *rest = head.decode("latin-1").split("\r\n")
         parts = urlsplit(first.split(" ")[1])
         pairs = (line.partition(":") for line in rest)
@@ -276,7 +276,7 @@ class Request:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """What may be the key, in the headers of each dialect."""
+        """The possible API keys, in the headers of each dialect."""
         names = ("authorization", "x-api-key", "x-goog-api-key")
         return tuple(self.headers.get(name, "").removeprefix("Bearer ") for name in names)
 
@@ -289,7 +289,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer: JSON or the bytes of a file, which may break off."""
+    """An answer: JSON, or the bytes of a file; it may break off."""
 
     body: Any
     status: int = 200
@@ -309,18 +309,18 @@ def list_page(books: BatchBooks, asked: Request, size: str, after: str) -> tuple
 
 
 Shown: TypeAlias = Callable[[BatchBooks, Job], dict[str, Any]]
-"""A batch in the words of a dialect."""
+"""A batch in the form of a dialect."""
 
 
 def create(books: BatchBooks, kind: str, lines: Sequence[tuple[str, ChatBody]], about: Any, shown: Shown) -> Answer:
-    """The answer to the creation of a batch, which may be lost."""
+    """Create a batch; returns the answer, which may be a simulated loss."""
     job, is_answered = books.create(books.name(kind), lines, about)
     lost = {"error": {"message": "The server had an error while processing your request.", "type": "server_error"}}
     return Answer(shown(books, job)) if is_answered else Answer(lost, 500)
 
 
 def delete(books: BatchBooks, id: str, said: dict[str, Any]) -> Answer | None:
-    """The answer to the deletion of a file or a batch; None if it is not known."""
+    """Delete a file or a batch; returns the answer, None if it is unknown."""
     if books.files.pop(id, None) is None and books.find(id) is None:
         return None
     books.deleted.append(id)

@@ -1,4 +1,4 @@
-"""Gemini's batches of `generateContent` requests."""
+"""Batches of `generateContent` requests of Gemini."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _FINISHES = {"stop": "STOP", "length": "MAX_TOKENS", "content_filter": "SAFETY"}
 
 
 def _to_chat_body(request: dict[str, Any], model: str) -> ChatBody:
-    """A `generateContent` request as the body of a chat completion, which repliers read."""
+    """A `generateContent` request as a chat completion request, which repliers read."""
     system = (
         [{"role": "system", "content": _join(request["systemInstruction"])}] if "systemInstruction" in request else []
     )

@@ -1,6 +1,6 @@
-"""OpenAI's batches, those of Mistral and Together, which differ in paths and words, and those of OpenRouter.
+"""Batches of OpenAI, of Mistral and Together, which differ in paths and terms, and of OpenRouter.
 
-OpenRouter's hold their requests and results.
+Those of OpenRouter contain their requests and results.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from autorubric.testing.endpoint.batches.books import (
 
 
 def _upload(books: BatchBooks, asked: Request, _: str) -> Answer:
-    """A multipart form with a file."""
+    """Store the file of a multipart form."""
     mark = re.search(r"boundary=(\S+)", asked.headers.get("content-type", ""))
     parts = asked.body.split(b"--" + mark[1].encode()) if mark else []
     content = next((p.partition(b"\r\n\r\n")[2][:-2] for p in parts if b'name="file"' in p), None)
