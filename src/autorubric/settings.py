@@ -138,8 +138,7 @@ class Settings(BaseModel, metaclass=_Checked):  # type: ignore[metaclass]
             named: the name of a field in messages, such as its flag.
 
         Raises:
-            ConfigError: unknown names, values of the wrong type or range, and contradictory settings; all are reported
-                together.
+            ConfigError: unknown names, values of the wrong type or range, and contradictory settings, all together.
         """
         try:
             return cls.model_validate(dict(values))
