@@ -79,7 +79,7 @@ class Audit:
 
     @property
     def whole(self) -> bool:
-        """Check that nothing is lost or duplicated."""
+        """Whether nothing is lost or duplicated."""
         return not (self.lost or self.doubled or self.missing)
 
     def __str__(self) -> str:

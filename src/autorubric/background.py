@@ -34,7 +34,7 @@ def wait_for(coroutine: Coroutine[Any, Any, T]) -> T:
     """The result of a coroutine; also works inside a running event loop (a notebook), which it blocks.
 
     All calls in a process share one loop, so that connections stay open between them. The first Ctrl-C calls the
-    listeners (see `interrupt_heard`) and is raised when the coroutine has ended; without listeners, or when repeated,
+    listeners (see `on_interrupt`) and is raised when the coroutine has ended; without listeners, or when repeated,
     it cancels the coroutine.
 
     Raises:
@@ -212,7 +212,7 @@ _ENDING = (signal.SIGINT, signal.SIGTERM)
 def ending_heard(heard: Callable[[], object]) -> Iterator[None]:
     """Call `heard` in the running event loop at each Ctrl-C and SIGTERM, instead of ending the process.
 
-    Signals reach only the main thread; in other threads this is `interrupt_heard`.
+    Signals reach only the main thread; in other threads this is `on_interrupt`.
 
     Example:
         >>> async def wait():

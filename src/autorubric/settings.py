@@ -108,7 +108,7 @@ _BUILDING = RLock()
 
 
 _Checked: Any = type("_Checked", (type(BaseModel),), {"__call__": lambda cls, **values: cls.checked(values)})
-"""Makes constructors raise the errors of `Settings.checked`."""
+"""Makes constructors raise the errors of `Settings.from_values`."""
 
 
 class Settings(BaseModel, metaclass=_Checked):  # type: ignore[metaclass]
@@ -151,7 +151,7 @@ class Settings(BaseModel, metaclass=_Checked):  # type: ignore[metaclass]
         return tuple(map(str, problem["loc"][:1])), _describe(cls, problem, named)
 
     def given(self) -> dict[str, Any]:
-        """The values that were passed; `checked` builds equal settings from them."""
+        """The values that were passed; `from_values` builds equal settings from them."""
         return {name: getattr(self, name) for name in self.model_fields_set}
 
     @classmethod
@@ -180,7 +180,7 @@ class Settings(BaseModel, metaclass=_Checked):  # type: ignore[metaclass]
         }
 
     def passed(self, without: Collection[str] = ()) -> dict[str, Any]:
-        """The values that were passed, as JSON values; `checked` builds equal settings from them.
+        """The values that were passed, as JSON values; `from_values` builds equal settings from them.
 
         Args:
             without: names to omit.
