@@ -181,8 +181,8 @@ class LabelRows:
         }
         missing = ", ".join(role for role, is_there in there.items() if not is_there)
         return (
-            f"{input_name(self.path)}: no column for {missing}; the columns are {listed(read.fields)}; name one with "
-            "--column ROLE=NAME (in Python: column={'ROLE': NAME}), or name columns like the criteria"
+            f"{input_name(self.path)}: no column for {missing}; the columns are {listed(read.fields)}; name one "
+            "with --column ROLE=NAME (in Python: column={'ROLE': NAME}), or name columns like the criteria"
             + "".join(f"; {hint}" for hint in self._find_hints(read.fields))
         )
 
