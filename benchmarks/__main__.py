@@ -1,7 +1,7 @@
 """`make bench`: every benchmark in turn, or the ones named: `python -m benchmarks synthesis_speed`.
 
-What they measured goes into `benchmarks/last.json`, unless `--forget` is given, as on a busy machine. A missed limit
-does not keep the others from running; the exit status is then 1.
+Results are written to `benchmarks/last.json`, unless `--forget` is given, as for a busy machine. A missed limit
+does not stop the others; the exit status is then 1.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ALL = (
 
 
 def measured(name: str, forget: bool) -> list[str]:
-    """Run a benchmark and keep its record, unless it is to be forgotten; the limits that it missed."""
+    """Run a benchmark and keep its record, unless `--forget` is given; returns the limits that it missed."""
     try:
         found = importlib.import_module(f"benchmarks.{name}").run()
     except SystemExit as failed:

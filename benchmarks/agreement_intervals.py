@@ -28,9 +28,9 @@ ITEMS = (15, 30, 100)
 REPETITIONS = 400
 FLOOR_DRAWS = 200
 SMALL = 30
-"""With fewer items nothing is claimed."""
+"""There is no claim for fewer items."""
 KNOWN = ("bias",)
-"""What covers less than the nominal 95 % in some setting, as the guide says."""
+"""Statistics that cover less than the nominal 95 % in some setting, as the guide says."""
 TITLES = {
     "accuracy": "accuracy",
     "criterion kappa": "κ of one criterion",
@@ -42,7 +42,7 @@ TITLES = {
 }
 NAMES = (*SUMMED, *["criterion kappa"] * len(WEIGHTS))
 LEAST_GIVEN = 0.05
-"""A coverage over a smaller share of the samples is left out: too few of them have the interval."""
+"""A coverage of a smaller share of the samples is omitted: too few have the interval."""
 _CRITERIA = len(WEIGHTS)
 LAYOUT = Layout(
     tuple(range(0, 4 * _CRITERIA + 1, 4)), (2,) * _CRITERIA, (np.eye(2),) * _CRITERIA, (True,) * _CRITERIA
@@ -50,7 +50,7 @@ LAYOUT = Layout(
 
 
 class Setting(NamedTuple):
-    """What the runs of a simulation are like: pass rates, weights, sensitivity and specificity by criterion."""
+    """The setting of a simulation: pass rates, weights, sensitivity and specificity by criterion."""
 
     name: str
     rates: Array
@@ -83,7 +83,7 @@ SETTINGS = (
 
 
 class Row(NamedTuple):
-    """One statistic in one setting, in percent: coverage, mean width and share given; then those of the floor."""
+    """One statistic in one setting: coverage, mean width and share of samples in percent; then those of the floor."""
 
     name: str
     covered: float
@@ -110,7 +110,7 @@ def _scores(met: Bools, weights: Array) -> Array:
 
 
 def measure(items: int, setting: Setting, repetitions: int) -> Iterator[Row]:
-    """The coverage of each statistic; of the criteria all together."""
+    """The coverage of each statistic; criteria are pooled."""
     rng = np.random.default_rng(40)
     truth = LAYOUT.summarize(judged_items(400_000, setting, rng).sum(axis=0))
     found: dict[str, list[tuple[float, ...]]] = {}
@@ -142,7 +142,7 @@ def _coverage(value: Array, low: Array, high: Array) -> tuple[float, float]:
 
 
 def _percentiles(made: Array, defined: Bools, rng: np.random.Generator) -> Array:
-    """The percentile bootstrap's interval of each statistic; NaN where a resample leaves it undefined."""
+    """The percentile bootstrap's interval of each statistic; NaN if a resample leaves it undefined."""
     counts = rng.multinomial(len(made), np.full(len(made), 1 / len(made)), FLOOR_DRAWS)
     drawn = LAYOUT.summarize(counts @ made)
     each = drawn[:, len(SUMMED) :]

@@ -1,4 +1,4 @@
-"""Agreement of a run with its labels: CPU and memory of the command as runs grow, and what a bootstrap takes.
+"""Agreement of a run with its labels: CPU and memory of the command as runs grow, and the cost of a bootstrap.
 
 Each figure of the command is that of a process of its own, start-up included; limits are those of the project:
 100,000 pairs of item and criterion in 2 s of CPU and 200 MB, a million in 1 GB.
@@ -81,7 +81,7 @@ def _entries(rubric: Rubric) -> list[list[EnsembleCriterionReport]]:
 
 
 def write_run(directory: Path, items: int, criteria: int) -> None:
-    """A run directory as `autorubric grade` leaves it."""
+    """A run directory as `autorubric grade` writes it."""
     made, data = graded(items, criteria)
     data.to_file(directory / DATASET_FILE)
     parts = [
@@ -111,7 +111,7 @@ sys.exit(status)
 
 
 def resources(*command: str) -> tuple[float, float]:
-    """Seconds of CPU and megabytes at most of a command in a process of its own, start-up included."""
+    """CPU seconds and peak megabytes of a command in a separate process, start-up included."""
     done = subprocess.run([sys.executable, "-c", _MEASURED, *command], capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{' '.join(command)} failed: {done.stderr}")

@@ -35,7 +35,7 @@ SHARE = 0.02
 
 @dataclass(frozen=True)
 class Exploit:
-    """What begins after `start` audits: a growth of the gap, on one criterion or on all."""
+    """An exploit that begins after `start` audits: a growth of the gap, on one criterion or on all."""
 
     gap: float
     start: int
@@ -133,7 +133,7 @@ def _half_width(count: int, variance: float, alpha: float) -> float:
 
 
 def most_by_chance(runs: int, share: float = ALPHA) -> int:
-    """The most runs of so many that a share of them explains, with a probability of 99 %."""
+    """The maximum count among `runs` that a share explains, with a probability of 99 %."""
     return int(stats.binom.ppf(0.99, runs, share))
 
 

@@ -1,4 +1,4 @@
-"""What it takes to plan and upload 100,000 requests as batches: seconds, processor and memory of `grade --batch`."""
+"""Planning and uploading 100,000 requests as batches: seconds, CPU and memory of `grade --batch`."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def run() -> None:
 
 
 def _peak(pid: int) -> float:
-    """The most memory that a process has used so far, in MB."""
+    """The peak memory of a process so far, in MB."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines()
     except OSError:

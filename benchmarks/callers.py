@@ -1,4 +1,4 @@
-"""Callers of an HTTP service, each with a connection of its own, as processes of a trainer have.
+"""Callers of an HTTP service, each with its own connection, like the processes of a trainer.
 
 A client with a pool takes the connection that has been idle longest. The service's processes end full load one after
 the other, so a pool then sends hundreds of calls in a row to one process, which no independent callers do. These
@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 
 class Caller:
-    """One connection that is kept open: a call at a time, in the order in which they come."""
+    """One connection that is kept open: one call at a time, in order."""
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
@@ -24,7 +24,7 @@ class Caller:
         self._open: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def post(self, body: bytes, seconds: float = 60.0) -> tuple[int, bytes]:
-        """The status and the body that answer a call.
+        """The status and the body of the answer to a call.
 
         Raises:
             OSError, EOFError, TimeoutError: there was no answer; the next call opens a new connection.

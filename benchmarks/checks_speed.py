@@ -1,4 +1,4 @@
-"""How long checks take: the 834 official verdicts of IFEval, and the price of one check."""
+"""How long checks take: the 834 official verdicts of IFEval, and the cost of one check."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def run() -> Record:
 
 
 def _floor(texts: Sequence[str]) -> float:
-    """Seconds to find the words of these texts, nothing kept from one to the next."""
+    """Seconds to find the words of these texts, without a cache."""
     words = re.compile(r"\w+")
     started = time.process_time()
     for text in texts:

@@ -1,4 +1,4 @@
-"""One `autorubric` command in a process of its own, and what it took."""
+"""One `autorubric` command in a separate process, and its cost."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What one command took: seconds, CPU seconds, bytes written to the disk, peak memory in MB."""
+    """The cost of one command: seconds, CPU seconds, bytes written to the disk, peak memory in MB."""
 
     wall: float
     cpu: float
@@ -85,16 +85,16 @@ class Started:
 
     @property
     def pid(self) -> int:
-        """The number of its process."""
+        """The id of its process."""
         return self._process.pid
 
     @property
     def is_running(self) -> bool:
-        """Whether it has not ended yet."""
+        """Whether it is running."""
         return self._process.poll() is None
 
     def figures(self) -> Figures:
-        """What it took, once it has ended; a status other than 0 ends the benchmark."""
+        """Its cost, once it has ended; a status other than 0 ends the benchmark."""
         printed, _ = self._process.communicate()
         wall = time.perf_counter() - self._began
         try:

@@ -1,4 +1,4 @@
-"""How often intervals of corrected scores hold the truth, by simulation with known error rates."""
+"""How often intervals of corrected scores cover the true value, by simulation with known error rates."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RARE = np.full(5, 0.05)
 
 
 class Coverage(NamedTuple):
-    """What came of one method in one setting: the share of intervals with the truth, their width, how many."""
+    """The result of one method in one setting: coverage, width and number of its intervals."""
 
     covered: float
     width: float

@@ -1,6 +1,6 @@
-"""How often intervals of corrected rates hold the truth, summed over the tables that 30 labels can give.
+"""How often intervals of corrected rates cover the true value, summed over the possible tables of 30 labels.
 
-Nothing is drawn: for what the judge says of the rest stand quantiles.
+Nothing is sampled: quantiles represent the judge's verdicts on the rest.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def by_class(rate: float, judge: Judge, labels: int = LABELS) -> Iterator[tuple[
 
 
 def verdicts_of_the_rest(rate: float, judge: Judge, rest: int, quantiles: int) -> list[int]:
-    """How often the judge says MET of the rest: quantiles that each stand for as much of the probability."""
+    """How often the judge says MET of the rest: quantiles of equal probability."""
     from scipy import stats
 
     sensitivity, specificity = judge
@@ -89,7 +89,7 @@ def covered(
     rest: int,
     quantiles: int = QUANTILES,
 ) -> Share:
-    """The share of a method's intervals that hold the rate."""
+    """The share of a method's intervals that cover the rate."""
     total = above = below = every = 0.0
     counts = verdicts_of_the_rest(rate, judge, rest, quantiles)
     for (cells, chance), rest_met in itertools.product(tables, counts):
@@ -104,7 +104,7 @@ def covered(
 
 
 def labels_alone(rate: float, labels: int) -> float:
-    """How often, in percent, Wilson's interval of so many labels holds the rate."""
+    """How often, in percent, Wilson's interval of that many labels covers the rate."""
     from scipy import stats
 
     intervals = [wilson_interval(met, labels) for met in range(labels + 1)]

@@ -1,4 +1,4 @@
-"""How many functions, in how many files of the package, one criterion and two commands pass through.
+"""How many functions, in how many files of the package, run for one criterion and for two commands.
 
 A profiler sees every call. Comprehensions, lambdas and class bodies do not count, nor do functions that run while
 modules load, nor what the built-in model calls, which stands in for an endpoint. Each case runs in a new process.
@@ -27,7 +27,7 @@ SOURCE = str(Path(autorubric.__file__).parent)
 CASES = {"grade": (70, 22), "agree": (150, None), "synthesize": (150, None)}
 """The cases, with the goals for functions and files."""
 _ABOVE_ITS_GOAL = "synthesize"
-"""As the guide states."""
+"""The numbers in the guide."""
 GUARD = {"grade": 74, "agree": 165, "synthesize": 382}
 """Guards for functions: a tenth above their counts when these were last lowered, against growth."""
 _STAND_IN = f"{SOURCE}/testing/"

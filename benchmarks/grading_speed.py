@@ -25,7 +25,7 @@ PAIRS = 3
 ROUNDS = 9
 CALLS = ITEMS * CRITERIA
 MOST_CPU, MOST_WALL, MOST_OF_COMMAND = 2.0, 1.11, 1.1
-"""Of the CPU and the wall of the floor, and of the CPU of the command."""
+"""Limits, as multiples of the floor's CPU and wall time, and of the command's CPU."""
 MOST_MEMORY, MOST_REPEAT = 120, 60
 """Guards: MB, and microseconds a call of a run that is repeated when it has ended."""
 
@@ -45,12 +45,12 @@ def dataset_file(folder: Path, items: int, characters: int = 1000) -> Path:
 
 
 def grade_words(source: Path, out: Path, base_url: str, *more: str) -> list[str]:
-    """The words of `autorubric grade`."""
+    """The arguments of `autorubric grade`."""
     return ["grade", str(source), "-o", str(out), "--judge", f"judge@{base_url}", "-j", str(IN_FLIGHT), *more]
 
 
 def grade(source: Path, out: Path, base_url: str, *more: str, **variables: str) -> Figures:
-    """Run `autorubric grade` in a process of its own."""
+    """Run `autorubric grade` in a separate process."""
     return measured(grade_words(source, out, base_url, *more), **variables)
 
 
@@ -125,7 +125,7 @@ def run() -> Record:
 
 
 def _start(folder: Path) -> Figures:
-    """What the command takes for one item."""
+    """The cost of the command for one item."""
     with LoopbackProcess("--latency", "fixed:0") as endpoint:
         return grade(dataset_file(folder, 1), folder / "start", endpoint.base_url)
 

@@ -40,7 +40,7 @@ def labelled(rows: Sequence[Row]) -> Labelled:
 
 
 def outcomes(rows: Sequence[Row], model: str, wording: str, draw: int) -> dict[int, Outcome]:
-    """One verdict of a model on each answer; one that is missing is a failure."""
+    """One verdict of a model on each answer; a missing one is a failure."""
     said = [row["llm"][model][wording][draw] for row in rows]
     return {place: Outcome(FAILED if one not in (0, 1) else 1 - int(one)) for place, one in enumerate(said)}
 
@@ -48,7 +48,7 @@ def outcomes(rows: Sequence[Row], model: str, wording: str, draw: int) -> dict[i
 def decisions(
     questions: dict[int, list[Row]], model: str, old: tuple[str, int], new: tuple[str, int], measure: Measure
 ) -> tuple[dict[str, Decision], Decision]:
-    """What the rule says of each question, and of all of them together."""
+    """The decision of the rule on each question, and on all of them together."""
     found = {}
     for number, rows in questions.items():
         comparing = Comparing(labelled(rows), measure)

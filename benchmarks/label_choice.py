@@ -29,7 +29,7 @@ REPETITIONS = 200
 
 
 class Setting(NamedTuple):
-    """How many judges there are, how often they err and submissions meet each criterion, and what that counts."""
+    """The number of judges, their error rates, and the pass rate and weight of each criterion."""
 
     judges: int
     weights: Array = WEIGHTS
@@ -99,7 +99,7 @@ def baseline_interval(one: Scene, labels: int) -> Interval:
 
 
 def shares_of(weights: Array) -> Array:
-    """By how much of the score each criterion counts."""
+    """The share of each criterion in the score."""
     return np.asarray(weights / weights[weights > 0].sum())
 
 

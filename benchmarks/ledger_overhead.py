@@ -1,4 +1,4 @@
-"""What the ledger and the executor cost per call, against the same calls without them."""
+"""The cost of the ledger and the executor per call, compared with the same calls without them."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def _requests(calls: int) -> list[Request]:
 
 
 def _written() -> int:
-    """Bytes this process has passed to `write`, where the system counts them."""
+    """Bytes that this process has passed to `write`, if the system counts them."""
     try:
         lines = Path(f"/proc/{os.getpid()}/io").read_text(encoding="utf-8").splitlines()
     except OSError:

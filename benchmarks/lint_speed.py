@@ -1,4 +1,4 @@
-"""How fast lint reads: criteria per second on one core, by all rules, files included."""
+"""How fast lint is: criteria per second on one core, with all rules, reading of files included."""
 
 from __future__ import annotations
 

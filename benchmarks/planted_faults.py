@@ -73,7 +73,7 @@ def outcomes(
     *,
     selected: bool = False,
 ) -> list[Fate]:
-    """What becomes of every criterion of the corpus."""
+    """The result of every criterion of the corpus."""
     used = settings or GateSettings()
     found = (course(scene, seed, judges, used, noise) for scene in scenes(seed, responses, selected=selected))
     return [fate for fates in found for fate in fates]
@@ -142,7 +142,7 @@ def _fault_row(every: Sequence[Fate], kind: Kind) -> tuple[str, ...]:
 
 
 def _sweep(record: Record) -> None:
-    """What the errors of the scripted models do, in a table with the floor first."""
+    """The effect of the scripted models' errors, in a table with the floor first."""
     found = {"no gate at all": _few(settings=GateSettings(order=()))}
     found["good criteria drawn until they separate"] = _few(selected=True)
     found |= {name: _few(noise=noise) for name, noise in SWEEP.items()}

@@ -52,7 +52,7 @@ ALPHA = 0.05
 FROM_GAP = 0.05
 """The true gap from which the delay of an alarm counts."""
 KEPT = 1 - 2 * ERRORS
-"""What is left of a true gap in the verdicts of two judges that err."""
+"""The part of a true gap that remains in the verdicts of two judges that err."""
 
 Array = npt.NDArray[np.float64]
 Drawn = npt.NDArray[np.int64]
@@ -77,7 +77,7 @@ class Setting:
 
     @property
     def means(self) -> str:
-        """What is done about the exploit."""
+        """The countermeasure."""
         parts = {
             f"dropout {self.dropout:g}": self.dropout,
             "pitfall at the alarm": self.pitfall,
@@ -290,7 +290,7 @@ def limit_alarms(record: Record, found: Mapping[Setting, Sequence[Course]]) -> N
 
 
 def limit_means(record: Record, found: Mapping[Setting, Sequence[Course]], exploited: int) -> None:
-    """What dropout and evolution do, compared with the same seeds without them."""
+    """The effects of dropout and evolution, compared with the same seeds without them."""
     plain, dropped, evolved = Setting(exploited), Setting(exploited, 0.5), Setting(exploited, evolve=True)
     floor, honest = (ends(found[one], "truths") for one in (plain, Setting(0)))
     calls = [one.calls / other.calls for one, other in zip(found[dropped], found[plain], strict=True)]

@@ -46,7 +46,7 @@ class Took:
 
 
 def took(words: Sequence[str]) -> Took:
-    """What a command took, in a process of its own."""
+    """The cost of a command in a separate process."""
     started = time.perf_counter()
     command = [sys.executable, "-c", _COMMAND, *words]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True)

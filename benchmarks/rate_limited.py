@@ -1,4 +1,4 @@
-"""Endpoints with limits: requests refused, share of the limit used, and what refusals at random cost."""
+"""Endpoints with limits: requests refused, share of the limit used, and the cost of random refusals."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def _row(name: str, log: Log, record: Record) -> list[str]:
 
 
 def _at_random(record: Record) -> None:
-    """What refusing one request in ten costs, against the same calls where none is refused."""
+    """The cost of refusing one request in ten, compared with the same calls without refusals."""
     from autorubric.testing import LoopbackProcess
 
     done: list[float] = []

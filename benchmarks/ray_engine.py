@@ -62,7 +62,7 @@ class Watch:
     most: int = 0
 
     def look(self) -> None:
-        """Take what the processes have used up to now."""
+        """Read what the processes have used so far."""
         found, parents = _processes()
         for number, used in found.items():
             above = number
@@ -121,7 +121,7 @@ def children() -> set[int]:
 
 
 def measured(words: Sequence[str], others: Collection[int]) -> Took:
-    """What a command took.
+    """The cost of a command.
 
     Args:
         words: of the command.
@@ -155,7 +155,7 @@ def measured(words: Sequence[str], others: Collection[int]) -> Took:
 
 
 def start(record: Record, folder: Path) -> None:
-    """What Ray adds to a run of two essays, with a cluster that is started for it."""
+    """The overhead of Ray in a run of two essays, with a cluster that is started for it."""
     words = ["grade", str(many_essays(folder, 2)), "--judge", "builtin/offline"]
     walls, used = [], []
     for n in range(REPEATS):
@@ -237,7 +237,7 @@ def storm(record: Record, folder: Path, cluster: tuple[str, set[int]]) -> None:
 
 
 def memory(record: Record, folder: Path, cluster: tuple[str, set[int]]) -> None:
-    """What a further query adds to the memory of the driver."""
+    """The memory of the driver per additional query."""
     most = []
     for count in QUERIES:
         path = folder / f"queries{count}.jsonl"

@@ -40,7 +40,7 @@ Ints = npt.NDArray[np.int64]
 
 
 class Splits(NamedTuple):
-    """What came of the intervals over the splits.
+    """The intervals over all splits.
 
     Attributes:
         covered: percent of the corrected intervals that cover the rate of all items.
@@ -241,7 +241,7 @@ def people(record: Record, sets: Sequence[Runs]) -> None:
 
 
 def repeats(record: Record, sets: Sequence[Runs]) -> None:
-    """What repeated verdicts of one judge tell about its errors."""
+    """Estimates of a judge's errors from its repeated verdicts."""
     rows = []
     for runs in sets:
         for name in runs.data.judges:
@@ -273,7 +273,7 @@ def repeats(record: Record, sets: Sequence[Runs]) -> None:
 
 
 def _or_nan(value: float | None) -> float:
-    """NaN for what is undefined, which is within no limit."""
+    """NaN for an undefined value, which misses every limit."""
     return math.nan if value is None else value
 
 

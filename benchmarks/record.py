@@ -1,4 +1,4 @@
-"""What a benchmark measured: tables that are printed and recorded, and limits that fail.
+"""The results of a benchmark: tables that are printed and recorded, and limits that can fail.
 
 `make bench` writes them to `last.json`, from which `python -m tools.bench_tables` fills the tables of the guides.
 """
@@ -20,7 +20,7 @@ LAST = Path(__file__).parent / "last.json"
 
 @dataclass
 class Record:
-    """The figures of one benchmark.
+    """The results of one benchmark.
 
     Attributes:
         conditions: what the figures hold for, such as the data and the number of repetitions.
@@ -58,10 +58,10 @@ class Record:
 
         Args:
             name: what was measured.
-            value: what came out.
-            least: the least that passes.
-            most: the most that passes.
-            known: whether a guide states that this claim is missed. Then a miss is recorded, and fails nothing.
+            value: the result.
+            least: the minimum.
+            most: the maximum.
+            known: whether a guide states that this claim is missed. A miss is then recorded and does not fail.
         """
         if not ((least is None or value >= least) and (most is None or value <= most)):
             bounds = [f"{word} {end:g}" for word, end in (("at least", least), ("at most", most)) if end is not None]

@@ -26,10 +26,10 @@ Verdict = int | None
 
 @dataclass(frozen=True)
 class Recorded:
-    """Items, and what people and models said of them.
+    """Items, with verdicts of people and models.
 
     Attributes:
-        title: what the data are.
+        title: a description of the data.
         requirement: the criterion.
         texts: of the items.
         people: for each item the verdicts of people.

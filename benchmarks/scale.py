@@ -216,7 +216,7 @@ def _tell(record: Record, runs: Sequence[Ran]) -> None:
 
 
 def _extrapolated(ran: Ran) -> list[str]:
-    """What a million rows take if each takes as much as those that were measured."""
+    """The cost of a million rows, at the measured cost per row."""
     calls = _MILLION * ran.calls_a_row
     cpu, repeat = (ran.a_call(figures.cpu) * calls / 3600 for figures in (ran.paid.figures, ran.again.figures))
     sizes = [f"{ran.a_call(one) * calls / 1e9:.1f}" for one in (ran.paid.ledger, ran.paid.files)]

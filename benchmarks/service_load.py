@@ -43,7 +43,7 @@ RUBRICS = 500
 
 @dataclass
 class Outcome:
-    """What callers saw.
+    """The results of the callers.
 
     Attributes:
         latencies: seconds from sending a call to its answer, retries included.
@@ -253,7 +253,7 @@ async def _run() -> list[Part]:
 async def _part(
     name: str, judge: LoopbackProcess, load: Awaitable[Outcome], control: asyncio.Task[Outcome] | None = None
 ) -> Part:
-    """Carry a part out; the judge's own calls of `control` are not the service's."""
+    """Run a part; calls of `control` go to the judge directly, not through the service."""
     before = Counter(judge.calls_by_body())
     started = time.perf_counter()
     seen = await load

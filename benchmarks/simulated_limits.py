@@ -129,7 +129,7 @@ class JumpingLoop(asyncio.SelectorEventLoop):
         return over
 
     def _run_once(self) -> None:
-        """Run what is ready, or else the next timer."""
+        """Run ready callbacks, or else the next timer."""
         ready: deque[asyncio.Handle] = self._ready  # type: ignore[attr-defined]
         while not ready:
             assert self._timers, "everybody waits and no timer is set"
@@ -199,7 +199,7 @@ class Queue:
 
 @dataclass
 class Run:
-    """Callers that never rest, the queue that is used in earnest, and a simulated endpoint.
+    """Callers that never pause, the real queue, and a simulated endpoint.
 
     `tokens` draws what each request takes of the endpoint's tokens; callers know it, as they do a prompt's length.
     """
@@ -325,7 +325,7 @@ LIMITS_AT_RANDOM: dict[str, Callable[[], Simulated]] = {
     "sliding 1 s": lambda: RateWindow(60, seconds=1.0, kind="sliding").opened(),
     "sliding 10 s": lambda: RateWindow(600, seconds=10.0, kind="sliding").opened(),
 }
-"""Endpoints that take 60 requests a second and tell nothing."""
+"""Endpoints that accept 60 requests per second and send no headers."""
 
 
 class RandomCase(NamedTuple):

@@ -42,7 +42,7 @@ def queries_file(folder: Path, queries: int) -> Path:
 
 
 def synthesis_words(source: Path, out: Path, base_url: str, in_flight: int = IN_FLIGHT) -> list[str]:
-    """The words of `autorubric synthesize` with seven models at one endpoint."""
+    """The arguments of `autorubric synthesize` with seven models at one endpoint."""
     words = ["synthesize", str(source), "--out", str(out), "-j", str(in_flight)]
     for slot in SLOTS:
         part, _, letter = slot.partition("-")
@@ -51,7 +51,7 @@ def synthesis_words(source: Path, out: Path, base_url: str, in_flight: int = IN_
 
 
 def synthesis(queries: int, base_url: str, folder: Path, in_flight: int = IN_FLIGHT) -> tuple[Figures, int]:
-    """What `autorubric synthesize` takes, and the bytes it leaves."""
+    """The cost of `autorubric synthesize`, and the bytes that it writes."""
     out = folder / "out"
     command = synthesis_words(queries_file(folder, queries), out, base_url, in_flight)
     figures = measured(command)
@@ -126,7 +126,7 @@ def run() -> Record:
 
 @contextmanager
 def _neighbour() -> Iterator[None]:
-    """Another process that wants a whole core."""
+    """Another process that uses a whole core."""
     busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
     try:
         yield

@@ -1,6 +1,6 @@
 """`autorubric view` on 100,000 graded items of ten criteria: start, indexing, pages, memory, size, and what it adds.
 
-Walls depend on the machine; run it where nothing else runs.
+Wall times depend on the machine; run it on an idle one.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def _state(url: str) -> dict[str, float]:
 
 
 def _after(url: str, sort: str) -> str:
-    """A place in the list, some pages on."""
+    """A position in the list, some pages further."""
     place = ""
     for _ in range(random.Random(sort).randrange(1, 6)):
         place = json.loads(_read(url, f"/r/0/items?sort={sort}&after={place}&format=json"))["next"]

@@ -71,7 +71,7 @@ class Counted:
 
 
 def simulate(labels: int, errors: tuple[float, float], runs: int, *, has_better: bool, measure: Measure) -> Counted:
-    """Improve one criterion again and again, on new labels each time."""
+    """Improve one criterion repeatedly, on new labels each time."""
     rubric = Rubric([Criterion(name="C", requirement="States the cause.")])
     items = RubricDataset("Why?", rubric)
     for number in range(labels):
@@ -129,7 +129,7 @@ def _upper(hits: int, runs: int) -> float:
 
 
 def _lower(hits: int, runs: int) -> float:
-    """Likewise from below."""
+    """The same bound from below."""
     from scipy import stats
 
     return float(stats.beta.ppf(0.05, hits, runs - hits + 1)) if hits else 0.0

@@ -1,4 +1,4 @@
-"""What one process has collected, for the test workers that are forked from it."""
+"""The tests that one process has collected, for the test workers that are forked from it."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any, cast
 import pytest
 
 sessions: list[pytest.Session] = []
-"""The session that has collected all tests, in `tests.warm_workers` and what is forked from it; else none."""
+"""The session that has collected all tests, in `tests.warm_workers` and its forks; empty elsewhere."""
 reports: list[pytest.CollectReport] = []
-"""About the modules that it could not collect, or skipped."""
+"""Reports on modules that it skipped or could not collect."""
 
 
 def take_over(session: pytest.Session) -> None:
-    """Let a worker's session have the tests that were collected, instead of collecting them once more."""
+    """Give the collected tests to a worker's session, instead of collecting them again."""
     if not sessions or not hasattr(session.config, "workerinput"):
         return
     (before,) = cast("list[Any]", sessions)

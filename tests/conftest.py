@@ -1,4 +1,4 @@
-"""What holds for every test."""
+"""Settings and fixtures of all tests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.warm_commands import forked_python, share_with_workers, start
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-# Most tests write files, and have them synced. In memory, they do not wait for a disk.
+# Most tests write and sync files. In memory, they do not wait for a disk.
 _MEMORY = Path("/dev/shm")
 if _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > 1 << 30:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_MEMORY))
@@ -40,7 +40,7 @@ settings.load_profile("untimed")
 
 @pytest.hookimpl(optionalhook=True)  # the trainers' environment has no xdist
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """More workers than processors: many tests wait for a process, a disk or a limit, and use none meanwhile."""
+    """More workers than processors: many tests wait for a process, a disk or a limit."""
     return (os.cpu_count() or 1) + 4
 
 
@@ -49,11 +49,11 @@ _WAITING = (
     *("tests/cli/test_synthesize_process.py", "tests/llm/http/chat/test_chat_limits.py"),
     *("tests/faults/test_out_of_descriptors.py", "tests/test_notebooks.py"),
 )
-"""What waits much longer than it computes."""
+"""Tests that wait much longer than they compute."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that wait come first, so that others use the processors meanwhile."""
+    """Run tests that wait first, so that others use the processors meanwhile."""
     items.sort(key=lambda item: not item.nodeid.startswith(_WAITING))
 
 
@@ -81,7 +81,7 @@ def forked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def only_new_collected() -> Iterator[None]:
-    """Let `gc.collect()` look through what the test makes only: all that a worker has imported takes it long."""
+    """Let `gc.collect()` scan only objects of the test, because a worker's imports take long."""
     gc.freeze()
     yield
     gc.unfreeze()

@@ -8,7 +8,7 @@ from typing import Any
 
 
 def names(found: Mapping[str, Sequence[str]]) -> Callable[..., list[Any]]:
-    """A `socket.getaddrinfo` for a world in which only these names, and addresses, are found."""
+    """A `socket.getaddrinfo` that finds only these names, and addresses."""
 
     def look_up(host: str, port: int, *_: Any, **__: Any) -> list[Any]:
         addresses = found.get(host) or ([host] if host.replace(".", "").isdigit() else ())

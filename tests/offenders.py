@@ -13,7 +13,7 @@ Case = Callable[[str], AbstractContextManager[None]]
 
 @contextmanager
 def offenders() -> Iterator[Case]:
-    """A context in which each case is a context of its own; at its end the test fails if any case did."""
+    """A context in which each case is its own context; at the end the test fails if any case did."""
     seen, failed = 0, []
 
     @contextmanager
@@ -34,7 +34,7 @@ def each(names: str | Sequence[str], cases: Iterable[Any]) -> Callable[[Callable
     """One test that calls the decorated function with each case, in the notation of `pytest.mark.parametrize`.
 
     Args:
-        names: of its arguments; where there are several, a case is a sequence of as many values.
+        names: of its arguments; if there are several, a case is a sequence of values.
         cases: the table.
     """
     keys = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
@@ -47,7 +47,7 @@ def each(names: str | Sequence[str], cases: Iterable[Any]) -> Callable[[Callable
                     with case(", ".join(repr(value)[:60] for value in values)):
                         test(**dict(zip(keys, values, strict=True)))
 
-        # Without `__wrapped__`, through which pytest would take the arguments for fixtures.
+        # No `__wrapped__`, from which pytest would take the arguments for fixtures.
         run_all.__name__, run_all.__qualname__, run_all.__doc__ = test.__name__, test.__qualname__, test.__doc__
         run_all.__module__ = test.__module__
         return run_all

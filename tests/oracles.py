@@ -1,4 +1,4 @@
-"""Libraries whose values ours are compared with; `tests/warm_workers.py` imports them once for all test workers."""
+"""Libraries that provide expected values; `tests/warm_workers.py` imports them once for all test workers."""
 
 from __future__ import annotations
 

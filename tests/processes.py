@@ -14,7 +14,7 @@ from pathlib import Path
 from tests.warm_commands import SOURCE, WarmProcess, WarmPython, forked_python
 
 LONG = 600
-"""Seconds after which a process counts as hung, also on a machine that does ten other things."""
+"""Seconds after which a process counts as hung, even on a busy machine."""
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -42,7 +42,7 @@ sys.exit(run(sys.argv[1:]))
 def finish_with_packages(
     site: Path, words: Sequence[str], folder: Path, variables: Mapping[str, str]
 ) -> subprocess.CompletedProcess[str]:
-    """How a forked command ends that finds the packages of a directory too: in place of a fresh interpreter."""
+    """The result of a forked command that also finds the packages of a directory."""
     command, pipe = ["-c", _WITH_PACKAGES, str(site), *words], subprocess.PIPE
     with WarmPython(command, cwd=folder, env=variables, stdout=pipe, stderr=pipe) as process:
         out, err = process.communicate()
@@ -50,7 +50,7 @@ def finish_with_packages(
 
 
 def write_command_with_packages(site: Path, into: Path) -> None:
-    """Make a command `autorubric` for a shell that finds the packages of a directory too."""
+    """Write a command `autorubric` for a shell, which also finds the packages of a directory."""
     command = shlex.join([forked_python(), "-c", _WITH_PACKAGES, str(site)])
     into.mkdir()
     (into / "autorubric").write_text(f'#!/bin/sh\nexec {command} "$@"\n', "utf-8")
@@ -67,22 +67,22 @@ def wait_until(condition: Callable[[], bool], what: str) -> None:
 
 
 def free_port() -> int:
-    """A port that is free as long as nobody else asks for one."""
+    """A port that is free until another process takes it."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         return int(free.getsockname()[1])
 
 
 @contextmanager
 def announced(words: Sequence[str], said: str, **variables: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """A service that has said where it listens, and its address; it is killed at the end if it still runs.
+    """A service that has printed its address, and the address; it is killed at the end if it still runs.
 
     Args:
         words: of the command.
-        said: what its first line starts with, before the address.
+        said: the start of its first line, before the address.
         variables: of its environment.
 
     Raises:
-        AssertionError: it said something else.
+        AssertionError: it printed something else.
     """
     with start([*words, "--port", "0"], **variables) as process:
         try:

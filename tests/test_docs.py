@@ -42,7 +42,7 @@ def commands(path: Path, written: str = "bash") -> list[tuple[str, str | None]]:
 
 
 def assert_shown(expected: str, printed: str) -> None:
-    """Hold a block of a guide to be in what was printed; '...' and '…' stand for anything."""
+    """Check that the output contains a block of a guide; '...' and '…' match anything."""
     parts = re.split(r"\.\.\.|…", " ".join(expected.split()))
     pattern = r".*?".join(re.escape(part.strip()) for part in parts)
     assert re.search(pattern, " ".join(printed.split())), (
@@ -60,7 +60,7 @@ def guides_with(language: str) -> list[object]:
 
 @pytest.fixture
 def workshop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with the examples in it, and an endpoint where the documentation names a provider."""
+    """A folder with the examples, and an endpoint for the providers in the documentation."""
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     shutil.copy(ROOT / "run_data_synthesis.sh", tmp_path)
     settings = tmp_path / "examples" / "grade.yaml"

@@ -1,4 +1,4 @@
-"""The limits the house is built within."""
+"""Limits on files, functions and names."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PUBLISHED = {
     "get_scores",
     "get_reports",
 }
-"""Names of the seed and of the published package, which work as they are."""
+"""Names of the seed documents and of the published package, which must not change."""
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 

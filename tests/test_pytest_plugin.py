@@ -10,7 +10,7 @@ from pathlib import Path
 from autorubric import Criterion, CriterionOption
 from autorubric.core.judgment import AggregatedMultiChoiceVerdict
 from autorubric.core.report import EnsembleCriterionReport, EnsembleEvaluationReport
-from autorubric.pytest_plugin import verdict_table
+from autorubric.pytest_plugin import format_verdicts
 
 ROOT = Path(__file__).parents[1]
 
@@ -76,7 +76,7 @@ def test_an_abstention_and_a_failure_are_told_apart_in_the_table() -> None:
         ),
         EnsembleCriterionReport(criterion=tone, final_verdict=None, final_reason=None, error="server: HTTP 500"),
     ]
-    first, second = verdict_table(EnsembleEvaluationReport(score=None, report=entries)).splitlines()
+    first, second = format_verdicts(EnsembleEvaluationReport(score=None, report=entries)).splitlines()
     assert first == "  Tone  weight 10  CANNOT_ASSESS  No way to tell."
     assert second == "  Tone  weight 10  FAILED         server: HTTP 500"
 

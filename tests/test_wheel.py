@@ -13,7 +13,7 @@ from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[1]
 MOST_PACKAGES = 32
-"""What a base install brings, itself included."""
+"""The packages of a base install, this one included."""
 
 _LOOK = """
 import autorubric, sys

@@ -1,4 +1,4 @@
-"""Processes of `autorubric` that are forked from one that has imported the package already.
+"""Processes of `autorubric`, forked from one that has already imported the package.
 
 Python's start and the imports take most of the time of a command in a test. A forked command has a process of its
 own, with the arguments, streams, directory and environment that it is given, and signals and kills reach it. So have
@@ -68,7 +68,7 @@ def warm_folder() -> Path:
 
 
 def start(module: str) -> Path:
-    """Start the process of a module that calls `serve`; a folder with what asks it."""
+    """Start the process of a module that calls `serve`; returns the folder of its commands."""
     folder = tempfile.TemporaryDirectory()
     python = Path(folder.name) / "python"
     python.symlink_to(sys.executable)  # whose path may have spaces, which a first line does not take
@@ -77,7 +77,7 @@ def start(module: str) -> Path:
         command.write_text(f"#!{python} -IS{_COMMAND}", "utf-8")
         command.chmod(0o700)
     variables = {**os.environ, "PYTHONPATH": str(SOURCE), "OPENBLAS_NUM_THREADS": "1"}
-    # What connects before the process is ready waits.
+    # Clients that connect before the process is ready wait.
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(Path(folder.name) / "socket"))
         listener.listen(100)
@@ -180,7 +180,7 @@ def serve(python: str) -> None:
     Args:
         python: what its processes are to start, a path or one of the commands in the folder.
     """
-    # What is old is rarely looked through. To leave it frozen would make each command count it.
+    # Old objects are rarely collected. Frozen ones would be counted by each command.
     gc.freeze()
     gc.unfreeze()
     listener = socket.socket(fileno=int(sys.argv[1]))
@@ -196,7 +196,7 @@ def serve(python: str) -> None:
         ready = _wait({listener.fileno(), woken, sys.stdin.fileno()}, watched)
         if sys.stdin.fileno() in ready:
             return
-        # Whoever asked for these has gone, most likely by a kill: as if the two were one process.
+        # The client of these is gone, most likely killed: treat both as one process.
         _kill(watched.pop(number) for number in watched.keys() & ready)
         if woken in ready:
             os.read(woken, 4096)
@@ -218,7 +218,7 @@ def serve(python: str) -> None:
 
 
 def _wait(read: Iterable[int], watched: Iterable[int]) -> set[int]:
-    """The descriptors that can be read, or whose other end has gone, once there are some."""
+    """Wait for descriptors that can be read, or whose other end is closed."""
     poll = select.poll()
     for number in read:
         poll.register(number, select.POLLIN)
@@ -253,7 +253,7 @@ def _tell_ends(children: dict[int, socket.socket]) -> None:
 
 def _take(descriptors: list[int], numbers: Iterable[int]) -> None:
     """Make received descriptors those with these numbers."""
-    # Out of the way first: one may have come as the number of another.
+    # First move all away: one may have the number of another.
     apart = [fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 300) for descriptor in descriptors]
     for descriptor in descriptors:
         os.close(descriptor)
@@ -275,7 +275,7 @@ def _run_python() -> None:
 
 
 def _run(client: socket.socket, python: str) -> None:
-    """Carry out what a client asks for, and end; `python` stands for the executable."""
+    """Run the command of a client, and exit; `python` replaces the executable."""
     from autorubric.cli import main
 
     size, descriptors, _, _ = socket.recv_fds(client, 8, 250)
@@ -284,7 +284,7 @@ def _run(client: socket.socket, python: str) -> None:
     client.close()
     _take(descriptors, map(int, asked.pop(0).split()))
     for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
-        # Made anew: the old ones remember whether what they were opened on can seek.
+        # The old streams remember whether their files can seek.
         old = getattr(sys, name)
         stream = os.fdopen(number, mode, encoding=old.encoding, errors=old.errors)
         setattr(sys, name, stream)
@@ -328,7 +328,7 @@ _LATE = (
     *("autorubric.files.strict_yaml", "autorubric.jobs.service_processes", "autorubric.testing.offline"),
     *("autorubric.linting.rule_table", "autorubric.synthesis.compiling"),
 )
-"""What commands import once they need it, as far as it is installed."""
+"""Modules that commands import on use, if they are installed."""
 
 
 def load() -> None:
@@ -350,7 +350,7 @@ def load() -> None:
 
 
 def _prepare() -> None:
-    """Make what is made at its first use: patterns and the models of settings."""
+    """Build what is built on first use: patterns and the models of settings."""
     from autorubric.core.wording import _LatePattern
     from autorubric.settings import Settings
 

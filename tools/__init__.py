@@ -1,1 +1,1 @@
-"""What `make` runs to regenerate files of the package."""
+"""Scripts that `make` runs to regenerate files of the package."""

@@ -1,7 +1,7 @@
-"""The figures of the last benchmark runs, put into the guides: `python -m tools.bench_tables`.
+"""Puts the results of the last benchmark runs into the guides: `python -m tools.bench_tables`.
 
-A guide marks what comes from a benchmark. A table stands between `<!-- bench: NAME/TABLE -->` and `<!-- /bench -->`.
-A single figure, or what it was measured with (`conditions`, `date`, `machine`), stands between the same marks.
+A guide marks the results of a benchmark. A table is between `<!-- bench: NAME/TABLE -->` and `<!-- /bench -->`.
+A single figure, or how it was measured (`conditions`, `date`, `machine`), is between the same marks.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def filled(text: str, record: Mapping[str, Any]) -> str:
 
 
 def stale(record: Mapping[str, Any], pages: Mapping[str, str]) -> Iterator[str]:
-    """What differs from the record, page by page."""
+    """The differences from the record, by page."""
     for name, text in pages.items():
         for _, benchmark, figure, said, _ in _MARKED.findall(text):
             try:

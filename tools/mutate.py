@@ -79,7 +79,7 @@ _SKIPPED_FIELDS = {"annotation", "returns", "decorator_list", "bases", "keywords
 Way: TypeAlias = tuple[tuple[str, int | None], ...]
 """From the root of a tree to a node: fields, and places in those that are lists."""
 Traced: TypeAlias = dict[str, dict[str, Any]]
-"""By the id of a test: what `Tracer` writes of it."""
+"""What `Tracer` writes about each test, by its id."""
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ def _with(tree: ast.Module, path: Way, replaced: ast.AST) -> ast.Module:
 
 
 def _changed(node: ast.AST) -> list[ast.AST]:
-    """What a node is replaced by, one mutant each."""
+    """The replacements of a node, one per mutant."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         return [node.operand]
     new = copy.deepcopy(node)
@@ -238,7 +238,7 @@ def _imported(path: Path) -> list[tuple[str, str]]:
 
 @contextlib.contextmanager
 def copied() -> Iterator[Path]:
-    """A copy of what git knows of the repository."""
+    """A copy of the files that git tracks."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         for name in filter(None, os.fsdecode(listed).split("\0")):
@@ -331,7 +331,7 @@ def measure(module: Path, tests: Traced, folder: Path, settings: argparse.Namesp
     ]
     killers = _killers(place, jobs, folder)
     for number, job in enumerate(jobs):
-        if killers[number] == Killing.UNCHANGED:  # it changes what an import does
+        if killers[number] == Killing.UNCHANGED:  # it changes the import itself
             write_source(place, job.source)
             [killers[number]] = _killers(place, [replace(job, code=None)], folder)
     shutil.copy(ROOT / module, place)
@@ -345,7 +345,7 @@ def measure(module: Path, tests: Traced, folder: Path, settings: argparse.Namesp
 
 
 def _killers(place: Path, jobs: list[Job], folder: Path) -> list[str | None]:
-    """What kills each mutant."""
+    """The test that kills each mutant."""
     files = {test.partition("::")[0] for job in jobs for test in job.tests}
     if not files:
         return [None for _ in jobs]

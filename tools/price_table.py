@@ -105,7 +105,7 @@ def _per_million(dollars: float) -> float:
 
 
 def _is_ours(provider: str, name: str) -> bool:
-    """Whether a name can be sent to the provider's chat endpoint."""
+    """Whether the provider's chat endpoint accepts a name."""
     if provider == "gemini":
         return name.startswith(("gemini-", "gemma-"))
     return "/" in name if provider == "openrouter" else ":" not in name

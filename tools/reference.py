@@ -66,7 +66,7 @@ def _command_page(name: str) -> str:
 
 
 def _principles() -> list[str]:
-    """What `review` looks for, with the anchors that SARIF links to."""
+    """The principles of `review`, with the anchors that SARIF links to."""
     rows = [
         (
             f'<a id="{one.id}"></a>`{one.id}`',
@@ -82,7 +82,7 @@ def _principles() -> list[str]:
 
 
 _MORE = {"review": _principles}
-"""What a command's page has after its functions."""
+"""Further sections of a command's page, after its functions."""
 
 
 def _usage(name: str, command: Callable[..., int]) -> Iterator[str]:

@@ -1,1 +1,1 @@
-"""Criteria with planted faults: the corpus, models that play judges, and the way of a query through the gates."""
+"""Criteria with planted faults: the corpus, simulated judges, and the processing of a query by the gates."""

@@ -1,4 +1,4 @@
-"""Queries with good and bad criteria, and which responses meet them in truth."""
+"""Queries with good and bad criteria, and which responses truly meet them."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ PLAIN = 0.75
 """Of two responses of which one meets a good criterion, how often it is the better one, at least."""
 
 Truth: TypeAlias = tuple[bool | None, ...]
-"""Whether each response meets a criterion; None where its wording leaves that open."""
+"""Whether each response meets a criterion; None if its wording is ambiguous."""
 
 
 @dataclass(frozen=True, slots=True)
 class Planted:
-    """One criterion with what is true of it, which no gate sees.
+    """One criterion and the truth about it, which no gate sees.
 
     Attributes:
         candidate: what the gates see.

@@ -1,4 +1,4 @@
-"""The way of one query through the gates: grading, relevance, decisions, one rewrite, decisions again."""
+"""The processing of one query by the gates: grading, relevance, decisions, one rewrite, decisions again."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _VERDICTS = {CriterionVerdict.MET: True, CriterionVerdict.UNMET: False}
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """What became of one planted criterion.
+    """The result of one planted criterion.
 
     Attributes:
         language: of its query.
         kind: good, or its fault.
         kept: whether it is in the finished rubric with its fault, if it had one. A good one counts as kept where a
             repetition of it is in the rubric in its place, and a repetition only where both are.
-        decided: whether no gate left it undecided; a rejected one is decided.
+        decided: whether every gate decided; a rejection is a decision.
         decision: the one that settled it; None where every gate was off.
     """
 
@@ -50,7 +50,7 @@ class Fate:
 
 
 def course(scene: Scene, seed: int, judges: int, settings: GateSettings, noise: Noise | None = None) -> list[Fate]:
-    """What becomes of every planted criterion of a query."""
+    """The results of every planted criterion of a query."""
     return asyncio.run(_course(scene, Script(scene, seed, noise or Noise()), judges, settings))
 
 
@@ -123,7 +123,7 @@ async def _row(judge: RubricJudge, case: JudgeInput) -> list[bool | None]:
 async def assess(
     scene: Scene, candidates: Sequence[Candidate], script: Script, settings: GateSettings
 ) -> dict[str, Relevance]:
-    """What the relevance judgments of a query come to."""
+    """The combined relevance judgments of a query."""
     model, draws = script.relevance_judge(), []
     for draw in range(settings.licence_draws):
         request = relevance_request(package_gate_prompts(), scene.query, candidates, draw)

@@ -1,4 +1,4 @@
-"""Models that play the judges of planted criteria: they know the truth and err at a known rate."""
+"""Simulated judges of planted criteria: they know the truth and err at a known rate."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MISSED, INVENTED = 0.1, 0.03
 SILENT = 0.01
 """How often a criterion has no entry in a reply."""
 MENDED = 0.5
-"""How often a rewrite mends an ambiguous criterion."""
+"""How often a rewrite fixes an ambiguous criterion."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class Script:
         for one, requirement, _ in shown.criteria:
             random = self._coins(self.noise.verdicts_shared, "judges", judge, number, requirement)
             truth, error = self.scene.truth[requirement][number], ERRORS[judge] * self.noise.verdicts
-            # Judges who split on a criterion do so each by himself.
+            # Judges err independently on a criterion that splits them.
             own = self._random(judge, number, requirement)
             met = own.random() < 0.5 if truth is None else truth != (random.random() < error)
             if random.random() >= SILENT:

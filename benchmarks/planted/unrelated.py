@@ -1,4 +1,4 @@
-"""What the gate of separation does to criteria that have nothing to do with how good a response is."""
+"""How the separation gate treats criteria that are unrelated to the quality of responses."""
 
 from __future__ import annotations
 

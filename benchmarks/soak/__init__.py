@@ -1,4 +1,4 @@
-"""`make soak`: the promises of docs/promises.md held against kills, full disks, damage and power cuts."""
+"""`make soak`: tests the promises of docs/promises.md with kills, full disks, damage and power cuts."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ INPUT, OUTPUT = 2.0, 8.0
 
 @dataclass
 class Found:
-    """What the kills did.
+    """The effects of the kills.
 
     Attributes:
         kills: sessions that were killed.
@@ -104,7 +104,7 @@ def soaked(kills: int) -> Found:
 
 
 class _Run:
-    """A run directory that is worked on until it is complete."""
+    """A run directory, resumed until the run is complete."""
 
     def __init__(self, folder: Path, name: str, url: str) -> None:
         path, variable = DIALECTS[name]
@@ -163,7 +163,7 @@ class _Run:
         return "uploaded" if last.state == "planned" and last.file else last.state
 
     def audited(self, found: Found, endpoint: LoopbackProcess) -> None:
-        """Hold the ledger against the endpoint's books."""
+        """Compare the ledger with the endpoint's counts."""
         books = endpoint.batches()
         with Ledger.open(self.out / "ledger") as ledger:
             replies = sum(total.calls - total.failed for total in ledger.totals())
@@ -202,7 +202,7 @@ def _in_child(work: Any) -> None:
 
 
 def _forked(work: Any) -> str:
-    """What a function returns in a process of its own, so that no connection of this one is shared with forks."""
+    """The result of a function in a separate process, so that forks share no connection of this one."""
     reading, writing = os.pipe()
     child = os.fork()
     if not child:

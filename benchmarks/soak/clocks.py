@@ -1,4 +1,4 @@
-"""The wall clock moved by a day, to and fro, while the commands run."""
+"""The wall clock moved by a day, back and forth, while the commands run."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ _DURATION = re.compile(rb'"duration_seconds":[\d.]+')
 
 @dataclass(frozen=True)
 class Found:
-    """What the kills did.
+    """The effects of the kills.
 
     Attributes:
         kills: workers that were killed.
@@ -123,7 +123,7 @@ def calls_in(folder: Path) -> int:
     try:
         with closing(sqlite3.connect(f"file:{folder / 'ledger' / 'ledger.sqlite'}?mode=ro", uri=True)) as connection:
             return int(connection.execute("SELECT count(*) FROM calls").fetchone()[0])
-    except sqlite3.OperationalError:  # not made yet
+    except sqlite3.OperationalError:  # does not exist yet
         return 0
 
 

@@ -1,4 +1,4 @@
-"""Endpoints that fail in every way that may pass, that limit the rate, and that cost money: with real waits."""
+"""Endpoints with all transient faults, with rate limits, and with prices; waits are real."""
 
 from __future__ import annotations
 

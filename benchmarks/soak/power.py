@@ -69,7 +69,7 @@ class Disk:
         self.pending.clear()
 
     def after_cut(self, rng: random.Random) -> bytes:
-        """What is found after a power cut now."""
+        """The content after a power cut now."""
         found = bytearray(self.synced)
         for offset, data in self.pending:
             fate = rng.random()

@@ -1,4 +1,4 @@
-"""The commands that the soak breaks off, and the audit of what they leave."""
+"""The commands that the soak interrupts, and the audit of their results."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from benchmarks.synthesis_speed import CALLS_A_QUERY, SLOTS
 IN_FLIGHT = 16
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
 
-# What a row says of its session rather than of its input.
+# Fields of a row about its session rather than its input.
 _OF_THE_SESSION = ("duration_seconds",)
 
 
@@ -52,7 +52,7 @@ class Work:
         return self.out / "ledger" / "ledger.sqlite"
 
     def start(self, *before: str, environment: Mapping[str, str] = ENVIRONMENT) -> subprocess.Popen[str]:
-        """The command under way, behind the words `before`, with what it prints in pipes."""
+        """The running command, prefixed with the words `before`, with its output in pipes."""
         pipe = subprocess.PIPE
         return subprocess.Popen([*before, *self.words], stdout=pipe, stderr=pipe, text=True, env=environment)
 
@@ -70,7 +70,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """A finished run held against the endpoint's books."""
+    """A finished run, compared with the endpoint's counts."""
 
     lost: int
     doubled: int
@@ -79,7 +79,7 @@ class Audit:
 
     @property
     def whole(self) -> bool:
-        """Nothing is lost and nothing doubled."""
+        """Whether nothing is lost or duplicated."""
         return not (self.lost or self.doubled or self.missing)
 
     def __str__(self) -> str:

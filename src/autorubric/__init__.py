@@ -46,13 +46,13 @@ import sys
 from importlib import import_module
 from typing import Any
 
-from autorubric.lazy_names import names_in_stub
+from autorubric.lazy_names import read_stub_names
 
-_NAMES = names_in_stub(__file__)
+_NAMES = read_stub_names(__file__)
 
 
 def __getattr__(name: str) -> Any:
-    """The public name, loaded from its home on first use (PEP 562)."""
+    """A public name, loaded from its module on first use (PEP 562)."""
     if name == "__version__":
         found: Any = import_module("importlib.metadata").version("autorubric-hub")
     elif name == "__all__" and sys._getframe(1).f_globals.get("__name__") != "pydoc":
@@ -70,5 +70,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    own = {"Any", "annotations", "import_module", "lazy_names", "names_in_stub", "sys"}
+    own = {"Any", "annotations", "import_module", "lazy_names", "read_stub_names", "sys"}
     return sorted({*globals(), *_NAMES, "__version__"} - own)

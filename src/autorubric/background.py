@@ -1,4 +1,4 @@
-"""Event loops that this package owns, and the settings of the process while a long run goes on."""
+"""The package's event loop, and the garbage collector and signals of the process during long runs."""
 
 from __future__ import annotations
 
@@ -12,19 +12,15 @@ from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
-from types import FrameType
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 _RARELY = 200_000
-"""Net new objects after which cycles are looked for.
-
-256 calls in flight come and go with 20,000 objects at a time: a limit of that size started a search every 500 calls.
-"""
+"""Net new objects before a collection: 256 calls in flight allocate 20,000, a limit that caused one per 500 calls."""
 
 _STEP = 1.0
-"""Seconds after which a waiting thread looks for signals."""
+"""Seconds after which a waiting thread checks for signals."""
 
 _listeners: ContextVar[list[Callable[[], object]] | None] = ContextVar("listeners", default=None)
 _lock = threading.Lock()
@@ -35,14 +31,14 @@ _running: tuple[int, asyncio.AbstractEventLoop, threading.Thread] | None = None
 
 
 def wait_for(coroutine: Coroutine[Any, Any, T]) -> T:
-    """What the coroutine returns; works inside a running event loop (a notebook) too, which it blocks.
+    """The result of a coroutine; also works inside a running event loop (a notebook), which it blocks.
 
-    All such calls of a process share one loop, so that connections stay open between them. The first Ctrl-C is told
-    to whoever listens (`interrupt_heard`), and raised when the coroutine has ended; where nobody does, and at the
-    second one, it cancels the coroutine.
+    All calls in a process share one loop, so that connections stay open between them. The first Ctrl-C calls the
+    listeners (see `on_interrupt`) and is raised when the coroutine has ended; without listeners, or when repeated,
+    it cancels the coroutine.
 
     Raises:
-        RuntimeError: called from within a coroutine that this function runs, which would wait for itself.
+        RuntimeError: called from a coroutine that this function runs, which would wait for itself.
 
     Example:
         >>> async def answer():
@@ -50,7 +46,7 @@ def wait_for(coroutine: Coroutine[Any, Any, T]) -> T:
         >>> wait_for(answer())
         42
     """
-    loop, thread = _loop()
+    loop, thread = _ensure_loop()
     if thread is threading.current_thread():
         coroutine.close()
         raise RuntimeError("a synchronous call cannot be made from within another one; await the async function")
@@ -60,22 +56,22 @@ def wait_for(coroutine: Coroutine[Any, Any, T]) -> T:
     _listeners.reset(token)
     try:
         try:
-            return _outcome(future)
+            return _await_result(future)
         except KeyboardInterrupt:
             told = listeners.copy()
             listeners.clear()
             for heard in told:
                 loop.call_soon_threadsafe(heard)
             if told:
-                _outcome(future)
+                _await_result(future)
             raise
     except BaseException:
         future.cancel()
         raise
 
 
-def _outcome(future: Future[T]) -> T:
-    """The result of a future, waited for in short steps: a signal that another thread receives wakes none."""
+def _await_result(future: Future[T]) -> T:
+    """The result of a future; waits in short steps, because a signal to another thread would not end the wait."""
     while True:
         try:
             return future.result(timeout=_STEP)
@@ -86,10 +82,7 @@ def _outcome(future: Future[T]) -> T:
 
 @contextmanager
 def interrupt_heard(heard: Callable[[], object]) -> Iterator[None]:
-    """Call `heard` in the running event loop when Ctrl-C reaches the `wait_for` that runs this coroutine.
-
-    Elsewhere nothing changes.
-    """
+    """Call `heard` in the running event loop when Ctrl-C reaches the `wait_for` that runs this coroutine, if any."""
     listeners = _listeners.get()
     if listeners is None:
         yield
@@ -98,12 +91,12 @@ def interrupt_heard(heard: Callable[[], object]) -> Iterator[None]:
     try:
         yield
     finally:
-        with suppress(ValueError):  # it was told
+        with suppress(ValueError):  # it was called
             listeners.remove(heard)
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
-    """A new loop of uvloop where that is installed, which spends less CPU on each call; of asyncio elsewhere.
+    """A new event loop: uvloop's if it is installed, which needs less CPU per call, else asyncio's.
 
     Example:
         >>> loop = new_event_loop()
@@ -118,9 +111,9 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
 
 @contextmanager
 def rare_collections() -> Iterator[None]:
-    """Look for reference cycles rarely, and only among new objects, until the last such block of the process ends.
+    """Collect garbage rarely, and only among new objects, until the last such block of the process ends.
 
-    A run allocates much and leaves nearly no cycles; the default settings cost a tenth of its CPU and more.
+    A run allocates many objects and nearly no cycles; the default settings cost more than a tenth of its CPU.
 
     Example:
         >>> before = gc.get_threshold()
@@ -151,7 +144,7 @@ def rare_collections() -> Iterator[None]:
 
 @contextmanager
 def no_collections() -> Iterator[None]:
-    """Do not look for reference cycles within the block, which makes millions of values and none.
+    """Turn off garbage collection in a block that makes millions of values and no cycles.
 
     Example:
         >>> with no_collections():
@@ -164,18 +157,18 @@ def no_collections() -> Iterator[None]:
         yield
     finally:
         if enabled:
-            # All new objects are still young: the first collection would scan them all.
-            # Freezing and unfreezing makes them old, unless somebody keeps something frozen (slow to count).
+            # The first collection would scan all new objects, which are still young. Freezing and unfreezing makes
+            # them old, unless other code keeps objects frozen (slow to count).
             if not (_runs and _frozen) and not gc.get_freeze_count():
                 gc.freeze()
                 gc.unfreeze()
             gc.enable()
 
 
-def _loop() -> tuple[asyncio.AbstractEventLoop, threading.Thread]:
+def _ensure_loop() -> tuple[asyncio.AbstractEventLoop, threading.Thread]:
     global _running  # noqa: PLW0603 - one loop a process is the point
     with _lock:
-        # A forked child has the loop's object, but not its thread.
+        # A forked child has the loop but not its thread.
         if _running is None or _running[0] != os.getpid():
             loop = new_event_loop()
             thread = threading.Thread(target=_run, args=(loop,), name="autorubric-sync", daemon=True)
@@ -186,7 +179,7 @@ def _loop() -> tuple[asyncio.AbstractEventLoop, threading.Thread]:
 
 
 def _run(loop: asyncio.AbstractEventLoop) -> None:
-    """Run the loop until it is stopped: `sys.exit` in a task reaches who waits for it, and must not end the loop."""
+    """Run the loop until it is stopped; `sys.exit` in a task reaches its waiter and must not end the loop."""
     while True:
         try:
             loop.run_forever()
@@ -196,7 +189,7 @@ def _run(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def _stop(loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
-    """Close what is open in the loop (its asynchronous generators hold connections), then the loop."""
+    """Close the loop's asynchronous generators, which hold connections, then the loop."""
     if not thread.is_alive():
         return
     asyncio.run_coroutine_threadsafe(_shut_down(loop), loop).result(timeout=5)
@@ -219,7 +212,7 @@ _ENDING = (signal.SIGINT, signal.SIGTERM)
 def ending_heard(heard: Callable[[], object]) -> Iterator[None]:
     """Call `heard` in the running event loop at each Ctrl-C and SIGTERM, instead of ending the process.
 
-    Signals reach the main thread only; in another one this is `interrupt_heard`.
+    Signals reach only the main thread; in other threads this is `on_interrupt`.
 
     Example:
         >>> async def wait():
@@ -242,21 +235,13 @@ def ending_heard(heard: Callable[[], object]) -> Iterator[None]:
                 loop.add_signal_handler(number, heard)
                 stack.callback(loop.remove_signal_handler, number)
         except NotImplementedError:  # as on Windows
-            stack.enter_context(_handled(lambda number, frame: loop.call_soon_threadsafe(heard)))
+            for number in _ENDING:
+                former = signal.signal(number, lambda *_: loop.call_soon_threadsafe(heard))
+                stack.callback(signal.signal, number, former)
         yield
 
 
 def ignore_ending() -> None:
-    """Ignore Ctrl-C and SIGTERM in a process that another one ends."""
+    """Ignore Ctrl-C and SIGTERM in a process that its parent ends."""
     for number in _ENDING:
         signal.signal(number, signal.SIG_IGN)
-
-
-@contextmanager
-def _handled(handler: Callable[[int, FrameType | None], object]) -> Iterator[None]:
-    before = {number: signal.signal(number, handler) for number in _ENDING}
-    try:
-        yield
-    finally:
-        for number, former in before.items():
-            signal.signal(number, former)

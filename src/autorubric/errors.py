@@ -39,7 +39,7 @@ class AutorubricError(Exception):
 class InputError(AutorubricError, ValueError):
     """The input is invalid.
 
-    Has every problem found, not only the first; `advice` is what to do about them.
+    It has all problems that were found; `advice` says what to do about them.
 
     Example:
         >>> raise InputError(["row 3: no key 'question'", "row 9: not JSON"])
@@ -52,12 +52,12 @@ class InputError(AutorubricError, ValueError):
     def __init__(self, problems: str | Iterable[str], advice: str = "") -> None:
         self.problems: tuple[str, ...] = (problems,) if isinstance(problems, str) else tuple(problems)
         self.advice = advice
-        super().__init__("\n".join(filter(None, (_joined(self.problems), advice))))
+        super().__init__("\n".join(filter(None, (_join_problems(self.problems), advice))))
 
 
 @contextmanager
 def problems_at(head: str) -> Iterator[None]:
-    """Begin each problem of an `InputError` that the block raises with where it is.
+    """Prefix each problem of an `InputError` that the block raises with its place.
 
     Example:
         >>> with problems_at("rows.csv:2: "):
@@ -92,7 +92,7 @@ class MissingFileError(InputError, FileNotFoundError):
     """A file that was named does not exist."""
 
     def __str__(self) -> str:
-        return _joined(self.problems)
+        return _join_problems(self.problems)
 
 
 class ConfigError(InputError):
@@ -115,7 +115,7 @@ class RunLockedError(AutorubricError):
 
 
 class LedgerError(AutorubricError):
-    """The ledger cannot be read as it is: damaged, or from a newer version."""
+    """The ledger is damaged, or was written by a newer version."""
 
 
 class UploadError(AutorubricError):
@@ -123,11 +123,11 @@ class UploadError(AutorubricError):
 
 
 class NotSavedError(AutorubricError):
-    """What was to be stored is not on disk: the disk is full or failed. Nothing of it was kept."""
+    """Nothing was stored: the disk is full or failed."""
 
 
 def first_cause(error: BaseException) -> BaseException:
-    """The first error in what several tasks raised together; an error that is not a group is its own cause.
+    """The first error in an exception group; any other error is returned unchanged.
 
     Example:
         >>> first_cause(ExceptionGroup("tasks", [ExceptionGroup("more tasks", [KeyError("a")]), OSError()]))
@@ -144,7 +144,7 @@ _MOST_PLACES = 3
 
 
 def shortened(text: str, most: int = _LONGEST_SHOWN) -> str:
-    """`text` with its middle left out where it is longer than a message should be.
+    """`text`, with its middle left out if it is too long for a message.
 
     Example:
         >>> shortened("expected a number, got " + 50 * "9", most=40)
@@ -154,7 +154,7 @@ def shortened(text: str, most: int = _LONGEST_SHOWN) -> str:
 
 
 def counted(count: int, noun: str) -> str:
-    """A number with its noun in the right form.
+    """A count and its noun, in the plural if needed.
 
     Example:
         >>> counted(2, "list item"), counted(0, "query"), counted(2, "batch"), counted(1_000, "criterion")
@@ -182,10 +182,10 @@ def first_few(names: Sequence[object], most: int = 5) -> str:
     return f"{shown} and {len(names) - most:,} more" if len(names) > most else shown
 
 
-def _joined(problems: tuple[str, ...]) -> str:
+def _join_problems(problems: tuple[str, ...]) -> str:
     if len(problems) == 1:
         return shortened(problems[0])
-    found = list(_by_kind(dict.fromkeys(problems)))
+    found = list(_group_problems(dict.fromkeys(problems)))
     found = [one.replace("\n", "\n  ") for one in found]
     most = max(_LONGEST_SHOWN // 4, min(_LONGEST_SHOWN, 5 * _LONGEST_SHOWN // len(found)))
     lines = [f"{len(problems)} problems:", *(f"  {shortened(one, most)}" for one in found[:_MOST_SHOWN])]
@@ -194,8 +194,8 @@ def _joined(problems: tuple[str, ...]) -> str:
     return "\n".join(lines)
 
 
-def _by_kind(problems: Iterable[str]) -> Iterator[str]:
-    """Problems of the form `place: sentence`; a sentence of more than three places comes once, with the first."""
+def _group_problems(problems: Iterable[str]) -> Iterator[str]:
+    """Problems of the form `place: sentence`; a sentence with more than three places comes once, with the first."""
     places: dict[str, list[str]] = {}
     for problem in problems:
         place, _, sentence = problem.partition(": ")

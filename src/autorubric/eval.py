@@ -1,4 +1,4 @@
-"""The published home of evaluation: datasets graded in their own directory."""
+"""The module of AutoRubric 1.6 for evaluation: datasets graded in their own directory."""
 
 from autorubric.runs.manifest import ExperimentManifest
 from autorubric.runs.plan import EvalConfig

@@ -33,11 +33,11 @@ _ENDINGS = ("_type", "_parsing", "_from_float", "_attributes", "_exact")
 
 
 def expectation(problem: Mapping[str, Any], shape: str = "") -> str:
-    """What was expected of a value, as `expected a whole number`; the words of a validator as they are.
+    """What was expected of a value, such as `expected a whole number`; a validator's own message is unchanged.
 
     Args:
         problem: one of the errors of a `ValidationError`.
-        shape: what the place takes, where that is more than a type says.
+        shape: what is expected there, if a type does not say it.
 
     Example:
         >>> from pydantic import TypeAdapter, ValidationError
@@ -64,7 +64,7 @@ def expectation(problem: Mapping[str, Any], shape: str = "") -> str:
 
 
 def place_name(place: Sequence[str | int]) -> str:
-    """A place in nested values.
+    """The path to a place in nested values.
 
     Example:
         >>> place_name(("options", 0, "value"))

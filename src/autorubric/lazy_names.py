@@ -1,7 +1,4 @@
-"""Names that a package offers and loads on first use. They are listed once, in the package's type stub.
-
-The method is that of SPEC 1 of Scientific Python. Type checkers and editors read the same stub.
-"""
+"""Public names of a package, loaded on first use and listed once, in its type stub (Scientific Python's SPEC 1)."""
 
 from __future__ import annotations
 
@@ -11,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 
-def names_in_stub(file: str) -> dict[str, str]:
-    """The module of each name that the type stub of a module imports, by lines `from MODULE import NAME as NAME`.
+def read_stub_names(file: str) -> dict[str, str]:
+    """The home module of each name that a stub imports by a line `from MODULE import NAME as NAME`.
 
     Args:
-        file: the path of the module itself; the stub is the file next to it that ends in `.pyi`.
+        file: the path of the module, next to its `.pyi` stub.
 
     Example:
         >>> import autorubric
-        >>> names_in_stub(autorubric.__file__)["Criterion"]
+        >>> read_stub_names(autorubric.__file__)["Criterion"]
         'autorubric.core.criterion'
     """
     lines = Path(file).with_suffix(".pyi").read_text(encoding="utf-8").splitlines()
@@ -35,7 +32,7 @@ def lazy_names(module: str, file: str) -> tuple[list[str], Callable[[], list[str
         >>> names, load("Grader").__name__
         (['CriterionGrader', 'EscalationConfig', 'Grader', 'JudgeSpec'], 'Grader')
     """
-    homes = names_in_stub(file)
+    homes = read_stub_names(file)
 
     def load(name: str) -> Any:
         if name not in homes:

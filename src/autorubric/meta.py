@@ -1,6 +1,6 @@
-"""The published home of rubric improvement: a module of AutoRubric 1.6, as thin code over `autorubric.improve`.
+"""The module of AutoRubric 1.6 for rubric improvement, as thin code over `autorubric.improve`.
 
-A rubric of rubrics assesses a rubric; `autorubric.review` gives more.
+A meta-rubric assesses a rubric; `autorubric.review` gives more.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class ImprovementRunner:
         self.config = config
 
     async def run(self) -> ImprovementResult:
-        """The improved rubric, or the original where no wording was proven better.
+        """The improved rubric, or the original if no wording was proven better.
 
         Raises:
             InputError: an argument or label is wrong, or there are too few labels; nothing was spent.
@@ -68,14 +68,14 @@ class ImprovementRunner:
         check_config(config, self.task_prompt)
         with ExitStack() as stack:
             kept = config.save_artifacts
-            out = _directory(config) if kept else Path(stack.enter_context(TemporaryDirectory()), "run")
+            out = _choose_directory(config) if kept else Path(stack.enter_context(TemporaryDirectory()), "run")
             if config.validation_data is None:
-                return await self._assessed(out)
+                return await self._assess(out)
             progress = stack.enter_context(ProgressDisplay(delay=5.0)) if config.show_progress else None
             found = await improve_async(
                 self.rubric,
-                labels=self._items(config.validation_data),
-                **_models(config),
+                labels=self._prepare_items(config.validation_data),
+                **_build_models(config),
                 rounds=config.max_iterations,
                 budget_usd=config.max_total_cost,
                 out=out,
@@ -83,22 +83,22 @@ class ImprovementRunner:
             )
         if config.display == "stdout":
             print(found)
-        return _result(self.rubric, found)
+        return _build_result(self.rubric, found)
 
-    def _items(self, items: RubricDataset) -> RubricDataset:
-        """The items under the prompt that was given; a rubric of theirs counts only if they have labels of it."""
+    def _prepare_items(self, items: RubricDataset) -> RubricDataset:
+        """The items with the given prompt; their own rubric is used only if they have labels on it."""
         own = items.rubric if any(item.ground_truth is not None for item in items) else self.rubric
         return replace(items, prompt=self.task_prompt or items.prompt, rubric=own)
 
-    async def _assessed(self, out: Path) -> ImprovementResult:
-        """The rubric with its issues: without submissions, no other wording can be shown to be better."""
+    async def _assess(self, out: Path) -> ImprovementResult:
+        """The rubric with its issues; without submissions, no wording can be proven better."""
         config = self.config
         judge = config.eval_llm if isinstance(config.eval_llm, LLMConfig) else config.eval_llm[0].llm_config
-        judge = _bounded(judge, 2048)
+        judge = _limit_tokens(judge, 2048)
         grader = CriterionGrader(judge_model_config=judge, run_dir=out, budget_usd=config.max_total_cost)
         try:
             task = self.task_prompt if config.mode == "in_context" else None
-            report = await _assessment(self.rubric, task, grader)
+            report = await _grade_rubric(self.rubric, task, grader)
         finally:
             await grader.aclose()
         if report.score is None:
@@ -109,7 +109,7 @@ class ImprovementRunner:
             report.score,
             None,
             None,
-            issues=list(_issues(report)),
+            issues=list(_find_issues(report)),
             quality_report=report,
             token_usage=report.token_usage,
             completion_cost=report.completion_cost,
@@ -142,20 +142,20 @@ async def improve_rubric(  # noqa: PLR0913 (published signature)
 ) -> ImprovementResult:
     """Improve a rubric; a wording is accepted only on labels that were not used to find it.
 
-    Labelled `validation_data` is split into teaching, choosing and test sets. Without labels a panel's agreement
-    decides; without submissions the rubric is assessed and stays as it is.
+    Labelled `validation_data` is split into teaching, choosing and test sets. Without labels, a panel's agreement
+    decides; without submissions, the rubric is only assessed.
 
     Args:
         rubric: the rubric to improve.
         task_prompt: the task that submissions respond to.
-        config: the settings; keyword arguments other than None replace fields of it.
+        config: the settings; keyword arguments other than None override its fields.
         eval_llm: the judge, or several as a panel.
         revision_llm: the model that writes alternatives.
         validation_data: submissions to decide on.
         max_iterations: rounds of writing.
         display: `stdout` prints what was decided.
         artifacts_dir: the run directory.
-        save_artifacts: whether it stays.
+        save_artifacts: whether to keep it.
         show_progress: show the progress of the run.
         mode: see `ImprovementConfig`.
         max_total_cost: the budget in dollars.
@@ -184,31 +184,31 @@ async def improve_rubric(  # noqa: PLR0913 (published signature)
     return await ImprovementRunner(rubric, task_prompt, config=config).run()
 
 
-def _directory(config: ImprovementConfig) -> Path:
+def _choose_directory(config: ImprovementConfig) -> Path:
     if config.artifacts_dir is not None:
         return Path(config.artifacts_dir)
     return Path("experiments") / f"rubric_improvement_{datetime.now():%Y%m%d_%H%M%S}"
 
 
-def _models(config: ImprovementConfig) -> dict[str, Any]:
-    """Judges and writer as `improve` names them."""
+def _build_models(config: ImprovementConfig) -> dict[str, Any]:
+    """Judges and writer as arguments of `improve`."""
     judges = config.eval_llm
     if isinstance(judges, LLMConfig):
         judges = [JudgeSpec(judges, judges.model)]
-    configs = {one.judge_id: _bounded(one.llm_config, 2048) for one in judges}
+    configs = {one.judge_id: _limit_tokens(one.llm_config, 2048) for one in judges}
     writer = config.revision_llm.model
     while writer in configs:
         writer += " (revision)"
-    configs[writer] = _bounded(config.revision_llm, 4096)
+    configs[writer] = _limit_tokens(config.revision_llm, 4096)
     return {"judge": [one.judge_id for one in judges], "writer": writer, "configs": configs}
 
 
-def _bounded(config: LLMConfig, max_tokens: int) -> LLMConfig:
-    """The configuration with a limit for its replies, without which no budget could be reserved."""
+def _limit_tokens(config: LLMConfig, max_tokens: int) -> LLMConfig:
+    """The configuration with a limit on its replies, which a budget needs for reservations."""
     return config if config.max_tokens else replace(config, max_tokens=max_tokens, max_tokens_fixed=False)
 
 
-def _issues(report: EnsembleEvaluationReport) -> Iterator[IssueDetail]:
+def _find_issues(report: EnsembleEvaluationReport) -> Iterator[IssueDetail]:
     for one in report.report or ():
         fault = one.criterion.weight < 0
         if one.final_verdict is (CriterionVerdict.MET if fault else CriterionVerdict.UNMET):
@@ -218,8 +218,8 @@ def _issues(report: EnsembleEvaluationReport) -> Iterator[IssueDetail]:
             )
 
 
-def _result(original: Rubric, found: ImproveResult) -> ImprovementResult:
-    iterations = list(_iterations(original, found.record)) if found.record else []
+def _build_result(original: Rubric, found: ImproveResult) -> ImprovementResult:
+    iterations = list(_build_iterations(original, found.record)) if found.record else []
     best = max((one.iteration for one in iterations if one.accepted), default=0)
     known = not any(one.unpriced for one in found.totals)
     cost = sum(one.cost for one in found.totals) if known else UnknownCost()
@@ -227,17 +227,17 @@ def _result(original: Rubric, found: ImproveResult) -> ImprovementResult:
     return ImprovementResult(original, found.rubric, iterations, found.rubric, best, reason, cost)
 
 
-def _iterations(original: Rubric, record: Mapping[str, Any]) -> Iterator[IterationResult]:
+def _build_iterations(original: Rubric, record: Mapping[str, Any]) -> Iterator[IterationResult]:
     """The original, then each tested wording together with those accepted before it."""
     tests: Sequence[Mapping[str, Any]] = record["tests"]
     reached = {one["criterion"]: one["before"] for one in tests} or dict(record["agreement"])
-    yield _iteration(0, original, reached)
+    yield _build_iteration(0, original, reached)
     accepted = list[Mapping[str, Any]]()
     for number, test in enumerate(tests, 1):
         tried = [*accepted, test]
         after = {**reached, test["criterion"]: test["after"]}
         made = {**record, "tests": [{**one, "accepted": True} for one in tried], "weights": None}
-        one = _iteration(number, improved_rubric(original, made), after)
+        one = _build_iteration(number, improved_rubric(original, made), after)
         if test["accepted"]:
             accepted, reached = tried, after
             yield one
@@ -245,14 +245,14 @@ def _iterations(original: Rubric, record: Mapping[str, Any]) -> Iterator[Iterati
             yield replace(one, accepted=False, rejection_reason=test["reason"])
 
 
-def _iteration(number: int, rubric: Rubric, reached: Mapping[str, float | None]) -> IterationResult:
+def _build_iteration(number: int, rubric: Rubric, reached: Mapping[str, float | None]) -> IterationResult:
     known = {name: value for name, value in reached.items() if value is not None}
     mean = sum(known.values()) / len(known) if known else None
     return IterationResult(number, rubric, mean, mean, known)
 
 
 def get_standalone_meta_rubric() -> Rubric:
-    """The rubric of rubrics for a rubric without its task.
+    """The meta-rubric for a rubric without its task.
 
     Example:
         >>> rubric = get_standalone_meta_rubric()
@@ -263,7 +263,7 @@ def get_standalone_meta_rubric() -> Rubric:
 
 
 def get_in_context_meta_rubric() -> Rubric:
-    """The rubric of rubrics for a rubric with its task.
+    """The meta-rubric for a rubric with its task.
 
     Example:
         >>> len(get_in_context_meta_rubric())
@@ -279,9 +279,9 @@ async def evaluate_rubric_standalone(
     display: Literal["stdout", "html"] | None = None,
     output_html_path: str | Path | None = None,
 ) -> EnsembleEvaluationReport:
-    """How well a rubric meets the standalone principles: a report with one verdict for each, and the score.
+    """A report on how well a rubric meets the standalone principles, with a verdict on each and a score.
 
-    `autorubric.review` gives quotes and proposed wordings, and resumes.
+    `autorubric.review` also quotes, proposes wordings, and resumes.
 
     Args:
         rubric: the rubric.
@@ -297,7 +297,7 @@ async def evaluate_rubric_standalone(
         >>> len(report.report)
         21
     """
-    return await _evaluated(rubric, None, llm_config, display, output_html_path)
+    return await _evaluate(rubric, None, llm_config, display, output_html_path)
 
 
 async def evaluate_rubric_in_context(
@@ -308,7 +308,7 @@ async def evaluate_rubric_in_context(
     display: Literal["stdout", "html"] | None = None,
     output_html_path: str | Path | None = None,
 ) -> EnsembleEvaluationReport:
-    """How well a rubric fits its task; see `evaluate_rubric_standalone`.
+    """A report on how well a rubric fits its task; see `evaluate_rubric_standalone`.
 
     Args:
         rubric: the rubric.
@@ -326,17 +326,17 @@ async def evaluate_rubric_in_context(
         >>> len(report.report) > 21
         True
     """
-    return await _evaluated(rubric, task_prompt, llm_config, display, output_html_path)
+    return await _evaluate(rubric, task_prompt, llm_config, display, output_html_path)
 
 
-async def _evaluated(
+async def _evaluate(
     rubric: Rubric, task: str | None, llm_config: LLMConfig, display: str | None, path: str | Path | None
 ) -> EnsembleEvaluationReport:
     if display not in (None, "stdout", "html"):
         raise InputError(f"display is {display!r}; expected None, 'stdout' or 'html'")
     if display == "html" and path is None:
         raise InputError("display='html' needs output_html_path=")
-    report = await _assessment(rubric, task, CriterionGrader(judge_model_config=llm_config))
+    report = await _grade_rubric(rubric, task, CriterionGrader(judge_model_config=llm_config))
     if display == "stdout":
         for one in report.report or ():
             print(f"{one.word or 'failed':<13} {one.criterion.weight:+g} {one.criterion.name}: {one.final_reason}")
@@ -346,8 +346,8 @@ async def _evaluated(
     return report
 
 
-async def _assessment(rubric: Rubric, task: str | None, grader: CriterionGrader) -> EnsembleEvaluationReport:
-    """A rubric graded with the rubric of rubrics, in the context of its task if there is one."""
+async def _grade_rubric(rubric: Rubric, task: str | None, grader: CriterionGrader) -> EnsembleEvaluationReport:
+    """The report on a rubric by the meta-rubric, in the context of its task if there is one."""
     meta = get_standalone_meta_rubric() if task is None else get_in_context_meta_rubric()
     report = await meta.grade(as_submission(rubric, task), grader, _TASK)
     assert isinstance(report, EnsembleEvaluationReport)

@@ -27,11 +27,11 @@ class Note(UserWarning):
 
 
 def warn(note: str) -> None:
-    """Give a note, placed where the caller's code calls the package; see `Note`."""
+    """Warn with a `Note` that names the line where the user's code calls the package."""
     frame = sys._getframe(1)
     while frame.f_code.co_filename.startswith(_OWN) and frame.f_back is not None:
         frame = frame.f_back
-    # Of a task, or of the thread behind a synchronous function.
+    # A task, or the thread behind a synchronous function, has no frame of the user.
     if frame.f_globals.get("__name__", "").partition(".")[0] in ("asyncio", "threading", "concurrent"):
         place, names = ("autorubric", 1), globals()
     else:

@@ -11,7 +11,7 @@ from autorubric.errors import InputError
 
 @cache
 def plugins(group: str) -> dict[str, EntryPoint]:
-    """What installed packages register in a group, by name and sorted.
+    """The entry points that installed packages register in a group, sorted by name.
 
     Args:
         group: what is extended, such as `checks` or `statistics`; the entry point group is `autorubric.<group>`.
@@ -25,7 +25,7 @@ def plugins(group: str) -> dict[str, EntryPoint]:
 
 
 def load_plugin(group: str, name: str) -> Any | None:
-    """What an installed package registers under a name, or None if no package does.
+    """The object that an installed package registers under a name, or None.
 
     Raises:
         InputError: the entry point cannot be imported; the message names it and quotes the error.

@@ -1,6 +1,6 @@
 """A pytest plugin: `assert_rubric(submission, rubric, judge=…, at_least=0.8)`, and a marker for tests that use it.
 
-Installed with the package. Nothing heavy is imported before a test asks for it.
+It is installed with the package. Large modules are imported on first use.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _graders: list[tuple[str | LLMConfig | None, CriterionGrader]] = []
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the marker, so that `-m "not rubric"` leaves out the tests that ask a model."""
+    """Register the marker, so that `-m "not rubric"` deselects the tests that call a model."""
     config.addinivalue_line("markers", "rubric: grades text by a rubric, and may ask a model")
 
 
@@ -38,15 +38,14 @@ def assert_rubric(
     query: str | None = None,
     reference: str | None = None,
 ) -> EnsembleEvaluationReport:
-    """Grade a submission, and fail with a table of verdicts where its score is too low or there is none.
+    """Grade a submission, and fail with a table of verdicts if its score is too low or missing.
 
     Args:
         submission: the text.
         rubric: a rubric, its file, or its criteria as plain values.
-        judge: `provider/model`, `MODEL@BASE_URL`, a configuration, or a grader; None if every criterion carries
-            a check.
-        at_least: the least score, 0 to 1.
-        query: what the submission answers.
+        judge: `provider/model`, `MODEL@BASE_URL`, a configuration, or a grader; None if every criterion has a check.
+        at_least: the minimum score, 0 to 1.
+        query: the query that the submission answers.
         reference: an exemplar.
 
     Returns:
@@ -69,21 +68,21 @@ def assert_rubric(
     __tracebackhide__ = True
     if not 0 <= at_least <= 1:
         raise InputError(f"at_least is {at_least!r}; expected a score from 0 to 1")
-    found = _rubric(rubric)
-    report: EnsembleEvaluationReport = found.grade_sync(submission, _grader(judge), query, reference)
+    found = _load_rubric(rubric)
+    report: EnsembleEvaluationReport = found.grade_sync(submission, _find_grader(judge), query, reference)
     if report.score is None or report.score < at_least:
         score = "no score" if report.score is None else f"score {report.score:.2f}"
         why = f" ({report.error})" if report.error else ""
-        raise AssertionError(f"{score}{why}, expected at least {at_least:.2f}\n{verdict_table(report)}")
+        raise AssertionError(f"{score}{why}, expected at least {at_least:.2f}\n{format_verdicts(report)}")
     return report
 
 
-def verdict_table(report: EnsembleEvaluationReport) -> str:
-    """One line a criterion: its name, weight, verdict and reason.
+def format_verdicts(report: EnsembleEvaluationReport) -> str:
+    """One line per criterion: its name, weight, verdict and reason.
 
     Example:
         >>> from autorubric.core.report import EnsembleEvaluationReport
-        >>> verdict_table(EnsembleEvaluationReport(score=None, report=[]))
+        >>> format_verdicts(EnsembleEvaluationReport(score=None, report=[]))
         ''
     """
     from rich.cells import cell_len, set_cell_size
@@ -96,7 +95,7 @@ def verdict_table(report: EnsembleEvaluationReport) -> str:
     return "\n".join("  " + "  ".join([*map(set_cell_size, row[:3], widths), row[3]]).rstrip() for row in rows)
 
 
-def _rubric(given: Any) -> Rubric:
+def _load_rubric(given: Any) -> Rubric:
     from autorubric.core.rubric import Rubric
 
     if isinstance(given, Rubric):
@@ -104,8 +103,8 @@ def _rubric(given: Any) -> Rubric:
     return Rubric.from_file(given) if isinstance(given, str | Path) else Rubric.from_dict(given)
 
 
-def _grader(judge: Any) -> CriterionGrader:
-    """The grader of a judge, made once for each model."""
+def _find_grader(judge: Any) -> CriterionGrader:
+    """The grader of a judge, built once for each model."""
     from autorubric.graders.criterion_grader import CriterionGrader
     from autorubric.llm.config import LLMConfig
 

@@ -1,4 +1,4 @@
-"""The published home of `Rubric`."""
+"""The module of AutoRubric 1.6 for `Rubric`."""
 
 from autorubric.core.rubric import Rubric
 

@@ -1,4 +1,4 @@
-"""The published home of `score_reports`."""
+"""The module of AutoRubric 1.6 for `score_reports`."""
 
 from autorubric.core.report import score_reports
 

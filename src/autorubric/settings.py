@@ -1,7 +1,7 @@
-"""Settings models: one model holds a function's parameters, its flags, its config keys and its manifest record.
+"""Settings models: one model defines a function's parameters, flags, config keys and manifest record.
 
-A public function such as `autorubric.grade` has a subclass of `Settings`. Each field is declared with `setting`:
-the field's name is the Python parameter and the key of the config file, and with dashes it is the flag.
+A public function such as `autorubric.grade` has a subclass of `Settings`, with fields declared by `setting`. The name
+of a field is the Python parameter and the key of the config file; with dashes, it is the flag.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from pydantic.fields import FieldInfo
 from autorubric.errors import ConfigError, InputError, shortened
 from autorubric.expectations import expectation
 from autorubric.files import advice, nearest
-from autorubric.files.remote import find_address, make_path, without_credentials
+from autorubric.files.remote import find_address, make_path, redact_credentials
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +42,13 @@ class Flag:
         short: a one-letter form.
         group: the panel of `--help` that lists it.
         metavar: the placeholder of its value.
-        argument: a positional argument instead of a flag.
-        many: an argument that takes several values.
-        shown: False leaves it out of the command line.
-        hidden: True leaves it out of `--help`.
+        argument: whether it is a positional argument instead of a flag.
+        many: whether it is an argument that takes several values.
+        shown: whether the command line has it.
+        hidden: whether `--help` omits it.
         recorded: whether manifests record it.
-        reads: whether it names a file or directory that is read; a run never writes over it.
-        secret: a value that no message may repeat.
+        reads: whether it names a file or directory that is read, which a run never overwrites.
+        secret: whether messages must not repeat its value.
     """
 
     name: str = ""
@@ -80,15 +80,15 @@ def setting(  # noqa: PLR0913 (one call declares everything about a setting)
     """A field of a settings model.
 
     Args:
-        default: its value where nothing sets it; `...` where something has to.
-        help: one line for `--help` and for the reference.
-        flag: the flag, where it is not the field's name with dashes.
-        cli: False for what only Python can pass, such as a callback.
-        record: False leaves it out of manifests.
-        ge: the smallest value.
-        gt: a bound below all values.
-        le: the largest value.
-        lt: a bound above all values.
+        default: the default value; `...` if it is required.
+        help: one line for `--help` and the reference.
+        flag: the flag, if it is not the field's name with dashes.
+        cli: False if only Python can pass it, such as a callback.
+        record: False omits it from manifests.
+        ge: the minimum.
+        gt: an exclusive lower bound.
+        le: the maximum.
+        lt: an exclusive upper bound.
         shown: further attributes of its `Flag`.
 
     Example:
@@ -108,7 +108,7 @@ _BUILDING = RLock()
 
 
 _Checked: Any = type("_Checked", (type(BaseModel),), {"__call__": lambda cls, **values: cls.checked(values)})
-"""Lets a constructor raise what `Settings.checked` raises."""
+"""Makes constructors raise the errors of `Settings.from_values`."""
 
 
 class Settings(BaseModel, metaclass=_Checked):  # type: ignore[metaclass]
@@ -120,49 +120,48 @@ class Settings(BaseModel, metaclass=_Checked):  # type: ignore[metaclass]
         arbitrary_types_allowed=True,
         protected_namespaces=(),
         allow_inf_nan=False,
-        defer_build=True,  # a command uses one model of the several that it is made of
+        defer_build=True,  # a command does not use all models that it imports
     )
 
     @classmethod
     def model_rebuild(cls, *, _parent_namespace_depth: int = 2, **options: Any) -> bool | None:
-        """Build the model, which its first use does: by one thread at a time, which pydantic 2.12 does not ensure."""
+        """Build the model on its first use; pydantic 2.12 does not keep other threads from doing so too."""
         with _BUILDING:
             return super().model_rebuild(_parent_namespace_depth=_parent_namespace_depth + 1, **options)
 
     @classmethod
     def checked(cls, values: Mapping[str, Any], named: Callable[[str], str] = str) -> Self:
-        """The settings of these values.
+        """The settings with these values.
 
         Args:
             values: by field name.
-            named: what messages call a field, such as its flag.
+            named: the name of a field in messages, such as its flag.
 
         Raises:
-            ConfigError: unknown names, values of the wrong type or range, settings that contradict each other; all at
-                once.
+            ConfigError: unknown names, values of the wrong type or range, and contradictory settings, all together.
         """
         try:
             return cls.model_validate(dict(values))
         except ValidationError as error:
-            raise ConfigError(_messages(cls, error, named)) from None
+            raise ConfigError(_collect_messages(cls, error, named)) from None
 
     @classmethod
     def _told(cls, problem: Mapping[str, Any], named: Callable[[str], str]) -> tuple[tuple[str, ...], list[str]]:
-        """The place of a problem, and what is wrong there; of several problems in one place the first is told."""
+        """The place of a problem and what is wrong there; only the first problem of a place is reported."""
         return tuple(map(str, problem["loc"][:1])), _describe(cls, problem, named)
 
     def given(self) -> dict[str, Any]:
-        """The settings that were passed; `checked` makes equal ones from them."""
+        """The values that were passed; `from_values` builds equal settings from them."""
         return {name: getattr(self, name) for name in self.model_fields_set}
 
     @classmethod
     def flags(cls) -> dict[str, Flag]:
         """How each field appears on the command line, by field name."""
-        return dict(_flags(cls))
+        return dict(_collect_flags(cls))
 
     def flags_given(self, names: Iterable[str]) -> list[str]:
         """The flags of these settings that were passed, as written on the command line."""
-        flags, fields = _flags(type(self)), type(self).model_fields
+        flags, fields = _collect_flags(type(self)), type(self).model_fields
         return [
             f"--no-{flags[name].name[2:]}"
             if fields[name].default is True and getattr(self, name) is False
@@ -172,31 +171,31 @@ class Settings(BaseModel, metaclass=_Checked):  # type: ignore[metaclass]
         ]
 
     def recorded(self) -> dict[str, Any]:
-        """The settings for a manifest, as JSON values; callbacks and Python objects are left out."""
-        flags = _flags(type(self))
+        """The settings as JSON values for a manifest, without callbacks and Python objects."""
+        flags = _collect_flags(type(self))
         return {
             name: plain
             for name, value in self
-            if flags[name].recorded and (plain := _plain(value)) is not _NOT_RECORDED
+            if flags[name].recorded and (plain := _to_plain(value)) is not _NOT_RECORDED
         }
 
     def passed(self, without: Collection[str] = ()) -> dict[str, Any]:
-        """The settings that were passed, as JSON values from which `checked` makes equal ones.
+        """The values that were passed, as JSON values; `from_values` builds equal settings from them.
 
         Args:
-            without: names that are left out.
+            without: names to omit.
 
         Raises:
-            ConfigError: a setting holds a Python object, which no file can contain.
+            ConfigError: a setting is a Python object, which a file cannot contain.
         """
-        values = {name: _plain(value) for name, value in sorted(self.given().items()) if name not in without}
+        values = {name: _to_plain(value) for name, value in sorted(self.given().items()) if name not in without}
         if objects := [name for name, value in values.items() if value is _NOT_RECORDED]:
             raise ConfigError(f"{', '.join(objects)}: expected the path of a file or a string, got a Python object")
         return values
 
     def sources(self) -> tuple[Path, ...]:
         """The files and directories that are read."""
-        flags = _flags(type(self))
+        flags = _collect_flags(type(self))
         named = [value for name, value in self if flags[name].reads]
         return tuple(
             path
@@ -207,8 +206,8 @@ class Settings(BaseModel, metaclass=_Checked):  # type: ignore[metaclass]
 
     @field_validator("*", mode="before")
     @classmethod
-    def _no_truth_for_a_number(cls, value: Any, info: ValidationInfo) -> Any:
-        """`concurrency: yes` in YAML is not one request."""
+    def _refuse_boolean(cls, value: Any, info: ValidationInfo) -> Any:
+        """Refuse `concurrency: true`, which pydantic would read as 1."""
         kind = cls.model_fields[info.field_name or ""].annotation
         if isinstance(value, bool) and {kind, *get_args(kind)} & {int, float} and kind is not bool:
             raise ValueError("expected a number, not true or false")
@@ -216,8 +215,8 @@ class Settings(BaseModel, metaclass=_Checked):  # type: ignore[metaclass]
 
 
 @cache
-def _flags(model: type[Settings]) -> Mapping[str, Flag]:
-    """Made once a model: a command asks for them several times."""
+def _collect_flags(model: type[Settings]) -> Mapping[str, Flag]:
+    """The flags of a model; cached, because a command needs them several times."""
     return {name: flag_for(name, field) for name, field in model.model_fields.items()}
 
 
@@ -248,7 +247,7 @@ def kinds_in(annotation: Any) -> list[Any]:
     return [origin]
 
 
-def _path(value: Any) -> Path:
+def _check_path(value: Any) -> Path:
     if not isinstance(value, str | Path):
         raise ValueError("expected the path of a file or directory")
     if isinstance(value, str) and not value.strip():
@@ -258,15 +257,15 @@ def _path(value: Any) -> Path:
     return make_path(value)
 
 
-def _local_path(value: Any) -> Path:
-    path = _path(value)
+def _check_local_path(value: Any) -> Path:
+    path = _check_path(value)
     if find_address(path):
         raise ValueError("expected a path on this machine")
     return path
 
 
-def _new_path(value: Any) -> Path:
-    path = _path(value)
+def _check_new_path(value: Any) -> Path:
+    path = _check_path(value)
     if address := find_address(path):
         raise ValueError(f"a run and its ledger are local; pass a local directory, and --upload {address}")
     if not str(path).isprintable():
@@ -274,68 +273,68 @@ def _new_path(value: Any) -> Path:
     return path
 
 
-def _paths(value: Any) -> list[Path]:
+def _check_paths(value: Any) -> list[Path]:
     if not isinstance(value, str | Path | list | tuple):
         raise ValueError("expected paths of files")
-    return [_path(one) for one in ([value] if isinstance(value, str | Path) else value)]
+    return [_check_path(one) for one in ([value] if isinstance(value, str | Path) else value)]
 
 
-def _listed(value: Any) -> Any:
+def _check_names(value: Any) -> Any:
     listed = [value] if isinstance(value, str) else value
     if not isinstance(listed, Sequence) or not all(isinstance(one, str) for one in listed):
         raise ValueError("expected a string or a list of strings")
     return listed
 
 
-FileName = Annotated[Path | str, PlainValidator(_path)]
+FileName = Annotated[Path | str, PlainValidator(_check_path)]
 """A file or directory; `-` is standard input where that can be read. Always a `Path` after validation."""
 
-LocalName = Annotated[Path | str, PlainValidator(_local_path)]
+LocalName = Annotated[Path | str, PlainValidator(_check_local_path)]
 """A file or directory that has to be on this machine. Always a `Path` after validation."""
 
-NewDirectory = Annotated[Path | str, PlainValidator(_new_path)]
+NewDirectory = Annotated[Path | str, PlainValidator(_check_new_path)]
 """A directory to write to, whose name files and messages can show. Always a `Path` after validation."""
 
-FileNames = Annotated[Path | Sequence[Path | str], PlainValidator(_paths)]
-"""One or several files. Always a list of `Path` after validation."""
+FileNames = Annotated[Path | Sequence[Path | str], PlainValidator(_check_paths)]
+"""One or more files. Always a list of `Path` after validation."""
 
-Names = Annotated[Sequence[str], BeforeValidator(_listed)]
-"""One text or several. Always a sequence of texts after validation."""
+Names = Annotated[Sequence[str], BeforeValidator(_check_names)]
+"""One or more strings. Always a sequence of strings after validation."""
 
 _NOT_RECORDED = object()
 
 
-def _plain(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     if isinstance(value, Path):
         text = find_address(value) or str(value)
         return text.encode("utf-8", "backslashreplace").decode()  # a name may hold bytes that are not text
     if isinstance(value, dict):
-        return {str(key): one for key, item in value.items() if (one := _plain(item)) is not _NOT_RECORDED}
+        return {str(key): one for key, item in value.items() if (one := _to_plain(item)) is not _NOT_RECORDED}
     if isinstance(value, list | tuple):
-        items = [_plain(item) for item in value]
+        items = [_to_plain(item) for item in value]
         return _NOT_RECORDED if any(item is _NOT_RECORDED for item in items) else items
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json") if isinstance(value, Settings) else _NOT_RECORDED
     return value if value is None or isinstance(value, str | int | float) else _NOT_RECORDED
 
 
-def _messages(model: type[Settings], error: ValidationError, named: Callable[[str], str]) -> list[str]:
-    """One message for each field, in a validator's own words if it has any; unknown names first."""
+def _collect_messages(model: type[Settings], error: ValidationError, named: Callable[[str], str]) -> list[str]:
+    """One message for each field, a validator's own if there is one; unknown names first."""
     found: dict[tuple[str, ...], list[str]] = {}
     for problem in sorted(error.errors(include_url=False), key=lambda one: one["type"] != "extra_forbidden"):
         place, told = model._told(cast("Any", problem), named)
         found[place] = told if problem["type"] == "value_error" else found.get(place, told)
-    return [_renamed(message, model, named) for messages in found.values() for message in messages]
+    return [_rename_flags(message, model, named) for messages in found.values() for message in messages]
 
 
 _FLAG = re.compile(r"--(no-)?([a-z][a-z-]*)(?: ([A-Z]+|[\d.]*\d)\b)?")
 
 
-def _renamed(message: str, model: type[Settings], named: Callable[[str], str]) -> str:
-    """A validator's message, which has flags, with the settings as the user wrote them: keys of a file, or Python."""
-    names = {flag.name: name for name, flag in _flags(model).items()}
+def _rename_flags(message: str, model: type[Settings], named: Callable[[str], str]) -> str:
+    """A validator's message, with its flags replaced by the names that the user wrote: config keys, or Python."""
+    names = {flag.name: name for name, flag in _collect_flags(model).items()}
 
-    def renamed(match: re.Match[str]) -> str:
+    def rename(match: re.Match[str]) -> str:
         name = names.get(f"--{match[2]}", "")
         called = named(name)
         if not name or called.startswith("-"):
@@ -343,7 +342,7 @@ def _renamed(message: str, model: type[Settings], named: Callable[[str], str]) -
         value = "false" if match[1] else match[3]
         return name + (f"={value.replace('false', 'False')}" if called == name else f": {value}") if value else name
 
-    return _FLAG.sub(renamed, message)
+    return _FLAG.sub(rename, message)
 
 
 def _describe(model: type[Settings], problem: Mapping[str, Any], named: Callable[[str], str]) -> list[str]:
@@ -361,7 +360,7 @@ def _describe(model: type[Settings], problem: Mapping[str, Any], named: Callable
     if kind == "missing":
         advice_on_file = f"; pass it, or set {field!r} in the file of --config" if named(field) != field else ""
         return [f"{named(field)} is missing{advice_on_file}"]
-    shown = without_credentials(shortened(repr(value) if str(value).isprintable() else ascii(value), 200))
+    shown = redact_credentials(shortened(repr(value) if str(value).isprintable() else ascii(value), 200))
     if flag_for(field, model.model_fields[field]).secret:
         return [f"{named(field)} {expectation(problem)}"]
     if kind == "literal_error":

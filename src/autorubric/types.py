@@ -1,4 +1,4 @@
-"""The published home of the nouns: criteria, verdicts, votes, reports and their settings."""
+"""The module of AutoRubric 1.6 for data types: criteria, verdicts, votes, reports and their settings."""
 
 from autorubric.lazy_names import lazy_names
 

@@ -1,7 +1,6 @@
-"""The published home of functions on submissions and on usage: a module of AutoRubric 1.6.
+"""The module of AutoRubric 1.6 for submissions and usage.
 
-Graders use `core.submission` and `core.scoring` instead of the functions defined here: they lose no text that stands
-outside the marked parts.
+Graders use `core.submission` and `core.scoring` instead of these functions, to keep text outside the marked parts.
 """
 
 from __future__ import annotations
@@ -53,10 +52,10 @@ def parse_thinking_output(text: str) -> ThinkingOutputDict:
 
 
 def normalize_to_grade_input(to_grade: ToGradeInput) -> ThinkingOutputDict:
-    """Both parts of a submission, however it was given; other keys of a dict are left out with a warning.
+    """Both parts of a submission; other keys of a dict are ignored with a warning.
 
     Raises:
-        ValueError: it is neither text nor a dict of texts.
+        ValueError: it is neither a string nor a dict of strings.
 
     Example:
         >>> normalize_to_grade_input({"output": "Yes."})

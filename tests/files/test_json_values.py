@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from autorubric.errors import InputError
-from autorubric.files.json_values import in_json, without_nulls
+from autorubric.files.json_values import to_json_value, without_nulls
 from tests.offenders import each
 
 
@@ -46,17 +46,17 @@ class Text(str):
     ],
 )
 def test_a_value_has_one_form_in_json(value: Any, expected: Any) -> None:
-    found = in_json(value)
+    found = to_json_value(value)
     assert (found, type(found) in (str, int, float, bool, list, dict)) == (expected, type(value) is not Text)
 
 
 def test_nulls_of_mappings_are_left_out_where_that_is_asked_for_and_those_of_lists_stay() -> None:
     value = {"a": None, "b": [None, {"c": None, "d": float("nan"), "e": 0}]}
     assert without_nulls(value) == {"b": [None, {"e": 0}]}
-    assert in_json(value) == {"a": None, "b": [None, {"c": None, "d": None, "e": 0}]}
+    assert to_json_value(value) == {"a": None, "b": [None, {"c": None, "d": None, "e": 0}]}
 
 
 def test_bytes_that_are_no_text_are_refused_wherever_they_stand() -> None:
     for value in (b"\xff", {"a": [b"\xff"]}):
         with pytest.raises(InputError, match="contains bytes that are not UTF-8"):
-            in_json(value)
+            to_json_value(value)

@@ -11,7 +11,7 @@ import pytest
 
 from autorubric.errors import InputError
 from autorubric.files.printable import defused
-from autorubric.files.text import LONGEST_ROW, SharedCopy, decode, iter_lines, json_lines, read_text
+from autorubric.files.text import LONGEST_ROW, SharedCopy, decode, iter_lines, read_jsonl, read_text
 from tests.offenders import each
 
 
@@ -64,7 +64,7 @@ def test_the_row_after_one_that_is_too_long_is_read() -> None:
     assert [len(line) for line in iter_lines(io.BytesIO(longest + b"x\nb\n"))] == [LONGEST_ROW + 1, 2]
     problems: list[str] = []
     file = io.BytesIO(codecs.BOM_UTF8 + b'{"a": 1}\n' + too_long + b'\n{"a": 3}\n')
-    assert list(json_lines(file, "rows", problems)) == [(1, {"a": 1}), (3, {"a": 3})]
+    assert list(read_jsonl(file, "rows", problems)) == [(1, {"a": 1}), (3, {"a": 3})]
     assert problems == ["rows:2: the row is longer than 16 MiB; shorten it"]
 
 

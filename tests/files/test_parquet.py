@@ -11,7 +11,7 @@ import pytest
 
 from autorubric.errors import InputError
 from autorubric.files import parquet_writer
-from autorubric.files.parquet import arrow_rows, parquet_rows
+from autorubric.files.parquet import read_arrow, read_parquet
 
 SCHEMA = pa.schema([("id", pa.string()), ("points", pa.int32())])
 
@@ -22,7 +22,7 @@ def test_rows_of_several_groups_come_back_in_order_with_their_numbers(tmp_path: 
         for number in range(1203):
             add({"id": f"q{number}", "points": number})
     assert pq.ParquetFile(path).num_row_groups == 3  # 500, 500 and 203
-    rows = list(parquet_rows(path, str(path)))
+    rows = list(read_parquet(path, str(path)))
     assert [number for number, _ in rows] == list(range(1, 1204))
     assert rows[1202] == (1203, {"id": "q1202", "points": 1202})
 
@@ -31,7 +31,7 @@ def test_no_row_at_all_leaves_a_file_with_the_schema(tmp_path: Path) -> None:
     with parquet_writer(tmp_path / "none.parquet", SCHEMA):
         pass
     assert pq.read_schema(tmp_path / "none.parquet").equals(SCHEMA)
-    assert list(parquet_rows(tmp_path / "none.parquet", str(tmp_path / "none.parquet"))) == []
+    assert list(read_parquet(tmp_path / "none.parquet", str(tmp_path / "none.parquet"))) == []
 
 
 def test_a_row_that_does_not_fit_leaves_the_file_as_it_was(tmp_path: Path) -> None:
@@ -45,7 +45,7 @@ def test_a_row_that_does_not_fit_leaves_the_file_as_it_was(tmp_path: Path) -> No
 def test_what_is_no_parquet_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "bad.parquet").write_bytes(b"PAR1 and no more")
     with pytest.raises(InputError, match=r"bad\.parquet: cannot be read as a Parquet file: Parquet "):
-        list(parquet_rows(tmp_path / "bad.parquet", str(tmp_path / "bad.parquet")))
+        list(read_parquet(tmp_path / "bad.parquet", str(tmp_path / "bad.parquet")))
 
 
 def test_texts_of_an_arrow_file_that_overlap_are_damage() -> None:
@@ -56,4 +56,4 @@ def test_texts_of_an_arrow_file_that_overlap_are_damage() -> None:
     with pa.ipc.new_stream(sink, pa.schema([("id", pa.string())])) as writer:
         writer.write(pa.record_batch({"id": texts}))
     with pytest.raises(InputError, match=r"x\.arrow: cannot be read as an Arrow file: "):
-        list(arrow_rows(BytesIO(sink.getvalue()), "x.arrow", stream=True))
+        list(read_arrow(BytesIO(sink.getvalue()), "x.arrow", stream=True))

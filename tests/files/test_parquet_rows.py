@@ -14,7 +14,7 @@ import pytest
 
 from autorubric.errors import InputError
 from autorubric.files import parquet
-from autorubric.files.parquet import parquet_rows
+from autorubric.files.parquet import read_parquet
 from tests.offenders import offenders
 
 
@@ -25,13 +25,13 @@ def write(path: Path, values: Any, **how: Any) -> Path:
 
 def test_rows_of_several_batches_are_numbered_through(tmp_path: Path) -> None:
     path = write(tmp_path / "rows.parquet", {"n": list(range(1234))})
-    rows = parquet_rows(path, str(path))
+    rows = read_parquet(path, str(path))
     assert [(number, row["n"] + 1) for number, row in rows] == [(n, n) for n in range(1, 1235)]
 
 
 def test_a_table_without_rows_is_read(tmp_path: Path) -> None:
     path = write(tmp_path / "none.parquet", {"n": pa.array([], pa.int64())})
-    assert list(parquet_rows(path, str(path))) == []
+    assert list(read_parquet(path, str(path))) == []
 
 
 def test_a_column_that_would_fill_the_memory_is_refused_before_it_is_read(
@@ -41,7 +41,7 @@ def test_a_column_that_would_fill_the_memory_is_refused_before_it_is_read(
     assert path.stat().st_size < 2**20
     monkeypatch.setattr(parquet, "LARGEST_FILE", 2**20)
     with pytest.raises(InputError, match="column 'text' unpacks to 4 MiB; the maximum that is read at once is 1 MiB"):
-        next(parquet_rows(path, str(path)))
+        next(read_parquet(path, str(path)))
 
 
 def test_a_list_without_end_is_refused_before_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,14 +49,14 @@ def test_a_list_without_end_is_refused_before_it_is_read(tmp_path: Path, monkeyp
     assert path.stat().st_size < 5000
     monkeypatch.setattr(parquet, "_MOST_VALUES", 4999)
     with pytest.raises(InputError, match="has 5,000 values; the maximum that is read at once is 4,999"):
-        next(parquet_rows(path, str(path)))
+        next(read_parquet(path, str(path)))
 
 
 def test_a_text_that_is_stored_once_is_not_unfolded_for_all_rows_at_once(tmp_path: Path) -> None:
     # 500 rows of this text at once would take 4 GB; they come 200 and some at a time.
     text = pa.DictionaryArray.from_arrays(pa.array([0] * 600, pa.int8()), ["x" * 2**23])
     path = write(tmp_path / "rows.parquet", {"text": text})
-    at_once = parquet._rows_at_once(pq.ParquetFile(path).metadata, str(path))
+    at_once = parquet._compute_batch_size(pq.ParquetFile(path).metadata, str(path))
     assert 200 < at_once <= 256
 
 
@@ -65,7 +65,7 @@ def test_texts_that_are_not_utf_8_are_refused_behind_the_last_good_row(tmp_path:
     whole = pa.concat_arrays([good, bad])
     text = pa.Array.from_buffers(pa.string(), len(whole), whole.buffers())
     path = write(tmp_path / "rows.parquet", {"text": text})
-    rows = parquet_rows(path, str(path))
+    rows = read_parquet(path, str(path))
     assert sum(1 for _ in zip(range(500), rows, strict=False)) == 500
     with pytest.raises(InputError, match="after row 500"):
         next(rows)
@@ -74,7 +74,7 @@ def test_texts_that_are_not_utf_8_are_refused_behind_the_last_good_row(tmp_path:
 def test_what_the_reader_of_the_rows_raises_goes_through(tmp_path: Path) -> None:
     path = write(tmp_path / "rows.parquet", {"n": [1]})
     with pytest.raises(ValueError, match="mine"):
-        for _ in parquet_rows(path, str(path)):
+        for _ in read_parquet(path, str(path)):
             raise ValueError("mine")
 
 
@@ -111,7 +111,7 @@ def test_values_that_json_does_not_know_are_read_as_text_or_refused_by_column(tm
                 path = write(tmp_path / "rows.parquet", {"x": column})
                 if expected == refused:
                     with pytest.raises(InputError) as caught:
-                        list(parquet_rows(path, str(path)))
+                        list(read_parquet(path, str(path)))
                     assert str(caught.value) == f"{path}: {refused}"
                 else:
-                    assert list(parquet_rows(path, str(path))) == [(1, {"x": expected})]
+                    assert list(read_parquet(path, str(path))) == [(1, {"x": expected})]

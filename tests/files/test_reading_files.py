@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autorubric.dataset.storage import head_and_members
+from autorubric.dataset.storage import parse_head_and_members
 from autorubric.errors import InputError, MissingFileError
 from autorubric.files import dump_json, iter_jsonl, nearest, parse_json, read_document, read_text
 from autorubric.files.strict_json import _decode_with_care, decode_quickly
 from autorubric.files.strict_yaml import MOST_NODES, dump_yaml, parse_yaml
-from autorubric.files.text import json_lines, parse_toml
+from autorubric.files.text import parse_toml, read_jsonl
 from tests.offenders import each
 
 json_values = st.recursive(
@@ -213,7 +213,7 @@ def test_all_bad_rows_of_a_jsonl_file_are_named_and_the_good_ones_read(tmp_path:
     path.write_bytes(codecs.BOM_UTF8 + b'{"a": 1}\n\n[1]\n{"a": NaN}\n{"a": "\xff"}\r\n{"a": 2}\n{"a"')
     problems: list[str] = []
     with path.open("rb") as file:
-        good = list(json_lines(file, str(path), problems))
+        good = list(read_jsonl(file, str(path), problems))
     assert good == [(1, {"a": 1}), (6, {"a": 2})]
     assert [problem.removeprefix(f"{path}:").split(":")[0] for problem in problems] == ["3", "4", "5", "7"]
     with pytest.raises(InputError) as error:
@@ -331,7 +331,7 @@ def test_a_list_read_by_its_members_is_the_list(others: dict[str, object], membe
     others.pop("rows", None)
     text = dump_json({**others, "rows": members}, 2)
     try:
-        head, *read = head_and_members(text, "rows")
+        head, *read = parse_head_and_members(text, "rows")
     except ValueError:  # doubtful: a colon as an escape, or "rows" deeper in the head
         return
     assert repr((head, read)) == repr((others, members))

@@ -12,8 +12,8 @@ import pytest
 from autorubric.errors import InputError
 from autorubric.rows import read_rows
 from autorubric.rows.columns import RowReader
-from autorubric.rows.reading import nested
-from autorubric.rows.record import Record, is_blank, question_text
+from autorubric.rows.reading import parse_nested
+from autorubric.rows.record import Record, dump_question, is_blank
 from tests.offenders import each
 
 
@@ -34,11 +34,11 @@ def test_a_cell_is_blank_only_where_it_holds_nothing(value: Any, blank: bool) ->
 
 
 def test_a_text_in_a_column_of_lists_stays_a_text() -> None:
-    assert nested("MET", "ground_truth") == "MET"
+    assert parse_nested("MET", "ground_truth") == "MET"
 
 
 def test_a_conversation_in_a_column_of_text_can_be_read_by_people() -> None:
-    assert "Größe" in question_text([{"role": "user", "content": "Größe?"}])
+    assert "Größe" in dump_question([{"role": "user", "content": "Größe?"}])
 
 
 @each(

@@ -1,4 +1,4 @@
-"""Items to be graded, with the labels people gave them."""
+"""Items to grade, with their human labels."""
 
 from autorubric.dataset.collection import RubricDataset
 from autorubric.dataset.item import DataItem

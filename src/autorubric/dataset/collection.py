@@ -12,11 +12,11 @@ from autorubric.core.display import Displayed, clipped
 from autorubric.core.judgment import CriterionVerdict
 from autorubric.core.rubric import Rubric
 from autorubric.core.scoring import totals
-from autorubric.dataset.dataset_reading import Parts, misfits
-from autorubric.dataset.ground_truth import weighted_cells
+from autorubric.dataset.dataset_reading import DatasetParts, find_misfits
+from autorubric.dataset.ground_truth import build_cells
 from autorubric.dataset.item import DataItem
 from autorubric.dataset.splitting import split_indices
-from autorubric.dataset.storage import dataset_record, load, load_text, parse_dataset, save
+from autorubric.dataset.storage import build_dataset_record, load, load_text, parse_dataset, save
 from autorubric.errors import InputError, counted
 from autorubric.files.descriptors import unreadable
 from autorubric.files.strict_json import dump_json
@@ -65,7 +65,7 @@ class RubricDataset(Displayed):
         ]
         if self.rubric is not None and not isinstance(self.rubric, Rubric):
             raise InputError([*problems, f"'rubric' must be a Rubric or None, got {type(self.rubric).__name__}"])
-        problems += (sentence for _, sentence in misfits(enumerate(self.items), self.prompt, self.rubric))
+        problems += (sentence for _, sentence in find_misfits(enumerate(self.items), self.prompt, self.rubric))
         if problems:
             raise InputError(problems)
         self._ids: set[str] = set()
@@ -108,7 +108,7 @@ class RubricDataset(Displayed):
         Raises:
             ValueError: the dataset has no rubric.
         """
-        return [one.name or f"C{n}" for n, one in enumerate(self._own_rubric("list criterion names"), start=1)]
+        return [one.name or f"C{n}" for n, one in enumerate(self._require_rubric("list criterion names"), start=1)]
 
     @property
     def num_criteria(self) -> int:
@@ -117,7 +117,7 @@ class RubricDataset(Displayed):
         Raises:
             ValueError: the dataset has no rubric.
         """
-        return len(self._own_rubric("count criteria"))
+        return len(self._require_rubric("count criteria"))
 
     @property
     def total_positive_weight(self) -> float:
@@ -126,9 +126,9 @@ class RubricDataset(Displayed):
         Raises:
             ValueError: the dataset has no rubric.
         """
-        return sum((one.weight for one in self._own_rubric("sum weights") if one.weight > 0), 0.0)
+        return sum((one.weight for one in self._require_rubric("sum weights") if one.weight > 0), 0.0)
 
-    def _own_rubric(self, purpose: str) -> Rubric:
+    def _require_rubric(self, purpose: str) -> Rubric:
         if self.rubric is None:
             raise InputError(f"Cannot {purpose}: no global rubric set")
         return self.rubric
@@ -191,11 +191,11 @@ class RubricDataset(Displayed):
     ) -> float:
         """The weighted score of verdicts, 0.0 if nothing is left to score.
 
-        Abstentions (CANNOT_ASSESS, options that are not applicable) are left out. `Rubric.compute_score` has
-        more ways, and tells "nothing to score" (None) from "nothing met" (0.0).
+        Abstentions (CANNOT_ASSESS, options that are not applicable) are left out. `Rubric.compute_score` has more
+        options, and distinguishes "nothing to score" (None) from "nothing met" (0.0).
 
         Args:
-            verdicts: one per criterion, in order; the rest of a list that is too short is not scored.
+            verdicts: one per criterion, in order; criteria beyond the end of the list are not scored.
             normalize: True to divide by the positive weights and clamp to [0, 1], False for the bare sum.
             rubric: in place of the dataset's.
 
@@ -214,7 +214,7 @@ class RubricDataset(Displayed):
         effective = rubric if rubric is not None else self.rubric
         if effective is None:
             raise InputError("Cannot compute score: no rubric provided and no global rubric set")
-        sums = totals(weighted_cells(effective, verdicts))
+        sums = totals(build_cells(effective, verdicts))
         if not normalize:
             return sums.points
         return max(0.0, min(1.0, sums.points / sums.positive)) if sums.positive > 0 else 0.0
@@ -263,7 +263,7 @@ class RubricDataset(Displayed):
     def _admit(self, item: DataItem) -> None:
         problems = [
             sentence.removeprefix("Item 0").lstrip(":, ")
-            for _, sentence in misfits([(0, item)], self.prompt, self.rubric)
+            for _, sentence in find_misfits([(0, item)], self.prompt, self.rubric)
         ]
         if self._ids_of != len(self.items):
             self._ids = {known.id for known in self.items if known.id is not None}
@@ -288,7 +288,7 @@ class RubricDataset(Displayed):
             >>> RubricDataset(prompt="Explain photosynthesis").to_json(indent=None)
             '{"prompt": "Explain photosynthesis", "rubric": null, "items": []}'
         """
-        return dump_json(dataset_record(self), indent)
+        return dump_json(build_dataset_record(self), indent)
 
     def to_file(self, path: str | Path) -> None:
         """Write the dataset to a file atomically: `.yaml`, `.yml` or `.jsonl`, else as JSON.
@@ -310,7 +310,7 @@ class RubricDataset(Displayed):
         """The dataset of a JSON text.
 
         Raises:
-            ValueError: it is not strict JSON, or something in it is wrong; all offenders are named.
+            ValueError: it is not strict JSON, or something in it is wrong; all problems are reported.
 
         Example:
             >>> len(RubricDataset.from_json('{"prompt": "Explain photosynthesis", "rubric": null}'))
@@ -322,13 +322,12 @@ class RubricDataset(Displayed):
     def from_file(cls, path: str | Path, *, columns: Mapping[str, str] | None = None) -> RubricDataset:
         """The dataset in a file: JSON, YAML, or rows (JSON Lines, CSV, TSV, Parquet, Arrow, a dataset folder).
 
-        The content decides what a file is, not its name. Columns of rows are guessed from the usual names, such as
+        The kind of a file is detected from its content. Columns of rows are guessed from the usual names, such as
         `response` for the submission, with a warning for each guess.
 
         Args:
             path: the file.
-            columns: the columns of rows by what they hold: `submission`, `query`, `id`, `rubric`, `reference`,
-                `labels`.
+            columns: the columns of rows by role: `submission`, `query`, `id`, `rubric`, `reference`, `labels`.
 
         Raises:
             FileNotFoundError: the file does not exist.
@@ -347,7 +346,7 @@ class RubricDataset(Displayed):
 
     @classmethod
     def from_stored(cls, path: Path) -> RubricDataset:
-        """The dataset in a file that a run has written, of any size; `from_file` reads those of users.
+        """The dataset in a file of any size that a run has written; `from_file` reads those of users.
 
         Raises:
             FileNotFoundError: the file does not exist.
@@ -363,8 +362,8 @@ class RubricDataset(Displayed):
         return cls._from_parts(found)
 
     @classmethod
-    def _from_parts(cls, parts: Parts) -> RubricDataset:
-        # The items were held against the rest while they were read; they join without a second look.
+    def _from_parts(cls, parts: DatasetParts) -> RubricDataset:
+        # The items were checked against the rest while they were read.
         made = cls(**{**parts._asdict(), "items": []})
         made.items = parts.items
         return made
@@ -376,10 +375,10 @@ class RubricDataset(Displayed):
 
         Args:
             n_train: the size of the first.
-            stratify: keep, for each criterion, the proportions of its verdicts in both parts as closely as
-                the counts allow; every item needs ground truth. A verdict that two or more items
-                have is found in both parts if they have room.
-            seed: for the same split again; None for another one each time.
+            stratify: keep the proportions of each criterion's verdicts in both parts as closely as the counts
+                allow; every item needs ground truth. A verdict of two or more items is in both parts if they have
+                room.
+            seed: makes the split repeatable; None for a new one each time.
 
         Raises:
             ValueError: `n_train` is negative or too large, or ground truth is missing.
@@ -394,7 +393,7 @@ class RubricDataset(Displayed):
             (4, 6, 2)
         """
         train, test = split_indices(self, n_train, stratify=stratify, rng=random.Random(seed))
-        return self._part(train), self._part(test)
+        return self._select_items(train), self._select_items(test)
 
-    def _part(self, indices: list[int]) -> RubricDataset:
+    def _select_items(self, indices: list[int]) -> RubricDataset:
         return replace(self, items=[self.items[index] for index in indices], metadata=dict(self.metadata))

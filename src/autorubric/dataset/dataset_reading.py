@@ -1,4 +1,4 @@
-"""From JSON values to the parts of a dataset, with all problems reported together."""
+"""Reads the parts of a dataset from JSON values, and reports all problems together."""
 
 from __future__ import annotations
 
@@ -17,10 +17,12 @@ from autorubric.rows import listed
 REF = "#/rubrics/"
 
 
-def misfits(items: Iterable[tuple[int, Any]], prompt: str | None, rubric: Rubric | None) -> Iterator[tuple[int, str]]:
+def find_misfits(
+    items: Iterable[tuple[int, Any]], prompt: str | None, rubric: Rubric | None
+) -> Iterator[tuple[int, str]]:
     """What keeps items from being graded in a dataset, as pairs of the item's index and a sentence.
 
-    On the way, ground truth that fits is put into its one form (`CriterionVerdict` for binary criteria).
+    Also normalizes ground truth that fits (to `CriterionVerdict` for binary criteria).
 
     Args:
         items: the items of the dataset with their indices.
@@ -28,7 +30,7 @@ def misfits(items: Iterable[tuple[int, Any]], prompt: str | None, rubric: Rubric
         rubric: the dataset's rubric.
 
     Example:
-        >>> list(misfits(enumerate([DataItem("It rained.", "short")]), "Describe the day", None))
+        >>> list(find_misfits(enumerate([DataItem("It rained.", "short")]), "Describe the day", None))
         [(0, 'Item 0 has no rubric and dataset has no global rubric')]
     """
     reader = None if rubric is None else GroundTruthReader(rubric)
@@ -45,7 +47,7 @@ def misfits(items: Iterable[tuple[int, Any]], prompt: str | None, rubric: Rubric
             problems: list[str] = []
             verdicts = reader.read(item.ground_truth, problems)
             item.ground_truth = item.ground_truth if verdicts is None else verdicts
-            yield from ((index, f"Item {index}{placed(problem)}") for problem in problems)
+            yield from ((index, f"Item {index}{place_problem(problem)}") for problem in problems)
         if item.id is not None:
             first = first_of_id.setdefault(item.id, index)
             if first != index:
@@ -53,11 +55,11 @@ def misfits(items: Iterable[tuple[int, Any]], prompt: str | None, rubric: Rubric
                 yield index, f"Item {index} has the id {item.id!r} of item {first}; {advice}"
 
 
-def placed(problem: str) -> str:
+def place_problem(problem: str) -> str:
     """A problem of an item as the continuation of "Item 3".
 
     Example:
-        >>> "Item 3" + placed("ground_truth[0]: invalid verdict 'M'"), "Item 3" + placed("no such ref")
+        >>> "Item 3" + place_problem("ground_truth[0]: invalid verdict 'M'"), "Item 3" + place_problem("no such ref")
         ("Item 3, ground_truth[0]: invalid verdict 'M'", 'Item 3: no such ref')
     """
     return f", {problem}" if problem.startswith("ground_truth[") else f": {problem}"
@@ -69,13 +71,13 @@ _KNOWN_IN_HEAD, _KNOWN_IN_ITEM = frozenset(_HEAD_KEYS), frozenset(_ITEM_KEYS)
 
 
 class _Rubrics(NamedTuple):
-    """What reads labels by the dataset's rubric, and the rubrics that items share."""
+    """The reader of labels on the dataset's rubric, and the rubrics that items share."""
 
     reader: GroundTruthReader | None
     shared: dict[str, Rubric | None]
 
 
-class Parts(NamedTuple):
+class DatasetParts(NamedTuple):
     """The arguments of a `RubricDataset`."""
 
     prompt: str | None
@@ -86,7 +88,7 @@ class Parts(NamedTuple):
     metadata: dict[str, Any]
 
 
-def read_record(data: Any) -> Parts:
+def read_record(data: Any) -> DatasetParts:
     """The parts of a dataset from one mapping; its items are removed from it.
 
     Raises:
@@ -113,11 +115,11 @@ def read_record(data: Any) -> Parts:
     if "rubric" not in data:
         problems.append("Missing required field: 'rubric'")
     head = {key: value for key, value in data.items() if key != "items"}
-    return read_parts(head, _emptying(records), problems, lambda index: "")
+    return read_parts(head, _pop_records(records), problems, lambda index: "")
 
 
-def _emptying(records: list[Any]) -> Iterator[tuple[int, Any]]:
-    """The items with their indices, each freed once read, so that raw and parsed items are not in memory together."""
+def _pop_records(records: list[Any]) -> Iterator[tuple[int, Any]]:
+    """The items with their indices; removes each from the list, to save memory."""
     for index, record in enumerate(records):
         records[index] = None
         yield index, record
@@ -128,14 +130,14 @@ def read_parts(
     records: Iterable[tuple[int, Any]],
     problems: list[str],
     place: Callable[[int], str],
-) -> Parts:
+) -> DatasetParts:
     """The parts of a dataset from the fields shared by all items and the items, one at a time.
 
     Args:
         head: the mapping without its items.
         records: each item with the number of its row.
-        problems: what was found wrong before; raised with the rest.
-        place: from the number of a row to the head of a message about it.
+        problems: earlier problems; raised with the rest.
+        place: the prefix of messages about the row of a number.
 
     Raises:
         InputError: with one problem for each offending place.
@@ -150,7 +152,7 @@ def read_parts(
     parts = _read_head(head, in_head)
     shared = head.get("rubrics")
     reader = None if parts.rubric is None else GroundTruthReader(parts.rubric)
-    rubrics = _Rubrics(reader, {} if shared is None else _shared_rubrics(shared, in_head))
+    rubrics = _Rubrics(reader, {} if shared is None else _read_shared_rubrics(shared, in_head))
     problems += (f"{place(1)}{problem}" for problem in in_head)
     sound_head = not problems
     indexed: list[tuple[int, DataItem]] = []
@@ -162,9 +164,9 @@ def read_parts(
         if item is not None:
             indexed.append((index, item))
         problems += (f"{place(row)}Item {index}{problem}" for problem in found)
-    # Against a head that is itself wrong, every item would seem wrong too.
+    # If the head is wrong, every item would seem wrong too.
     if sound_head:
-        found_misfits = misfits(indexed, parts.prompt, parts.rubric)
+        found_misfits = find_misfits(indexed, parts.prompt, parts.rubric)
         problems += (f"{place(rows[index])}{sentence}" for index, sentence in found_misfits)
     if problems:
         raise InputError(problems)
@@ -172,10 +174,10 @@ def read_parts(
     return parts
 
 
-def _read_head(head: dict[str, Any], problems: list[str]) -> Parts:
+def _read_head(head: dict[str, Any], problems: list[str]) -> DatasetParts:
     metadata = {} if head.get("metadata") is None else head["metadata"]
     if not head.keys() <= _KNOWN_IN_HEAD or type(metadata) is not dict:
-        metadata = _strangers(head, _HEAD_KEYS, "the dataset", problems)
+        metadata = _read_extras(head, _HEAD_KEYS, "the dataset", problems)
     texts: dict[str, str | None] = {}
     for key in ("prompt", "name", "reference_submission"):
         value = head.get(key)
@@ -183,10 +185,10 @@ def _read_head(head: dict[str, Any], problems: list[str]) -> Parts:
         if value is not None and not isinstance(value, str):
             problems.append(f"'{key}' must be a string or null, got {type(value).__name__}")
     rubric = _read_rubric(head.get("rubric"), {}, "rubric: ", problems)
-    return Parts(texts["prompt"], rubric, [], texts["name"], texts["reference_submission"], metadata)
+    return DatasetParts(texts["prompt"], rubric, [], texts["name"], texts["reference_submission"], metadata)
 
 
-def _shared_rubrics(records: Any, problems: list[str]) -> dict[str, Rubric | None]:
+def _read_shared_rubrics(records: Any, problems: list[str]) -> dict[str, Rubric | None]:
     if not isinstance(records, dict):
         problems.append(f"'rubrics' must be a mapping from names to rubrics, got {type(records).__name__}")
         return {}
@@ -212,7 +214,7 @@ def _read_rubric(record: Any, shared: dict[str, Rubric | None], where: str, prob
 
 
 def _read_item(record: Any, rubrics: _Rubrics, problems: list[str]) -> DataItem | None:
-    """The item, or None after adding to `problems` what continues "Item 3"."""
+    """The item, or None after adding to `problems` continuations of "Item 3"."""
     if not isinstance(record, dict):
         problems.append(f" must be a dict, got {type(record).__name__}")
         return None
@@ -221,7 +223,7 @@ def _read_item(record: Any, rubrics: _Rubrics, problems: list[str]) -> DataItem 
     if metadata is None:
         metadata = {}
     if not record.keys() <= _KNOWN_IN_ITEM or type(metadata) is not dict:
-        metadata = _strangers(record, _ITEM_KEYS, "the item", found)
+        metadata = _read_extras(record, _ITEM_KEYS, "the item", found)
     missing = [key for key in ("submission", "description") if record.get(key) is None]
     rubric = record.get("rubric")
     if rubric is not None:
@@ -246,11 +248,11 @@ def _read_item(record: Any, rubrics: _Rubrics, problems: list[str]) -> DataItem 
     except InputError as error:
         found += error.problems
     problems += (f" missing required field: '{key}'" for key in missing)
-    problems += map(placed, found)
+    problems += map(place_problem, found)
     return None
 
 
-def _strangers(record: dict[str, Any], known: tuple[str, ...], where: str, problems: list[str]) -> dict[str, Any]:
+def _read_extras(record: dict[str, Any], known: tuple[str, ...], where: str, problems: list[str]) -> dict[str, Any]:
     """The metadata of a mapping: its own, and unknown keys, unless these look like misspellings."""
     own = record.get("metadata")
     if own is not None and not isinstance(own, dict):

@@ -1,4 +1,4 @@
-"""People's verdicts of one item: read against its criteria, and as cells of a score."""
+"""Human verdicts on one item: read by its criteria, and as cells of a score."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _VERDICTS: dict[Any, CriterionVerdict | str] = {verdict.value: verdict for verdi
 _WORDS = dict.fromkeys(("yes", "true", "1", "accept"), "MET") | dict.fromkeys(("no", "false", "0", "reject"), "UNMET")
 _USUAL = frozenset(name for role in ROLES.values() for name in role.names)
 NEAR = "column {!r} is not read; rename it to {!r} if it has the labels of this criterion"
-"""What a message says on a column of `columns_meant`."""
+"""The message on a column of `find_near_columns`."""
 
 
 class GroundTruthReader:
     """Reads ground truth for one rubric.
 
-    Verdicts on binary criteria, and words such as yes and 1, become `CriterionVerdict`, whatever their case; option
-    labels stay as they are written, as long as they name an option.
+    Verdicts on binary criteria, in any case, and words such as yes and 1 become `CriterionVerdict`; labels of options
+    are unchanged.
 
     Example:
         >>> reader = GroundTruthReader(Rubric([Criterion(requirement="Is brief")]))
@@ -37,7 +37,7 @@ class GroundTruthReader:
 
     def __init__(self, rubric: Rubric) -> None:
         self._criteria = rubric.rubric
-        # One table per criterion from what may be written to what it means: the common case is one look-up.
+        # A table per criterion from accepted spellings to verdicts: the common case is one look-up.
         self._tables: list[dict[Any, CriterionVerdict | str]] = [
             _VERDICTS if criterion.options is None else {option.label: option.label for option in criterion.options}
             for criterion in self._criteria
@@ -47,11 +47,11 @@ class GroundTruthReader:
         """The verdicts of one item, or None after adding to `problems` what is wrong with them.
 
         Args:
-            values: a verdict for each criterion, in order, or by the criterion's name.
-            problems: takes a sentence for each thing that is wrong.
+            values: a verdict for each criterion, in order or by the criterion's name.
+            problems: takes a sentence for each problem.
         """
         if isinstance(values, Mapping):
-            ordered = self._ordered(values, problems)
+            ordered = self._order_values(values, problems)
             if ordered is None:
                 return None
             values = ordered
@@ -61,19 +61,19 @@ class GroundTruthReader:
             return self._read_with_care(values, problems)
 
     def check(self, label: str) -> None:
-        """Nothing, where a label is one of the first criterion's.
+        """Check that a label is one of the first criterion's.
 
         Raises:
-            InputError: it is not; the labels are named.
+            InputError: it is not; the message has the valid labels.
         """
         try:
-            _verdict(self._criteria[0], label)
+            _check_verdict(self._criteria[0], label)
         except ValueError:
             options = self._criteria[0].options
             known = list(CriterionVerdict.__members__) if options is None else [option.label for option in options]
             raise InputError(f"label {label!r} is not one of {', '.join(known)}") from None
 
-    def _ordered(self, values: Mapping[str, Any], problems: list[str]) -> list[Any] | None:
+    def _order_values(self, values: Mapping[str, Any], problems: list[str]) -> list[Any] | None:
         """Verdicts by name in the order of the criteria."""
         by_place: dict[int, Any] = {}
         found: list[str] = []
@@ -105,9 +105,9 @@ class GroundTruthReader:
         found: list[str] = []
         for index, (criterion, value) in enumerate(zip(self._criteria, values, strict=True)):
             is_word = criterion.options is None and isinstance(value, str | int | float)
-            meant = label_meant(criterion, str(value)) if is_word else None
+            meant = match_label(criterion, str(value)) if is_word else None
             try:
-                verdicts.append(_verdict(criterion, value if meant is None else meant))
+                verdicts.append(_check_verdict(criterion, value if meant is None else meant))
             except ValueError as error:
                 found.append(f"ground_truth[{index}]: {error}")
         problems += found
@@ -115,10 +115,10 @@ class GroundTruthReader:
 
 
 def criterion_called(name: str, rubric: Sequence[Criterion] | Rubric) -> int:
-    """The place of the criterion of a name, or of these words; the case of letters counts only between two.
+    """The index of the criterion with this name or requirement; case matters only if several match without it.
 
     Raises:
-        InputError: there is none, or there are several.
+        InputError: no criterion or several match.
 
     Example:
         >>> criterion_called("tone", [Criterion(name="Tone", requirement="Is kind")])
@@ -141,22 +141,22 @@ def criterion_called(name: str, rubric: Sequence[Criterion] | Rubric) -> int:
     raise InputError(f"no criterion is named {wanted!r}; {advice(wanted, names)}")
 
 
-def label_meant(criterion: Criterion, word: str, notes: list[str] | None = None) -> str | None:
-    """The label that a word of a table stands for, None if it is not a label.
+def match_label(criterion: Criterion, word: str, notes: list[str] | None = None) -> str | None:
+    """The label that a word of a table stands for, or None.
 
-    Yes, true, 1 and accept mean that a binary criterion is met; a number means the option with that number.
+    Yes, true, 1 and accept mean that a binary criterion is met; a number means the option whose label is that number.
 
     Args:
         criterion: what is labelled.
         word: the word.
-        notes: takes a sentence, once, if the label is another word.
+        notes: takes a sentence, once, if the word differs from the label.
 
     Example:
         >>> is_brief = Criterion(requirement="Is brief")
-        >>> [label_meant(is_brief, word) for word in ("met", "No", "1.0", "maybe")]
+        >>> [match_label(is_brief, word) for word in ("met", "No", "1.0", "maybe")]
         ['MET', 'UNMET', 'MET', None]
     """
-    number, options = number_in(word), criterion.options
+    number, options = parse_number(word), criterion.options
     if options is None:
         verdict = word.strip().upper()
         key = word.strip().casefold() if number is None else str(int(number)) if number in (0, 1) else ""
@@ -165,7 +165,7 @@ def label_meant(criterion: Criterion, word: str, notes: list[str] | None = None)
         wanted = word.strip().casefold()
         alike = [option.label for option in options if option.label.strip().casefold() == wanted]
         if not alike and number is not None:
-            alike = [option.label for option in options if number_in(option.label) == number]
+            alike = [option.label for option in options if parse_number(option.label) == number]
         meant = alike[0] if len(alike) == 1 else None
     note = f"label {word!r} is read as {meant}"
     if notes is not None and meant is not None and meant.casefold() != word.casefold() and note not in notes:
@@ -173,19 +173,19 @@ def label_meant(criterion: Criterion, word: str, notes: list[str] | None = None)
     return meant
 
 
-def number_in(word: str) -> float | None:
-    """The number that a word is, None if it is none."""
+def parse_number(word: str) -> float | None:
+    """The number that a word spells, or None."""
     try:
         return float(word)
     except ValueError:
         return None
 
 
-def columns_meant(columns: Iterable[str], criteria: Sequence[Criterion]) -> dict[str, str]:
-    """The criterion without a column of its own that a column is nearly called like, for each such column.
+def find_near_columns(columns: Iterable[str], criteria: Sequence[Criterion]) -> dict[str, str]:
+    """The columns with nearly the name of a criterion that has no column, each with that name.
 
     Example:
-        >>> columns_meant(["id", "Tome"], [Criterion(name="Tone", requirement="Is kind")])
+        >>> find_near_columns(["id", "Tome"], [Criterion(name="Tone", requirement="Is kind")])
         {'Tome': 'Tone'}
     """
     by_key = {folded(column): column for column in columns}
@@ -199,7 +199,7 @@ def columns_meant(columns: Iterable[str], criteria: Sequence[Criterion]) -> dict
     return {column: name for column, name in near.items() if name is not None}
 
 
-def _verdict(criterion: Criterion, value: Any) -> CriterionVerdict | str:
+def _check_verdict(criterion: Criterion, value: Any) -> CriterionVerdict | str:
     if criterion.options is None:
         folded = value.strip().upper() if isinstance(value, str) else value
         if isinstance(folded, str) and folded in _VERDICTS:
@@ -212,26 +212,26 @@ def _verdict(criterion: Criterion, value: Any) -> CriterionVerdict | str:
     return value
 
 
-def weighted_cells(rubric: Rubric, verdicts: Sequence[CriterionVerdict | str]) -> list[Cell]:
+def build_cells(rubric: Rubric, verdicts: Sequence[CriterionVerdict | str]) -> list[Cell]:
     """The cells of verdicts on the first criteria of a rubric.
 
     Raises:
-        InputError: a verdict does not belong to its criterion, or there are more verdicts than criteria.
+        InputError: a verdict is not valid for its criterion, or there are more verdicts than criteria.
 
     Example:
         >>> from autorubric.core.criterion import Criterion
-        >>> weighted_cells(Rubric([Criterion(weight=3, requirement="Is brief")]), ["MET"])
+        >>> build_cells(Rubric([Criterion(weight=3, requirement="Is brief")]), ["MET"])
         [Cell(weight=3.0, value=1.0, worst=0.0)]
     """
     if len(verdicts) > len(rubric):
         raise InputError(f"Expected {counted(len(rubric), 'verdict')}, got {len(verdicts)}")
     return [
-        _cell(index, criterion, verdict)
+        _build_cell(index, criterion, verdict)
         for index, (criterion, verdict) in enumerate(zip(rubric, verdicts, strict=False))
     ]
 
 
-def _cell(index: int, criterion: Criterion, verdict: CriterionVerdict | str) -> Cell:
+def _build_cell(index: int, criterion: Criterion, verdict: CriterionVerdict | str) -> Cell:
     if criterion.is_multi_choice:
         if isinstance(verdict, CriterionVerdict) or not isinstance(verdict, str):
             kind = type(verdict).__name__

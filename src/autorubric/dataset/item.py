@@ -13,12 +13,12 @@ from autorubric.core.judgment import CriterionVerdict
 from autorubric.core.misread_keys import unread_notes
 from autorubric.core.rubric import Rubric
 from autorubric.core.rubric_from import rubric_from
-from autorubric.dataset.ground_truth import GroundTruthReader, label_meant
+from autorubric.dataset.ground_truth import GroundTruthReader, match_label
 from autorubric.errors import InputError, counted
 from autorubric.files.json_values import is_missing
 from autorubric.rows import Record, RowReader, listed, without_nulls
 from autorubric.rows.columns import COLUMN_OPTION, first_part, folded, inner_path, is_for_models, value_at
-from autorubric.rows.record import as_text, from_cell, is_blank, is_sentence, plain, read_message, speaker, text_paths
+from autorubric.rows.record import as_text, find_paths, from_cell, is_blank, is_sentence, plain, read_message, speaker
 
 _TEXTS: tuple[tuple[str, Any, str], ...] = (
     *((name, str, "a string") for name in ("submission", "description")),
@@ -83,14 +83,14 @@ class DataItem:
                 if not isinstance(label, str)
             )
         if self.ground_truth_reasons is not None:
-            found += _reason_problems(self.ground_truth_reasons, self.ground_truth)
+            found += _find_reason_problems(self.ground_truth_reasons, self.ground_truth)
         if not isinstance(self.metadata, dict):
             found.append(f"'metadata' must be a dict, got {type(self.metadata).__name__}")
         if found:
             raise InputError(found)
 
 
-def _reason_problems(reasons: Any, ground_truth: list[CriterionVerdict | str] | None) -> list[str]:
+def _find_reason_problems(reasons: Any, ground_truth: list[CriterionVerdict | str] | None) -> list[str]:
     if not isinstance(reasons, list):
         return [f"ground_truth_reasons must be a list, got {type(reasons).__name__}"]
     if ground_truth is None:
@@ -107,7 +107,7 @@ def _reason_problems(reasons: Any, ground_truth: list[CriterionVerdict | str] | 
 
 
 ROLES = ("submission", "query", "id", "reference", "rubric", "labels")
-"""What a column can be named for with `--column ROLE=NAME`."""
+"""The roles that `--column ROLE=NAME` accepts."""
 _KEYS = {"query": "prompt", "reference": "reference_submission", "labels": "ground_truth"}
 _BINARY = Criterion(requirement="-")
 _BESIDES = ("description", "ground_truth_reasons", "metadata")
@@ -116,7 +116,7 @@ _BESIDES = ("description", "ground_truth_reasons", "metadata")
 def item_reader(
     where: str, given: Mapping[str, str] | None, notes: list[str] | None, option: str = COLUMN_OPTION
 ) -> RowReader:
-    """The reader of rows that are items.
+    """A reader of rows that are items.
 
     Example:
         >>> item_reader("a.csv", None, None).roles[0]
@@ -134,16 +134,16 @@ def item_records(
 ) -> Iterator[Record]:
     """Rows as the records of items; other columns become metadata.
 
-    Rows that have `submission` and come from no table keep their other keys, so that misspelled ones are found.
+    Rows with a `submission` that are not from a table keep their other keys, so that misspelled ones are found.
 
     Args:
         records: the rows.
-        reader: which column is what.
+        reader: finds the column of each role.
         problems: takes a sentence for each row that cannot be read.
-        is_table: whether every row has all columns, blank or null if there is nothing.
+        is_table: whether every row has all columns, and missing values are blank or null.
 
     Raises:
-        InputError: no column can be the submission, or several can.
+        InputError: no column, or several, can be the submission.
 
     Example:
         >>> rows = [Record("a.csv:2", 2, {"Question": "Why?", "Answer": "So.", "model": "m"})]
@@ -152,7 +152,7 @@ def item_records(
     """
     has_submission = False
     for record in map(partial(with_last_turn, reader), reader.rows(records)):
-        record = _with_submission(reader, record)  # noqa: PLW2901
+        record = _fill_submission(reader, record)  # noqa: PLW2901
         is_item = not is_table and "submission" in record.fields
         has_submission = has_submission or "submission" in record.columns
         if not has_submission:
@@ -163,13 +163,13 @@ def item_records(
             yield record._replace(fields={"description": "", **record.fields})
             continue
         try:
-            yield record._replace(fields=_item(record, is_item))
+            yield record._replace(fields=_build_item(record, is_item))
         except InputError as error:
             problems += error.problems
 
 
 def with_last_turn(reader: RowReader, record: Record) -> Record:
-    """The row; without a submission, the answer at the end of its conversation is one.
+    """The row; if it has no submission, the last answer of its conversation becomes it.
 
     Example:
         >>> row = {"messages": [{"role": "user", "content": "Why?"}, {"role": "assistant", "content": "So."}]}
@@ -195,8 +195,8 @@ def with_last_turn(reader: RowReader, record: Record) -> Record:
     return record._replace(fields=fields, columns={**record.columns, "submission": path}) if path else record
 
 
-def _with_submission(reader: RowReader, record: Record) -> Record:
-    """The row; a submission that is null is blank."""
+def _fill_submission(reader: RowReader, record: Record) -> Record:
+    """The row; a null submission becomes a blank one."""
     column = record.columns.get("submission", "")
     if not column or not is_missing(record.fields[column]):
         return record
@@ -205,12 +205,12 @@ def _with_submission(reader: RowReader, record: Record) -> Record:
 
 
 def _has_own_names(record: Record) -> bool:
-    """Whether a row is an item as datasets are written, so that nothing in it has to be moved."""
+    """Whether a row has the keys of our own datasets, so that nothing has to be moved."""
     is_text = isinstance(record.fields.get("prompt", ""), str)
     return is_text and all(column == _KEYS.get(role, role) for role, column in record.columns.items())
 
 
-def _item(record: Record, is_item: bool) -> dict[str, Any]:
+def _build_item(record: Record, is_item: bool) -> dict[str, Any]:
     row = record.fields if is_item else without_nulls({k: v for k, v in record.fields.items() if not is_blank(v)})
     item = {
         _KEYS.get(role, role): row[column]
@@ -220,11 +220,11 @@ def _item(record: Record, is_item: bool) -> dict[str, Any]:
     held = record.fields.get(record.columns.get("submission", ""))
     if isinstance(held, str):
         item["submission"] = held  # a blank answer is an answer
-    if nested := [*_nested(record)]:
+    if nested := [*_find_non_texts(record)]:
         raise InputError(nested)
     query, rubric = record.query, record.value("rubric")
     if "ground_truth" in item:
-        item["ground_truth"] = _truth(record, item["ground_truth"])
+        item["ground_truth"] = _read_truth(record, item["ground_truth"])
     if query is not None:
         item["prompt"] = as_text(query)
     if rubric is not None:
@@ -240,19 +240,19 @@ def _item(record: Record, is_item: bool) -> dict[str, Any]:
     return {**item, "description": "", **own, "metadata": {**metadata, **rest}}
 
 
-def _truth(record: Record, labels: Any) -> Any:
-    """The labels of a row; a word such as yes is that of the only criterion."""
+def _read_truth(record: Record, labels: Any) -> Any:
+    """The labels of a row; a single word such as yes is the label of the only criterion."""
     if not isinstance(labels, str | bool | int | float):
         return labels
-    if label_meant(_BINARY, str(labels)) is not None:
+    if match_label(_BINARY, str(labels)) is not None:
         return [labels]
     told = f"{record.columns['labels']!r} is {labels!r:.60}; expected MET or UNMET, or a list of them"
     option = COLUMN_OPTION.format(role="reference")
     raise InputError(f"{record.where}: {told}; if it is a reference answer, name it with {option}")
 
 
-def _nested(record: Record) -> Iterator[str]:
-    """A sentence for each text that is something else, with the path to what is probably the text in it."""
+def _find_non_texts(record: Record) -> Iterator[str]:
+    """A sentence for each value that should be a text and is not, with the path to the likely text inside it."""
     for role in ("submission", "reference", "query"):
         column, value = record.columns.get(role, ""), record.value(role)
         is_conversation = role == "query" and isinstance(value, list) and isinstance(value[0], Mapping)
@@ -264,7 +264,7 @@ def _nested(record: Record) -> Iterator[str]:
 
 
 def query_notes(where: str, items: Sequence[DataItem], prompt: str | None = None) -> list[str]:
-    """Notes on what judges do not see: other columns with texts, and the query where none is found or given.
+    """Notes on what judges do not see: other columns with texts, and the query if none is found or given.
 
     Example:
         >>> query_notes("a.csv", [DataItem("So.", "", metadata={"ticket": "Why is it late?", "lang": "en"})])
@@ -278,7 +278,7 @@ def query_notes(where: str, items: Sequence[DataItem], prompt: str | None = None
         path.partition("[-1]")[0]: name
         for one in items[:100]
         for name, value in one.metadata.items()
-        for path in text_paths(value, name)
+        for path in find_paths(value, name)
         if is_sentence(text := value_at(one.metadata, path)) and text not in (one.prompt or "")
     }
     has_query = len(bare) < len(items)
@@ -298,7 +298,7 @@ def query_notes(where: str, items: Sequence[DataItem], prompt: str | None = None
 
 
 def rubric_notes(placed: Iterable[tuple[str, DataItem]]) -> list[str]:
-    """Each note on what is not read of the rubrics of items, once, with the place of the first of these items.
+    """Each note on unread parts of items' rubrics, once, with the place of the first such item.
 
     Example:
         >>> rubric = Rubric.from_dict([{"requirement": "Is brief", "weight": 2}, {"requirement": "Is kind"}])

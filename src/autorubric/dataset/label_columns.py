@@ -1,4 +1,4 @@
-"""Labels in the columns of rows, one for each criterion."""
+"""Labels in columns of rows, one column for each criterion."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from autorubric.core.criterion import Criterion, criterion_names
 from autorubric.core.rubric import Rubric
-from autorubric.dataset.ground_truth import NEAR, GroundTruthReader, columns_meant, label_meant, number_in
+from autorubric.dataset.ground_truth import NEAR, GroundTruthReader, find_near_columns, match_label, parse_number
 from autorubric.dataset.item import DataItem
 from autorubric.dataset.label_rows import one_word
 from autorubric.errors import InputError
@@ -21,10 +21,10 @@ _WAYS = "label all criteria, or import single labels into the run with `autorubr
 def take_label_columns(placed: Sequence[tuple[str, DataItem]], rubric: Rubric, notes: list[str]) -> None:
     """Read labels from columns with the names or texts of the criteria, one column for each criterion.
 
-    Columns without a single label, such as scores, stay in the metadata. An item with blanks only has no labels.
+    Columns without any label, such as scores, stay in the metadata. An item with only blank cells has no labels.
 
     Args:
-        placed: the items of a file, each with its place; their metadata holds the columns.
+        placed: the items of a file, each with its place; their metadata has the columns.
         rubric: the rubric of all items.
         notes: takes a sentence that names the columns.
 
@@ -38,18 +38,18 @@ def take_label_columns(placed: Sequence[tuple[str, DataItem]], rubric: Rubric, n
         >>> item.ground_truth, item.metadata, notes
         ([<CriterionVerdict.MET: 'MET'>], {'model': 'm'}, ["labels are read from 'brief', named like the criteria"])
     """
-    columns = _label_columns(rubric, (item.metadata for _, item in placed), notes)
+    columns = _find_label_columns(rubric, (item.metadata for _, item in placed), notes)
     if any(item.ground_truth is not None for _, item in placed):
         kept = f"kept as metadata, since 'ground_truth' has the labels: {listed(columns.values())}"
         notes += [kept] * bool(columns)
         return
     by_name = dict(zip(criterion_names(rubric.rubric), rubric, strict=True))
-    rows = [{name: _word(item.metadata.get(column)) for name, column in columns.items()} for _, item in placed]
+    rows = [{name: _read_word(item.metadata.get(column)) for name, column in columns.items()} for _, item in placed]
     used = dict.fromkeys(pair for row in rows for pair in row.items() if pair[1])
-    meant = {(name, word): label_meant(by_name[name], word) for name, word in used}
+    meant = {(name, word): match_label(by_name[name], word) for name, word in used}
     bare, has_label = [name for name in by_name if name not in columns], _are_labels(meant)
     if bare or not has_label:
-        notes += [*_unread_note(columns, bare, meant), *_hints(placed, by_name)]
+        notes += [*_note_unread(columns, bare, meant), *_find_hints(placed, by_name)]
         return
     partial = (
         where for (where, _), row in zip(placed, rows, strict=True) if any(row.values()) and "" in row.values()
@@ -72,10 +72,10 @@ def take_label_columns(placed: Sequence[tuple[str, DataItem]], rubric: Rubric, n
         item.metadata = {key: cell for key, cell in item.metadata.items() if key not in columns.values()}
     notes.append(f"{read}, named like the criteria")
     for name, word in used:
-        label_meant(by_name[name], word, notes)
+        match_label(by_name[name], word, notes)
 
 
-def _word(cell: Any) -> str:
+def _read_word(cell: Any) -> str:
     try:
         return one_word(cell)
     except ValueError:
@@ -83,13 +83,13 @@ def _word(cell: Any) -> str:
 
 
 def _are_labels(meant: Mapping[Any, str | None]) -> bool:
-    """Whether words of columns are labels: all of them, or one that cannot be a score."""
+    """Whether words of columns are labels: all of them are, or one is and cannot be a score."""
     return (bool(meant) and None not in meant.values()) or any(
-        label is not None and (label == word or number_in(word) is None) for (_, word), label in meant.items()
+        label is not None and (label == word or parse_number(word) is None) for (_, word), label in meant.items()
     )
 
 
-def _unread_note(
+def _note_unread(
     columns: Mapping[str, str], bare: list[str], meant: Mapping[tuple[str, str], str | None]
 ) -> Iterator[str]:
     named, other = listed(columns.values()), next((pair for pair, label in meant.items() if label is None), None)
@@ -104,7 +104,7 @@ def _unread_note(
 
 
 def own_label_notes(placed: Iterable[tuple[str, DataItem]]) -> Iterator[str]:
-    """A note on the first item with a rubric of its own and labels in columns named like its criteria.
+    """A note on the first item that has its own rubric and labels in columns named like its criteria.
 
     Example:
         >>> rubric = Rubric.from_dict([{"name": "Brief", "requirement": "Is brief"}])
@@ -114,27 +114,27 @@ def own_label_notes(placed: Iterable[tuple[str, DataItem]]) -> Iterator[str]:
     for where, item in placed:
         if item.rubric is None or item.ground_truth is not None:
             continue
-        columns = _label_columns(item.rubric, [item.metadata], [])
+        columns = _find_label_columns(item.rubric, [item.metadata], [])
         by_name = dict(zip(criterion_names(item.rubric.rubric), item.rubric, strict=True))
-        words = ((by_name[name], _word(item.metadata.get(column))) for name, column in columns.items())
-        if columns and all(label_meant(criterion, word) for criterion, word in words):
+        words = ((by_name[name], _read_word(item.metadata.get(column))) for name, column in columns.items())
+        if columns and all(match_label(criterion, word) for criterion, word in words):
             told = "since the row has its own rubric; write them under 'ground_truth', a list or a mapping from names"
             yield f"{where}: labels in {listed(columns.values())} are not read, {told}"
             return
 
 
-def _hints(placed: Sequence[tuple[str, DataItem]], by_name: Mapping[str, Criterion]) -> Iterator[str]:
-    """Sentences on columns of labels that are nearly called like a criterion."""
+def _find_hints(placed: Sequence[tuple[str, DataItem]], by_name: Mapping[str, Criterion]) -> Iterator[str]:
+    """Sentences on columns of labels with nearly the name of a criterion."""
     columns = dict.fromkeys(column for _, item in placed for column in item.metadata)
     called = {criterion.requirement: criterion for criterion in by_name.values()} | dict(by_name)
-    for column, name in columns_meant(columns, [*by_name.values()]).items():
-        words = {_word(item.metadata.get(column)) for _, item in placed} - {""}
-        if words and all(label_meant(called[name], word) for word in words):
+    for column, name in find_near_columns(columns, [*by_name.values()]).items():
+        words = {_read_word(item.metadata.get(column)) for _, item in placed} - {""}
+        if words and all(match_label(called[name], word) for word in words):
             yield NEAR.format(column, name)
 
 
-def _label_columns(rubric: Rubric, rows: Iterable[Mapping[str, Any]], notes: list[str]) -> dict[str, str]:
-    """The column with the name or the text of a criterion, by the criterion's name; empty if one has several."""
+def _find_label_columns(rubric: Rubric, rows: Iterable[Mapping[str, Any]], notes: list[str]) -> dict[str, str]:
+    """The column named like each criterion or its text, by the criterion's name; empty if one has several."""
     by_name: dict[str, list[str]] = {}
     for column in dict.fromkeys(column for row in rows for column, cell in row.items() if not is_blank(cell)):
         by_name.setdefault(folded(column), []).append(column)

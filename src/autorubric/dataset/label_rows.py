@@ -1,4 +1,4 @@
-"""Labels in tables: one a row, or a column for each criterion; read for the items that they are about."""
+"""Labels in tables, one per row or a column for each criterion, and the items that they label."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from autorubric.core.criterion import Criterion, criterion_names
-from autorubric.dataset.ground_truth import NEAR, columns_meant, criterion_called, label_meant
+from autorubric.dataset.ground_truth import NEAR, criterion_called, find_near_columns, match_label
 from autorubric.errors import InputError
 from autorubric.files.printable import defused, undefused
 from autorubric.rows import Record, RowReader, input_name, listed, read_rows
@@ -32,19 +32,19 @@ _FLAT, _HUB = ".responses", "-suggestion"
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A label as a file has it.
+    """A label in a file.
 
     Attributes:
         where: its place, for messages.
-        item: the item's id, or `#` and its place; empty where the file has only the submission.
-        criterion: the criterion's name or text; empty where a rubric has only one.
+        item: the item's id, or `#` and its index; empty if the file has only the submission.
+        criterion: the criterion's name or text; empty if the rubric has only one.
         verdict: the word for the verdict.
-        annotator: who; empty where the file does not say.
+        annotator: who gave the label; empty if unknown.
         note: free text.
         quote: a part of the submission.
         seconds: time spent.
-        texts: what the file has for the submission.
-        is_own_id: whether people gave the id, not the tool that wrote the file.
+        texts: the texts in the columns of the submission.
+        is_own_id: whether the id is the user's, not one of the tool that wrote the file.
     """
 
     where: str
@@ -59,7 +59,7 @@ class Given:
     is_own_id: bool = True
 
 
-class _SeveralError(ValueError):
+class _SeveralLabelsError(ValueError):
     """A cell has several labels."""
 
 
@@ -70,7 +70,7 @@ class _Layout(NamedTuple):
 
 @dataclass
 class LabelRows:
-    """A table of labels.
+    """Reads a table of labels.
 
     Attributes:
         path: the file, for messages.
@@ -78,7 +78,7 @@ class LabelRows:
         columns: columns that the user named, by role.
         notes: takes a sentence for each column that was guessed, and on rows without a label.
         problems: takes a sentence for each label that cannot be read.
-        hints: takes a sentence for each column that is nearly called like a criterion.
+        hints: takes a sentence for each column with nearly the name of a criterion.
         more: further roles to find: note, quote, seconds.
     """
 
@@ -93,10 +93,10 @@ class LabelRows:
     _layouts: dict[tuple[str, ...], _Layout] = field(default_factory=dict)
 
     def labels(self, rows: Iterable[Record]) -> Iterator[Given]:
-        """The labels; a blank cell is none.
+        """The labels; blank cells are skipped.
 
         Raises:
-            InputError: the file lacks a column for the id, the criterion or the label.
+            InputError: the file has no column for the id, the criterion or the label.
         """
         rows = iter(rows)
         head = list(itertools.islice(rows, _HEAD))
@@ -115,12 +115,12 @@ class LabelRows:
             given.setdefault("id", names["item"])
         reader = RowReader(input_name(self.path), ("id", *LABEL_ROLES, *self.more), given=given, notes=self.notes)
         wholes: deque[Record] = deque()
-        self._is_wide = any(self._layout(record.fields).criteria for record in head)
+        self._is_wide = any(self._find_layout(record.fields).criteria for record in head)
         blank = 0
-        for read in reader.rows(self._without_labels(itertools.chain(head, rows), wholes)):
+        for read in reader.rows(self._strip_labels(itertools.chain(head, rows), wholes)):
             try:
-                found = list(self._labels(read, wholes.popleft().fields))
-            except _SeveralError as error:
+                found = list(self._read_row(read, wholes.popleft().fields))
+            except _SeveralLabelsError as error:
                 self.problems.append(f"{read.where}: {error}")
                 continue
             blank += not found
@@ -128,26 +128,26 @@ class LabelRows:
         if blank:
             self._note(f"{blank} row{'s have' if blank > 1 else ' has'} no label")
 
-    def _without_labels(self, rows: Iterable[Record], wholes: deque[Record]) -> Iterator[Record]:
-        """The rows without the columns of the criteria; `wholes` takes the rows as they are."""
+    def _strip_labels(self, rows: Iterable[Record], wholes: deque[Record]) -> Iterator[Record]:
+        """The rows without the columns of the criteria; `wholes` takes the complete rows."""
         for row in rows:
-            columns = self._layout(row.fields).criteria
+            columns = self._find_layout(row.fields).criteria
             wholes.append(row)
             own = {name: cell for name, cell in row.fields.items() if name not in columns} if columns else row.fields
             yield row._replace(fields=own)
 
-    def _labels(self, read: Record, fields: Mapping[str, Any]) -> Iterator[Given]:
+    def _read_row(self, read: Record, fields: Mapping[str, Any]) -> Iterator[Given]:
         label = read.columns.get("label", _TRUTH if _TRUTH in fields else None)
-        if (self._is_wide and not self._layout(fields).criteria) or _is_passed_over(fields, label):
+        if (self._is_wide and not self._find_layout(fields).criteria) or _is_passed_over(fields, label):
             return
-        cells = {role: _text(fields[name]) for role, name in read.columns.items() if role != "label"}
-        texts = tuple(text for name in self._layout(fields).texts if (text := _text(fields[name])))
-        said = self._said(fields, label, cells.pop("criterion", None))
-        if said is None or ("id" not in cells and not self._layout(fields).texts):
-            raise InputError(self._missing(read, label, is_read=said is not None))
+        cells = {role: _format_cell(fields[name]) for role, name in read.columns.items() if role != "label"}
+        texts = tuple(text for name in self._find_layout(fields).texts if (text := _format_cell(fields[name])))
+        said = self._read_verdicts(fields, label, cells.pop("criterion", None))
+        if said is None or ("id" not in cells and not self._find_layout(fields).texts):
+            raise InputError(self._describe_missing(read, label, is_read=said is not None))
         if not is_blank(fields.get("probability")):
             self._note("the probabilities of drawn pairs are not read; `labels --export` keeps them in .jsonl")
-        for name in fields.keys() - self._layout(fields).criteria:
+        for name in fields.keys() - self._find_layout(fields).criteria:
             if "weight" in folded(name) and not is_blank(fields[name]):
                 self._note(f"{name!r} is not read: each label counts once, and weights are those of the rubric")
         item, seconds = cells.pop("id", ""), cells.pop("seconds", "") or None
@@ -157,9 +157,11 @@ class LabelRows:
                 own = _STUDIO not in fields
                 yield Given(read.where, item, name, word, **cells, seconds=seconds, texts=texts, is_own_id=own)
 
-    def _said(self, fields: Mapping[str, Any], label: str | None, criterion: str | None) -> dict[str, Any] | None:
-        """The labels of a row by criterion: each in its column, or in one by name or in order; None without any."""
-        columns = self._layout(fields).criteria
+    def _read_verdicts(
+        self, fields: Mapping[str, Any], label: str | None, criterion: str | None
+    ) -> dict[str, Any] | None:
+        """The labels of a row by criterion, from a column for each or one for all; None if there is none."""
+        columns = self._find_layout(fields).criteria
         if columns or label is None:
             return {name: fields[name] for name in columns} or None
         if criterion is not None:
@@ -171,37 +173,37 @@ class LabelRows:
             return dict(zip(criterion_names(self._rubrics[0]), held, strict=True))
         return {"": held} if only else {} if is_blank(held) else None
 
-    def _missing(self, read: Record, label: str | None, *, is_read: bool) -> str:
+    def _describe_missing(self, read: Record, label: str | None, *, is_read: bool) -> str:
         there = {
-            "id": "id" in read.columns or self._layout(read.fields).texts,
+            "id": "id" in read.columns or self._find_layout(read.fields).texts,
             "criterion": "criterion" in read.columns or is_read,
             "label": label is not None or is_read,
         }
         missing = ", ".join(role for role, is_there in there.items() if not is_there)
         return (
-            f"{input_name(self.path)}: no column for {missing}; the columns are {listed(read.fields)}; name one with "
-            "--column ROLE=NAME (in Python: column={'ROLE': NAME}), or name columns like the criteria"
-            + "".join(f"; {hint}" for hint in self._near(read.fields))
+            f"{input_name(self.path)}: no column for {missing}; the columns are {listed(read.fields)}; name one "
+            "with --column ROLE=NAME (in Python: column={'ROLE': NAME}), or name columns like the criteria"
+            + "".join(f"; {hint}" for hint in self._find_hints(read.fields))
         )
 
-    def _near(self, names: Iterable[str]) -> Iterator[str]:
-        """Sentences on columns that are nearly called like a criterion of the only rubric."""
+    def _find_hints(self, names: Iterable[str]) -> Iterator[str]:
+        """Sentences on columns with nearly the name of a criterion of the only rubric."""
         if len(self._rubrics) == 1:
             unnamed = [name for name in names if name not in self.columns.values()]
-            yield from (NEAR.format(*pair) for pair in columns_meant(unnamed, self._rubrics[0]).items())
+            yield from (NEAR.format(*pair) for pair in find_near_columns(unnamed, self._rubrics[0]).items())
 
-    def _layout(self, fields: Mapping[str, Any]) -> _Layout:
-        """The columns called like a criterion, unless one names the criterion; and those of the submission."""
+    def _find_layout(self, fields: Mapping[str, Any]) -> _Layout:
+        """The columns named like criteria, unless one is the role `criterion`; and those of the submission."""
         names = tuple(fields)
         if names not in self._layouts:
-            own = {folded(name) for criteria in self._rubrics for name in _called(criteria)}
+            own = {folded(name) for criteria in self._rubrics for name in _list_criterion_names(criteria)}
             found = tuple(name for name in names if folded(name) in own)
             others = {folded(name) for name in names if name not in found}
             if self.columns.keys() & {"criterion", "label"} or others & {*ROLES["criterion"].names}:
                 found = ()
             if found:
                 self._note(f"labels are read from {listed(found)}, named like the criteria")
-                fresh = (f"{input_name(self.path)}: {hint}" for hint in self._near(names))
+                fresh = (f"{input_name(self.path)}: {hint}" for hint in self._find_hints(names))
                 self.hints += (hint for hint in fresh if hint not in self.hints)
             texts = tuple(name for name in names if folded(name) in _TEXTS and name not in found)
             self._layouts[names] = _Layout(found, texts)
@@ -225,7 +227,7 @@ class ItemFinder:
     """Finds the item and the criterion of a label.
 
     Attributes:
-        notes: takes a sentence where items are found by their submission only, and on words read as a verdict.
+        notes: takes a sentence if items are found only by their submission, and on words read as verdicts.
     """
 
     def __init__(self, dataset: RubricDataset, notes: list[str]) -> None:
@@ -235,12 +237,12 @@ class ItemFinder:
         self._called: dict[tuple[int, str], int] = {}
 
     def find(self, given: Given) -> tuple[int, int]:
-        """The places of the item and of the criterion.
+        """The indices of the item and of the criterion.
 
         Raises:
-            InputError: there is no such item or criterion, or the id and the submission are of different items.
+            InputError: there is no such item or criterion, or the id and the submission belong to different items.
         """
-        place = self._item(given)
+        place = self._find_item(given)
         rubric = self._dataset.get_item_rubric(place)
         if not given.criterion and len(rubric) == 1:
             return place, 0
@@ -251,13 +253,13 @@ class ItemFinder:
             self._called[key] = criterion_called(given.criterion, rubric) if at is None else at
         return place, self._called[key]
 
-    def _item(self, given: Given) -> int:
+    def _find_item(self, given: Given) -> int:
         own = next((key for key in (given.item, undefused(given.item)) if key in self._places), None)
-        place, alike = self._places.get(own or ""), self._with_text(given.texts)
+        place, alike = self._places.get(own or ""), self._find_by_text(given.texts)
         if place is not None and (place in alike or not alike):
             return place
         if place is not None and given.is_own_id:
-            other = self._name(alike[0])
+            other = self._name_item(alike[0])
             raise InputError(f"the id is that of item {own!r}, but the submission is that of {other!r}")
         if len(alike) == 1:
             self._note("items are found by their submission, since the file does not have their ids")
@@ -269,19 +271,19 @@ class ItemFinder:
         raise InputError(f"{named}, and {len(alike)} items have its submission" if alike else named)
 
     def verdict(self, criterion: Criterion, word: str) -> str:
-        """The verdict that a word of a file stands for; the word itself where it stands for none."""
-        meant = label_meant(criterion, word, self.notes)
+        """The verdict that a word of a file stands for, or else the word."""
+        meant = match_label(criterion, word, self.notes)
         return word if meant is None else meant
 
-    def _with_text(self, texts: Sequence[str]) -> list[int]:
-        """The places of the items that have one of these submissions."""
+    def _find_by_text(self, texts: Sequence[str]) -> list[int]:
+        """The indices of the items that have one of these submissions."""
         if texts and self._by_text is None:
             self._by_text = {}
             for place, item in enumerate(self._dataset.items):
                 self._by_text.setdefault(" ".join(str(item.submission).split()), []).append(place)
         return [place for text in texts for place in (self._by_text or {}).get(" ".join(text.split()), ())]
 
-    def _name(self, place: int) -> str:
+    def _name_item(self, place: int) -> str:
         own = self._dataset.items[place].id
         return f"#{place}" if own is None else own
 
@@ -291,13 +293,13 @@ class ItemFinder:
 
 
 def different_rubrics(dataset: RubricDataset) -> list[Sequence[Criterion]]:
-    """The different rubrics of the items."""
+    """The distinct rubrics of the items."""
     rubrics = (dataset.get_item_rubric(place) for place in range(len(dataset)))
     return [rubric.rubric for rubric in {id(rubric): rubric for rubric in rubrics}.values()]
 
 
 def submission_texts(fields: Mapping[str, Any]) -> tuple[str, ...]:
-    """What a row has in columns that usually hold the submission.
+    """The texts of a row in columns that usually have the submission.
 
     Example:
         >>> submission_texts({"text": "So.", "id": "a"})
@@ -307,10 +309,10 @@ def submission_texts(fields: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def one_word(value: Any) -> str:
-    """The label in a cell, also where a tool wrote it as a list of one, or as its kind and value; empty for none.
+    """The label in a cell, also in a list or mapping with a single value; empty if there is none.
 
     Raises:
-        ValueError: there are several labels in it.
+        ValueError: the cell has several labels.
 
     Example:
         >>> one_word([{"rating": 3}]), one_word(["MET"]), one_word(True), one_word(None)
@@ -320,12 +322,12 @@ def one_word(value: Any) -> str:
     while isinstance(value, list | Mapping) and len(value) == 1:
         value = next(iter(value.values() if isinstance(value, Mapping) else value))
     if isinstance(value, list | Mapping) and value:
-        raise _SeveralError(f"expected one label, got {value!r}")
-    return undefused(_text(value))
+        raise _SeveralLabelsError(f"expected one label, got {value!r}")
+    return undefused(_format_cell(value))
 
 
 def is_label_table(path: Path) -> bool:
-    """Whether a file holds labels, rather than pairs that `--label-next` drew.
+    """Whether a file has labels, rather than pairs that `--label-next` drew.
 
     Example:
         >>> import tempfile
@@ -339,7 +341,7 @@ def is_label_table(path: Path) -> bool:
 
 
 def is_dataset(path: Path) -> bool:
-    """Whether a file is a dataset, rather than a table."""
+    """Whether a file is a dataset rather than a table."""
     first = next(iter(read_rows(path, [], what="Label file")), None)
     return first is not None and has_items(first.fields.keys())
 
@@ -350,7 +352,7 @@ def has_items(keys: Collection[str]) -> bool:
 
 
 def is_question(keys: Collection[str], key: str) -> bool:
-    """Whether a column of flat records has the answers of people to a question of Argilla.
+    """Whether a column of flat records has the answers to a question in Argilla.
 
     Example:
         >>> is_question({"Tone.responses.users"}, "Tone.responses"), is_question({"Tone-suggestion"}, "Tone")
@@ -360,15 +362,15 @@ def is_question(keys: Collection[str], key: str) -> bool:
 
 
 def _is_passed_over(fields: Mapping[str, Any], label: str | None) -> bool:
-    """Whether a row of Prodigy has no label, since its task was ignored, or rejected with all that was chosen."""
+    """Whether a row of Prodigy has no label because its task was ignored or rejected."""
     answer = fields.get("answer") if "_task_hash" in fields else None
     return answer == "ignore" or (answer == "reject" and label != "answer")
 
 
-def _called(criteria: Sequence[Criterion]) -> Iterator[str]:
+def _list_criterion_names(criteria: Sequence[Criterion]) -> Iterator[str]:
     yield from criterion_names(criteria)
     yield from (criterion.requirement for criterion in criteria)
 
 
-def _text(value: Any) -> str:
+def _format_cell(value: Any) -> str:
     return "" if is_blank(value) else str(value).strip()

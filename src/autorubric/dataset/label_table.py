@@ -1,4 +1,4 @@
-"""Labels in files, joined to the items of a dataset as their ground truth."""
+"""Joins labels in files to the items of a dataset as their ground truth."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SINGLE_PAIRS = (
 
 
 class PartialLabels(InputError):
-    """Labels that are right, but only for a part of the criteria of some items."""
+    """Valid labels that cover only some criteria of some items."""
 
 
 @dataclass(slots=True)
@@ -35,7 +35,7 @@ class LabelTable:
 
     Attributes:
         paths: the files, of any kind that holds rows.
-        annotator: whose labels count; `majority` for the label that most annotators gave; None where they agree.
+        annotator: whose labels count; `majority` takes the most frequent label; None requires that all agree.
         columns: columns that the user named, by role.
         notes: takes a sentence for each column that was guessed, and on items without labels.
     """
@@ -46,20 +46,20 @@ class LabelTable:
     notes: list[str] = field(default_factory=list)
 
     def joined(self, dataset: RubricDataset) -> RubricDataset:
-        """The dataset with these labels as ground truth; items that have none here are unlabelled.
+        """The dataset with these labels as ground truth; items without labels here become unlabelled.
 
         Raises:
-            InputError: an id, criterion, label or annotator is unknown, a label comes twice, annotators disagree and
-                none is chosen, or an item has labels for a part of its criteria; all at once.
+            InputError: an id, criterion, label or annotator is unknown, a label is given twice, annotators disagree
+                and none is chosen, or an item has labels for only some criteria; all problems are reported together.
         """
         problems: list[str] = []
         hints: list[str] = []
-        join = _Join(dataset, self.annotator, problems, self.notes)
+        join = _LabelJoin(dataset, self.annotator, problems, self.notes)
         for path in self.paths:
             rows = LabelRows(path, dataset, self.columns, self.notes, problems, hints)
             for given in rows.labels(read_rows(path, problems, what="Label file")):
                 join.add(given)
-        truths = join.truths()
+        truths = join.collect_truths()
         if not problems and not join.parts and not truths:
             problems.append(f"{', '.join(map(str, self.paths))}: it has no labels")
         if problems:
@@ -77,8 +77,8 @@ class LabelTable:
         return replace(dataset, items=items)
 
 
-class _Join:
-    """Labels on their way to the items of a dataset."""
+class _LabelJoin:
+    """Collects the labels of a dataset's items."""
 
     def __init__(self, dataset: RubricDataset, annotator: str | None, problems: list[str], notes: list[str]) -> None:
         self._dataset, self._annotator, self._problems = dataset, annotator, problems
@@ -89,7 +89,7 @@ class _Join:
         self.parts: list[str] = []
 
     def add(self, given: Given) -> None:
-        """Take in a label; what is wrong with it joins the problems."""
+        """Add a label, or what is wrong with it to the problems."""
         self._annotators[given.annotator] = None
         try:
             place, at = self._finder.find(given)
@@ -105,19 +105,19 @@ class _Join:
             return
         self._labels.setdefault(place, {}).setdefault(at, {})[given.annotator] = label
 
-    def truths(self) -> dict[int, Any]:
+    def collect_truths(self) -> dict[int, Any]:
         """The labels of each labelled item in the order of its criteria."""
         if self._annotator not in (None, MAJORITY, *self._annotators):
             known = ", ".join(filter(None, self._annotators)) or "none; no column names annotators"
             self._problems.append(f"--annotator {self._annotator!r} is unknown; the annotators are {known}")
             return {}
-        return {place: truth for place in self._labels if (truth := self._truth(place)) is not None}
+        return {place: truth for place in self._labels if (truth := self._collect_truth(place)) is not None}
 
-    def _truth(self, place: int) -> list[str] | None:
-        """The labels of an item; None where it has none, or after adding to the problems."""
+    def _collect_truth(self, place: int) -> list[str] | None:
+        """The labels of an item; None if it has none, or after adding to the problems."""
         rubric = self._dataset.get_item_rubric(place).rubric
         names, given = criterion_names(rubric), self._labels[place]
-        chosen = {at: self._chosen(place, names[at], by) for at, by in given.items()}
+        chosen = {at: self._choose_label(place, names[at], by) for at, by in given.items()}
         found = {at: label for at, label in chosen.items() if label is not None}
         is_one = self._annotator not in (None, MAJORITY)
         missing = [name for at, name in enumerate(names) if at not in (found if is_one else given)]
@@ -126,7 +126,7 @@ class _Join:
             self.parts.append(f"item {own!r}: no label for {listed(missing)}; label all criteria or none")
         return [found[at] for at in range(len(names))] if len(found) == len(names) else None
 
-    def _chosen(self, place: int, name: str, by_annotator: Mapping[str, str]) -> str | None:
+    def _choose_label(self, place: int, name: str, by_annotator: Mapping[str, str]) -> str | None:
         """The label that counts."""
         if self._annotator not in (None, MAJORITY):
             return by_annotator.get(self._annotator or "")

@@ -1,4 +1,4 @@
-"""Which items of a dataset go to which side of a split."""
+"""Splits the items of a dataset, stratified by their labels."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ if TYPE_CHECKING:
 
 _ATTEMPTS = 10
 _MOST_LOOKS = 50_000_000
-"""Labels of items that the swaps of a sample look at, about half a second; enough for sets of some thousand items."""
+"""Maximum labels that the search for swaps reads: half a second, enough for a few thousand items."""
 
 _EVERY_ITEM = object()
-"""A label of all items: its share is the size of the sample."""
+"""A label that every item has: its share is the size of the sample."""
 
 
 def balanced_sample(labels: Sequence[Collection[Hashable]], size: int, rng: random.Random) -> list[int]:
     """The indices of exactly `size` items in which every label has its share as closely as counts allow.
 
-    A label of two or more items is found among the chosen and among the others, where they have room for it.
+    A label of two or more items is both among the chosen and among the others if there is room.
 
     Source: Sechidis, Tsoumakas and Vlahavas, On the stratification of multi-label data, 2011: the rarest labels are
-    dealt first. Swaps then come nearer to the shares.
+    dealt first. Then swaps improve the shares.
 
     Args:
         labels: the labels of each item.
         size: how many items to choose, at most all.
-        rng: the source of chance; equal states give equal choices.
+        rng: equal states give equal choices.
 
     Example:
         >>> labels = [["a"]] * 6 + [["b"]] * 2
@@ -44,14 +44,14 @@ def balanced_sample(labels: Sequence[Collection[Hashable]], size: int, rng: rand
     if not 0 < size < len(labels):
         return list(range(size))
     holders = Counter(label for own in labels for label in dict.fromkeys(own))
-    # A label of one item lies wholly on one side, whichever: there is nothing to balance.
+    # A label of a single item cannot be balanced.
     total = {_EVERY_ITEM: len(labels)} | {label: held for label, held in holders.items() if held > 1}
     items = [[_EVERY_ITEM, *(label for label in dict.fromkeys(own) if label in total)] for own in labels]
-    swaps = _Swaps(items, total, size)
+    swaps = _SwapSearch(items, total, size)
     best, least = list[int](), math.inf
-    # Swaps can end where no single one helps and yet a label is left out; then another start may do better.
+    # Swaps can end in a local optimum that leaves a label out; then another start may do better.
     for _ in range(_ATTEMPTS):
-        chosen, cost, left_out = swaps.improve(_dealt(items, total, size, rng), rng)
+        chosen, cost, left_out = swaps.improve(_deal_items(items, total, size, rng), rng)
         if cost < least:
             best, least = chosen, cost
         if not left_out or swaps.looks <= 0:
@@ -59,10 +59,10 @@ def balanced_sample(labels: Sequence[Collection[Hashable]], size: int, rng: rand
     return sorted(best)
 
 
-def _dealt(
+def _deal_items(
     items: Sequence[Sequence[Hashable]], total: Mapping[Hashable, int], size: int, rng: random.Random
 ) -> list[int]:
-    """Items given, label by label from the rarest on, to the side that lacks the larger shares of their labels."""
+    """The first choice: items, rarest labels first, go to the side that lacks the larger shares of their labels."""
     share, chosen = size / len(items), list[int]()
     lack = {label: min(max(share * held, 1.0), held - 1.0) - share * held for label, held in total.items()}
     order = rng.sample(range(len(items)), len(items))
@@ -79,11 +79,11 @@ def _dealt(
     return chosen
 
 
-class _Swaps:
-    """Swaps of chosen items for others, as long as one costs less.
+class _SwapSearch:
+    """Swaps chosen items for others while that reduces the cost.
 
-    A label costs the square of its deviation from its share. While one side lacks it, it costs more than a swap can
-    save elsewhere. Costs are scaled to integers, so that equal seeds choose equally on every machine.
+    The cost of a label is the square of its deviation from its share. While one side lacks it, it costs more than a
+    swap can save elsewhere. Costs are scaled to integers, so that equal seeds choose equally on every machine.
     """
 
     def __init__(self, items: Sequence[Sequence[Hashable]], total: Mapping[Hashable, int], size: int) -> None:
@@ -99,7 +99,7 @@ class _Swaps:
         self.looks = _MOST_LOOKS
 
     def improve(self, chosen: list[int], rng: random.Random) -> tuple[list[int], int, bool]:
-        """The items after the swaps, what they cost, and whether a side lacks a label."""
+        """The items after the swaps, their cost, and whether a side lacks a label."""
         import numpy as np
 
         number = len(self.items)
@@ -111,7 +111,7 @@ class _Swaps:
             mine = waiting.pop()
             own = self.items[mine]
             count[own] -= 1
-            # What each item would cost in its place: the squares that one more of each of its labels adds.
+            # The cost of each item in its place: what one more of each of its labels adds to the squares.
             added = 2 * (count * number - self.shares) + number
             added += self.missing * ((count + 1 == self.held) * 1 - (count == 0))
             cost = np.add.reduceat(added[self.all], self.starts)
@@ -150,13 +150,13 @@ def split_indices(
     rng.shuffle(everything)
     if not stratify:
         return everything[:n_train], everything[n_train:]
-    strata = [_strata(dataset, index) for index in range(len(dataset))]
+    strata = [_list_strata(dataset, index) for index in range(len(dataset))]
     chosen = set(balanced_sample(strata, n_train, rng))
     return [i for i in everything if i in chosen], [i for i in everything if i not in chosen]
 
 
-def _strata(dataset: RubricDataset, index: int) -> list[tuple[str | int, str]]:
-    """A label for each criterion: its name (or position) and the verdict, whatever its case and spaces."""
+def _list_strata(dataset: RubricDataset, index: int) -> list[tuple[str | int, str]]:
+    """A label for each criterion: its name (or position) and the verdict, case-folded and stripped."""
     truth = dataset.items[index].ground_truth
     if truth is None:
         raise InputError(

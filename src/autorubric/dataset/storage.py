@@ -1,7 +1,7 @@
-"""A dataset in a file: JSON, YAML, JSON Lines, or rows of any kind.
+"""Reads and writes datasets: JSON, YAML, JSON Lines; also reads rows of any kind.
 
-JSON Lines: first `{"dataset": {…}}` with what holds for all items, then one item a line. A rubric that two or more
-items carry is written once, under `rubrics`, and named by its items: `{"$ref": "#/rubrics/r0"}`.
+JSON Lines begin with `{"dataset": {…}}`, the fields shared by all items; then one item per line. A rubric of several
+items is written once, under `rubrics`, and referenced by its items: `{"$ref": "#/rubrics/r0"}`.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 from autorubric.background import no_collections
 from autorubric.core.rubric import Rubric
-from autorubric.dataset.dataset_reading import REF, Parts, read_parts, read_record
+from autorubric.dataset.dataset_reading import REF, DatasetParts, read_parts, read_record
 from autorubric.dataset.item import DataItem, item_reader, item_records
 from autorubric.errors import InputError
 from autorubric.files.atomic import write_atomically
 from autorubric.files.strict_json import DEEPEST, decode_quickly, dump_json, is_too_deep, parse_json
-from autorubric.rows import Record, RowFile, RowReader, iter_objects, row_file, unwrapped
+from autorubric.rows import Record, RowFile, RowReader, iter_objects, row_file, unwrap_rows
 from autorubric.rows.columns import COLUMN_OPTION
 
 if TYPE_CHECKING:
@@ -35,14 +35,14 @@ def load(
     columns: Mapping[str, str] | None = None,
     notes: list[str] | None = None,
     option: str = COLUMN_OPTION,
-) -> Parts:
+) -> DatasetParts:
     """The parts of the dataset in a file: a document, JSON Lines, or rows of any kind.
 
     Args:
         path: the file.
-        columns: the columns of rows by what they hold, such as `{"submission": "final answer"}`.
-        notes: called with a sentence for each column that was guessed.
-        option: what decides where several columns fit, for the message; `{role}` is filled in.
+        columns: the columns of rows by role, such as `{"submission": "final answer"}`.
+        notes: takes a sentence for each column that was guessed.
+        option: the option that chooses among several columns, for messages; `{role}` is filled in.
 
     Raises:
         MissingFileError: the file does not exist.
@@ -56,8 +56,8 @@ def load(
     found = row_file(path, what=_WHAT)
     if not found.is_document:
         return _load_rows(found, item_reader(found.name, columns, notes, option))
-    whole = parse_dataset(found.text(), found.kind, f"{found.name}: ")
-    if isinstance(whole, Parts):
+    whole = parse_dataset(found.read_text(), found.kind, f"{found.name}: ")
+    if isinstance(whole, DatasetParts):
         return whole
     problems = [] if whole else [f"{found.name}: it has no rows"]
     reader = item_reader(found.name, columns, notes, option)
@@ -67,7 +67,7 @@ def load(
 
 
 @no_collections()
-def parse_dataset(text: str, kind: str, where: str = "") -> Parts | list[Any]:
+def parse_dataset(text: str, kind: str, where: str = "") -> DatasetParts | list[Any]:
     """The parts of the dataset in a document, or the rows that it lists.
 
     Args:
@@ -83,9 +83,9 @@ def parse_dataset(text: str, kind: str, where: str = "") -> Parts | list[Any]:
         [1, 2]
     """
     if kind == "json":
-        # A JSON text with its items last and nothing wrong in it: each item is made as soon as it is read.
+        # If the JSON is valid and its items come last, each item is built as soon as it is read.
         try:
-            members = head_and_members(text, "items")
+            members = parse_head_and_members(text, "items")
             if (head := next(members)).keys() >= {"prompt", "rubric"}:
                 return read_parts(head, enumerate(members), [], lambda index: "")
         except (ValueError, RecursionError):
@@ -101,13 +101,13 @@ def parse_dataset(text: str, kind: str, where: str = "") -> Parts | list[Any]:
             from autorubric.files.strict_yaml import parse_yaml
 
             whole = parse_yaml(text, "Failed to parse YAML")
-        whole = unwrapped(whole)
+        whole = unwrap_rows(whole)
         return whole if isinstance(whole, list) else read_record(whole)
     except InputError as error:
         raise InputError(f"{where}{problem}" for problem in error.problems) from None
 
 
-def load_text(json_text: str) -> Parts:
+def load_text(json_text: str) -> DatasetParts:
     """The parts of the dataset in a JSON text.
 
     Raises:
@@ -118,12 +118,12 @@ def load_text(json_text: str) -> Parts:
         'Explain photosynthesis'
     """
     found = parse_dataset(json_text, "json")
-    return found if isinstance(found, Parts) else read_record(found)
+    return found if isinstance(found, DatasetParts) else read_record(found)
 
 
 @no_collections()
 def save(dataset: RubricDataset, path: str | Path) -> None:
-    """Write a dataset to a file atomically: YAML or JSON Lines by the ending, else JSON.
+    """Write a dataset to a file atomically: YAML or JSON Lines by the extension, else JSON.
 
     Raises:
         InputError: a value that cannot be written, or a folder that cannot.
@@ -138,42 +138,42 @@ def save(dataset: RubricDataset, path: str | Path) -> None:
     """
     extension = Path(path).suffix.lower()
     if extension == ".jsonl":
-        write_atomically(path, _rows(dataset))
+        write_atomically(path, _format_rows(dataset))
     elif extension in (".yaml", ".yml"):
         from autorubric.files.strict_yaml import dump_yaml
 
-        write_atomically(path, [dump_yaml(dataset_record(dataset))])
+        write_atomically(path, [dump_yaml(build_dataset_record(dataset))])
     else:
         try:
-            write_atomically(path, _document(dataset))
+            write_atomically(path, _format_document(dataset))
         except InputError:
-            # Of the whole dataset, each value that cannot be written is named with its place.
+            # `to_json` names every value that cannot be written, with its place.
             write_atomically(path, [dataset.to_json(), "\n"])
 
 
-def dataset_record(dataset: RubricDataset) -> dict[str, Any]:
+def build_dataset_record(dataset: RubricDataset) -> dict[str, Any]:
     """The whole dataset as one mapping.
 
     Example:
         >>> from autorubric.dataset import RubricDataset
-        >>> dataset_record(RubricDataset(prompt="Explain photosynthesis"))
+        >>> build_dataset_record(RubricDataset(prompt="Explain photosynthesis"))
         {'prompt': 'Explain photosynthesis', 'rubric': None, 'items': []}
     """
-    head, items = head_and_items(dataset)
+    head, items = build_head_and_items(dataset)
     head["items"] = list(items)
     return head
 
 
-def head_and_items(dataset: RubricDataset) -> tuple[dict[str, Any], Iterator[dict[str, Any]]]:
+def build_head_and_items(dataset: RubricDataset) -> tuple[dict[str, Any], Iterator[dict[str, Any]]]:
     """The fields shared by all items as one mapping, and one mapping for each item.
 
     Example:
         >>> from autorubric.dataset import RubricDataset
-        >>> head, items = head_and_items(RubricDataset(prompt="Explain photosynthesis", name="biology"))
+        >>> head, items = build_head_and_items(RubricDataset(prompt="Explain photosynthesis", name="biology"))
         >>> head, list(items)
         ({'name': 'biology', 'prompt': 'Explain photosynthesis', 'rubric': None}, [])
     """
-    shared, names = _shared_rubrics(dataset.items)
+    shared, names = _name_shared_rubrics(dataset.items)
     head: dict[str, Any] = {} if dataset.name is None else {"name": dataset.name}
     head["prompt"] = dataset.prompt
     head["rubric"] = None if dataset.rubric is None else dataset.rubric.to_dict()
@@ -183,11 +183,11 @@ def head_and_items(dataset: RubricDataset) -> tuple[dict[str, Any], Iterator[dic
         head["reference_submission"] = dataset.reference_submission
     if dataset.metadata:
         head["metadata"] = dataset.metadata
-    return head, (_item_record(item, names) for item in dataset.items)
+    return head, (_build_item_record(item, names) for item in dataset.items)
 
 
-def _shared_rubrics(items: list[DataItem]) -> tuple[dict[str, Any], dict[int, str]]:
-    """The rubrics that several items carry, by name, and the name of each such object."""
+def _name_shared_rubrics(items: list[DataItem]) -> tuple[dict[str, Any], dict[int, str]]:
+    """The rubrics that several items share, by name, and the name of each such object by its `id()`."""
     uses = Counter(id(item.rubric) for item in items if item.rubric is not None)
     equal: dict[Rubric, list[int]] = {}
     for key, rubric in {id(item.rubric): item.rubric for item in items if item.rubric is not None}.items():
@@ -201,11 +201,11 @@ def _shared_rubrics(items: list[DataItem]) -> tuple[dict[str, Any], dict[int, st
     return shared, names
 
 
-def _item_record(item: DataItem, names: Mapping[int, str]) -> dict[str, Any]:
+def _build_item_record(item: DataItem, names: Mapping[int, str]) -> dict[str, Any]:
     record: dict[str, Any] = {} if item.id is None else {"id": item.id}
     record["submission"] = item.submission
     record["description"] = item.description
-    # A verdict is a str of its own class; JSON and YAML are given plain text.
+    # A verdict is a subclass of str; JSON and YAML get plain strings.
     truth = item.ground_truth
     record["ground_truth"] = None if truth is None else [str.__str__(verdict) for verdict in truth]
     if item.ground_truth_reasons is not None:
@@ -222,9 +222,9 @@ def _item_record(item: DataItem, names: Mapping[int, str]) -> dict[str, Any]:
     return record
 
 
-def _document(dataset: RubricDataset) -> Iterator[str]:
-    """What `RubricDataset.to_json` gives, and a line end, item by item."""
-    head, items = head_and_items(dataset)
+def _format_document(dataset: RubricDataset) -> Iterator[str]:
+    """The text of `RubricDataset.to_json` and a line end, item by item."""
+    head, items = build_head_and_items(dataset)
     yield dump_json(head, 2).removesuffix("\n}") + ',\n  "items": ['
     separator = ""
     for item in items:
@@ -233,14 +233,14 @@ def _document(dataset: RubricDataset) -> Iterator[str]:
     yield "\n  ]\n}\n" if separator else "]\n}\n"
 
 
-def _rows(dataset: RubricDataset) -> Iterator[str]:
-    head, items = head_and_items(dataset)
+def _format_rows(dataset: RubricDataset) -> Iterator[str]:
+    head, items = build_head_and_items(dataset)
     yield dump_json({"dataset": head}) + "\n"
     for item in items:
         yield dump_json(item) + "\n"
 
 
-def _load_rows(found: RowFile, reader: RowReader) -> Parts:
+def _load_rows(found: RowFile, reader: RowReader) -> DatasetParts:
     problems: list[str] = []
     rows = found.rows(problems)
     first = next(rows, None)
@@ -259,8 +259,8 @@ def _load_rows(found: RowFile, reader: RowReader) -> Parts:
 
 def _read_rows(
     rows: Iterator[Record], head: dict[str, Any], problems: list[str], reader: RowReader, *, is_document: bool = False
-) -> Parts:
-    # A row's place is made from its number: to keep the text of each would take much memory.
+) -> DatasetParts:
+    # A row's place is formatted from its number: the text of each would take much memory.
     mark = ": row " if is_document else ":"
     numbered = ((record.number, record.fields) for record in rows)
     return read_parts(head, numbered, problems, lambda row: f"{reader.where}{mark}{row}: ")
@@ -270,11 +270,11 @@ _COMMA = re.compile(r"[ \t\n\r]*,[ \t\n\r]*")
 _END = re.compile(r"[ \t\n\r]*\][ \t\n\r]*\}[ \t\n\r]*")
 
 
-def head_and_members(text: str, key: str) -> Iterator[Any]:
-    """The other members of a JSON object whose last one is a list, as one mapping, then what the list contains.
+def parse_head_and_members(text: str, key: str) -> Iterator[Any]:
+    """The members of a JSON object before its last, which is a list, as one mapping; then the members of the list.
 
-    A member of the list is read when it is taken, so that it can go before the next. Only what is strict JSON
-    beyond doubt is read; `parse_json` reads the rest, and tells what is wrong.
+    Members of the list are parsed one at a time. Only text that is certainly strict JSON is read; `parse_json` reads
+    the rest and reports what is wrong.
 
     Args:
         text: the JSON text.
@@ -285,7 +285,7 @@ def head_and_members(text: str, key: str) -> Iterator[Any]:
         RecursionError: it nests too deeply.
 
     Example:
-        >>> list(head_and_members('{"name": "day", "items": [{"id": "a"}, {"id": "b"}]}', "items"))
+        >>> list(parse_head_and_members('{"name": "day", "items": [{"id": "a"}, {"id": "b"}]}', "items"))
         [{'name': 'day'}, {'id': 'a'}, {'id': 'b'}]
     """
     found = re.search(rf'"{re.escape(key)}"[ \t\n\r]*:[ \t\n\r]*\[[ \t\n\r]*', text)

@@ -1,7 +1,7 @@
-"""Files in and out: strict text, strict JSON, YAML and JSONL, Parquet, atomic writes.
+"""Strict reading of text, JSON, YAML, JSON Lines and Parquet, and atomic writing.
 
-Reading is strict, so that a mistake is found where it was made: every offender of a file is collected and
-named with file, row and key. A UTF-8 byte order mark is skipped; any other encoding than UTF-8 is an error.
+All problems of a file are reported together, each with file, row and key. Text must be UTF-8; a byte order mark is
+skipped.
 """
 
 from autorubric.files.atomic import atomic_writer, write_atomically

@@ -23,7 +23,7 @@ def write_atomically(path: str | Path, chunks: Iterable[str | bytes], *, permiss
 
     Args:
         path: the file to make or replace; text is written as UTF-8.
-        chunks: the content, in order. They are taken one at a time, so a generator needs no memory.
+        chunks: the content in order, taken one at a time.
         permissions: the mode of the new file; by default the old file's, or what the umask leaves.
 
     Raises:
@@ -55,16 +55,16 @@ def atomic_writer(
 def atomic_writer(
     path: str | Path, mode: Literal["w", "wb"] = "w", *, permissions: int | None = None, keep_same: bool = False
 ) -> Iterator[IO[Any]]:
-    r"""A handle whose content replaces `path` durably and atomically if the block ends without an error.
+    r"""A file whose content replaces `path` durably and atomically when the block succeeds.
 
-    When the block raises, `path` is as it was and nothing is left behind. A symbolic link stays a link: the
-    file it names is replaced. A device or pipe (`/dev/stdout`) is written to directly.
+    If the block raises, `path` is unchanged and nothing is left behind. Of a symbolic link, the target is replaced.
+    A device or pipe (`/dev/stdout`) is written to directly.
 
     Args:
         path: the file to make or replace.
         mode: "w" for UTF-8 text with `\n` line ends, "wb" for bytes.
         permissions: the mode of the new file; by default the old file's, or what the umask leaves.
-        keep_same: leave a file with the same content in its place.
+        keep_same: keep an existing file that has the same content.
 
     Raises:
         InputError: the folder is missing or cannot be written to.
@@ -86,11 +86,11 @@ def atomic_writer(
     if replaced is not None and stat.S_ISDIR(replaced):
         raise InputError(f"{target}: cannot be written: it is a folder")
     if replaced is not None and not stat.S_ISREG(replaced):
-        with _opened(path, target, os.O_WRONLY, mode) as file:
+        with _open_target(path, target, os.O_WRONLY, mode) as file:
             yield file
         return
     draft = target.with_name(f".{target.name[:200]}.{secrets.token_hex(6)}.tmp")
-    file = _opened(path, draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    file = _open_target(path, draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:
         with file:
             wanted = permissions if permissions is not None else replaced and stat.S_IMODE(replaced)
@@ -109,7 +109,7 @@ def atomic_writer(
         with suppress(OSError):
             draft.unlink()
         if isinstance(error, OSError) and error.filename is None and is_exhausted(error):
-            error.filename = str(path)  # a write that fails does not say where
+            error.filename = str(path)  # a failed write does not name its file
         raise
     sync_folder(target.parent)
 
@@ -131,12 +131,12 @@ def remove_drafts(folder: Path) -> None:
                 path.unlink()
 
 
-def _opened(path: str | Path, actual: Path, flags: int, mode: str) -> IO[Any]:
-    """The open file; `path` is the name the caller knows it by."""
+def _open_target(path: str | Path, actual: Path, flags: int, mode: str) -> IO[Any]:
+    """The open file; messages name `path`."""
     try:
         descriptor = opened(actual, flags, 0o666)
     except OSError as error:
-        if is_exhausted(error):  # no fault of the path: what was paid for until here is not undone by status 2
+        if is_exhausted(error):  # the path is right: status 2 would say that nothing was spent
             raise OSError(error.errno, os.strerror(error.errno or 0), str(path)) from error
         raise InputError(f"{path}: cannot be written: {error.strerror or error}") from error
     if mode == "wb":

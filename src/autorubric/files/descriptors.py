@@ -40,7 +40,7 @@ def is_out_of_files(error: OSError) -> bool:
 
 
 SPARE = 64
-"""Files that are kept for everything but connections: the ledger, inputs, outputs, modules."""
+"""Descriptors reserved for everything but connections: the ledger, inputs, outputs, modules."""
 
 
 def connections_left() -> int | None:
@@ -66,7 +66,7 @@ def connections_left() -> int | None:
 
 
 def can_open_more(files: int) -> bool:
-    """Whether that many more files can be opened now; for libraries whose errors do not tell.
+    """Whether that many more files can be opened now; for libraries whose errors do not show it.
 
     Example:
         >>> can_open_more(1)
@@ -85,7 +85,7 @@ def can_open_more(files: int) -> bool:
 
 
 def unreadable(path: str | Path, error: OSError) -> Exception:
-    """What to raise where a file cannot be read: an `InputError`, unless it is the process that has run out of files.
+    """The exception for a file that cannot be read: an `InputError`, unless too many files are open.
 
     Example:
         >>> unreadable("rows.jsonl", PermissionError(13, "Permission denied"))
@@ -99,12 +99,12 @@ def unreadable(path: str | Path, error: OSError) -> Exception:
 
 
 MOUNTS = Path("/proc/self/mounts")
-"""The table of mounts: one `device point type ...` a line. There is none outside Linux."""
+"""The mount table, one `device point type ...` a line; only on Linux."""
 
 _BINARY = getattr(os, "O_BINARY", 0)
 _CLOSE_ON_EXEC = getattr(os, "O_CLOEXEC", 0)
 WITHOUT_WAITING = getattr(os, "O_NONBLOCK", 0)
-_MOST_OPEN = 65_536  # some systems say that there is no limit, and then refuse larger ones
+_MOST_OPEN = 65_536  # some systems report no limit and refuse larger values
 
 
 def opened(path: Path, flags: int, mode: int = 0o600) -> int:
@@ -123,27 +123,27 @@ def opened_without_waiting(path: Path, flags: int) -> int:
         >>> os.close(opened_without_waiting(Path(os.devnull), os.O_WRONLY))
     """
     descriptor = opened(path, flags | WITHOUT_WAITING)
-    wait_again(descriptor)
+    make_blocking(descriptor)
     return descriptor
 
 
-def wait_again(descriptor: int) -> None:
-    """Let reads and writes of a descriptor that was opened `WITHOUT_WAITING` wait again."""
+def make_blocking(descriptor: int) -> None:
+    """Make reads and writes of a descriptor that was opened `WITHOUT_WAITING` block again."""
     if WITHOUT_WAITING:
         os.set_blocking(descriptor, True)
 
 
-def _written_at(descriptor: int, data: bytes, offset: int) -> int:
+def _write_at(descriptor: int, data: bytes, offset: int) -> int:
     os.lseek(descriptor, offset, os.SEEK_SET)
     return os.write(descriptor, data)
 
 
-written_at: Callable[[int, bytes, int], int] = getattr(os, "pwrite", _written_at)
-"""How many of the bytes were written at that offset; one thread at a time, if there is no `pwrite`."""
+written_at: Callable[[int, bytes, int], int] = getattr(os, "pwrite", _write_at)
+"""Write bytes at an offset; returns how many were written. Without `pwrite`, only one thread may call it."""
 
 
 def lock_file(descriptor: int) -> bool:
-    """Wait for the lock on an open file, however it was opened; False if the system has no such locks."""
+    """Wait for the lock on an open file; False if the system has no such locks."""
     try:
         import fcntl
 
@@ -166,11 +166,10 @@ def unlock_file(descriptor: int) -> None:
 
 
 def lock_byte(descriptor: int, place: int, *, wait: bool = False) -> bool:
-    """Whether this process now holds one byte of a file; True as well where the system has no such locks.
+    """Lock one byte of a file; True if this process now holds it, or if the system has no such locks.
 
-    Where another process holds it, the answer is False, or it is waited for if `wait` (not on Windows).
-
-    Close no other descriptor of the file meanwhile: that would release the byte.
+    If another process holds it, return False, or wait for it if `wait` (not on Windows). Closing any other descriptor
+    of the file releases the byte.
     """
     try:
         if os.name == "posix":
@@ -206,7 +205,7 @@ def _lock_on_windows(descriptor: int, place: int, how: str) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make a rename durable: it is so only once its folder is. Where folders cannot be synced, nothing happens."""
+    """Make the renames in a folder durable; does nothing where folders cannot be synced."""
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:
@@ -225,7 +224,7 @@ def open_file_limits() -> tuple[int, int] | None:
 
 
 def raise_open_file_limit() -> None:
-    """Let this process open as many files as the system allows; nothing happens if there is no limit.
+    """Let this process open as many files as the system allows.
 
     Example:
         >>> raise_open_file_limit()
@@ -237,18 +236,18 @@ def raise_open_file_limit() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _MOST_OPEN if hard == resource.RLIM_INFINITY else min(hard, _MOST_OPEN)
     if soft != resource.RLIM_INFINITY and soft < wanted:
-        with suppress(OSError, ValueError):  # a system may allow less than it says
+        with suppress(OSError, ValueError):  # a system may allow less than it reports
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def reuse_address(listening: socket.socket) -> None:
-    """Let a server take its port again at once. On Windows the same option would let two servers share a port."""
+    """Let a server reuse its port at once. On Windows the option would let two servers share a port."""
     if os.name == "posix":
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 
 
 def reset_on_close(connection: socket.socket) -> None:
-    """Let the peer see a reset when the connection is closed, without lingering."""
+    """Send a reset when the connection is closed, without lingering."""
     connection.setsockopt(
         socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii" if os.name == "posix" else "hh", 1, 0)
     )

@@ -1,4 +1,4 @@
-"""Values of tables and programs in JSON's terms: times as text, decimals as numbers, NaN as null."""
+"""Values of tables and programs as JSON values: times as strings, decimals as numbers, NaN as null."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def is_missing(value: Any) -> bool:
     return str(value) in _MISSING
 
 
-def in_json(value: Any, *, nulls: bool = True) -> Any:
+def to_json_value(value: Any, *, nulls: bool = True) -> Any:
     """A value as JSON values; types without a JSON form are left unchanged.
 
-    Dates and times become ISO 8601, durations a number of seconds in it, bytes their UTF-8 text, UUIDs text, decimals
-    numbers, and whatever is missing null.
+    Dates, times and durations become ISO 8601 (durations in seconds), bytes UTF-8 text, UUIDs strings, decimals
+    numbers, and missing values null.
 
     Args:
         value: the value.
@@ -45,7 +45,7 @@ def in_json(value: Any, *, nulls: bool = True) -> Any:
         InputError: it contains bytes that are not UTF-8.
 
     Example:
-        >>> in_json({"day": date(2026, 1, 2), "took": timedelta(hours=1, milliseconds=5), "tags": (b"a", None)})
+        >>> to_json_value({"day": date(2026, 1, 2), "took": timedelta(hours=1, milliseconds=5), "tags": (b"a", None)})
         {'day': '2026-01-02', 'took': 'PT3600.005S', 'tags': ['a', None]}
     """
     if type(value) in _SCALARS:
@@ -55,24 +55,24 @@ def in_json(value: Any, *, nulls: bool = True) -> Any:
     if hasattr(value, "tolist"):  # arrays and numbers of numpy
         value = value.tolist()
     if isinstance(value, Mapping):
-        cells = ((str(key), in_json(inner, nulls=nulls)) for key, inner in value.items())
+        cells = ((str(key), to_json_value(inner, nulls=nulls)) for key, inner in value.items())
         return {key: inner for key, inner in cells if nulls or inner is not None}
     if isinstance(value, list | tuple):
-        return [in_json(inner, nulls=nulls) for inner in value]
-    return None if is_missing(value) else _scalar(value)
+        return [to_json_value(inner, nulls=nulls) for inner in value]
+    return None if is_missing(value) else _convert_scalar(value)
 
 
 def without_nulls(value: Any) -> Any:
-    """A value of a table in JSON's terms, without the nulls of mappings: every row has the keys of all the others.
+    """A value of a table as JSON values, without nulls in mappings: in tables, every row has the keys of all rows.
 
     Example:
         >>> without_nulls({"id": "q1", "note": None, "day": date(2026, 1, 2), "tags": [{"a": None}]})
         {'id': 'q1', 'day': '2026-01-02', 'tags': [{}]}
     """
-    return in_json(value, nulls=False)
+    return to_json_value(value, nulls=False)
 
 
-def _scalar(value: Any) -> Any:
+def _convert_scalar(value: Any) -> Any:
     if isinstance(value, date | time):
         return value.isoformat()
     if isinstance(value, timedelta):
@@ -92,9 +92,9 @@ _DECIMAL = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII
 
 
 def is_finite(value: object) -> TypeGuard[int | float]:
-    """Whether a value is a number, neither infinite nor NaN nor a whole number beyond every float.
+    """Whether a value is a number in the range of finite floats.
 
-    JSON has no largest number, so that a file or a reply may contain one that `float` and `math.isfinite` trip over.
+    JSON has no largest integer, and `float` and `math.isfinite` raise an error for those beyond the range.
 
     Example:
         >>> is_finite(2.5), is_finite(True), is_finite("2"), is_finite(float("nan")), is_finite(10**400)
@@ -104,7 +104,7 @@ def is_finite(value: object) -> TypeGuard[int | float]:
 
 
 def as_number(value: object) -> float | None:
-    """The finite number that a value is or, as files of tables have it, spells in plain decimal; None for all else.
+    """A finite number, given as a number or as plain decimal text; None for anything else.
 
     Example:
         >>> as_number(2), as_number(" -2.5 "), as_number("1e3")
@@ -119,14 +119,14 @@ def as_number(value: object) -> float | None:
 
 _UNITS = re.compile(r"\s*(?:%|points?|pts?\.?|marks?|分|点)\s*\Z", re.IGNORECASE)
 _MINUS = re.compile(r"^\s*[\u2010-\u2013\u2212]")
-_WIDE = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}  # of ASCII, as East Asian texts have it
+_WIDE = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}  # full-width ASCII, as in East Asian texts
 _COMMA = re.compile(r"(\s*[+-]?(?:0(?=,)|\d+(?=,(?:\d\d?|\d{4,})\s*\Z))),(\d+\s*)", re.ASCII)
 
 
 def as_weight(value: object) -> float | None:
-    """The number of a weight as files spell it: in percent or points, with a decimal comma, wide digits, any minus.
+    """A weight as files spell it: in percent or points, with a decimal comma, full-width digits or any minus sign.
 
-    A comma before three digits may separate thousands, and `1/3` may be one of three points; neither is read.
+    Ambiguous weights are None: a comma before three digits may separate thousands, `1/3` may be one of three points.
 
     Example:
         >>> as_weight("60%"), as_weight("2,5"), as_weight("−3"), as_weight("5 points"), as_weight("20分")

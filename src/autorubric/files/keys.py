@@ -8,11 +8,10 @@ from functools import lru_cache
 
 
 def nearest(key: str, known: Collection[str]) -> str | None:
-    """The known key that `key` is a misspelling of, or None if it is a word of its own.
+    """The known key that `key` is a misspelling of, or None.
 
-    Near means equal except for case and separators, or one slip away (two from seven letters on), where a slip is
-    a letter too many, too few, wrong, or swapped with its neighbour. Keys of two letters allow no slip. An id is not
-    a misspelling of what it identifies.
+    Case and separators are ignored. Keys of three letters may have one typo, keys of seven two: a letter added,
+    omitted, wrong, or swapped with its neighbour. An id is not a misspelling of what it identifies.
 
     Example:
         >>> nearest("wieght", ["weight", "requirement"])
@@ -22,15 +21,15 @@ def nearest(key: str, known: Collection[str]) -> str | None:
         >>> [nearest(key, ["submission", "name"]) for key in ("author", "submission_id")]
         [None, None]
     """
-    return _nearest(key, tuple(sorted(known)))
+    return _find_nearest(key, tuple(sorted(known)))
 
 
 _MANY = 12
-"""More names than that are not listed if some of them resemble the unknown one."""
+"""Of more names than this, only those that resemble the unknown one are listed."""
 
 
 def advice(name: str, known: Collection[str]) -> str:
-    """What to write instead of an unknown name: the nearest one, of many those that resemble it, or any of them all.
+    """A suggestion for an unknown name: the nearest known name, else similar ones if there are many, else all.
 
     Example:
         >>> advice("majorty", ["majority", "any"]), advice("most", ["majority", "any"])
@@ -57,13 +56,13 @@ _IDS = ("_id", "-id", " id", "Id", "ID")
 
 
 @lru_cache(maxsize=4096)
-def _nearest(key: str, known: tuple[str, ...]) -> str | None:
+def _find_nearest(key: str, known: tuple[str, ...]) -> str | None:
     if key in known:
         return None
-    folded, is_id = _folded(key), key.endswith(_IDS)
+    folded, is_id = _fold_key(key), key.endswith(_IDS)
     best: tuple[int, str] | None = None
     for candidate in known:
-        target = _folded(candidate)
+        target = _fold_key(candidate)
         slips = 2 if min(len(folded), len(target)) >= 7 else 1 if min(len(folded), len(target)) >= 3 else 0
         if abs(len(folded) - len(target)) > slips or (is_id and not target.endswith("id")):
             continue
@@ -76,7 +75,7 @@ def _nearest(key: str, known: tuple[str, ...]) -> str | None:
 def count_slips(one: str, other: str) -> int:
     """The optimal string alignment distance: letters to add, leave out, replace, or swap with their neighbour.
 
-    Written here because `rapidfuzz`, which has it, is not part of a base install, and every error message needs it.
+    `rapidfuzz` has it, but is not part of a base install, where error messages need it.
 
     Example:
         >>> count_slips("wieght", "weight"), count_slips("option", "options"), count_slips("ca", "abc")
@@ -94,5 +93,5 @@ def count_slips(one: str, other: str) -> int:
     return last[-1]
 
 
-def _folded(key: str) -> str:
+def _fold_key(key: str) -> str:
     return key.strip().casefold().replace("-", "").replace("_", "").replace(" ", "")

@@ -1,4 +1,4 @@
-"""Rows of a Parquet file, in and out, a group of rows in memory at a time."""
+"""Reads and writes Parquet files and reads Arrow files, one group of rows in memory at a time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from autorubric.errors import InputError, problems_at
 from autorubric.files.atomic import atomic_writer
-from autorubric.files.json_values import in_json
+from autorubric.files.json_values import to_json_value
 from autorubric.files.text import LARGEST_FILE
 
 if TYPE_CHECKING:
@@ -21,10 +21,10 @@ _ROWS_A_GROUP = 500
 _MOST_VALUES = 2**26
 _MOST_UNFOLDED = 4 * LARGEST_FILE
 _FOREIGN = re.compile("binary|duration|uuid|decimal")
-"""Types of columns, or inside them, whose values JSON does not know; readers of rows know times."""
+"""Column types that have no JSON form; dates and times are left to the readers of rows."""
 
 
-def parquet_rows(source: str | Path | BinaryIO, path: str) -> Iterator[tuple[int, dict[str, Any]]]:
+def read_parquet(source: str | Path | BinaryIO, path: str) -> Iterator[tuple[int, dict[str, Any]]]:
     """The rows of a Parquet file, or of an open file that can seek, with their numbers.
 
     Args:
@@ -39,23 +39,23 @@ def parquet_rows(source: str | Path | BinaryIO, path: str) -> Iterator[tuple[int
         >>> path = Path(tempfile.mkdtemp()) / "rows.parquet"
         >>> with parquet_writer(path, pa.schema([("id", pa.string())])) as add:
         ...     add({"id": "q1"})
-        >>> list(parquet_rows(path, str(path)))
+        >>> list(read_parquet(path, str(path)))
         [(1, {'id': 'q1'})]
     """
     import pyarrow.parquet as pq
 
-    def batches() -> Iterator[pa.RecordBatch]:
+    def read_batches() -> Iterator[pa.RecordBatch]:
         with pq.ParquetFile(source) as file:
             if not file.metadata.num_columns:
                 raise InputError(f"{path}: the table has no columns")
-            yield from file.iter_batches(_rows_at_once(file.metadata, path))
+            yield from file.iter_batches(_compute_batch_size(file.metadata, path))
 
-    return _rows(batches(), path, "a Parquet file")
+    return _number_rows(read_batches(), path, "a Parquet file")
 
 
 @contextmanager
 def parquet_writer(path: str | Path, schema: pa.Schema) -> Iterator[Callable[[dict[str, Any]], None]]:
-    """A function that adds a row to a Parquet file, which is written atomically when the block ends without an error.
+    """A function that adds a row to a Parquet file, which is written atomically when the block succeeds.
 
     Raises:
         InputError: a row does not fit the schema, or the file cannot be written.
@@ -98,11 +98,10 @@ def final_schema() -> pa.Schema:
     return pa.schema([("question", pa.string()), ("id", pa.string()), ("rubrics", pa.list_(entry))])
 
 
-def _rows_at_once(metadata: pq.FileMetaData, path: str) -> int:
-    """How many rows to unpack at a time, from what the file says of its columns before any of them is read.
+def _compute_batch_size(metadata: pq.FileMetaData, path: str) -> int:
+    """How many rows to unpack at a time, from the metadata of the file.
 
-    A dictionary-encoded text is stored once and expanded for every row that uses it, so that a small file
-    could fill the memory.
+    Dictionary-encoded text is stored once but expanded for every row that uses it, so a small file could fill memory.
 
     Raises:
         InputError: a column of a row group is larger than what is read at once.
@@ -122,7 +121,7 @@ def _rows_at_once(metadata: pq.FileMetaData, path: str) -> int:
     return max(1, min(_ROWS_A_GROUP, _MOST_UNFOLDED // largest))
 
 
-def arrow_rows(file: BinaryIO, name: str, *, stream: bool) -> Iterator[tuple[int, dict[str, Any]]]:
+def read_arrow(file: BinaryIO, name: str, *, stream: bool) -> Iterator[tuple[int, dict[str, Any]]]:
     """The rows of an Arrow file with their numbers, counted from 1; one batch is in memory.
 
     Args:
@@ -138,25 +137,25 @@ def arrow_rows(file: BinaryIO, name: str, *, stream: bool) -> Iterator[tuple[int
         >>> sink = io.BytesIO()
         >>> with pa.ipc.new_stream(sink, pa.schema([("id", pa.string())])) as writer:
         ...     writer.write(pa.record_batch({"id": ["q1"]}))
-        >>> list(arrow_rows(io.BytesIO(sink.getvalue()), "data.arrow", stream=True))
+        >>> list(read_arrow(io.BytesIO(sink.getvalue()), "data.arrow", stream=True))
         [(1, {'id': 'q1'})]
     """
-    return _rows(_batches(file, name, stream), name, "an Arrow file")
+    return _number_rows(_read_batches(file, name, stream), name, "an Arrow file")
 
 
-def _batches(file: BinaryIO, name: str, stream: bool) -> Iterator[pa.RecordBatch]:
+def _read_batches(file: BinaryIO, name: str, stream: bool) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
 
     with pa.ipc.open_stream(file) if stream else pa.ipc.open_file(file) as table:
         for batch in table if stream else map(table.get_batch, range(table.num_record_batches)):
             if not batch.num_columns:
                 raise InputError(f"{name}: the table has no columns")
-            batch.validate(full=True)  # offsets of a damaged file would lead anywhere in memory
+            batch.validate(full=True)  # offsets in a damaged file may point anywhere in memory
             for start in range(0, batch.num_rows, _ROWS_A_GROUP):
                 yield batch.slice(start, _ROWS_A_GROUP)
 
 
-def _rows(batches: Iterator[pa.RecordBatch], name: str, kind: str) -> Iterator[tuple[int, dict[str, Any]]]:
+def _number_rows(batches: Iterator[pa.RecordBatch], name: str, kind: str) -> Iterator[tuple[int, dict[str, Any]]]:
     """The rows of batches with their numbers, counted from 1; an `InputError` if they cannot be read."""
     import pyarrow as pa
 
@@ -171,7 +170,7 @@ def _rows(batches: Iterator[pa.RecordBatch], name: str, kind: str) -> Iterator[t
                 number += 1
                 for column in foreign:
                     with problems_at(f"{name}: row {number}: column {column!r} "):
-                        row[column] = in_json(row[column])
+                        row[column] = to_json_value(row[column])
                 yield number, row
     except InputError:
         raise

@@ -1,4 +1,4 @@
-"""Text that is shown to people and programs: data controls no terminal, no Markdown page and no spreadsheet."""
+"""Escapes data for terminals, Markdown pages and spreadsheets, so that it cannot control them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SPELT = {code: f"\\u{code:04x}" for code in _CONTROLS if chr(code) not in "\t\n
 
 
 def escaped(text: str) -> str:
-    r"""`text` with control characters, all but tabs and line ends, as `\u001b`; inside JSON that means the same.
+    r"""`text` with control characters except tabs and line ends as `\u001b`, which means the same inside JSON.
 
     Example:
         >>> escaped("\x1b[2Jgone\n")
@@ -28,7 +28,7 @@ _SIGNS = str.maketrans({"|": "\\|", "<": "&lt;", "[": "\\[", "]": "\\]"})
 
 
 def markdown_text(text: str) -> str:
-    r"""A text on one line that ends no cell, opens no tag, and makes no link or picture where Markdown is shown.
+    r"""A text on one line that, shown as Markdown, ends no cell, opens no tag, and makes no link or picture.
 
     Example:
         >>> print(markdown_text("a | b <img src=x>\n![c](http://d)"))
@@ -43,9 +43,9 @@ _NUMBER = re.compile(r"[+-]?[0-9.,]+(?:[eE][+-]?[0-9]+)?%?")
 
 
 def defused(value: Any) -> Any:
-    """A text that a spreadsheet would take for a formula, marked as text; anything else as it is.
+    """A text that a spreadsheet would run as a formula, marked as text; any other value unchanged.
 
-    Names and reasons come from models and from strangers. Numbers stay numbers, the negative ones too.
+    Names and reasons come from models and strangers. Numbers stay numbers, negative ones too.
 
     Example:
         >>> defused("=HYPERLINK(A1)"), defused("-0.5"), defused(-0.5), defused("plain")
@@ -59,7 +59,7 @@ def defused(value: Any) -> Any:
 
 
 def undefused(text: str) -> str:
-    """A text as it was before `defused` marked it; any other text as it is.
+    """A text as it was before `escape_formula` marked it; any other text unchanged.
 
     Example:
         >>> undefused("'=HYPERLINK(A1)"), undefused("'tis"), undefused(defused("-x"))
@@ -87,12 +87,12 @@ class PrintableStream(io.TextIOWrapper):
     """A text stream that writes `escaped` text."""
 
     def write(self, text: str) -> int:
-        """Write `text`; the count is that of its own characters."""
+        """Write `text`; returns its length before escaping."""
         super().write(escaped(text))
         return len(text)
 
 
-class _Raw:
+class _UnescapedStream:
     def __init__(self, stream: PrintableStream) -> None:
         self._stream = stream
 
@@ -104,12 +104,12 @@ class _Raw:
 
 
 def raw(stream: TextIO) -> TextIO:
-    """The same stream for a writer that draws with escape sequences of its own; it must escape the data itself."""
-    return cast("TextIO", _Raw(stream)) if isinstance(stream, PrintableStream) else stream
+    """The stream without escaping, for a writer that uses escape sequences and escapes the data itself."""
+    return cast("TextIO", _UnescapedStream(stream)) if isinstance(stream, PrintableStream) else stream
 
 
 def protect_standard_streams() -> None:
-    """Replace standard output and error by `PrintableStream`; a letter that the encoding lacks is spelt out too."""
+    """Replace standard output and error by `PrintableStream`; characters that the encoding lacks are escaped too."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if isinstance(stream, io.TextIOWrapper) and stream is getattr(sys, f"__{name}__"):

@@ -64,13 +64,13 @@ def make_path(value: str | Path) -> Path:
 
 
 def check_address(address: str) -> None:
-    """Raise an error for an address that cannot be read or written, or whose package is not installed.
+    """Refuse an address that cannot be read or written, or whose package is not installed.
 
     Raises:
         InputError: see `make_path`.
     """
     scheme, _, rest = address.partition("://")
-    shown = without_credentials(address)
+    shown = redact_credentials(address)
     if scheme in ("http", "https"):
         raise InputError(f"{shown}: http addresses are not read; download the file, or pipe it in with -")
     if scheme not in SCHEMES:
@@ -85,11 +85,11 @@ def check_address(address: str) -> None:
     require(("fsspec", SCHEMES[scheme]), "remote", f"{scheme}://")
 
 
-def without_credentials(text: str) -> str:
+def redact_credentials(text: str) -> str:
     """A text without the user, the password and the query of the addresses in it.
 
     Example:
-        >>> without_credentials("https://me:secret@host/rows.csv?signature=abc")
+        >>> redact_credentials("https://me:secret@host/rows.csv?signature=abc")
         'https://***@host/rows.csv?***'
     """
     hidden = re.sub(r"://[^/@\s'\"]*@", "://***@", text)
@@ -102,8 +102,8 @@ def is_remote_folder(address: str) -> bool:
     Raises:
         InputError: the storage cannot be reached or refuses.
     """
-    with _told(address, "read"):
-        return bool(_filesystem(address).isdir(address))
+    with _storage_errors(address, "read"):
+        return bool(_open_filesystem(address).isdir(address))
 
 
 def is_remote_file(address: str) -> bool:
@@ -112,61 +112,61 @@ def is_remote_file(address: str) -> bool:
     Raises:
         InputError: the storage cannot be reached or refuses.
     """
-    with _told(address, "read"):
-        return bool(_filesystem(address).isfile(address))
+    with _storage_errors(address, "read"):
+        return bool(_open_filesystem(address).isfile(address))
 
 
-def objects_under(address: str) -> list[str]:
+def list_objects(address: str) -> list[str]:
     """The addresses of all objects whose names start with the address and a slash, sorted.
 
     Raises:
         InputError: the storage cannot be reached or refuses.
     """
-    with _told(address, "read"):
-        return sorted(f"{address.partition(':')[0]}://{name}" for name in _filesystem(address).find(address))
+    with _storage_errors(address, "read"):
+        return sorted(f"{address.partition(':')[0]}://{name}" for name in _open_filesystem(address).find(address))
 
 
-def remote_copy(address: str, *, what: str = "File") -> IO[bytes]:
-    """A temporary file with the bytes of an object, copied once as long as the object stays the same.
+def download(address: str, *, what: str = "File") -> IO[bytes]:
+    """A temporary file with the bytes of an object; copied again only if the object has changed.
 
     Raises:
         MissingFileError: the object or bucket does not exist.
-        InputError: it cannot be read to its end.
+        InputError: it cannot be read completely.
     """
     check_address(address)
-    with _told(address, "read", what):
-        files = _filesystem(address)
+    with _storage_errors(address, "read", what):
+        files = _open_filesystem(address)
         state = files.info(address)
         if state["type"] == "directory":
             raise InputError(f"{address}: cannot be read: it is a folder; expected a file")
-        return copied_once((address, _version(state)), lambda: _copied(files, address, int(state["size"])))
+        return cache_copy((address, _format_version(state)), lambda: _download(files, address, int(state["size"])))
 
 
 def check_writable(address: str) -> None:
-    """Write and delete an empty object under an address; where deleting is not allowed, it stays.
+    """Write and delete an empty object under an address; it stays if it may not be deleted.
 
     Raises:
-        ConfigError: the destination refuses, or there is none.
+        ConfigError: the destination does not exist or cannot be written.
     """
     probe = f"{address}/{PROBE}"
     try:
-        with _told(address, "written", "Destination"):
-            _filesystem(address).pipe_file(probe, b"")
+        with _storage_errors(address, "written", "Destination"):
+            _open_filesystem(address).pipe_file(probe, b"")
     except InputError as error:
         raise ConfigError(f"--upload: {error.problems[0]}; nothing was spent") from error
     with suppress(Exception):
-        _filesystem(address).rm_file(probe)
+        _open_filesystem(address).rm_file(probe)
 
 
 def read_version(address: str) -> str | None:
-    """What changes when an object does; None if there is no object.
+    """A string that changes when the object does; None if there is no object.
 
     Raises:
         InputError: the storage cannot be reached or refuses.
     """
     try:
-        with _told(address, "read"):
-            return _version(_filesystem(address).info(address))
+        with _storage_errors(address, "read"):
+            return _format_version(_open_filesystem(address).info(address))
     except MissingFileError:
         return None
 
@@ -181,16 +181,16 @@ def put(path: Path, address: str) -> None:
     how: dict[str, Any] = {"chunksize": max(_CHUNK, -(-size // _MOST_PARTS))}
     if address.startswith("s3:"):
         how["max_concurrency"] = 2
-    with _told(address, "written"):
-        files = _filesystem(address)
+    with _storage_errors(address, "written"):
+        files = _open_filesystem(address)
         files.put_file(str(path), address, **how)
         written = int(files.info(address)["size"])
     if written != size:
         raise InputError(f"{address}: has {written:,} bytes after the upload of {size:,}")
 
 
-def copied_once(key: tuple[object, ...], copy: Callable[[], IO[bytes]]) -> IO[bytes]:
-    """A temporary file for a key, made by `copy` where there is none yet; it stays open until the process ends."""
+def cache_copy(key: tuple[object, ...], copy: Callable[[], IO[bytes]]) -> IO[bytes]:
+    """The temporary file of a key, made by `copy` on first use; it stays open until the process ends."""
     with _copying:
         if key not in _copies:
             _copies[key] = copy()
@@ -203,22 +203,22 @@ def _close_copies() -> None:
         copy.close()
 
 
-def _filesystem(address: str) -> Any:
+def _open_filesystem(address: str) -> Any:
     import fsspec
 
-    # These libraries log each attempt; without a handler, Python would print that next to the one error.
+    # These libraries log each attempt; without a handler, Python would print that with our error.
     for name in ("botocore", "fsspec", "gcsfs", "huggingface_hub", "s3fs"):
         if not logging.getLogger(name).handlers:
             logging.getLogger(name).addHandler(logging.NullHandler())
     return fsspec.filesystem(address.partition(":")[0], use_listings_cache=False)
 
 
-def _version(state: dict[str, Any]) -> str:
+def _format_version(state: dict[str, Any]) -> str:
     names = ("size", "ETag", "etag", "generation", "blob_id", "LastModified", "updated", "last_commit")
     return repr([str(state.get(name)) for name in names])
 
 
-def _copied(files: Any, address: str, size: int) -> IO[bytes]:
+def _download(files: Any, address: str, size: int) -> IO[bytes]:
     folder = tempfile.gettempdir()
     free = shutil.disk_usage(folder).free
     if size > free:
@@ -240,21 +240,21 @@ def _copied(files: Any, address: str, size: int) -> IO[bytes]:
 
 
 @contextmanager
-def _told(address: str, verb: str, what: str = "File") -> Iterator[None]:
-    """Raise whatever the storage's library raises as one error, in the storage's words."""
+def _storage_errors(address: str, verb: str, what: str = "File") -> Iterator[None]:
+    """Turn any error of the storage's library into an `InputError` that quotes it."""
     try:
         yield
     except InputError:
         raise
     except FileNotFoundError as error:
-        said = _said(error)
+        said = _format_error(error)
         told = "" if said.rstrip("/") in ("", address, address.partition("://")[2]) else f": {said}"
         raise MissingFileError(f"{what} not found: {address}{told}") from error
-    except Exception as error:  # each library has its own, some without a common root
-        raise InputError(f"{address}: cannot be {verb}: {_said(error)}") from error
+    except Exception as error:  # the libraries' exceptions have no common base class
+        raise InputError(f"{address}: cannot be {verb}: {_format_error(error)}") from error
 
 
-def _said(error: BaseException) -> str:
-    """The words of an error without credentials, on one line."""
+def _format_error(error: BaseException) -> str:
+    """The message of an error on one line, without credentials."""
     words = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    return without_credentials(" ".join(str(words).split()))
+    return redact_credentials(" ".join(str(words).split()))

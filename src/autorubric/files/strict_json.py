@@ -1,4 +1,4 @@
-"""JSON as its standard has it: no NaN, no key twice, no half characters."""
+"""Strict JSON: no NaN, no repeated keys, no lone surrogates."""
 
 from __future__ import annotations
 
@@ -45,11 +45,10 @@ _quick_decoder = json.JSONDecoder(parse_constant=_refuse)
 
 
 def decode_quickly(text: str, start: int = 0) -> tuple[Any, int]:
-    """The value that starts at a place of a JSON text, and where it ends, if it is strict JSON beyond doubt.
+    """The value that starts at an index of a JSON text, and where it ends, if it is certainly strict JSON.
 
-    A member has one colon, so a key given twice shows as colons that were lost on the way, where no string has
-    one as an escape. Half characters are what the encoder does not take, and it writes a number beyond every float
-    as a word. Nesting is left to the caller.
+    The value is encoded again. Fewer colons then mean a repeated key (unless a string has an escaped one), the
+    encoder refuses lone surrogates, and it writes numbers beyond all floats as words. The caller checks the nesting.
 
     Args:
         text: the JSON text.
@@ -71,11 +70,11 @@ def decode_quickly(text: str, start: int = 0) -> tuple[Any, int]:
         written = to_json(value)
     except PydanticSerializationError:
         raise ValueError("perhaps not strict JSON") from None
-    escaped = text.find("\\", start, end)  # one character is looked for many times faster than five
+    escaped = text.find("\\", start, end)  # many times faster than a search for five characters
     if (
         written.count(b":") != text.count(":", start, end)
         or (escaped >= 0 and text.find("\\u003", escaped, end) >= 0)
-        or (b"Infinity" in written and any(blemishes(value)))
+        or (b"Infinity" in written and any(find_json_problems(value)))
     ):
         raise ValueError("perhaps not strict JSON")
     return value, end
@@ -88,7 +87,7 @@ def _decode_with_care(text: str) -> tuple[Any, bool]:
     """
     blemished = False
 
-    def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    def build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) == len(pairs):
             return found
@@ -98,14 +97,14 @@ def _decode_with_care(text: str) -> tuple[Any, bool]:
         marked.repeated = tuple(dict.fromkeys(key for key in keys if keys.count(key) > 1))
         return marked
 
-    def number(digits: str) -> float:
+    def parse_number(digits: str) -> float:
         found = float(digits)
         if found - found != 0.0:
             nonlocal blemished
             blemished = True
         return found
 
-    decoder = json.JSONDecoder(object_pairs_hook=members, parse_constant=number, parse_float=number)
+    decoder = json.JSONDecoder(object_pairs_hook=build_object, parse_constant=parse_number, parse_float=parse_number)
     value = decoder.decode(text)
     return value, blemished or has_lone_surrogate(text)
 
@@ -113,8 +112,7 @@ def _decode_with_care(text: str) -> tuple[Any, bool]:
 def parse_json(text: str, where: str = "JSON") -> Any:
     r"""The value of a JSON text.
 
-    Refused, beyond what is not JSON at all: NaN and Infinity (also by overflow, `1e999`), a key given twice
-    in one object, and half of a surrogate pair, which no file can contain. All such places are named together.
+    NaN and Infinity (also by overflow, `1e999`), repeated keys and lone surrogates are refused; all are reported.
 
     Args:
         text: the JSON text.
@@ -145,11 +143,11 @@ def parse_json(text: str, where: str = "JSON") -> Any:
             value, doubtful = _decode_with_care(text)
         except (ValueError, RecursionError) as error:
             raise InputError(f"{where}: {in_short(error)}") from None
-    # Brackets are counted where that is less work than going through the value: a long text has enough of them.
+    # Counting brackets is less work than walking the value, except in a long text, which has enough of them.
     if (len(text) > _LONG or text.count("[") + text.count("{") > DEEPEST) and is_too_deep(value):
         raise InputError(f"{where}: {_TOO_DEEP}")
     if doubtful:
-        problems = [f"{where}: {problem}" for problem in blemishes(value)]
+        problems = [f"{where}: {problem}" for problem in find_json_problems(value)]
         if problems:
             raise InputError(problems)
     return value
@@ -162,7 +160,7 @@ def is_too_deep(value: Any) -> bool:
         >>> is_too_deep([[{"a": 1}]])
         False
     """
-    # Every value of a file is looked at here: a set of types is several times faster than isinstance.
+    # This runs for every value of a file: a set of types is several times faster than isinstance.
     level = [value] if type(value) in _NESTING else []
     for _ in range(DEEPEST):
         level = [
@@ -177,7 +175,7 @@ def is_too_deep(value: Any) -> bool:
 
 
 def in_short(error: ValueError | RecursionError) -> str:
-    """A parser's error in words for the author of the text.
+    """A parser's error, worded for the author of the text.
 
     Example:
         >>> try:
@@ -189,12 +187,12 @@ def in_short(error: ValueError | RecursionError) -> str:
     if isinstance(error, RecursionError):
         return _TOO_DEEP
     if isinstance(error, json.JSONDecodeError):
-        return _told(error)
+        return _describe_decode_error(error)
     told = str(error)
     return "a whole number has more than 4300 digits" if "set_int_max_str_digits" in told else told
 
 
-# What Python's reader says begins with the first text; `{}` takes the text at the error.
+# How messages of Python's parser begin, and our words; `{}` is the text at the error.
 _FAULTS = (
     ("Expecting value", "expected a value, found {}"),
     ("Expecting property name", "expected a key in double quotes, found {}"),
@@ -209,7 +207,7 @@ _FAULTS = (
 _TOKEN = re.compile(r"[\w.+-]{1,40}|.", re.DOTALL)
 
 
-def _told(error: json.JSONDecodeError) -> str:
+def _describe_decode_error(error: json.JSONDecodeError) -> str:
     """Where the JSON is invalid, what was expected there and what was found."""
     here = _TOKEN.match(error.doc, error.pos)
     found = repr(here[0]) if here else "the end of the text"
@@ -229,21 +227,21 @@ def dump_json(value: Any, indent: int | None = None) -> str:
         '{"query": "什么是光合作用?"}'
     """
     try:
-        text = _compact(value) if indent is None else _indented(value, "\n", " " * indent)
-        if text.isascii() or not _unencodable(text):
+        text = _compact(value) if indent is None else _dump_indented(value, "\n", " " * indent)
+        if text.isascii() or not _is_unencodable(text):
             return text
     except TypeError as error:
-        raise InputError(list(_formless(value, "")) or str(error)) from None
+        raise InputError(list(_find_unserializable(value, "")) or str(error)) from None
     except RecursionError as error:
         raise InputError(str(error)) from None
     except ValueError as error:
         if "Circular" in str(error):
             raise InputError(str(error)) from None
-    raise InputError(blemishes(value))
+    raise InputError(find_json_problems(value))
 
 
-def _indented(value: Any, newline: str, step: str) -> str:
-    """What `json.dumps` gives with an indent, several times faster: the standard one has no C code for it."""
+def _dump_indented(value: Any, newline: str, step: str) -> str:
+    """The same as `json.dumps` with an indent, which is not implemented in C, but several times faster."""
     kind = type(value)
     if kind is str:
         return _quoted(value)
@@ -253,16 +251,16 @@ def _indented(value: Any, newline: str, step: str) -> str:
         return _compact(value)
     inner = newline + step
     if kind is list:
-        members = [_indented(member, inner, step) for member in value]
+        members = [_dump_indented(member, inner, step) for member in value]
         return f"[{inner}{f',{inner}'.join(members)}{newline}]"
     members = [
-        f"{_quoted(key) if type(key) is str else _key(key)}: {_indented(member, inner, step)}"
+        f"{_quoted(key) if type(key) is str else _dump_key(key)}: {_dump_indented(member, inner, step)}"
         for key, member in value.items()
     ]
     return f"{{{inner}{f',{inner}'.join(members)}{newline}}}"
 
 
-def _key(key: Any) -> str:
+def _dump_key(key: Any) -> str:
     """A key that is not text, as JSON writes it: `null` for None."""
     return _compact({key: 0})[1:-4]
 
@@ -274,60 +272,60 @@ def has_lone_surrogate(text: str) -> bool:
         >>> has_lone_surrogate(r'"\ud83d\ude00"'), has_lone_surrogate(r'"\ud83d"')
         (False, True)
     """
-    if not text.isascii() and _unencodable(text):
+    if not text.isascii() and _is_unencodable(text):
         return True
-    # One character is looked for many times faster than three, and most texts hold none.
+    # Most texts have no backslash, and a search for one character is many times faster than for three.
     if "\\" not in text or ("\\ud" not in text and "\\uD" not in text):
         return False
     return any(match[1] for match in _ESCAPED_SURROGATES.finditer(text))
 
 
-def _formless(value: Any, path: str) -> Iterator[str]:
+def _find_unserializable(value: Any, path: str) -> Iterator[str]:
     """A sentence for each place in a value whose type has no JSON equivalent."""
     if isinstance(value, dict):
         for key, member in value.items():
-            yield from _formless(member, f"{path}.{key}" if path else str(key))
+            yield from _find_unserializable(member, f"{path}.{key}" if path else str(key))
     elif isinstance(value, list | tuple):
         for index, member in enumerate(value):
-            yield from _formless(member, f"{path}[{index}]")
+            yield from _find_unserializable(member, f"{path}[{index}]")
     elif not isinstance(value, str | int | float | None):
         kinds = "text, a number, a boolean, a list or a mapping"
         yield f"{path or 'the document'} is of type {type(value).__name__}; expected {kinds}"
 
 
-def blemishes(value: Any, path: str = "") -> Iterator[str]:
+def find_json_problems(value: Any, path: str = "") -> Iterator[str]:
     r"""A sentence for each place in a value that strict JSON cannot represent.
 
     Example:
-        >>> list(blemishes({"items": [1.0, float("inf")]}))
+        >>> list(find_json_problems({"items": [1.0, float("inf")]}))
         ['items[1] is inf; JSON numbers are finite; write null, or leave the key out']
     """
     place = path or "the document"
     if isinstance(value, str):
-        if _unencodable(value):
-            yield f"{place} contains a lone surrogate: {_first_surrogate(value)}"
+        if _is_unencodable(value):
+            yield f"{place} contains a lone surrogate: {_find_first_surrogate(value)}"
     elif isinstance(value, float):
         if not math.isfinite(value):
             yield f"{place} is {value}; JSON numbers are finite; write null, or leave the key out"
     elif isinstance(value, dict):
-        yield from _blemishes_of_members(value, path)
+        yield from _find_member_problems(value, path)
     elif isinstance(value, list):
         for index, member in enumerate(value):
-            yield from blemishes(member, f"{path}[{index}]")
+            yield from find_json_problems(member, f"{path}[{index}]")
 
 
-def _blemishes_of_members(members: dict[Any, Any], path: str) -> Iterator[str]:
+def _find_member_problems(members: dict[Any, Any], path: str) -> Iterator[str]:
     place = path or "the document"
     if isinstance(members, _RepeatedKeys):
         yield from (f"{place} has the key {key!r} twice" for key in members.repeated)
     for key, member in members.items():
-        if isinstance(key, str) and _unencodable(key):
-            yield f"{place} has a key with a lone surrogate: {_first_surrogate(key)}"
+        if isinstance(key, str) and _is_unencodable(key):
+            yield f"{place} has a key with a lone surrogate: {_find_first_surrogate(key)}"
             continue
-        yield from blemishes(member, f"{path}.{key}" if path else str(key))
+        yield from find_json_problems(member, f"{path}.{key}" if path else str(key))
 
 
-def _unencodable(text: str) -> bool:
+def _is_unencodable(text: str) -> bool:
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -335,19 +333,19 @@ def _unencodable(text: str) -> bool:
     return False
 
 
-def _first_surrogate(text: str) -> str:
+def _find_first_surrogate(text: str) -> str:
     return next(f"U+{ord(char):04X}" for char in text if "\ud800" <= char <= "\udfff")
 
 
 SLOW_MARK = b" "
-"""Starts what the slow way wrote, which alone can hold half characters."""
+"""The first byte of what the slow encoder wrote; only that can contain lone surrogates."""
 
 
 def json_bytes(value: Any) -> bytes:
     """The compact JSON of a value in UTF-8.
 
-    NaN and infinity become null. Text with half characters, which the quick encoder refuses, goes the slow way:
-    each is written as the three bytes that `surrogatepass` gives it. A `TypeError` if a value has no JSON form.
+    NaN and infinity become null. Lone surrogates, which the quick encoder refuses, are written as three bytes each
+    (`surrogatepass`). Raises `TypeError` if a value has no JSON form.
 
     Example:
         >>> json_bytes({"title": "剂量", "weight": 9}).decode()
@@ -361,9 +359,9 @@ def json_bytes(value: Any) -> bytes:
 
 
 def json_value(data: bytes, *, share_texts: bool = True) -> Any:
-    """The value of JSON in UTF-8, half characters and NaN as Python's reader takes them; else a `ValueError`.
+    """The value of JSON in UTF-8, with lone surrogates and NaN as `json` reads them; else a `ValueError`.
 
-    `share_texts` makes one object of equal short texts: a third slower, but less memory for values that are kept.
+    `share_texts` makes equal short texts one object: a third slower, but values that are kept take less memory.
 
     Example:
         >>> json_value(b'{"a": [1, 2.5, null]}')

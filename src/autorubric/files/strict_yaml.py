@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from autorubric.errors import InputError
-from autorubric.files.strict_json import DEEPEST, blemishes, in_short, is_too_deep
+from autorubric.files.strict_json import DEEPEST, find_json_problems, in_short, is_too_deep
 
 MOST_NODES = 2_000_000
 
@@ -48,9 +48,9 @@ class _Dumper(_FastDumper):
         return True
 
 
-def _integer(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> int:
+def _construct_integer(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> int:
     digits = str(loader.construct_scalar(node))
-    if len(digits) > 4300:  # the longest that Python reads in tens; in other bases it has no limit
+    if len(digits) > 4300:  # Python's limit for decimals; other bases have none
         raise ValueError("a whole number has more than 4300 digits")
     return int(digits, {"0x": 16, "0o": 8}.get(digits[:2], 10))
 
@@ -58,7 +58,7 @@ def _integer(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> int:
 for _tag, _pattern, _first in _SCALARS:
     _Loader.add_implicit_resolver(_tag, _pattern, list(_first))
     _Dumper.add_implicit_resolver(_tag, _pattern, list(_first))
-_Loader.add_constructor("tag:yaml.org,2002:int", _integer)
+_Loader.add_constructor("tag:yaml.org,2002:int", _construct_integer)
 
 
 def parse_yaml(text: str, where: str = "YAML") -> Any:
@@ -87,7 +87,7 @@ def parse_yaml(text: str, where: str = "YAML") -> Any:
             node = loader.get_single_node()
             if node is None:
                 return None
-            problems = _offences(node)
+            problems = _find_problems(node)
             if problems:
                 raise InputError(f"{where}{problem}" for problem in problems)
             value = loader.construct_document(node)
@@ -96,10 +96,10 @@ def parse_yaml(text: str, where: str = "YAML") -> Any:
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(f"{where}: not valid YAML: {_one_line(error)}") from None
+        raise InputError(f"{where}: not valid YAML: {_format_error(error)}") from None
     if is_too_deep(value):  # through aliases, which the text does not show
         raise InputError(f"{where}: aliases are nested too deeply; the maximum is {DEEPEST} levels")
-    found = [f"{where}: {problem}" for problem in blemishes(value)]
+    found = [f"{where}: {problem}" for problem in find_json_problems(value)]
     if found:
         raise InputError(found)
     return value
@@ -109,19 +109,19 @@ def dump_yaml(value: Any) -> str:
     r"""`value` as YAML text: keys in their order, every language readable, no aliases.
 
     Raises:
-        InputError: a number is NaN or infinite, a text contains a lone surrogate, or a value is not plain.
+        InputError: a number is NaN or infinite, a text contains a lone surrogate, or a value has no YAML form.
 
     Example:
         >>> dump_yaml({"weight": 1.0, "labels": ["Yes", "1e3"]})
         "weight: 1.0\nlabels:\n- 'Yes'\n- '1e3'\n"
     """
-    problems = list(blemishes(value))
+    problems = list(find_json_problems(value))
     if problems:
         raise InputError(problems)
     try:
         return str(yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100))
     except yaml.YAMLError as error:
-        raise InputError(_one_line(error)) from None
+        raise InputError(_format_error(error)) from None
 
 
 def _refuse_depth(text: str, where: str) -> None:
@@ -137,7 +137,7 @@ def _refuse_depth(text: str, where: str) -> None:
             depth -= 1
 
 
-def _offences(root: yaml.Node) -> list[str]:
+def _find_problems(root: yaml.Node) -> list[str]:
     """What is wrong with a node graph before anything is built from it."""
     problems: list[str] = []
     sizes: dict[int, int] = {}
@@ -147,13 +147,13 @@ def _offences(root: yaml.Node) -> list[str]:
         node, closing = stack.pop()
         if id(node) in sizes:
             continue
-        children = _children(node)
+        children = _list_children(node)
         if closing:
             opened.discard(id(node))
             sizes[id(node)] = 1 + sum(sizes[id(child)] for child in children)
             continue
         opened.add(id(node))
-        problems.extend(_repeated(node))
+        problems.extend(_find_repeated_keys(node))
         if any(id(child) in opened for child in children):
             return [f":{node.start_mark.line + 1}: an alias contains itself"]
         stack.append((node, True))
@@ -163,13 +163,13 @@ def _offences(root: yaml.Node) -> list[str]:
     return problems
 
 
-def _children(node: yaml.Node) -> list[yaml.Node]:
+def _list_children(node: yaml.Node) -> list[yaml.Node]:
     if isinstance(node, yaml.MappingNode):
         return [part for pair in node.value for part in pair]
     return list(node.value) if isinstance(node, yaml.SequenceNode) else []
 
 
-def _repeated(node: yaml.Node) -> list[str]:
+def _find_repeated_keys(node: yaml.Node) -> list[str]:
     if not isinstance(node, yaml.MappingNode):
         return []
     seen: set[tuple[str, str]] = set()
@@ -183,16 +183,16 @@ def _repeated(node: yaml.Node) -> list[str]:
     return problems
 
 
-def _one_line(error: Exception) -> str:
+def _format_error(error: Exception) -> str:
     return " ".join(in_short(error).split()) if isinstance(error, ValueError | RecursionError) else yaml_words(error)
 
 
-# PyYAML gives every text the same name, and its slower reader quotes the line.
+# PyYAML calls every text by the same name, and its slower reader quotes the line.
 _MARK = re.compile(r'\n  in "<unicode string>", (line \d+, column \d+)(?::\n.*\n *\^)?')
 
 
 def yaml_words(error: Exception) -> str:
-    """The message of PyYAML about a text, on one line.
+    """A message of PyYAML on one line.
 
     Example:
         >>> try:

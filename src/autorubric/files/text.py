@@ -13,11 +13,11 @@ from typing import IO, Any, BinaryIO
 
 from autorubric.errors import InputError, MissingFileError
 from autorubric.files.descriptors import unreadable
-from autorubric.files.remote import find_address, remote_copy
-from autorubric.files.strict_json import DEEPEST, blemishes, in_short, is_too_deep, parse_json
+from autorubric.files.remote import download, find_address
+from autorubric.files.strict_json import DEEPEST, find_json_problems, in_short, is_too_deep, parse_json
 
 LARGEST_FILE = 512 * 2**20
-"""Bytes of the largest file that is read as one document; what is larger goes row by row, as JSON Lines."""
+"""Maximum bytes of a file that is read as one document; larger data is read row by row, as JSON Lines."""
 
 # The UTF-32 marks start with the UTF-16 ones, so they come first.
 _FOREIGN_MARKS = (
@@ -57,7 +57,7 @@ def read_text(path: str | Path, *, what: str = "File") -> str:
         'one\ntwo'
     """
     address = find_address(path)
-    file = None if address is None else SharedCopy(remote_copy(address, what=what))
+    file = None if address is None else SharedCopy(download(address, what=what))
     size = size_of_plain(path, what=what) if file is None else file.seek(0, os.SEEK_END)
     if size > LARGEST_FILE:
         most = f"the maximum that is read at once is {LARGEST_FILE // 2**20} MiB"
@@ -75,7 +75,7 @@ def read_text(path: str | Path, *, what: str = "File") -> str:
 
 
 def size_of_plain(path: str | Path, *, what: str = "File") -> int:
-    """The size of a plain file, in bytes, before it is opened: a pipe that nobody writes to would never open.
+    """The size of a plain file in bytes. Call it before opening: opening a pipe without a writer never returns.
 
     Raises:
         MissingFileError: the file does not exist.
@@ -173,11 +173,11 @@ class SharedCopy(io.RawIOBase):
         self._file, self._at = file, 0
 
     def readable(self) -> bool:
-        """Whether it can be read: yes."""
+        """True."""
         return True
 
     def seekable(self) -> bool:
-        """Whether it can be read from anywhere: yes."""
+        """True."""
         return True
 
     def tell(self) -> int:
@@ -185,15 +185,15 @@ class SharedCopy(io.RawIOBase):
         return self._at
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Move this reader; its new position."""
-        self._at = offset if whence == os.SEEK_SET else self._moved(offset, whence)
+        """Move this reader; returns its new position."""
+        self._at = offset if whence == os.SEEK_SET else self._resolve_offset(offset, whence)
         return self._at
 
-    def _moved(self, offset: int, whence: int) -> int:
+    def _resolve_offset(self, offset: int, whence: int) -> int:
         return offset + (self._at if whence == os.SEEK_CUR else os.fstat(self._file.fileno()).st_size)
 
     def readinto(self, buffer: Any) -> int:
-        """Fill a buffer; the number of bytes."""
+        """Fill a buffer; returns the number of bytes."""
         with _reading:
             self._file.seek(self._at)
             data = self._file.read(len(buffer))
@@ -255,21 +255,20 @@ def parse_toml(text: str, where: str) -> dict[str, Any]:
         raise InputError(f"{where}: {in_short(error)}") from None
     if is_too_deep(value):
         raise InputError(f"{where}: nested too deeply; the maximum is {DEEPEST} levels")
-    problems = [f"{where}: {problem}" for problem in blemishes(value)]
+    problems = [f"{where}: {problem}" for problem in find_json_problems(value)]
     if problems:
         raise InputError(problems)
     return value
 
 
 LONGEST_ROW = 16 * 2**20
-"""Bytes of the longest row that is read: several times what any model takes in."""
+"""Maximum bytes of a row: several times the context of any model."""
 
 
 def iter_jsonl(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
     r"""The objects of a JSON Lines file with their row numbers, counted from 1 with blank lines included.
 
-    A bad row does not hide the rows after it: it is noted, reading continues, and all bad rows are raised after the
-    last one. Only one line is in memory.
+    All bad rows are reported together after the last row. Only one line is in memory.
 
     Raises:
         MissingFileError: the file does not exist.
@@ -287,24 +286,24 @@ def iter_jsonl(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
     size_of_plain(path)
     try:
         with Path(path).open("rb") as file:
-            yield from json_lines(file, str(path), problems)
+            yield from read_jsonl(file, str(path), problems)
     except OSError as error:
         raise unreadable(path, error) from error
     if problems:
         raise InputError(problems)
 
 
-def json_lines(file: BinaryIO, name: str, problems: list[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+def read_jsonl(file: BinaryIO, name: str, problems: list[str]) -> Iterator[tuple[int, dict[str, Any]]]:
     r"""The objects of an open JSON Lines file with their line numbers, as `iter_jsonl` gives them.
 
     Args:
-        file: the file, read from where it stands.
+        file: the file, read from its current position.
         name: its name in messages.
         problems: takes a sentence for each bad row.
 
     Example:
         >>> import io
-        >>> list(json_lines(io.BytesIO(b'{"a": 1}\n\n{"a": 2}\n'), "rows", []))
+        >>> list(read_jsonl(io.BytesIO(b'{"a": 1}\n\n{"a": 2}\n'), "rows", []))
         [(1, {'a': 1}), (3, {'a': 2})]
     """
     for row, line in enumerate(iter_lines(file), start=1):
@@ -331,7 +330,7 @@ def json_lines(file: BinaryIO, name: str, problems: list[str]) -> Iterator[tuple
 
 
 def iter_lines(file: BinaryIO) -> Iterator[bytes]:
-    """The lines of a file; of one that is too long, as much as shows it."""
+    """The lines of a file; one that is too long is cut off one byte after `LONGEST_ROW`."""
     while line := file.readline(LONGEST_ROW + 1):
         yield line
         while len(line) > LONGEST_ROW and not line.endswith(b"\n"):

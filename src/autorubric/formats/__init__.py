@@ -1,10 +1,10 @@
-"""Files of other projects to and from our nouns."""
+"""Converts files of other projects to records and back."""
 
 from autorubric.formats.containers import write_release
 from autorubric.formats.conversion import Conversion, Options, convert, read_records, write_records
 from autorubric.formats.file_audit import PolarityAudit
 from autorubric.formats.format import Format, Record, Written
-from autorubric.formats.format_registry import FORMATS, detect, format_named, format_names, list_formats
+from autorubric.formats.format_registry import FORMATS, detect, format_named, list_format_names, list_formats
 
 __all__ = [
     "FORMATS",
@@ -17,7 +17,7 @@ __all__ = [
     "convert",
     "detect",
     "format_named",
-    "format_names",
+    "list_format_names",
     "list_formats",
     "read_records",
     "write_records",

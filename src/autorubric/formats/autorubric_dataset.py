@@ -1,4 +1,4 @@
-"""Our own datasets, as AutoRubric has them: items with submissions, in JSON, YAML or JSON Lines."""
+"""Our own datasets: items with submissions, in JSON, YAML or JSON Lines."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ def _read(row: Row) -> Record:
 
 
 def _write(record: Record) -> Row:
-    """The item of a record, with prompt and rubric of its own; without an answer its submission is empty."""
+    """The item of a record, with its own prompt and rubric; without an answer, its submission is empty."""
     metadata = {key: value for key, value in record.metadata.items() if key not in (*_BESIDE, "rubric")}
     row: Row = {"id": record.id} if record.id else {}
     description = record.metadata.get("description")
     row |= {"submission": record.answer or "", "description": description if isinstance(description, str) else ""}
-    row.update(_truth(record))
+    row.update(_check_truth(record))
     kept = record.metadata.get("rubric")
     rubric = Rubric(
         with_distinct_names(record.criteria),
@@ -69,8 +69,8 @@ def _write(record: Record) -> Row:
     return row
 
 
-def _truth(record: Record) -> dict[str, Any]:
-    """The ground truth of a record where it is one: a value of that name may come from anywhere."""
+def _check_truth(record: Record) -> dict[str, Any]:
+    """The ground truth of a record if it is valid: other formats may use that name for something else."""
     truth, reasons = record.metadata.get("ground_truth"), record.metadata.get("ground_truth_reasons")
     if not isinstance(truth, list):
         return {"ground_truth": None}
@@ -82,14 +82,14 @@ def _truth(record: Record) -> dict[str, Any]:
     return found
 
 
-def items_with_head(head: dict[str, Any], items: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
-    """The items of a dataset, each with its fields from the head; shared rubrics are filled in.
+def merge_head(head: dict[str, Any], items: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
+    """The items of a dataset with the fields of its head and the shared rubrics filled in.
 
     Raises:
         InputError: the head is wrong.
 
     Example:
-        >>> list(items_with_head({"prompt": "Why?", "rubric": None}, [("d.json: item 0", {"submission": "So."})]))
+        >>> list(merge_head({"prompt": "Why?", "rubric": None}, [("d.json: item 0", {"submission": "So."})]))
         [('d.json: item 0', {'prompt': 'Why?', 'submission': 'So.'})]
     """
     read_parts({**head, "items": []}, [], [], lambda _: "")

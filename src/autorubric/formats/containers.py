@@ -1,4 +1,4 @@
-"""Rows in and out of files, one at a time wherever the kind of file allows it."""
+"""Reads and writes rows of files, one at a time if the kind of file allows it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 from autorubric.errors import InputError, problems_at
 from autorubric.files import atomic_writer, dump_json, parquet_writer
-from autorubric.formats.autorubric_dataset import items_with_head
+from autorubric.formats.autorubric_dataset import merge_head
 from autorubric.formats.format import Format, Record, Row
 from autorubric.formats.rubrichub import RURL
 from autorubric.rows import RowFile, input_name, row_file
@@ -30,7 +30,7 @@ def iter_rows(path: str | Path, problems: list[str]) -> Iterator[tuple[str, Row]
 
     Raises:
         MissingFileError: the file does not exist.
-        InputError: it is of another kind, or a document that cannot be read.
+        InputError: it is of an unknown kind, or a document that cannot be read.
 
     Example:
         >>> import tempfile
@@ -41,8 +41,8 @@ def iter_rows(path: str | Path, problems: list[str]) -> Iterator[tuple[str, Row]
     """
     found = row_file(path)
     if found.is_document:
-        return _document_rows(found, problems)
-    return _listed_rows(found, problems)
+        return _iter_document_rows(found, problems)
+    return _iter_listed_rows(found, problems)
 
 
 @contextmanager
@@ -50,9 +50,9 @@ def row_writer(path: Path, form: Format, *, carry: bool) -> Iterator[Callable[[R
     """A function that writes rows to a file, which appears complete when the block succeeds.
 
     Raises:
-        InputError: the format is not kept in files with this extension.
+        InputError: the format is not stored in files with this extension.
     """
-    checked_container(path, form)
+    check_container(path, form)
     extension = path.suffix.lower()
     if extension == ".parquet":
         with parquet_writer(path, form.arrow_schema(carry)) as add:
@@ -63,20 +63,20 @@ def row_writer(path: Path, form: Format, *, carry: bool) -> Iterator[Callable[[R
     else:
         rows: list[Row] = []
         yield rows.append
-        text = _document_text(rows if form.document is None else form.document(rows), extension)
+        text = _format_document(rows if form.document is None else form.document(rows), extension)
         with atomic_writer(path) as file:
             file.write(text)
 
 
-def checked_container(path: str | Path, form: Format) -> None:
-    """Nothing, where a format is kept in files with this extension.
+def check_container(path: str | Path, form: Format) -> None:
+    """Check that a format is stored in files with this extension.
 
     Raises:
-        InputError: it is not; the message names those that it is kept in.
+        InputError: it is not; the message names the right extensions.
 
     Example:
         >>> from autorubric.formats import format_named
-        >>> checked_container("rows.csv", format_named("rurl"))
+        >>> check_container("rows.csv", format_named("rurl"))
         Traceback (most recent call last):
         autorubric.errors.InputError: rows.csv: rurl is stored in .parquet or .jsonl files
     """
@@ -84,7 +84,7 @@ def checked_container(path: str | Path, form: Format) -> None:
         raise InputError(f"{path}: {form.name} is stored in {' or '.join(form.containers)} files")
 
 
-def _listed_rows(found: RowFile, problems: list[str]) -> Iterator[tuple[str, Row]]:
+def _iter_listed_rows(found: RowFile, problems: list[str]) -> Iterator[tuple[str, Row]]:
     rows = ((record.where, record.fields) for record in found.rows(problems))
     first = next(rows, None)
     if first is None:
@@ -93,18 +93,18 @@ def _listed_rows(found: RowFile, problems: list[str]) -> Iterator[tuple[str, Row
         return iter(())
     head = first[1].get("dataset")
     if first[1].keys() == {"dataset"} and isinstance(head, dict):
-        return _at(first[0], items_with_head(head, rows))
+        return _at(first[0], merge_head(head, rows))
     return itertools.chain([first], rows)
 
 
-def _document_rows(found: RowFile, problems: list[str]) -> Iterator[tuple[str, Row]]:
+def _iter_document_rows(found: RowFile, problems: list[str]) -> Iterator[tuple[str, Row]]:
     path, value = found.name, found.document()
     if not value:
         raise InputError(f"{input_name(path)}: it has no rows")
     if isinstance(value, list):
         if any(isinstance(entry, dict) and {"requirement", "criteria"} & entry.keys() for entry in value[:1]):
             return iter([(input_name(path), {"rubric": value})])
-        return _objects(
+        return _iter_objects(
             ((f"{input_name(path)}: entry {number}", row) for number, row in enumerate(value, 1)), problems
         )
     if not isinstance(value, dict):
@@ -112,11 +112,11 @@ def _document_rows(found: RowFile, problems: list[str]) -> Iterator[tuple[str, R
     if isinstance(value.get("items"), list):
         head = {key: inner for key, inner in value.items() if key != "items"}
         items = ((f"{input_name(path)}: item {number}", item) for number, item in enumerate(value["items"]))
-        return _objects(_at(input_name(path), items_with_head(head, items)), problems)
+        return _iter_objects(_at(input_name(path), merge_head(head, items)), problems)
     return iter([(input_name(path), value)])
 
 
-def _objects(rows: Iterable[tuple[str, Any]], problems: list[str]) -> Iterator[tuple[str, Row]]:
+def _iter_objects(rows: Iterable[tuple[str, Any]], problems: list[str]) -> Iterator[tuple[str, Row]]:
     for place, row in rows:
         if isinstance(row, dict):
             yield place, row
@@ -125,12 +125,12 @@ def _objects(rows: Iterable[tuple[str, Any]], problems: list[str]) -> Iterator[t
 
 
 def _at(place: str, rows: Iterator[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
-    """The rows; errors in the head of their dataset name its place."""
+    """The rows; errors in the head of their dataset are prefixed with its place."""
     with problems_at(f"{place}: "):
         yield from rows
 
 
-def _document_text(value: Any, extension: str) -> str:
+def _format_document(value: Any, extension: str) -> str:
     if extension == ".json":
         return dump_json(value, 2) + "\n"
     if extension == ".toml":
@@ -147,13 +147,13 @@ _LONGEST_NAME = 200
 _STEM = "rurbichub_v1"  # spelt as published
 
 
-def release_file(domain: str) -> str:
+def name_release_file(domain: str) -> str:
     """The name of a domain's file in the folder, spelt as published.
 
-    One that is too long for a file's name is cut, and its digest tells it from others that begin alike.
+    A name that is too long is cut and gets a digest, which distinguishes names with the same start.
 
     Example:
-        >>> release_file("chat"), release_file("Instruction Following"), release_file("")
+        >>> name_release_file("chat"), name_release_file("Instruction Following"), name_release_file("")
         ('RuRL/rurbichub_v1_Chat.parquet', 'RuRL/rurbichub_v1_Instruction_Following.parquet', ...)
     """
     words = re.findall(r"\w+", domain) or ["General"]
@@ -167,11 +167,11 @@ def release_file(domain: str) -> str:
 def write_release(folder: str | Path, records: Iterable[Record]) -> Counter[str]:
     """Write records in the layout of the release, and return the number of records by file.
 
-    All files have one schema, so that `datasets.load_dataset` reads them together. They appear whole, and only when
-    all records were written.
+    All files have one schema, so that `datasets.load_dataset` reads them together. They appear complete, once all
+    records are written.
 
     Args:
-        folder: it is made where it is missing.
+        folder: created if it is missing.
         records: taken one at a time.
 
     Raises:
@@ -190,7 +190,7 @@ def write_release(folder: str | Path, records: Iterable[Record]) -> Counter[str]
     with ExitStack() as stack:
         writers: dict[str, Callable[[Row], object]] = {}
         for record in records:
-            name = release_file(record.domain)
+            name = name_release_file(record.domain)
             if name not in writers:
                 if len(writers) == _MOST_DOMAINS:
                     raise InputError(f"there are more than {_MOST_DOMAINS} domains; the release has a file for each")

@@ -14,15 +14,15 @@ from autorubric.core.entries import find_parts, from_json_text
 from autorubric.dataset.item import with_last_turn
 from autorubric.errors import InputError, MissingFileError, problems_at
 from autorubric.files.text import size_of_plain
-from autorubric.formats.containers import checked_container, iter_rows, row_writer
-from autorubric.formats.file_audit import Polarity, PolarityAudit, Questions, checked_polarity, turned
+from autorubric.formats.containers import check_container, iter_rows, row_writer
+from autorubric.formats.file_audit import Polarity, PolarityAudit, Questions, convert_polarity, parse_polarity
 from autorubric.formats.format import Format, Record, Row, Written
 from autorubric.formats.format_registry import (
     IN_ROW,
     USUAL,
     detect,
     format_named,
-    format_names,
+    list_format_names,
     read_usual,
     with_usual,
 )
@@ -40,11 +40,11 @@ class Options:
     Attributes:
         source: name of its format; detected if None.
         polarity: what the user says about its negative weights.
-        against: other splits of the same data, looked through for the same questions.
+        against: other splits of the same data, searched for the same questions.
         carry: whether to keep fields that the target lacks under the key `autorubric`.
         strict: whether a loss stops the conversion.
         force: whether to replace an existing file with other content.
-        columns: columns of rows under usual names, by what they hold; such rows are in no named format.
+        columns: columns of rows in no named format, by role.
     """
 
     source: str | None = None
@@ -66,8 +66,8 @@ class Conversion:
         records: queries with a rubric.
         criteria: criteria in them.
         lost: how many records lost a field, by its name.
-        carried: how many have it under the key `autorubric` only.
-        blank: items written with a blank submission, as their records have no answer.
+        carried: how many have it only under the key `autorubric`.
+        blank: items written with a blank submission because their records have no answer.
         polarity: how wordings agree with signs.
         questions: which questions are repeated.
     """
@@ -86,7 +86,7 @@ class Conversion:
 _DEFAULTS = Options()
 _POINTS = ("criterion", "points")
 _OF_USUAL_NAMES = {"rubrichub": _POINTS, "healthbench": _POINTS, "ruft": _POINTS, "rar": ("description", "weight")}
-"""Formats whose rows have usual names only, and the keys of their criteria."""
+"""Formats whose rows have only usual names, and the keys of their criteria."""
 
 
 def convert(
@@ -101,8 +101,8 @@ def convert(
         options: how.
 
     Raises:
-        InputError: rows are wrong (each is named), the format is not known, something would be lost and `strict`
-            is set, or the target is there with other content and `force` is not set.
+        InputError: rows are wrong (each is named), the format is unknown, something would be lost and `strict` is
+            set, or the target exists with other content and `force` is not set.
 
     Example:
         >>> import tempfile
@@ -113,19 +113,19 @@ def convert(
         >>> done.source, done.records, dict(done.lost)
         ('rubrichub', 1, {})
     """
-    polarity = checked_polarity(options.polarity)
+    polarity = parse_polarity(options.polarity)
     if options.source is not None:
         format_named(options.source)
     done = Conversion()
-    records = _observed(source, options, polarity, done)
+    records = _iter_audited(source, options, polarity, done)
     if target is None or polarity == "audit":
         for _ in records:
             pass
         return done
     if target_format is None:
-        raise InputError(f"pass --to with the format of {target}; the formats are {', '.join(format_names())}")
+        raise InputError(f"pass --to with the format of {target}; the formats are {', '.join(list_format_names())}")
     form = format_named(target_format)
-    checked_container(target, form)
+    check_container(target, form)
     done.target = form.name
     with _draft(Path(source), Path(target), options.force) as draft:
         with _sink(draft, form, done, carry=options.carry) as write:
@@ -143,14 +143,14 @@ def convert(
 def read_records(path: str | Path, source: str | None = None) -> Iterator[tuple[str, Record]]:
     """The records of a file in any of the formats, one at a time, with their places.
 
-    Rows that are wrong are skipped, and reported together after the last.
+    Invalid rows are skipped and reported together after the last row.
 
     Args:
         path: the file.
         source: name of its format; detected from the first row if None.
 
     Raises:
-        InputError: rows are wrong, or no format fits.
+        InputError: rows are invalid, or no format matches.
 
     Example:
         >>> import tempfile
@@ -159,7 +159,7 @@ def read_records(path: str | Path, source: str | None = None) -> Iterator[tuple[
         >>> [record.prompt for _, record in read_records(path)]
         ['Why?']
     """
-    return _records(path, source, Conversion(), {})
+    return _iter_records(path, source, Conversion(), {})
 
 
 def write_records(
@@ -168,7 +168,7 @@ def write_records(
     """Write records to a file of a format atomically, and report what was lost.
 
     Raises:
-        InputError: the format is not known or not kept in such files, or a record cannot be written in it.
+        InputError: the format is unknown or not stored in such files, or a record cannot be written in it.
 
     Example:
         >>> import tempfile
@@ -188,27 +188,27 @@ def write_records(
     return done
 
 
-def _observed(
+def _iter_audited(
     source: str | Path, options: Options, polarity: Polarity, done: Conversion
 ) -> Iterator[tuple[str, Record]]:
-    """The records of the source, counted and turned on the way."""
+    """The records of the source, audited, and with the polarity converted."""
     for other in options.against:
-        for place, record in _records(other, None, Conversion(), options.columns):
+        for place, record in _iter_records(other, None, Conversion(), options.columns):
             done.questions.add_other(record, place)
-    for place, record in _records(source, options.source, done, options.columns):
+    for place, record in _iter_records(source, options.source, done, options.columns):
         done.records += 1
         done.criteria += len(record.criteria)
         done.polarity.add(record, place)
         done.questions.add(record, place)
-        yield place, turned(record, polarity, done.polarity)
+        yield place, convert_polarity(record, polarity, done.polarity)
 
 
-def _records(
+def _iter_records(
     path: str | Path, source: str | None, done: Conversion, columns: Mapping[str, str]
 ) -> Iterator[tuple[str, Record]]:
     problems: list[str] = []
     waiting: tuple[str, Record] | None = None
-    for form, place, record in _parts(path, source, columns, problems):
+    for form, place, record in _iter_parts(path, source, columns, problems):
         done.source = form.name
         merged = form.joined(waiting[1], record) if form.joined is not None and waiting is not None else None
         if waiting is not None and merged is None:
@@ -223,14 +223,14 @@ def _records(
 _OPTION = "--from FORMAT (in Python: from_), or " + COLUMN_OPTION
 
 
-def _parts(
+def _iter_parts(
     path: str | Path, source: str | None, columns: Mapping[str, str], problems: list[str]
 ) -> Iterator[tuple[Format, str, Record]]:
-    """The record of each row, parts of one record separately; without a given format, the first row decides."""
+    """The record of each row, parts of one record separately; if no format is given, the first row decides."""
     form = format_named(source) if source is not None else USUAL if columns else None
     reader = None if source is not None else RowReader(input_name(path), IN_ROW, _OPTION, columns)
     for place, row in iter_rows(path, problems):
-        form = _detected(row, place, reader) if form is None else form
+        form = _detect_format(row, place, reader) if form is None else form
         record = _read(form, row, place, problems, reader)
         if record is not None:
             yield form, place, record
@@ -253,8 +253,8 @@ def _read(form: Format, row: Row, place: str, problems: list[str], reader: RowRe
     return None
 
 
-def _detected(row: Row, place: str, reader: RowReader | None) -> Format:
-    """The format of a row: a named one, or that of rows under usual names where none fits as a whole."""
+def _detect_format(row: Row, place: str, reader: RowReader | None) -> Format:
+    """The format of a row: a named one, or `USUAL` if none matches completely."""
     try:
         form = detect(row)
         if form.name not in _OF_USUAL_NAMES or _has_entries(row, _OF_USUAL_NAMES[form.name]):
@@ -268,7 +268,7 @@ def _detected(row: Row, place: str, reader: RowReader | None) -> Format:
 
 
 def _has_entries(row: Row, keys: tuple[str, str]) -> bool:
-    """Whether a rubric is written as a format does, by the keys of its first criterion; True where this is open."""
+    """Whether a rubric has the keys of a format in its first criterion; True if this cannot be decided."""
     try:
         entries = from_json_text(row.get("rubrics", row.get("rubric")), "rubric")
     except InputError:
@@ -284,7 +284,7 @@ def _has_entries(row: Row, keys: tuple[str, str]) -> bool:
 
 @contextmanager
 def _sink(path: Path, form: Format, done: Conversion, *, carry: bool) -> Iterator[Callable[[Record, str], None]]:
-    """A function that writes records to a file of a format, and counts what they lose."""
+    """A function that writes records to a file and counts what they lose."""
     with row_writer(path, form, carry=carry) as add:
 
         def write(record: Record, place: str) -> None:
@@ -302,7 +302,7 @@ def _sink(path: Path, form: Format, done: Conversion, *, carry: bool) -> Iterato
 
 @contextmanager
 def _draft(source: Path, target: Path, force: bool) -> Iterator[Path]:
-    """A draft next to the target; it replaces the target when the block ends without an error."""
+    """A draft next to the target; it replaces the target when the block succeeds."""
     try:
         size_of_plain(target)
     except MissingFileError:
@@ -313,7 +313,7 @@ def _draft(source: Path, target: Path, force: bool) -> Iterator[Path]:
         raise InputError(f"{target} is also the input file; pass another output file")
     if not target.parent.is_dir():
         raise InputError(f"{target}: the directory {target.parent} does not exist")
-    target = target.resolve()  # a symbolic link stays one: the file it names is replaced
+    target = target.resolve()  # of a symbolic link, the target is replaced
     draft = target.with_name(f".{secrets.token_hex(6)}{target.suffix}")
     try:
         draft.touch()

@@ -1,7 +1,7 @@
-"""What a file shows while it is read: whether the wording of criteria agrees with their signs, which questions recur.
+"""Audits a file while it is read: does the wording of criteria agree with their signs, and which questions recur.
 
-Formats disagree on what a negative weight means. Here it marks a pitfall: what the criterion describes is a fault,
-and meeting it costs points. Elsewhere a pitfall reads "avoids X" and meeting it is good.
+Formats disagree on the meaning of a negative weight. Here it marks a pitfall: the criterion describes a fault, and
+meeting it costs points. Elsewhere a pitfall is worded "avoids X", and meeting it is good.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from autorubric.formats.format import Record
 from autorubric.rows.record import as_text
 
 Polarity: TypeAlias = Literal["as-is", "met-is-good", "met-is-bad", "audit"]
-"""What the user says about the negative weights of a file."""
+"""What the user states about the negative weights of a file."""
 
 MOST_EXAMPLES = 5
 
@@ -30,7 +30,7 @@ class PolarityAudit:
 
     Attributes:
         counts: criteria by sign (`positive`, `negative`, `zero`) and wording.
-        examples: the first criteria whose words say the opposite of their sign, with their places.
+        examples: the first criteria whose wording contradicts their sign, with their places.
         turned: criteria whose sign was changed.
         kept: negative criteria that keep their sign because they are worded as faults.
     """
@@ -43,7 +43,7 @@ class PolarityAudit:
     def add(self, record: Record, place: str) -> None:
         """Count the criteria of a record."""
         for criterion in record.criteria:
-            self.counts[_sign(criterion.weight), said(criterion.requirement).meaning] += 1
+            self.counts[_describe_sign(criterion.weight), said(criterion.requirement).meaning] += 1
             if contradiction(criterion.requirement, criterion.weight) and len(self.examples) < MOST_EXAMPLES:
                 self.examples.append((place, criterion.weight, criterion.requirement))
 
@@ -53,14 +53,14 @@ class PolarityAudit:
         return self.counts["negative", "good"] + self.counts["positive", "fault"]
 
 
-def checked_polarity(name: str) -> Polarity:
-    """The polarity of a name.
+def parse_polarity(name: str) -> Polarity:
+    """The polarity of this name.
 
     Raises:
-        InputError: there is none.
+        InputError: the name is unknown.
 
     Example:
-        >>> checked_polarity("as-is")
+        >>> parse_polarity("as-is")
         'as-is'
     """
     known: tuple[Polarity, ...] = get_args(Polarity)
@@ -70,23 +70,23 @@ def checked_polarity(name: str) -> Polarity:
     return found
 
 
-def turned(record: Record, polarity: Polarity, audit: PolarityAudit) -> Record:
-    """The record under our convention, where the user said that the file has another.
+def convert_polarity(record: Record, polarity: Polarity, audit: PolarityAudit) -> Record:
+    """The record, converted to our convention if the user stated that the file has another.
 
-    With `met-is-good`, a negative criterion that is not worded as a fault becomes a demand of the same size: meeting
-    it was good there, and is here. With the others nothing is changed.
+    With `met-is-good`, a negative criterion that is not worded as a fault becomes a demand of the same size, because
+    meeting it was good in the file. Other polarities change nothing.
 
     Example:
         >>> record = Record((Criterion(weight=-2, requirement="Avoids jargon."),))
-        >>> turned(record, "met-is-good", PolarityAudit()).criteria[0].weight
+        >>> convert_polarity(record, "met-is-good", PolarityAudit()).criteria[0].weight
         2.0
     """
     if polarity != "met-is-good":
         return record
-    return replace(record, criteria=tuple(_turned(criterion, audit) for criterion in record.criteria))
+    return replace(record, criteria=tuple(_convert_sign(criterion, audit) for criterion in record.criteria))
 
 
-def _turned(criterion: Criterion, audit: PolarityAudit) -> Criterion:
+def _convert_sign(criterion: Criterion, audit: PolarityAudit) -> Criterion:
     if criterion.weight >= 0:
         return criterion
     if said(criterion.requirement).meaning == "fault":
@@ -96,12 +96,12 @@ def _turned(criterion: Criterion, audit: PolarityAudit) -> Criterion:
     return criterion.model_copy(update={"weight": -criterion.weight})
 
 
-def _sign(weight: float) -> str:
+def _describe_sign(weight: float) -> str:
     return "negative" if weight < 0 else "positive" if weight > 0 else "zero"
 
 
 class _WordCharacters(dict[int, str]):
-    """For `str.translate`: letters, marks, numbers and symbols stay, each looked up once; all else is a space."""
+    """For `str.translate`: keeps letters, marks, numbers and symbols; everything else becomes a space."""
 
     def __missing__(self, code: int) -> str:
         kept = self[code] = chr(code) if unicodedata.category(chr(code))[0] in "LMNS" else " "
@@ -111,13 +111,13 @@ class _WordCharacters(dict[int, str]):
 _WORDS = _WordCharacters()
 
 
-def question_key(record: Record) -> bytes:
-    """16 bytes that two records share if they ask the same, ignoring case, spaces and punctuation.
+def hash_question(record: Record) -> bytes:
+    """A digest of 16 bytes of a record's question, ignoring case, spaces and punctuation.
 
     Example:
         >>> from autorubric.core.criterion import Criterion
         >>> one, two = (Record((Criterion(requirement="r"),), text) for text in ("Why  so?", "why so"))
-        >>> question_key(one) == question_key(two)
+        >>> hash_question(one) == hash_question(two)
         True
     """
     text = unicodedata.normalize("NFKC", as_text(record.prompt)).casefold()
@@ -129,8 +129,8 @@ class Questions:
     """The questions of a file, 16 bytes each, and where they are repeated.
 
     Attributes:
-        repeated: rows whose question an earlier row of the file has.
-        leaked: rows whose question another split has: another file, or rows with another value under `split`.
+        repeated: rows with the question of an earlier row.
+        leaked: rows with a question of another split: another file, or rows with another value under `split`.
         examples: the first of these, as (place, place of the earlier one).
     """
 
@@ -143,13 +143,13 @@ class Questions:
     def add_other(self, record: Record, place: str) -> None:
         """Note a question of another file."""
         if record.prompt:
-            self._others.setdefault(question_key(record), place)
+            self._others.setdefault(hash_question(record), place)
 
     def add(self, record: Record, place: str) -> None:
         """Count a question of this file; a record without one is not counted."""
         if not record.prompt:
             return
-        key = question_key(record)
+        key = hash_question(record)
         split = record.metadata.get("split")
         name = split if isinstance(split, str) else None
         first, of = self._seen.setdefault(key, (place, name))

@@ -1,4 +1,4 @@
-"""What a format is: how its rows are known, read and written, and the record that each is read into."""
+"""A format: how its rows are recognized, read and written, and the record that each becomes."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from autorubric.core.criterion import Criterion
 from autorubric.core.rubric_shapes import criterion_record, read_criteria
 from autorubric.errors import InputError
-from autorubric.files.json_values import in_json
+from autorubric.files.json_values import to_json_value
 from autorubric.files.strict_json import in_short
-from autorubric.rows.record import Prompt, read_prompt, shown
+from autorubric.rows.record import Prompt, quote, read_prompt
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,14 +26,14 @@ class Record:
     """One query with its rubric.
 
     Attributes:
-        criteria: at least one; a negative weight marks a pitfall, which costs points where it is met.
-        prompt: the query; empty where a file contains a rubric alone.
+        criteria: at least one; a negative weight marks a pitfall, which costs points if it is met.
+        prompt: the query; empty if the file has only a rubric.
         id: of the row, in its file.
         reference: an ideal answer.
-        answer: a submission that came with the row.
+        answer: the submission in the row.
         domain: the field, such as `Medical`.
         guidelines: advice to the judge.
-        metadata: what the row contains beyond that, by the keys of its format; None values are left out.
+        metadata: everything else in the row, by the keys of its format, without None values.
     """
 
     criteria: tuple[Criterion, ...]
@@ -63,18 +63,18 @@ def read_text(row: Mapping[str, Any], *keys: str) -> str | None:
         if isinstance(value, int) and not isinstance(value, bool):
             return str(value)
         if value is not None:
-            raise InputError(f"{key} is {shown(value)}; expected a string")
+            raise InputError(f"{key} is {quote(value)}; expected a string")
     return None
 
 
-def mapping_at(row: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+def read_object(row: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     """The mapping under a key of a row, empty if there is none.
 
     Raises:
         InputError: the value is something else.
 
     Example:
-        >>> mapping_at({"reward_model": {"style": "rubric"}}, "reward_model"), mapping_at({}, "reward_model")
+        >>> read_object({"reward_model": {"style": "rubric"}}, "reward_model"), read_object({}, "reward_model")
         ({'style': 'rubric'}, {})
     """
     value = row.get(key)
@@ -87,50 +87,50 @@ TURNS = [{"role": str, "content": str}]
 """The turns of a conversation, as a column of a table."""
 
 
-def table_schema(columns: Mapping[str, Any]) -> Callable[[], pa.Schema]:
-    """The schema of a table, made when it is called for, since few need Arrow.
+def build_schema(columns: Mapping[str, Any]) -> Callable[[], pa.Schema]:
+    """A function that builds the schema of a table, so that Arrow is imported only if needed.
 
     Args:
-        columns: their types: `str`, `int`, `float`, a list of one type, or a mapping for a struct.
+        columns: the type of each: `str`, `int`, `float`, a list of one type, or a mapping for a struct.
 
     Example:
-        >>> table_schema({"id": str, "rubrics": [{"criterion": str, "points": float}]})().field("id").type
+        >>> build_schema({"id": str, "rubrics": [{"criterion": str, "points": float}]})().field("id").type
         DataType(string)
     """
 
-    def made() -> pa.Schema:
+    def build() -> pa.Schema:
         import pyarrow as pa
 
         scalars = {str: pa.string(), int: pa.int64(), float: pa.float64()}
 
-        def arrow_type(kind: Any) -> pa.DataType:
+        def to_arrow_type(kind: Any) -> pa.DataType:
             if isinstance(kind, list):
-                return pa.list_(arrow_type(kind[0]))
+                return pa.list_(to_arrow_type(kind[0]))
             if isinstance(kind, Mapping):
-                return pa.struct([(name, arrow_type(inner)) for name, inner in kind.items()])
+                return pa.struct([(name, to_arrow_type(inner)) for name, inner in kind.items()])
             return scalars[kind]
 
-        return pa.schema([(name, arrow_type(kind)) for name, kind in columns.items()])
+        return pa.schema([(name, to_arrow_type(kind)) for name, kind in columns.items()])
 
-    return made
+    return build
 
 
-def data_source(record: Record) -> str:
-    """The value of `data_source`: the record's own if it has one, else its domain.
+def find_source(record: Record) -> str:
+    """The value of `data_source`: the record's, or else its domain.
 
     Example:
-        >>> data_source(Record((Criterion(requirement="Is brief"),), domain="Medical"))
+        >>> find_source(Record((Criterion(requirement="Is brief"),), domain="Medical"))
         'Medical'
     """
     source = record.metadata.get("data_source")
     return source if isinstance(source, str) else record.domain
 
 
-def whole(weight: float) -> int:
-    """A weight where a file takes whole numbers only: the nearest, halves away from zero, never from not-0 to 0.
+def to_whole(weight: float) -> int:
+    """A weight rounded to a whole number, halves away from zero; a weight other than 0 never becomes 0.
 
     Example:
-        >>> whole(2.5), whole(-2.5), whole(0.2)
+        >>> to_whole(2.5), to_whole(-2.5), to_whole(0.2)
         (3, -3, 1)
     """
     size = int(abs(weight) + 0.5)
@@ -142,8 +142,8 @@ class Written(NamedTuple):
 
     Attributes:
         row: JSON values.
-        lost: names of what the row does not contain at all.
-        carried: names of what it holds under `autorubric` only, where other tools do not look.
+        lost: names of parts that the row does not contain.
+        carried: names of parts that it contains only under `autorubric`, which other tools do not read.
     """
 
     row: Row
@@ -156,19 +156,19 @@ class Format:
     """One format: pure functions between its rows and records.
 
     Attributes:
-        name: as `--from` and `--to` take it.
-        title: what it is, for lists.
+        name: the value of `--from` and `--to`.
+        title: a description, for lists.
         containers: the extensions of its files, the usual one first.
         matches: whether a row is one of its rows, by its keys.
         read_row: the record of a row, by the format's own keys.
-        write_row: the row of a record, likewise; what has no place is left out.
-        schema: the Arrow schema, where it is kept in Parquet.
-        carrier: keys of the mapping in a row that may carry what has no place; () is the row itself, None says
-            that rows contain nothing but their own keys.
-        columns: the row as in its Parquet columns, if these represent less than JSON.
-        parts: several records for one, where a row contains a single criterion.
-        document: the one value that a JSON, YAML or TOML file of rows holds; the list of rows, where None.
-        joined: the record of two that came from one, or None if they did not.
+        write_row: the row of a record; parts without a key of the format are left out.
+        schema: the Arrow schema, if it is stored in Parquet.
+        carrier: path of keys to the mapping in a row that may carry those parts; () is the row itself, None means
+            that rows have only the format's keys.
+        columns: converts a row for Parquet, if its columns represent less than JSON.
+        parts: splits a record, if a row has a single criterion.
+        document: the value of a JSON, YAML or TOML file of rows; None for the list of rows.
+        joined: merges a record and the next part of it; None if they are not parts of one record.
     """
 
     name: str
@@ -185,10 +185,10 @@ class Format:
     joined: Callable[[Record, Record], Record | None] | None = None
 
     def read(self, row: Row) -> Record:
-        """The record of a row, with all that it carries.
+        """The record of a row, with everything that it carries.
 
         Raises:
-            InputError: the row is not as the format has it; every offending place is named.
+            InputError: the row is invalid in this format; all problems are reported.
 
         Example:
             >>> from autorubric.formats import format_named
@@ -198,21 +198,21 @@ class Format:
         """
         if self.carrier is None:
             return self.read_row(row)
-        plain, carried = _without_extras(row, self.carrier)
+        plain, carried = _pop_extras(row, self.carrier)
         record = self.read_row(plain)
         left = _load(carried)
-        return _put_back(record, left) if left else record
+        return _restore(record, left) if left else record
 
     def write(self, record: Record, *, columnar: bool = False, carry: bool = True) -> Written:
         """The row of a record and what it loses, found by reading the row back.
 
         Args:
-            record: what to write.
-            columnar: whether the row goes into Parquet.
-            carry: whether what has no place goes under the key `autorubric`, where rows may have one.
+            record: the record to write.
+            columnar: whether the row is for Parquet.
+            carry: whether parts without a key of the format are kept under `autorubric`, if rows may have it.
 
         Raises:
-            InputError: the record cannot be written in this format at all.
+            InputError: the record cannot be written in this format.
 
         Example:
             >>> from autorubric.core.criterion import Criterion
@@ -224,17 +224,17 @@ class Format:
         row = self.write_row(record)
         if columnar and self.columns is not None:
             row = self.columns(row)
-        left = left_out(record, self.read_row(row))
-        names = tuple(left_out_names(left))
+        left = find_losses(record, self.read_row(row))
+        names = tuple(name_losses(left))
         if self.carrier is None or not carry:
             return Written(row, lost=names)
-        return Written(_with_extras(row, self.carrier, _dump(left)), carried=names)
+        return Written(_add_extras(row, self.carrier, _dump(left)), carried=names)
 
     def arrow_schema(self, carry: bool = True) -> pa.Schema:
-        """The schema of its Parquet files, the same whatever the rows contain.
+        """The schema of its Parquet files, independent of the rows.
 
         Raises:
-            InputError: it is not kept in Parquet.
+            InputError: it is not stored in Parquet.
         """
         if self.schema is None:
             raise InputError(f"{self.name} cannot be stored as Parquet; use {' or '.join(self.containers)}")
@@ -246,14 +246,14 @@ class Format:
         return schema
 
 
-def only_row(rows: list[Row]) -> Row:
-    """The row of a file that contains one rubric.
+def check_only_row(rows: list[Row]) -> Row:
+    """The only row of a file that can contain a single rubric.
 
     Raises:
-        InputError: there are more or none.
+        InputError: there are several or none.
 
     Example:
-        >>> only_row([{"rubric": []}])
+        >>> check_only_row([{"rubric": []}])
         {'rubric': []}
     """
     if len(rows) != 1:
@@ -261,41 +261,41 @@ def only_row(rows: list[Row]) -> Row:
     return rows[0]
 
 
-def _without_extras(row: Row, path: tuple[str, ...]) -> tuple[Row, Any]:
-    """The row without the key of the extras, and the value of that key."""
+def _pop_extras(row: Row, path: tuple[str, ...]) -> tuple[Row, Any]:
+    """The row without `KEY`, and the value of that key."""
     if not path:
         return {key: value for key, value in row.items() if key != KEY}, row.get(KEY)
     inner = row.get(path[0])
     if not isinstance(inner, Mapping):
         return row, None
-    plain, carried = _without_extras(dict(inner), path[1:])
+    plain, carried = _pop_extras(dict(inner), path[1:])
     return {**row, path[0]: plain}, carried
 
 
-def _with_extras(row: Row, path: tuple[str, ...], text: str) -> Row:
+def _add_extras(row: Row, path: tuple[str, ...], text: str) -> Row:
     if not path:
         return {**row, KEY: text}
-    return {**row, path[0]: _with_extras(dict(row.get(path[0]) or {}), path[1:], text)}
+    return {**row, path[0]: _add_extras(dict(row.get(path[0]) or {}), path[1:], text)}
 
 
 KEY = "autorubric"
-"""The key that carries it, as JSON in a text, so that a column of it has one type whatever is in it."""
+"""The key of carried parts, as JSON text, so that its column always has one type."""
 
 _FIELDS = ("id", "prompt", "reference", "answer", "domain", "guidelines")
 
 
-def left_out(record: Record, back: Record) -> dict[str, Any]:
-    """The parts of a record that cannot be read back from its row, as JSON values; None for what the row adds.
+def find_losses(record: Record, back: Record) -> dict[str, Any]:
+    """The parts of a record that cannot be read back from its row, as JSON values; None for parts that the row adds.
 
     Example:
         >>> one = Criterion(weight=5, requirement="Names the dose.", tags=["axis:accuracy"])
-        >>> left_out(Record((one,), "Why?", id="q1"), Record((one.model_copy(update={"tags": []}),), "Why?"))
+        >>> find_losses(Record((one,), "Why?", id="q1"), Record((one.model_copy(update={"tags": []}),), "Why?"))
         {'id': 'q1', 'criteria': {'0': {'tags': ['axis:accuracy']}}}
     """
     found: dict[str, Any] = {
         name: getattr(record, name) for name in _FIELDS if getattr(record, name) != getattr(back, name)
     }
-    metadata = _changes(record.metadata, back.metadata)
+    metadata = _find_changes(record.metadata, back.metadata)
     if metadata:
         found["metadata"] = metadata
     if len(record.criteria) != len(back.criteria):
@@ -305,13 +305,13 @@ def left_out(record: Record, back: Record) -> dict[str, Any]:
         found["criteria"] = {
             str(index): change
             for index, (ours, theirs) in enumerate(pairs)
-            if ours != theirs and (change := _changes(criterion_record(ours), criterion_record(theirs)))
+            if ours != theirs and (change := _find_changes(criterion_record(ours), criterion_record(theirs)))
         }
     return found
 
 
-def _put_back(record: Record, left: Mapping[str, Any]) -> Record:
-    """The record with the parts that its row could not represent."""
+def _restore(record: Record, left: Mapping[str, Any]) -> Record:
+    """The record with the carried parts."""
     unknown = sorted(set(left) - {*_FIELDS, "metadata", "criteria"})
     if unknown:
         raise InputError(f"{KEY} has the unknown keys {', '.join(unknown)}")
@@ -322,18 +322,18 @@ def _put_back(record: Record, left: Mapping[str, Any]) -> Record:
     if wrong:
         raise InputError(f"{KEY}.{wrong[0]} is {fields[wrong[0]]!r:.60}; expected a string")
     if "metadata" in left:
-        merged = {**record.metadata, **_mapping(left["metadata"], "metadata")}
+        merged = {**record.metadata, **_check_mapping(left["metadata"], "metadata")}
         fields["metadata"] = {key: value for key, value in merged.items() if value is not None}
     if "criteria" in left:
-        fields["criteria"] = _criteria(record, left["criteria"])
+        fields["criteria"] = _restore_criteria(record, left["criteria"])
     return replace(record, **fields)
 
 
-def left_out_names(left: Mapping[str, Any]) -> Iterator[str]:
-    """What is left out, by name, such as `criteria.tags`.
+def name_losses(left: Mapping[str, Any]) -> Iterator[str]:
+    """The names of lost parts, such as `criteria.tags`.
 
     Example:
-        >>> sorted(left_out_names({"id": "q1", "criteria": {"0": {"tags": ["x"]}, "3": {"tags": ["y"]}}}))
+        >>> sorted(name_losses({"id": "q1", "criteria": {"0": {"tags": ["x"]}, "3": {"tags": ["y"]}}}))
         ['criteria.tags', 'id']
     """
     for name, value in left.items():
@@ -347,50 +347,50 @@ def left_out_names(left: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _dump(left: Mapping[str, Any]) -> str:
-    """The text that goes under the key; empty if nothing is left out."""
+    """The text under `KEY`; empty if nothing is carried."""
     try:
-        return json.dumps(left, ensure_ascii=False, allow_nan=False, default=_in_words) if left else ""
+        return json.dumps(left, ensure_ascii=False, allow_nan=False, default=_convert_cell) if left else ""
     except (TypeError, ValueError) as error:
         raise InputError(f"the row contains a value that JSON cannot represent: {error}") from None
 
 
 def _load(text: Any) -> dict[str, Any]:
-    """What is under the key of a row."""
+    """The value under `KEY`."""
     if text is None or text == "":
         return {}
     try:
         value = json.loads(text) if isinstance(text, str) else text
     except (ValueError, RecursionError) as error:
         raise InputError(f"{KEY} is not valid JSON: {in_short(error)}") from None
-    return dict(_mapping(value, ""))
+    return dict(_check_mapping(value, ""))
 
 
-def _changes(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[str, Any]:
+def _find_changes(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[str, Any]:
     keys = dict.fromkeys((*ours, *theirs))
     return {key: ours.get(key) for key in keys if ours.get(key) != theirs.get(key)}
 
 
-def _criteria(record: Record, left: Any) -> tuple[Criterion, ...]:
+def _restore_criteria(record: Record, left: Any) -> tuple[Criterion, ...]:
     if isinstance(left, list):
         return tuple(read_criteria(left))
     entries = [criterion_record(criterion) for criterion in record.criteria]
-    for index, change in _mapping(left, "criteria").items():
+    for index, change in _check_mapping(left, "criteria").items():
         if not index.isdecimal() or int(index) >= len(entries):
             raise InputError(f"{KEY}.criteria refers to criterion {index!r}; the row has {len(entries)}")
-        merged = {**entries[int(index)], **_mapping(change, f"criteria.{index}")}
+        merged = {**entries[int(index)], **_check_mapping(change, f"criteria.{index}")}
         entries[int(index)] = {key: value for key, value in merged.items() if value is not None}
     return tuple(read_criteria(entries))
 
 
-def _mapping(value: Any, name: str) -> Mapping[str, Any]:
+def _check_mapping(value: Any, name: str) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
         raise InputError(f"{KEY}{'.' if name else ''}{name} is {value!r:.60}; expected an object")
     return value
 
 
-def _in_words(value: Any) -> Any:
-    """A time or decimal of a table as JSON has it."""
-    told = in_json(value)
+def _convert_cell(value: Any) -> Any:
+    """A time or decimal of a table as a JSON value."""
+    told = to_json_value(value)
     if told is value:
         raise TypeError(f"a value is of type {type(value).__name__}")
     return told

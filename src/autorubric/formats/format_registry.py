@@ -1,4 +1,4 @@
-"""The formats, built in or registered by installed packages, and which of them a row is in."""
+"""The formats, built in or registered by installed packages, and their detection."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ FORMATS: dict[str, Format] = {
 """The built-in formats by name."""
 
 
-def format_names() -> list[str]:
+def list_format_names() -> list[str]:
     """The names of all formats, those of installed packages last."""
     return list(dict.fromkeys((*FORMATS, *plugins(_GROUP))))
 
@@ -52,7 +52,7 @@ def list_formats() -> dict[str, Format]:
     Raises:
         InputError: an installed package registers a format that cannot be used.
     """
-    return {name: format_named(name) for name in format_names()}
+    return {name: format_named(name) for name in list_format_names()}
 
 
 @cache
@@ -67,10 +67,10 @@ def _load_format(name: str) -> Format | None:
 
 
 def format_named(name: str) -> Format:
-    """The format of a name: built in (which wins), or registered by an installed package.
+    """The format of a name: built in (takes precedence), or registered by an installed package.
 
     Raises:
-        InputError: the name is unknown; the nearest name or all names are given.
+        InputError: the name is unknown; the message has the nearest name or all names.
 
     Example:
         >>> format_named("healthbnch")
@@ -79,15 +79,15 @@ def format_named(name: str) -> Format:
     """
     found = FORMATS.get(name) or _load_format(name)
     if found is None:
-        raise InputError(f"unknown format {name!r}; {advice(name, format_names())}")
+        raise InputError(f"unknown format {name!r}; {advice(name, list_format_names())}")
     return found
 
 
 def detect(row: Row) -> Format:
-    """The one format that a row is in, by its keys.
+    """The format of a row, by its keys.
 
     Raises:
-        InputError: it is in none or in several; the message says which keys were seen.
+        InputError: no format or several match; the message has the keys.
 
     Example:
         >>> detect({"question": "Why?", "id": "q1", "rubrics": []}).name
@@ -112,10 +112,10 @@ _PARTS = (("id", "id"), ("answer", "submission"), ("reference", "reference"), ("
 
 
 def read_usual(row: Record) -> Described:
-    """The record of a row that a `RowReader` read, of no named format.
+    """The record of a row in no named format, read by a `RowReader`.
 
     Raises:
-        InputError: it has no query or no rubric, or one that cannot be read.
+        InputError: it has no query or no rubric, or one of them cannot be read.
 
     Example:
         >>> from autorubric.rows import Record, RowReader
@@ -134,7 +134,7 @@ def read_usual(row: Record) -> Described:
 
 
 def with_usual(record: Described, row: Record) -> Described:
-    """The record with fields of the row under usual names that its format does not know.
+    """The record with fields of the row under usual names that its format lacks.
 
     Example:
         >>> from autorubric.rows import RowReader
@@ -153,9 +153,9 @@ def with_usual(record: Described, row: Record) -> Described:
     return replace(record, **found, metadata={k: v for k, v in record.metadata.items() if k not in used})
 
 
-def _never(_: Any) -> Any:
+def _refuse_use(_: Any) -> Any:
     raise AssertionError("`read_usual` reads rows under usual names; nothing writes them")
 
 
-USUAL = Format("usual names", "Rows under usual names", (), lambda row: True, _never, _never)
-"""What is read where a row is in no named format; it is not in the table of formats."""
+USUAL = Format("usual names", "Rows under usual names", (), lambda row: True, _refuse_use, _refuse_use)
+"""The format of rows in no named format; not in `FORMATS`."""

@@ -1,4 +1,4 @@
-"""Documents that are one rubric, and the rows of Prometheus, which are one criterion."""
+"""Documents that contain one rubric, and the rows of Prometheus, which contain one criterion."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from autorubric.core.entries import Names, number, other_fields, read_entries
 from autorubric.core.rubric_shapes import criterion_record, read_criteria, unfold
 from autorubric.errors import InputError
 from autorubric.files.json_values import is_finite
-from autorubric.formats.format import Format, Record, Row, only_row, read_text, table_schema
+from autorubric.formats.format import Format, Record, Row, build_schema, check_only_row, read_text
 from autorubric.rows.columns import ROLES
 from autorubric.rows.record import as_text
 
@@ -31,20 +31,20 @@ def _read_llmdc(row: Row) -> Record:
 
 
 def _write_llmdc(record: Record) -> Row:
-    """The document of a record, its criteria under `rubric`; a file of one document contains the bare list."""
-    return {"rubric": [_entry_llmdc(criterion) for criterion in record.criteria]}
+    """The document of a record, its criteria under `rubric`; a file of one document contains only the list."""
+    return {"rubric": [_write_requirement(criterion) for criterion in record.criteria]}
 
 
-def _holds_requirements(value: Any) -> bool:
-    """Whether a list of criteria or sections, or a mapping that contains one, has criteria with a `requirement`."""
+def _has_requirements(value: Any) -> bool:
+    """Whether a list of criteria or sections, or a mapping that contains one, has a `requirement`."""
     if isinstance(value, list):
-        return any(_holds_requirements(entry) for entry in value[:3])
+        return any(_has_requirements(entry) for entry in value[:3])
     if not isinstance(value, dict):
         return False
-    return "requirement" in value or any(_holds_requirements(value[key]) for key in _HOLDERS if key in value)
+    return "requirement" in value or any(_has_requirements(value[key]) for key in _HOLDERS if key in value)
 
 
-def _entry_llmdc(criterion: Criterion) -> dict[str, Any]:
+def _write_requirement(criterion: Criterion) -> dict[str, Any]:
     record = criterion_record(criterion)
     record["weight"] = number(criterion.weight)
     return {key: record[key] for key in _KEYS if record.get(key) is not None}
@@ -54,11 +54,11 @@ LLMDC = Format(
     "llmdc",
     "rubrics of The LLM Data Company's rubric",
     (".json", ".yaml", ".yml", ".jsonl"),
-    lambda row: not _OF_DATA & row.keys() and _holds_requirements(row),
+    lambda row: not _OF_DATA & row.keys() and _has_requirements(row),
     _read_llmdc,
     _write_llmdc,
     carrier=None,
-    document=lambda rows: only_row(rows)["rubric"],
+    document=lambda rows: check_only_row(rows)["rubric"],
 )
 
 
@@ -69,19 +69,19 @@ _DEMAND = ["UNMET", "MET"]
 _PITFALL = ["MET", "UNMET"]
 
 
-def _matches_verifiers(row: Row) -> bool:
+def _is_verifiers(row: Row) -> bool:
     """Whether a document is a rubric of verifiers: its criteria have a `text`."""
     entries = row.get("criteria")
     return isinstance(entries, list) and bool(entries) and isinstance(entries[0], dict) and "text" in entries[0]
 
 
 def _read_verifiers(row: Row) -> Record:
-    """The record of a document: choices are options from 0 to 1, evenly apart.
+    """The record of a document: choices become options with evenly spaced values from 0 to 1.
 
-    The choices UNMET and MET stand for a criterion that is met or not; MET as the worst marks a pitfall, whose
-    weight becomes negative.
+    The choices UNMET and MET are a binary criterion; if MET is the worst, it is a pitfall, whose weight becomes
+    negative.
     """
-    criteria = read_entries(row.get("criteria"), "criteria", _ENTRY, _with_choices)
+    criteria = read_entries(row.get("criteria"), "criteria", _ENTRY, _read_choices)
     pairs = zip(row["criteria"], criteria, strict=True)
     ours = tuple(_as_ours(position, entry, criterion) for position, (entry, criterion) in enumerate(pairs, 1))
     return Record(ours, metadata=other_fields(row, ("criteria",)))
@@ -89,10 +89,10 @@ def _read_verifiers(row: Row) -> Record:
 
 def _write_verifiers(record: Record) -> Row:
     """The document of a record: weights are positive, and the order of the choices gives the direction."""
-    return {"criteria": [_entry_verifiers(number, criterion) for number, criterion in enumerate(record.criteria, 1)]}
+    return {"criteria": [_write_entry(number, criterion) for number, criterion in enumerate(record.criteria, 1)]}
 
 
-def _with_choices(rest: Mapping[str, Any]) -> dict[str, Any]:
+def _read_choices(rest: Mapping[str, Any]) -> dict[str, Any]:
     choices = rest.get("choices")
     metadata = other_fields(rest, ("choices",))
     if choices in (None, _DEMAND, _PITFALL):
@@ -105,7 +105,7 @@ def _with_choices(rest: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _as_ours(position: int, entry: Mapping[str, Any], criterion: Criterion) -> Criterion:
-    """The criterion under our conventions: no made-up name, and a pitfall by its sign."""
+    """The criterion in our conventions: no generated name, and a pitfall has a negative weight."""
     if criterion.weight < 0:
         raise InputError(f"criteria[{position - 1}].weight is {criterion.weight:g}; verifiers needs at least 0")
     name = None if criterion.name == f"c{position}" else criterion.name
@@ -113,7 +113,7 @@ def _as_ours(position: int, entry: Mapping[str, Any], criterion: Criterion) -> C
     return criterion.model_copy(update={"name": name, "weight": sign * criterion.weight})
 
 
-def _entry_verifiers(position: int, criterion: Criterion) -> dict[str, Any]:
+def _write_entry(position: int, criterion: Criterion) -> dict[str, Any]:
     entry = {"name": criterion.name or f"c{position}", "text": criterion.requirement}
     pitfall = criterion.weight < 0
     if criterion.options is None:
@@ -128,32 +128,32 @@ VERIFIERS = Format(
     "verifiers",
     "rubric files of verifiers",
     (".toml", ".json", ".jsonl"),
-    _matches_verifiers,
+    _is_verifiers,
     _read_verifiers,
     _write_verifiers,
     carrier=None,
-    document=only_row,
+    document=check_only_row,
 )
 
 
-# PaperBench: a tree of requirements, whose leaves are graded and whose weights share out that of their parent.
+# PaperBench: a tree of requirements, whose leaves are graded and divide the weight of their parent.
 
 _KNOWN = frozenset({"id", "requirements", "weight", "sub_tasks", "task_category"})
 
 
 def _read_paperbench(row: Row) -> Record:
-    """The record of a tree: a criterion for each leaf, the requirement of the root as query.
+    """The record of a tree: a criterion for each leaf, and the requirement of the root as query.
 
-    Their weights add up to those of the root's children, and give the score that the tree gives. The text of a leaf
-    is followed by those of its ancestors below the root, without which many leaves cannot be judged.
+    Their weights add up to those of the root's children, and give the score of the tree. The text of a leaf is
+    followed by those of its ancestors below the root, because many leaves cannot be judged without them.
     """
     problems: list[str] = []
-    nodes = _children(row, "", problems)
+    nodes = _list_children(row, "", problems)
     if problems:
         raise InputError(problems)
     nodes = nodes or [(row, "")]
-    above = [(node, place, Fraction(_weight(node, place, problems)), "") for node, place in nodes]
-    criteria = [found for one in above for found in _leaves(*one, problems)]
+    above = [(node, place, Fraction(_read_weight(node, place, problems)), "") for node, place in nodes]
+    criteria = [found for one in above for found in _collect_leaves(*one, problems)]
     if problems:
         raise InputError(problems)
     if nodes[0][0] is row:
@@ -162,19 +162,19 @@ def _read_paperbench(row: Row) -> Record:
     return Record(tuple(criteria), prompt, read_text(row, "id") or "", metadata=other_fields(row, _KNOWN))
 
 
-def _leaves(
+def _collect_leaves(
     node: Mapping[str, Any], place: str, weight: Fraction, above: str, problems: list[str]
 ) -> Iterator[Criterion]:
-    """The criteria of the leaves at or below a node."""
+    """The criteria of the leaves of a node, or of the node if it is a leaf."""
     text = node.get("requirements")
     if not isinstance(text, str) or not text.strip():
         problems.append(f"{place}requirements is {text!r:.60}; expected a string")
         return
-    nodes = _children(node, place, problems)
-    weights = [Fraction(_weight(one, where, problems)) for one, where in nodes]
+    nodes = _list_children(node, place, problems)
+    weights = [Fraction(_read_weight(one, where, problems)) for one, where in nodes]
     path = f"{above} > {text}" if above else text
     for (one, where), own in zip(nodes, weights, strict=True):
-        yield from _leaves(one, where, weight * own / (sum(weights) or 1), path, problems)
+        yield from _collect_leaves(one, where, weight * own / (sum(weights) or 1), path, problems)
     if not nodes and not problems:
         yield Criterion(
             weight=float(weight),
@@ -185,7 +185,7 @@ def _leaves(
         )
 
 
-def _children(node: Mapping[str, Any], place: str, problems: list[str]) -> list[tuple[Mapping[str, Any], str]]:
+def _list_children(node: Mapping[str, Any], place: str, problems: list[str]) -> list[tuple[Mapping[str, Any], str]]:
     nodes = node.get("sub_tasks") or []
     if not isinstance(nodes, list) or not all(isinstance(one, Mapping) for one in nodes):
         problems.append(f"{place}sub_tasks is {nodes!r:.60}; expected a list of objects")
@@ -193,7 +193,7 @@ def _children(node: Mapping[str, Any], place: str, problems: list[str]) -> list[
     return [(one, f"{place}sub_tasks[{index}].") for index, one in enumerate(nodes)]
 
 
-def _weight(node: Mapping[str, Any], place: str, problems: list[str]) -> float:
+def _read_weight(node: Mapping[str, Any], place: str, problems: list[str]) -> float:
     weight = node.get("weight")
     if is_finite(weight):
         return float(weight)
@@ -202,16 +202,16 @@ def _weight(node: Mapping[str, Any], place: str, problems: list[str]) -> float:
 
 
 def _write_paperbench(record: Record) -> Row:
-    """The tree of a record: its criteria under the root."""
-    leaves = [_node(one.id or "", one.requirement, number(one.weight), _category(one)) for one in record.criteria]
-    return {**_node(record.id, as_text(record.prompt), 1, None), "sub_tasks": leaves}
+    """The tree of a record: its criteria are the children of the root."""
+    leaves = [_write_node(one.id, one.requirement, number(one.weight), _find_tag(one)) for one in record.criteria]
+    return {**_write_node(record.id, as_text(record.prompt), 1, None), "sub_tasks": leaves}
 
 
-def _node(name: str, text: str, weight: float, category: str | None) -> Row:
-    return {"id": name, "requirements": text, "weight": weight, "sub_tasks": [], "task_category": category}
+def _write_node(name: str | None, text: str, weight: float, category: str | None) -> Row:
+    return {"id": name or "", "requirements": text, "weight": weight, "sub_tasks": [], "task_category": category}
 
 
-def _category(criterion: Criterion) -> str | None:
+def _find_tag(criterion: Criterion) -> str | None:
     return criterion.tags[0] if len(criterion.tags) == 1 else None
 
 
@@ -222,11 +222,11 @@ PAPERBENCH = Format(
     lambda row: {"requirements", "sub_tasks"} <= row.keys(),
     _read_paperbench,
     _write_paperbench,
-    document=only_row,
+    document=check_only_row,
 )
 
 
-# Prometheus and its Feedback-Collection: one criterion a row, on a scale of five described scores.
+# Prometheus and its Feedback-Collection: one criterion per row, on a scale of five described scores.
 
 _PREFIX = "orig_"
 _LEVELS = ("Not met.", "Hardly met.", "Partly met.", "Mostly met.", "Fully met.")
@@ -234,8 +234,8 @@ _PART = "part_of_rubric"
 
 
 def _read_prometheus(row: Row) -> Record:
-    """The record of a row: its criterion has five options, the descriptions, worth 0 to 1."""
-    prefix = _prefix(row)
+    """The record of a row: its criterion has the five descriptions as options with values from 0 to 1."""
+    prefix = _find_prefix(row)
     criterion = scored_criterion(row, prefix)
     described = [f"{prefix}score{score}_description" for score in SCORES]
     own = [f"{prefix}{name}" for name in ("instruction", "response", "reference_answer", "criteria")]
@@ -250,9 +250,9 @@ def _read_prometheus(row: Row) -> Record:
 
 
 def _write_prometheus(record: Record) -> Row:
-    """The row of a record with one criterion; where it has no scale of five, met and unmet are its ends."""
+    """The row of a record with one criterion; without a scale of five, met and unmet become its ends."""
     criterion = record.criteria[0]
-    levels = _levels(criterion.options)
+    levels = _list_levels(criterion.options)
     row: Row = {
         "id": record.id,
         "orig_instruction": as_text(record.prompt),
@@ -267,8 +267,8 @@ def _write_prometheus(record: Record) -> Row:
     return row
 
 
-def _parts(record: Record) -> Sequence[Record]:
-    """A record for each criterion, marked with its place if there are several."""
+def _split_criteria(record: Record) -> Sequence[Record]:
+    """A record for each criterion, numbered if there are several."""
     most = len(record.criteria)
     if most == 1:
         return (record,)
@@ -278,8 +278,8 @@ def _parts(record: Record) -> Sequence[Record]:
     ]
 
 
-def _joined(record: Record, part: Record) -> Record | None:
-    """The record with the criterion of the next part, or None if that is not the next part of it."""
+def _join_part(record: Record, part: Record) -> Record | None:
+    """The record with the criterion of its next part; None if `part` is not the next part."""
     here, there = record.metadata.get(_PART), part.metadata.get(_PART)
     if (
         not here
@@ -294,11 +294,11 @@ def _joined(record: Record, part: Record) -> Record | None:
     return replace(record, criteria=(*record.criteria, *part.criteria), metadata=metadata)
 
 
-def _prefix(row: Row) -> str:
+def _find_prefix(row: Row) -> str:
     return _PREFIX if f"{_PREFIX}criteria" in row else ""
 
 
-def _levels(options: list[CriterionOption] | None) -> Sequence[str]:
+def _list_levels(options: list[CriterionOption] | None) -> Sequence[str]:
     if options is not None and [option.value for option in options] == [index / 4 for index in range(5)]:
         return [option.label for option in options]
     return _LEVELS
@@ -313,10 +313,10 @@ PROMETHEUS = Format(
     "prometheus",
     "Prometheus and Feedback-Collection",
     (".jsonl", ".parquet", ".json"),
-    lambda row: has_described_scores(row, _prefix(row)),
+    lambda row: has_described_scores(row, _find_prefix(row)),
     _read_prometheus,
     _write_prometheus,
-    table_schema(dict.fromkeys(_COLUMNS, str)),
-    parts=_parts,
-    joined=_joined,
+    build_schema(dict.fromkeys(_COLUMNS, str)),
+    parts=_split_criteria,
+    joined=_join_part,
 )

@@ -1,4 +1,4 @@
-"""Rows of data sets and trainers that have a rubric each."""
+"""Rows of datasets and trainers, each with a rubric."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from autorubric.formats.format import (
     Format,
     Record,
     Row,
-    data_source,
-    mapping_at,
+    build_schema,
+    find_source,
+    read_object,
     read_text,
-    table_schema,
 )
 from autorubric.rows.record import as_text, as_turns, read_prompt
 
@@ -36,7 +36,7 @@ _IDEAL = "ideal_completions_data"
 _OF_HEALTHBENCH = frozenset({"prompt_id", "id", "prompt", "rubrics"})
 
 
-def _matches_healthbench(row: Row) -> bool:
+def _is_healthbench(row: Row) -> bool:
     return "prompt" in row and isinstance(row.get("rubrics"), list) and "reward_model" not in row
 
 
@@ -76,7 +76,7 @@ def _write_healthbench(record: Record) -> Row:
     }
 
 
-_HEALTHBENCH = table_schema(
+_HEALTHBENCH = build_schema(
     {
         "prompt_id": str,
         "prompt": TURNS,
@@ -93,7 +93,7 @@ HEALTHBENCH = Format(
     "healthbench",
     "HealthBench",
     (".jsonl", ".parquet", ".json"),
-    _matches_healthbench,
+    _is_healthbench,
     _read_healthbench,
     _write_healthbench,
     _HEALTHBENCH,
@@ -106,7 +106,7 @@ _RAR_ENTRY = Names(("description",), ("weight",), ("title",))
 _OF_RAR = frozenset({"id", "question", "reference_answer", "rubric", "rubric_list", "rubric_count"})
 
 
-def _matches_rar(row: Row) -> bool:
+def _is_rar(row: Row) -> bool:
     return "question" in row and "rubric" in row
 
 
@@ -136,7 +136,7 @@ def _write_rar(record: Record) -> Row:
     }
 
 
-_RAR = table_schema(
+_RAR = build_schema(
     {
         "question": str,
         "reference_answer": str,
@@ -150,7 +150,7 @@ RAR = Format(
     "rar",
     "RaR-Medicine and RaR-Science",
     (".jsonl", ".parquet", ".json"),
-    _matches_rar,
+    _is_rar,
     _read_rar,
     _write_rar,
     _RAR,
@@ -163,15 +163,15 @@ _INSTRUCT_ENTRY = Names(("description", "rubric_item", "Ingredient"), ("weight",
 _VERIFIER = "general_rubric"
 
 
-def _matches_open_instruct(row: Row) -> bool:
+def _is_open_instruct(row: Row) -> bool:
     return "messages" in row and "ground_truth" in row
 
 
 def _read_open_instruct(row: Row) -> Record:
-    """The record of a row; an entry without a weight weighs 1."""
+    """The record of a row; the default weight is 1."""
     prompt = read_prompt(row.get("messages"), "messages")
     truth = row.get("ground_truth")
-    # Some of its data sets wrap every ground truth in a list of one.
+    # Some of its datasets wrap every ground truth in a list of one.
     truth = from_json_text(truth[0] if isinstance(truth, list) and len(truth) == 1 else truth, "ground_truth")
     if not isinstance(truth, dict):
         raise InputError(f"ground_truth is {truth!r:.60}; expected an object with query and rubrics")
@@ -193,7 +193,7 @@ def _write_open_instruct(record: Record) -> Row:
     truth = {
         "query": as_text(record.prompt),
         **(more if isinstance(more, dict) else {}),
-        "rubrics": [_entry(criterion) for criterion in record.criteria],
+        "rubrics": [_build_entry(criterion) for criterion in record.criteria],
     }
     dataset = record.metadata.get("dataset")
     return {
@@ -203,32 +203,32 @@ def _write_open_instruct(record: Record) -> Row:
     }
 
 
-def _entry(criterion: Criterion) -> dict[str, Any]:
+def _build_entry(criterion: Criterion) -> dict[str, Any]:
     title = {"title": criterion.name} if criterion.name is not None else {}
     return {**title, "description": criterion.requirement, "weight": number(criterion.weight)}
 
 
-_OPEN_INSTRUCT = table_schema({"messages": TURNS, "ground_truth": str, "dataset": str})
+_OPEN_INSTRUCT = build_schema({"messages": TURNS, "ground_truth": str, "dataset": str})
 OPEN_INSTRUCT = Format(
     "open-instruct",
     "open-instruct",
     (".jsonl", ".parquet"),
-    _matches_open_instruct,
+    _is_open_instruct,
     _read_open_instruct,
     _write_open_instruct,
     _OPEN_INSTRUCT,
 )
 
 
-# Rows of verl, RuscaRL and verl-rubric: chat prompts with the rubric where the reward function reads it.
+# Rows of verl, RuscaRL and verl-rubric: chat prompts, and the rubric in the field that the reward function reads.
 
 _OF_VERL = frozenset({"data_source", "prompt", "ability", "reward_model", "extra_info", "Rubric", "id"})
 
 
 def _read_verl(row: Row) -> Record:
     """The record of a row; the rubric may be in `reward_model`, in its mirror, or under `Rubric`."""
-    model, info = mapping_at(row, "reward_model"), mapping_at(row, "extra_info")
-    mirror = mapping_at(info, "reward_model")
+    model, info = read_object(row, "reward_model"), read_object(row, "extra_info")
+    mirror = read_object(info, "reward_model")
     places = (
         ("reward_model.rubrics", model.get("rubrics")),
         ("extra_info.reward_model.rubrics", mirror.get("rubrics")),
@@ -258,7 +258,7 @@ def _read_verl(row: Row) -> Record:
 
 
 def _write_verl(record: Record) -> Row:
-    """The row of a record: `ground_truth` is always there, tags are texts, the mirror is in `extra_info`."""
+    """The row of a record: it always has `ground_truth`, tags are texts, and `extra_info` has the mirror."""
     prompt = as_turns(record.prompt)
     model: dict[str, Any] = {
         "style": "rubric",
@@ -266,7 +266,7 @@ def _write_verl(record: Record) -> Row:
         "ground_truth": record.reference or "",
     }
     return {
-        "data_source": data_source(record),
+        "data_source": find_source(record),
         "prompt": prompt,
         "ability": record.domain,
         "reward_model": model,
@@ -289,6 +289,6 @@ VERL = Format(
     lambda row: "reward_model" in row and "Rubrics" not in row and bool({"prompt", "extra_info"} & row.keys()),
     _read_verl,
     _write_verl,
-    table_schema(_VERL),
+    build_schema(_VERL),
     carrier=("extra_info",),
 )

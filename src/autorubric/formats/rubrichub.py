@@ -13,8 +13,8 @@ from autorubric.errors import InputError, MissingPackageError
 from autorubric.files.json_values import is_finite
 from autorubric.files.parquet import final_schema
 from autorubric.files.strict_json import dump_json
-from autorubric.formats.format import Format, Record, Row, data_source, mapping_at, read_text, table_schema, whole
-from autorubric.rows.record import as_text, as_turns, from_cell, question_text, read_prompt, read_question
+from autorubric.formats.format import Format, Record, Row, build_schema, find_source, read_object, read_text, to_whole
+from autorubric.rows.record import as_text, as_turns, dump_question, from_cell, read_prompt, read_question
 
 
 def _read_final(row: Row) -> Record:
@@ -27,12 +27,12 @@ def _read_final(row: Row) -> Record:
 
 
 def _write_final(record: Record) -> Row:
-    return {"question": question_text(record.prompt), "id": record.id, "rubrics": _entries(record)}
+    return {"question": dump_question(record.prompt), "id": record.id, "rubrics": _build_entries(record)}
 
 
-def _whole_final(row: Row) -> Row:
-    """The row with whole points, as the parquet file's 32-bit column takes them."""
-    return {**row, "rubrics": [{**entry, "points": whole(entry["points"])} for entry in row["rubrics"]]}
+def _round_final(row: Row) -> Row:
+    """The row with whole points, for the 32-bit column of the Parquet file."""
+    return {**row, "rubrics": [{**entry, "points": to_whole(entry["points"])} for entry in row["rubrics"]]}
 
 
 RUBRICHUB = Format(
@@ -44,7 +44,7 @@ RUBRICHUB = Format(
     _write_final,
     final_schema,
     carrier=None,
-    columns=_whole_final,
+    columns=_round_final,
 )
 
 
@@ -59,17 +59,17 @@ _TEXTS = (
     *("let_relation", "letter", "phrase", "postscript_marker", "prompt_to_repeat", "relation", "section_spliter"),
 )
 PARAMETERS = tuple(sorted((*_NUMBERS, *_LISTS, *_TEXTS)))
-"""The 36 keys that every `tags.parameters` has, in the order of the release; those a rule does not take are null."""
+"""The 36 keys of every `tags.parameters`, in the order of the release; those that a rule does not use are null."""
 
 _OF_RELEASE = frozenset({"prompt", "data_source", "ability", "reward_model", "extra_info", "Rubrics"})
 
 
 def _read_release(row: Row) -> Record:
     """The record of a row; a rule criterion keeps its instruction id as text and its rule as check."""
-    model = mapping_at(row, "reward_model")
+    model = read_object(row, "reward_model")
     rubrics = from_json_text(model.get("rubrics"), "reward_model.rubrics")
     criteria = read_entries(rubrics, "reward_model.rubrics", POINTS, with_tags)
-    problems = [f"{name} differs from its mirror in the row" for name, same in _mirrors(row, rubrics) if not same]
+    problems = [f"{name} differs from its mirror in the row" for name in _find_differences(row, rubrics)]
     if problems:
         raise InputError(problems)
     domain, source = read_text(row, "ability") or "", read_text(row, "data_source") or ""
@@ -81,27 +81,27 @@ def _read_release(row: Row) -> Record:
 
 
 def _write_release(record: Record) -> Row:
-    """The row of a record, with the mirrors that trainers _read_release.
+    """The row of a record, with the mirrors that trainers read.
 
-    A criterion with a check that is one of RubricHub's 53 rules is a `rule`; any other is left to the judge.
+    A criterion whose check is one of RubricHub's 53 rules is a `rule`; any other is left to the judge.
     """
     prompt = [{"content": turn["content"], "role": turn["role"]} for turn in as_turns(record.prompt)]
-    criteria = zip(_entries(record), record.criteria, strict=True)
-    rubrics = [{**entry, "tags": _tags(criterion)} for entry, criterion in criteria]
+    criteria = zip(_build_entries(record), record.criteria, strict=True)
+    rubrics = [{**entry, "tags": _build_tags(criterion)} for entry, criterion in criteria]
     model = {"ground_truth": "", "rubrics": rubrics, "style": "rubric"}
     return {
         "prompt": prompt,
-        "data_source": data_source(record),
+        "data_source": find_source(record),
         "ability": record.domain,
         "reward_model": model,
         "extra_info": {"prompt": prompt, "reward_model": model},
-        "Rubrics": _entries(record),
+        "Rubrics": _build_entries(record),
     }
 
 
-def _whole_release(row: Row) -> Row:
-    """The row with whole points everywhere, as the release has them."""
-    rubrics = [{**entry, "points": whole(entry["points"])} for entry in row["reward_model"]["rubrics"]]
+def _round_release(row: Row) -> Row:
+    """The row with whole points everywhere, as in the release."""
+    rubrics = [{**entry, "points": to_whole(entry["points"])} for entry in row["reward_model"]["rubrics"]]
     model = {**row["reward_model"], "rubrics": rubrics}
     mirror = [{"criterion": entry["criterion"], "points": entry["points"]} for entry in rubrics]
     return {
@@ -112,32 +112,34 @@ def _whole_release(row: Row) -> Row:
     }
 
 
-def _mirrors(row: Row, rubrics: list[Mapping[str, Any]]) -> list[tuple[str, bool]]:
+def _find_differences(row: Row, rubrics: list[Mapping[str, Any]]) -> list[str]:
+    """The mirrors in a row that differ from what they repeat."""
     bare = [{"criterion": entry.get("criterion"), "points": entry.get("points")} for entry in rubrics]
-    inner = mapping_at(row, "extra_info")
-    mirrored = mapping_at(inner, "reward_model").get("rubrics")
-    return [
-        ("Rubrics", row.get("Rubrics") in (None, bare)),
-        ("extra_info.reward_model.rubrics", mirrored in (None, rubrics)),
-        ("extra_info.prompt", inner.get("prompt") in (None, row.get("prompt"))),
-    ]
+    inner = read_object(row, "extra_info")
+    mirrored = read_object(inner, "reward_model").get("rubrics")
+    is_same = {
+        "Rubrics": row.get("Rubrics") in (None, bare),
+        "extra_info.reward_model.rubrics": mirrored in (None, rubrics),
+        "extra_info.prompt": inner.get("prompt") in (None, row.get("prompt")),
+    }
+    return [name for name, same in is_same.items() if not same]
 
 
-def _entries(record: Record) -> list[dict[str, Any]]:
+def _build_entries(record: Record) -> list[dict[str, Any]]:
     return [{"criterion": one.requirement, "points": number(one.weight)} for one in record.criteria]
 
 
-def _tags(criterion: Criterion) -> dict[str, Any]:
+def _build_tags(criterion: Criterion) -> dict[str, Any]:
     nothing: dict[str, Any] = dict.fromkeys(PARAMETERS)
     check = criterion.check
-    given = None if check is None else _rule_parameters(check)
+    given = None if check is None else _read_rule_parameters(check)
     if check is None or given is None:
         return {"function": "", "parameters": nothing, "verifier": "llm"}
     return {"function": check["name"], "parameters": {**nothing, **given}, "verifier": "rule"}
 
 
-def _rule_parameters(check: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The parameters as the struct's types have them, or None if the check is not one of the 53 rules."""
+def _read_rule_parameters(check: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The parameters in the types of the struct; None if the check is not one of the 53 rules."""
     if check["name"] not in RULES:
         return None
     try:
@@ -171,9 +173,9 @@ RURL = Format(
     lambda row: {"reward_model", "Rubrics"} <= row.keys(),
     _read_release,
     _write_release,
-    table_schema(_RELEASE),
+    build_schema(_RELEASE),
     carrier=None,
-    columns=_whole_release,
+    columns=_round_release,
 )
 
 
@@ -204,14 +206,14 @@ def _write_ruft(record: Record) -> Row:
         "query": as_text(record.prompt),
         "answer": record.answer,
         "sample_id": record.id,
-        "rubrics": _entries(record),
+        "rubrics": _build_entries(record),
         "rubric_score": float(score) if is_finite(score) else None,
         _DETAILS: record.metadata.get(_DETAILS),
     }
 
 
 def details_as_text(row: Row) -> Row:
-    """The row with its details as JSON text, so that a Parquet column of them has one type whatever they hold.
+    """The row with its details as JSON text, so that their Parquet column always has one type.
 
     Example:
         >>> details_as_text({"rubric_judge_details": [{"criterion": "Says why.", "verdict": "MET"}]})
@@ -236,7 +238,7 @@ RUFT = Format(
     lambda row: {"query", "answer", "rubrics"} <= row.keys(),
     _read_ruft,
     _write_ruft,
-    table_schema(_RUFT),
+    build_schema(_RUFT),
     carrier=None,
     columns=details_as_text,
 )

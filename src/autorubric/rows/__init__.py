@@ -1,10 +1,10 @@
-"""Rows as people have them: files of every kind, pipes and dataset folders, one reader and one table of names."""
+"""Reads rows from files of every kind, pipes and dataset folders, and finds what their columns contain."""
 
 from autorubric.files.json_values import without_nulls
 from autorubric.rows.columns import RowReader, listed
 from autorubric.rows.kind import is_dataset_folder
 from autorubric.rows.memory import memory_rows
-from autorubric.rows.reading import RowFile, document_rows, iter_objects, read_rows, row_file, unwrapped
+from autorubric.rows.reading import RowFile, document_rows, iter_objects, read_rows, row_file, unwrap_rows
 from autorubric.rows.record import Record
 from autorubric.rows.stream import input_name, is_stream
 
@@ -21,6 +21,6 @@ __all__ = [
     "memory_rows",
     "read_rows",
     "row_file",
-    "unwrapped",
+    "unwrap_rows",
     "without_nulls",
 ]

@@ -1,4 +1,4 @@
-"""Which column of a row contains what: one table of names, and one reader, for every command."""
+"""Which column of a row contains what: the table of names and the reader that all commands share."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from autorubric.errors import InputError, first_few
 from autorubric.files.json_values import as_weight
-from autorubric.rows.record import Record, from_cell, plain, question_text, read_question, rubric_inside, text_paths
+from autorubric.rows.record import Record, dump_question, find_paths, from_cell, plain, read_question, rubric_inside
 
 _ROWS_SEEN = 100
 _SOURCES = ("source", "data_source", "domain", "ability")
@@ -18,7 +18,7 @@ _DOUBTS = {
     "reference": r"(?i)(un)?met|cannot_assess|(pass|fail)(ed)?|true|false|yes|no|accept|reject|(in)?correct|不?满足",
     "query": r"[\w-]*[_\d][\w-]*",
 }
-"""What a column that is read for a role as a last resort may have instead: a label, or the name of a task."""
+"""What a `fallback` column may contain instead of its role: a label, or the name of a task."""
 
 
 class Role(NamedTuple):
@@ -26,10 +26,10 @@ class Role(NamedTuple):
 
     Attributes:
         names: the usual names, folded.
-        own: the name that decides where a row has several; empty if none does.
+        own: the name that wins if a row has several; empty if none does.
         quiet: names that are read without a note.
-        fallback: names that are read only where no other name holds something.
-        is_ranked: of several names, the first in this table counts.
+        fallback: names that are read only if no column with another name has a value.
+        is_ranked: whether the first of several names, in this order, wins.
     """
 
     names: tuple[str, ...]
@@ -91,7 +91,7 @@ ROLES: Mapping[str, Role] = {
     "quote": Role(("quote", "evidence", "highlight")),
     "seconds": Role(("seconds", "lead_time", "duration_seconds")),
 }
-"""Every role with its names. A row that holds two of them is refused, unless one is the role's `own`."""
+"""Every role with its names. A row with two of them is refused, unless one is the role's `own`."""
 
 SYNONYMS = {
     **dict.fromkeys(("prompt", "question"), "query"),
@@ -99,7 +99,7 @@ SYNONYMS = {
     "reference_submission": "reference",
     "ground_truth": "labels",
 }
-"""Further names of roles, as options take them."""
+"""Further names of roles that options accept."""
 
 NESTED = frozenset(
     (
@@ -112,7 +112,7 @@ NESTED = frozenset(
         *("ideal_completions_data", "autorubric"),
     )
 )
-"""Columns of lists and mappings, which a CSV file contains as JSON."""
+"""Columns of lists and mappings, which are JSON in a CSV file."""
 
 
 def folded(name: str) -> str:
@@ -129,7 +129,7 @@ _PATH_PART = re.compile(r"[^.\[\]]+|\[-?\d{1,9}\]")
 
 
 def value_at(row: Any, path: str) -> Any:
-    """The value of a column, or at a path into it, also through JSON text; None if there is nothing.
+    """The value of a column, or at a path into it, also inside JSON text; None if there is none.
 
     Example:
         >>> row = {"choices": [{"turns": ["So.", "No."]}], "meta": '{"rubrics": ["Is brief"]}'}
@@ -159,7 +159,7 @@ def first_part(path: str) -> str:
 
 
 def by_role(given: Mapping[str, str]) -> dict[str, str]:
-    """Columns that the user named, under the roles' own names.
+    """Columns that the user named, with synonyms of roles resolved.
 
     Example:
         >>> by_role({"prompt": "Frage", "id": "Nr"})
@@ -169,19 +169,19 @@ def by_role(given: Mapping[str, str]) -> dict[str, str]:
 
 
 COLUMN_OPTION = "--column {role}=NAME (in Python: column={{'{role}': NAME}})"
-"""How users of commands and of the functions of the same names say which column contains a role."""
+"""How users of commands and functions name the column of a role."""
 
 
 @dataclass(slots=True)
 class RowReader:
-    """Finds what the columns of a row hold: those that the user named, else those with a usual name.
+    """Finds the column of each role: the one that the user named, else one with a usual name.
 
     Attributes:
         where: the file, for messages.
-        roles: what is looked for.
-        option: what decides where a row is ambiguous; `{role}` is filled in.
+        roles: the roles to find.
+        option: the option that resolves an ambiguity; `{role}` is filled in.
         given: columns that the user named, or paths into them, by role.
-        notes: called with a sentence for each column that was guessed.
+        notes: takes a sentence for each column that was guessed.
     """
 
     where: str
@@ -189,7 +189,7 @@ class RowReader:
     option: str = COLUMN_OPTION
     given: Mapping[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-    # Of rows with these columns, the column of each role that has one, and those of roles with several.
+    # By the columns of a row: the column of each role that has one, and the columns of each role that has several.
     _layouts: dict[tuple[str, ...], tuple[dict[str, str], dict[str, list[str]]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -217,10 +217,10 @@ class RowReader:
         return map(self.read, itertools.chain(seen, rows))
 
     def read(self, record: Record) -> Record:
-        """The row with its columns by role, and the paths that the user named as further columns.
+        """The row with its columns by role; paths that the user named become columns.
 
         Raises:
-            InputError: two columns contain something and neither is the role's own, or one has weights of a rubric.
+            InputError: two columns have a value and neither is the role's own, or a column has weights of a rubric.
 
         Example:
             >>> reader = RowReader("a.csv", ("submission",))
@@ -246,34 +246,34 @@ class RowReader:
                     columns[role] = [name for name in names if name == named]
             found = {role: held[0] for role, held in columns.items() if len(held) == 1}
             for role, column in found.items():
-                self._note(role, column)
+                self._note_guess(role, column)
             self._layouts[names] = found, {role: held for role, held in columns.items() if len(held) > 1}
         found, rivals = self._layouts[names]
         if rivals:
-            found = {**found, **{role: self._decided(role, held, fields) for role, held in rivals.items()}}
-        if told := self._refusal(fields, found):
+            found = {**found, **{role: self._choose_column(role, held, fields) for role, held in rivals.items()}}
+        if told := self._find_misreading(fields, found):
             raise InputError(f"{record.where}: {told}")
         return Record(record.where, record.number, fields, found)
 
-    def _refusal(self, fields: Mapping[str, Any], found: Mapping[str, str]) -> str:
-        """What would be misread: a label, the name of a task, or the weights of a rubric; empty if nothing would."""
+    def _find_misreading(self, fields: Mapping[str, Any], found: Mapping[str, str]) -> str:
+        """What would be misread (a label, the name of a task, weights of a rubric), in words; empty if nothing."""
         for role, words in _DOUBTS.items():
             guess = found.get(role, "") if role not in self.given else ""
             if folded(guess) in ROLES[role].fallback and re.fullmatch(words, str(fields[guess]).strip()):
                 told = f"{guess!r} is {fields[guess]!r}, which may not be the {role}"
                 label = ", or labels with --column labels=NAME" * (role == "reference")
                 return f"{told}; name the {role} with {self.option.format(role=role)}{label}"
-        return next(weight_columns(fields, fields.get(found.get("rubric", ""))), "")
+        return next(find_weight_columns(fields, fields.get(found.get("rubric", ""))), "")
 
-    def _note(self, role: str, column: str) -> str:
-        """The column; a note tells the user of a guess from an unusual name."""
+    def _note_guess(self, role: str, column: str) -> str:
+        """The column; adds a note if it was guessed from an unusual name."""
         if role not in self.given and column not in ROLES[role].quiet and column != role:
             note = f"{self.where}: column {column!r} is read as the {role}"
             self.notes += [note] * (note not in self.notes)
         return column
 
-    def _decided(self, role: str, held: list[str], fields: dict[str, Any]) -> str:
-        """The one of several columns that holds something, or that is the role's own."""
+    def _choose_column(self, role: str, held: list[str], fields: dict[str, Any]) -> str:
+        """The column to read of several: the only one with a value, or the role's own."""
         known = ROLES[role]
         full = [name for name in held if Record("", 0, fields, {role: name}).value(role) is not None]
         first = [name for name in full if folded(name) not in known.fallback]
@@ -285,37 +285,37 @@ class RowReader:
         if known.is_ranked and first:
             return min(first, key=lambda name: known.names.index(folded(name)))
         if len(own) == 1:
-            return self._note(role, own[0])
+            return self._note_guess(role, own[0])
         rivals = first or full or sorted(held, key=lambda name: folded(name) != known.own)[:1]
         if "reward_model" in full and len(first) == 1:
             model = rubric_inside(fields["reward_model"])
-            rivals = ["reward_model"] if _mirrors(fields[first[0]], model) else [*first, "reward_model"]
-        if len(rivals := _without_copies(role, rivals, fields)) == 1:
-            return self._note(role, rivals[0])
+            rivals = ["reward_model"] if _is_same_rubric(fields[first[0]], model) else [*first, "reward_model"]
+        if len(rivals := _drop_copies(role, rivals, fields)) == 1:
+            return self._note_guess(role, rivals[0])
         which, option = " or ".join(map(repr, rivals)), self.option.format(role=role)
         raise InputError(f"{self.where}: the {role} may be column {which}; choose one with {option}")
 
 
-def _without_copies(role: str, rivals: list[str], fields: Mapping[str, Any]) -> list[str]:
-    """The one column to read if all have the same query, as in `final_full`: of a conversation, its messages."""
+def _drop_copies(role: str, rivals: list[str], fields: Mapping[str, Any]) -> list[str]:
+    """One column if all have the same query, as in `final_full`; of a conversation, the one with its messages."""
     try:
         asked = [read_question(plain(fields[name]), name) for name in rivals] if role == "query" else []
     except InputError:
         return rivals
-    if len({question_text(one).strip() for one in asked}) != 1:
+    if len({dump_question(one).strip() for one in asked}) != 1:
         return rivals
     return [min(rivals, key=lambda name: isinstance(fields[name], str) and isinstance(asked[0], list))]
 
 
-def _mirrors(value: Any, other: Any) -> bool:
-    """Whether two rubrics are one by all keys that their entries share; RubricHub's `reward_model` has checks too."""
+def _is_same_rubric(value: Any, other: Any) -> bool:
+    """Whether two rubrics agree in all keys that their entries share; RubricHub's `reward_model` also has checks."""
     one, two = from_cell(value), from_cell(other)
     if not isinstance(one, list) or not isinstance(two, list) or len(one) != len(two):
         return bool(one == two)
-    return all(_agree(first, second) for first, second in zip(one, two, strict=True))
+    return all(_is_same_entry(first, second) for first, second in zip(one, two, strict=True))
 
 
-def _agree(one: Any, two: Any) -> bool:
+def _is_same_entry(one: Any, two: Any) -> bool:
     are_dicts = isinstance(one, dict) and isinstance(two, dict)
     shared = one.keys() & two.keys() if are_dicts else ()
     return all(one[key] == two[key] for key in shared) if shared else bool(not are_dicts and one == two)
@@ -324,11 +324,11 @@ def _agree(one: Any, two: Any) -> bool:
 _WEIGHTS = re.compile(r"weight|(\A|_)points?(_|\Z)")
 
 
-def weight_columns(around: Mapping[str, Any], criteria: Any) -> Iterator[str]:
-    """A sentence for each column that has the weights of criteria that are plain texts, which nothing reads.
+def find_weight_columns(around: Mapping[str, Any], criteria: Any) -> Iterator[str]:
+    """A sentence for each column with weights of criteria that are plain texts; such weights are not read.
 
     Example:
-        >>> list(weight_columns({"Weights": [3, -1]}, ["Is kind.", "Is rude."]))
+        >>> list(find_weight_columns({"Weights": [3, -1]}, ["Is kind.", "Is rude."]))
         ["'Weights' has the weights of the criteria; write each criterion as {'requirement': 'Is kind.', ..."]
     """
     for key in () if criteria is None else filter(lambda name: _WEIGHTS.search(folded(name)), around):
@@ -350,7 +350,7 @@ _ANSWER = re.compile(
 
 
 def is_for_models(column: str, *, reference: bool = True) -> bool:
-    """Whether a column is called like a context, or a reference, which models should see.
+    """Whether a column has the name of a context or a reference, which models should see.
 
     Example:
         >>> [is_for_models(name) for name in ("System Prompt", "chat_history", "gold_answer", "system_output")]
@@ -364,14 +364,14 @@ _ENDS = (".content", ".text", ".message", ".answer", ".output", ".question")
 
 
 def inner_path(row: Any, column: str, *, is_query: bool = False) -> str:
-    """The path to what is probably the text in a column: the longest one; of a query also to messages. Else nothing.
+    """The path to the most likely text in a column, its longest, or to the messages of a query; empty if none.
 
     Example:
         >>> turns = {"messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Why?"}]}
         >>> inner_path({"input": turns}, "input"), inner_path({"input": turns}, "input", is_query=True)
         ('input.messages[-1].content', 'input.messages')
     """
-    paths = text_paths(value_at(row, column), column)
+    paths = find_paths(value_at(row, column), column)
     found = max(paths, key=lambda at: (at.endswith(_ENDS), len(value_at(row, at))), default="")
     return found.partition("[-1]")[0] if is_query else found
 
@@ -380,7 +380,7 @@ _NOT_SPLIT = re.compile(r"^(?!'Unnamed: ).*\w ?[\^~:!#&*+=/\\¦§] ?\w")
 
 
 def listed(columns: Iterable[str], most: int = 12) -> str:
-    """The names of columns for a message, the first ones if there are many; of a row, mappings have inner paths.
+    """The names of columns for a message, the first ones if there are many; with inner paths if given a row.
 
     Example:
         >>> listed(["a", "b", "c"], most=2)
@@ -393,7 +393,7 @@ def listed(columns: Iterable[str], most: int = 12) -> str:
     row = columns if isinstance(columns, Mapping) else {}
     names = []
     for name in columns:
-        paths = [path for path in text_paths(row.get(name), name) if "." in path.removeprefix(name)]
+        paths = [path for path in find_paths(row.get(name), name) if "." in path.removeprefix(name)]
         names.append(f"{name!r} ({first_few(paths)})" if paths else repr(name))
     if len(names) == 1 and _NOT_SPLIT.search(names[0]):
         names[0] += " (the delimiter of a table is a comma, semicolon, tab or |)"

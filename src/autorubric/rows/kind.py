@@ -1,4 +1,4 @@
-"""What kind of file it is: seen in its first bytes; its ending decides only where these leave it open."""
+"""Detects the kind of a file by its first bytes, and by its extension if these are ambiguous."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 from autorubric.errors import InputError
-from autorubric.files.remote import find_address, is_remote_file, is_remote_folder, objects_under
+from autorubric.files.remote import find_address, is_remote_file, is_remote_folder, list_objects
 from autorubric.files.strict_json import parse_json
 from autorubric.files.text import read_text
 
 Kind = Literal["csv", "jsonl", "json", "yaml", "toml", "parquet", "arrow", "arrow stream"]
 
 HEAD = 64 * 1024
-"""Bytes that are looked at."""
+"""Bytes that are read to detect the kind."""
 
 BINARY: dict[bytes, Kind] = {
     b"PAR1": "parquet",
@@ -25,7 +25,7 @@ BINARY: dict[bytes, Kind] = {
     b"ARROW1": "arrow",
     b"\xff\xff\xff\xff": "arrow stream",
 }
-"""The first bytes of tables that are not text."""
+"""Magic bytes of binary tables."""
 
 _FOREIGN = (
     (b"PK\x03\x04", "a zip archive or an Excel workbook; unpack it, or save the sheet as CSV"),
@@ -47,9 +47,9 @@ _BY_ENDING: dict[str, Kind] = {
     ".feather": "arrow",
 }
 ENDINGS = tuple(_BY_ENDING)
-"""Endings of the files that contain rows, in lower case."""
+"""Extensions of files that contain rows, in lower case."""
 ROW_ENDINGS = tuple(ending for ending in _BY_ENDING if ending not in (".json", ".yaml", ".yml"))
-"""Endings of files of rows: all but JSON and YAML documents."""
+"""`ENDINGS` without those of JSON and YAML documents."""
 _PACKED = (".gz", ".zst")
 _YAML = re.compile(r"(?:#.*\n|\s*\n)*(?:---(?:\s|$)|- |[\w\"'-]+:(?:\s|$))")
 _GOES_ON = ("{", "[", ",")
@@ -60,12 +60,12 @@ def detect_kind(head: bytes, path: str | Path, name: str) -> Kind:
     r"""The kind of a file.
 
     Args:
-        head: its first bytes, unpacked and without a byte order mark.
-        path: where it is; its ending counts where the bytes leave it open.
-        name: what messages call it.
+        head: its first bytes, decompressed and without a byte order mark.
+        path: its path; the extension decides if the bytes are ambiguous.
+        name: its name in messages.
 
     Raises:
-        InputError: it is of no kind that is read.
+        InputError: the kind is unknown or cannot be read.
 
     Example:
         >>> detect_kind(b'{"id": 1}\n{"id": 2}\n', "rows", "rows")
@@ -81,18 +81,18 @@ def detect_kind(head: bytes, path: str | Path, name: str) -> Kind:
         raise InputError(f"{name}: the file is {foreign}")
     text, ending = head.decode("utf-8", "replace").lstrip(), _BY_ENDING.get(find_ending(path))
     if text.startswith(("{", "[")) and ending not in ("yaml", "toml"):
-        return _kind_of_json(text, ending)
+        return _detect_json_kind(text, ending)
     if ending in ("csv", "yaml", "toml"):
         return ending
     if _is_table(text) or text[:4].lower() == "sep=":
         return "csv"
     if ending in ("parquet", "arrow"):
         raise InputError(f"{name}: is not a {ending.capitalize()} file: it starts with other bytes")
-    return ending or ("yaml" if _YAML.match(text) else _unknown(text, name))
+    return ending or ("yaml" if _YAML.match(text) else _refuse_unknown(text, name))
 
 
 def find_ending(path: str | Path) -> str:
-    """The ending of a file name in lower case, that of a packed file without `.gz` or `.zst`.
+    """The extension of a file name in lower case, without a final `.gz` or `.zst`.
 
     Example:
         >>> find_ending("rows.CSV"), find_ending("rows.jsonl.gz"), find_ending("-")
@@ -102,8 +102,8 @@ def find_ending(path: str | Path) -> str:
     return (plain.with_suffix("") if plain.suffix.lower() in _PACKED else plain).suffix.lower()
 
 
-def _kind_of_json(text: str, ending: Kind | None) -> Kind:
-    """JSON Lines where a line is an object and another one follows; a document where values span lines."""
+def _detect_json_kind(text: str, ending: Kind | None) -> Kind:
+    """JSON Lines if the first line is an object and more follow; a document if a value spans lines."""
     first, _, rest = text.partition("\n")
     following = rest.lstrip()
     if ending == "csv" and not _is_json(first) and not first.rstrip().endswith(_GOES_ON):
@@ -127,7 +127,7 @@ def _is_json(text: str) -> bool:
 
 
 def _is_table(text: str) -> bool:
-    """Whether a text is certainly a table: short names in the first row, as many cells in the second."""
+    """Whether a text is certainly a table: short names in the first row, and as many cells in the second."""
     delimiter = detect_delimiter(text)
     lines = [line for line in text.splitlines() if line.strip()]
     if not lines or "\0" in text or "<" in lines[0] or delimiter not in lines[0]:
@@ -144,7 +144,7 @@ def _is_table(text: str) -> bool:
 
 
 def detect_delimiter(text: str) -> str:
-    r"""The delimiter of a table: the one that its first line has most of, outside quotes.
+    r"""The delimiter of a table: the most frequent one in its first line, outside quotes.
 
     Example:
         >>> detect_delimiter("id;text\n"), detect_delimiter('"a,b,c"\tid\n'), detect_delimiter("question\n")
@@ -154,7 +154,7 @@ def detect_delimiter(text: str) -> str:
     return max(DELIMITERS, key=line.count)
 
 
-def _unknown(text: str, name: str) -> Kind:
+def _refuse_unknown(text: str, name: str) -> Kind:
     what = "cannot tell what kind of file this is" if text else "the file is empty"
     raise InputError(f"{name}: {what}; expected CSV, TSV, JSON, JSON Lines, YAML, Parquet or Arrow")
 
@@ -166,7 +166,7 @@ _TEXTS = (".txt", ".md")
 
 
 def is_dataset_folder(path: str | Path) -> bool:
-    """Whether a path is a folder with data files in it, or a split of such a folder.
+    """Whether a path is a folder with data files, or a split of such a folder.
 
     Example:
         >>> is_dataset_folder("no-such-folder")
@@ -179,29 +179,29 @@ def is_dataset_folder(path: str | Path) -> bool:
         if folder.is_file():
             return False
         if not _is_folder(folder):
-            return _parent_of_split(folder) is not None
-        return any(_is_file(folder / name) for name in _ABOUT[2:]) or bool(_shards(folder))
+            return _find_split_parent(folder) is not None
+        return any(_is_file(folder / name) for name in _ABOUT[2:]) or bool(_find_shards(folder))
     except (OSError, ValueError):
         if find_address(folder):
             raise
         return False
 
 
-def find_part(path: str | Path) -> tuple[Path, ...]:
+def find_files(path: str | Path) -> tuple[Path, ...]:
     """The files of a dataset folder with one split, or of the split that follows the folder in the path.
 
     Raises:
         InputError: the folder has several splits, no such split, no data, or not every shard of the split.
 
     Example:
-        >>> find_part("no-such-folder")
+        >>> find_files("no-such-folder")
         Traceback (most recent call last):
         autorubric.errors.InputError: no-such-folder: no data files found; expected ...
     """
     folder = Path(path)
     path = find_address(folder) or path
-    parent, split = (folder, None) if _is_folder(folder) else _parent_of_split(folder) or (None, None)
-    parts = {} if parent is None else _parts(parent)
+    parent, split = (folder, None) if _is_folder(folder) else _find_split_parent(folder) or (None, None)
+    parts = {} if parent is None else _find_splits(parent)
     if not parts:
         raise InputError(f"{path}: no data files found; expected {', '.join(ENDINGS)}")
     if split is None and len(parts) > 1:
@@ -214,7 +214,7 @@ def find_part(path: str | Path) -> tuple[Path, ...]:
 
 
 def _check_shards(path: str | Path, files: tuple[Path, ...]) -> None:
-    """Refuse a split of which a shard is missing that the names of its files promise."""
+    """Refuse a split that lacks a shard, according to its file names."""
     numbered = [found for file in files if (found := _SHARD.search(file.name.partition(".")[0]))]
     there = {(int(found[1]), int(found[2])) for found in numbered}
     totals = sorted({total for _, total in there})
@@ -230,23 +230,23 @@ def _check_shards(path: str | Path, files: tuple[Path, ...]) -> None:
         )
 
 
-def _parent_of_split(path: Path) -> tuple[Path, str] | None:
-    """The folder above a path that is not there, and the split of that folder which the path names."""
+def _find_split_parent(path: Path) -> tuple[Path, str] | None:
+    """The dataset folder above a path that does not exist, and the split that the path names."""
     if find_ending(path) or path.exists():
         return None
-    folder = next((above for above in _above(path) if _is_folder(above)), None)
+    folder = next((above for above in _list_parents(path) if _is_folder(above)), None)
     if folder is None or folder == Path() or _is_file(path):
         return None
     split = path.relative_to(folder).as_posix()
-    # A mistyped path must not have a home directory looked through.
+    # A mistyped path must not cause a search through a home directory.
     is_searched = not find_address(folder) and not any((folder / name).is_file() for name in (_SPLITS, _STATE))
     if is_searched and not _has_split(folder, path.relative_to(folder).parts):
         return None
-    return (folder, split) if split in _parts(folder) else None
+    return (folder, split) if split in _find_splits(folder) else None
 
 
 def _has_split(folder: Path, split: Sequence[str]) -> bool:
-    """Whether a file under the folder is named as those of a split are, or lies in a folder that is."""
+    """Whether a file under the folder, or a folder around it, is named like a split."""
     for inner in folder.iterdir():
         left = split if inner.name == "data" else split[1:]
         if left and inner.name in ("data", split[0]) and inner.is_dir() and not inner.is_symlink():
@@ -257,20 +257,20 @@ def _has_split(folder: Path, split: Sequence[str]) -> bool:
     return False
 
 
-def _parts(folder: Path) -> dict[str, tuple[Path, ...]]:
+def _find_splits(folder: Path) -> dict[str, tuple[Path, ...]]:
     """The shards of each split, by its name."""
     if _is_file(folder / _SPLITS):
-        splits = _field(folder / _SPLITS, "splits")
-        return {split: _saved(folder / split) for split in splits}
+        splits = _read_list(folder / _SPLITS, "splits")
+        return {split: _list_arrow_files(folder / split) for split in splits}
     if _is_file(folder / _STATE):
-        return {folder.name: _saved(folder)}
-    return _shards(folder)
+        return {folder.name: _list_arrow_files(folder)}
+    return _find_shards(folder)
 
 
-def _saved(folder: Path) -> tuple[Path, ...]:
+def _list_arrow_files(folder: Path) -> tuple[Path, ...]:
     """The Arrow files of a dataset that `save_to_disk` wrote."""
     state = folder / _STATE
-    entries = _field(state, "_data_files")
+    entries = _read_list(state, "_data_files")
     names = [entry.get("filename") if isinstance(entry, dict) else None for entry in entries]
     wrong = [name for name in names if not isinstance(name, str) or Path(name).name != name]
     if wrong:
@@ -278,7 +278,7 @@ def _saved(folder: Path) -> tuple[Path, ...]:
     return tuple(folder / str(name) for name in names)
 
 
-def _field(path: Path, key: str) -> Sequence[Any]:
+def _read_list(path: Path, key: str) -> Sequence[Any]:
     value = parse_json(read_text(path), str(path))
     found = value.get(key) if isinstance(value, dict) else None
     if not isinstance(found, list) or not found or not all(isinstance(one, str | dict) for one in found):
@@ -288,16 +288,16 @@ def _field(path: Path, key: str) -> Sequence[Any]:
     return found
 
 
-def _shards(folder: Path) -> dict[str, tuple[Path, ...]]:
-    """The data files under a folder by split: `data/train-00000-of-00002.parquet` and its like are `train`."""
+def _find_shards(folder: Path) -> dict[str, tuple[Path, ...]]:
+    """The data files under a folder by split; the split of `data/train-00000-of-00002.parquet` is `train`."""
     found: dict[str, list[Path]] = {}
     others = False
-    for file in _files_under(folder):
+    for file in _list_files(folder):
         inner = file.relative_to(folder)
         if any(part.startswith((".", "_")) for part in inner.parts):
             continue
         if find_ending(file) in ENDINGS[:5] + ENDINGS[8:] and file.name not in _ABOUT:
-            found.setdefault(_find_split(inner), []).append(file)
+            found.setdefault(_parse_split_name(inner), []).append(file)
         elif file.suffix.lower() in _TEXTS and file.stem.upper() != "README":
             others = True
     return {} if others else {split: tuple(files) for split, files in found.items()}
@@ -313,22 +313,22 @@ def _is_file(path: Path) -> bool:
     return path.is_file() if address is None else is_remote_file(address)
 
 
-def _above(path: Path) -> Sequence[Path]:
+def _list_parents(path: Path) -> Sequence[Path]:
     """The folders above a path, the nearest first; of an address, those within the bucket."""
     return path.parents if find_address(path) is None else path.parents[:-3]
 
 
-def _files_under(folder: Path) -> list[Path]:
+def _list_files(folder: Path) -> list[Path]:
     address = find_address(folder)
     if address is None:
         return [file for file in sorted(folder.rglob("*")) if file.is_file()]
-    return [Path(found) for found in objects_under(address)]
+    return [Path(found) for found in list_objects(address)]
 
 
-def _find_split(inner: Path) -> str:
+def _parse_split_name(inner: Path) -> str:
     above = [part for part in inner.parts[:-1] if part != "data"]
     stem = inner.name.partition(".")[0]
     shard = _SHARD.sub("", stem)
-    # A folder for each split holds files of any name: data/train/part-0.parquet.
+    # In a folder of a split, files have any name: data/train/part-0.parquet.
     named = above if above and shard == stem and inner.parts[0] == "data" else [*above, shard]
     return "/".join(named)

@@ -1,4 +1,4 @@
-"""Rows that are in memory, as a file of them would give them."""
+"""Converts rows in memory to what a file of them would contain."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from autorubric.errors import InputError
-from autorubric.files.json_values import in_json
+from autorubric.files.json_values import to_json_value
 from autorubric.rows.columns import ROLES, folded
 
 _LISTINGS = ("to_pylist", "to_dicts", "to_list", "tolist")
-"""Methods that give the rows of a table or column: of pyarrow, polars, datasets or a Series, and numpy."""
+"""Methods that return the rows of a table or column, in pyarrow, polars, datasets or Series, and numpy."""
 
 
 def memory_rows(value: Any, *, blanks: bool = False) -> Any:
     """Rows in memory as JSON values; a value without rows is returned unchanged.
 
-    They may be in a list, an iterator, or a table of pandas, polars, pyarrow or datasets. Nulls inside cells stay, as
-    those of JSON Lines do. In a table they are left out: there rows have each other's keys.
+    Rows may be a list, an iterator, or a table of pandas, polars, pyarrow or datasets. Nulls inside cells are kept,
+    as in JSON Lines, but dropped in tables, whose rows have each other's keys.
 
     Args:
         value: the rows.
-        blanks: whether rows keep all cells that hold nothing, as null, not only those of submissions.
+        blanks: whether to keep all empty cells as null, not only those of submissions.
 
     Raises:
         InputError: a cell contains bytes that are not UTF-8, or two columns have one name.
@@ -34,22 +34,22 @@ def memory_rows(value: Any, *, blanks: bool = False) -> Any:
         >>> memory_rows(text for text in ("So.", "No."))
         ['So.', 'No.']
     """
-    rows = _table_rows(value)
+    rows = _list_table_rows(value)
     listed = list(value) if rows is None and isinstance(value, Iterator) else value if rows is None else rows
     if not isinstance(listed, list | tuple):
         return value
     return [
-        _cells(row, f"item {index}", nulls=rows is None, blanks=blanks) if isinstance(row, Mapping) else row
+        _convert_cells(row, f"item {index}", nulls=rows is None, blanks=blanks) if isinstance(row, Mapping) else row
         for index, row in enumerate(listed)
     ]
 
 
-def _table_rows(value: Any) -> Any:
+def _list_table_rows(value: Any) -> Any:
     """The rows of a table in memory, or the cells of a single column; None for any other value."""
     if hasattr(value, "collect_schema"):
         raise InputError("expected rows, got a LazyFrame; call its collect()")
     columns = getattr(value, "column_names", getattr(value, "columns", ()))
-    pandas: Any = sys.modules.get("pandas")  # whoever has a DataFrame has imported it
+    pandas: Any = sys.modules.get("pandas")  # a caller with a DataFrame has imported it
     is_frame = pandas is not None and isinstance(value, pandas.DataFrame)
     names = [str(name) for name in columns] if is_frame or isinstance(columns, list) else []
     repeated = sorted(name for name, count in Counter(names).items() if count > 1)
@@ -61,12 +61,12 @@ def _table_rows(value: Any) -> Any:
     return None if listing is None else getattr(value, listing)()
 
 
-def _cells(row: Mapping[Any, Any], where: str, *, nulls: bool, blanks: bool) -> dict[str, Any]:
+def _convert_cells(row: Mapping[Any, Any], where: str, *, nulls: bool, blanks: bool) -> dict[str, Any]:
     cells: dict[str, Any] = {}
     problems: list[str] = []
     for name, cell in row.items():
         try:
-            cells[name] = in_json(cell, nulls=nulls)
+            cells[name] = to_json_value(cell, nulls=nulls)
         except InputError as error:
             problems += (f"{where}: {name!r} {problem}" for problem in error.problems)
     if problems:

@@ -1,4 +1,4 @@
-"""The reader of rows, for all file types; each row has its place. CSV and TSV are read here."""
+"""Reads the rows of all file types, each with its place. CSV and TSV are parsed here."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from autorubric.errors import InputError, counted
-from autorubric.files.parquet import arrow_rows, parquet_rows
+from autorubric.files.parquet import read_arrow, read_parquet
 from autorubric.files.remote import find_address, make_path
 from autorubric.files.strict_json import parse_json
-from autorubric.files.text import LARGEST_FILE, LONGEST_ROW, decode, iter_lines, json_lines, parse_toml, size_of_plain
+from autorubric.files.text import LARGEST_FILE, LONGEST_ROW, decode, iter_lines, parse_toml, read_jsonl, size_of_plain
 from autorubric.rows.columns import NESTED, ROLES, folded
-from autorubric.rows.kind import BINARY, HEAD, Kind, detect_delimiter, detect_kind, find_part, is_dataset_folder
+from autorubric.rows.kind import BINARY, HEAD, Kind, detect_delimiter, detect_kind, find_files, is_dataset_folder
 from autorubric.rows.record import HOLDERS, Record
-from autorubric.rows.stream import input_name, is_stream, opened, opened_text
+from autorubric.rows.stream import input_name, is_stream, open_input, opened_text
 
 TABLES: tuple[Kind, ...] = ("csv", "parquet", "arrow", "arrow stream")
-"""Kinds whose rows have columns: each row has all of them, and what is not there is blank or null."""
+"""Kinds whose rows have columns: every row has all of them, and missing values are blank or null."""
 
 DOCUMENTS: tuple[Kind, ...] = ("json", "yaml", "toml")
-"""Kinds that are one value, which is read whole."""
+"""Kinds that contain one value, which is read whole."""
 
 _WRAPPERS = ("data", "rows", "records", "instances", "samples", "examples", "results", "tests")
-"""Keys under which exports of other tools keep the list of rows; under other keys, rows with a query are known."""
+"""Keys under which other tools export the list of rows; under other keys, the rows must have a query."""
 _OF_ROWS = frozenset((*HOLDERS, "items", "sections", *ROLES["query"].names, *ROLES["submission"].names))
-"""Keys of a row, a rubric or a dataset: an object with one of them does not wrap a list of rows."""
+"""Keys of a row, rubric or dataset: an object with one of them does not wrap a list of rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +39,10 @@ class RowFile:
     """An input that contains rows.
 
     Attributes:
-        path: where it is: a file, a folder of a dataset, a pipe, or `-` for standard input.
-        name: what messages call it.
-        kind: what it is; of a folder, its first file.
-        files: the shards of a folder, else the path alone.
+        path: a file, a dataset folder, a pipe, or `-` for standard input.
+        name: its name in messages.
+        kind: its kind; of a folder, that of its first file.
+        files: the shards of a folder, else only the path.
     """
 
     path: Path
@@ -64,7 +64,7 @@ class RowFile:
         """The rows, one at a time; a document is a list of rows, an object that contains the list, or one row.
 
         Args:
-            problems: takes a sentence for each row that cannot be read; reading continues after it.
+            problems: takes a sentence for each row that cannot be read and is skipped.
 
         Raises:
             InputError: the file as a whole cannot be read.
@@ -77,34 +77,34 @@ class RowFile:
         if self.kind in DOCUMENTS:
             yield from iter_objects(self.document(), self.name, problems)
             return
-        with (opened_text if self.kind in ("csv", "jsonl") else opened)(self.path) as file:
+        with (opened_text if self.kind in ("csv", "jsonl") else open_input)(self.path) as file:
             if self.kind == "csv":
-                rows = delimited_rows(file, self.name, problems)
+                rows = read_delimited(file, self.name, problems)
             elif self.kind == "jsonl":
-                rows = json_lines(file, self.name, problems)
+                rows = read_jsonl(file, self.name, problems)
             elif self.kind == "parquet":
-                rows = parquet_rows(file, self.name)
+                rows = read_parquet(file, self.name)
             else:
-                rows = arrow_rows(file, self.name, stream=self.kind == "arrow stream")
+                rows = read_arrow(file, self.name, stream=self.kind == "arrow stream")
             for line, fields in rows:
                 yield Record(f"{self.name}:{line}", line, fields)
 
     def document(self) -> Any:
-        """The value of a document; of an object around a list of rows, the list.
+        """The value of a document; if it wraps a list of rows, the list.
 
         Raises:
             InputError: it cannot be read.
         """
-        text = self.text()
+        text = self.read_text()
         if self.kind == "json":
-            return unwrapped(parse_json(text, self.name))
+            return unwrap_rows(parse_json(text, self.name))
         if self.kind == "toml":
             return parse_toml(text, self.name)
         from autorubric.files.strict_yaml import parse_yaml
 
-        return unwrapped(parse_yaml(text, self.name))
+        return unwrap_rows(parse_yaml(text, self.name))
 
-    def text(self) -> str:
+    def read_text(self) -> str:
         """The text of a document.
 
         Raises:
@@ -122,17 +122,17 @@ class RowFile:
 
 
 def row_file(path: str | Path, *, what: str = "File") -> RowFile:
-    r"""What an input is, seen in its first bytes; its ending counts only where these leave it open.
+    r"""The description of an input, detected by its first bytes, or by its extension if these are ambiguous.
 
     Args:
-        path: a file (CSV, TSV, JSON, JSON Lines, YAML, TOML, Parquet, Arrow; texts also as gzip or zstd), a pipe, `-`
-            for standard input, or a Hugging Face dataset folder, followed by the split where it has several. Files
-            and folders may be addresses: `s3://`, `gs://` or `hf://`.
+        path: a file (CSV, TSV, JSON, JSON Lines, YAML, TOML, Parquet, Arrow; text also in gzip or zstd), a pipe, `-`
+            for standard input, or a Hugging Face dataset folder, followed by the split if it has several. Files and
+            folders may be addresses: `s3://`, `gs://` or `hf://`.
         what: the noun for the message about a missing file.
 
     Raises:
         MissingFileError: the file does not exist.
-        InputError: it is of no kind that is read.
+        InputError: its kind is unknown or cannot be read.
 
     Example:
         >>> import tempfile
@@ -144,9 +144,9 @@ def row_file(path: str | Path, *, what: str = "File") -> RowFile:
     path = make_path(path)
     name = input_name(path)
     if is_dataset_folder(path):
-        files = find_part(path)
+        files = find_files(path)
         return RowFile(path, name, row_file(files[0], what=what).kind, files)
-    with opened(path, what=what) as file:
+    with open_input(path, what=what) as file:
         head = file.read(8)
     if head.startswith(tuple(BINARY)):
         return RowFile(path, name, detect_kind(head, path, name), (path,))
@@ -158,7 +158,7 @@ def row_file(path: str | Path, *, what: str = "File") -> RowFile:
 
 
 def read_rows(path: str | Path, problems: list[str], *, what: str = "File") -> Iterator[Record]:
-    """The rows of an input of any kind; see `RowFile.rows`.
+    """The rows of an input of any kind; see `RowFile.iter_rows`.
 
     Raises:
         MissingFileError: the file does not exist.
@@ -212,23 +212,23 @@ def document_rows(value: Any, name: str) -> list[Any]:
 
 
 def _are_columns(values: list[Any]) -> bool:
-    """Whether values are columns of a table: lists of one length, of texts or numbers."""
+    """Whether values are columns of a table: lists of equal length of texts or numbers."""
     are_lists = len(values) > 1 and all(isinstance(one, list) and one for one in values)
     return are_lists and len({*map(len, values)}) == 1 and not any(isinstance(one[0], dict | list) for one in values)
 
 
-def unwrapped(document: Any) -> Any:
-    """The list of rows in an object that also holds metadata about them; any other value unchanged.
+def unwrap_rows(document: Any) -> Any:
+    """The list of rows in an object that wraps it; any other value unchanged.
 
     Example:
-        >>> unwrapped({"version": 1, "data": [{"id": "q1"}]}), unwrapped({"data": [{"id": "q1"}], "items": []})
+        >>> unwrap_rows({"version": 1, "data": [{"id": "q1"}]}), unwrap_rows({"data": [{"id": "q1"}], "items": []})
         ([{'id': 'q1'}], {'data': [{'id': 'q1'}], 'items': []})
     """
     if not isinstance(document, dict) or not _OF_ROWS.isdisjoint(document):
         return document
     found = []
     for key, inner in document.items():
-        rows = unwrapped(inner) if key in _WRAPPERS else inner
+        rows = unwrap_rows(inner) if key in _WRAPPERS else inner
         is_list = isinstance(rows, list) and rows and all(isinstance(row, dict) for row in rows)
         if is_list and (key in _WRAPPERS or not rows[0].keys().isdisjoint(ROLES["query"].names)):
             found.append(rows)
@@ -239,11 +239,11 @@ _MOST_COLUMNS = 10_000
 _MESSAGES = re.compile(r"""\[\{\s*(['"])(?:role|content|from|value)\1\s*:""")
 
 
-def delimited_rows(file: BinaryIO, name: str, problems: list[str]) -> Iterator[tuple[int, dict[str, Any]]]:
-    r"""The rows of a table with a header, with the lines that they start on.
+def read_delimited(file: BinaryIO, name: str, problems: list[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+    r"""The rows of a table with a header, with the numbers of their first lines.
 
-    The delimiter is the comma, semicolon, tab or bar that the header has most of. Cells are texts; cells of columns
-    such as `messages` or `rubrics`, and conversations in a column of queries, are read as JSON.
+    The delimiter is the most frequent of comma, semicolon, tab and bar in the header. Cells are texts; cells of
+    columns such as `messages` or `rubrics`, and conversations in a column of queries, are read as JSON.
 
     Args:
         file: the open file, in UTF-8.
@@ -251,17 +251,17 @@ def delimited_rows(file: BinaryIO, name: str, problems: list[str]) -> Iterator[t
         problems: takes a sentence for each row that cannot be read.
 
     Raises:
-        InputError: the header is wrong, or quotes leave it open where rows end.
+        InputError: the header is wrong, or quotes make the ends of rows ambiguous.
 
     Example:
         >>> import io
-        >>> list(delimited_rows(io.BytesIO(b'id;text\r\n1;"two\nlines"\r\n\r\n2;Hi\r\n'), "t.csv", []))
+        >>> list(read_delimited(io.BytesIO(b'id;text\r\n1;"two\nlines"\r\n\r\n2;Hi\r\n'), "t.csv", []))
         [(2, {'id': '1', 'text': 'two\nlines'}), (5, {'id': '2', 'text': 'Hi'})]
     """
     header: list[str] | None = None
     for line, cells in _split(file, name):
         if header is None:
-            header, first, named = _header(cells, f"{name}:{line}"), line, sum(map(bool, map(str.strip, cells)))
+            header, first, named = _read_header(cells, f"{name}:{line}"), line, sum(map(bool, map(str.strip, cells)))
         elif named == 1 and header[0] != "Unnamed: 0" and sum(map(bool, map(str.strip, cells))) > 1:
             told = f"the header names 1 of {len(header)} columns; delete lines above the header, or name the columns"
             raise InputError(f"{name}:{first}: {told}")
@@ -272,7 +272,7 @@ def delimited_rows(file: BinaryIO, name: str, problems: list[str]) -> Iterator[t
             )
         else:
             try:
-                yield line, {key: _value(key, cell) for key, cell in zip(header, cells, strict=True)}
+                yield line, {key: _read_cell(key, cell) for key, cell in zip(header, cells, strict=True)}
             except InputError as error:
                 problems += (f"{name}:{line}: {problem}" for problem in error.problems)
     if header is None:
@@ -281,7 +281,7 @@ def delimited_rows(file: BinaryIO, name: str, problems: list[str]) -> Iterator[t
 
 def _split(file: BinaryIO, name: str) -> Iterator[tuple[int, list[str]]]:
     lines = _Lines(file, name)
-    # A limit of the module: a cell may be as long as a row of JSON Lines.
+    # The limit is global to the module; a cell may be as long as a row of JSON Lines.
     csv.field_size_limit(LONGEST_ROW)
     rows = csv.reader(lines, delimiter=lines.delimiter, strict=True)
     while True:
@@ -289,7 +289,7 @@ def _split(file: BinaryIO, name: str) -> Iterator[tuple[int, list[str]]]:
         try:
             cells = next(rows, None)
         except csv.Error as error:
-            raise InputError(f"{name}:{start}: {_told(error, lines.number - start)}") from None
+            raise InputError(f"{name}:{start}: {_describe_csv_error(error, lines.number - start)}") from None
         if cells is None:
             return
         if any(cell.strip() for cell in cells):
@@ -304,7 +304,7 @@ class _Lines:
         self.number = 0
         self._first: str | None = None
         first = next(self, None)
-        # Excel writes, and reads, a line that names the delimiter.
+        # Excel writes and reads a first line that names the delimiter.
         named = re.fullmatch(r'sep=([^"\0]?)', (first or "").strip(), re.IGNORECASE)
         if named:
             first = next(self, None)
@@ -334,7 +334,7 @@ class _Lines:
             raise InputError(f"{where}: {byte} is not UTF-8; save the file as UTF-8") from None
 
 
-def _told(error: csv.Error, span: int) -> str:
+def _describe_csv_error(error: csv.Error, span: int) -> str:
     words = str(error)
     if "field larger" in words or "unexpected end of data" in words:
         return f"a quote that opens here is not closed in the next {span + 1:,} lines"
@@ -343,10 +343,10 @@ def _told(error: csv.Error, span: int) -> str:
     return f"not valid CSV ({words}); double each quote inside a quoted cell"
 
 
-def _header(cells: list[str], where: str) -> list[str]:
+def _read_header(cells: list[str], where: str) -> list[str]:
     if len(cells) > _MOST_COLUMNS:
         raise InputError(f"{where}: the header has {len(cells):,} columns; the maximum is {_MOST_COLUMNS:,}")
-    # As pandas names them, whose index is written under no name.
+    # The names are those of pandas, which writes its index without a name.
     names = [cell.strip() or f"Unnamed: {place}" for place, cell in enumerate(cells)]
     repeated = [name for name, count in Counter(names).items() if count > 1]
     if repeated:
@@ -355,14 +355,14 @@ def _header(cells: list[str], where: str) -> list[str]:
     return names
 
 
-def _value(column: str, cell: str) -> Any:
+def _read_cell(column: str, cell: str) -> Any:
     """The value of a cell; JSON is parsed only in columns with certain names."""
     key = folded(column)
     if key in NESTED:
-        return nested(cell, column)
+        return parse_nested(cell, column)
     if key in ROLES["query"].names and cell.startswith("[{"):
         try:
-            turns = nested(cell, column)
+            turns = parse_nested(cell, column)
         except InputError:
             if _MESSAGES.match(cell):
                 raise
@@ -371,16 +371,16 @@ def _value(column: str, cell: str) -> Any:
     return cell
 
 
-def nested(cell: str, column: str) -> Any:
-    """The value of a cell in a column of lists or mappings; text that is neither stays text, nothing is None.
+def parse_nested(cell: str, column: str) -> Any:
+    """The value of a cell in a column of lists or mappings; other text is unchanged, a blank cell None.
 
     Raises:
         InputError: it starts like JSON and cannot be read.
 
     Example:
-        >>> nested('["MET"]', "ground_truth"), nested("['MET']", "ground_truth"), nested("", "rubric")
+        >>> parse_nested('["MET"]', "labels"), parse_nested("['MET']", "labels"), parse_nested("", "rubric")
         (['MET'], ['MET'], None)
-        >>> nested('[{"role": ', "messages")
+        >>> parse_nested('[{"role": ', "messages")
         Traceback (most recent call last):
         autorubric.errors.InputError: 'messages' is not valid JSON: ...
     """
@@ -390,7 +390,7 @@ def nested(cell: str, column: str) -> Any:
     try:
         return parse_json(text)
     except InputError as error:
-        # What pandas and csv write of a list is Python's own notation.
+        # pandas and csv write lists in Python's notation.
         try:
             return ast.literal_eval(text)
         except (ValueError, SyntaxError, RecursionError, MemoryError):

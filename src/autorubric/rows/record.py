@@ -19,7 +19,7 @@ FLOAT_ID = "; a column of numbers with blanks becomes floats, write its ids as i
 MERGED = "; of merged cells, only the first is filled"
 HOLDERS = ("rubrics", "rubric", "Rubrics", "criteria", "rubric_items")
 
-# What files and models call the parts of a criterion, in order of preference; the keys of files in any case.
+# Names of the parts of a criterion in files and replies, in order of preference; in files, of any case.
 TEXT_KEYS = (
     *("requirement", "criterion", "description", "text", "rubric_item", "rubric_str", "criteria"),
     *("描述", "标准", "准则", "要求", "说明", "评分标准", "评价标准", "评分点", "得分点"),
@@ -33,9 +33,9 @@ class Record(NamedTuple):
 
     Attributes:
         where: its place for messages, such as `rows.csv:7`.
-        number: its line in a text, its place among the rows of a table; from 1.
+        number: its line in a text, or its place in a table; from 1.
         fields: its values by column or key.
-        columns: the column of each role that the row plays, as `RowReader` found them.
+        columns: the column of each role, as `RowReader` found them.
     """
 
     where: str
@@ -44,7 +44,7 @@ class Record(NamedTuple):
     columns: Mapping[str, str] = _NONE
 
     def value(self, role: str) -> Any:
-        """What the row holds for a role; None if it has no such column or the cell is blank.
+        """The value of a role; None if the row has no such column or the cell is blank.
 
         Example:
             >>> Record("a.jsonl:1", 1, {"prompt": "Why?"}, {"query": "prompt"}).value("query")
@@ -60,10 +60,10 @@ class Record(NamedTuple):
     def query(self) -> Prompt | None:
         """The query: an unchanged text, or the messages of a conversation.
 
-        A text that is JSON stays a text: runs whose requests hold it would ask again otherwise.
+        JSON text is not parsed: existing runs have it in their requests, and would send them again.
 
         Raises:
-            InputError: the value is neither.
+            InputError: the value is neither text nor messages.
         """
         value = plain(self.value("query"))
         if value is None or isinstance(value, str):
@@ -73,25 +73,25 @@ class Record(NamedTuple):
 
     @property
     def id(self) -> str | None:
-        """The row's own id as text.
+        """The id as text.
 
         Raises:
             InputError: the value is neither text nor a number.
         """
         value = self.value("id")
         if isinstance(value, bool | list | dict):
-            raise InputError(f"{self.where}: {self.columns['id']!r} is {shown(value)}; expected a string or a number")
+            raise InputError(f"{self.where}: {self.columns['id']!r} is {quote(value)}; expected a string or a number")
         return None if value is None else str(value)
 
     @property
     def rest(self) -> dict[str, Any]:
-        """The values of the columns that play no role."""
+        """The values of columns without a role."""
         used = set(self.columns.values())
         return {name: value for name, value in self.fields.items() if name not in used}
 
 
 def rubric_inside(value: Any) -> Any:
-    """The rubric in a `reward_model` as verl and RubricHub write it; None if it holds none.
+    """The rubric in a `reward_model` of verl or RubricHub; None if it has none.
 
     Example:
         >>> rubric_inside({"style": "rubric", "rubrics": ["Is brief"]}), rubric_inside({"style": "rule"})
@@ -103,7 +103,7 @@ def rubric_inside(value: Any) -> Any:
 
 
 def plain(value: Any, *, nulls: bool = True) -> Any:
-    """JSON values only: arrays of parquet readers become lists.
+    """A value with arrays of Parquet readers as lists, so that it has JSON values only.
 
     Args:
         value: the value.
@@ -113,7 +113,7 @@ def plain(value: Any, *, nulls: bool = True) -> Any:
         >>> plain({"tags": ("a", "b"), "note": None}, nulls=False)
         {'tags': ['a', 'b']}
     """
-    if type(value) in _SCALARS:  # nearly all values are: the tests below are slow
+    if type(value) in _SCALARS:  # nearly all values; the tests below are slow
         return value
     if hasattr(value, "tolist"):
         value = value.tolist()
@@ -124,7 +124,7 @@ def plain(value: Any, *, nulls: bool = True) -> Any:
 
 
 def from_cell(value: Any) -> Any:
-    """The value of a cell; that of a JSON list or mapping in a text is what it contains.
+    """The value of a cell; a text that is a JSON list or mapping is parsed.
 
     Example:
         >>> from_cell('[1]'), from_cell("Why?"), from_cell("5")
@@ -136,20 +136,20 @@ def from_cell(value: Any) -> Any:
         return value
 
 
-def text_paths(value: Any, path: str) -> Iterator[str]:
-    """The paths to the texts in a column, also in JSON text; of a list, those in its first entry, or last message.
+def find_paths(value: Any, path: str) -> Iterator[str]:
+    """The paths to the texts in a column, also inside JSON text; in a list, of its first entry or last message.
 
     Example:
-        >>> list(text_paths([{"turns": ["So.", "No."], "n": 1, "meta": '{"by": "Ann"}'}], "choices"))
+        >>> list(find_paths([{"turns": ["So.", "No."], "n": 1, "meta": '{"by": "Ann"}'}], "choices"))
         ['choices[0].turns[0]', 'choices[0].meta.by']
     """
     held = from_cell(value)
     if isinstance(held, Mapping):
         for key, inner in held.items():
-            yield from text_paths(inner, f"{path}.{key}")
+            yield from find_paths(inner, f"{path}.{key}")
     elif isinstance(held, list):
         at = -1 if held and isinstance(held[0], Mapping) and {"role", "from"} & held[0].keys() else 0
-        yield from text_paths(held[at], f"{path}[{at}]") if held else ()
+        yield from find_paths(held[at], f"{path}[{at}]") if held else ()
     elif isinstance(value, str):
         yield path
 
@@ -185,7 +185,7 @@ _SPEAKERS = {
     **dict.fromkeys(("assistant", "gpt", "chatgpt", "bot", "model", "ai", "agent"), "assistant"),
     "system": "system",
 }
-# What parts of messages hold, by their type or their only key: of Anthropic, OpenAI, Gemini and Bedrock.
+# Types or keys of message parts of Anthropic, OpenAI, Gemini and Bedrock.
 _CALLS = ("tool_use", "toolUse", "tool_call", "function_call", "functionCall")
 _RESULTS = ("tool_result", "toolResult", "function_call_output", "functionResponse")
 _THOUGHTS = ("thinking", "reasoning", "reasoning_content", "reasoningContent")
@@ -204,10 +204,10 @@ def speaker(role: Any) -> Any:
 
 
 def read_message(turn: Any) -> Any:
-    r"""A message as `role` and `content`; anything else is as it was.
+    r"""A message as `role` and `content`; any other value unchanged.
 
-    ShareGPT's `from` and `value`, and the `type` of LangChain's messages, are renamed. Content that is a list of
-    parts becomes one text: thoughts in `<thinking>`, and calls of tools, which follow, and their results as text.
+    ShareGPT's `from` and `value`, and LangChain's `type`, are renamed. A list of parts becomes one text: thoughts in
+    `<thinking>`, tool results as text, and then tool calls as text.
 
     Example:
         >>> read_message({"from": "human", "value": "Why?"})
@@ -227,10 +227,10 @@ def read_message(turn: Any) -> Any:
     elif "role" not in turn and turn.get("type") in ("human", "ai", "system"):
         turn = {"role": speaker(turn["type"]), **{key: value for key, value in turn.items() if key != "type"}}
     content, calls = turn.get("content", turn.get("parts")), turn.get("tool_calls") or turn.get("function_call")
-    said = [*map(_part_text, content)] if isinstance(content, list) else [content] if content else []
+    said = [*map(_read_part, content)] if isinstance(content, list) else [content] if content else []
     thought = (turn[key] for key in _THOUGHTS if turn.get(key))
     thoughts = [f"<thinking>{text}</thinking>" for text in thought if isinstance(text, str)]
-    called = [_call_text(call) for call in (calls if isinstance(calls, list) else [calls])] if calls else []
+    called = [_format_call(call) for call in (calls if isinstance(calls, list) else [calls])] if calls else []
     texts = [text for text in (*thoughts, *said, *called) if isinstance(text, str)]
     if not texts or len(texts) < len(thoughts) + len(said) + len(called):
         return turn
@@ -238,41 +238,41 @@ def read_message(turn: Any) -> Any:
     return {**rest, "content": "\n".join(texts)}
 
 
-def _part_text(part: Any) -> str | None:
-    """The text of a part of a message; None for an image and whatever else is not text."""
+def _read_part(part: Any) -> str | None:
+    """The text of a part of a message; None for an image and anything else that is not text."""
     if not isinstance(part, Mapping):
         return part if isinstance(part, str) else None
     kind = part.get("type") or next((key for key in (*_CALLS, *_RESULTS, *_THOUGHTS) if key in part), "")
     if kind in _CALLS:
-        return _call_text(part.get(kind, part))
+        return _format_call(part.get(kind, part))
     if kind in _RESULTS or kind in _THOUGHTS or part.get("thought") is True:
-        text = _text_in(part.get(kind, part))
+        text = _read_text(part.get(kind, part))
         return text if kind in _RESULTS or not text else f"<thinking>{text}</thinking>"
     return part["text"] if isinstance(part.get("text"), str) else None
 
 
-def _text_in(value: Any) -> str | None:
-    """The text of a thought or of a tool's result; JSON where it has another form, None where a part is an image."""
+def _read_text(value: Any) -> str | None:
+    """The text of a thought or a tool result; JSON if it has another form, None if a part is an image."""
     if isinstance(value, str):
         return value
     if isinstance(value, list):
-        texts = [*map(_part_text, value)]
+        texts = [*map(_read_part, value)]
         return None if None in texts else "\n".join(map(str, texts))
     key = next((key for key in _HOLD_TEXT if key in value), None) if isinstance(value, Mapping) else None
-    return json.dumps(value, ensure_ascii=False) if key is None else _text_in(value[key])
+    return json.dumps(value, ensure_ascii=False) if key is None else _read_text(value[key])
 
 
-def _call_text(call: Any) -> str:
+def _format_call(call: Any) -> str:
     called = call.get("function", call) if isinstance(call, Mapping) else call
     if not isinstance(called, Mapping) or not isinstance(called.get("name"), str):
-        return f"calls {shown(call)}"
+        return f"calls {quote(call)}"
     given = next((called[key] for key in ("arguments", "input", "args") if key in called), "")
     return f"calls {called['name']}({given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)})"
 
 
 _PARTS_READ = ", or parts with text, thoughts, calls of tools or their results"
 Prompt: TypeAlias = str | list[dict[str, Any]]
-"""A text, or the messages of a conversation. One user message with nothing but text is the text."""
+"""A text, or the messages of a conversation. A single user message with only text is represented as its text."""
 
 
 def read_prompt(value: Any, key: str) -> Prompt:
@@ -291,15 +291,15 @@ def read_prompt(value: Any, key: str) -> Prompt:
     if isinstance(value, str):
         return value
     if not isinstance(value, list) or not value:
-        raise InputError(f"{key} is {shown(value)}; expected a string or a list of messages")
+        raise InputError(f"{key} is {quote(value)}; expected a string or a list of messages")
     value = [read_message(turn) for turn in value]
     problems = []
     for index, turn in enumerate(value):
         if not isinstance(turn, dict):
-            problems.append(f"{key}[{index}] is {shown(turn)}; expected a message with role and content")
+            problems.append(f"{key}[{index}] is {quote(turn)}; expected a message with role and content")
             continue
         problems += [
-            f"{key}[{index}].{name} is {shown(turn.get(name))}; expected a string{_PARTS_READ * (name == 'content')}"
+            f"{key}[{index}].{name} is {quote(turn.get(name))}; expected a string{_PARTS_READ * (name == 'content')}"
             for name in ("role", "content")
             if not isinstance(turn.get(name), str)
         ]
@@ -311,18 +311,18 @@ def read_prompt(value: Any, key: str) -> Prompt:
     return turns
 
 
-def question_text(prompt: Prompt) -> str:
-    """A prompt as a column of text contains it: its text, or a conversation's messages as JSON.
+def dump_question(prompt: Prompt) -> str:
+    """A prompt for a text column: its text, or the messages of a conversation as JSON.
 
     Example:
-        >>> question_text("Why?"), question_text([{"role": "system", "content": "Be brief."}])
+        >>> dump_question("Why?"), dump_question([{"role": "system", "content": "Be brief."}])
         ('Why?', '[{"role": "system", "content": "Be brief."}]')
     """
     return prompt if isinstance(prompt, str) else json.dumps(prompt, ensure_ascii=False)
 
 
 def read_question(value: Any, key: str) -> Prompt:
-    """A prompt from a text, a list of messages, or such a list as JSON, as `question_text` gives it.
+    """A prompt from a text, a list of messages, or such a list as JSON, as `dump_question` writes it.
 
     Raises:
         InputError: it is something else.
@@ -352,7 +352,7 @@ def as_turns(prompt: Prompt) -> list[dict[str, str]]:
 
 
 def as_text(prompt: str | Sequence[Mapping[str, Any]]) -> str:
-    r"""A prompt as one text; of a conversation, each turn under the name of its role.
+    r"""A prompt as one text; each turn of a conversation is prefixed with its role.
 
     Example:
         >>> as_text([{"role": "user", "content": "Why?"}, {"role": "assistant", "content": "Because."}])
@@ -363,11 +363,11 @@ def as_text(prompt: str | Sequence[Mapping[str, Any]]) -> str:
     return "\n\n".join(f"{turn['role']}: {turn['content']}" for turn in prompt)
 
 
-def shown(value: Any) -> str:
-    """A value for a message, in 60 characters.
+def quote(value: Any) -> str:
+    """A value for a message, in at most 60 characters.
 
     Example:
-        >>> shown("x" * 100)[-6:]
+        >>> quote("x" * 100)[-6:]
         'xxx...'
     """
     text = repr(value)

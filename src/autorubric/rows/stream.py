@@ -1,4 +1,4 @@
-"""The bytes of an input, local or remote or from a pipe: unpacked, in UTF-8, and readable as often as needed."""
+"""Opens inputs (files, objects, pipes) decompressed, in UTF-8, and as often as needed."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO
 
 from autorubric.errors import InputError
-from autorubric.files.descriptors import WITHOUT_WAITING, unreadable, wait_again
+from autorubric.files.descriptors import WITHOUT_WAITING, make_blocking, unreadable
 from autorubric.files.descriptors import opened as opened_file
-from autorubric.files.remote import copied_once, find_address, remote_copy
+from autorubric.files.remote import cache_copy, download, find_address
 from autorubric.files.text import SharedCopy, refuse_unmarked, size_of_plain
 
 STDIN = "-"
@@ -33,7 +33,7 @@ _UTF32 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
 
 
 def input_name(path: str | Path) -> str:
-    """What messages call an input.
+    """The name of an input in messages.
 
     Example:
         >>> input_name("-"), input_name("rows.csv"), input_name(Path("s3://bucket/rows.csv"))
@@ -58,8 +58,8 @@ def is_stream(path: str | Path) -> bool:
 
 
 @contextmanager
-def opened(path: str | Path, *, what: str = "File") -> Iterator[io.BufferedReader]:
-    """The bytes of an input as they are stored, seekable; pipes and objects are copied to a temporary file once.
+def open_input(path: str | Path, *, what: str = "File") -> Iterator[io.BufferedReader]:
+    """The stored bytes of an input, seekable; pipes and objects are copied to a temporary file once.
 
     Raises:
         MissingFileError: the file does not exist.
@@ -68,7 +68,7 @@ def opened(path: str | Path, *, what: str = "File") -> Iterator[io.BufferedReade
     address = find_address(path)
     try:
         if address is not None or is_stream(path):
-            with SharedCopy(remote_copy(address, what=what) if address is not None else _copied(path)) as copy:
+            with SharedCopy(download(address, what=what) if address is not None else _copy_once(path)) as copy:
                 yield io.BufferedReader(copy)
         else:
             size_of_plain(path, what=what)
@@ -82,11 +82,11 @@ def opened(path: str | Path, *, what: str = "File") -> Iterator[io.BufferedReade
 
 @contextmanager
 def opened_text(path: str | Path, *, what: str = "File") -> Iterator[BinaryIO]:
-    r"""The bytes of a text file: gzip and zstd are unpacked, UTF-16 becomes UTF-8, a byte order mark is skipped.
+    r"""The bytes of a text file: gzip and zstd are decompressed, UTF-16 becomes UTF-8, a byte order mark is skipped.
 
     Raises:
         MissingFileError: the file does not exist.
-        InputError: it cannot be read; a damaged gzip or zstd file is found where reading reaches the damage.
+        InputError: it cannot be read; damage in gzip or zstd is found when reading reaches it.
 
     Example:
         >>> import gzip
@@ -97,17 +97,17 @@ def opened_text(path: str | Path, *, what: str = "File") -> Iterator[BinaryIO]:
         'id;ü\n'
     """
     name = input_name(path)
-    with opened(path, what=what) as raw:
+    with open_input(path, what=what) as raw:
         try:
-            yield _decoded(raw, name)
+            yield _decode_stream(raw, name)
         except (EOFError, zlib.error) as error:
             raise InputError(f"{name}: the compressed data is damaged or cut off: {error}") from error
         except UnicodeDecodeError as error:
             raise InputError(f"{name}: the text is not valid UTF-16 ({error.reason}); save it as UTF-8") from error
 
 
-def _decoded(raw: io.BufferedReader, name: str) -> BinaryIO:
-    """The text behind the bytes of a file: unpacked, in UTF-8, and from its first character."""
+def _decode_stream(raw: io.BufferedReader, name: str) -> BinaryIO:
+    """The text of a file: decompressed, in UTF-8, without a byte order mark."""
     head, buffered = raw.read(4), raw
     raw.seek(0)
     if head.startswith(_GZIP):
@@ -115,7 +115,7 @@ def _decoded(raw: io.BufferedReader, name: str) -> BinaryIO:
 
         buffered = io.BufferedReader(gzip.GzipFile(fileobj=raw))
     elif head == _ZSTD:
-        buffered = io.BufferedReader(_Chunks(_zstd_chunks(raw)))
+        buffered = io.BufferedReader(_ChunkReader(_read_zstd_chunks(raw)))
     head = buffered.peek(4)[:4]
     if head.startswith(_UTF32):
         raise InputError(f"{name}: the text is UTF-32; save the file as UTF-8")
@@ -125,17 +125,17 @@ def _decoded(raw: io.BufferedReader, name: str) -> BinaryIO:
     if head[:2] not in _UTF16:
         return buffered
     buffered.read(2)
-    return io.BufferedReader(_Chunks(_utf8_chunks(buffered, _UTF16[head[:2]])))
+    return io.BufferedReader(_ChunkReader(_read_utf8_chunks(buffered, _UTF16[head[:2]])))
 
 
-def _utf8_chunks(file: BinaryIO, encoding: str) -> Iterator[bytes]:
+def _read_utf8_chunks(file: BinaryIO, encoding: str) -> Iterator[bytes]:
     decoder = codecs.getincrementaldecoder(encoding)()
     while chunk := file.read(_CHUNK):
         yield decoder.decode(chunk).encode()
     yield decoder.decode(b"", final=True).encode()
 
 
-def _zstd_chunks(raw: BinaryIO) -> Iterator[bytes]:
+def _read_zstd_chunks(raw: BinaryIO) -> Iterator[bytes]:
     import pyarrow as pa
 
     with pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), "zstd") as stream:
@@ -151,8 +151,8 @@ def _zstd_chunks(raw: BinaryIO) -> Iterator[bytes]:
             yield chunk
 
 
-class _Chunks(io.RawIOBase):
-    """A file made of the pieces of an iterator."""
+class _ChunkReader(io.RawIOBase):
+    """A file that reads from an iterator of bytes."""
 
     def __init__(self, chunks: Iterator[bytes]) -> None:
         self._chunks, self._left = chunks, b""
@@ -171,20 +171,20 @@ class _Chunks(io.RawIOBase):
         return count
 
 
-def _copied(path: str | Path) -> IO[bytes]:
-    """The temporary file with the content of a pipe, which can be read only once."""
+def _copy_once(path: str | Path) -> IO[bytes]:
+    """A temporary file with the content of a pipe, which can be read only once."""
     state = os.fstat(0) if str(path) == STDIN else Path(path).stat()
-    return copied_once((str(path), state.st_ino), lambda: _copy(path))
+    return cache_copy((str(path), state.st_ino), lambda: _copy_pipe(path))
 
 
-def _copy(path: str | Path) -> IO[bytes]:
+def _copy_pipe(path: str | Path) -> IO[bytes]:
     if str(path) == STDIN:
         if os.isatty(0):
             raise InputError("- reads standard input, which is a terminal; pipe the rows in, or pass a file")
         source: BinaryIO = open(0, "rb", closefd=False)  # noqa: SIM115 (the caller closes it)
         first = b""
     else:
-        source, first = _opened_pipe(path)
+        source, first = _open_pipe(path)
     with source, ExitStack() as stack:
         copy = stack.enter_context(tempfile.TemporaryFile())
         copy.write(first)
@@ -199,8 +199,8 @@ def _copy(path: str | Path) -> IO[bytes]:
         return copy
 
 
-def _opened_pipe(path: str | Path) -> tuple[BinaryIO, bytes]:
-    """A pipe and its first bytes; opened without waiting, since a pipe that nobody writes to would never open."""
+def _open_pipe(path: str | Path) -> tuple[BinaryIO, bytes]:
+    """A pipe and its first bytes; opened without blocking, since opening a pipe without a writer never returns."""
     descriptor = opened_file(Path(path), os.O_RDONLY | WITHOUT_WAITING)
     patience = time.monotonic() + _WRITER_SECONDS
     first = b""
@@ -215,5 +215,5 @@ def _opened_pipe(path: str | Path) -> tuple[BinaryIO, bytes]:
                 os.close(descriptor)
                 raise InputError(f"{path}: cannot be read: it is a pipe that is empty or that nobody writes to")
             time.sleep(0.01)
-    wait_again(descriptor)
+    make_blocking(descriptor)
     return os.fdopen(descriptor, "rb"), first

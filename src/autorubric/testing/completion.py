@@ -11,7 +11,7 @@ from zlib import crc32
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """The part of a chat completion that varies: content, why it ended, a refusal, and reasoning before it.
+    """The variable part of a chat completion: content, finish reason, refusal and reasoning.
 
     Example:
         >>> Completion("Yes.").content
@@ -43,11 +43,11 @@ def estimated_tokens(characters: int) -> int:
     return -(-characters // CHARS_A_TOKEN)
 
 
-def prompt_text(body: dict[str, Any]) -> str:
-    r"""The whole text of a request body, over which a server would compute a prefix.
+def join_prompt(body: dict[str, Any]) -> str:
+    r"""The text of a request body, from which a server would compute prefixes.
 
     Example:
-        >>> prompt_text({"messages": [{"role": "user", "content": "Hi"}]})
+        >>> join_prompt({"messages": [{"role": "user", "content": "Hi"}]})
         'user\nHi\n'
     """
     parts: list[str] = []
@@ -57,22 +57,22 @@ def prompt_text(body: dict[str, Any]) -> str:
     return "".join(parts)
 
 
-def prompt_tokens(body: dict[str, Any]) -> int:
+def count_prompt_tokens(body: dict[str, Any]) -> int:
     """The tokens of the text of a request body."""
-    return estimated_tokens(len(prompt_text(body)))
+    return estimated_tokens(len(join_prompt(body)))
 
 
-def envelope(completion: Completion, model: str, asked: int, cached_tokens: int | None = None) -> bytes:
-    """The body of a `chat.completion` answer.
+def build_completion_body(completion: Completion, model: str, asked: int, cached_tokens: int | None = None) -> bytes:
+    """The body of a `chat.completion` response.
 
     Args:
-        completion: what the model said.
-        model: the name to answer under.
+        completion: the reply.
+        model: the model's name in the response.
         asked: tokens of the request.
-        cached_tokens: how many of them came from the prefix cache; None leaves the figure out.
+        cached_tokens: how many of them came from the prefix cache; None omits the field.
 
     Example:
-        >>> json.loads(envelope(Completion("Yes."), "m", 7))["usage"]
+        >>> json.loads(build_completion_body(Completion("Yes."), "m", 7))["usage"]
         {'prompt_tokens': 7, 'completion_tokens': 1, 'total_tokens': 8}
     """
     thought, spoken = estimated_tokens(len(completion.reasoning or "")), completion.tokens
@@ -107,10 +107,10 @@ _CRITERION_CHARACTERS = 150
 
 
 def sized_replies(characters: int = 1200) -> Replier:
-    """A replier whose answers have about that many characters and depend only on the request.
+    """A replier whose replies have about that many characters and depend only on the request.
 
-    A request with a JSON schema gets a document that follows it, a prompt that asks for JSON with weights a
-    rubric in a fence, one that asks for a `criterion_status` a verdict, and all others get prose.
+    A request with a JSON schema gets a document that follows it, one that asks for a `criterion_status` a verdict,
+    one that asks for JSON with weights a rubric in a fence, and any other prose.
 
     Example:
         >>> ask = {"messages": [{"role": "user", "content": "Why is the sky blue?"}]}
@@ -123,20 +123,20 @@ def sized_replies(characters: int = 1200) -> Replier:
         mark = f"{crc32(asked.encode('utf-8', 'surrogatepass')):08x}"
         schema = (body.get("response_format") or {}).get("json_schema", {}).get("schema")
         if schema is not None:
-            return json.dumps(_document(schema, mark, characters))
-        # What is to be answered with may stand in the system message, apart from what is asked.
-        whole = prompt_text(body)
+            return json.dumps(_write_document(schema, mark, characters))
+        # The system message may state the format of the reply.
+        whole = join_prompt(body)
         if "criterion_status" in whole:
             return json.dumps({"explanation": f"Seen in {mark}.", "criterion_status": "MET"})
         if "weight" in whole and "JSON" in whole:
-            return f"```json\n{json.dumps(_criteria(mark, characters), indent=1)}\n```"
+            return f"```json\n{json.dumps(_write_criteria(mark, characters), indent=1)}\n```"
         text = f"Answer {mark}. " + _FILLER * (characters // len(_FILLER) + 1)
         return text[:characters]
 
     return reply
 
 
-def _criteria(mark: str, characters: int) -> list[dict[str, Any]]:
+def _write_criteria(mark: str, characters: int) -> list[dict[str, Any]]:
     return [
         {
             "title": f"Point {number} of {mark}",
@@ -147,22 +147,22 @@ def _criteria(mark: str, characters: int) -> list[dict[str, Any]]:
     ]
 
 
-def _document(schema: dict[str, Any], mark: str, characters: int) -> Any:
-    """A document that follows `schema`, as far as test schemas go (no $ref, no patterns)."""
+def _write_document(schema: dict[str, Any], mark: str, characters: int) -> Any:
+    """A document that follows `schema`; `$ref` and patterns are not supported."""
     for key in ("anyOf", "oneOf"):
         if key in schema:
-            return _document(schema[key][0], mark, characters)
+            return _write_document(schema[key][0], mark, characters)
     if "const" in schema or "enum" in schema:
         return schema["const"] if "const" in schema else schema["enum"][0]
     kind = schema.get("type")
     kind = kind[0] if isinstance(kind, list) else kind
     if kind == "object":
         properties = schema.get("properties", {})
-        return {name: _document(part, mark, characters) for name, part in properties.items()}
+        return {name: _write_document(part, mark, characters) for name, part in properties.items()}
     if kind == "array":
         count = max(schema.get("minItems", 1), characters // _CRITERION_CHARACTERS)
         count = min(count, schema.get("maxItems", count))
-        return [_document(schema.get("items", {}), f"{mark}-{n}", characters) for n in range(1, count + 1)]
+        return [_write_document(schema.get("items", {}), f"{mark}-{n}", characters) for n in range(1, count + 1)]
     number = min(5, schema.get("maximum", 5))
     plain = {"integer": number, "number": number, "boolean": True, "null": None}
     return plain.get(str(kind), f"States point {mark} and what supports it.")

@@ -1,4 +1,4 @@
-"""The faults of model endpoints by name, when they occur, and the latency of simulated calls."""
+"""Faults of model endpoints by name, plans of when they occur, and latencies of simulated calls."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class Fault:
     """A kind of fault.
 
     Attributes:
-        name: how counts show it.
+        name: its name in counts.
         status: the HTTP status of the answer.
         headers: headers added to the answer.
-        body: sent in place of the completion.
-        change: what happens to the completion where the answer is a 200 with its own body.
+        body: sent instead of the completion.
+        change: changes the completion, if the answer is a 200 with a completion.
         action: what happens to the connection: `reset` and `hang` never answer, `cut` closes in the middle
             of the body, `endless` never stops sending one, `huge` sends 200 MB.
 
@@ -43,25 +43,25 @@ class Fault:
     action: Action = "answer"
 
 
-def error_body(message: str, kind: str, code: str | None = None, param: str | None = None) -> bytes:
-    """An error in the shape OpenAI-compatible endpoints send.
+def dump_error(message: str, kind: str, code: str | None = None, param: str | None = None) -> bytes:
+    """The body of an error as OpenAI-compatible endpoints send it.
 
     Example:
-        >>> error_body("No such model.", "invalid_request_error", "model_not_found")
+        >>> dump_error("No such model.", "invalid_request_error", "model_not_found")
         b'{"error": {"message": "No such model.", "type": "invalid_request_error", "param": null, "code":
         "model_not_found"}}'
     """
     return json.dumps({"error": {"message": message, "type": kind, "param": param, "code": code}}).encode()
 
 
-def unsupported(parameter: str) -> Fault:
-    """The 400 of an endpoint that does not take `parameter`, in the words the OpenAI endpoint uses.
+def build_unsupported(parameter: str) -> Fault:
+    """The 400 of an endpoint that does not support `parameter`, in OpenAI's words.
 
     Args:
         parameter: a key of the request body, or `response_format.json_schema` for one kind of it.
 
     Example:
-        >>> json.loads(unsupported("temperature").body)["error"]["code"]
+        >>> json.loads(build_unsupported("temperature").body)["error"]["code"]
         'unsupported_value'
     """
     name = parameter.partition(".")[0]
@@ -70,37 +70,37 @@ def unsupported(parameter: str) -> Fault:
             "Unsupported value: 'temperature' does not support this value with this model."
             " Only the default (1) value is supported."
         )
-        return _error(400, message, "unsupported_value", param=name)
+        return _build_error(400, message, "unsupported_value", param=name)
     if name == "response_format":
         message = "Invalid parameter: 'response_format' of this type is not supported with this model."
-        return _error(400, message, None, param=name)
+        return _build_error(400, message, None, param=name)
     other = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}.get(name)
     advice = f" Use '{other}' instead." if other else ""
     message = f"Unsupported parameter: '{name}' is not supported with this model.{advice}"
-    return _error(400, message, "unsupported_parameter", param=name)
+    return _build_error(400, message, "unsupported_parameter", param=name)
 
 
-def _error(status: int, message: str, code: str | None, *, param: str | None = None, name: str = "") -> Fault:
+def _build_error(status: int, message: str, code: str | None, *, param: str | None = None, name: str = "") -> Fault:
     kind = "server_error" if status >= 500 else "invalid_request_error"
-    return Fault(name or str(status), status, body=error_body(message, kind, code, param))
+    return Fault(name or str(status), status, body=dump_error(message, kind, code, param))
 
 
-def _too_fast(name: str, retry_after: str | None) -> Fault:
+def _build_rate_limit(name: str, retry_after: str | None) -> Fault:
     headers = () if retry_after is None else (("Retry-After", retry_after),)
-    body = error_body("Rate limit reached for requests.", "requests", "rate_limit_exceeded")
+    body = dump_error("Rate limit reached for requests.", "requests", "rate_limit_exceeded")
     return Fault(name, 429, headers, body)
 
 
-def _said(name: str, change: Callable[[Completion], Completion]) -> Fault:
+def _alter(name: str, change: Callable[[Completion], Completion]) -> Fault:
     return Fault(name, change=change)
 
 
-def _half(completion: Completion) -> Completion:
+def _truncate(completion: Completion) -> Completion:
     content = completion.content or ""
     return Completion(content[: len(content) // 2], "length")
 
 
-def _bare(completion: Completion) -> str:
+def _strip_fence(completion: Completion) -> str:
     """The content without a fence around it."""
     content = (completion.content or "").strip()
     if content.startswith("```"):
@@ -113,31 +113,31 @@ _NO_CREDIT = "You exceeded your current quota, please check your plan and billin
 _FILTERED = "The response was filtered due to the prompt triggering the content management policy."
 
 _ALL: tuple[Fault, ...] = (
-    # too fast, or out of credit
-    _too_fast("429", None),
-    _too_fast("429-seconds", "1"),
-    _too_fast("429-date", "Wed, 21 Oct 2015 07:28:00 GMT"),
-    _too_fast("429-nan", "NaN"),
-    _too_fast("429-huge", "86400000"),
-    Fault("429-quota", 429, body=error_body(_NO_CREDIT, "insufficient_quota", "insufficient_quota")),
-    _error(402, "Insufficient credits. Add more to go on.", None),
-    # not acceptable
-    _error(401, "Incorrect API key provided.", "invalid_api_key"),
-    _error(403, "You are not allowed to use this model.", None),
-    _error(404, "The model does not exist or you do not have access to it.", "model_not_found"),
-    _error(413, "Request too large.", None),
-    _error(422, "Unprocessable entity.", None),
-    _error(400, _FILTERED, "content_filter", name="400-content-filter"),
+    # rate limits and credit
+    _build_rate_limit("429", None),
+    _build_rate_limit("429-seconds", "1"),
+    _build_rate_limit("429-date", "Wed, 21 Oct 2015 07:28:00 GMT"),
+    _build_rate_limit("429-nan", "NaN"),
+    _build_rate_limit("429-huge", "86400000"),
+    Fault("429-quota", 429, body=dump_error(_NO_CREDIT, "insufficient_quota", "insufficient_quota")),
+    _build_error(402, "Insufficient credits. Add more to go on.", None),
+    # client errors
+    _build_error(401, "Incorrect API key provided.", "invalid_api_key"),
+    _build_error(403, "You are not allowed to use this model.", None),
+    _build_error(404, "The model does not exist or you do not have access to it.", "model_not_found"),
+    _build_error(413, "Request too large.", None),
+    _build_error(422, "Unprocessable entity.", None),
+    _build_error(400, _FILTERED, "content_filter", name="400-content-filter"),
     *(
-        replace(unsupported(p), name=f"400-{p.replace('_', '-')}")
+        replace(build_unsupported(p), name=f"400-{p.replace('_', '-')}")
         for p in ("max_tokens", "max_completion_tokens", "temperature", "response_format")
     ),
-    # the server's trouble
-    _error(500, "The server had an error while processing your request. You can retry your request.", None),
+    # server errors
+    _build_error(500, "The server had an error while processing your request. You can retry your request.", None),
     Fault("502", 502, (("Content-Type", "text/html"),), b"<html><body><h1>502 Bad Gateway</h1></body></html>"),
-    _error(503, "The engine is currently overloaded.", None),
-    _error(529, "Overloaded.", "overloaded_error"),
-    # the connection's trouble
+    _build_error(503, "The engine is currently overloaded.", None),
+    _build_error(529, "Overloaded.", "overloaded_error"),
+    # connection errors
     Fault("reset", action="reset"),
     Fault("hang", action="hang"),
     Fault("truncated-body", action="cut"),
@@ -147,32 +147,32 @@ _ALL: tuple[Fault, ...] = (
     # a 200 without a completion
     Fault("html", headers=(("Content-Type", "text/html"),), body=b"<html><body>Welcome</body></html>"),
     Fault("no-choices", body=b'{"id": "x", "object": "chat.completion", "choices": []}'),
-    Fault("error-in-200", body=error_body("Provider returned error.", "server_error")),
-    # a completion that does not hold what was asked for
-    _said("prose", lambda c: Completion("Here is what I think: it depends on the case.")),
-    _said("wrong-schema", lambda c: Completion('{"verdict_text": "fine", "items": {"first": 1}}')),
-    _said("broken-json", lambda c: Completion(_bare(c)[:-2] + ",,")),
-    _said("prose-around", lambda c: Completion(f"Sure [as asked]:\n\n```json\n{_bare(c)}\n```\n\nDone [1].")),
-    _said("fenced", lambda c: Completion(f"```json\n{_bare(c)}\n```")),
-    _said("think", lambda c: Completion(f"<think>Perhaps [3 to 5] items.</think>\n{c.content or ''}")),
-    _said("refusal", lambda c: Completion(None, refusal=_REFUSAL)),
-    _said("content-filter", lambda c: Completion("", "content_filter")),
-    _said("empty", lambda c: Completion("")),
-    _said("null", lambda c: Completion(None)),
-    _said("length", _half),
+    Fault("error-in-200", body=dump_error("Provider returned error.", "server_error")),
+    # a completion that cannot be used unchanged
+    _alter("prose", lambda c: Completion("Here is what I think: it depends on the case.")),
+    _alter("wrong-schema", lambda c: Completion('{"verdict_text": "fine", "items": {"first": 1}}')),
+    _alter("broken-json", lambda c: Completion(_strip_fence(c)[:-2] + ",,")),
+    _alter("prose-around", lambda c: Completion(f"Sure [as asked]:\n\n```json\n{_strip_fence(c)}\n```\n\nDone [1].")),
+    _alter("fenced", lambda c: Completion(f"```json\n{_strip_fence(c)}\n```")),
+    _alter("think", lambda c: Completion(f"<think>Perhaps [3 to 5] items.</think>\n{c.content or ''}")),
+    _alter("refusal", lambda c: Completion(None, refusal=_REFUSAL)),
+    _alter("content-filter", lambda c: Completion("", "content_filter")),
+    _alter("empty", lambda c: Completion("")),
+    _alter("null", lambda c: Completion(None)),
+    _alter("length", _truncate),
 )
 FAULTS: Mapping[str, Fault] = {fault.name: fault for fault in _ALL}
-"""Every named fault; `429-quota` and `402` mean that the credit is gone, `redirect` leads to another host."""
+"""Every named fault; `429-quota` and `402` mean that there is no credit, `redirect` leads to another host."""
 
 
-def fault_named(name: str | Fault) -> Fault:
-    """The fault of that name; a `Fault` is returned as it is.
+def find_fault(name: str | Fault) -> Fault:
+    """The fault of that name; a `Fault` is returned unchanged.
 
     Raises:
         ConfigError: the fault is unknown; the message lists the known ones.
 
     Example:
-        >>> fault_named("reset").action
+        >>> find_fault("reset").action
         'reset'
     """
     if isinstance(name, Fault):
@@ -184,19 +184,19 @@ def fault_named(name: str | Fault) -> Fault:
 
 @dataclass(frozen=True)
 class FaultPlan:
-    """When which fault happens: asked in the order `choose`, `schedule`, `rates`.
+    """When each fault happens; the precedence is `choose`, `schedule`, `rates`.
 
     Attributes:
-        rates: the share of calls, 0 to 1, that meet each fault.
-        schedule: the fate of the first calls in order of arrival; None lets a call pass.
-        choose: the fault for one request body, or None; for what has to happen to chosen requests.
+        rates: the share of calls, 0 to 1, that get each fault.
+        schedule: the faults of the first calls in order of arrival; None means no fault.
+        choose: returns the fault for a request body, or None.
 
     Raises:
-        ConfigError: a fault that does not exist, or rates that are not shares of one.
+        ConfigError: a fault is unknown, or the rates are not shares of one.
 
     Example:
         >>> plan = FaultPlan(schedule=["500", None])
-        >>> [fault and fault.name for fault in (plan.fault({}, n, Random(0)) for n in range(3))]
+        >>> [fault and fault.name for fault in (plan.choose_fault({}, n, Random(0)) for n in range(3))]
         ['500', None, None]
     """
 
@@ -206,20 +206,20 @@ class FaultPlan:
 
     def __post_init__(self) -> None:
         for name in (*self.rates, *(n for n in self.schedule if n is not None)):
-            fault_named(name)
+            find_fault(name)
         if any(not 0 <= rate <= 1 for rate in self.rates.values()) or sum(self.rates.values()) > 1 + 1e-9:
             raise ConfigError(f"fault rates {dict(self.rates)} are not shares of one")
 
-    def fault(self, body: Body, index: int, random: Random) -> Fault | None:
-        """The fault that the request of that index meets, or None."""
+    def choose_fault(self, body: Body, index: int, random: Random) -> Fault | None:
+        """The fault of the request with this index, or None."""
         name = self.choose(body) if self.choose else None
         if name is None and index < len(self.schedule):
             name = self.schedule[index]
         elif name is None and self.rates:
-            name = self._drawn(random.random())
-        return None if name is None else fault_named(name)
+            name = self._draw(random.random())
+        return None if name is None else find_fault(name)
 
-    def _drawn(self, point: float) -> str | None:
+    def _draw(self, point: float) -> str | None:
         for name, rate in self.rates.items():
             if point < rate:
                 return name
@@ -232,11 +232,11 @@ Faults: TypeAlias = (
 )
 
 
-def fault_plan(faults: Faults) -> FaultPlan:
-    """The plan given by a mapping of rates, a schedule, or a function of the body.
+def build_fault_plan(faults: Faults) -> FaultPlan:
+    """The plan of a mapping of rates, a schedule, or a function of the body.
 
     Example:
-        >>> fault_plan({"500": 0.02}).rates
+        >>> build_fault_plan({"500": 0.02}).rates
         {'500': 0.02}
     """
     if isinstance(faults, FaultPlan):
@@ -260,10 +260,10 @@ class Latency:
     """A distribution of latencies: a median, a spread, and a share of very slow calls.
 
     Attributes:
-        median: seconds that half of the calls stay under.
-        sigma: the standard deviation of the logarithm (lognormal); 0 makes every call take `median`.
+        median: the median in seconds.
+        sigma: the standard deviation of the logarithm (lognormal); with 0 every call takes `median`.
         slow_share: the share of calls, 0 to 1, that take `slow_seconds` instead.
-        slow_seconds: seconds a slow call takes.
+        slow_seconds: seconds of a slow call.
     """
 
     median: float = 0.0
@@ -273,7 +273,7 @@ class Latency:
 
     @classmethod
     def parse(cls, text: str) -> Latency:
-        """The distribution that `text` names.
+        """The distribution that `text` describes.
 
         Args:
             text: `fixed:SECONDS` or `lognormal:MEDIAN,SIGMA`, either followed by `+SHARE@SECONDS`.
@@ -299,7 +299,7 @@ class Latency:
         )
 
     def sample(self, random: Random) -> float:
-        """Seconds that the next call takes.
+        """The duration of the next call in seconds.
 
         Example:
             >>> Latency.parse("fixed:0.2").sample(Random(1))

@@ -1,4 +1,4 @@
-"""The offline model: a labelled stand-in that answers every prompt of the package from rules, without a network."""
+"""The offline model: a stand-in that answers every prompt of the package by rules, without a network."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _ABSENT = re.compile(r"cannot|not applicable|\bn/?a\b|无法|不适用", re.I)
 
 
 class OfflineModel:
-    """A deterministic stand-in for a model: for trying the commands and for testing, not for results.
+    """A deterministic stand-in for a model: for trying commands and for testing, not for results.
 
-    It reads what any model reads, the messages and the schema of the reply. The same request gets the same reply on
-    every machine; another draw gets another one. It costs nothing.
+    Like any model, it reads the messages and the schema of the reply. The same request gets the same reply on every
+    machine; another draw gets another one. It costs nothing.
 
     Args:
-        name: the `provider/model` string it goes by; another name writes other texts.
+        name: its `provider/model` string; another name writes other texts.
         latency: seconds to wait before each reply, for watching a progress display.
 
     Example:
@@ -48,15 +48,15 @@ class OfflineModel:
         self._latency = latency
 
     def identity(self) -> tuple[Any, ...]:
-        """Its name, and a number that stays the same so that recorded runs resume."""
+        """Its name and a constant number, so that recorded runs resume."""
         return ("offline", self.name, 2)
 
     def ceiling(self, request: Request) -> Usage:
-        """Exactly what the request will be counted as."""
+        """The exact usage of the request."""
         return self._count(request, self._write(request))
 
     def cost(self, usage: Usage) -> float:
-        """Nothing."""
+        """Zero."""
         return 0.0
 
     async def complete(self, request: Request) -> Reply:
@@ -81,7 +81,7 @@ class OfflineModel:
         random = Random(f"{self.name}|{task}|{request.reask}|{request.draw}|{prompt.text!a}")
         if schema:
             text = json.dumps(_reply_to(prompt, schema, random), ensure_ascii=False)
-        else:  # draw 0 is good, and one of two neighbouring draws; which one depends on the query
+        else:  # draw 0 is good, and every second draw; the query decides which
             thorough = not request.draw or (len(prompt.text) + request.draw) % 2 == 0
             text = write_answer(_find_query(prompt), random, thorough=thorough)
         return text.encode("utf-8", "replace").decode()
@@ -98,15 +98,15 @@ def _reply_to(prompt: PromptSections, schema: ReplySchema, random: Random) -> di
     if "judgments" in fields:
         return {"judgments": [{"criterion_id": one, **_judge(prompt, *asked)} for one, *asked in criteria]}
     if "licences" in fields:
-        return {"licences": [_license(prompt, place) for place in range(len(criteria))]}
+        return {"licences": [_judge_licence(prompt, place) for place in range(len(criteria))]}
     if "rewrites" in fields:
         texts = ((one, wording.format(d=requirement.strip())) for one, requirement, _ in criteria)
         same = {"split": split, "title": ""}
         return {"rewrites": [{"criterion_id": one, **same, "description": text} for one, text in texts]}
     of_one: dict[str, Callable[[str], Any]] = {
-        "findings": _findings,
-        "demands": _demands,
-        "alternatives": partial(_alternatives, split, wording),
+        "findings": _write_findings,
+        "demands": _split_demands,
+        "alternatives": partial(_write_alternatives, split, wording),
     }
     if shared := [name for name in of_one if name in fields]:
         return {name: of_one[name](prompt.get("criterion", "")) for name in shared}
@@ -116,8 +116,8 @@ def _reply_to(prompt: PromptSections, schema: ReplySchema, random: Random) -> di
     return _judge(prompt, requirement, prompt.get("options", ""), quotes="quotes" in fields)
 
 
-def _alternatives(reason: str, wording: str, requirement: str) -> list[dict[str, str]]:
-    """Two wordings: one that demands the words themselves, and its halves as a split."""
+def _write_alternatives(reason: str, wording: str, requirement: str) -> list[dict[str, str]]:
+    """Two alternatives: one that demands the words themselves, and a split into halves."""
     text = requirement.strip()
     blank = {"reason": reason, "second": "", "check": "", "parameters": ""}
     reworded = {**blank, "kind": "reword", "requirement": wording.format(d=text)}
@@ -126,13 +126,13 @@ def _alternatives(reason: str, wording: str, requirement: str) -> list[dict[str,
     return [reworded, {**blank, "kind": "split", "requirement": parts[0] or text, "second": parts[1] or text}]
 
 
-def _demands(requirement: str) -> list[str]:
-    """The criterion cut at the words that join its demands; a real model would repeat what they share."""
+def _split_demands(requirement: str) -> list[str]:
+    """The criterion split at the words that join its demands; a real model would repeat what they share."""
     parts = _JOINED.split(requirement.strip().rstrip("."))
     return [f"{part[:1].upper()}{part[1:]}." for part in parts if part]
 
 
-def _findings(requirement: str) -> list[dict[str, Any]]:
+def _write_findings(requirement: str) -> list[dict[str, Any]]:
     """A finding for the first vague word of the criterion, if it has one."""
     vague = _VAGUE.search(requirement)
     if vague is None:
@@ -159,7 +159,7 @@ def _read_items(text: str) -> list[Item]:
         return []
 
 
-def _license(prompt: PromptSections, place: int) -> dict[str, Any]:
+def _judge_licence(prompt: PromptSections, place: int) -> dict[str, Any]:
     query, (one, requirement, _) = _find_query(prompt), prompt.criteria[place]
     say, wanted, quoted = load_table(query.language), find_terms(requirement), _QUOTED.findall(requirement)
     phrases = [phrase.removeprefix("the ") for phrase in query.phrases]
@@ -186,7 +186,7 @@ def _judge(prompt: PromptSections, requirement: str, options: str, *, quotes: bo
 
 
 def _choose(options: str, status: str) -> int:
-    """The best option if the requirement is met, else the worst one, by their words."""
+    """The best option if the requirement is met, else the worst, judged by their words."""
     listed = [(text, number) for number, text in enumerate(re.findall(r"^\d+\. (.*)$", options, re.M), 1)]
     listed = listed or [("", 1)]
     absent = [option for option in listed if _ABSENT.search(option[0])]
@@ -199,7 +199,7 @@ def _choose(options: str, status: str) -> int:
 
 
 def _decide(requirement: str, submission: str) -> tuple[str, str]:
-    """An explanation and a verdict: by what can be counted or matched, else by half of the content words."""
+    """An explanation and a verdict: by counts and matches if possible, else by half of the content words."""
     say = load_table(reading.find_language(requirement))
     if not submission.strip():
         return say["empty"], "UNMET"
@@ -224,7 +224,7 @@ def _fill(template: str, a: str, b: str, **values: object) -> str:
 
 
 def write_answer(query: Query, random: Random, *, thorough: bool) -> str:
-    r"""An answer in the form the query demands; one that is not thorough is short and ignores what to include."""
+    """An answer in the form that the query demands; one that is not thorough is short and ignores what to include."""
     say, phrases = load_table(query.language), query.phrases
     openings = say["opening"].get(query.kind, say["opening"]["other"])
     # Neighbouring draws take different openings, so that even one-sentence answers differ.
@@ -235,10 +235,10 @@ def write_answer(query: Query, random: Random, *, thorough: bool) -> str:
     if thorough:
         demanded = [one.value for one in query.constraints if one.kind == "include"]
         lines[1:1] = [say["include"].format(v=value) for value in demanded]
-    return _lay_out(query, lines, "" if query.language == "zh" else " ", thorough=thorough)
+    return _format_answer(query, lines, "" if query.language == "zh" else " ", thorough=thorough)
 
 
-def _lay_out(query: Query, lines: list[str], gap: str, *, thorough: bool) -> str:
+def _format_answer(query: Query, lines: list[str], gap: str, *, thorough: bool) -> str:
     counts = {one.unit: one for one in query.constraints if one.kind == "count"}
     formats = [one.value for one in query.constraints if one.kind == "format"]
     if "JSON" in formats:
@@ -295,7 +295,7 @@ def write_pitfalls(query: Query, random: Random) -> list[Item]:
 
 
 def merge_sets(sets: Sequence[Sequence[Item]]) -> list[Item]:
-    """The criteria of all sets, near-equal ones of different sets once with the larger weight, and their sources."""
+    """The criteria of all sets with their sources; near-equal ones of different sets once, with the larger weight."""
     merged: list[Item] = []
     for rubric in sets:
         earlier = len(merged)
@@ -316,7 +316,7 @@ def _is_same(one: Item, other: Item) -> bool:
 
 
 def is_near_equal(one: str, other: str, *, one_title: bool = False) -> bool:
-    """Whether two criteria demand the same: the same numbers, and most words and most of the subject in common."""
+    """Whether two criteria demand the same: equal numbers, and most words and most of the subject in common."""
     terms, own = (find_terms(one), find_terms(other)), _find_own_terms("criteria")
     pairs = (terms, (terms[0] - own, terms[1] - own))
     near = all(len(a & b) >= 0.6 * len(a | b) or (one_title and (a & b or a == b)) for a, b in pairs)

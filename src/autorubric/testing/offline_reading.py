@@ -37,12 +37,12 @@ def _load_patterns(name: str) -> list[tuple[str, re.Pattern[str]]]:
     return [(key, re.compile(pattern, re.I)) for key, pattern in load_table(name).items()]
 
 
-def _first_match(name: str, text: str, default: str) -> str:
+def _find_first(name: str, text: str, default: str) -> str:
     return next((key for key, pattern in _load_patterns(name) if pattern.search(text)), default)
 
 
 def find_language(text: str) -> str:
-    """`zh` if a good part of the letters are Chinese characters, else `en`."""
+    """`zh` if there are more than twice as many Chinese characters as Latin words, else `en`."""
     chinese = len(re.findall(rf"[{_CJK}]", text))
     return "zh" if chinese > 2 * len(re.findall(r"[A-Za-z]+", text)) else "en"
 
@@ -61,7 +61,7 @@ def find_terms(text: str) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """One explicit demand on the form of an answer, in the words of the text; counts have bounds and a unit."""
+    """An explicit demand on the form of an answer, in the words of the text; counts have bounds and a unit."""
 
     kind: str
     value: str
@@ -81,7 +81,7 @@ class Constraint:
 
 @lru_cache(maxsize=1024)
 def find_constraints(text: str) -> tuple[Constraint, ...]:
-    """The constraints in a text, in order, each once."""
+    """The distinct constraints in a text, in order."""
     found = list(_find_counts(text))
     for kind, pattern in _load_patterns("demands"):
         name, _, value = kind.partition(":")
@@ -95,10 +95,10 @@ def find_constraints(text: str) -> tuple[Constraint, ...]:
 def _find_counts(text: str) -> Iterator[tuple[int, Constraint]]:
     for match in (match for _, pattern in _load_patterns("counts") for match in pattern.finditer(text)):
         start = max(text.rfind(mark, 0, match.start()) for mark in ".!?。！？\n")
-        relation = _first_match("relations", f"{match['rel']} {match['tail']}", "")
-        unit = _first_match("units", match["unit"], "items")
-        if unit != "items" and _first_match("parts", text[start + 1 : match.end() + 5], ""):
-            continue  # it limits a part of the answer
+        relation = _find_first("relations", f"{match['rel']} {match['tail']}", "")
+        unit = _find_first("units", match["unit"], "items")
+        if unit != "items" and _find_first("parts", text[start + 1 : match.end() + 5], ""):
+            continue  # it limits only a part of the answer
         number = _read_number(match["n"])
         low, high = number, _read_number(match["m"]) if match["m"] else number
         if relation == "about" or (not relation and low == high and unit in ("words", "characters")):
@@ -114,7 +114,7 @@ def _read_number(text: str) -> int:
 
 @lru_cache(maxsize=512)
 def find_phrases(text: str) -> list[str]:
-    """The phrases a text is about, at most six, the best first, in its own words."""
+    """The key phrases of a text, at most six, the best first."""
     chinese = find_language(text) == "zh"
     runs = _split_chinese(text) if chinese else list(_split_english(text))
     keys = [run.lower().removeprefix("the ") for run in runs]
@@ -128,7 +128,7 @@ def find_phrases(text: str) -> list[str]:
 
 
 def _split_english(text: str) -> Iterator[str]:
-    """Runs of content words; a word after a subject is a verb, and a single word has to look like a noun."""
+    """Runs of content words; a word after a subject counts as a verb, and a single word must look like a noun."""
     run: list[str] = []
     before = ""
     for token in [*_TOKEN.findall(text), "."]:
@@ -155,7 +155,7 @@ def _split_chinese(text: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What the offline model makes of a query."""
+    """A query as the offline model understands it."""
 
     text: str
     language: str
@@ -168,7 +168,7 @@ class Query:
 
 @lru_cache(maxsize=512)
 def read_query(text: str, turns: int = 1) -> Query:
-    """What a query asks for.
+    """The parts of a query.
 
     Example:
         >>> query = read_query("Why is bread dough slower in a cold kitchen? Use at most 80 words.")
@@ -183,4 +183,4 @@ def read_query(text: str, turns: int = 1) -> Query:
     phrases = find_phrases(bare) or find_phrases(text) or [start.strip() or load_table(language)["fallback"]]
     hits = {name: len({*map(str.lower, pattern.findall(text))}) for name, pattern in _load_patterns("domains")}
     domain = max(hits, key=lambda name: hits[name]) if any(hits.values()) else "chat"
-    return Query(text, language, _first_match("kinds", text, "other"), domain, find_constraints(text), phrases, turns)
+    return Query(text, language, _find_first("kinds", text, "other"), domain, find_constraints(text), phrases, turns)

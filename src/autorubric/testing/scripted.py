@@ -1,4 +1,4 @@
-"""A model with scripted replies, and access to the sections of a prompt for scripts."""
+"""A model with scripted replies, and the sections of a prompt for scripts."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ Script: TypeAlias = Callable[[Request], Line | Awaitable[Line]] | Mapping[str, L
 
 
 class ScriptedModel:
-    """A model without a network that follows a script and remembers what it was asked.
+    """A model without a network that follows a script and records its requests.
 
     Args:
         script: a function (or coroutine function) of the request, or a mapping from role to replies:
-            one line for every request, or a list with one line for each request in turn. A text becomes a
-            reply, a `Reply` is passed on as it is, and a `Failure` is raised as a `CallError`.
-        name: the `provider/model` string it goes by.
-        price: dollars per million prompt and completion tokens; None means that the price is unknown.
-        max_tokens: the most completion tokens a reply can have; None means that nothing bounds it.
+            one for every request, or a list with one for each request in turn. A string becomes a reply, a `Reply` is
+            returned unchanged, and a `Failure` is raised as a `CallError`.
+        name: its `provider/model` string.
+        price: dollars per million prompt and completion tokens; None if unknown.
+        max_tokens: maximum completion tokens of a reply; None if there is no limit.
 
     Attributes:
-        requests: every request, in the order it came.
+        requests: all requests, in order.
 
     Example:
         >>> import asyncio
@@ -65,48 +65,48 @@ class ScriptedModel:
         return self._name
 
     def identity(self) -> tuple[Any, ...]:
-        """Its name: two scripted models of one name count as the same model."""
+        """Its name; scripted models with the same name count as the same model."""
         return ("scripted", self._name)
 
     @property
     def limit(self) -> Limit:
-        """How long a reply may be; the script decides how long it is."""
+        """The maximum length of a reply; the script decides the actual one."""
         return Limit(self._max_tokens)
 
     def ceiling(self, request: Request) -> Usage | None:
-        """The request's own tokens, and the request's or the model's `max_tokens`; None if neither is set."""
+        """The tokens of the request, and its or the model's `max_tokens`; None if neither is set."""
         most = request.max_tokens or self._max_tokens
-        return None if most is None else Usage(_prompt_tokens(request), most)
+        return None if most is None else Usage(_count_prompt_tokens(request), most)
 
     def cost(self, usage: Usage) -> float | None:
-        """Dollars at the price it was given."""
+        """Dollars at its price; None if the price is unknown."""
         if self._price is None:
             return None
         prompt, completion = self._price
         return (usage.prompt_tokens * prompt + usage.completion_tokens * completion) / 1e6
 
     async def complete(self, request: Request) -> Reply:
-        """Say the next line.
+        """The next reply of the script.
 
         Raises:
-            CallError: the line is a `Failure`.
-            InputError: the script has no line for this request.
+            CallError: it is a `Failure`.
+            InputError: the script has no reply for this request.
         """
         self.requests.append(request)
-        line = self._line(request)
+        line = self._take_line(request)
         if inspect.isawaitable(line):
             line = await line
         if isinstance(line, Failure):
             raise CallError(line)
         if isinstance(line, Reply):
             return line
-        usage = Usage(_prompt_tokens(request), estimated_tokens(len(line)))
+        usage = Usage(_count_prompt_tokens(request), estimated_tokens(len(line)))
         return Reply(line, model=self._name, usage=usage, cost=self.cost(usage))
 
     async def close(self) -> None:
         """Nothing to release."""
 
-    def _line(self, request: Request) -> Line | Awaitable[Line]:
+    def _take_line(self, request: Request) -> Line | Awaitable[Line]:
         if callable(self._script):
             return self._script(request)
         role = request.role
@@ -125,7 +125,7 @@ class ScriptedModel:
         return lines[turn]
 
 
-def _prompt_tokens(request: Request) -> int:
+def _count_prompt_tokens(request: Request) -> int:
     return estimated_tokens(sum(len(message.content) for message in request.messages))
 
 
@@ -133,7 +133,7 @@ class PromptSections(dict[str, str]):
     r"""The sections of a request's prompt by name, in order; empty if the prompt has none.
 
     Attributes:
-        text: the message of the user that contains the sections, or the last one.
+        text: the user message with the sections, or the last one.
 
     Example:
         >>> from autorubric.llm.request import Message
@@ -150,7 +150,7 @@ class PromptSections(dict[str, str]):
         super().__init__(self.split(self.text))
 
     def split(self, text: str) -> dict[str, str]:
-        """The sections inside a text; a conversation has one for each role, the last turn counts."""
+        """The sections in a text; in a conversation, the last turn of each role."""
         found = re.finditer(rf"<([a-z]\w*)-{self._code}>\n(.*?)\n</\1-{self._code}>", text, re.S)
         return {match[1]: match[2] for match in found}
 

@@ -1,1 +1,1 @@
-"""A real HTTP server on this machine that speaks chat completions."""
+"""An HTTP server on this machine with the chat completions API."""

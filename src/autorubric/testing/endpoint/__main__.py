@@ -19,7 +19,7 @@ from autorubric.testing.endpoint.endpoint_limits import RateWindow
 from autorubric.testing.endpoint.loopback_server import LoopbackEndpoint
 
 
-def _parser() -> argparse.ArgumentParser:
+def _build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m autorubric.testing.endpoint",
         description="Serve chat completions on 127.0.0.1. The first line printed is the base URL.",
@@ -59,7 +59,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _rates(pairs: Sequence[str]) -> dict[str, float]:
+def _parse_rates(pairs: Sequence[str]) -> dict[str, float]:
     rates: dict[str, float] = {}
     for pair in pairs:
         name, _, rate = pair.partition("=")
@@ -70,7 +70,7 @@ def _rates(pairs: Sequence[str]) -> dict[str, float]:
     return rates
 
 
-def _batches(pairs: Sequence[str]) -> BatchFaults:
+def _parse_batches(pairs: Sequence[str]) -> BatchFaults:
     usual, values = BatchFaults(), dict[str, Any]()
     for pair in pairs:
         name, _, text = pair.partition("=")
@@ -82,7 +82,7 @@ def _batches(pairs: Sequence[str]) -> BatchFaults:
     return BatchFaults(**values)
 
 
-def _window(options: argparse.Namespace) -> RateWindow | None:
+def _parse_window(options: argparse.Namespace) -> RateWindow | None:
     if options.window_requests is None and options.window_tokens is None:
         return None
     return RateWindow(
@@ -96,7 +96,7 @@ def _window(options: argparse.Namespace) -> RateWindow | None:
 
 
 def make_endpoint(arguments: Sequence[str]) -> LoopbackEndpoint:
-    """The endpoint that command-line options describe, not started.
+    """The endpoint of command-line options, not started.
 
     Raises:
         ConfigError: an option is wrong.
@@ -105,26 +105,26 @@ def make_endpoint(arguments: Sequence[str]) -> LoopbackEndpoint:
         >>> make_endpoint(["--latency", "fixed:0.2"]).base_url
         ''
     """
-    return _endpoint(_parser().parse_args(arguments))
+    return _build_endpoint(_build_parser().parse_args(arguments))
 
 
-def _endpoint(options: argparse.Namespace) -> LoopbackEndpoint:
+def _build_endpoint(options: argparse.Namespace) -> LoopbackEndpoint:
     if options.key_env and not os.environ.get(options.key_env):
         raise ConfigError(f"the environment variable {options.key_env} is empty; --key-env needs a key in it")
     return LoopbackEndpoint(
         replier=sized_replies(options.reply_chars),
         latency=options.latency,
-        faults=_rates(options.fault),
+        faults=_parse_rates(options.fault),
         key=os.environ[options.key_env] if options.key_env else None,
         requests_per_second=options.requests_per_second,
-        window=_window(options),
+        window=_parse_window(options),
         rejects=options.reject,
         prefix_cache=options.prefix_cache,
         models=options.model or ("loopback",),
         seed=options.seed,
         port=options.port,
         keep=0,
-        batches=_batches(options.batch),
+        batches=_parse_batches(options.batch),
     )
 
 
@@ -132,8 +132,8 @@ async def _serve(endpoint: LoopbackEndpoint, *, until_stdin_closes: bool) -> Non
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     if until_stdin_closes:
-        # A daemon thread, because an executor's would keep the process alive until stdin closes. It reads past
-        # Python's buffer, whose lock is needed to end.
+        # A daemon thread, because one of an executor would keep the process alive until stdin closes. It bypasses
+        # Python's buffer, whose lock the interpreter needs at exit.
         def watch() -> None:
             while os.read(sys.stdin.fileno(), 4096):
                 pass
@@ -148,10 +148,10 @@ async def _serve(endpoint: LoopbackEndpoint, *, until_stdin_closes: bool) -> Non
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Serve until SIGINT or SIGTERM, then print the counts; 2 where an option is wrong."""
-    options = _parser().parse_args(arguments)
+    """Serve until SIGINT or SIGTERM, then print the counts; returns 2 if an option is wrong."""
+    options = _build_parser().parse_args(arguments)
     try:
-        endpoint = _endpoint(options)
+        endpoint = _build_endpoint(options)
     except ConfigError as problem:
         print(problem, file=sys.stderr)
         return 2

@@ -1,4 +1,4 @@
-"""Limits as providers set them: tokens of a call, requests and tokens in a window, and a prefix cache."""
+"""Limits of providers: tokens per call, requests and tokens per window; and a prefix cache."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _BLOCK_CHARACTERS = _BLOCK_TOKENS * CHARS_A_TOKEN
 
 @dataclass(frozen=True, slots=True)
 class TokenLimits:
-    """How an endpoint keeps to limits on completion tokens, at four characters a token.
+    """Limits on completion tokens, at four characters per token.
 
     Attributes:
-        most_tokens: requests for more are refused with a 400; None takes any.
-        context: prompt and completion together; requests for more are refused with a 400.
-        default: completion tokens where a request names no limit.
+        most_tokens: requests for more get a 400; None for no limit.
+        context: prompt and completion together; requests for more get a 400.
+        default: the limit of a request that has none.
 
     Example:
         >>> TokenLimits().cut(Completion("x" * 100), {"max_tokens": 5})
@@ -34,9 +34,9 @@ class TokenLimits:
     context: int | None = None
     default: int = 4096
 
-    def refusal(self, body: Mapping[str, Any], prompt_tokens: int) -> str | None:
-        """Why a request is refused, in the words of OpenAI and vLLM; None if it is taken."""
-        asked = token_limit(body)
+    def find_refusal(self, body: Mapping[str, Any], prompt_tokens: int) -> str | None:
+        """Why a request is refused, in the words of OpenAI and vLLM; None if it is accepted."""
+        asked = read_token_limit(body)
         if asked is None:
             return None
         if self.most_tokens is not None and asked > self.most_tokens:
@@ -48,8 +48,8 @@ class TokenLimits:
         return None
 
     def cut(self, completion: Completion, body: Mapping[str, Any]) -> Completion:
-        """The completion up to the limit of its request, reasoning first."""
-        most = token_limit(body) or self.default
+        """The completion, truncated at the limit of its request; reasoning counts first."""
+        most = read_token_limit(body) or self.default
         reasoning, content = completion.reasoning or "", completion.content or ""
         left = most - estimated_tokens(len(reasoning))
         if estimated_tokens(len(content)) <= left:
@@ -62,26 +62,26 @@ class TokenLimits:
         )
 
 
-def token_limit(body: Mapping[str, Any]) -> int | None:
-    """The most completion tokens that a request allows; None if it names no limit."""
+def read_token_limit(body: Mapping[str, Any]) -> int | None:
+    """The maximum completion tokens of a request; None if it has no limit."""
     found = body.get("max_completion_tokens", body.get("max_tokens"))
     return found if isinstance(found, int) else None
 
 
 @dataclass(frozen=True, slots=True)
 class RateWindow:
-    """How many requests and tokens an endpoint takes in each window of time; more gets a 429.
+    """How many requests and tokens an endpoint accepts in each time window; more get a 429.
 
     Attributes:
-        requests: most in a window; None for no limit.
-        tokens: most in a window, prompts and `max_tokens` together; None for no limit.
+        requests: maximum per window; None for no limit.
+        tokens: maximum per window, prompts and `max_tokens` together; None for no limit.
         seconds: the length of the window.
         kind: `fixed` windows follow each other, a `sliding` one always ends now.
-        retry_after: whether a 429 says after how many whole seconds to come back.
+        retry_after: whether a 429 has a Retry-After header, in whole seconds.
         ratelimit_headers: whether every answer has OpenAI's `x-ratelimit-*` headers.
 
     Raises:
-        ConfigError: a window or a limit that is not positive, or an unknown kind.
+        ConfigError: the window or a limit is not positive, or the kind is unknown.
 
     Example:
         >>> window = RateWindow(requests=1, seconds=10.0, ratelimit_headers=True).opened()
@@ -104,13 +104,13 @@ class RateWindow:
             raise ConfigError(f"{self} has a limit or a length that is not positive, or is not fixed or sliding")
 
     def opened(self) -> OpenWindow:
-        """A window in which nothing was taken yet."""
+        """A new, empty window."""
         return OpenWindow(self)
 
 
 @dataclass(slots=True)
 class OpenWindow:
-    """What was taken of a window."""
+    """The use of a window."""
 
     limits: RateWindow
     _taken: deque[tuple[float, int]] = field(default_factory=deque)  # when, and how many tokens
@@ -118,17 +118,17 @@ class OpenWindow:
     _start: float | None = None
 
     def admit(self, now: float, tokens: int) -> tuple[float, Headers]:
-        """Seconds until there is room for a request of this many tokens, and headers; 0 takes the room."""
+        """Seconds until there is room for a request of this many tokens, and headers; 0 admits it."""
         self._forget(now)
         limits = self.limits
         full = limits.requests is not None and len(self._taken) >= limits.requests
         full |= limits.tokens is not None and self._tokens + tokens > limits.tokens
-        reset = self._reset(now) if self._taken else limits.seconds
+        reset = self._compute_reset(now) if self._taken else limits.seconds
         wait = max(reset, 1e-3) if full else 0.0
         if not full:
             self._taken.append((now, tokens))
             self._tokens += tokens
-        return wait, self._headers(reset, wait)
+        return wait, self._build_headers(reset, wait)
 
     def _forget(self, now: float) -> None:
         if self.limits.kind == "sliding":
@@ -141,13 +141,13 @@ class OpenWindow:
         while self._taken and self._taken[0][0] <= start:
             self._tokens -= self._taken.popleft()[1]
 
-    def _reset(self, now: float) -> float:
+    def _compute_reset(self, now: float) -> float:
         """Seconds until the limit recovers."""
         start = self._taken[0][0] if self.limits.kind == "sliding" else self._start
         assert start is not None
         return start + self.limits.seconds - now
 
-    def _headers(self, reset: float, wait: float) -> Headers:
+    def _build_headers(self, reset: float, wait: float) -> Headers:
         headers: list[tuple[str, str]] = []
         if wait and self.limits.retry_after:
             headers.append(("Retry-After", str(math.ceil(wait))))
@@ -160,11 +160,11 @@ class OpenWindow:
                 if limit is not None:
                     headers.append((f"x-ratelimit-limit-{unit}", str(limit)))
                     headers.append((f"x-ratelimit-remaining-{unit}", str(limit - taken)))
-                    headers.append((f"x-ratelimit-reset-{unit}", _span(reset)))
+                    headers.append((f"x-ratelimit-reset-{unit}", _format_span(reset)))
         return tuple(headers)
 
 
-def _span(seconds: float) -> str:
+def _format_span(seconds: float) -> str:
     """A time as OpenAI writes it: `20ms`, `1.5s`, `1m30s`."""
     if seconds < 1:
         return f"{math.ceil(1000 * seconds)}ms"
@@ -173,7 +173,7 @@ def _span(seconds: float) -> str:
 
 
 class TokenBucket:
-    """A hard limit on requests a second, with a burst of a tenth of a second's worth, at least one.
+    """A limit on requests per second, with a burst of a tenth of that, at least one.
 
     Example:
         >>> bucket = TokenBucket(10.0)
@@ -188,7 +188,7 @@ class TokenBucket:
         self._last: float | None = None
 
     def wait(self, now: float) -> float:
-        """Seconds until there is room for this request; 0 lets it pass and takes the room."""
+        """Seconds until there is room for this request; 0 admits it."""
         elapsed = 0.0 if self._last is None else now - self._last
         self._last = now
         self._tokens = min(self._burst, self._tokens + elapsed * self._rate)
@@ -201,36 +201,36 @@ class TokenBucket:
 class PrefixCache:
     """How many tokens of a prompt a server with prefix caching would not compute again.
 
-    Only whole blocks are shared, and a block can be found only after the call that computed it: calls that
-    start together do not help each other. Nothing is ever evicted.
+    Only whole blocks are shared, and only after the call that computed them: concurrent calls do not help each other.
+    Nothing is evicted.
 
     Example:
         >>> cache = PrefixCache()
-        >>> cache.cached_tokens("x" * 200)
+        >>> cache.count_cached_tokens("x" * 200)
         0
         >>> cache.store("x" * 200)
-        >>> cache.cached_tokens("x" * 200 + "y")  # 200 characters hold three whole blocks of 64
+        >>> cache.count_cached_tokens("x" * 200 + "y")  # 200 characters hold three whole blocks of 64
         48
     """
 
     def __init__(self) -> None:
         self._blocks: set[int] = set()
 
-    def cached_tokens(self, prompt: str) -> int:
-        """Tokens at the start of `prompt` whose blocks are known."""
+    def count_cached_tokens(self, prompt: str) -> int:
+        """Tokens at the start of `prompt` whose blocks are stored."""
         found = 0
-        for key in _block_keys(prompt):
+        for key in _hash_blocks(prompt):
             if key not in self._blocks:
                 break
             found += 1
         return min(found * _BLOCK_TOKENS, estimated_tokens(len(prompt)))
 
     def store(self, prompt: str) -> None:
-        """Make every whole block of `prompt` known."""
-        self._blocks.update(_block_keys(prompt))
+        """Store every whole block of `prompt`."""
+        self._blocks.update(_hash_blocks(prompt))
 
 
-def _block_keys(prompt: str) -> list[int]:
+def _hash_blocks(prompt: str) -> list[int]:
     keys: list[int] = []
     key = 0
     for start in range(0, len(prompt) - _BLOCK_CHARACTERS + 1, _BLOCK_CHARACTERS):

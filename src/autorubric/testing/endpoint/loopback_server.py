@@ -1,4 +1,4 @@
-"""The loopback endpoint: a real HTTP server on 127.0.0.1 that speaks chat completions, here or in its own process."""
+"""The loopback endpoint: an HTTP server on 127.0.0.1 with the chat completions API, here or in its own process."""
 
 from __future__ import annotations
 
@@ -33,29 +33,28 @@ _HUGE_PIECES = 200 * 2**20 // len(_PIECE)
 
 @dataclass(kw_only=True)
 class LoopbackEndpoint(Behaviour):
-    """An OpenAI-compatible endpoint on this machine, with latencies and faults as you set them.
+    """An OpenAI-compatible endpoint on this machine, with the latencies and faults that you set.
 
-    Use it with `async with`, with `with endpoint.in_thread()` if there is no event loop, or as a process
-    of its own (`LoopbackProcess`, `python -m autorubric.testing.endpoint`). It answers
-    `POST /v1/chat/completions`, `GET /v1/models`, `GET /__stats` (its counts) and `GET /__calls` (completed
-    calls by digest of the request body).
+    Use it with `async with`, with `with endpoint.in_thread()` if there is no event loop, or in a separate process
+    (`LoopbackProcess`, `python -m autorubric.testing.endpoint`). It answers `POST /v1/chat/completions`,
+    `GET /v1/models`, `GET /__stats` (its counts) and `GET /__calls` (completed calls by digest of the request body).
 
     Attributes:
-        replier: what to say to a request body: a text, or a `Completion`.
+        replier: returns the reply to a request body: a string, or a `Completion`.
         latency: a `Latency`, or its text form (`fixed:0.2`, `lognormal:0.2,0.8+0.002@20`).
         faults: rates by name, a schedule, a function of the body, or a `FaultPlan` of all three.
-        key: the only key that is let in; None lets everyone in.
-        requests_per_second: more than that gets a 429 with Retry-After.
-        window: a limit on requests and tokens in a window of time; more gets a 429.
+        key: the only key that is accepted; None accepts any.
+        requests_per_second: a limit; more get a 429 with Retry-After.
+        window: a limit on requests and tokens in a time window; more get a 429.
         rejects: body parameters answered with a 400: `max_tokens`, `max_completion_tokens`, `temperature`
             (other than 1), `response_format`, `response_format.json_schema`.
         prefix_cache: count prompt tokens as a server with a prefix cache does.
         models: the names that `GET /v1/models` lists; any name is answered.
         seed: of latencies and fault rates.
-        port: 0 takes a free one.
-        keep: how many requests `received` keeps, the last ones.
-        limits: cut replies off at `max_tokens`, and refuse limits that are too high; None does neither.
-        batches: what goes wrong with batches, and how long they take.
+        port: 0 for a free one.
+        keep: how many of the last requests `received` keeps.
+        limits: truncate replies at `max_tokens`, and refuse limits that are too high; None does neither.
+        batches: the faults of batches, and how long they take.
 
     Example:
         >>> from urllib.request import Request, urlopen
@@ -84,31 +83,31 @@ class LoopbackEndpoint(Behaviour):
 
     @property
     def base_url(self) -> str:
-        """What a client takes as its base URL."""
+        """The base URL for clients."""
         return f"{self.url}/v1"
 
     @property
     def counts(self) -> Counts:
-        """What was asked and answered so far."""
+        """Requests and answers so far."""
         return self._service.counts
 
     @property
     def books(self) -> BatchBooks:
-        """The batches that were created, and which of their requests ran."""
+        """The batches, and which of their requests ran."""
         return self._service.batches
 
     @property
     def received(self) -> list[Received]:
-        """The last requests for completions that could be read, oldest first."""
+        """The last valid requests for completions, oldest first."""
         return list(self._service.received)
 
     async def start(self) -> None:
-        """Listen; from here on `port` is the real one."""
+        """Listen; sets `port` to the actual one."""
         from aiohttp import web
 
         app = web.Application(client_max_size=_LARGEST_BODY)
         app.router.add_route("*", "/{path:.*}", self._answer)
-        # What clients send to a test server is theirs to see, not ours to log.
+        # Malformed requests are part of tests and not worth a log.
         quiet = logging.Logger("loopback", logging.CRITICAL + 1)
         self._runner = web.AppRunner(
             app,
@@ -123,7 +122,7 @@ class LoopbackEndpoint(Behaviour):
         self.port = self._service.port = self._runner.addresses[0][1]
 
     async def stop(self) -> None:
-        """Stop listening and drop every connection, answered or not."""
+        """Stop listening and close every connection, answered or not."""
         if self._runner is not None:
             for transport in self._in_flight:
                 transport.abort()
@@ -131,7 +130,7 @@ class LoopbackEndpoint(Behaviour):
             self._runner = None
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
-        """Answer a request, and record whether the last byte of the answer left."""
+        """Answer a request, and record whether the last byte was sent."""
         lines = [f"{request.method} {request.path_qs} HTTP/1.1".encode(), *map(b": ".join, request.raw_headers)]
         body, transport = await request.read(), request.transport
         if transport is None:
@@ -164,7 +163,7 @@ class LoopbackEndpoint(Behaviour):
 
     @contextmanager
     def in_thread(self) -> Iterator[LoopbackEndpoint]:
-        """Serve from its own thread while the context is open."""
+        """Serve from a separate thread while the context is open."""
         loop = asyncio.new_event_loop()
         thread = Thread(target=loop.run_forever, name="loopback-endpoint", daemon=True)
         thread.start()
@@ -179,10 +178,10 @@ class LoopbackEndpoint(Behaviour):
 
 
 async def _send(request: web.Request, outcome: Outcome) -> web.Response:
-    """Send an answer; returns when its last byte has left."""
+    """Send an answer; returns when its last byte is sent."""
     from aiohttp import web
 
-    answer = web.Response(status=outcome.status, body=outcome.body, headers=_headers(outcome))
+    answer = web.Response(status=outcome.status, body=outcome.body, headers=_build_headers(outcome))
     await answer.prepare(request)
     await answer.write_eof()
     return answer
@@ -193,7 +192,7 @@ async def _break(request: web.Request, outcome: Outcome) -> web.StreamResponse:
     from aiohttp import web
 
     transport = request.transport
-    response = web.StreamResponse(status=outcome.status, headers=_headers(outcome))
+    response = web.StreamResponse(status=outcome.status, headers=_build_headers(outcome))
     if transport is None or outcome.action == "hang":
         await asyncio.Event().wait()  # until the client gives up
     elif outcome.action == "reset":
@@ -213,20 +212,20 @@ async def _break(request: web.Request, outcome: Outcome) -> web.StreamResponse:
     return response
 
 
-def _headers(outcome: Outcome) -> dict[str, str]:
+def _build_headers(outcome: Outcome) -> dict[str, str]:
     return {"Content-Type": "application/json", **dict(outcome.headers)}
 
 
 class LoopbackProcess:
-    """A loopback endpoint in a separate process, with its own CPU time, which survives a killed client.
+    """A loopback endpoint in a separate process, with separate CPU time, which survives a killed client.
 
-    It ends with the context, and also when the process that opened the context dies.
+    It ends with the context, or when the process that opened the context dies.
 
     Args:
         options: command-line options of `python -m autorubric.testing.endpoint`.
 
     Raises:
-        ConfigError: on entering, where the options are wrong.
+        ConfigError: on entering, if the options are wrong.
 
     Example:
         >>> with LoopbackProcess("--latency", "fixed:0.01") as endpoint:
@@ -241,22 +240,22 @@ class LoopbackProcess:
 
     @property
     def pid(self) -> int:
-        """The number of the process, for reading its CPU time."""
+        """The id of the process."""
         if self._process is None:
             raise ConfigError("the endpoint is not running; use it inside its 'with' block")
         return self._process.pid
 
     def stats(self) -> dict[str, Any]:
         """The endpoint's counts."""
-        return self._json("/__stats")
+        return self._read_json("/__stats")
 
     def batches(self) -> dict[str, Any]:
-        """Batches, and how many of their requests ran, once or more often."""
-        return self._json("/__batches")
+        """The counts of batches and of their requests."""
+        return self._read_json("/__batches")
 
     def calls_by_body(self) -> dict[str, int]:
         """Completed calls by digest of the request body."""
-        return self._json("/__calls")
+        return self._read_json("/__calls")
 
     def __enter__(self) -> LoopbackProcess:
         command = [
@@ -287,6 +286,6 @@ class LoopbackProcess:
             self._process.communicate()
             self._process = None
 
-    def _json(self, path: str) -> dict[str, Any]:
+    def _read_json(self, path: str) -> dict[str, Any]:
         with urlopen(self.base_url.removesuffix("/v1") + path) as answer:
             return dict(json.load(answer))

@@ -1,4 +1,4 @@
-"""What a request gets: keys, limits, faults, and completions, decided without touching a socket."""
+"""Decides how each request is answered: keys, limits, faults and completions, without sockets."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from typing import Any
 from autorubric.testing.completion import (
     Completion,
     Replier,
-    envelope,
+    build_completion_body,
+    count_prompt_tokens,
     estimated_tokens,
-    prompt_text,
-    prompt_tokens,
+    join_prompt,
     sized_replies,
 )
-from autorubric.testing.endpoint.batches import Asked, BatchBooks, BatchFaults
+from autorubric.testing.endpoint.batches import BatchBooks, BatchFaults, Request
 from autorubric.testing.endpoint.batches import answer as answer_batches
-from autorubric.testing.endpoint.batches.books import Refused as BatchRefused
+from autorubric.testing.endpoint.batches.books import Refusal
 from autorubric.testing.endpoint.endpoint_limits import (
     Headers,
     PrefixCache,
     RateWindow,
     TokenBucket,
     TokenLimits,
-    token_limit,
+    read_token_limit,
 )
 from autorubric.testing.faults import (
     FAULTS,
@@ -39,9 +39,9 @@ from autorubric.testing.faults import (
     FaultPlan,
     Faults,
     Latency,
-    error_body,
-    fault_plan,
-    unsupported,
+    build_fault_plan,
+    build_unsupported,
+    dump_error,
 )
 
 _ELSEWHERE = "/__elsewhere"
@@ -49,16 +49,16 @@ _ELSEWHERE = "/__elsewhere"
 
 @dataclass
 class Counts:
-    """The endpoint's own books.
+    """The counts of an endpoint.
 
     Attributes:
-        requests: chat completions asked for, the failed and unanswered ones included.
+        requests: requests for chat completions, including failed and unanswered ones.
         by_status: answers sent, by HTTP status.
-        by_fault: faults met, by name.
+        by_fault: faults, by name.
         calls_by_body: for each distinct request body (a digest of its bytes), how many answers with status
-            200 were sent to the last byte.
+            200 were sent completely.
         in_flight: requests that wait for their answer now.
-        max_in_flight: the most that ever waited at once.
+        max_in_flight: the maximum of `in_flight`.
         prompt_tokens: tokens of all completed requests, cached ones included.
         cached_tokens: how many of them came from the simulated prefix cache.
         completion_tokens: tokens of all completed answers.
@@ -79,13 +79,13 @@ class Counts:
     elsewhere_with_key: int = 0
 
     def arrive(self) -> None:
-        """Book a request for a completion."""
+        """Count a request for a completion."""
         self.requests += 1
         self.in_flight += 1
         self.max_in_flight = max(self.max_in_flight, self.in_flight)
 
     def summary(self) -> dict[str, Any]:
-        """The counts as JSON values; bodies only as how many there were and how often one was repeated.
+        """The counts as JSON values; of bodies, only how many there were and how many were repeated.
 
         Example:
             >>> Counts(calls_by_body=Counter({"a": 1, "b": 3})).summary()["repeated_calls"]
@@ -112,7 +112,7 @@ class Counts:
 
 @dataclass(kw_only=True)
 class Behaviour:
-    """Everything that can be set about how an endpoint answers; see `LoopbackEndpoint`."""
+    """The settings of an endpoint's answers; see `LoopbackEndpoint`."""
 
     replier: Replier = field(default_factory=sized_replies)
     latency: str | Latency = field(default_factory=Latency)
@@ -130,7 +130,7 @@ class Behaviour:
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """One request for a completion, as it came.
+    """One request for a completion.
 
     Attributes:
         body: the parsed JSON.
@@ -142,23 +142,23 @@ class Received:
 
     @property
     def headers(self) -> dict[str, str]:
-        """The headers, names in small letters."""
+        """The headers, with names in lower case."""
         lines = self.head.decode("latin-1").split("\r\n")[1:]
         return {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What happens to one request.
+    """The answer to one request.
 
     Attributes:
         status: the HTTP status to send.
         body: the body to send.
         headers: headers other than length and type.
-        delay: seconds to wait before.
+        delay: seconds to wait before sending.
         action: what to do with the connection.
-        digest: identifies the request body where a completion was asked for; empty otherwise.
-        prompt: what enters the prefix cache once this is answered.
+        digest: of the body of a request for a completion; empty for other requests.
+        prompt: the text to store in the prefix cache once this is sent.
         tokens: prompt, cached and completion tokens of a completion.
     """
 
@@ -173,7 +173,7 @@ class Outcome:
 
 
 class Service:
-    """Answers requests by its behaviour and keeps the books."""
+    """Answers requests according to its `Behaviour`, and counts them."""
 
     def __init__(self, behaviour: Behaviour, keep: int) -> None:
         self.counts = Counts()
@@ -183,40 +183,41 @@ class Service:
         self._behaviour = behaviour
         latency = behaviour.latency
         self._latency = Latency.parse(latency) if isinstance(latency, str) else latency
-        self._faults = fault_plan(behaviour.faults)
+        self._faults = build_fault_plan(behaviour.faults)
         self._latencies = Random(behaviour.seed)
         self._fates = Random(behaviour.seed + 1)
         self._window = behaviour.window.opened() if behaviour.window else None
         self._bucket = TokenBucket(behaviour.requests_per_second) if behaviour.requests_per_second else None
         self._cache = PrefixCache() if behaviour.prefix_cache else None
         self.batches = BatchBooks(behaviour.batches, self._run_alone, behaviour.seed)
-        self._rejections = [(parameter, unsupported(parameter)) for parameter in behaviour.rejects]
+        self._rejections = [(parameter, build_unsupported(parameter)) for parameter in behaviour.rejects]
 
     def answer(self, method: str, path: str, body: bytes, head: bytes) -> Outcome:
-        """What a request gets; `head` is its request line and headers."""
+        """The answer to a request; `head` is its request line and headers."""
         if path.startswith(_ELSEWHERE):
             self.counts.elsewhere += 1
             self.counts.elsewhere_with_key += "authorization" in Received({}, head).headers
-            return Outcome(404, error_body("You have been redirected.", "invalid_request_error"))
+            return Outcome(404, dump_error("You have been redirected.", "invalid_request_error"))
         if method == "POST" and path.endswith("/chat/completions"):
-            return self._completion(body, head)
-        books = {"/__stats": self.counts.summary, "/__batches": self.batches.summary, "/__calls": self._calls}
+            return self._answer_completion(body, head)
+        books = {
+            "/__stats": self.counts.summary,
+            "/__batches": self.batches.summary,
+            "/__calls": self.counts.calls_by_body.copy,
+        }
         if path in books:
             return Outcome(200, json.dumps(books[path]()).encode())
-        return self._about_batches(method, head, body) or self._listed(method, path)
+        return self._answer_batches(method, head, body) or self._list_models(method, path)
 
-    def _calls(self) -> dict[str, Any]:
-        return dict(self.counts.calls_by_body)
-
-    def _listed(self, method: str, path: str) -> Outcome:
-        """The models, or that nothing is known of such a request."""
+    def _list_models(self, method: str, path: str) -> Outcome:
+        """The list of models, or a 404 for an unknown request."""
         if method == "GET" and path.endswith("/models"):
             models = [{"id": name, "object": "model"} for name in self._behaviour.models]
             return Outcome(200, json.dumps({"object": "list", "data": models}).encode())
-        return Outcome(404, error_body(f"Unknown request: {method} {path}", "invalid_request_error"))
+        return Outcome(404, dump_error(f"Unknown request: {method} {path}", "invalid_request_error"))
 
     def finish(self, outcome: Outcome, *, sent: bool) -> None:
-        """Book the end of a request for a completion."""
+        """Count the end of a request for a completion."""
         if not outcome.digest:
             return
         counts = self.counts
@@ -233,8 +234,8 @@ class Service:
             if self._cache is not None:
                 self._cache.store(outcome.prompt)
 
-    def _about_batches(self, method: str, head: bytes, body: bytes) -> Outcome | None:
-        asked, key = Asked.read(method, head, body), self._behaviour.key
+    def _answer_batches(self, method: str, head: bytes, body: bytes) -> Outcome | None:
+        asked, key = Request.read(method, head, body), self._behaviour.key
         refused = key is not None and key not in asked.keys
         said = None if refused else answer_batches(self.batches, asked)
         if said is None:
@@ -242,40 +243,40 @@ class Service:
         content = said.body if isinstance(said.body, bytes) else json.dumps(said.body).encode()
         return Outcome(said.status, content, said.headers, action="cut" if said.is_cut else "answer")
 
-    def _run_alone(self, body: dict[str, Any]) -> Completion | BatchRefused:
-        """What a request in a batch is answered with."""
+    def _run_alone(self, body: dict[str, Any]) -> Completion | Refusal:
+        """The answer to a request in a batch."""
         for parameter, rejection in self._rejections:
-            if _uses(body, parameter):
-                return BatchRefused(rejection.status, _words(rejection))
-        fault = self._faults.fault(body, self._in_batches, self._fates)
+            if _has_parameter(body, parameter):
+                return Refusal(rejection.status, _read_message(rejection))
+        fault = self._faults.choose_fault(body, self._in_batches, self._fates)
         self._in_batches += 1
         if fault is not None and fault.status != 200:
-            return BatchRefused(fault.status, _words(fault))
-        completion = self._said(body)
+            return Refusal(fault.status, _read_message(fault))
+        completion = self._reply(body)
         return completion if fault is None or fault.change is None else fault.change(completion)
 
-    def _said(self, body: dict[str, Any]) -> Completion:
+    def _reply(self, body: dict[str, Any]) -> Completion:
         said = self._behaviour.replier(body)
         return Completion(said) if isinstance(said, str) else said
 
-    def _completion(self, data: bytes, head: bytes) -> Outcome:
+    def _answer_completion(self, data: bytes, head: bytes) -> Outcome:
         index = self.counts.requests
         self.counts.arrive()
         digest = blake2b(data, digest_size=16).hexdigest()
         key = self._behaviour.key
         if key is not None and Received({}, head).headers.get("authorization") != f"Bearer {key}":
-            return self._failed(FAULTS["401"], digest, delay=0.0)
-        body = _chat_body(data)
-        refused, headers = self._admission(body)
+            return self._fail(FAULTS["401"], digest, delay=0.0)
+        body = _parse_chat_body(data)
+        refused, headers = self._check_limits(body)
         if refused:
             return Outcome(429, FAULTS["429"].body or b"", headers, digest=digest)
         if body is None:
-            problem = error_body("The body is not a JSON object with a list 'messages'.", "invalid_request_error")
+            problem = dump_error("The body is not a JSON object with a list 'messages'.", "invalid_request_error")
             return Outcome(400, problem, digest=digest)
-        outcome = self._accepted(body, head, index, digest)
+        outcome = self._answer_accepted(body, head, index, digest)
         return replace(outcome, headers=(*outcome.headers, *headers)) if headers else outcome
 
-    def _admission(self, body: dict[str, Any] | None) -> tuple[bool, Headers]:
+    def _check_limits(self, body: dict[str, Any] | None) -> tuple[bool, Headers]:
         """Whether a limit refuses the request, and the headers about it."""
         now = time.monotonic()
         wait = self._bucket.wait(now) if self._bucket else 0.0
@@ -283,43 +284,43 @@ class Service:
             return True, (("Retry-After", str(math.ceil(wait))), ("retry-after-ms", str(math.ceil(wait * 1000))))
         if self._window is None:
             return False, ()
-        wait, headers = self._window.admit(now, _tokens_asked(body))
+        wait, headers = self._window.admit(now, _count_requested_tokens(body))
         return wait > 0, headers
 
-    def _accepted(self, body: dict[str, Any], head: bytes, index: int, digest: str) -> Outcome:
+    def _answer_accepted(self, body: dict[str, Any], head: bytes, index: int, digest: str) -> Outcome:
         self.received.append(Received(body, head))
-        refused = self._refused(body, digest)
+        refused = self._find_refusal(body, digest)
         if refused is not None:
             return refused
-        fault = self._faults.fault(body, index, self._fates)
+        fault = self._faults.choose_fault(body, index, self._fates)
         delay = self._latency.sample(self._latencies)
         if fault is not None:
             self.counts.by_fault[fault.name] += 1
             if fault.status != 200 or fault.body is not None:
-                return self._failed(fault, digest, delay)
-        return self._completed(body, fault, digest, delay)
+                return self._fail(fault, digest, delay)
+        return self._complete(body, fault, digest, delay)
 
-    def _refused(self, body: dict[str, Any], digest: str) -> Outcome | None:
-        """The refusal of a request with parameters that are not accepted; None if they are."""
+    def _find_refusal(self, body: dict[str, Any], digest: str) -> Outcome | None:
+        """The refusal of a request with unsupported parameters or limits; None if it is accepted."""
         for parameter, rejection in self._rejections:
-            if _uses(body, parameter):
-                return self._failed(rejection, digest, delay=0.0)
+            if _has_parameter(body, parameter):
+                return self._fail(rejection, digest, delay=0.0)
         limits = self._behaviour.limits
-        problem = limits.refusal(body, prompt_tokens(body)) if limits else None
-        return Outcome(400, error_body(problem, "invalid_request_error"), digest=digest) if problem else None
+        problem = limits.find_refusal(body, count_prompt_tokens(body)) if limits else None
+        return Outcome(400, dump_error(problem, "invalid_request_error"), digest=digest) if problem else None
 
-    def _completed(self, body: dict[str, Any], fault: Fault | None, digest: str, delay: float) -> Outcome:
-        completion = self._said(body)
+    def _complete(self, body: dict[str, Any], fault: Fault | None, digest: str, delay: float) -> Outcome:
+        completion = self._reply(body)
         if self._behaviour.limits is not None:
             completion = self._behaviour.limits.cut(completion, body)
         if fault is not None and fault.change is not None:
             completion = fault.change(completion)
-        prompt = prompt_text(body)
+        prompt = join_prompt(body)
         asked = estimated_tokens(len(prompt))
-        cached = self._cache.cached_tokens(prompt) if self._cache else None
+        cached = self._cache.count_cached_tokens(prompt) if self._cache else None
         return Outcome(
             200,
-            envelope(completion, str(body.get("model")), asked, cached),
+            build_completion_body(completion, str(body.get("model")), asked, cached),
             delay=delay,
             action="answer" if fault is None else fault.action,
             digest=digest,
@@ -327,10 +328,10 @@ class Service:
             tokens=(asked, cached or 0, completion.tokens),
         )
 
-    def _failed(self, fault: Fault, digest: str, delay: float) -> Outcome:
+    def _fail(self, fault: Fault, digest: str, delay: float) -> Outcome:
         headers = fault.headers
         if 300 <= fault.status < 400:
-            # Another name for this host is another host to a client that guards its key.
+            # To a client that protects its key, another name of this host is another host.
             headers = (
                 *headers,
                 ("Location", f"http://localhost:{self.port}{_ELSEWHERE}/v1/chat/completions"),
@@ -338,12 +339,12 @@ class Service:
         return Outcome(fault.status, fault.body or b"", headers, delay, fault.action, digest)
 
 
-def _tokens_asked(body: dict[str, Any] | None) -> int:
-    """Tokens that a request counts for: its prompt, and the answer at most as long as it allows."""
-    return 0 if body is None else prompt_tokens(body) + (token_limit(body) or 0)
+def _count_requested_tokens(body: dict[str, Any] | None) -> int:
+    """Tokens that a request counts as: its prompt, and the maximum of its answer."""
+    return 0 if body is None else count_prompt_tokens(body) + (read_token_limit(body) or 0)
 
 
-def _chat_body(data: bytes) -> dict[str, Any] | None:
+def _parse_chat_body(data: bytes) -> dict[str, Any] | None:
     try:
         body = json.loads(data)
     except ValueError:
@@ -353,11 +354,11 @@ def _chat_body(data: bytes) -> dict[str, Any] | None:
     return None
 
 
-def _words(fault: Fault) -> str:
+def _read_message(fault: Fault) -> str:
     return str(json.loads(fault.body or b'{"error": {}}')["error"].get("message", ""))
 
 
-def _uses(body: dict[str, Any], parameter: str) -> bool:
+def _has_parameter(body: dict[str, Any], parameter: str) -> bool:
     name, _, kind = parameter.partition(".")
     value = body.get(name)
     if kind:

@@ -5,18 +5,18 @@ from __future__ import annotations
 import re
 
 from autorubric.testing.endpoint.batches import anthropic, gemini, openai
-from autorubric.testing.endpoint.batches.books import Asked, BatchBooks, BatchFaults, Route, Said
+from autorubric.testing.endpoint.batches.books import Answer, BatchBooks, BatchFaults, Request, Route
 
-__all__ = ["Asked", "BatchBooks", "BatchFaults", "Said", "answer"]
+__all__ = ["Answer", "BatchBooks", "BatchFaults", "Request", "answer"]
 
 _ROUTES: tuple[Route, ...] = (*openai.ROUTES, *anthropic.ROUTES, *gemini.ROUTES)
 
 
-def answer(books: BatchBooks, asked: Asked) -> Said | None:
-    """The answer to a request about batches or their files; None if it is about something else."""
+def answer(books: BatchBooks, asked: Request) -> Answer | None:
+    """The answer to a request on batches or their files; None for any other request."""
     for method, pattern, handler in _ROUTES:
         found = re.fullmatch(pattern, asked.path)
         if asked.method == method and found:
             name = found[1] if found.groups() else ""
-            return handler(books, asked, name) or books.unknown(name)
+            return handler(books, asked, name) or books.refuse_unknown(name)
     return None

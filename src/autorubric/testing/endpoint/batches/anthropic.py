@@ -1,4 +1,4 @@
-"""Anthropic's message batches."""
+"""Message batches of Anthropic."""
 
 from __future__ import annotations
 
@@ -6,41 +6,41 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-from autorubric.testing.completion import prompt_tokens
+from autorubric.testing.completion import count_prompt_tokens
 from autorubric.testing.endpoint.batches.books import (
     EXPIRED,
-    Asked,
+    Answer,
     BatchBooks,
     ChatBody,
     Job,
-    Ran,
-    Refused,
+    Refusal,
+    Request,
+    Result,
     Route,
-    Said,
-    created,
-    deleted,
-    one_job,
-    paged,
+    answer_job,
+    create,
+    delete,
+    list_page,
 )
 
 _STOPS = {"stop": "end_turn", "length": "max_tokens", "content_filter": "refusal"}
 _KINDS = {400: "invalid_request_error", 429: "rate_limit_error", 529: "overloaded_error"}
 
 
-def _chat(params: dict[str, Any]) -> ChatBody:
-    """A request of the Messages API as the body of a chat completion, which repliers read."""
+def _to_chat_body(params: dict[str, Any]) -> ChatBody:
+    """A request of the Messages API as a chat completion request, which repliers read."""
     system = [{"role": "system", "content": params["system"]}] if "system" in params else []
     form = (params.get("output_config") or {}).get("format")
     asked = {"response_format": {"type": "json_schema", "json_schema": form}} if form else {}
     return {**params, **asked, "messages": [*system, *params["messages"]]}
 
 
-def _create(books: BatchBooks, asked: Asked, _: str) -> Said:
-    lines = [(one["custom_id"], _chat(one["params"])) for one in asked.json["requests"]]
-    return created(books, "msgbatch_", lines, {}, _shown)
+def _create(books: BatchBooks, asked: Request, _: str) -> Answer:
+    lines = [(one["custom_id"], _to_chat_body(one["params"])) for one in asked.json["requests"]]
+    return create(books, "msgbatch_", lines, {}, _render)
 
 
-def _shown(books: BatchBooks, job: Job) -> dict[str, Any]:
+def _render(books: BatchBooks, job: Job) -> dict[str, Any]:
     ended = job.results is not None
     by_status = [ran.status for ran in job.results or ()]
     counts = {
@@ -60,36 +60,36 @@ def _shown(books: BatchBooks, job: Job) -> dict[str, Any]:
     }
 
 
-def _list(books: BatchBooks, asked: Asked, _: str) -> Said:
-    jobs, more = paged(books, asked, "limit", "after_id")
-    return Said(
-        {"data": [_shown(books, job) for job in jobs], "has_more": more, "last_id": jobs[-1].id if jobs else None}
+def _list(books: BatchBooks, asked: Request, _: str) -> Answer:
+    jobs, more = list_page(books, asked, "limit", "after_id")
+    return Answer(
+        {"data": [_render(books, job) for job in jobs], "has_more": more, "last_id": jobs[-1].id if jobs else None}
     )
 
 
-def _results(books: BatchBooks, asked: Asked, id: str) -> Said | None:
+def _send_results(books: BatchBooks, asked: Request, id: str) -> Answer | None:
     job = books.find(id)
     if job is None or job.results is None:
         return None
-    lines = b"".join(map(_line, books.shown(job.results)))
+    lines = b"".join(map(_format_line, books.arrange(job.results)))
     if job.is_cancelled:
         rest = [custom_id for custom_id, _ in job.lines[len(job.results) :]]
         canceled = ({"custom_id": custom_id, "result": {"type": "canceled"}} for custom_id in rest)
         lines += b"".join(json.dumps(one).encode() + b"\n" for one in canceled)
-    return books.gone(id) or Said(lines, is_cut=books.is_cut())
+    return books.refuse(id) or Answer(lines, is_cut=books.is_cut())
 
 
-def _line(ran: Ran) -> bytes:
-    return json.dumps({"custom_id": ran.custom_id, "result": _result(ran)}).encode() + b"\n"
+def _format_line(ran: Result) -> bytes:
+    return json.dumps({"custom_id": ran.custom_id, "result": _build_result(ran)}).encode() + b"\n"
 
 
-def _result(ran: Ran) -> dict[str, Any]:
+def _build_result(ran: Result) -> dict[str, Any]:
     said = ran.said
-    if isinstance(said, Refused):
+    if isinstance(said, Refusal):
         error = {"type": _KINDS.get(said.status, "api_error"), "message": said.words}
         errored = {"type": "errored", "error": {"type": "error", "error": error}}
         return {"type": "expired", "reason": EXPIRED} if said.status == -1 else errored
-    prompt, spoken = prompt_tokens(ran.body), said.tokens
+    prompt, spoken = count_prompt_tokens(ran.body), said.tokens
     thought = [{"type": "thinking", "thinking": said.reasoning, "signature": "x"}] if said.reasoning else []
     message = {
         "id": "msg_loopback",
@@ -102,15 +102,15 @@ def _result(ran: Ran) -> dict[str, Any]:
     return {"type": "succeeded", "message": message}
 
 
-def _deleted(books: BatchBooks, asked: Asked, id: str) -> Said | None:
-    return deleted(books, id, {"id": id, "type": "message_batch_deleted"})
+def _delete(books: BatchBooks, asked: Request, id: str) -> Answer | None:
+    return delete(books, id, {"id": id, "type": "message_batch_deleted"})
 
 
 ROUTES: tuple[Route, ...] = (
     ("POST", r"/v1/messages/batches", _create),
     ("GET", r"/v1/messages/batches", _list),
-    ("GET", r"/v1/messages/batches/([^/]+)", one_job("find", _shown)),
-    ("GET", r"/v1/messages/batches/([^/]+)/results", _results),
-    ("POST", r"/v1/messages/batches/([^/]+)/cancel", one_job("cancel", _shown)),
-    ("DELETE", r"/v1/messages/batches/([^/]+)", _deleted),
+    ("GET", r"/v1/messages/batches/([^/]+)", answer_job("find", _render)),
+    ("GET", r"/v1/messages/batches/([^/]+)/results", _send_results),
+    ("POST", r"/v1/messages/batches/([^/]+)/cancel", answer_job("cancel", _render)),
+    ("DELETE", r"/v1/messages/batches/([^/]+)", _delete),
 )

@@ -1,4 +1,4 @@
-"""The loopback endpoint's batches, for any dialect: files, jobs, results, requests, and what goes wrong."""
+"""The loopback endpoint's batches, for all dialects: files, jobs, requests, results and faults."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from autorubric.errors import ConfigError
 from autorubric.testing.completion import Completion
 
 ChatBody: TypeAlias = dict[str, Any]
-Run: TypeAlias = Callable[[ChatBody], "Completion | Refused"]
-"""What one request is answered with."""
+Run: TypeAlias = Callable[[ChatBody], "Completion | Refusal"]
+"""Answers one request."""
 
 
 @dataclass(frozen=True)
@@ -25,19 +25,19 @@ class BatchFaults:
     """Faults of batches.
 
     Attributes:
-        expire: the share of requests that do not run before the batch expires.
-        errors: statuses that requests fail with in turn; 0 is an error without a status.
+        expire: the share of requests that expire before they run.
+        errors: statuses of failing requests, drawn at random; 0 is an error without a status.
         error_share: the share of requests that fail with one of them.
         missing: the share of requests that run, are charged, and have no line in the results.
         shuffle: whether results come in another order than requests.
         duplicates: whether each result comes twice, with one result of an unknown request.
-        cut_downloads: downloads of results that break off in the middle.
-        lost_creations: creations that are accepted and answered with HTTP 500.
-        failing: batches that fail as a whole, with `reason`.
-        reason: the words of that.
-        endless: batches that never end.
-        gone: batches whose results are deleted before they are read; a download is answered with `gone_status`.
-        forgotten: batches that are not known any more once they have run, which is answered with `gone_status`.
+        cut_downloads: number of downloads of results that break off in the middle.
+        lost_creations: number of creations that are accepted and answered with HTTP 500.
+        failing: number of batches that fail as a whole, with `reason`.
+        reason: the error message of these batches.
+        endless: number of batches that never end.
+        gone: number of batches whose results are deleted before they are read; downloads get `gone_status`.
+        forgotten: number of batches that become unknown once they have run; requests get `gone_status`.
         seconds: how long a batch takes.
 
     Example:
@@ -70,25 +70,25 @@ class BatchFaults:
 FAILED = "The server had an error while processing this request."
 
 
-class Refused(NamedTuple):
-    """The status and words of an error; status -1 is a request that expired, 0 an error without a status."""
+class Refusal(NamedTuple):
+    """The status and message of an error; status -1 means that the request expired, 0 that there is no status."""
 
     status: int
     words: str = FAILED
 
 
-class Ran(NamedTuple):
-    """What became of one request; `is_kept` is False where its result is lost."""
+class Result(NamedTuple):
+    """The result of one request; `is_kept` is False if the result is lost."""
 
     custom_id: str
     body: ChatBody
-    said: Completion | Refused
+    said: Completion | Refusal
     is_kept: bool = True
 
     @property
     def status(self) -> int:
         """200, or the status of an error."""
-        return self.said.status if isinstance(self.said, Refused) else 200
+        return self.said.status if isinstance(self.said, Refusal) else 200
 
 
 @dataclass
@@ -96,17 +96,17 @@ class Job:
     """One batch.
 
     Attributes:
-        id: its name.
+        id: its id.
         lines: the requests, as custom id and the body of a chat completion.
-        about: metadata, file and model, as the dialect keeps them.
-        began: seconds since the epoch.
+        about: metadata, file and model, as the dialect stores them.
+        began: when it began, in seconds since the epoch.
         endless: whether it never ends.
         is_gone: whether its results are deleted.
-        is_forgotten: whether nothing is known of it once it has ended.
+        is_forgotten: whether it becomes unknown once it has ended.
         problem: why it failed as a whole.
-        results: what its requests became, once it has ended.
-        is_written: whether files contain them.
-        is_cancelled: whether it was cancelled; the first half of its requests have run.
+        results: the results of its requests, once it has ended.
+        is_written: whether they are written to files.
+        is_cancelled: whether it was cancelled; then only the first half of its requests has run.
     """
 
     id: str
@@ -117,13 +117,13 @@ class Job:
     is_gone: bool = False
     is_forgotten: bool = False
     problem: str = ""
-    results: list[Ran] | None = None
+    results: list[Result] | None = None
     is_written: bool = False
     is_cancelled: bool = False
 
     @property
     def state(self) -> Literal["running", "failed", "expired", "cancelled", "done"]:
-        """How far it is, or how it ended."""
+        """Its state."""
         if self.results is None:
             return "running"
         if self.is_cancelled:
@@ -137,11 +137,11 @@ class BatchBooks:
     """The batches and files of one endpoint.
 
     Attributes:
-        faults: what goes wrong.
+        faults: the faults of batches.
         files: uploaded and written files by name.
-        jobs: batches by name, oldest first.
+        jobs: batches by id, oldest first.
         paid: how often each request ran, by custom id.
-        deleted: files that were deleted.
+        deleted: names of deleted files and batches.
     """
 
     def __init__(self, faults: BatchFaults, run: Run, seed: int) -> None:
@@ -156,17 +156,17 @@ class BatchBooks:
         self._downloads = self._creations = 0
 
     def name(self, kind: str) -> str:
-        """A new name."""
+        """A new, unique name."""
         return f"{kind}{next(self._numbers):04d}"
 
     def keep_file(self, content: bytes, name: str = "") -> str:
-        """The name of a new file."""
+        """Store a new file; returns its name."""
         name = name or self.name("file-")
         self.files[name] = content
         return name
 
     def create(self, id: str, lines: Sequence[tuple[str, ChatBody]], about: Mapping[str, Any]) -> tuple[Job, bool]:
-        """A new batch, and whether its creation is answered."""
+        """Create a batch; returns it, and whether the request gets its answer."""
         job = self.jobs[id] = Job(id, lines, about)
         self._creations += 1
         job.endless = self._creations <= self.faults.endless
@@ -176,27 +176,27 @@ class BatchBooks:
         return job, self._creations > self.faults.lost_creations
 
     def find(self, id: str) -> Job | None:
-        """The batch as it is now, None if it is not known; its requests run once its time is over."""
+        """The batch in its current state, None if it is unknown; its requests run when its time is over."""
         job = self.jobs.get(id)
         over = job is not None and not job.endless and time.time() - job.began >= self.faults.seconds
         if job is not None and over and job.results is None:
-            job.results = [] if job.problem else [self._ran(*line) for line in job.lines]
+            job.results = [] if job.problem else [self._run_request(*line) for line in job.lines]
         return None if over and job is not None and job.is_forgotten else job
 
     def cancel(self, id: str) -> Job | None:
-        """Cancel a batch, unless it has ended: half of its requests have run, and the others never will."""
+        """Cancel a batch that has not ended: half of its requests have run, the others never will."""
         job = self.find(id)
         if job is not None and job.results is None:
             job.is_cancelled = True
-            job.results = [self._ran(*line) for line in job.lines[: len(job.lines) // 2]]
+            job.results = [self._run_request(*line) for line in job.lines[: len(job.lines) // 2]]
         return job
 
-    def newest(self) -> list[Job]:
+    def list_newest(self) -> list[Job]:
         """All batches, newest first."""
         return [job for id in reversed(self.jobs) if (job := self.find(id)) is not None]
 
-    def shown(self, results: Sequence[Ran]) -> list[Ran]:
-        """Results as a file contains them: shuffled, repeated, without the missing ones."""
+    def arrange(self, results: Sequence[Result]) -> list[Result]:
+        """The results for a file: shuffled, duplicated, and without missing ones, as `faults` say."""
         found = [ran for ran in results if ran.is_kept]
         if self.faults.shuffle:
             self._random.shuffle(found)
@@ -205,18 +205,18 @@ class BatchBooks:
             found.append(found[0]._replace(custom_id="0" * 32))
         return found
 
-    def gone(self, id: str) -> Said | None:
-        """The answer to a download of results that are deleted; None if the batch has its results."""
+    def refuse(self, id: str) -> Answer | None:
+        """The answer to a download of deleted results; None if the results exist."""
         job = self.jobs.get(id)
         if job is None or not job.is_gone:
             return None
-        return Said({"error": {"message": f"No such File object: {id}"}}, self.faults.gone_status)
+        return Answer({"error": {"message": f"No such File object: {id}"}}, self.faults.gone_status)
 
-    def unknown(self, id: str) -> Said:
-        """The answer to a request about a batch or a file that is not known."""
+    def refuse_unknown(self, id: str) -> Answer:
+        """The answer to a request about an unknown batch or file."""
         job = self.jobs.get(id)
         status = 404 if job is None or not job.is_forgotten else self.faults.gone_status
-        return Said({"error": {"message": f"There is no such batch or file: {id}"}}, status)
+        return Answer({"error": {"message": f"There is no such batch or file: {id}"}}, status)
 
     def is_cut(self) -> bool:
         """Whether this download of results breaks off."""
@@ -224,7 +224,7 @@ class BatchBooks:
         return self._downloads <= self.faults.cut_downloads
 
     def summary(self) -> dict[str, Any]:
-        """The books as JSON values.
+        """The totals as JSON values.
 
         Example:
             >>> BatchBooks(BatchFaults(), lambda body: Completion(""), 0).summary()["paid"]
@@ -240,22 +240,22 @@ class BatchBooks:
             "files": len(self.files),
         }
 
-    def _ran(self, custom_id: str, body: ChatBody) -> Ran:
+    def _run_request(self, custom_id: str, body: ChatBody) -> Result:
         faults, point = self.faults, self._random.random()
         if point < faults.expire:
-            return Ran(custom_id, body, Refused(-1))
+            return Result(custom_id, body, Refusal(-1))
         if point < faults.expire + faults.error_share:
-            return Ran(custom_id, body, Refused(faults.errors[self._random.randrange(len(faults.errors))]))
+            return Result(custom_id, body, Refusal(faults.errors[self._random.randrange(len(faults.errors))]))
         said = self._run(body)
         self.paid[custom_id] += isinstance(said, Completion)
-        return Ran(custom_id, body, said, point >= faults.expire + faults.error_share + faults.missing)
+        return Result(custom_id, body, said, point >= faults.expire + faults.error_share + faults.missing)
 
 
 EXPIRED = "This request could not be executed before the completion window expired."
 
 
 @dataclass(frozen=True)
-class Asked:
+class Request:
     """One HTTP request about batches."""
 
     method: str
@@ -265,8 +265,8 @@ class Asked:
     body: bytes
 
     @classmethod
-    def read(cls, method: str, head: bytes, body: bytes) -> Asked:
-        """The request of a head and a body."""
+    def read(cls, method: str, head: bytes, body: bytes) -> Request:
+        """The request with this head and body."""
         first, *rest = head.decode("latin-1").split("\r\n")
         parts = urlsplit(first.split(" ")[1])
         pairs = (line.partition(":") for line in rest)
@@ -276,7 +276,7 @@ class Asked:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """What may be the key, in the headers of each dialect."""
+        """The possible API keys, in the headers of each dialect."""
         names = ("authorization", "x-api-key", "x-goog-api-key")
         return tuple(self.headers.get(name, "").removeprefix("Bearer ") for name in names)
 
@@ -288,8 +288,8 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Said:
-    """An answer: JSON or the bytes of a file, which may break off."""
+class Answer:
+    """An answer: JSON, or the bytes of a file; it may break off."""
 
     body: Any
     status: int = 200
@@ -297,41 +297,41 @@ class Said:
     is_cut: bool = False
 
 
-Route: TypeAlias = tuple[str, str, Callable[[BatchBooks, Asked, str], "Said | None"]]
+Route: TypeAlias = tuple[str, str, Callable[[BatchBooks, Request, str], "Answer | None"]]
 
 
-def paged(books: BatchBooks, asked: Asked, size: str, after: str) -> tuple[list[Job], bool]:
+def list_page(books: BatchBooks, asked: Request, size: str, after: str) -> tuple[list[Job], bool]:
     """A page of batches after the one that the query names, and whether there are more."""
-    jobs = books.newest()
+    jobs = books.list_newest()
     start = next((n + 1 for n, job in enumerate(jobs) if job.id == asked.query.get(after)), 0)
     end = start + int(asked.query.get(size, "20"))
     return jobs[start:end], end < len(jobs)
 
 
 Shown: TypeAlias = Callable[[BatchBooks, Job], dict[str, Any]]
-"""A batch in the words of a dialect."""
+"""A batch in the form of a dialect."""
 
 
-def created(books: BatchBooks, kind: str, lines: Sequence[tuple[str, ChatBody]], about: Any, shown: Shown) -> Said:
-    """The answer to the creation of a batch, which may be lost."""
+def create(books: BatchBooks, kind: str, lines: Sequence[tuple[str, ChatBody]], about: Any, shown: Shown) -> Answer:
+    """Create a batch; returns the answer, which may be a simulated loss."""
     job, is_answered = books.create(books.name(kind), lines, about)
     lost = {"error": {"message": "The server had an error while processing your request.", "type": "server_error"}}
-    return Said(shown(books, job)) if is_answered else Said(lost, 500)
+    return Answer(shown(books, job)) if is_answered else Answer(lost, 500)
 
 
-def deleted(books: BatchBooks, id: str, said: dict[str, Any]) -> Said | None:
-    """The answer to the deletion of a file or a batch; None if it is not known."""
+def delete(books: BatchBooks, id: str, said: dict[str, Any]) -> Answer | None:
+    """Delete a file or a batch; returns the answer, None if it is unknown."""
     if books.files.pop(id, None) is None and books.find(id) is None:
         return None
     books.deleted.append(id)
-    return Said(said)
+    return Answer(said)
 
 
-def one_job(verb: Literal["find", "cancel"], shown: Shown) -> Callable[[BatchBooks, Asked, str], Said | None]:
+def answer_job(verb: Literal["find", "cancel"], shown: Shown) -> Callable[[BatchBooks, Request, str], Answer | None]:
     """The handler of a request about one batch."""
 
-    def handler(books: BatchBooks, asked: Asked, id: str) -> Said | None:
+    def respond(books: BatchBooks, asked: Request, id: str) -> Answer | None:
         job = books.find(id) if verb == "find" else books.cancel(id)
-        return None if job is None else Said(shown(books, job))
+        return None if job is None else Answer(shown(books, job))
 
-    return handler
+    return respond

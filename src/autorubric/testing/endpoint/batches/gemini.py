@@ -1,4 +1,4 @@
-"""Gemini's batches of `generateContent` requests."""
+"""Batches of `generateContent` requests of Gemini."""
 
 from __future__ import annotations
 
@@ -6,66 +6,66 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-from autorubric.testing.completion import Completion, prompt_tokens
+from autorubric.testing.completion import Completion, count_prompt_tokens
 from autorubric.testing.endpoint.batches.books import (
     EXPIRED,
-    Asked,
+    Answer,
     BatchBooks,
     ChatBody,
     Job,
-    Ran,
-    Refused,
+    Refusal,
+    Request,
+    Result,
     Route,
-    Said,
-    created,
-    deleted,
-    one_job,
-    paged,
+    answer_job,
+    create,
+    delete,
+    list_page,
 )
 
 _ROLES = {"user": "user", "model": "assistant"}
 _FINISHES = {"stop": "STOP", "length": "MAX_TOKENS", "content_filter": "SAFETY"}
 
 
-def _chat(request: dict[str, Any], model: str) -> ChatBody:
-    """A `generateContent` request as the body of a chat completion, which repliers read."""
+def _to_chat_body(request: dict[str, Any], model: str) -> ChatBody:
+    """A `generateContent` request as a chat completion request, which repliers read."""
     system = (
-        [{"role": "system", "content": _text(request["systemInstruction"])}] if "systemInstruction" in request else []
+        [{"role": "system", "content": _join(request["systemInstruction"])}] if "systemInstruction" in request else []
     )
-    said = [{"role": _ROLES[one["role"]], "content": _text(one)} for one in request["contents"]]
+    said = [{"role": _ROLES[one["role"]], "content": _join(one)} for one in request["contents"]]
     config = request.get("generationConfig") or {}
     schema = config.get("responseJsonSchema")
     form = {"type": "json_schema", "json_schema": {"schema": schema}}
     return {"model": model, "messages": [*system, *said], **({"response_format": form} if schema else {})}
 
 
-def _text(content: dict[str, Any]) -> str:
+def _join(content: dict[str, Any]) -> str:
     return "".join(part["text"] for part in content["parts"])
 
 
-def _upload(books: BatchBooks, asked: Asked, _: str) -> Said:
+def _upload(books: BatchBooks, asked: Request, _: str) -> Answer:
     if asked.headers.get("x-goog-upload-command") == "start":
         place = f"http://{asked.headers['host']}/upload/v1beta/files?upload_id=1"
-        return Said({}, headers=(("X-Goog-Upload-URL", place),))
-    return Said({"file": {"name": books.keep_file(asked.body, books.name("files/"))}})
+        return Answer({}, headers=(("X-Goog-Upload-URL", place),))
+    return Answer({"file": {"name": books.keep_file(asked.body, books.name("files/"))}})
 
 
-def _create(books: BatchBooks, asked: Asked, model: str) -> Said | None:
+def _create(books: BatchBooks, asked: Request, model: str) -> Answer | None:
     batch = asked.json["batch"]
     file = batch["input_config"]["file_name"]
     if file not in books.files:
         return None
     rows = [json.loads(line) for line in books.files[file].splitlines() if line]
-    lines = [(row["key"], _chat(row["request"], model)) for row in rows]
+    lines = [(row["key"], _to_chat_body(row["request"], model)) for row in rows]
     about = {"file": file, "name": batch["display_name"], "model": model}
-    return created(books, "batches/", lines, about, _shown)
+    return create(books, "batches/", lines, about, _render)
 
 
-def _shown(books: BatchBooks, job: Job) -> dict[str, Any]:
+def _render(books: BatchBooks, job: Job) -> dict[str, Any]:
     word, more = "SUCCEEDED" if job.state == "done" else job.state.upper(), dict[str, Any]()
     if job.results is not None:
         failed = {"error": {"code": 3, "message": job.problem}}
-        more = failed if job.problem else {"response": {"responsesFile": _written(books, job)}}
+        more = failed if job.problem else {"response": {"responsesFile": _write_results(books, job)}}
     about = {
         "model": f"models/{job.about['model']}",
         "displayName": job.about["name"],
@@ -77,26 +77,26 @@ def _shown(books: BatchBooks, job: Job) -> dict[str, Any]:
     return {"name": job.id, "metadata": about, "done": job.results is not None, **more}
 
 
-def _written(books: BatchBooks, job: Job) -> str:
+def _write_results(books: BatchBooks, job: Job) -> str:
     name = f"files/out-{job.id.rpartition('/')[2]}"
     if not job.is_written:
         job.is_written = True
-        books.keep_file(b"".join(map(_line, books.shown(job.results or []))), name)
+        books.keep_file(b"".join(map(_format_line, books.arrange(job.results or []))), name)
     return name
 
 
-def _line(ran: Ran) -> bytes:
+def _format_line(ran: Result) -> bytes:
     said = ran.said
-    if isinstance(said, Refused):
+    if isinstance(said, Refusal):
         words = EXPIRED if said.status == -1 else said.words
         result = {"error": {"code": {-1: 4, 0: 1, 400: 3, 429: 8}.get(said.status, 13), "message": words}}
     else:
-        result = {"response": _response(ran, said)}
+        result = {"response": _build_response(ran, said)}
     return json.dumps({"key": ran.custom_id, **result}).encode() + b"\n"
 
 
-def _response(ran: Ran, said: Completion) -> dict[str, Any]:
-    prompt, spoken = prompt_tokens(ran.body), said.tokens
+def _build_response(ran: Result, said: Completion) -> dict[str, Any]:
+    prompt, spoken = count_prompt_tokens(ran.body), said.tokens
     parts = [{"text": said.content or said.refusal or ""}]
     thought = [{"text": said.reasoning, "thought": True}] if said.reasoning else []
     candidate = {
@@ -107,28 +107,28 @@ def _response(ran: Ran, said: Completion) -> dict[str, Any]:
     return {"candidates": [candidate], "usageMetadata": usage, "modelVersion": ran.body.get("model")}
 
 
-def _cancel(books: BatchBooks, asked: Asked, id: str) -> Said | None:
-    return None if books.cancel(id) is None else Said({})
+def _cancel(books: BatchBooks, asked: Request, id: str) -> Answer | None:
+    return None if books.cancel(id) is None else Answer({})
 
 
-def _list(books: BatchBooks, asked: Asked, _: str) -> Said:
-    jobs, more = paged(books, asked, "pageSize", "pageToken")
-    shown = [_shown(books, job) for job in jobs]
-    return Said({"operations": shown, **({"nextPageToken": jobs[-1].id} if more else {})})
+def _list(books: BatchBooks, asked: Request, _: str) -> Answer:
+    jobs, more = list_page(books, asked, "pageSize", "pageToken")
+    shown = [_render(books, job) for job in jobs]
+    return Answer({"operations": shown, **({"nextPageToken": jobs[-1].id} if more else {})})
 
 
-def _download(books: BatchBooks, asked: Asked, name: str) -> Said | None:
+def _download(books: BatchBooks, asked: Request, name: str) -> Answer | None:
     if name not in books.files:
         return None
-    return books.gone(name.replace("files/out-", "batches/")) or Said(books.files[name], is_cut=books.is_cut())
+    return books.refuse(name.replace("files/out-", "batches/")) or Answer(books.files[name], is_cut=books.is_cut())
 
 
 ROUTES: tuple[Route, ...] = (
     ("POST", r"/upload/v1beta/files", _upload),
     ("POST", r"/v1beta/models/([^/]+):batchGenerateContent", _create),
     ("GET", r"/v1beta/batches", _list),
-    ("GET", r"/v1beta/(batches/[^/]+)", one_job("find", _shown)),
+    ("GET", r"/v1beta/(batches/[^/]+)", answer_job("find", _render)),
     ("POST", r"/v1beta/(batches/[^/:]+):cancel", _cancel),
     ("GET", r"/download/v1beta/(files/[^/:]+):download", _download),
-    ("DELETE", r"/v1beta/(files/[^/]+)", lambda books, _, name: deleted(books, name, {})),
+    ("DELETE", r"/v1beta/(files/[^/]+)", lambda books, _, name: delete(books, name, {})),
 )

@@ -1,6 +1,6 @@
-"""OpenAI's batches, those of Mistral and Together, which differ in paths and words, and those of OpenRouter.
+"""Batches of OpenAI, of Mistral and Together, which differ in paths and terms, and of OpenRouter.
 
-OpenRouter's hold their requests and results.
+Those of OpenRouter contain their requests and results.
 """
 
 from __future__ import annotations
@@ -9,52 +9,52 @@ import json
 import re
 from typing import Any
 
-from autorubric.testing.completion import envelope, prompt_tokens
+from autorubric.testing.completion import build_completion_body, count_prompt_tokens
 from autorubric.testing.endpoint.batches.books import (
     EXPIRED,
-    Asked,
+    Answer,
     BatchBooks,
     ChatBody,
     Job,
-    Ran,
-    Refused,
+    Refusal,
+    Request,
+    Result,
     Route,
-    Said,
-    created,
-    deleted,
-    one_job,
-    paged,
+    answer_job,
+    create,
+    delete,
+    list_page,
 )
 
 
-def _uploaded(books: BatchBooks, asked: Asked, _: str) -> Said:
-    """A multipart form with a file."""
+def _upload(books: BatchBooks, asked: Request, _: str) -> Answer:
+    """Store the file of a multipart form."""
     mark = re.search(r"boundary=(\S+)", asked.headers.get("content-type", ""))
     parts = asked.body.split(b"--" + mark[1].encode()) if mark else []
     content = next((p.partition(b"\r\n\r\n")[2][:-2] for p in parts if b'name="file"' in p), None)
     if content is None:
-        return Said({"error": {"message": "The form has no file."}}, 400)
-    return Said({"id": books.keep_file(content), "object": "file", "bytes": len(content), "purpose": "batch"})
+        return Answer({"error": {"message": "The form has no file."}}, 400)
+    return Answer({"id": books.keep_file(content), "object": "file", "bytes": len(content), "purpose": "batch"})
 
 
-def _content(books: BatchBooks, asked: Asked, name: str) -> Said | None:
+def _download(books: BatchBooks, asked: Request, name: str) -> Answer | None:
     if name not in books.files:
         return None
     job = name.removeprefix("file-out-").removeprefix("file-err-")
-    return books.gone(job) or Said(books.files[name], is_cut=books.is_cut())
+    return books.refuse(job) or Answer(books.files[name], is_cut=books.is_cut())
 
 
-def _lines_in(content: bytes) -> list[tuple[str, ChatBody]]:
+def _parse_lines(content: bytes) -> list[tuple[str, ChatBody]]:
     lines = [json.loads(line) for line in content.splitlines() if line]
     return [(line["custom_id"], line["body"]) for line in lines]
 
 
-def result_record(ran: Ran) -> dict[str, Any]:
+def build_result(ran: Result) -> dict[str, Any]:
     """One result in the form of OpenAI."""
     record: dict[str, Any] = {"id": f"batch_req_{ran.custom_id[:8]}", "custom_id": ran.custom_id, "error": None}
     said = ran.said
-    if not isinstance(said, Refused):
-        said_by_model = envelope(said, str(ran.body["model"]), prompt_tokens(ran.body))
+    if not isinstance(said, Refusal):
+        said_by_model = build_completion_body(said, str(ran.body["model"]), count_prompt_tokens(ran.body))
         record["response"] = {"status_code": 200, "body": json.loads(said_by_model)}
     elif said.status == -1:
         record |= {"response": None, "error": {"code": "batch_expired", "message": EXPIRED}}
@@ -65,25 +65,25 @@ def result_record(ran: Ran) -> dict[str, Any]:
     return record
 
 
-def _result_files(books: BatchBooks, job: Job) -> tuple[str | None, str | None]:
+def _write_result_files(books: BatchBooks, job: Job) -> tuple[str | None, str | None]:
     """The names of the files of results and of errors; None if one would be empty."""
     if not job.results:
         return None, None
     output, errors = f"file-out-{job.id}", f"file-err-{job.id}"
     if not job.is_written:
         job.is_written = True
-        shown = books.shown(job.results)
+        shown = books.arrange(job.results)
         for name, lines in (
             (output, [ran for ran in shown if ran.status == 200]),
             (errors, [ran for ran in shown if ran.status != 200]),
         ):
             if lines:
-                books.keep_file(b"".join(json.dumps(result_record(ran)).encode() + b"\n" for ran in lines), name)
+                books.keep_file(b"".join(json.dumps(build_result(ran)).encode() + b"\n" for ran in lines), name)
     return (output if output in books.files else None, errors if errors in books.files else None)
 
 
-def _openai(books: BatchBooks, job: Job) -> dict[str, Any]:
-    output, errors = _result_files(books, job)
+def _render_openai(books: BatchBooks, job: Job) -> dict[str, Any]:
+    output, errors = _write_result_files(books, job)
     word = {"running": "in_progress", "done": "completed"}.get(job.state, job.state)
     failed = {"object": "list", "data": [{"code": "invalid", "message": job.problem, "line": None}]}
     return {
@@ -101,22 +101,22 @@ def _openai(books: BatchBooks, job: Job) -> dict[str, Any]:
     }
 
 
-def _openai_create(books: BatchBooks, asked: Asked, _: str) -> Said | None:
+def _create_openai(books: BatchBooks, asked: Request, _: str) -> Answer | None:
     body = asked.json
     file = str(body.get("input_file_id"))
     if file not in books.files:
         return None
     about = {"file": file, "metadata": body.get("metadata")}
-    return created(books, "batch_", _lines_in(books.files[file]), about, _openai)
+    return create(books, "batch_", _parse_lines(books.files[file]), about, _render_openai)
 
 
-def _openai_list(books: BatchBooks, asked: Asked, _: str) -> Said:
-    jobs, more = paged(books, asked, "limit", "after")
-    return Said({"object": "list", "data": [_openai(books, job) for job in jobs], "has_more": more})
+def _list_openai(books: BatchBooks, asked: Request, _: str) -> Answer:
+    jobs, more = list_page(books, asked, "limit", "after")
+    return Answer({"object": "list", "data": [_render_openai(books, job) for job in jobs], "has_more": more})
 
 
-def _mistral(books: BatchBooks, job: Job) -> dict[str, Any]:
-    output, errors = _result_files(books, job)
+def _render_mistral(books: BatchBooks, job: Job) -> dict[str, Any]:
+    output, errors = _write_result_files(books, job)
     word = {"expired": "timeout_exceeded", "done": "success"}.get(job.state, job.state).upper()
     return {
         "id": job.id,
@@ -132,33 +132,33 @@ def _mistral(books: BatchBooks, job: Job) -> dict[str, Any]:
     }
 
 
-def _mistral_create(books: BatchBooks, asked: Asked, _: str) -> Said | None:
+def _create_mistral(books: BatchBooks, asked: Request, _: str) -> Answer | None:
     body = asked.json
     file = body["input_files"][0]
     if file not in books.files:
         return None
-    lines = [(id, {**line, "model": body["model"]}) for id, line in _lines_in(books.files[file])]
+    lines = [(id, {**line, "model": body["model"]}) for id, line in _parse_lines(books.files[file])]
     about = {"file": file, "metadata": body.get("metadata")}
-    return created(books, "job-", lines, about, _mistral)
+    return create(books, "job-", lines, about, _render_mistral)
 
 
-def _mistral_list(books: BatchBooks, asked: Asked, _: str) -> Said:
+def _list_mistral(books: BatchBooks, asked: Request, _: str) -> Answer:
     size, page = int(asked.query.get("page_size", "20")), int(asked.query.get("page", "0"))
-    jobs = books.newest()
-    shown = [_mistral(books, job) for job in jobs[page * size : (page + 1) * size]]
-    return Said({"object": "list", "data": shown, "total": len(jobs)})
+    jobs = books.list_newest()
+    shown = [_render_mistral(books, job) for job in jobs[page * size : (page + 1) * size]]
+    return Answer({"object": "list", "data": shown, "total": len(jobs)})
 
 
-def _openrouter_create(books: BatchBooks, asked: Asked, _: str) -> Said:
+def _create_openrouter(books: BatchBooks, asked: Request, _: str) -> Answer:
     body = asked.json
     if list(body)[-1] != "requests":
-        return Said({"error": {"code": 400, "message": "endpoint and model must precede requests"}}, 400)
+        return Answer({"error": {"code": 400, "message": "endpoint and model must precede requests"}}, 400)
     lines = [(one["custom_id"], {**one["body"], "model": body["model"]}) for one in body["requests"]]
-    said = created(books, "batch-", lines, {"model": body["model"]}, _openrouter)
-    return said if said.status >= 400 else Said(said.body, 202)
+    said = create(books, "batch-", lines, {"model": body["model"]}, _render_openrouter)
+    return said if said.status >= 400 else Answer(said.body, 202)
 
 
-def _openrouter(books: BatchBooks, job: Job, results: bool = False) -> dict[str, Any]:
+def _render_openrouter(books: BatchBooks, job: Job, results: bool = False) -> dict[str, Any]:
     word = {"running": "validating", "done": "completed"}.get(job.state, job.state)
     total = 0 if job.results is None else len(job.lines)
     return {
@@ -169,40 +169,40 @@ def _openrouter(books: BatchBooks, job: Job, results: bool = False) -> dict[str,
         "status": word,
         "created_at": int(job.began),
         "request_counts": {"total": total, "completed": 0, "failed": 0},
-        "results": [result_record(ran) for ran in books.shown(job.results or [])] if results and total else None,
+        "results": [build_result(ran) for ran in books.arrange(job.results or [])] if results and total else None,
         "error": {"code": 422, "message": job.problem} if word == "failed" else None,
     }
 
 
-def _openrouter_find(books: BatchBooks, asked: Asked, id: str) -> Said | None:
+def _find_openrouter(books: BatchBooks, asked: Request, id: str) -> Answer | None:
     job = books.find(id)
     if job is None:
         return None
-    shown = _openrouter(books, job, results=True)
+    shown = _render_openrouter(books, job, results=True)
     is_cut = shown["results"] is not None and books.is_cut()
-    return Said(json.dumps(shown).encode() if is_cut else shown, is_cut=is_cut)
+    return Answer(json.dumps(shown).encode() if is_cut else shown, is_cut=is_cut)
 
 
-def _openrouter_list(books: BatchBooks, asked: Asked, _: str) -> Said:
-    jobs, more = paged(books, asked, "limit", "after")
-    shown = [_openrouter(books, job) for job in jobs]
-    return Said({"object": "list", "data": shown, "has_more": more, "last_id": jobs[-1].id if jobs else None})
+def _list_openrouter(books: BatchBooks, asked: Request, _: str) -> Answer:
+    jobs, more = list_page(books, asked, "limit", "after")
+    shown = [_render_openrouter(books, job) for job in jobs]
+    return Answer({"object": "list", "data": shown, "has_more": more, "last_id": jobs[-1].id if jobs else None})
 
 
 ROUTES: tuple[Route, ...] = (
-    ("POST", r"/v1/files(?:/upload)?", _uploaded),
-    ("GET", r"/v1/files/([^/]+)/content", _content),
-    ("DELETE", r"/v1/files/([^/]+)", lambda books, _, id: deleted(books, id, {"id": id, "deleted": True})),
-    ("POST", r"/v1/batches", _openai_create),
-    ("GET", r"/v1/batches/([^/]+)", one_job("find", _openai)),
-    ("POST", r"/v1/batches/([^/]+)/cancel", one_job("cancel", _openai)),
-    ("GET", r"/v1/batches", _openai_list),
-    ("POST", r"/v1/batch/jobs", _mistral_create),
-    ("GET", r"/v1/batch/jobs/([^/]+)", one_job("find", _mistral)),
-    ("POST", r"/v1/batch/jobs/([^/]+)/cancel", one_job("cancel", _mistral)),
-    ("GET", r"/v1/batch/jobs", _mistral_list),
-    ("POST", r"/api/v1/batches", _openrouter_create),
-    ("GET", r"/api/v1/batches", _openrouter_list),
-    ("GET", r"/api/v1/batches/([^/]+)", _openrouter_find),
-    ("DELETE", r"/api/v1/batches/([^/]+)", lambda books, _, id: deleted(books, id, {"id": id, "object": "batch"})),
+    ("POST", r"/v1/files(?:/upload)?", _upload),
+    ("GET", r"/v1/files/([^/]+)/content", _download),
+    ("DELETE", r"/v1/files/([^/]+)", lambda books, _, id: delete(books, id, {"id": id, "deleted": True})),
+    ("POST", r"/v1/batches", _create_openai),
+    ("GET", r"/v1/batches/([^/]+)", answer_job("find", _render_openai)),
+    ("POST", r"/v1/batches/([^/]+)/cancel", answer_job("cancel", _render_openai)),
+    ("GET", r"/v1/batches", _list_openai),
+    ("POST", r"/v1/batch/jobs", _create_mistral),
+    ("GET", r"/v1/batch/jobs/([^/]+)", answer_job("find", _render_mistral)),
+    ("POST", r"/v1/batch/jobs/([^/]+)/cancel", answer_job("cancel", _render_mistral)),
+    ("GET", r"/v1/batch/jobs", _list_mistral),
+    ("POST", r"/api/v1/batches", _create_openrouter),
+    ("GET", r"/api/v1/batches", _list_openrouter),
+    ("GET", r"/api/v1/batches/([^/]+)", _find_openrouter),
+    ("DELETE", r"/api/v1/batches/([^/]+)", lambda books, _, id: delete(books, id, {"id": id, "object": "batch"})),
 )
