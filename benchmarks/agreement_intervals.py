@@ -122,7 +122,7 @@ def measure(items: int, setting: Setting, repetitions: int) -> Iterator[Row]:
         true[SUMMED.index("mean_kappa")] = truth[len(SUMMED) :][defined].mean() if defined.any() else math.nan
         floors = _percentiles(made, defined, rng)
         for name, value, (interval, _), floor in zip(
-            NAMES, true, LAYOUT.intervals(made, Draws(seed=seed)), floors, strict=True
+            NAMES, true, LAYOUT.compute_intervals(made, Draws(seed=seed)), floors, strict=True
         ):
             ends = (math.nan, math.nan) if interval is None else interval[:2]
             found.setdefault(name, []).append((float(value), *ends, *map(float, floor)))

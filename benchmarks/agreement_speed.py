@@ -29,7 +29,7 @@ from autorubric import (
     RubricDataset,
 )
 from autorubric.metrics import compare_judges, compute_metrics
-from autorubric.runs.items_file import report_json
+from autorubric.runs.items_file import dump_report
 from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, ExperimentManifest
 from benchmarks.record import Record
 
@@ -89,7 +89,7 @@ def write_run(directory: Path, items: int, criteria: int) -> None:
     ]
     with (directory / ITEMS_FILE).open("w", encoding="utf-8") as file:
         for result in made.item_results:
-            whole = report_json(EnsembleEvaluationReport(score=result.report.score, judge_scores={}))
+            whole = dump_report(EnsembleEvaluationReport(score=result.report.score, judge_scores={}))
             said = ",".join(parts[c][_WORDS.index(e.final_verdict)] for c, e in enumerate(result.report.report))
             head = f'{{"item_idx":{result.item_idx},"duration_seconds":1.000000,"error":null'
             file.write(f'{head},"report":{whole[:-1]},"criterion_reports":[{said}]}}}}\n')

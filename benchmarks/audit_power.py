@@ -128,7 +128,7 @@ def _half_width(count: int, variance: float, alpha: float) -> float:
     """Half the width of a confidence sequence from -1 to 1 that expects each value to be the mean so far."""
     # The first guess of the mean may be off by half the range.
     squares = variance * (count + 1 + math.log(count)) + math.pi**2 / 6
-    low, high, _ = ConfidenceSequence(alpha, -1.0, 1.0, count, count / 2, squares / 4).interval()
+    low, high, _ = ConfidenceSequence(alpha, -1.0, 1.0, count, count / 2, squares / 4).compute_interval()
     return (high - low) / 2
 
 

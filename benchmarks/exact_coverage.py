@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from autorubric.metrics.corrected_rate import rogan_gladen, split_rate_interval
+from autorubric.metrics.corrected_rate import post_stratified_interval, rogan_gladen
 from autorubric.metrics.intervals import Interval, LabelledCells, wilson_interval
 from benchmarks.corrected_coverage import JUDGES
 from benchmarks.record import Record
@@ -39,7 +39,7 @@ class Share(NamedTuple):
 
 
 def ppi(cells: LabelledCells, rest_met: int, rest: int) -> Interval:
-    return split_rate_interval(cells, rest_met, rest)
+    return post_stratified_interval(cells, rest_met, rest)
 
 
 def rogan(cells: LabelledCells, rest_met: int, rest: int) -> Interval | None:
@@ -108,7 +108,7 @@ def labels_alone(rate: float, labels: int) -> float:
     from scipy import stats
 
     intervals = [wilson_interval(met, labels) for met in range(labels + 1)]
-    held = [met for met, interval in enumerate(intervals) if interval is not None and interval.holds(rate)]
+    held = [met for met, interval in enumerate(intervals) if interval is not None and interval.contains(rate)]
     return 100 * float(stats.binom.pmf(held, labels, rate).sum())
 
 

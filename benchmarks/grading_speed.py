@@ -218,7 +218,7 @@ def _tokens(items: int, flags: Sequence[str]) -> tuple[float, float]:
         from autorubric.llm.records.ledger import Ledger
 
         with Ledger.open(out / "ledger") as ledger:
-            [total] = ledger.totals()
+            [total] = ledger.add_up()
     cached = total.usage.cached_tokens
     return (total.usage.prompt_tokens - cached) / items, cached / items
 

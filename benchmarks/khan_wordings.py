@@ -19,24 +19,26 @@ import numpy as np
 from typer import Argument, Option, run
 
 from autorubric import Criterion, Rubric, RubricDataset
-from autorubric.improvement.acceptance import Decision, decide, pooled
+from autorubric.improvement.acceptance import Decision, decide_all, pool
 from autorubric.improvement.changed_wording import Outcome
-from autorubric.improvement.labelled import Labelled
-from autorubric.improvement.measures import Comparing, Measure
+from autorubric.improvement.labelled import LabelledRubric
+from autorubric.improvement.measures import Comparator, Measure
 from autorubric.improvement.samples import group_items
 from autorubric.metrics.table import FAILED
 
 Row = dict[str, Any]
 
 
-def labelled(rows: Sequence[Row]) -> Labelled:
+def labelled(rows: Sequence[Row]) -> LabelledRubric:
     """The answers to one question; equal answers are one group."""
     rubric = Rubric([Criterion(name="full credit", requirement="Fulfils all criteria of the question.")])
     dataset = RubricDataset("q", rubric)
     for row in rows:
         dataset.add_item(row["submission"], "")
     truth = np.array([[1 - (sum(row["human"]) >= 2)] for row in rows], dtype=np.int64)
-    return Labelled(rubric, dataset, truth, np.array(group_items(dataset), np.int64), np.full(len(rows), np.nan))
+    return LabelledRubric(
+        rubric, dataset, truth, np.array(group_items(dataset), np.int64), np.full(len(rows), np.nan)
+    )
 
 
 def outcomes(rows: Sequence[Row], model: str, wording: str, draw: int) -> dict[int, Outcome]:
@@ -51,10 +53,10 @@ def decisions(
     """The decision of the rule on each question, and on all of them together."""
     found = {}
     for number, rows in questions.items():
-        comparing = Comparing(labelled(rows), measure)
+        comparing = Comparator(labelled(rows), measure)
         first, second = (outcomes(rows, model, *one) for one in (old, new))
-        found[str(number)] = comparing.pairs(0, first, second, range(len(rows)))
-    return decide(found), decide({"all": pooled(list(found.values()))})["all"]
+        found[str(number)] = comparing.compare_wordings(0, first, second, range(len(rows)))
+    return decide_all(found), decide_all({"all": pool(list(found.values()))})["all"]
 
 
 def main(

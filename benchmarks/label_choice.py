@@ -92,7 +92,7 @@ def baseline_interval(one: Scene, labels: int) -> Interval:
     """The interval of the corrected score with as many labels on whole items; the first are a random part."""
     pairs, items = one.pairs, labels // 5
     scale = ScoreRange(*pairs.range, float(np.abs(pairs.shares).max()))
-    judged, true = pairs.sums, pairs.summed(one.truth * pairs.shares)
+    judged, true = pairs.sums, pairs.sum_by_item(one.truth * pairs.shares)
     interval = correct_mean(true[:items], judged[:items], judged[items:], scale).ppi.interval
     assert interval is not None
     return interval
@@ -126,7 +126,7 @@ def measure(setting: Setting, labels: int, repetitions: int) -> tuple[Measured, 
 
 
 def _summed(intervals: list[Interval], expected: float) -> tuple[float, float, Array]:
-    widths, held = zip(*((one.width, one.holds(expected)) for one in intervals), strict=True)
+    widths, held = zip(*((one.width, one.contains(expected)) for one in intervals), strict=True)
     return float(np.mean(widths)), 100 * float(np.mean(held)), np.array(widths)
 
 

@@ -184,15 +184,19 @@ def _train(setting: Setting, steps: int, seed: int, folder: Path) -> Course:
         _note(course, values, groups.reshape(-1, SENTENCES), setting.exploited)
         audited = np.flatnonzero(random.random(len(samples)) < SHARE)
         if training.evolution is not None:  # what is audited is the version that gave the reward
-            samples = training.evolution.place(samples)
+            samples = training.evolution.assign_versions(samples)
             wait_for(training.evolution.finish(60.0))
         seconds = rewards_now(reference, [samples[index] for index in audited])
         for index, again in zip(audited, seconds, strict=True):
             found.add(float(values[index]) - float(again.value or 0.0))
             expected += KEPT * course.gaps[-1]
-        if course.due is None and found.count and expected >= 2 * found.count * (found.mean - found.interval().low):
+        if (
+            course.due is None
+            and found.count
+            and expected >= 2 * found.count * (found.mean - found.compute_interval().low)
+        ):
             course.due = step
-        if course.alarm is None and found.interval().low > 0:
+        if course.alarm is None and found.compute_interval().low > 0:
             course.alarm = step
             if setting.pitfall:
                 rubric = Rubric.from_dict([*facts, PITFALL])

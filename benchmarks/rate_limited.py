@@ -56,7 +56,7 @@ def _window(seconds: float, kind: Literal["fixed", "sliding"], told: str, *, tok
         kind,
         retry_after=told == "Retry-After",
         ratelimit_headers=told == "headers",
-    ).opened()
+    ).open()
 
 
 class Row(NamedTuple):

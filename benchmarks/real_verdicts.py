@@ -72,12 +72,12 @@ def split(labels: Ints, judged: Ints, count: int, repetitions: int = SPLITS) -> 
         found = correct_rate(labels[drawn[:count]], judged[drawn[:count]], judged[drawn[count:]])
         if found.ppi.interval is None or found.labels_only.interval is None:
             raise SystemExit(f"no interval with {count} labels: {found.ppi.reason}")
-        held.append(found.ppi.interval.holds(rate))
+        held.append(found.ppi.interval.contains(rate))
         widths.append(found.ppi.interval.width)
         alone.append(found.labels_only.interval.width)
         drawn = rng.integers(0, items, items)
         other = correct_rate(labels[drawn[:count]], judged[drawn[:count]], judged[drawn[count:]])
-        again.append(other.ppi.interval is not None and other.ppi.interval.holds(rate))
+        again.append(other.ppi.interval is not None and other.ppi.interval.contains(rate))
     shares = (100 * float(np.mean(held)), 100 * float(np.mean(again)))
     return Splits(*shares, float(np.mean(widths)), float(np.mean(alone)), float(judged.mean()) - rate)
 

@@ -16,14 +16,14 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from autorubric.jobs.lending import Lender, Purse
+from autorubric.jobs.lending import Lender, SharedBudget
 from autorubric.jobs.talk import REPORT_SECONDS
 from autorubric.llm.http.limiter import Allowance, Limiter
 from autorubric.llm.http.negotiation import Gate
-from autorubric.llm.http.quota import readings
+from autorubric.llm.http.quota import read_limits
 from autorubric.llm.http.retry import Backoff, Fault, Retries
 from autorubric.llm.request import Failure
-from autorubric.llm.sharing import Sharing, Sum, sharing
+from autorubric.llm.sharing import Amount, Sharing, sharing
 from autorubric.testing import RateWindow
 
 T = TypeVar("T")
@@ -59,7 +59,7 @@ class Late:
     """Fixed windows of which the first began before the run."""
 
     def __init__(self, window: RateWindow, share: float) -> None:
-        self.open, self.late = window.opened(), share * window.seconds
+        self.open, self.late = window.open(), share * window.seconds
         self.open._start = 0.0
 
     def admit(self, now: float, tokens: int) -> tuple[float, tuple[tuple[str, str], ...]]:
@@ -181,11 +181,11 @@ class Queue:
         self.limiter = Limiter(self.loop.time)
         sharing.reset(token)
 
-    async def _borrow(self, held: Sum, missing: Sum) -> Sum | None:
+    async def _borrow(self, held: Amount, missing: Amount) -> Amount | None:
         return missing
 
     def _tell_traffic(self, traffic: dict[str, Any]) -> None:
-        self.loop.call_later(WORD, self.lender.hear, self, {"traffic": traffic})
+        self.loop.call_later(WORD, self.lender.read_message, self, {"traffic": traffic})
 
     async def report(self) -> None:
         while True:
@@ -194,7 +194,7 @@ class Queue:
 
     def tell(self, **word: Any) -> None:
         if "permits" in word:
-            self.loop.call_later(WORD, self.shared.grant, word["permits"])
+            self.loop.call_later(WORD, self.shared.pass_permits, word["permits"])
 
 
 @dataclass
@@ -222,7 +222,7 @@ class Run:
     async def _main(self, loop: JumpingLoop) -> None:
         self.rng = random.Random(self.seed)
         queues: list[Queue] = []
-        lender = Lender(Purse(Sum()), lambda: queues, clock=loop.time)
+        lender = Lender(SharedBudget(Amount()), lambda: queues, clock=loop.time)
         queues += [Queue(number, loop, lender, self.processes) for number in range(self.processes)]
         for queue in queues:
             queue.limiter.join(queue.owner, Allowance(self.callers // self.processes))
@@ -238,7 +238,7 @@ class Run:
             retries, tokens = Retries(10**6, BACKOFF), self.tokens(self.rng)
             await queue.gate.enter()
             while (fault := await self._attempt(loop, queue, tokens)) is not None:
-                await loop.pause(retries.wait(fault, loop.time(), self.rng) or 0.0)
+                await loop.pause(retries.compute_wait(fault, loop.time(), self.rng) or 0.0)
 
     async def _attempt(self, loop: JumpingLoop, queue: Queue, tokens: int) -> Fault | None:
         limiter = queue.limiter
@@ -251,12 +251,12 @@ class Run:
             await loop.pause(slow)
             queue.gate.open()
             told = dict(headers)
-            limiter.heard(place, readings(told))
+            limiter.apply_readings(place, read_limits(told))
             if not wait:
-                limiter.passed(place)
+                limiter.note_accepted(place)
                 return None
             hint = float(told["Retry-After"]) if "Retry-After" in told else None
-            limiter.refused(place, hint, Failure("rate_limit", ""))
+            limiter.note_rate_limit(place, hint, Failure("rate_limit", ""))
             return Fault("rate_limit", "", 429, True, hint)
         finally:
             limiter.release()
@@ -304,7 +304,7 @@ def endpoint_of(case: Case) -> tuple[Simulated, float]:
         retry_after=hint,
         ratelimit_headers=headers,
     )
-    return (Late(window, 0.6) if case.kind == "late" else window.opened()), limit / case.window
+    return (Late(window, 0.6) if case.kind == "late" else window.open()), limit / case.window
 
 
 def measured(case: Case) -> tuple[float, float]:
@@ -320,10 +320,10 @@ def measured(case: Case) -> tuple[float, float]:
 LIMITS_AT_RANDOM: dict[str, Callable[[], Simulated]] = {
     "bucket 0.1 s": lambda: Bucket(60, 6),
     "bucket 1 s": lambda: Bucket(60, 60),
-    "fixed 1 s": lambda: RateWindow(60, seconds=1.0).opened(),
-    "fixed 10 s": lambda: RateWindow(600, seconds=10.0).opened(),
-    "sliding 1 s": lambda: RateWindow(60, seconds=1.0, kind="sliding").opened(),
-    "sliding 10 s": lambda: RateWindow(600, seconds=10.0, kind="sliding").opened(),
+    "fixed 1 s": lambda: RateWindow(60, seconds=1.0).open(),
+    "fixed 10 s": lambda: RateWindow(600, seconds=10.0).open(),
+    "sliding 1 s": lambda: RateWindow(60, seconds=1.0, kind="sliding").open(),
+    "sliding 10 s": lambda: RateWindow(600, seconds=10.0, kind="sliding").open(),
 }
 """Endpoints that accept 60 requests per second and send no headers."""
 

@@ -17,11 +17,11 @@ from typer import Option
 
 from autorubric import Criterion, Rubric, RubricDataset
 from autorubric.improvement.changed_wording import Outcome, Wording
-from autorubric.improvement.labelled import Labelled
+from autorubric.improvement.labelled import LabelledRubric
 from autorubric.improvement.measures import Measure
 from autorubric.improvement.refusals import Guard
 from autorubric.improvement.samples import split_items
-from autorubric.improvement.search import Commission, Rules
+from autorubric.improvement.search import Commission, SearchRules
 from autorubric.improvement.study import Aims, Study
 from benchmarks.record import Record
 
@@ -80,15 +80,15 @@ def simulate(labels: int, errors: tuple[float, float], runs: int, *, has_better:
     for number in range(runs):
         rng = np.random.default_rng([number, labels, has_better])
         truth = (rng.random(labels) < 0.4).astype(np.int64)
-        labelled = Labelled(rubric, items, truth[:, None], np.arange(labels), np.float64(1.0) - truth)
+        labelled = LabelledRubric(rubric, items, truth[:, None], np.arange(labels), np.float64(1.0) - truth)
         study = Study(
             labelled,
-            split_items(range(labels), labelled.strata(), seed=number),
+            split_items(range(labels), labelled.list_strata(), seed=number),
             SimulatedJudge(truth, *errors, rng),
             SimulatedWriter(10, has_better),
             Guard(frozenset()),
             Aims(measure, seed=number),
-            Rules(candidates=10),
+            SearchRules(candidates=10),
         )
         accepted = asyncio.run(study.run()).accepted
         better += any(one.reason == BETTER for one in accepted)

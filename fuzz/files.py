@@ -29,16 +29,16 @@ from autorubric.formats.format import Record
 from autorubric.improvement.labelled import read_labelled
 from autorubric.improvement.samples import UsedItems
 from autorubric.improvement.writing import read_proposals
-from autorubric.jobs.label_next import labels_in
+from autorubric.jobs.label_next import read_filled_labels
 from autorubric.jobs.submissions import Submissions
 from autorubric.labels.exchange import read_labels
 from autorubric.linting import lint_file
 from autorubric.llm.config import LLMConfig
-from autorubric.llm.http.prices import prices_by_model
-from autorubric.llm.http.secrets import keys_in
+from autorubric.llm.http.prices import read_price_file
+from autorubric.llm.http.secrets import parse_keys
 from autorubric.prompts import load_prompts
 from autorubric.rows import read_rows
-from autorubric.synthesis.compiling import recognise
+from autorubric.synthesis.compiling import recognize_check
 from autorubric.synthesis.query_file import QueryFile
 from autorubric.synthesis.replayed_gates import read_recorded
 from autorubric.synthesis.synthesis_settings import SynthesisSettings
@@ -212,7 +212,7 @@ def _check(data: bytes) -> None:
     """A check by name, or the check that a wording asks for, on a text."""
     value = parse_json(decode(data, "check"))
     if isinstance(value, str):
-        found = recognise(value, "Why does 水 boil?")
+        found = recognize_check(value, "Why does 水 boil?")
         value = {"name": found.name, "parameters": found.parameters} if found else None
     if isinstance(value, dict) and isinstance(value.get("parameters", {}), dict):
         text = value.get("text")
@@ -228,7 +228,7 @@ def _templates(path: Path) -> None:
 def _settings(data: bytes) -> None:
     value = parse_json(decode(data, "settings"))
     if isinstance(value, dict):
-        SynthesisSettings.checked(value)
+        SynthesisSettings.from_values(value)
 
 
 def _row_file(data: bytes) -> None:
@@ -239,7 +239,7 @@ def _row_file(data: bytes) -> None:
         path.write_bytes(data)
         for read in (
             lambda: list(read_rows(path, [])),
-            Submissions(path).items,
+            Submissions(path).read_items,
             lambda: RubricDataset.from_file(path),
         ):
             with suppress(AutorubricError):
@@ -370,9 +370,9 @@ TARGETS: dict[str, Target] = {
     "row-file": Target(_row_file, _ROW_FILES),
     "gate-replies": of_file("replies.jsonl", read_recorded, _texts([_RECORDED])),
     "label-table": of_file(
-        "marks", lambda path: LabelTable([path]).joined(_GRADED), ["id,criterion,label\na,Cause,MET\n"]
+        "marks", lambda path: LabelTable([path]).join_labels(_GRADED), ["id,criterion,label\na,Cause,MET\n"]
     ),
-    "label-file": of_file("labels.csv", lambda path: labels_in([path], _GRADED), [_LABELS]),
+    "label-file": of_file("labels.csv", lambda path: read_filled_labels([path], _GRADED), [_LABELS]),
     "proposals": of_file(
         "proposals.json",
         lambda path: read_proposals(path, _GRADED_LABELS),
@@ -401,8 +401,8 @@ TARGETS: dict[str, Target] = {
     "settings": of_bytes(_settings, _texts([_SETTINGS])),
     "model-config": of_file("model.yaml", LLMConfig.from_yaml, _texts([_CONFIG])),
     "experiment": of_file("items.jsonl", _experiment, [json.dumps(_ITEM) + "\n"]),
-    "env-file": of_bytes(lambda data: keys_in(decode(data, ".env")), ["OPENAI_API_KEY='sk-1' # a\nexport B=2\n"]),
-    "prices": of_file("prices.yaml", prices_by_model, _texts([_PRICES])),
+    "env-file": of_bytes(lambda data: parse_keys(decode(data, ".env")), ["OPENAI_API_KEY='sk-1' # a\nexport B=2\n"]),
+    "prices": of_file("prices.yaml", read_price_file, _texts([_PRICES])),
     "template": of_file("reference.jinja", _templates, [_TEMPLATE]),
 }
 """By name."""

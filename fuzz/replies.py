@@ -13,12 +13,12 @@ from autorubric.graders.rubric_judge import RubricJudge
 from autorubric.improvement.changed_wording import Wording
 from autorubric.improvement.search import Commission
 from autorubric.improvement.writing import read_alternatives
-from autorubric.llm.http.retry import http_fault
+from autorubric.llm.http.retry import classify_response
 from autorubric.llm.http.transport import HttpReply
 from autorubric.llm.http.wire import read_reply
 from autorubric.llm.request import Answer, Reply, Unreadable
 from autorubric.llm.structured import read_json
-from autorubric.synthesis.accounting import account
+from autorubric.synthesis.accounting import build_account
 from autorubric.synthesis.candidate import Candidate
 from autorubric.synthesis.gated import read_rewrites
 from autorubric.synthesis.items import read_additions, read_rubric
@@ -94,7 +94,7 @@ def _whole_rubric(reply: Reply) -> Answer[Any] | Unreadable:
 
 
 def _account(found: Any) -> object:
-    made = account(_SOURCES, found.merged, found.dropped)
+    made = build_account(_SOURCES, found.merged, found.dropped)
     if {fate.id for fate in made.fates} != {one.id for one in _SOURCES}:
         raise AssertionError("a criterion was lost in a merge")
     return {"kept": [asdict(one) for one in made.criteria], "fates": [one._asdict() for one in made.fates]}
@@ -108,7 +108,7 @@ def _endpoint(data: bytes) -> None:
     """A body under every status that means something, its own beginning as the header of a wait."""
     for status in (200, 302, 400, 401, 404, 413, 422, 429, 500, 529):
         reply = HttpReply(status, data, {"Retry-After": data[:20].decode("latin-1")})
-        if http_fault(reply) is None:
+        if classify_response(reply) is None:
             read_reply(data, 0.1)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from autorubric.reviewing.principles import principles
+from autorubric.reviewing.principles import list_principles
 from tools.reference import HOME, rendered
 
 
@@ -29,4 +29,4 @@ def test_a_flag_a_class_and_a_registered_name_stand_in_the_reference() -> None:
 def test_the_guide_of_review_groups_every_principle_once() -> None:
     guide = (HOME.parent / "review.md").read_text("utf-8")
     table = guide.partition("| Question | Principles |")[2].partition("\n\n")[0]
-    assert sorted(re.findall(r"`(\w+)`", table)) == sorted(one.id for one in principles(in_context=True))
+    assert sorted(re.findall(r"`(\w+)`", table)) == sorted(one.id for one in list_principles(in_context=True))

@@ -35,7 +35,7 @@ def test_several_threads_may_be_the_first_to_use_a_model() -> None:
 
             def make(value: int, model: type[Settings] = model, start: Barrier = start) -> Settings:
                 start.wait()
-                return model.checked({"field_3": value})
+                return model.from_values({"field_3": value})
 
             made = list(threads.map(make, range(THREADS)))
-            assert [one.given() for one in made] == [{"field_3": value} for value in range(THREADS)]
+            assert [one.collect_given() for one in made] == [{"field_3": value} for value in range(THREADS)]

@@ -18,10 +18,10 @@ MOST_PACKAGES = 32
 _LOOK = """
 import autorubric, sys
 from autorubric.prompts import package_prompts
-from autorubric.llm.http.prices import price_table
+from autorubric.llm.http.prices import load_prices
 from autorubric.cli.app import run
 print(autorubric.__version__, autorubric.__file__)
-print(sorted(package_prompts().fingerprints()), len(price_table()) > 0)
+print(sorted(package_prompts().fingerprints()), len(load_prices()) > 0)
 status = run(["synthesize", sys.argv[1], "--out", sys.argv[2], "--models", "builtin/offline"])
 print("status", status)
 print("misspelt", run(["grade", sys.argv[1], "--judge", "builtin/offline", "--aggregation", "majorty"]))

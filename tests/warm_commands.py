@@ -335,7 +335,7 @@ def load() -> None:
     """Import and build what commands need."""
     from autorubric import RubricDataset
     from autorubric.cli.app import COMMANDS, _build
-    from autorubric.llm.http.prices import price_table
+    from autorubric.llm.http.prices import load_prices
     from autorubric.prompts.judging import package_judge_prompts
 
     for module in _LATE:
@@ -344,7 +344,7 @@ def load() -> None:
     for name in COMMANDS:
         _build(frozenset([name]))
     package_judge_prompts()
-    price_table()
+    load_prices()
     RubricDataset.from_json('{"prompt": "Why?", "rubric": [{"requirement": "Is brief."}], "items": []}')
     _prepare()
 

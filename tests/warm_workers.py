@@ -59,6 +59,6 @@ if __name__ == "__main__":
     with suppress(ImportError):  # of the packages of an extra
         from autorubric.checks import language
 
-        language._profiles()
-        language._second_detector()
+        language._load_profiles()
+        language._load_second_detector()
     serve(sys.executable)

@@ -55,7 +55,7 @@ def train(folder: Path, url: str) -> subprocess.Popen[bytes]:
 
 def observed(folder: Path, kind: str) -> list[dict[str, Any]]:
     with ledger_view(folder / "rewards") as view:
-        return [value for _, value in view.observations(kind)]
+        return [value for _, value in view.list_observations(kind)]
 
 
 def rewards(folder: Path) -> dict[tuple[int, str], tuple[float | None, Any, int]]:

@@ -19,9 +19,9 @@ from typer.models import OptionInfo
 import autorubric
 from autorubric.cli.app import COMMANDS, load_command
 from autorubric.llm.http.providers import PROVIDERS
-from autorubric.metrics.agreement_statistics import statistics
-from autorubric.reviewing.principles import principles
-from autorubric.training.trainer_files import find_adapter, trainer_names
+from autorubric.metrics.agreement_statistics import load_statistics
+from autorubric.reviewing.principles import list_principles
+from autorubric.training.trainer_files import find_adapter, list_trainers
 from tools.check_page import check_tables
 
 HOME = Path(__file__).parents[1] / "docs" / "reference"
@@ -75,7 +75,7 @@ def _principles() -> list[str]:
             one.fault,
             ", ".join(one.after),
         )
-        for one in principles(in_context=True)
+        for one in list_principles(in_context=True)
     ]
     heads = ("id", "of", "severity", "fault", "after")
     return ["## Principles", "", _row(heads), "|---" * len(heads) + "|", *map(_row, rows)]
@@ -295,11 +295,13 @@ def _registries_page() -> str:
 
 
 def _adapters() -> Iterator[tuple[str, ...]]:
-    return ((f"`{name}`", ", ".join(f"`{path}`" for path in find_adapter(name).names())) for name in trainer_names())
+    return (
+        (f"`{name}`", ", ".join(f"`{path}`" for path in find_adapter(name).list_files())) for name in list_trainers()
+    )
 
 
 def _statistics() -> Iterator[tuple[str, ...]]:
-    return ((f"`{one.name}`", one.title or "", one.needs) for one in statistics())
+    return ((f"`{one.name}`", one.title or "", one.needs) for one in load_statistics())
 
 
 def _providers() -> Iterator[tuple[str, ...]]:

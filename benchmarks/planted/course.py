@@ -21,8 +21,8 @@ from autorubric.synthesis.gate_rules import (
     find_final_decisions,
     find_passed,
 )
-from autorubric.synthesis.gated import read_rewrites, rewrite_request
-from autorubric.synthesis.relevance import combine_relevance, read_relevance, relevance_request
+from autorubric.synthesis.gated import build_rewrite_request, read_rewrites
+from autorubric.synthesis.relevance import build_relevance_request, combine_relevance, read_relevance
 from benchmarks.planted.corpus import Kind, Planted, Scene
 from benchmarks.planted.judges import Noise, Script
 
@@ -126,7 +126,7 @@ async def assess(
     """The combined relevance judgments of a query."""
     model, draws = script.relevance_judge(), []
     for draw in range(settings.licence_draws):
-        request = relevance_request(package_gate_prompts(), scene.query, candidates, draw)
+        request = build_relevance_request(package_gate_prompts(), scene.query, candidates, draw)
         answer = read_relevance(candidates, await model.complete(request))
         assert isinstance(answer, Answer)
         draws.append(answer.value)
@@ -138,7 +138,7 @@ async def rewritten(scene: Scene, split: Sequence[Candidate], pool: Pool, script
     """The new wordings of criteria that judges split on."""
     if not split:
         return {}
-    request = rewrite_request(package_gate_prompts(), scene.query, split, pool, {})
+    request = build_rewrite_request(package_gate_prompts(), scene.query, split, pool, {})
     answer = read_rewrites(split, await script.rewriter().complete(request))
     assert isinstance(answer, Answer)
     return answer.value

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from autorubric.synthesis.candidate import Candidate, Pool, Votes
-from autorubric.synthesis.gate_rules import GateContext, GateSettings, separates
+from autorubric.synthesis.gate_rules import GateContext, GateSettings, check_separation
 from benchmarks.planted.corpus import Truth, plainly_better
 from benchmarks.planted.judges import ERRORS
 
@@ -26,7 +26,7 @@ def unrelated_rejected(responses: int, judges: int, repetitions: int, seed: int 
         votes["u"] = _judged(_drawn(responses, random), judges, random)
         pool = Pool(("",) * responses, tuple(f"j{number}" for number in range(judges)), votes)
         everyone = (*candidates, stranger)
-        (decision,) = separates(everyone, GateContext("", everyone, pool), GateSettings())
+        (decision,) = check_separation(everyone, GateContext("", everyone, pool), GateSettings())
         # "separating" alone stands there where it was not its direction that it fell by.
         rejected += decision.outcome == "rejected" and "reversed" in decision.figures
     return rejected / repetitions

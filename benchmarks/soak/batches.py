@@ -156,7 +156,7 @@ class _Run:
             found.states[self._state()] += 1
 
     def _state(self) -> str:
-        records = BatchStore(self.out / "ledger").records() if (self.out / "ledger").exists() else []
+        records = BatchStore(self.out / "ledger").read_records() if (self.out / "ledger").exists() else []
         if not records:
             return "before"
         last = records[-1]
@@ -166,9 +166,9 @@ class _Run:
         """Compare the ledger with the endpoint's counts."""
         books = endpoint.batches()
         with Ledger.open(self.out / "ledger") as ledger:
-            replies = sum(total.calls - total.failed for total in ledger.totals())
-            spent = ledger.spent()
-            usage = [total.usage for total in ledger.totals()]
+            replies = sum(total.calls - total.failed for total in ledger.add_up())
+            spent = ledger.sum_spent()
+            usage = [total.usage for total in ledger.add_up()]
         cost = sum(one.prompt_tokens * INPUT + one.completion_tokens * OUTPUT for one in usage) / 2 / 1_000_000
         found.lost += ITEMS * CRITERIA - replies
         found.asked_twice += books["asked_twice"]

@@ -47,7 +47,7 @@ def _mixed(make: object) -> Row:
             told += printed
         stats, audit = endpoint.stats(), audited(work, endpoint)
         with Ledger.open(work.ledger.parent) as ledger:
-            attempts = max((call.outcome.attempts for call in ledger.failures()), default=0)
+            attempts = max((call.outcome.attempts for call in ledger.read_failures()), default=0)
         leaks = sum(KEY.encode() in path.read_bytes() for path in Path(folder).rglob("*") if path.is_file())
     met = sum(stats["by_fault"].values())
     held = statuses[-1] == 0 and not (audit.lost or audit.doubled) and audit.repeated == met

@@ -61,4 +61,4 @@ def _soaked(work: Work, endpoint: LoopbackProcess, wanted: int) -> Row:
 def _recorded(work: Work) -> int:
     """Replies in the ledger; opening it recovers it, as the next session would. Calls in flight become failures."""
     with Ledger.open(work.ledger.parent) as ledger:
-        return ledger.count - sum(1 for _ in ledger.failures())
+        return ledger.count - sum(1 for _ in ledger.read_failures())

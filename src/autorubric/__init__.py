@@ -70,5 +70,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    own = {"Any", "annotations", "import_module", "lazy_names", "read_stub_names", "sys"}
+    own = {"Any", "annotations", "import_module", "build_lazy_names", "read_stub_names", "sys"}
     return sorted({*globals(), *_NAMES, "__version__"} - own)

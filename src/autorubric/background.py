@@ -81,7 +81,7 @@ def _await_result(future: Future[T]) -> T:
 
 
 @contextmanager
-def interrupt_heard(heard: Callable[[], object]) -> Iterator[None]:
+def on_interrupt(heard: Callable[[], object]) -> Iterator[None]:
     """Call `heard` in the running event loop when Ctrl-C reaches the `wait_for` that runs this coroutine, if any."""
     listeners = _listeners.get()
     if listeners is None:
@@ -209,7 +209,7 @@ _ENDING = (signal.SIGINT, signal.SIGTERM)
 
 
 @contextmanager
-def ending_heard(heard: Callable[[], object]) -> Iterator[None]:
+def on_shutdown(heard: Callable[[], object]) -> Iterator[None]:
     """Call `heard` in the running event loop at each Ctrl-C and SIGTERM, instead of ending the process.
 
     Signals reach only the main thread; in other threads this is `on_interrupt`.
@@ -217,7 +217,7 @@ def ending_heard(heard: Callable[[], object]) -> Iterator[None]:
     Example:
         >>> async def wait():
         ...     ended = asyncio.Event()
-        ...     with ending_heard(ended.set):
+        ...     with on_shutdown(ended.set):
         ...         signal.raise_signal(signal.SIGINT)
         ...         await ended.wait()
         ...     return "ended"
@@ -225,7 +225,7 @@ def ending_heard(heard: Callable[[], object]) -> Iterator[None]:
         'ended'
     """
     if threading.current_thread() is not threading.main_thread():
-        with interrupt_heard(heard):
+        with on_interrupt(heard):
             yield
         return
     loop = asyncio.get_running_loop()

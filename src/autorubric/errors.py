@@ -126,11 +126,11 @@ class NotSavedError(AutorubricError):
     """Nothing was stored: the disk is full or failed."""
 
 
-def first_cause(error: BaseException) -> BaseException:
+def find_first_cause(error: BaseException) -> BaseException:
     """The first error in an exception group; any other error is returned unchanged.
 
     Example:
-        >>> first_cause(ExceptionGroup("tasks", [ExceptionGroup("more tasks", [KeyError("a")]), OSError()]))
+        >>> find_first_cause(ExceptionGroup("tasks", [ExceptionGroup("more tasks", [KeyError("a")]), OSError()]))
         KeyError('a')
     """
     while isinstance(error, BaseExceptionGroup):
@@ -143,21 +143,21 @@ _LONGEST_SHOWN = 1000
 _MOST_PLACES = 3
 
 
-def shortened(text: str, most: int = _LONGEST_SHOWN) -> str:
+def shorten(text: str, most: int = _LONGEST_SHOWN) -> str:
     """`text`, with its middle left out if it is too long for a message.
 
     Example:
-        >>> shortened("expected a number, got " + 50 * "9", most=40)
+        >>> shorten("expected a number, got " + 50 * "9", most=40)
         'expected a number, got 99999 … 9999999999'
     """
     return text if len(text) <= most else f"{text[: most * 7 // 10]} … {text[-(most // 4) :]}"
 
 
-def counted(count: int, noun: str) -> str:
+def pluralize(count: int, noun: str) -> str:
     """A count and its noun, in the plural if needed.
 
     Example:
-        >>> counted(2, "list item"), counted(0, "query"), counted(2, "batch"), counted(1_000, "criterion")
+        >>> pluralize(2, "list item"), pluralize(0, "query"), pluralize(2, "batch"), pluralize(1_000, "criterion")
         ('2 list items', '0 queries', '2 batches', '1,000 criteria')
     """
     if count == 1:
@@ -171,11 +171,11 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {named}"
 
 
-def first_few(names: Sequence[object], most: int = 5) -> str:
+def format_first(names: Sequence[object], most: int = 5) -> str:
     """The first of some names or numbers, and how many more there are.
 
     Example:
-        >>> first_few([1, 2, 3], most=2), first_few(["a", "b"])
+        >>> format_first([1, 2, 3], most=2), format_first(["a", "b"])
         ('1, 2 and 1 more', 'a, b')
     """
     shown = ", ".join(map(str, names[:most]))
@@ -184,11 +184,11 @@ def first_few(names: Sequence[object], most: int = 5) -> str:
 
 def _join_problems(problems: tuple[str, ...]) -> str:
     if len(problems) == 1:
-        return shortened(problems[0])
+        return shorten(problems[0])
     found = list(_group_problems(dict.fromkeys(problems)))
     found = [one.replace("\n", "\n  ") for one in found]
     most = max(_LONGEST_SHOWN // 4, min(_LONGEST_SHOWN, 5 * _LONGEST_SHOWN // len(found)))
-    lines = [f"{len(problems)} problems:", *(f"  {shortened(one, most)}" for one in found[:_MOST_SHOWN])]
+    lines = [f"{len(problems)} problems:", *(f"  {shorten(one, most)}" for one in found[:_MOST_SHOWN])]
     if len(found) > _MOST_SHOWN:
         lines.append(f"  and {len(found) - _MOST_SHOWN} more")
     return "\n".join(lines)
@@ -202,6 +202,6 @@ def _group_problems(problems: Iterable[str]) -> Iterator[str]:
         places.setdefault(sentence or problem, []).append(place)
     for sentence, where in places.items():
         if len(where) > _MOST_PLACES:
-            yield f"{first_few(where, _MOST_PLACES)}: {sentence}"
+            yield f"{format_first(where, _MOST_PLACES)}: {sentence}"
         else:
             yield from (sentence if place == sentence else f"{place}: {sentence}" for place in where)

@@ -32,7 +32,7 @@ _EXPECTED = {
 _ENDINGS = ("_type", "_parsing", "_from_float", "_attributes", "_exact")
 
 
-def expectation(problem: Mapping[str, Any], shape: str = "") -> str:
+def describe_expectation(problem: Mapping[str, Any], shape: str = "") -> str:
     """What was expected of a value, such as `expected a whole number`; a validator's own message is unchanged.
 
     Args:
@@ -44,7 +44,7 @@ def expectation(problem: Mapping[str, Any], shape: str = "") -> str:
         >>> try:
         ...     TypeAdapter(list[int]).validate_python(["many"])
         ... except ValidationError as error:
-        ...     [(place_name(one["loc"]), expectation(one)) for one in error.errors()]
+        ...     [(format_place(one["loc"]), describe_expectation(one)) for one in error.errors()]
         [('[0]', 'expected a whole number')]
     """
     kind, values = problem["type"], problem.get("ctx", {})
@@ -63,14 +63,14 @@ def expectation(problem: Mapping[str, Any], shape: str = "") -> str:
     return f"expected {shape or known.format(**told)}"
 
 
-def place_name(place: Sequence[str | int]) -> str:
+def format_place(place: Sequence[str | int]) -> str:
     """The path to a place in nested values.
 
     Example:
-        >>> place_name(("options", 0, "value"))
+        >>> format_place(("options", 0, "value"))
         'options[0].value'
     """
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place).removeprefix(".")
 
 
-__all__ = ["expectation", "place_name"]
+__all__ = ["describe_expectation", "format_place"]

@@ -23,12 +23,12 @@ def read_stub_names(file: str) -> dict[str, str]:
     return {words[3]: words[1] for words in map(str.split, lines) if words[:1] == ["from"] and words[4:5] == ["as"]}
 
 
-def lazy_names(module: str, file: str) -> tuple[list[str], Callable[[], list[str]], Callable[[str], Any]]:
+def build_lazy_names(module: str, file: str) -> tuple[list[str], Callable[[], list[str]], Callable[[str], Any]]:
     """`__all__`, `__dir__` and `__getattr__` of a package whose type stub lists its names.
 
     Example:
         >>> import autorubric.graders
-        >>> names, _, load = lazy_names("autorubric.graders", autorubric.graders.__file__)
+        >>> names, _, load = build_lazy_names("autorubric.graders", autorubric.graders.__file__)
         >>> names, load("Grader").__name__
         (['CriterionGrader', 'EscalationConfig', 'Grader', 'JudgeSpec'], 'Grader')
     """

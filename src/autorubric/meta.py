@@ -22,7 +22,7 @@ from autorubric.errors import InputError
 from autorubric.files import write_atomically
 from autorubric.graders.assembly import JudgeSpec
 from autorubric.graders.criterion_grader import CriterionGrader
-from autorubric.improvement.improvement_record import improved_rubric
+from autorubric.improvement.improvement_record import build_improved_rubric
 from autorubric.improvement.published import (
     ImprovementConfig,
     ImprovementResult,
@@ -32,7 +32,7 @@ from autorubric.improvement.published import (
 )
 from autorubric.jobs.improve import ImproveResult, improve_async
 from autorubric.llm.config import LLMConfig
-from autorubric.reviewing.principles import as_submission, meta_rubric, principles
+from autorubric.reviewing.principles import as_submission, build_meta_rubric, list_principles
 from autorubric.runs.progress import ProgressDisplay
 
 _TASK = "Assess the rubric in the submission: would LLM judges grade with it reliably?"
@@ -237,7 +237,7 @@ def _build_iterations(original: Rubric, record: Mapping[str, Any]) -> Iterator[I
         tried = [*accepted, test]
         after = {**reached, test["criterion"]: test["after"]}
         made = {**record, "tests": [{**one, "accepted": True} for one in tried], "weights": None}
-        one = _build_iteration(number, improved_rubric(original, made), after)
+        one = _build_iteration(number, build_improved_rubric(original, made), after)
         if test["accepted"]:
             accepted, reached = tried, after
             yield one
@@ -259,7 +259,7 @@ def get_standalone_meta_rubric() -> Rubric:
         >>> len(rubric), any(criterion.weight < 0 for criterion in rubric)
         (21, True)
     """
-    return meta_rubric(principles(in_context=False))
+    return build_meta_rubric(list_principles(in_context=False))
 
 
 def get_in_context_meta_rubric() -> Rubric:
@@ -269,7 +269,7 @@ def get_in_context_meta_rubric() -> Rubric:
         >>> len(get_in_context_meta_rubric())
         28
     """
-    return meta_rubric(principles(in_context=True))
+    return build_meta_rubric(list_principles(in_context=True))
 
 
 async def evaluate_rubric_standalone(

@@ -10,14 +10,14 @@ from autorubric.errors import InputError
 
 
 @cache
-def plugins(group: str) -> dict[str, EntryPoint]:
+def find_plugins(group: str) -> dict[str, EntryPoint]:
     """The entry points that installed packages register in a group, sorted by name.
 
     Args:
         group: what is extended, such as `checks` or `statistics`; the entry point group is `autorubric.<group>`.
 
     Example:
-        >>> plugins("no_such_group")
+        >>> find_plugins("no_such_group")
         {}
     """
     found = entry_points(group=f"autorubric.{group}")
@@ -34,7 +34,7 @@ def load_plugin(group: str, name: str) -> Any | None:
         >>> load_plugin("no_such_group", "name") is None
         True
     """
-    entry = plugins(group).get(name)
+    entry = find_plugins(group).get(name)
     if entry is None:
         return None
     try:

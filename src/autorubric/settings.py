@@ -27,9 +27,9 @@ from pydantic import (
 )
 from pydantic.fields import FieldInfo
 
-from autorubric.errors import ConfigError, InputError, shortened
-from autorubric.expectations import expectation
-from autorubric.files import advice, nearest
+from autorubric.errors import ConfigError, InputError, shorten
+from autorubric.expectations import describe_expectation
+from autorubric.files import find_nearest_key, suggest_name
 from autorubric.files.remote import find_address, make_path, redact_credentials
 
 
@@ -94,9 +94,9 @@ def setting(  # noqa: PLR0913 (one call declares everything about a setting)
     Example:
         >>> class Speed(Settings):
         ...     concurrency: int = setting(256, "Maximum concurrent requests.", short="-j", ge=1)
-        >>> Speed(concurrency=8).recorded()
+        >>> Speed(concurrency=8).to_manifest()
         {'concurrency': 8}
-        >>> Speed.checked({"concurency": 8})
+        >>> Speed.from_values({"concurency": 8})
         Traceback (most recent call last):
         autorubric.errors.ConfigError: unknown setting 'concurency'; did you mean 'concurrency'?
     """
@@ -107,7 +107,7 @@ def setting(  # noqa: PLR0913 (one call declares everything about a setting)
 _BUILDING = RLock()
 
 
-_Checked: Any = type("_Checked", (type(BaseModel),), {"__call__": lambda cls, **values: cls.checked(values)})
+_Checked: Any = type("_Checked", (type(BaseModel),), {"__call__": lambda cls, **values: cls.from_values(values)})
 """Makes constructors raise the errors of `Settings.from_values`."""
 
 
@@ -130,7 +130,7 @@ class Settings(BaseModel, metaclass=_Checked):  # type: ignore[metaclass]
             return super().model_rebuild(_parent_namespace_depth=_parent_namespace_depth + 1, **options)
 
     @classmethod
-    def checked(cls, values: Mapping[str, Any], named: Callable[[str], str] = str) -> Self:
+    def from_values(cls, values: Mapping[str, Any], named: Callable[[str], str] = str) -> Self:
         """The settings with these values.
 
         Args:
@@ -146,20 +146,22 @@ class Settings(BaseModel, metaclass=_Checked):  # type: ignore[metaclass]
             raise ConfigError(_collect_messages(cls, error, named)) from None
 
     @classmethod
-    def _told(cls, problem: Mapping[str, Any], named: Callable[[str], str]) -> tuple[tuple[str, ...], list[str]]:
+    def _locate_problem(
+        cls, problem: Mapping[str, Any], named: Callable[[str], str]
+    ) -> tuple[tuple[str, ...], list[str]]:
         """The place of a problem and what is wrong there; only the first problem of a place is reported."""
         return tuple(map(str, problem["loc"][:1])), _describe(cls, problem, named)
 
-    def given(self) -> dict[str, Any]:
+    def collect_given(self) -> dict[str, Any]:
         """The values that were passed; `from_values` builds equal settings from them."""
         return {name: getattr(self, name) for name in self.model_fields_set}
 
     @classmethod
-    def flags(cls) -> dict[str, Flag]:
+    def list_flags(cls) -> dict[str, Flag]:
         """How each field appears on the command line, by field name."""
         return dict(_collect_flags(cls))
 
-    def flags_given(self, names: Iterable[str]) -> list[str]:
+    def list_given_flags(self, names: Iterable[str]) -> list[str]:
         """The flags of these settings that were passed, as written on the command line."""
         flags, fields = _collect_flags(type(self)), type(self).model_fields
         return [
@@ -170,7 +172,7 @@ class Settings(BaseModel, metaclass=_Checked):  # type: ignore[metaclass]
             if name in self.model_fields_set
         ]
 
-    def recorded(self) -> dict[str, Any]:
+    def to_manifest(self) -> dict[str, Any]:
         """The settings as JSON values for a manifest, without callbacks and Python objects."""
         flags = _collect_flags(type(self))
         return {
@@ -179,7 +181,7 @@ class Settings(BaseModel, metaclass=_Checked):  # type: ignore[metaclass]
             if flags[name].recorded and (plain := _to_plain(value)) is not _NOT_RECORDED
         }
 
-    def passed(self, without: Collection[str] = ()) -> dict[str, Any]:
+    def dump_passed(self, without: Collection[str] = ()) -> dict[str, Any]:
         """The values that were passed, as JSON values; `from_values` builds equal settings from them.
 
         Args:
@@ -188,12 +190,14 @@ class Settings(BaseModel, metaclass=_Checked):  # type: ignore[metaclass]
         Raises:
             ConfigError: a setting is a Python object, which a file cannot contain.
         """
-        values = {name: _to_plain(value) for name, value in sorted(self.given().items()) if name not in without}
+        values = {
+            name: _to_plain(value) for name, value in sorted(self.collect_given().items()) if name not in without
+        }
         if objects := [name for name, value in values.items() if value is _NOT_RECORDED]:
             raise ConfigError(f"{', '.join(objects)}: expected the path of a file or a string, got a Python object")
         return values
 
-    def sources(self) -> tuple[Path, ...]:
+    def list_sources(self) -> tuple[Path, ...]:
         """The files and directories that are read."""
         flags = _collect_flags(type(self))
         named = [value for name, value in self if flags[name].reads]
@@ -217,10 +221,10 @@ class Settings(BaseModel, metaclass=_Checked):  # type: ignore[metaclass]
 @cache
 def _collect_flags(model: type[Settings]) -> Mapping[str, Flag]:
     """The flags of a model; cached, because a command needs them several times."""
-    return {name: flag_for(name, field) for name, field in model.model_fields.items()}
+    return {name: build_flag(name, field) for name, field in model.model_fields.items()}
 
 
-def flag_for(name: str, field: FieldInfo) -> Flag:
+def build_flag(name: str, field: FieldInfo) -> Flag:
     """How a field appears on the command line."""
     extra = field.json_schema_extra
     found = extra.get("flag") if isinstance(extra, dict) else None
@@ -228,22 +232,22 @@ def flag_for(name: str, field: FieldInfo) -> Flag:
     return replace(flag, name=flag.name or (name.upper() if flag.argument else f"--{name.replace('_', '-')}"))
 
 
-def kinds_in(annotation: Any) -> list[Any]:
+def list_kinds(annotation: Any) -> list[Any]:
     """The plain types in an annotation: members of unions and sequences, without `None` and metadata.
 
     Example:
-        >>> kinds_in(Sequence[Path | str] | None)
+        >>> list_kinds(Sequence[Path | str] | None)
         [<class 'pathlib...Path'>, <class 'str'>]
     """
     origin = get_origin(annotation)
     if origin is Annotated:
-        return kinds_in(get_args(annotation)[0])
+        return list_kinds(get_args(annotation)[0])
     if origin is Literal or origin is None:
         return [] if annotation is type(None) else [annotation]
     if origin in (Union, types.UnionType):
-        return [kind for member in get_args(annotation) for kind in kinds_in(member)]
+        return [kind for member in get_args(annotation) for kind in list_kinds(member)]
     if isinstance(origin, type) and issubclass(origin, Sequence) and origin is not str:
-        return kinds_in(get_args(annotation)[0])
+        return list_kinds(get_args(annotation)[0])
     return [origin]
 
 
@@ -322,7 +326,7 @@ def _collect_messages(model: type[Settings], error: ValidationError, named: Call
     """One message for each field, a validator's own if there is one; unknown names first."""
     found: dict[tuple[str, ...], list[str]] = {}
     for problem in sorted(error.errors(include_url=False), key=lambda one: one["type"] != "extra_forbidden"):
-        place, told = model._told(cast("Any", problem), named)
+        place, told = model._locate_problem(cast("Any", problem), named)
         found[place] = told if problem["type"] == "value_error" else found.get(place, told)
     return [_rename_flags(message, model, named) for messages in found.values() for message in messages]
 
@@ -353,19 +357,19 @@ def _describe(model: type[Settings], problem: Mapping[str, Any], named: Callable
     field, value, kind = str(problem["loc"][0]), problem["input"], problem["type"]
     if kind in ("extra_forbidden", "invalid_key"):
         where = named(field).removesuffix(field)  # the config file, where it comes from one
-        noun, known = "key" if where else "setting", advice(field, model.model_fields)
-        if where and nearest(field, model.model_fields) is None:
+        noun, known = "key" if where else "setting", suggest_name(field, model.model_fields)
+        if where and find_nearest_key(field, model.model_fields) is None:
             known = "the keys are the flags of --help, as in base_url for --base-url"
         return [f"{where}unknown {noun} {field!r}; {known}"]
     if kind == "missing":
         advice_on_file = f"; pass it, or set {field!r} in the file of --config" if named(field) != field else ""
         return [f"{named(field)} is missing{advice_on_file}"]
-    shown = redact_credentials(shortened(repr(value) if str(value).isprintable() else ascii(value), 200))
-    if flag_for(field, model.model_fields[field]).secret:
-        return [f"{named(field)} {expectation(problem)}"]
+    shown = redact_credentials(shorten(repr(value) if str(value).isprintable() else ascii(value), 200))
+    if build_flag(field, model.model_fields[field]).secret:
+        return [f"{named(field)} {describe_expectation(problem)}"]
     if kind == "literal_error":
         words = [
-            str(word) for literal in kinds_in(model.model_fields[field].annotation) for word in get_args(literal)
+            str(word) for literal in list_kinds(model.model_fields[field].annotation) for word in get_args(literal)
         ]
-        return [f"{named(field)} {shown} is unknown; {advice(str(value), words)}"]
-    return [f"{named(field)} is {shown}; {expectation(problem)}"]
+        return [f"{named(field)} {shown} is unknown; {suggest_name(str(value), words)}"]
+    return [f"{named(field)} is {shown}; {describe_expectation(problem)}"]

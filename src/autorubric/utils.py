@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from autorubric.core.scoring import LengthPenalty, lost_points, measured
+from autorubric.core.scoring import LengthPenalty, compute_lost_points, measure_length
 from autorubric.core.submission import ThinkingOutputDict, ToGradeInput, word_count
 from autorubric.core.usage import (
     TokenUsage,
@@ -86,4 +86,4 @@ def compute_length_penalty(text: ToGradeInput, config: LengthPenalty) -> float:
     parts: ThinkingOutputDict = {"thinking": "", "output": text} if isinstance(text, str) else text
     thinking, output = parts.get("thinking", ""), parts.get("output", "")
     counted = {"ALL": f"{thinking} {output}", "OUTPUT_ONLY": output, "THINKING_ONLY": thinking}[config.penalty_type]
-    return lost_points(measured(counted, config.count_fn), config)
+    return compute_lost_points(measure_length(counted, config.count_fn), config)

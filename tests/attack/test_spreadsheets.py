@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from autorubric.cli.app import run
-from autorubric.files.printable import defused
+from autorubric.files.printable import escape_formula
 from tests.offenders import each
 
 FORMULAS = ("=HYPERLINK(A1)", "+1+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "\n=1", " =1", "＝1+1")
@@ -18,12 +18,12 @@ FORMULAS = ("=HYPERLINK(A1)", "+1+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1"
 
 @each("text", FORMULAS)
 def test_a_formula_is_marked_as_text(text: str) -> None:
-    assert defused(text) == f"'{text}".replace("\r", "\n")
+    assert escape_formula(text) == f"'{text}".replace("\r", "\n")
 
 
 @each("text", ["plain", "a=b", "-0.5", "+3", "-1.5e-3", "–", "", "12 %", "=".join("ab")])
 def test_ordinary_texts_and_numbers_stay_as_they_are(text: str) -> None:
-    assert defused(text) == text
+    assert escape_formula(text) == text
 
 
 def test_no_cell_of_the_tables_of_grade_and_agree_is_a_formula(
@@ -51,4 +51,4 @@ def test_no_cell_of_the_tables_of_grade_and_agree_is_a_formula(
         assert len(rows) > len(FORMULAS)
         cells = [cell for row in rows for cell in row]
         assert any(cell.startswith("'=") for cell in cells)
-        assert not [cell for cell in cells if defused(cell) != cell]
+        assert not [cell for cell in cells if escape_formula(cell) != cell]

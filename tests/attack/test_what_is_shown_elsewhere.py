@@ -8,11 +8,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-from autorubric.charts.svg import bar_chart
-from autorubric.cli.agreement_report import Shown
+from autorubric.charts.svg import plot_bars
+from autorubric.cli.agreement_report import TableReport
 from autorubric.cli.app import run
 from autorubric.files.strict_yaml import parse_yaml
-from autorubric.synthesis.card import card_text, count_facts, run_facts
+from autorubric.synthesis.card import count_facts, read_run_facts, render_card
 
 HOSTILE = "a | b\n# c <script>alert(1)</script> ![x](http://evil.example/x.png) </title>\"'& \x00\x1b[2J ]]> ---"
 
@@ -20,7 +20,7 @@ HOSTILE = "a | b\n# c <script>alert(1)</script> ![x](http://evil.example/x.png) 
 def test_a_card_shows_hostile_names_as_text() -> None:
     rows = [{"question": "Why?", "domain": HOSTILE, "rubrics": [{"criterion": HOSTILE, "points": 3}]}]
     manifest = {"models": {"merge": HOSTILE}, "stand_ins": [HOSTILE]}
-    text = card_text(count_facts(rows, run_facts(manifest, HOSTILE, HOSTILE, {"default": "final.parquet"})))
+    text = render_card(count_facts(rows, read_run_facts(manifest, HOSTILE, HOSTILE, {"default": "final.parquet"})))
     assert text.startswith("---\n")
     front, body = text[4:].split("\n---\n", 1)
     assert "<script" not in body
@@ -33,14 +33,14 @@ def test_a_card_shows_hostile_names_as_text() -> None:
 
 
 def test_a_plot_is_xml_whatever_its_labels_say() -> None:
-    drawn = ElementTree.fromstring(bar_chart(HOSTILE, [(HOSTILE, 1.0)], HOSTILE, HOSTILE))
+    drawn = ElementTree.fromstring(plot_bars(HOSTILE, [(HOSTILE, 1.0)], HOSTILE, HOSTILE))
     names = {element.tag.rpartition("}")[2] for element in drawn.iter()}
     assert names <= {"svg", "title", "desc", "rect", "text", "line", "g"}
     assert not [name for element in drawn.iter() for name in element.keys() if name.startswith("on")]  # noqa: SIM118
 
 
 def test_a_cell_of_a_markdown_table_stays_one_cell() -> None:
-    lines = Shown([{"name": HOSTILE, "n": 1}], {}).text("md").splitlines()
+    lines = TableReport([{"name": HOSTILE, "n": 1}], {}).render("md").splitlines()
     assert len(lines) == 3
     assert lines[2].replace("\\|", "").count("|") == 3
     assert "<script" not in lines[2]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from autorubric.jobs.synthesize import SynthesizeSettings
-from autorubric.settings import flag_for, kinds_in
+from autorubric.settings import build_flag, list_kinds
 from tests.battery.bench import COMMANDS, Bench
 from tests.offenders import offenders
 
@@ -19,8 +19,8 @@ NO_PATH = ("no/such/file", "\udcff", "x" * 5000, "queries.jsonl/under", "ftp://h
 SYNTHESIZE_NUMBERS: dict[str, type] = {
     name.replace("_", "-"): kind
     for name, field in SynthesizeSettings.model_fields.items()
-    for kind in kinds_in(field.annotation)
-    if kind in (int, float) and flag_for(name, field).shown
+    for kind in list_kinds(field.annotation)
+    if kind in (int, float) and build_flag(name, field).shown
 }
 JUDGING: dict[str, type] = {
     "quorum": int,

@@ -27,7 +27,7 @@ class NearEndpoint:
         return self._endpoint.base_url
 
     def stats(self) -> dict[str, Any]:
-        return self._endpoint.counts.summary()
+        return self._endpoint.counts.summarize()
 
     def calls_by_body(self) -> dict[str, int]:
         return dict(self._endpoint.counts.calls_by_body)

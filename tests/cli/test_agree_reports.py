@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from autorubric import Criterion, CriterionVerdict, Rubric, RubricDataset
-from autorubric.cli.agreement_report import Shown, show_agreement, show_analysis
+from autorubric.cli.agreement_report import TableReport, show_agreement, show_analysis
 from autorubric.cli.labels import show_corrected
 from autorubric.core.report import CriterionReport, EvaluationReport
 from autorubric.metrics import analyze_rubric, compute_metrics
@@ -89,7 +89,7 @@ def test_names_that_meet_lose_no_row() -> None:
         ("mean score", 0.25),
     ]
     assert list(corrected_scores(reports, dataset).criteria) == ["C2", "C2 (C2)", "mean score"]
-    assert read_pairs(reports, dataset).name(4) == "C2 (C2)"
+    assert read_pairs(reports, dataset).find_name(4) == "C2 (C2)"
 
 
 def test_the_judges_figure_is_of_all_judged_items_and_counts_what_it_rests_on() -> None:
@@ -166,4 +166,4 @@ def test_the_analysis_of_criteria_says_what_it_left_out() -> None:
 def test_columns_line_up_behind_wide_characters() -> None:
     rows = [{"criterion": "剂量", "n": 1}, {"criterion": "Doses", "n": 2}]
     # A Chinese character is two columns wide, so 剂量 takes four of the nine of "criterion".
-    assert Shown(rows, {}).text("text") == "  criterion  n\n  剂量       1\n  Doses      2"
+    assert TableReport(rows, {}).render("text") == "  criterion  n\n  剂量       1\n  Doses      2"

@@ -11,7 +11,7 @@ import pytest
 
 from autorubric.cli.app import run
 from autorubric.llm.failure_groups import FailureGroup, FailureGroups
-from autorubric.runs.stopping import resumption
+from autorubric.runs.stopping import build_resume_command
 from autorubric.testing import Fault, LoopbackEndpoint
 from tests.offenders import each
 
@@ -102,7 +102,7 @@ def test_why_a_run_ended_and_what_to_do_are_told_once(capsys: pytest.CaptureFixt
 def test_a_budget_is_raised_by_as_much_as_the_next_call_needs(
     stopped: str, again: str, expected: tuple[str, str]
 ) -> None:
-    assert resumption(stopped, again) == expected
+    assert build_resume_command(stopped, again) == expected
 
 
 def test_unreadable_replies_are_shown_at_the_end_and_by_status(capsys: pytest.CaptureFixture[str]) -> None:
@@ -167,7 +167,7 @@ def test_groups_are_bounded_and_come_back_from_a_file() -> None:
     assert len(groups) == 101
     assert groups.total() == 1000
     again = FailureGroups.from_list(json.loads(json.dumps(groups.to_list())))
-    assert again.counts() == {"server": 1000}
+    assert again.count_by_kind() == {"server": 1000}
 
 
 @each("held", [None, 7, {}, [None], [{}], [{"where": 1}], [[]], "text"])
@@ -189,7 +189,7 @@ def test_a_manifest_without_groups_has_none(held: object) -> None:
 )
 def test_texts_are_to_be_shortened_only_where_the_endpoint_speaks_of_their_length(words: str, advice: str) -> None:
     group = FailureGroup("", "server" if "500" in words else "rejected", words, 1, [])
-    assert f"; {advice}" in group.line("judgment")
+    assert f"; {advice}" in group.format_line("judgment")
 
 
 @each(
@@ -205,11 +205,13 @@ def test_a_group_lists_each_item_once_and_says_if_there_may_be_more(items: list[
     groups = FailureGroups()
     for item in items:
         groups.add("timeout", "no reply", item)
-    assert shown in next(iter(groups)).line("judgment")
+    assert shown in next(iter(groups)).format_line("judgment")
 
 
 def test_advice_that_the_reason_has_already_is_not_repeated() -> None:
-    line = FailureGroup("", "truncated", "cut off at 9 tokens; raise --max-tokens-ceiling", 2, []).line("judgment")
+    line = FailureGroup("", "truncated", "cut off at 9 tokens; raise --max-tokens-ceiling", 2, []).format_line(
+        "judgment"
+    )
     assert line == "2 judgments failed: truncated: cut off at 9 tokens; raise --max-tokens-ceiling"
 
 
@@ -244,7 +246,8 @@ def test_groups_of_one_size_come_in_the_same_order_whichever_failed_first() -> N
 )
 def test_remarks_of_ours_are_outside_the_quotes_of_what_an_endpoint_says(message: str, line: str) -> None:
     assert (
-        FailureGroup("", "server", message, 1, []).line("judgment", is_advised=False) == f"1 judgment failed: {line}"
+        FailureGroup("", "server", message, 1, []).format_line("judgment", is_advised=False)
+        == f"1 judgment failed: {line}"
     )
 
 
@@ -267,5 +270,7 @@ def test_a_long_quote_is_shortened_in_the_middle_and_what_follows_stays(end: str
     kept = kept if is_kept else ""
     # 240 characters, of which the head of the message takes 14 and the ellipsis one
     assert group.message == f"m: HTTP 500: '{(225 - len(kept)) * 'a'}…{kept}"
-    assert group.line("judgment", message, is_advised=False) == "1 judgment failed (item 7)"
-    assert "…' (item 7); " in FailureGroup("", "server", f"m: HTTP 500: '{225 * 'a'}…", 1, ["7"]).line("judgment")
+    assert group.format_line("judgment", message, is_advised=False) == "1 judgment failed (item 7)"
+    assert "…' (item 7); " in FailureGroup("", "server", f"m: HTTP 500: '{225 * 'a'}…", 1, ["7"]).format_line(
+        "judgment"
+    )

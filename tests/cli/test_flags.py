@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from autorubric.cli.app import COMMANDS, run
-from autorubric.cli.command import config_values
+from autorubric.cli.command import read_config
 from autorubric.errors import ConfigError
 from autorubric.jobs.agree import AgreeSettings, CompareSettings
 from autorubric.jobs.evolve import EvolveSettings
@@ -27,7 +27,7 @@ from autorubric.jobs.status import DriftSettings, ShowSettings, StatusSettings
 from autorubric.jobs.synthesize import SynthesizeSettings
 from autorubric.settings import Settings
 from autorubric.synthesis.role_settings import ROLE_FLAGS
-from autorubric.synthesis.slots import configs, find_slots, refreshed_slots
+from autorubric.synthesis.slots import build_configs, find_refreshed_slots, find_slots
 from autorubric.synthesis.synthesis_settings import SynthesisSettings
 from autorubric.view.report.report_job import ReportSettings, VerifySettings
 from autorubric.view.view_settings import ViewSettings
@@ -87,14 +87,16 @@ def test_every_flag_fills_a_setting_that_exists() -> None:
     }
     for name, setting in ROLE_FLAGS.items():
         value = values.get(name, "http://localhost:8000/v1" if name.endswith("base_url") else "reference")
-        place: Any = SynthesisSettings.checked(tree({"profile": "full"}, models="builtin/offline", **{name: value}))
+        place: Any = SynthesisSettings.from_values(
+            tree({"profile": "full"}, models="builtin/offline", **{name: value})
+        )
         for part in setting.split("."):
             place = place[int(part)] if part.isdigit() else getattr(place, part)
         assert place == value, name
 
 
 def test_one_model_can_play_every_role() -> None:
-    settings = SynthesisSettings.checked(tree(models="builtin/offline"))
+    settings = SynthesisSettings.from_values(tree(models="builtin/offline"))
     slots = [(slot.name, slot.role.model) for slot in find_slots(settings)]
     names = ["reference", "response_a", "response_b", "rubric_a", "rubric_b", "merge", "augment"]
     assert slots == [(name, "builtin/offline") for name in names]
@@ -102,7 +104,7 @@ def test_one_model_can_play_every_role() -> None:
 
 def test_a_flag_wins_over_the_config_file_and_both_over_the_model_for_all() -> None:
     config = {"roles": {"merge": "openai/from-config", "augment": {"model": "openai/from-config"}}}
-    settings = SynthesisSettings.checked(tree(config, models="openai/for-all", augment_model="openai/from-flag"))
+    settings = SynthesisSettings.from_values(tree(config, models="openai/for-all", augment_model="openai/from-flag"))
     assert settings.role_models.merge.model == "openai/from-config"
     assert settings.role_models.augment.model == "openai/from-flag"
     assert settings.role_models.reference.model == "openai/for-all"
@@ -116,14 +118,14 @@ def test_a_config_may_name_any_number_of_models_a_step() -> None:
         "merge": "a/m",
         "augment": "a/g",
     }
-    settings = SynthesisSettings.checked(tree({"roles": roles}))
+    settings = SynthesisSettings.from_values(tree({"roles": roles}))
     assert [r.model for r in settings.role_models.responses] == ["a/1", "a/2", "a/3"]
     assert settings.role_models.responses[2].base_url == "http://localhost:1/v1"
 
 
 def refusal(values: dict[str, Any]) -> str:
     with pytest.raises(ConfigError) as caught:
-        SynthesisSettings.checked(values)
+        SynthesisSettings.from_values(values)
     return str(caught.value)
 
 
@@ -158,7 +160,7 @@ def test_a_role_without_a_model_is_named_with_its_setting() -> None:
 
 def test_a_model_for_slot_b_alone_is_refused() -> None:
     with pytest.raises(ConfigError, match="slot b was given, but none for slot a; pass r"):
-        SynthesisSettings.checked(tree(rubric_model_b="a/b"))
+        SynthesisSettings.from_values(tree(rubric_model_b="a/b"))
 
 
 @each(
@@ -171,35 +173,35 @@ def test_a_value_out_of_range_is_named(key: str, value: Any) -> None:
 
 
 def test_refresh_takes_a_slot_or_all_slots_of_a_role() -> None:
-    settings = SynthesisSettings.checked({**tree(models="builtin/offline"), "refresh": ["response", "merge"]})
-    assert refreshed_slots(settings) == {"response_a", "response_b", "merge"}
+    settings = SynthesisSettings.from_values({**tree(models="builtin/offline"), "refresh": ["response", "merge"]})
+    assert find_refreshed_slots(settings) == {"response_a", "response_b", "merge"}
     assert "unknown role 'judge'" in refusal({**tree(models="builtin/offline"), "refresh": ["judge"]})
 
 
 def test_paths_in_a_config_start_at_its_folder(tmp_path: Path) -> None:
     (tmp_path / "synth.toml").write_text('input = "q.jsonl"\nout = "run"\n')
-    values = config_values(tmp_path / "synth.toml", SynthesizeSettings)
+    values = read_config(tmp_path / "synth.toml", SynthesizeSettings)
     assert values == {"input": str(tmp_path / "q.jsonl"), "out": str(tmp_path / "run")}
 
 
 def test_keys_come_from_the_slots_variable_or_the_named_one() -> None:
     config = {"roles": {"merge": {"model": "openai/a", "api_key_env": "MY_KEY"}}}
-    settings = SynthesisSettings.checked(tree(config, models="openai/a"))
-    made = configs(settings, {"MY_KEY": "k-merge", "RESPONSE_A_API_KEY": "k-a"})
+    settings = SynthesisSettings.from_values(tree(config, models="openai/a"))
+    made = build_configs(settings, {"MY_KEY": "k-merge", "RESPONSE_A_API_KEY": "k-a"})
     assert (made["merge"].api_key, made["response_a"].api_key, made["response_b"].api_key) == ("k-merge", "k-a", None)
     with pytest.raises(ConfigError, match="no key for merge: MY_KEY is not set"):
-        configs(settings, {})
+        build_configs(settings, {})
 
 
 def test_a_role_may_keep_to_a_rate() -> None:
     config = {"roles": {"merge": {"model": "openai/a", "requests_per_minute": 60, "tokens_per_minute": 9000}}}
-    made = configs(SynthesisSettings.checked(tree(config, models="openai/a")), {})
+    made = build_configs(SynthesisSettings.from_values(tree(config, models="openai/a")), {})
     assert (made["merge"].requests_per_minute, made["merge"].tokens_per_minute) == (60, 9000)
     assert made["augment"].requests_per_minute is None
 
 
 def test_each_role_gets_its_own_temperature_and_length() -> None:
-    made = configs(SynthesisSettings.checked(tree(models="openai/a")), {})
+    made = build_configs(SynthesisSettings.from_values(tree(models="openai/a")), {})
     assert (made["response_a"].temperature, made["reference"].temperature) == (1.0, 0.2)
     assert (made["reference"].max_tokens, made["rubric_a"].max_tokens) == (8192, 2048)
     assert (made["merge"].timeout, made["merge"].max_retries) == (1200, 5)
@@ -248,7 +250,7 @@ def test_one_column_needs_no_list() -> None:
         for model in (GradeSettings, SelectSettings, LintSettings, RewardSettings, LabelSettings):
             with case(model.__name__):
                 base: dict[str, Any] = {name: "d" for name in ("data", "run") if name in model.model_fields}
-                assert model.checked({**base, "column": "id=name"}).given()["column"] == ["id=name"]
+                assert model.from_values({**base, "column": "id=name"}).collect_given()["column"] == ["id=name"]
 
 
 OF_TEXTS: tuple[tuple[type[Settings], str], ...] = (
@@ -274,13 +276,13 @@ def test_texts_in_a_config_stay_as_they_are_and_paths_start_at_its_folder(tmp_pa
         for model, name in OF_TEXTS:
             with case(f"{model.__name__} {name}"):
                 path.write_text(json.dumps({name: texts}))
-                assert config_values(path, model) == {name: texts}
+                assert read_config(path, model) == {name: texts}
         for model, name in OF_PATHS:
             with case(f"{model.__name__} {name}"):
                 path.write_text(json.dumps({name: ["a", "../b"]}))
-                assert config_values(path, model) == {name: [str(tmp_path / "a"), str(tmp_path / "../b")]}
+                assert read_config(path, model) == {name: [str(tmp_path / "a"), str(tmp_path / "../b")]}
         for model in OF_RUNS:
             for name in {"run", "against"} & model.model_fields.keys():
                 with case(f"{model.__name__} {name}"):
                     path.write_text(json.dumps({name: "graded"}))
-                    assert config_values(path, model) == {name: str(tmp_path / "graded")}
+                    assert read_config(path, model) == {name: str(tmp_path / "graded")}

@@ -16,7 +16,7 @@ import pytest
 
 from autorubric import Criterion, CriterionVerdict, EnsembleEvaluationReport, EvalResult, Rubric, RubricDataset
 from autorubric.cli.app import run
-from autorubric.llm.records.lock import lock_holder, run_lock
+from autorubric.llm.records.lock import find_lock_holder, run_lock
 from autorubric.testing import LoopbackEndpoint
 from tests.cli.in_process import NearEndpoint
 from tests.processes import start, wait_until
@@ -403,7 +403,7 @@ def test_ctrl_c_ends_the_run_in_good_order(tmp_path: Path) -> None:
         worker = out / "ledger" / "shards" / "a-1" / "ledger"
         with run_lock(worker):  # as a worker of a killed run that has not ended yet
             waiting = start(command, **FRESH)
-            wait_until(lambda: lock_holder(out / "ledger") is not None, "it did not begin")
+            wait_until(lambda: find_lock_holder(out / "ledger") is not None, "it did not begin")
             waiting.send_signal(signal.SIGINT)
             told = waiting.communicate(timeout=600)[1]
             assert (told.endswith("interrupted\n"), waiting.returncode) == (True, 130), told

@@ -34,7 +34,7 @@ def essays(folder: Path, items: int) -> str:
 
 def spent(out: Path) -> tuple[int, float]:
     with ledger_view(out / "ledger") as view:
-        return view.spent().tokens, view.spent().cost
+        return view.sum_spent().tokens, view.sum_spent().cost
 
 
 @pytest.mark.usefixtures("forked")

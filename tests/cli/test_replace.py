@@ -33,7 +33,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def calls(out: str) -> int:
     with ledger_view(Path(out) / "ledger") as view:
-        return view.spent().calls
+        return view.sum_spent().calls
 
 
 GRADE = "grade one.json --judge builtin/offline -o run"

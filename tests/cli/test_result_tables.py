@@ -14,7 +14,7 @@ import pytest
 
 from autorubric import Criterion, CriterionOption, Rubric, RubricDataset
 from autorubric.cli.app import run
-from autorubric.llm.records.lock import lock_holder
+from autorubric.llm.records.lock import find_lock_holder
 from autorubric.runs.tables import VoteColumns, write_table
 from autorubric.testing import LoopbackEndpoint
 from tests.offenders import each
@@ -118,7 +118,7 @@ def test_tables_are_written_while_no_other_process_works_in_the_directory(
     held = []
 
     def write_seen(path: Path, rows: Any, columns: Any) -> None:
-        held.append(lock_holder(path.parent / "ledger"))
+        held.append(find_lock_holder(path.parent / "ledger"))
         write_table(path, rows, columns)
 
     monkeypatch.setattr(importlib.import_module("autorubric.jobs.grade"), "write_table", write_seen)

@@ -30,8 +30,8 @@ def test_every_recorded_call_is_shown_once_with_the_prompt_that_it_answers(store
     before = {path: path.read_bytes() for path in stored.rglob("*") if path.is_file()}
     shown = [show(stored, item=str(number)) for number in range(RUNS[stored.parent.name])]
     with ledger_view(stored / "ledger") as view:
-        calls = view.spent().calls
-        replies = {call.key for found in shown for call in view.calls_about(found.id or str(found.index))}
+        calls = view.sum_spent().calls
+        replies = {call.key for found in shown for call in view.read_calls_about(found.id or str(found.index))}
     assert replies
     assert sum(len(found.exchanges) for found in shown) == calls
     assert all(not found.others and not found.notes for found in shown)

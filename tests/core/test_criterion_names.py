@@ -1,5 +1,5 @@
 from autorubric import Criterion
-from autorubric.core.criterion import build_criterion_rows, criterion_names
+from autorubric.core.criterion import build_criterion_rows, name_criteria
 from tests.offenders import each
 
 
@@ -17,7 +17,7 @@ from tests.offenders import each
 )
 def test_names_of_criteria_do_not_collide(named: list[tuple[str | None, str | None]], expected: list[str]) -> None:
     made = [Criterion(name=name, section=section, requirement="r") for name, section in named]
-    assert criterion_names(made) == expected
+    assert name_criteria(made) == expected
 
 
 def test_a_row_of_a_table_names_the_options_of_a_criterion() -> None:

@@ -6,11 +6,11 @@ import pytest
 
 from autorubric.core.criterion import Criterion
 from autorubric.core.misread_keys import (
+    describe_unread,
     find_misread,
     find_section_weights,
     find_stray_keys,
     find_total_rows,
-    unread_notes,
 )
 from autorubric.core.rubric import Rubric
 from autorubric.core.rubric_from import rubric_from
@@ -70,7 +70,7 @@ def test_a_key_that_would_change_the_criterion_is_told(
     ],
 )
 def test_texts_and_weights_that_are_not_there_are_noted(entries: list[dict[str, Any]], notes: list[str]) -> None:
-    found = unread_notes([Criterion.model_validate(entry) for entry in entries])
+    found = describe_unread([Criterion.model_validate(entry) for entry in entries])
     assert [note[: len(said)] for note, said in zip(found, notes, strict=True)] == notes
 
 

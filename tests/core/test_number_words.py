@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autorubric.core.wording import NUMBER_WORDS, narrowed, negations_in, numbers_in, whole_number
+from autorubric.core.wording import NUMBER_WORDS, count_negations, find_numbers, narrow, parse_number
 from tests.offenders import each
 
 
@@ -21,7 +21,7 @@ from tests.offenders import each
     ],
 )
 def test_numbers_are_found_in_digits_words_and_chinese(text: str, numbers: set[str]) -> None:
-    assert numbers_in(text) == numbers
+    assert find_numbers(text) == numbers
 
 
 @each(
@@ -29,7 +29,7 @@ def test_numbers_are_found_in_digits_words_and_chinese(text: str, numbers: set[s
     [("7", 7), ("1,250", 1250), ("Twenty", 20), ("a", 1), ("十", 10), ("二十三", 23), ("三千", 3000)],
 )
 def test_a_number_word_has_its_value(text: str, value: int) -> None:
-    assert whole_number(text) == value
+    assert parse_number(text) == value
     assert NUMBER_WORDS.get(text.lower(), str(value)) == str(value)
 
 
@@ -43,8 +43,8 @@ def test_a_number_word_has_its_value(text: str, value: int) -> None:
     ],
 )
 def test_words_that_negate_are_counted(text: str, count: int) -> None:
-    assert negations_in(text) == count
+    assert count_negations(text) == count
 
 
 def test_superscripts_stay_what_they_are() -> None:
-    assert narrowed("ｍ² ５ ①") == "m² 5 ①"
+    assert narrow("ｍ² ５ ①") == "m² 5 ①"

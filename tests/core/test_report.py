@@ -11,8 +11,8 @@ from autorubric.core.report import (
     EnsembleCriterionReport,
     EnsembleEvaluationReport,
     EvaluationReport,
+    find_worst,
     score_reports,
-    worst_value,
 )
 from autorubric.core.usage import TokenUsage, aggregate_completion_cost, aggregate_evaluation_usage
 from tests.offenders import each
@@ -112,9 +112,9 @@ def test_reports_are_scored_by_the_one_rule_and_a_failure_is_no_score() -> None:
 
 
 def test_the_worst_value_follows_the_sign() -> None:
-    assert worst_value(Criterion(requirement="r", weight=3)) == 0.0
-    assert worst_value(Criterion(requirement="r", weight=-3)) == 1.0
-    assert worst_value(Criterion.model_validate({"requirement": "r", "weight": -3, "options": OPTIONS})) == 1.0
+    assert find_worst(Criterion(requirement="r", weight=3)) == 0.0
+    assert find_worst(Criterion(requirement="r", weight=-3)) == 1.0
+    assert find_worst(Criterion.model_validate({"requirement": "r", "weight": -3, "options": OPTIONS})) == 1.0
 
 
 def test_usages_are_summed_and_unknown_costs_are_not_zero() -> None:

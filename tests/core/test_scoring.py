@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autorubric import CannotAssessConfig, CannotAssessStrategy, Criterion, CriterionVerdict, Rubric
-from autorubric.core.scoring import Cell, cell, score
+from autorubric.core.scoring import Cell, build_cell, score
 from tests.offenders import each
 
 SKIP, ZERO, PARTIAL, FAIL = CannotAssessStrategy
@@ -115,7 +115,7 @@ def test_an_abstention_counts_as_nothing_where_no_worst_case_is_stated() -> None
 )
 def test_an_abstention_keeps_the_value_that_costs_most(weight: float, worst: float) -> None:
     [criterion] = rubric(weight)
-    assert cell(criterion, "CANNOT_ASSESS") == Cell(weight, None, worst)
+    assert build_cell(criterion, "CANNOT_ASSESS") == Cell(weight, None, worst)
 
 
 cells = st.lists(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from autorubric import Criterion, Rubric, lint
-from autorubric.core.sign_wording import contradiction, said
+from autorubric.core.sign_wording import find_conflict, read_meaning
 from autorubric.formats import PolarityAudit, Record
 from tests.offenders import offenders
 
@@ -53,7 +53,7 @@ def test_the_first_words_say_what_meeting_means() -> None:
         for meaning, texts in (("good", GOOD), ("fault", FAULT), ("negated", NEGATED), ("plain", PLAIN)):
             for text in texts:
                 with case(repr(text)):
-                    assert said(text).meaning == meaning
+                    assert read_meaning(text).meaning == meaning
 
 
 WRONG = [
@@ -98,7 +98,7 @@ def test_a_sign_that_contradicts_the_words_is_found_and_others_are_left_alone() 
         for found, rows in ((True, WRONG), (False, RIGHT)):
             for text, weight in rows:
                 with case(repr((text, weight))):
-                    assert bool(contradiction(text, weight)) is found
+                    assert bool(find_conflict(text, weight)) is found
 
 
 def test_lint_and_the_audit_of_convert_report_the_same_rows() -> None:

@@ -7,7 +7,7 @@ from fractions import Fraction
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autorubric.dataset.splitting import balanced_sample
+from autorubric.dataset.splitting import sample_balanced
 
 
 def deviations(labels: Sequence[Sequence[str]], chosen: Sequence[int]) -> dict[str, float]:
@@ -20,7 +20,7 @@ def deviations(labels: Sequence[Sequence[str]], chosen: Sequence[int]) -> dict[s
 def test_unique_combinations_are_balanced_and_the_choice_differs_by_seed() -> None:
     # 100 items with 7 binary labels each: every combination is unique, every label is held by about half.
     labels = [[f"{bit}{number >> bit & 1}" for bit in range(7)] for number in range(100)]
-    chosen = [tuple(sorted(balanced_sample(labels, 20, random.Random(seed)))) for seed in range(20)]
+    chosen = [tuple(sorted(sample_balanced(labels, 20, random.Random(seed)))) for seed in range(20)]
     assert len(set(chosen)) == 20
     assert all(abs(gap) < 1 for found in chosen for gap in deviations(labels, found).values())
 
@@ -30,7 +30,7 @@ def test_large_sets_come_within_one_item_of_every_share() -> None:
     alone = [[str(number % 5)] for number in range(1_000)]
     together = [[f"a{number % 2}", f"b{number // 2 % 3}", f"c{number // 6 % 4}"] for number in range(1_000)]
     for labels, size, seed in itertools.product((alone, together), (100, 500, 800), range(2)):
-        chosen = balanced_sample(labels, size, random.Random(seed))
+        chosen = sample_balanced(labels, size, random.Random(seed))
         assert len(set(chosen)) == size
         assert all(abs(gap) < 1 for gap in deviations(labels, chosen).values())
 
@@ -38,7 +38,7 @@ def test_large_sets_come_within_one_item_of_every_share() -> None:
 def test_a_rare_label_is_found_on_both_sides() -> None:
     labels = [["common"]] * 97 + [["rare"]] * 3
     for seed in range(10):
-        chosen = balanced_sample(labels, 15, random.Random(seed))
+        chosen = sample_balanced(labels, 15, random.Random(seed))
         assert len(chosen) == 15
         # The ideal is 3 · 0.15 = 0.45, which rounds to none; one is chosen nevertheless.
         assert sum(index >= 97 for index in chosen) == 1
@@ -48,7 +48,7 @@ def test_one_rare_item_of_two_goes_to_the_small_side_of_a_large_set() -> None:
     labels = [["common", f"x{number % 3}"] for number in range(5_000)]
     labels[17].append("rare")
     labels[4_000].append("rare")
-    chosen = balanced_sample(labels, 10, random.Random(3))
+    chosen = sample_balanced(labels, 10, random.Random(3))
     assert sum(index in (17, 4_000) for index in chosen) == 1
 
 
@@ -58,7 +58,7 @@ def test_rare_labels_of_a_large_set_are_all_on_both_sides() -> None:
         labels[300 * number].append(f"rare{number}")
         labels[300 * number + 150].append(f"rare{number}")
     for seed in range(3):
-        chosen = set(balanced_sample(labels, 12, random.Random(seed)))
+        chosen = set(sample_balanced(labels, 12, random.Random(seed)))
         assert [len(chosen & {300 * number, 300 * number + 150}) for number in range(8)] == [1] * 8
 
 
@@ -66,7 +66,7 @@ def test_each_of_many_rare_labels_of_a_large_set_gets_its_share() -> None:
     # Four items a label: at random an eighth of the labels would lie wholly on one side, and swaps alone mend few.
     labels = [[f"x{number % 2_000}"] for number in range(8_000)]
     for size, each in ((4_000, 2), (2_000, 1)):
-        chosen = balanced_sample(labels, size, random.Random(1))
+        chosen = sample_balanced(labels, size, random.Random(1))
         count = Counter(labels[index][0] for index in chosen)
         assert (len(count), set(count.values())) == (2_000, {each})
 
@@ -78,15 +78,15 @@ def test_each_of_many_rare_labels_of_a_large_set_gets_its_share() -> None:
 )
 def test_the_size_is_exact_and_equal_seeds_choose_equally(labels: list[list[str]], size: int, seed: int) -> None:
     size = min(size, len(labels))
-    chosen = balanced_sample(labels, size, random.Random(seed))
+    chosen = sample_balanced(labels, size, random.Random(seed))
     assert len(set(chosen)) == size
-    assert chosen == balanced_sample(labels, size, random.Random(seed))
+    assert chosen == sample_balanced(labels, size, random.Random(seed))
 
 
 @given(st.lists(st.integers(2, 30), min_size=1, max_size=4), st.data())
 def test_exclusive_labels_get_their_share_rounded_down_or_up(sizes: list[int], data: st.DataObject) -> None:
     labels = [[str(label)] for label, size in enumerate(sizes) for _ in range(size)]
-    chosen = balanced_sample(labels, data.draw(st.integers(0, len(labels))), random.Random(0))
+    chosen = sample_balanced(labels, data.draw(st.integers(0, len(labels))), random.Random(0))
     for label, gap in deviations(labels, chosen).items():
         # Where every ideal share is an item or more on both sides, the guarantee of both costs nothing.
         ideal = sizes[int(label)] * len(chosen) / len(labels)
@@ -109,7 +109,7 @@ def test_small_sets_come_near_the_best_of_all_choices(labels: list[list[str]], s
         return left_out, sum(gap**2 for gap in deviations(labels, chosen).values())
 
     best = min(cost(chosen) for chosen in itertools.combinations(range(len(labels)), size))
-    found = cost(balanced_sample(labels, size, random.Random(0)))
+    found = cost(sample_balanced(labels, size, random.Random(0)))
     assert found[0] == best[0]
     assert found[1] <= best[1] + 2.0  # 1.6 was the most in 50,000 sets drawn at random
 
@@ -131,7 +131,7 @@ def test_no_swap_of_two_items_comes_nearer_to_the_shares(labels: list[list[str]]
             ((count[label] - Fraction(held * size, len(labels))) ** 2 for label, held in total.items()), Fraction()
         )
 
-    chosen = set(balanced_sample(labels, size, random.Random(seed)))
+    chosen = set(sample_balanced(labels, size, random.Random(seed)))
     swapped = ((chosen - {mine}) | {other} for mine in chosen for other in set(range(len(labels))) - chosen)
     assert cost(chosen) <= min(map(cost, swapped))
 
@@ -149,7 +149,7 @@ def test_of_sets_with_labels_that_must_be_left_out_most_are_split_as_well_as_can
             return left_out, sum((14 * count[label] - 4 * held) ** 2 for label, held in total.items())
 
         best = min(cost(chosen, labels, total) for chosen in itertools.combinations(range(14), 4))
-        found = cost(balanced_sample(labels, 4, random.Random(0)), labels, total)
+        found = cost(sample_balanced(labels, 4, random.Random(0)), labels, total)
         best_of_all += found == best
         fewest_left_out += found[0] == best[0]
     assert fewest_left_out >= 38
@@ -159,5 +159,5 @@ def test_of_sets_with_labels_that_must_be_left_out_most_are_split_as_well_as_can
 def test_items_with_many_labels_of_their_own_get_no_smaller_share() -> None:
     labels = [["a", *(f"own {item} {number}" for number in range(5))] for item in range(10)] + [["b"]] * 10
     for seed in range(5):
-        chosen = balanced_sample(labels, 4, random.Random(seed))
+        chosen = sample_balanced(labels, 4, random.Random(seed))
         assert sum(index < 10 for index in chosen) == 2

@@ -34,7 +34,7 @@ def read(folder: Path, *rows: str) -> Submissions:
 def test_a_column_for_each_criterion_holds_its_labels_and_a_row_of_blanks_has_none(tmp_path: Path) -> None:
     rows = ["submission,tone,Names a Cause,by", "So.,Kind,met,ann", "No.,,,ann", "Why,Rude,CANNOT_ASSESS,"]
     source = read(tmp_path, *rows)
-    items = source.items()
+    items = source.read_items()
     met, unclear = CriterionVerdict.MET, CriterionVerdict.CANNOT_ASSESS
     assert [item.ground_truth for item in items] == [[met, "Kind"], None, [unclear, "Rude"]]
     assert [item.metadata for item in items] == [{"by": "ann"}, {"by": "ann"}, {}]
@@ -46,7 +46,7 @@ def test_a_column_may_have_the_text_of_a_criterion_such_as_one_without_a_name(tm
     path.write_text("answer,is kind.,Length\nThanks.,MET,UNMET\n")
     rubric = Rubric.from_dict([{"requirement": "Is kind."}, {"name": "Length", "requirement": "Has 50 words."}])
     source = Submissions(path, rubric=rubric, columns={"submission": "answer"})
-    assert [item.ground_truth for item in source.items()] == [[CriterionVerdict.MET, CriterionVerdict.UNMET]]
+    assert [item.ground_truth for item in source.read_items()] == [[CriterionVerdict.MET, CriterionVerdict.UNMET]]
     assert "labels are read from 'is kind.', 'Length', named like the criteria" in source.notes
 
 
@@ -81,13 +81,13 @@ def test_a_missing_column_two_columns_and_scores_are_kept_as_metadata(
     tmp_path: Path, rows: list[str], metadata: dict[str, str], notes: list[str]
 ) -> None:
     source = read(tmp_path, *rows)
-    item, *_ = source.items()
+    item, *_ = source.read_items()
     assert (item.ground_truth, item.metadata, source.notes) == (None, metadata, notes)
 
 
 def test_a_column_of_labels_comes_before_columns_that_are_named_like_criteria(tmp_path: Path) -> None:
     source = read(tmp_path, "submission,Tone,Names a cause,ground_truth", 'So.,Kind,UNMET,"[""MET"", ""Rude""]"')
-    [item] = source.items()
+    [item] = source.read_items()
     assert item.ground_truth == ["MET", "Rude"]
     assert item.metadata == {"Tone": "Kind", "Names a cause": "UNMET"}
 
@@ -99,7 +99,7 @@ def test_null_in_json_is_a_blank(tmp_path: Path) -> None:
         {"submission": "No.", "Tone": None, "Names a cause": None},
     ]
     path.write_text("\n".join(map(json.dumps, rows)))
-    assert [item.ground_truth for item in Submissions(path, rubric=RUBRIC).items()] == [["MET", "Kind"], None]
+    assert [item.ground_truth for item in Submissions(path, rubric=RUBRIC).read_items()] == [["MET", "Kind"], None]
 
 
 def test_labels_for_a_part_of_the_criteria_are_noted_whatever_holds_the_blanks(tmp_path: Path) -> None:
@@ -110,13 +110,13 @@ def test_labels_for_a_part_of_the_criteria_are_noted_whatever_holds_the_blanks(t
         (tmp_path / f"{number}.jsonl").write_text(json.dumps({**row, **blank}))
         for rows in ([{**row, **blank}], tmp_path / f"{number}.jsonl"):
             source = Submissions(rows, rubric=RUBRIC)
-            [item] = source.items()
+            [item] = source.read_items()
             assert (item.ground_truth, item.metadata["Tone"], source.notes) == (None, "Kind", [UNREAD])
 
 
 def test_columns_next_to_a_ground_truth_are_told_to_stay_metadata() -> None:
     source = Submissions([{"submission": "So.", "ground_truth": ["MET", "Kind"], "Tone": "Rude"}], rubric=RUBRIC)
-    [item] = source.items()
+    [item] = source.read_items()
     assert item.ground_truth == [CriterionVerdict.MET, "Kind"]
     assert item.metadata == {"Tone": "Rude"}
     assert source.notes == ["kept as metadata, since 'ground_truth' has the labels: 'Tone'"]
@@ -124,7 +124,7 @@ def test_columns_next_to_a_ground_truth_are_told_to_stay_metadata() -> None:
 
 def test_a_row_with_only_some_labels_leaves_all_of_them_in_the_metadata(tmp_path: Path) -> None:
     source = read(tmp_path, "submission,Tone,Names a cause", "So.,Kind,yes", "Why.,Rude,", "No.,,")
-    items = source.items()
+    items = source.read_items()
     assert [item.ground_truth for item in items] == [None, None, None]
     assert [item.metadata.get("Tone") for item in items] == ["Kind", "Rude", None]
     [note] = source.notes
@@ -137,7 +137,7 @@ def test_a_row_with_only_some_labels_leaves_all_of_them_in_the_metadata(tmp_path
 def test_a_value_that_is_no_label_among_labels_is_named_with_its_line(tmp_path: Path) -> None:
     rows = ["submission,Tone,Names a cause", "So.,Kind,MET", "No.,Rudee,UNMET", "Why,Kind,"]
     with pytest.raises(InputError) as raised:
-        read(tmp_path, *rows).items()
+        read(tmp_path, *rows).read_items()
     assert [problem.partition(": ")[0] for problem in raised.value.problems[:2]] == [
         f"{tmp_path / 'a.csv'}:3",
         f"{tmp_path / 'a.csv'}:4",
@@ -150,7 +150,12 @@ def test_a_value_that_is_no_label_among_labels_is_named_with_its_line(tmp_path: 
 def test_words_and_numbers_are_read_as_everywhere_and_noted(tmp_path: Path) -> None:
     source = read(tmp_path, "submission,Tone,Names a cause", "So.,Kind,yes", "No.,,", "Why.,rude,0", "Ah.,Rude,1.0")
     met, unmet = CriterionVerdict.MET, CriterionVerdict.UNMET
-    assert [item.ground_truth for item in source.items()] == [[met, "Kind"], None, [unmet, "Rude"], [met, "Rude"]]
+    assert [item.ground_truth for item in source.read_items()] == [
+        [met, "Kind"],
+        None,
+        [unmet, "Rude"],
+        [met, "Rude"],
+    ]
     read_as = {"yes": "MET", "0": "UNMET", "1.0": "MET"}
     assert source.notes[1:] == [f"label {word!r} is read as {label}" for word, label in read_as.items()]
 
@@ -167,7 +172,7 @@ def test_numbers_are_labels_only_where_all_are() -> None:
         ([1, 3], []),
     ]
     for (a, b), expected in cases:
-        [item] = Submissions([{"submission": "So.", "A": a, "B": b}], rubric=rubric).items()
+        [item] = Submissions([{"submission": "So.", "A": a, "B": b}], rubric=rubric).read_items()
         assert (item.ground_truth or []) == expected, (a, b)
         assert item.metadata == ({} if expected else {"A": a, "B": b}), (a, b)
 
@@ -183,7 +188,7 @@ def test_a_column_of_labels_that_is_nearly_called_like_a_criterion_is_noted(tmp_
         (["submission,Tone,Name a cause", "So.,Kind,wind"], [UNREAD]),
     ]:
         source = read(tmp_path, *rows)
-        assert [item.ground_truth for item in source.items()] == [None]
+        assert [item.ground_truth for item in source.read_items()] == [None]
         assert source.notes == notes, rows
 
 
@@ -199,7 +204,7 @@ def test_ground_truth_is_read_in_the_words_of_columns(tmp_path: Path, labels: An
     expected = [[CriterionVerdict.MET, CriterionVerdict.UNMET]]
     for rubric, fields in ((Rubric.from_dict(OWN), row), (None, {**row, "rubric": OWN})):
         path.write_text(json.dumps(fields) + "\n")
-        assert [item.ground_truth for item in Submissions(path, rubric=rubric).items()] == expected
+        assert [item.ground_truth for item in Submissions(path, rubric=rubric).read_items()] == expected
 
 
 def test_label_columns_of_a_row_with_its_own_rubric_are_noted(tmp_path: Path) -> None:
@@ -209,6 +214,6 @@ def test_label_columns_of_a_row_with_its_own_rubric_are_noted(tmp_path: Path) ->
     ]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     source = Submissions(path)
-    assert [item.ground_truth for item in source.items()] == [None] * 3
+    assert [item.ground_truth for item in source.read_items()] == [None] * 3
     told = "since the row has its own rubric; write them under 'ground_truth', a list or a mapping from names"
     assert source.notes == [f"{path}:2: labels in 'kind' are not read, {told}"]

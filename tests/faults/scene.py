@@ -64,7 +64,7 @@ class Scene:
 
     def failures(self) -> list[Failure]:
         with Ledger.open(self.out / "ledger") as ledger:
-            return [call.failure for call in ledger.failures() if call.failure is not None]
+            return [call.failure for call in ledger.read_failures() if call.failure is not None]
 
     def good_answers(self) -> int:
         counts = self.endpoint.counts

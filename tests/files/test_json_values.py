@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from autorubric.errors import InputError
-from autorubric.files.json_values import to_json_value, without_nulls
+from autorubric.files.json_values import drop_nulls, to_json_value
 from tests.offenders import each
 
 
@@ -52,7 +52,7 @@ def test_a_value_has_one_form_in_json(value: Any, expected: Any) -> None:
 
 def test_nulls_of_mappings_are_left_out_where_that_is_asked_for_and_those_of_lists_stay() -> None:
     value = {"a": None, "b": [None, {"c": None, "d": float("nan"), "e": 0}]}
-    assert without_nulls(value) == {"b": [None, {"e": 0}]}
+    assert drop_nulls(value) == {"b": [None, {"e": 0}]}
     assert to_json_value(value) == {"a": None, "b": [None, {"c": None, "d": None, "e": 0}]}
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from autorubric.errors import InputError
-from autorubric.files.printable import defused
+from autorubric.files.printable import escape_formula
 from autorubric.files.text import LONGEST_ROW, SharedCopy, decode, iter_lines, read_jsonl, read_text
 from tests.offenders import each
 
@@ -73,4 +73,4 @@ def test_the_row_after_one_that_is_too_long_is_read() -> None:
     [("a\r\nb", "a\nb"), ("a\rb", "a\nb"), ("a\nb", "a\nb"), ("a\r\n\rb", "a\n\nb"), ("=1\r\n2", "'=1\n2")],
 )
 def test_a_cell_holds_no_carriage_return(text: str, cell: str) -> None:
-    assert defused(text) == cell
+    assert escape_formula(text) == cell

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from autorubric.dataset.storage import parse_head_and_members
 from autorubric.errors import InputError, MissingFileError
-from autorubric.files import dump_json, iter_jsonl, nearest, parse_json, read_document, read_text
+from autorubric.files import dump_json, find_nearest_key, iter_jsonl, parse_json, read_document, read_text
 from autorubric.files.strict_json import _decode_with_care, decode_quickly
 from autorubric.files.strict_yaml import MOST_NODES, dump_yaml, parse_yaml
 from autorubric.files.text import parse_toml, read_jsonl
@@ -240,7 +240,7 @@ def test_all_bad_rows_of_a_jsonl_file_are_named_and_the_good_ones_read(tmp_path:
 )
 def test_misspelt_keys_are_recognised_and_own_words_are_not(key: str, expected: str | None) -> None:
     known = ("weight", "requirement", "name", "options", "scale_type", "id", "tags", "section", "check")
-    assert nearest(key, known) == expected
+    assert find_nearest_key(key, known) == expected
 
 
 @each(

@@ -42,7 +42,7 @@ def test_the_schema_is_the_same_whatever_the_rows_hold(name: str, tmp_path: Path
     for number, rows in enumerate([[], [PLAIN], [FULL], [FULL, PLAIN] * 300]):
         path = tmp_path / f"{number}.parquet"
         write_records(path, name, rows)
-        assert pq.read_schema(path).equals(FORMATS[name].arrow_schema())
+        assert pq.read_schema(path).equals(FORMATS[name].build_arrow_schema())
         assert pq.read_metadata(path).num_rows >= len(rows)
 
 
@@ -63,7 +63,7 @@ def test_where_points_are_whole_the_rounding_is_named(name: str, tmp_path: Path)
 
 
 def test_the_release_has_its_columns_and_all_36_parameters() -> None:
-    schema = RURL.arrow_schema()
+    schema = RURL.build_arrow_schema()
     assert schema.names == ["prompt", "data_source", "ability", "reward_model", "extra_info", "Rubrics"]
     model = schema.field("reward_model").type
     assert [model.field(i).name for i in range(model.num_fields)] == ["ground_truth", "rubrics", "style"]
@@ -160,7 +160,7 @@ def test_a_table_goes_through_the_command_and_keeps_its_schema_without_rows(tmp_
     write_records(tmp_path / "none.parquet", "verl", [])
     done = convert(tmp_path / "none.parquet", tmp_path / "none2.parquet", "rurl")
     assert done.records == 0
-    assert pq.read_schema(tmp_path / "none2.parquet").equals(RURL.arrow_schema())
+    assert pq.read_schema(tmp_path / "none2.parquet").equals(RURL.build_arrow_schema())
 
 
 def test_a_release_is_written_again_and_its_long_names_are_cut_at_200_bytes(tmp_path: Path) -> None:

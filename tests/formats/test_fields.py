@@ -9,8 +9,8 @@ import pytest
 
 from autorubric.core.criterion import Criterion
 from autorubric.errors import InputError
-from autorubric.formats import Record, detect, format_named
-from autorubric.formats.rubrichub import details_as_text
+from autorubric.formats import Record, detect, find_format
+from autorubric.formats.rubrichub import dump_details
 from tests.offenders import each
 
 POINTS = [{"criterion": "Names a cause.", "points": 5}]
@@ -88,19 +88,19 @@ RECORD = Record(
     ],
 )
 def test_a_row_is_written_with_what_the_project_reads(name: str, path: tuple[Any, ...], value: Any) -> None:
-    found: Any = format_named(name).write(RECORD).row
+    found: Any = find_format(name).write(RECORD).row
     for key in path:
         found = found[key]
     assert found == value
 
 
 def test_an_entry_of_open_instruct_has_a_title_only_where_the_criterion_has_a_name() -> None:
-    row = format_named("open-instruct").write(RECORD).row
+    row = find_format("open-instruct").write(RECORD).row
     assert json.loads(row["ground_truth"])["rubrics"] == [
         {"title": "cause", "description": "Names a cause.", "weight": 5},
         {"description": "Guesses.", "weight": -2},
     ]
-    renamed = format_named("open-instruct").write(Record(RECORD.criteria, "Why?", metadata={"dataset": "mine"})).row
+    renamed = find_format("open-instruct").write(Record(RECORD.criteria, "Why?", metadata={"dataset": "mine"})).row
     assert renamed["dataset"] == "mine"
 
 
@@ -135,7 +135,7 @@ def test_details_of_fine_tuning_rows_may_be_values_text_or_missing(details: Any,
     row: dict[str, Any] = {"source": "s", "query": "Why?", "answer": "Tea.", "sample_id": "1", "rubrics": POINTS}
     row |= {"rubric_score": 0.5, "rubric_judge_details": details}
     assert read(row).metadata.get("rubric_judge_details") == kept
-    assert details_as_text(row)["rubric_judge_details"] == text
+    assert dump_details(row)["rubric_judge_details"] == text
 
 
 def test_an_item_of_our_own_keeps_its_id_its_labels_and_what_it_is_compared_with() -> None:
@@ -148,7 +148,7 @@ def test_an_item_of_our_own_keeps_its_id_its_labels_and_what_it_is_compared_with
         "rubric": [{"requirement": "Names a cause.", "weight": 5.0}],
         "ground_truth": ["MET"],
     }
-    form = format_named("autorubric")
+    form = find_format("autorubric")
     record = form.read(item)
     assert (record.id, record.reference, record.answer) == ("q1", "Coal.", "Tea.")
     assert record.metadata == {"ground_truth": ["MET"]}
@@ -165,7 +165,7 @@ def test_criteria_with_one_name_or_id_are_told_apart_in_an_item() -> None:
         Criterion(name="Tone", id="a", section=section, requirement=f"r{number}")
         for number, section in enumerate((None, None, "Style", None))
     )
-    written: Any = format_named("autorubric").write(Record((*criteria, Criterion(requirement="r4")), "Why?")).row
+    written: Any = find_format("autorubric").write(Record((*criteria, Criterion(requirement="r4")), "Why?")).row
     entries = written["rubric"]["rubric"] if isinstance(written["rubric"], dict) else written["rubric"]
     assert [one.get("requirement") for one in entries] == [f"r{number}" for number in range(5)]
     assert [one.get("name") for one in entries] == ["Tone", "Tone (2)", "Tone", "Tone (3)", None]

@@ -12,7 +12,7 @@ import pytest
 from autorubric import Rubric, grade
 from autorubric.errors import InputError
 from autorubric.formats import convert, read_records
-from autorubric.jobs.submissions import rubric_in
+from autorubric.jobs.submissions import read_rubric
 
 TREE = Path(__file__).parents[1] / "data" / "paperbench.json.gz"
 ROOT = json.loads(gzip.decompress(TREE.read_bytes()))
@@ -79,7 +79,7 @@ def test_other_commands_say_how_to_convert_a_tree_and_grade_the_result(tmp_path:
     path, flat = tmp_path / "tree.json", tmp_path / "flat.json"
     path.write_text(json.dumps(ROOT))
     with pytest.raises(InputError, match="a tree of criteria, as in PaperBench; convert it: autorubric convert"):
-        rubric_in(path)
+        read_rubric(path)
     convert(path, flat, "llmdc")
     rubric = Rubric.from_file(flat)
     assert len(rubric) == len(leaves(ROOT))

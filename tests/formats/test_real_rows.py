@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from autorubric.core.rubric import Rubric
-from autorubric.core.scoring import cell, totals
+from autorubric.core.scoring import build_cell, sum_cells
 from autorubric.formats import FORMATS, Record, convert, read_records
 
 DATA = Path(__file__).parents[1] / "data"
@@ -57,8 +57,8 @@ def our_score(found: list[Record], verdicts: list[list[bool]]) -> float:
     shares = []
     for record, met in zip(found, verdicts, strict=True):
         rubric = Rubric(list(record.criteria))
-        cells = [cell(one, "MET" if is_met else "UNMET") for one, is_met in zip(rubric, met, strict=True)]
-        sums = totals(cells)
+        cells = [build_cell(one, "MET" if is_met else "UNMET") for one, is_met in zip(rubric, met, strict=True)]
+        sums = sum_cells(cells)
         shares.append(sums.points / sums.positive)
     return min(1.0, max(0.0, sum(shares) / len(shares)))
 

@@ -10,7 +10,7 @@ import pytest
 from autorubric.checks import rule_of_tags
 from autorubric.core.rubric_from import rubric_from
 from autorubric.errors import InputError
-from autorubric.formats import format_named
+from autorubric.formats import find_format
 from autorubric.linting.records import read_raw_criterion
 from autorubric.llm.http.wire import read_reply
 from autorubric.llm.request import Reply
@@ -50,7 +50,7 @@ def test_the_linter_refuses_an_option_beyond_every_float() -> None:
 def test_a_format_refuses_points_beyond_every_float() -> None:
     row = {"question": "Why?", "rubrics": [{"criterion": "Says why.", "points": HUGE}]}
     with pytest.raises(InputError, match=r"rubrics\[0\].points is 1000.*; expected a finite number"):
-        format_named("rubrichub").read(row)
+        find_format("rubrichub").read(row)
 
 
 def test_a_deadline_beyond_every_float_is_refused() -> None:
@@ -89,7 +89,7 @@ def released(**changes: Any) -> dict[str, Any]:
 
 
 def test_a_released_row_holds_its_rubric_as_text_too() -> None:
-    read = format_named("rurl").read
+    read = find_format("rurl").read
     text = {"rubrics": json.dumps(released()["reward_model"]["rubrics"])}
     assert read(released(reward_model=text)).criteria == read(released()).criteria
 
@@ -97,7 +97,7 @@ def test_a_released_row_holds_its_rubric_as_text_too() -> None:
 @each("extra", ["text", {"reward_model": "text"}, [1]])
 def test_a_released_row_with_odd_mirrors_is_refused(extra: Any) -> None:
     with pytest.raises(InputError, match="expected an object"):
-        format_named("rurl").read(released(extra_info=extra))
+        find_format("rurl").read(released(extra_info=extra))
 
 
 @each("key", ["autorubric", "rubric"])
@@ -105,4 +105,4 @@ def test_a_text_nested_without_end_is_refused(key: str) -> None:
     row = {"question": "Why?", "reference_answer": "", "question_source": "", "rubric_count": 1}
     row["rubric"] = [{"title": "Cause", "description": "Says why.", "weight": 5}]
     with pytest.raises(InputError, match=f"{key} is not valid JSON"):
-        format_named("rar").read({**row, key: DEEP})
+        find_format("rar").read({**row, key: DEEP})

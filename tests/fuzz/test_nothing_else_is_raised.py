@@ -22,9 +22,9 @@ from autorubric.errors import AutorubricError
 from autorubric.files import iter_jsonl, parse_json, read_document
 from autorubric.files.strict_yaml import parse_yaml
 from autorubric.graders.judge_replies import read_said
-from autorubric.llm.http.prices import prices_by_model
-from autorubric.llm.http.retry import http_fault
-from autorubric.llm.http.secrets import checked_base_url
+from autorubric.llm.http.prices import read_price_file
+from autorubric.llm.http.retry import classify_response
+from autorubric.llm.http.secrets import check_base_url
 from autorubric.llm.http.transport import HttpReply
 from autorubric.llm.http.wire import read_reply
 from autorubric.llm.request import Answer, Reply, Unreadable
@@ -101,7 +101,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     "dataset.json": RubricDataset.from_file,
     "dataset.yaml": RubricDataset.from_file,
     "dataset.jsonl": RubricDataset.from_file,
-    "prices.yaml": prices_by_model,
+    "prices.yaml": read_price_file,
     "queries.jsonl": lambda path: QueryFile(path, id_column="id").check(),
 }
 
@@ -119,7 +119,7 @@ def test_a_file_is_read_or_refused(name: str, data: bytes) -> None:
 @EXAMPLES
 @given(text=st.text() | SIGNS)
 def test_a_text_is_read_or_refused(text: str) -> None:
-    for read in (parse_json, parse_yaml, checked_base_url):
+    for read in (parse_json, parse_yaml, check_base_url):
         only_ours(partial(read, text))
 
 
@@ -138,14 +138,14 @@ def test_a_template_is_read_or_refused(text: str) -> None:
 @given(values=SHAPED | st.dictionaries(KEYS, JSON, max_size=6))
 def test_settings_are_taken_or_refused(values: Any) -> None:
     if isinstance(values, dict):
-        only_ours(lambda: SynthesisSettings.checked(values))
+        only_ours(lambda: SynthesisSettings.from_values(values))
 
 
 @EXAMPLES
 @given(body=BYTES, status=st.sampled_from([200, 201, 302, 400, 401, 404, 422, 429, 500, 503, 529]))
 def test_every_body_of_an_endpoint_is_a_reply_or_a_fault(body: bytes, status: int) -> None:
     reply = HttpReply(status, body, {"Retry-After": body[:20].decode("latin-1")})
-    assert http_fault(reply) is not None or read_reply(body, 0.1) is not None
+    assert classify_response(reply) is not None or read_reply(body, 0.1) is not None
 
 
 @EXAMPLES

@@ -194,7 +194,7 @@ def test_a_run_counts_its_calls_before_it_makes_them_and_refuses_the_other_way_o
     result = grade(TEXTS, **asked, compound="all")
     assert result.experiment_dir is not None
     with ledger_view(result.experiment_dir / LEDGER_FOLDER) as view:
-        assert sum(row.calls for row in view.totals()) == 10
+        assert sum(row.calls for row in view.add_up()) == 10
     assert grade(TEXTS, **asked, compound="all", dry_run=True).estimate[0].calls == 0  # type: ignore[index]
     with pytest.raises(InputError, match="compound"):
         grade(TEXTS, **asked)

@@ -12,7 +12,7 @@ from autorubric import Criterion, CriterionGrader, CriterionVerdict, LLMConfig, 
 from autorubric.core.judgment import Judgment
 from autorubric.graders.criterion_judge import PrefixFirst
 from autorubric.graders.judge import Ask, JudgeInput
-from autorubric.llm.batches.setting import Batching, batches_on
+from autorubric.llm.batches.setting import Batching, use_batches
 from autorubric.llm.request import Failure, Message, Request
 from autorubric.testing import LoopbackEndpoint
 
@@ -103,7 +103,7 @@ async def test_a_grader_lets_a_call_go_ahead_unless_told_otherwise_or_calls_go_i
     for first, how, ahead in ((None, None, True), (False, None, False), (None, Batching(), False)):
         judge = Asked()
         told: dict[str, Any] = {} if first is None else {"prefix_first": first}
-        with nullcontext() if how is None else batches_on(how):
+        with nullcontext() if how is None else use_batches(how):
             report = await CriterionGrader(judge=judge, **told).grade("x", [Criterion(requirement="Is kind")])
         assert report.score == 1.0
         assert isinstance(judge.ask, PrefixFirst) == ahead

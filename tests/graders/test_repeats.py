@@ -24,7 +24,7 @@ from autorubric.graders.without_model import ScriptedJudge, Word, no_model
 from autorubric.llm.executor import Executor
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Failure, Request
-from autorubric.runs.items_file import report_from, report_json
+from autorubric.runs.items_file import dump_report, parse_report
 from autorubric.testing import LoopbackEndpoint, PromptSections, ScriptedModel
 
 KIND = Rubric([Criterion(name="Kind", weight=2, requirement="Is kind")])
@@ -229,7 +229,7 @@ async def test_reports_keep_every_repeat_and_count_one_vote_a_judge() -> None:
     assert [each.judge_id for each in repeats] == ["a#1", "a#2", "a#3"]
     assert sorted(each.verdict.value for each in repeats if each.verdict) == ["MET", "MET", "UNMET"]
     assert set(report.judge_scores) == {"a", "b"}
-    assert report_from(json.loads(report_json(report))) == report
+    assert parse_report(json.loads(dump_report(report))) == report
 
 
 async def test_tokens_and_cost_of_all_repeats_are_in_the_report() -> None:

@@ -127,7 +127,7 @@ async def test_an_entry_that_is_missing_takes_one_more_call_whatever_comes() -> 
         model = ScriptedModel({"judge": [reply(*WHOLE[1:]), again, "?", "?"]}, price=(1.0, 1.0))
         with Ledger.in_memory() as ledger:
             judgments = await RubricJudge(model).judge(CASE, (0, 1, 2), Executor(ledger).ask_for)
-            [total] = ledger.totals()
+            [total] = ledger.add_up()
         first = judgments[0]
         assert (total.calls, first.verdict, judgments[1].verdict) == (2, MET if '"MET"' in again else None, UNMET)
         # Both calls are on its bill.
@@ -145,7 +145,7 @@ async def test_a_criterion_that_was_asked_about_twice_has_both_bills() -> None:
     model = ScriptedModel({"judge": [reply(*WHOLE[1:]), reply(WHOLE[0])]}, price=(1.0, 1.0))
     with Ledger.in_memory() as ledger:
         judgments = await RubricJudge(model).judge(CASE, (0, 1, 2), Executor(ledger).ask_for)
-        [total] = ledger.totals()
+        [total] = ledger.add_up()
     usage = judgments[0].usage
     assert (judgments[0].verdict, judgments[1].usage, judgments[2].usage) == (MET, None, None)
     assert usage is not None and usage.prompt_tokens == total.usage.prompt_tokens > 0

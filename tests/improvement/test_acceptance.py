@@ -11,13 +11,13 @@ from autorubric.improvement.acceptance import (
     compute_p_value,
     compute_permutation_p_value,
     count_least_changed,
-    decide,
+    decide_all,
     estimate_groups_needed,
     estimate_items_needed,
     share,
 )
 from autorubric.improvement.measures import ac1, compute_scores, sum_ac1, sum_agreement
-from autorubric.metrics.confusion import confusion_counts, gwet_pairs
+from autorubric.metrics.confusion import count_pairs, gwet_pairs
 from autorubric.metrics.table import ABSTAINED, FAILED
 from benchmarks.wrong_acceptance import simulate
 from tests.offenders import each
@@ -49,8 +49,8 @@ def test_the_exchange_test_of_right_and_wrong_is_mcnemars_exact_test() -> None:
 
 def test_items_of_one_group_count_as_one_piece_of_evidence() -> None:
     old, new = [0.0] * 8, [1.0] * 8
-    assert decide({"a": pairs(old, new)})["a"].accepted
-    [decision] = decide({"a": pairs(old, new, [0, 0, 0, 1, 1, 1, 2, 2])}).values()
+    assert decide_all({"a": pairs(old, new)})["a"].accepted
+    [decision] = decide_all({"a": pairs(old, new, [0, 0, 0, 1, 1, 1, 2, 2])}).values()
     assert not decision.accepted
     assert (len(decision.pairs), decision.p_value) == (3, 0.25)  # 2 of 2^3 exchanges are as extreme
 
@@ -59,8 +59,8 @@ def test_holm_divides_the_error_by_the_candidates_that_are_left() -> None:
     # p of 6 changes of 40, all right: 2 / 2^6 = 0.031, which alone suffices and among two does not.
     one = pairs([0.0] * 6 + [1.0] * 34, [1.0] * 40)
     none = pairs([0.0, 1.0] * 20, [1.0, 0.0] * 20)
-    assert decide({"a": one})["a"].accepted
-    found = decide({"a": one, "b": none})
+    assert decide_all({"a": one})["a"].accepted
+    found = decide_all({"a": one, "b": none})
     assert not found["a"].accepted
     assert found["a"].p_holm == pytest.approx(2 * found["a"].p_value)
     assert found["a"].interval is not None and found["a"].interval.confidence == pytest.approx(0.975)
@@ -71,7 +71,7 @@ def test_holm_divides_the_error_by_the_candidates_that_are_left() -> None:
 def test_neither_a_worse_nor_an_equal_version_is_ever_accepted() -> None:
     worse = pairs([1.0] * 30, [0.0] * 30)
     same = pairs([1.0] * 30, [1.0] * 30)
-    found = decide({"worse": worse, "same": same})
+    found = decide_all({"worse": worse, "same": same})
     assert [one.accepted for one in found.values()] == [False, False]
     assert compute_p_value(same) == 1.0
 
@@ -88,7 +88,7 @@ def test_ac1_is_that_of_the_agreement_tables() -> None:
     rng = np.random.default_rng(2)
     for size in (2, 3, 5):
         truth, judged = rng.integers(0, size, 60), rng.integers(0, size, 60)
-        oracle = gwet_pairs(confusion_counts(truth, judged, size), np.eye(size))
+        oracle = gwet_pairs(count_pairs(truth, judged, size), np.eye(size))
         assert float(ac1(sum_ac1(truth, judged, size).sum(axis=0))) == pytest.approx(oracle)
 
 
@@ -105,7 +105,7 @@ def test_the_items_that_are_said_to_suffice_do() -> None:
     hits = 0
     for _ in range(200):
         moves = rng.choice([1.0, -1.0, 0.0], size=needed, p=[0.25, 0.05, 0.7])
-        hits += decide({"a": pairs(np.maximum(-moves, 0).tolist(), np.maximum(moves, 0).tolist())})["a"].accepted
+        hits += decide_all({"a": pairs(np.maximum(-moves, 0).tolist(), np.maximum(moves, 0).tolist())})["a"].accepted
     assert 0.68 <= hits / 200 <= 0.92
     assert count_least_changed() == 6
 
@@ -115,7 +115,7 @@ def test_the_groups_that_would_decide_are_counted_from_the_measured_spread() -> 
     rng = np.random.default_rng(5)
     moves = rng.normal(0.0, 0.1, 60)
     moves += 0.02 - moves.mean()
-    decision = decide({"a": pairs([0.0] * 60, moves.tolist())})["a"]
+    decision = decide_all({"a": pairs([0.0] * 60, moves.tolist())})["a"]
     needed = estimate_groups_needed(decision)
     # (1.960 + 0.842)^2 * (s / 0.02)^2, s the standard deviation of the moves.
     assert needed == pytest.approx(7.849 * (moves.std(ddof=1) / 0.02) ** 2, abs=1)
@@ -123,10 +123,10 @@ def test_the_groups_that_would_decide_are_counted_from_the_measured_spread() -> 
     hits = 0
     for _ in range(80):
         drawn = rng.normal(0.02, moves.std(ddof=1), needed)
-        hits += decide({"a": pairs([0.0] * needed, drawn.tolist())})["a"].accepted
+        hits += decide_all({"a": pairs([0.0] * needed, drawn.tolist())})["a"].accepted
     # The standard error of 80 runs at 80 % is 4.5 %.
     assert 0.68 <= hits / 80 <= 0.92
-    assert estimate_groups_needed(decide({"a": pairs([1.0] * 9, [0.0] * 9)})["a"]) is None
+    assert estimate_groups_needed(decide_all({"a": pairs([1.0] * 9, [0.0] * 9)})["a"]) is None
 
 
 @each("labels", [60, 400])

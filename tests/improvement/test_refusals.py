@@ -8,7 +8,7 @@ from autorubric.improvement.refusals import Guard, find_refusal, fold_texts
 from tests.offenders import offenders
 
 SUBMISSION = "The steam engine changed the mills of the north for ever. 蒸汽机改变了英国北方的纺织工厂和城市生活。"
-GUARD = Guard.of([SUBMISSION], ["Describe how the steam engine changed the mills."], ["essay-17", "3"])
+GUARD = Guard.from_texts([SUBMISSION], ["Describe how the steam engine changed the mills."], ["essay-17", "3"])
 OLD = Criterion(requirement="Names an effect.")
 CHOICE = Criterion(requirement="How good?", options=[{"label": "No", "value": 0}, {"label": "Yes", "value": 1}])
 

@@ -12,10 +12,10 @@ import pytest
 
 from autorubric import Criterion, Rubric, RubricDataset
 from autorubric.improvement.changed_wording import Outcome, Wording
-from autorubric.improvement.labelled import Labelled, read_labelled
+from autorubric.improvement.labelled import LabelledRubric, read_labelled
 from autorubric.improvement.measures import Measure
 from autorubric.improvement.refusals import Guard
-from autorubric.improvement.run_files import TestDoor
+from autorubric.improvement.run_files import FileUseRecorder
 from autorubric.improvement.samples import Split, UsedItems, split_items
 from autorubric.improvement.search import Commission
 from autorubric.improvement.study import Aims, Study
@@ -28,7 +28,7 @@ from tests.improvement.essays import BETTER, answers, judge
 class Judging:
     """The scripted judge without a network; it stops the run when it first sees an item of `closed`."""
 
-    labelled: Labelled
+    labelled: LabelledRubric
     closed: set[int] = field(default_factory=set)
     asked: list[int] = field(default_factory=list)
 
@@ -57,9 +57,9 @@ def scene(
     data = answers(count)
     assert data.rubric is not None
     labelled = read_labelled(data.rubric, data, range(count))
-    split = split_items(range(count), labelled.strata())
+    split = split_items(range(count), labelled.list_strata())
     judging, writing = Judging(labelled), Writing(texts)
-    uses = TestDoor(folder, "run", UsedItems(folder / "used.jsonl"), labelled.digests, "r")
+    uses = FileUseRecorder(folder, "run", UsedItems(folder / "used.jsonl"), labelled.digests, "r")
     return Study(labelled, split, judging, writing, Guard(frozenset()), Aims(measure), uses=uses), judging, writing
 
 
@@ -145,7 +145,11 @@ def test_ordered_options_are_compared_by_their_distance() -> None:
             return {item: Outcome(code, value=code / 4) for item, code in codes.items()}
 
     study = Study(
-        labelled, split_items(range(40), labelled.strata()), Off(), Writing(("How deep is it?",)), Guard(frozenset())
+        labelled,
+        split_items(range(40), labelled.list_strata()),
+        Off(),
+        Writing(("How deep is it?",)),
+        Guard(frozenset()),
     )
     found = asyncio.run(study.run())
     [decision] = found.decisions.values()

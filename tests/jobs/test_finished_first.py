@@ -57,7 +57,7 @@ def synthesized(model: str, out: Path, **settings: Any) -> int:
 
 def spent(out: Path) -> int:
     with ledger_view(out / "ledger") as view:
-        return view.spent().tokens
+        return view.sum_spent().tokens
 
 
 def test_a_budget_for_half_of_the_calls_finishes_about_half_of_the_records(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from autorubric.jobs.lending import Lender, Purse
+from autorubric.jobs.lending import Lender, SharedBudget
 from autorubric.jobs.talk import Talk
 from autorubric.llm.billing import Reservation
 from autorubric.llm.budget import Budget
@@ -18,7 +18,7 @@ from autorubric.llm.executor import Executor
 from autorubric.llm.http.limiter import Allowance, Limiter
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Answer, Failure, Message, Request
-from autorubric.llm.sharing import Sharing, Sum, sharing
+from autorubric.llm.sharing import Amount, Sharing, sharing
 from autorubric.testing import ScriptedModel
 from benchmarks.simulated_limits import AtRandom, Bucket, Changing, JumpingLoop, Owner, Queue, Run, on_jumping_clock
 from tests.offenders import offenders
@@ -29,7 +29,7 @@ SLOW_DOWN = Failure("rate_limit", "slow down")
 def two_processes(loop: JumpingLoop) -> tuple[Queue, Queue]:
     """Two processes; words take five milliseconds each way."""
     found: list[Queue] = []
-    lender = Lender(Purse(Sum(math.inf, math.inf)), lambda: found, clock=loop.time)
+    lender = Lender(SharedBudget(Amount(math.inf, math.inf)), lambda: found, clock=loop.time)
     one, other = (Queue(number, loop, lender, processes=2) for number in range(2))
     found += [one, other]
     for process in found:
@@ -43,7 +43,7 @@ async def refuse(process: Queue, count: int, retry_after: float | None = None) -
     async def refused() -> None:
         place = await process.limiter.acquire()
         await asyncio.sleep(0.1)
-        process.limiter.refused(place, retry_after, SLOW_DOWN)
+        process.limiter.note_rate_limit(place, retry_after, SLOW_DOWN)
         process.limiter.release()
 
     await asyncio.gather(*(refused() for _ in range(count)))
@@ -61,7 +61,7 @@ def test_refusals_of_one_process_hold_back_the_other_for_as_long() -> None:
                 place = await other.limiter.acquire()
                 sent.append(loop.time())
                 await asyncio.sleep(0.05)
-                other.limiter.passed(place)
+                other.limiter.note_accepted(place)
                 other.limiter.release()
 
         await asyncio.gather(steady(), refuse(one, 12, 5.0))
@@ -79,7 +79,7 @@ def test_refusals_of_one_process_hold_back_the_other_for_as_long() -> None:
     assert len(after) > 20
 
 
-async def borrow(held: Sum, missing: Sum) -> Sum | None:
+async def borrow(held: Amount, missing: Amount) -> Amount | None:
     """As much as is asked for."""
     return missing
 
@@ -100,19 +100,19 @@ def test_once_one_process_has_found_a_limit_all_need_permits_at_its_account_only
 
     async def main(loop: JumpingLoop) -> None:
         one, other = Hearer("one"), Hearer("other")
-        lender = Lender(Purse(Sum(math.inf, math.inf)), lambda: [one, other], clock=loop.time)
+        lender = Lender(SharedBudget(Amount(math.inf, math.inf)), lambda: [one, other], clock=loop.time)
         sent = [[-n, 0.1] for n in range(1, 21)]
-        lender.hear(one, {"traffic": {"a": {"sent": sent}, "b": {"sent": sent, "passed": [-1]}}})
-        lender.hear(other, {"traffic": {"a": {"sent": sent}}})
+        lender.read_message(one, {"traffic": {"a": {"sent": sent}, "b": {"sent": sent, "passed": [-1]}}})
+        lender.read_message(other, {"traffic": {"a": {"sent": sent}}})
         assert one.heard == other.heard == []
-        lender.hear(one, {"traffic": {"a": {"refused": [[-n, None] for n in range(1, 13)]}}})
+        lender.read_message(one, {"traffic": {"a": {"refused": [[-n, None] for n in range(1, 13)]}}})
         assert one.heard == other.heard == [{"permits": {"a": []}}]
         for process in (one, other):
             process.heard.clear()
-            lender.hear(process, {"traffic": {"a": {"wanted": 2}}})
+            lender.read_message(process, {"traffic": {"a": {"wanted": 2}}})
         await asyncio.sleep(0.3)
         assert (one.heard, other.heard) == ([{"permits": {"a": [1]}}], [])
-        lender.hear(one, {"traffic": {"a": {"refused": [[1, None]]}}})
+        lender.read_message(one, {"traffic": {"a": {"refused": [[1, None]]}}})
         await asyncio.sleep(0.3)
         assert (len(one.heard), other.heard) == (1, [{"permits": {"a": [2]}}])
 
@@ -122,15 +122,15 @@ def test_once_one_process_has_found_a_limit_all_need_permits_at_its_account_only
 def test_permits_of_a_process_that_ended_are_not_waited_for() -> None:
     async def main(loop: JumpingLoop) -> None:
         one, other = Hearer("one"), Hearer("other")
-        lender = Lender(Purse(Sum(math.inf, math.inf)), lambda: [one, other], clock=loop.time)
+        lender = Lender(SharedBudget(Amount(math.inf, math.inf)), lambda: [one, other], clock=loop.time)
         sent = [[-n, 0.1] for n in range(1, 13)]
-        lender.hear(one, {"traffic": {"a": {"sent": sent, "refused": [[n, None] for n, _ in sent]}}})
+        lender.read_message(one, {"traffic": {"a": {"sent": sent, "refused": [[n, None] for n, _ in sent]}}})
         for process in (one, other):
-            lender.hear(process, {"traffic": {"a": {"wanted": 1}}})
+            lender.read_message(process, {"traffic": {"a": {"wanted": 1}}})
         await asyncio.sleep(0.3)
         assert one.heard == [{"permits": {"a": []}}, {"permits": {"a": [1]}}]
         lender.drop(one)
-        lender.hear(other, {"traffic": {"a": {"withdrawn": []}}})
+        lender.read_message(other, {"traffic": {"a": {"withdrawn": []}}})
         await asyncio.sleep(0.3)
         assert other.heard == [{"permits": {"a": []}}, {"permits": {"a": [2]}}]
 
@@ -153,17 +153,17 @@ def test_a_process_sends_as_many_requests_as_it_has_permits() -> None:
             place = await limiter.acquire()
             sent.append(loop.time())
             if len(sent) <= 2:
-                limiter.refused(place, None, SLOW_DOWN)
+                limiter.note_rate_limit(place, None, SLOW_DOWN)
             else:
-                limiter.passed(place)
+                limiter.note_accepted(place)
             limiter.release()
 
         await asyncio.gather(*(call() for _ in range(10)))
-        shared.grant({"a": []})
+        shared.pass_permits({"a": []})
         waiting = [loop.create_task(call()) for _ in range(10)]
         for number in range(1, 8):
             await asyncio.sleep(0.1)
-            shared.grant({"a": [number]})
+            shared.pass_permits({"a": [number]})
         await asyncio.sleep(1)
         for task in waiting:
             task.cancel()
@@ -210,8 +210,8 @@ class Spender:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.talk = Talk(lambda word: self.lender.hear(self, word))
-        self.lender = Lender(Purse(Sum()), list)
+        self.talk = Talk(lambda word: self.lender.read_message(self, word))
+        self.lender = Lender(SharedBudget(Amount()), list)
 
     def tell(self, **word: Any) -> None:
         asyncio.get_running_loop().call_soon(self.talk.receive, word)
@@ -225,47 +225,49 @@ class Spender:
 
 async def test_a_process_waits_for_what_calls_of_the_others_leave_and_makes_every_call_that_fits() -> None:
     one, other = Spender("one"), Spender("other")
-    lender = Lender(Purse(Sum(100, math.inf), processes=2), lambda: [one, other])
+    lender = Lender(SharedBudget(Amount(100, math.inf), processes=2), lambda: [one, other])
     first = copy_context().run(one.open, lender)
     second = copy_context().run(other.open, lender)
-    held = await first.reserve(Sum.of(80))
+    held = await first.reserve(Amount.from_dollars(80))
     assert isinstance(held, Reservation)
-    waiting = [asyncio.create_task(second.reserve(Sum.of(need))) for need in (95, 60, 50)]
+    waiting = [asyncio.create_task(second.reserve(Amount.from_dollars(need))) for need in (95, 60, 50)]
     await asyncio.sleep(0.3)
     assert not any(one.done() for one in waiting)  # 20 are left, and the call of the first may turn out cheaper
-    first.settle(held, Sum.of(30))  # 70 are left
+    first.settle(held, Amount.from_dollars(30))  # 70 are left
     fits = await waiting[2]
     assert isinstance(fits, Reservation)
-    second.settle(fits, Sum.of(45))  # 25 are left
+    second.settle(fits, Amount.from_dollars(45))  # 25 are left
     refused = [await waiting[0], await waiting[1]]
     assert ["25 is neither spent nor reserved" in str(one) for one in refused] == [True, True]
 
 
 async def test_what_a_process_gave_back_while_it_waited_for_more_is_there_for_all() -> None:
     one, other = Spender("one"), Spender("other")
-    lender = Lender(Purse(Sum(100, math.inf), processes=2), lambda: [one, other])
+    lender = Lender(SharedBudget(Amount(100, math.inf), processes=2), lambda: [one, other])
     first = copy_context().run(one.open, lender)
     second = copy_context().run(other.open, lender)
-    ended = await first.reserve(Sum.of(40))
+    ended = await first.reserve(Amount.from_dollars(40))
     assert isinstance(ended, Reservation)
-    first.settle(ended, Sum.of(10))
-    running = await first.reserve(Sum.of(5))
+    first.settle(ended, Amount.from_dollars(10))
+    running = await first.reserve(Amount.from_dollars(5))
     assert isinstance(running, Reservation)
-    waiting = [asyncio.create_task(budget.reserve(Sum.of(95))) for budget in (second, first)]
+    waiting = [asyncio.create_task(budget.reserve(Amount.from_dollars(95))) for budget in (second, first)]
     await asyncio.sleep(0.3)  # the first has 25 to spare, which it gives back while its own request waits
-    first.settle(running, Sum.of(5))
+    first.settle(running, Amount.from_dollars(5))
     assert ["85 is neither spent nor reserved" in str(await one) for one in waiting] == [True, True]
 
 
 async def test_a_process_asks_for_more_again_once_a_call_of_its_own_was_given_back() -> None:
     one, other = Spender("one"), Spender("other")
-    lender = Lender(Purse(Sum(100, math.inf), processes=2), lambda: [one, other])
+    lender = Lender(SharedBudget(Amount(100, math.inf), processes=2), lambda: [one, other])
     first = copy_context().run(one.open, lender)
     second = copy_context().run(other.open, lender)
-    held, elsewhere = await first.reserve(Sum.of(70)), await second.reserve(Sum.of(5))
+    held, elsewhere = await first.reserve(Amount.from_dollars(70)), await second.reserve(Amount.from_dollars(5))
     assert isinstance(held, Reservation) and isinstance(elsewhere, Reservation)
-    second.settle(elsewhere, Sum.of(5))
-    waiting = asyncio.create_task(first.reserve(Sum.of(90)))  # 25 are left, and no other call may leave more
+    second.settle(elsewhere, Amount.from_dollars(5))
+    waiting = asyncio.create_task(
+        first.reserve(Amount.from_dollars(90))
+    )  # 25 are left, and no other call may leave more
     await asyncio.sleep(0.1)
     first.give_back(held)  # 95 are left, but only a part of them is lent to this process
     assert isinstance(await waiting, Reservation)
@@ -273,15 +275,15 @@ async def test_a_process_asks_for_more_again_once_a_call_of_its_own_was_given_ba
 
 async def test_two_processes_do_not_take_back_forever_what_is_lent_for_their_smaller_calls() -> None:
     one, other = Spender("one"), Spender("other")
-    lender = Lender(Purse(Sum(100, math.inf), processes=2), lambda: [one, other])
+    lender = Lender(SharedBudget(Amount(100, math.inf), processes=2), lambda: [one, other])
     budgets = [copy_context().run(spender.open, lender) for spender in (one, other)]
 
     async def spend(budget: Budget) -> list[Reservation | Failure]:
-        large = asyncio.create_task(budget.reserve(Sum.of(105)))
+        large = asyncio.create_task(budget.reserve(Amount.from_dollars(105)))
         await asyncio.sleep(0)
-        small = await budget.reserve(Sum.of(60))
+        small = await budget.reserve(Amount.from_dollars(60))
         if isinstance(small, Reservation):
-            budget.settle(small, Sum.of(20))
+            budget.settle(small, Amount.from_dollars(20))
         return [small, await large]
 
     async with asyncio.timeout(5):
@@ -292,28 +294,28 @@ async def test_two_processes_do_not_take_back_forever_what_is_lent_for_their_sma
 async def test_what_a_killed_process_asked_for_is_not_lent_to_its_successor() -> None:
     """The successor asks for 30 of 100 itself; the parent must not forget 70 that it lent to it before."""
     one, other = Hearer("one"), Hearer("other")
-    lender = Lender(Purse(Sum(100, math.inf)), lambda: [one, other])
-    lender.hear(other, {"borrow": [[0, 0], [60, 0]]})
+    lender = Lender(SharedBudget(Amount(100, math.inf)), lambda: [one, other])
+    lender.read_message(other, {"borrow": [[0, 0], [60, 0]]})
     await asyncio.sleep(0)
-    lender.hear(one, {"borrow": [[0, 0], [70, 0]]})  # waits for what the other can spare
+    lender.read_message(one, {"borrow": [[0, 0], [70, 0]]})  # waits for what the other can spare
     await asyncio.sleep(0)
     lender.drop(one)
-    lender.hear(other, {"gave": [60, 0], "more": False})
+    lender.read_message(other, {"gave": [60, 0], "more": False})
     await asyncio.sleep(0.01)
-    lender.hear(one, {"borrow": [[0, 0], [30, 0]]})
+    lender.read_message(one, {"borrow": [[0, 0], [30, 0]]})
     await asyncio.sleep(0.01)
-    assert [word["lent"] for word in one.heard if "lent" in word] == [Sum(30, 0)]
+    assert [word["lent"] for word in one.heard if "lent" in word] == [Amount(30, 0)]
     assert lender.purse.compute_left().tokens == 70
 
 
 async def test_a_process_that_has_ended_is_lent_nothing_that_it_asked_for_before() -> None:
     one, other = Hearer("one"), Hearer("other")
-    lender = Lender(Purse(Sum(100, math.inf)), lambda: [one, other])
+    lender = Lender(SharedBudget(Amount(100, math.inf)), lambda: [one, other])
     for borrower, missing in ((other, 60), (one, 70)):
-        lender.hear(borrower, {"borrow": [[0, 0], [missing, 0]]})
+        lender.read_message(borrower, {"borrow": [[0, 0], [missing, 0]]})
         await asyncio.sleep(0)
-    lender.hear(one, {"end": {}, "spare": [0, 0]})
-    lender.hear(other, {"gave": [60, 0], "more": False})
+    lender.read_message(one, {"end": {}, "spare": [0, 0]})
+    lender.read_message(other, {"gave": [60, 0], "more": False})
     await asyncio.sleep(0.01)
     assert lender.purse.compute_left().tokens == 100
 
@@ -339,7 +341,7 @@ async def test_a_process_without_a_reply_ends_the_run_unless_another_had_one_or_
     with offenders() as case:
         for name, (answered, base, is_ended) in cases.items():
             one, other = Spender("one"), Spender("other")
-            lender = Lender(Purse(Sum(), processes=2), partial(list, (one, other)))
+            lender = Lender(SharedBudget(Amount(), processes=2), partial(list, (one, other)))
             contexts = copy_context(), copy_context()
             for process, context in zip((one, other), contexts, strict=True):
                 context.run(process.open, lender, None if base is None else tmp_path / base)

@@ -11,7 +11,7 @@ import pytest
 
 from autorubric import Criterion, DataItem, InputError, Rubric, RubricDataset, lint
 from autorubric.errors import MissingFileError
-from autorubric.jobs.submissions import check_weighed, list_rubrics, read_dataset, rubric_in
+from autorubric.jobs.submissions import check_weighed, list_rubrics, read_dataset, read_rubric
 from autorubric.synthesis.query_file import QueryFile
 from tests.offenders import offenders
 
@@ -33,7 +33,7 @@ def test_a_rubric_is_read_from_whatever_holds_it(tmp_path: Path) -> None:
         for name, text in files.items():
             with case(name):
                 (tmp_path / name).write_text(text)
-                assert rubric_in(tmp_path / name).to_dict() == RUBRIC.to_dict()
+                assert read_rubric(tmp_path / name).to_dict() == RUBRIC.to_dict()
 
 
 def test_criteria_of_other_formats_are_read_in_tables_and_documents(tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_criteria_of_other_formats_are_read_in_tables_and_documents(tmp_path: Pa
         for name, data in files.items():
             with case(name):
                 (tmp_path / name).write_bytes(data)
-                found = [(one.requirement.capitalize(), one.weight) for one in rubric_in(tmp_path / name)]
+                found = [(one.requirement.capitalize(), one.weight) for one in read_rubric(tmp_path / name)]
                 assert found == [("Is kind.", 2.0), ("Rambles,\nat length.", -1.5)]
                 assert lint(tmp_path / name, select=("zero-weight",)) == []
 
@@ -75,7 +75,7 @@ def test_weights_and_texts_that_can_be_read_in_two_ways_are_refused(tmp_path: Pa
             with case(name):
                 (tmp_path / "rubric.csv").write_text(text)
                 with pytest.raises(InputError) as caught:
-                    rubric_in(tmp_path / "rubric.csv")
+                    read_rubric(tmp_path / "rubric.csv")
                 assert str(caught.value).startswith(f"{tmp_path / 'rubric.csv'}: ") and problem in str(caught.value)
                 told = [one for one in caught.value.problems if "index 0" in one or "rubric[0]" in one]
                 assert len(told) == 1
@@ -87,10 +87,10 @@ def test_tables_without_a_known_heading_are_refused_with_what_to_do(tmp_path: Pa
     path = tmp_path / "rubric.csv"
     path.write_text("Kriterium,Beschreibung\nTon,Is kind.\n")
     with pytest.raises(InputError, match="is under 'requirement', 'criterion', 'description', 'text', …"):
-        rubric_in(path)
+        read_rubric(path)
     path.write_text("Rubric for essays,,\nName,Criterion,Points\nTone,Is kind.,4\n")
     with pytest.raises(InputError, match=r"rubric\.csv:1: the header names 1 of 3 columns; delete lines above"):
-        rubric_in(path)
+        read_rubric(path)
 
 
 def test_weights_are_read_as_people_write_them(tmp_path: Path) -> None:
@@ -107,10 +107,10 @@ def test_weights_are_read_as_people_write_them(tmp_path: Path) -> None:
             with case(text):
                 path = tmp_path / f"{number}.csv"
                 path.write_text(text)
-                assert [one.weight for one in rubric_in(path)] == weights
-                assert Rubric.from_file(path) == rubric_in(path)
+                assert [one.weight for one in read_rubric(path)] == weights
+                assert Rubric.from_file(path) == read_rubric(path)
                 assert lint(path, select=("zero-weight",)) == []
-    first = rubric_in(path)[0]
+    first = read_rubric(path)[0]
     assert (first.name, first.requirement) == ("Tone", "The answer is kind.")
 
 
@@ -124,10 +124,10 @@ def test_other_keys_of_criteria_without_weights_stay_metadata(tmp_path: Path) ->
         "weights": None,
     }
     (tmp_path / "rubric.json").write_text(json.dumps([entry]))
-    [found] = rubric_in(tmp_path / "rubric.json")
+    [found] = read_rubric(tmp_path / "rubric.json")
     assert (found.weight, found.metadata["key_points"]) == (10.0, "kindness")
     (tmp_path / "rubric.json").write_text(json.dumps([{**entry, "maxPoints": "5", "points": 3}]))
-    assert rubric_in(tmp_path / "rubric.json")[0].weight == 3.0
+    assert read_rubric(tmp_path / "rubric.json")[0].weight == 3.0
 
 
 def test_a_dataset_without_one_rubric_for_all_is_no_rubric(tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_a_dataset_without_one_rubric_for_all_is_no_rubric(tmp_path: Path) -> No
             with case(str(items)):
                 (tmp_path / "d.json").write_text(json.dumps({"prompt": "P", "rubric": None, "items": items}))
                 with pytest.raises(InputError, match=r"d\.json: it is a dataset whose items have their own rubrics"):
-                    rubric_in(tmp_path / "d.json")
+                    read_rubric(tmp_path / "d.json")
 
 
 def test_messages_name_the_dataset_as_it_was_given(tmp_path: Path) -> None:
@@ -263,7 +263,7 @@ def test_sentences_of_criteria_that_judges_do_not_see_get_a_note(tmp_path: Path)
         UserWarning,
         match="rubric.csv: 'explanation', 'axis' of the criteria is metadata, which judges do not see; if",
     ):
-        assert rubric_in(path)[0].metadata == {"explanation": "All three causes are named.", "axis": "insight"}
+        assert read_rubric(path)[0].metadata == {"explanation": "All three causes are named.", "axis": "insight"}
 
 
 def test_criteria_that_count_10_among_others_with_weights_get_a_note(tmp_path: Path) -> None:
@@ -271,7 +271,7 @@ def test_criteria_that_count_10_among_others_with_weights_get_a_note(tmp_path: P
     path.write_text("requirement,weight\nIs brief.,1\nIs kind.,\nIs late.,-1\n")
     told = "rubric.csv: 1 of 3 criteria have no weight and count 10, the first is criterion 2"
     with pytest.warns(UserWarning, match=told):
-        assert [one.weight for one in rubric_in(path)] == [1.0, 10.0, -1.0]
+        assert [one.weight for one in read_rubric(path)] == [1.0, 10.0, -1.0]
 
 
 def test_criteria_below_a_merged_cell_of_their_section_get_a_note(tmp_path: Path) -> None:
@@ -281,7 +281,7 @@ def test_criteria_below_a_merged_cell_of_their_section_get_a_note(tmp_path: Path
         "rubric.csv: 1 of 3 criteria have no section, the first is criterion 2; if cells were merged, fill them all"
     )
     with pytest.warns(UserWarning, match=told):
-        assert [one.section for one in rubric_in(path)] == ["Style", None, "Facts"]
+        assert [one.section for one in read_rubric(path)] == ["Style", None, "Facts"]
 
 
 def test_choices_that_are_verdicts_are_no_scale_and_met_as_the_worst_is_a_fault(tmp_path: Path) -> None:
@@ -289,11 +289,11 @@ def test_choices_that_are_verdicts_are_no_scale_and_met_as_the_worst_is_a_fault(
     path = tmp_path / "rubric.json"
     entry = {"text": "Is kind.", "weight": 2, "choices": ["UNMET", "MET"]}
     path.write_text(json.dumps({"criteria": [entry]}))
-    assert rubric_in(path)[0].is_binary
+    assert read_rubric(path)[0].is_binary
     path.write_text(json.dumps({"criteria": [{**entry, "choices": ["MET", "UNMET"]}]}))
     with pytest.raises(
         InputError, match=r"'choices' is .'MET', 'UNMET'.; give a criterion that describes a fault a neg"
     ):
-        rubric_in(path)
+        read_rubric(path)
     path.write_text(json.dumps({"criteria": [{**entry, "weight": -2, "choices": ["MET", "UNMET"]}]}))
-    assert rubric_in(path)[0].weight == -2
+    assert read_rubric(path)[0].weight == -2

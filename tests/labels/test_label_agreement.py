@@ -124,17 +124,17 @@ def test_weighted_agreement_is_unbiased_where_plain_agreement_on_drawn_pairs_is_
     drawn = Drawn(*truth_and_verdicts(200, seed=5))
     plain, weighted, covered, scores = [], [], [], []
     pairs = drawn.pairs
-    score = float((pairs.starts + pairs.summed(drawn.truth.ravel() * pairs.shares)).mean())
+    score = float((pairs.starts + pairs.sum_by_item(drawn.truth.ravel() * pairs.shares)).mean())
     for seed in range(25):
         history = drawn.history("uncertain", 4, 30, 1000 * seed)
         whole = drawn.measured(history)
         found = whole.judge.accuracy
         assert whole.mean_score is not None and whole.mean_score.interval is not None
-        scores.append(whole.mean_score.interval.holds(score))
+        scores.append(whole.mean_score.interval.contains(score))
         assert found.value is not None and found.interval is not None
         plain.append(drawn.plain(history))
         weighted.append(found.value)
-        covered.append(found.interval.holds(drawn.accuracy))
+        covered.append(found.interval.contains(drawn.accuracy))
     error = np.std(weighted) / np.sqrt(len(weighted))
     assert abs(np.mean(weighted) - drawn.accuracy) < 3 * error
     assert np.mean(covered) >= 0.88
@@ -193,7 +193,7 @@ def test_two_runs_and_corrected_means_are_unbiased_on_drawn_labels() -> None:
         means.append([corrected.criteria[f"K{place}"].ppi.value for place in range(5)])
         interval = corrected.criteria["K0"].ppi.interval
         assert interval is not None and corrected.weighted
-        covered.append(interval.holds(drawn.truth[:, 0].mean()))
+        covered.append(interval.contains(drawn.truth[:, 0].mean()))
     values, expected = np.array(differences, float), drawn.accuracy - other.accuracy
     assert abs(values.mean() - expected) < 3 * values.std() / np.sqrt(20)
     rates = np.array(means, float)

@@ -11,7 +11,7 @@ import autorubric
 from autorubric import Criterion, CriterionOption, InputError, Rubric, RubricDataset
 from autorubric.dataset.label_table import LabelTable
 from autorubric.errors import MissingFileError
-from autorubric.files.printable import defused, undefused
+from autorubric.files.printable import escape_formula, unescape_formula
 from autorubric.labels import read_history
 from autorubric.labels.exchange import LabelsRead, read_labels
 from tests.labels.runs import RUBRIC, graded
@@ -294,7 +294,7 @@ def test_a_column_that_is_nearly_called_like_a_criterion_is_named_with_it(tmp_pa
     assert marks(found) == {("q0", "Moon", "ana"): "MET"}
     assert any(hint in note for note in found.notes)
     with pytest.raises(InputError) as caught:
-        LabelTable([path]).joined(answers())
+        LabelTable([path]).join_labels(answers())
     assert "item 'q0': no label for" in str(caught.value) and str(caught.value).count(hint) == 1
     path.write_text("id,star\nq0,3\n")
     with pytest.raises(InputError, match=hint):
@@ -372,7 +372,7 @@ def test_texts_that_a_spreadsheet_would_carry_out_come_back_from_csv(tmp_path: P
 
 def test_a_marked_text_is_what_it_was() -> None:
     for text in ("=1", "-x", "+", "@a", "\t=1", "-0.5", "'tis", "plain", ""):
-        assert undefused(defused(text)) == text
+        assert unescape_formula(escape_formula(text)) == text
 
 
 def test_a_dataset_in_json_lines_is_read(tmp_path: Path) -> None:

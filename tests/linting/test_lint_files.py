@@ -12,7 +12,7 @@ import pytest
 
 from autorubric import Criterion, Rubric, RubricDataset, lint
 from autorubric.errors import InputError, MissingFileError
-from autorubric.files.parquet import final_schema
+from autorubric.files.parquet import build_final_schema
 from autorubric.linting import chosen_rules, lint_file
 from autorubric.linting.finding import Place, RawRubric
 from autorubric.linting.records import NO_RUBRIC
@@ -99,7 +99,7 @@ def test_the_candidate_rubrics_of_a_step_file_are_two_rubrics(tmp_path: Path) ->
 def test_parquet_rows_are_counted_from_one(tmp_path: Path) -> None:
     path = tmp_path / "final.parquet"
     rows = [{"question": "Why?", "id": f"q{n}", "rubrics": [BAD]} for n in range(1, 1203)]
-    pq.write_table(pa.Table.from_pylist(rows, schema=final_schema()), path)
+    pq.write_table(pa.Table.from_pylist(rows, schema=build_final_schema()), path)
     found = list(lint_file(path, chosen_rules(["vague-words"])))
     assert [finding.place.row for finding in found] == list(range(1, 1203))
     assert found[-1].place == Place(str(path), 1202, "q1202")

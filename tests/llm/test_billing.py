@@ -9,10 +9,10 @@ from pathlib import Path
 from autorubric.llm.billing import Activity, Bill, Reservation, bill, current_reservation
 from autorubric.llm.budget import Budget
 from autorubric.llm.executor import Executor
-from autorubric.llm.records.accounts import Spent
+from autorubric.llm.records.accounts import Spending
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import CallError, Failure, FailureKind, Reply, Request, Usage
-from autorubric.llm.sharing import Sum
+from autorubric.llm.sharing import Amount
 from tests.offenders import each
 
 
@@ -76,19 +76,19 @@ def test_every_attempt_that_may_have_been_billed_without_a_count_is_charged_its_
 
 
 def test_amounts_add_up_in_tokens_and_in_dollars() -> None:
-    assert Sum.of(3, 0.5).plus(Sum.of(4, 0.25)) == Sum.of(7, 0.75)
+    assert Amount.from_dollars(3, 0.5).plus(Amount.from_dollars(4, 0.25)) == Amount.from_dollars(7, 0.75)
 
 
 @each("kind", ["auth", "quota", "no_model", "unreachable", "rejected", "rate_limit", "server"])
 def test_a_refused_request_is_not_billed(kind: FailureKind) -> None:
-    assert bill(Priced(), ASKED, Failure(kind, ""), Reservation()).most == Sum()
-    assert bill(Priced(), ASKED, Failure(kind, ""), Reservation(resends=1)).most == Sum.of(1000, 1.0)
+    assert bill(Priced(), ASKED, Failure(kind, ""), Reservation()).most == Amount()
+    assert bill(Priced(), ASKED, Failure(kind, ""), Reservation(resends=1)).most == Amount.from_dollars(1000, 1.0)
 
 
 def test_a_call_that_was_sent_at_another_price_costs_that_price() -> None:
     moved = Reservation(price=Priced(0.01).cost)
-    assert bill(Priced(), ASKED, READ, moved).most == Sum.of(100, 1.0)
-    assert bill(Priced(), ASKED, Failure("timeout", ""), moved).most == Sum.of(1000, 10.0)
+    assert bill(Priced(), ASKED, READ, moved).most == Amount.from_dollars(100, 1.0)
+    assert bill(Priced(), ASKED, Failure("timeout", ""), moved).most == Amount.from_dollars(1000, 10.0)
 
 
 @each(
@@ -131,7 +131,7 @@ def test_replies_that_a_batch_recorded_count_as_paid_and_not_as_hits_once_they_a
 
 async def test_only_an_attempt_in_flight_may_be_billed_after_its_caller_is_cancelled(tmp_path: Path) -> None:
     # What the items say: nothing is sent, an attempt is in flight, one returned, one returned and one is in flight.
-    expected = {"": Spent(), "s": Spent(1, 1000, 1.0), "sr": Spent(1), "srs": Spent(1, 1000, 1.0)}
+    expected = {"": Spending(), "s": Spending(1, 1000, 1.0), "sr": Spending(1), "srs": Spending(1, 1000, 1.0)}
     for item, spent in expected.items():
         with Ledger.open(tmp_path / f"run{item}") as ledger:
             executor = Executor(ledger, Budget(tokens=5000), detached=False)
@@ -140,8 +140,8 @@ async def test_only_an_attempt_in_flight_may_be_billed_after_its_caller_is_cance
             asking.cancel()
             await asyncio.gather(asking, return_exceptions=True)
             ledger.flush()
-            assert (item, ledger.spent(), ledger.spent("judge")) == (item, spent, spent)
-            assert ledger.spent("rubric") == Spent()
+            assert (item, ledger.sum_spent(), ledger.sum_spent("judge")) == (item, spent, spent)
+            assert ledger.sum_spent("rubric") == Spending()
         assert not {path.name for path in (tmp_path / f"run{item}").iterdir()} & {
             "departures",
             "arrivals.0",
@@ -164,8 +164,8 @@ def test_a_call_that_is_sent_at_a_higher_price_is_covered_with_its_earlier_attem
         except CallError as error:
             refused = error.failure
         assert budget.find_reserved().cost <= limit
-        assert budget.can_cover(Sum.of(0, limit - budget.find_reserved().cost))
-        assert not budget.can_cover(Sum.of(0, limit - budget.find_reserved().cost + 0.001))
+        assert budget.can_cover(Amount.from_dollars(0, limit - budget.find_reserved().cost))
+        assert not budget.can_cover(Amount.from_dollars(0, limit - budget.find_reserved().cost + 0.001))
         return refused
 
     refused = asyncio.run(repriced())

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from autorubric.errors import LedgerError
-from autorubric.llm.executor import Executor, no_call_left_behind
+from autorubric.llm.executor import Executor, abandon_on_error
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Failure, Message, Reply, Request, Usage
 from autorubric.testing import ScriptedModel
@@ -51,7 +51,7 @@ def test_an_error_gives_up_calls_in_flight_and_comes_out_without_its_group(tmp_p
             waiting = asyncio.create_task(executor.ask(model, Request((Message("user", "Why?"),), "judge", item="q")))
             await model.started.wait()
             with pytest.raises(LedgerError, match="disk"):
-                async with no_call_left_behind(executor):
+                async with abandon_on_error(executor):
                     raise ExceptionGroup("tasks", [ExceptionGroup("inner", [LedgerError("the disk is full")])])
             assert model.given_up == 1
             outcome = await waiting
@@ -65,7 +65,7 @@ def test_a_block_that_ends_well_leaves_calls_in_flight_alone_and_new_ones_are_ma
         model = ScriptedModel(lambda request: request.item.upper())
         with Ledger.in_memory() as ledger:
             executor = Executor(ledger)
-            async with no_call_left_behind(executor):
+            async with abandon_on_error(executor):
                 question = Request((Message("user", "Why?"),), "judge", item="q")
                 waiting = asyncio.create_task(executor.ask(model, question))
             later = await executor.ask(model, Request((Message("user", "How?"),), "judge", item="r"))
@@ -84,4 +84,4 @@ async def test_a_cancelled_call_is_recorded_as_interrupted() -> None:
         waiting.cancel()
         await asyncio.wait([waiting])
         ledger.flush()
-        assert [call.failure.message for call in ledger.failures() if call.failure] == ["interrupted"]
+        assert [call.failure.message for call in ledger.read_failures() if call.failure] == ["interrupted"]

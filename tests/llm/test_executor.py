@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import pytest
 
 from autorubric.errors import LedgerError
-from autorubric.llm.batches.setting import Batching, batches_on
+from autorubric.llm.batches.setting import Batching, use_batches
 from autorubric.llm.executor import Executor
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Answer, CallError, Failure, FailureKind, Message, Reply, Request, Unreadable, Usage
@@ -154,8 +154,8 @@ def test_a_call_cut_off_by_the_end_of_the_loop_counts_with_its_worst_case(tmp_pa
         asyncio.run(main(ledger))
     with Ledger.open(tmp_path) as ledger:
         # 10 + 90 tokens at half a cent
-        assert ledger.spent() == (1, 100, 0.5, 0, 0)
-        assert failed(next(ledger.failures()).outcome).kind == "stopped"
+        assert ledger.sum_spent() == (1, 100, 0.5, 0, 0)
+        assert failed(next(ledger.read_failures()).outcome).kind == "stopped"
 
 
 async def test_a_failed_call_is_a_value_a_row_and_not_a_hit() -> None:
@@ -166,7 +166,7 @@ async def test_a_failed_call_is_a_value_a_row_and_not_a_hit() -> None:
         assert failed(await executor.ask(model, question())).status == 503
         assert text_of(await executor.ask(model, question())) == "at last"
         assert (executor.snapshot()["judge"].failures, executor.snapshot()["judge"].paid) == (1, 1)
-        (call,) = ledger.failures()
+        (call,) = ledger.read_failures()
         failure = failed(call.outcome)
         assert (failure.kind, failure.message, failure.attempts) == ("server", "HTTP 503", 4)
 
@@ -224,7 +224,7 @@ async def test_a_replay_ends_each_request_as_it_ended_when_it_was_sent(tmp_path:
     sent = len(model.asked)
     with Ledger.open(tmp_path) as ledger:
         executor = Executor(ledger)
-        executor.replay("over", ledger.failures())
+        executor.replay("over", ledger.read_failures())
         again = [await executor.ask_for(model, question(text), read) for text in (*texts, "new")]
     assert len(model.asked) == sent == 1 + 3 + 1 + 1
     # What ended a run may be answered in another one.
@@ -277,7 +277,7 @@ async def test_a_model_without_batches_is_asked_at_once_in_a_run_that_sends_batc
     async def ahead() -> AsyncIterator[tuple[RuleModel, Request]]:
         yield model, question()
 
-    with Ledger.open(tmp_path) as ledger, batches_on(Batching()):
+    with Ledger.open(tmp_path) as ledger, use_batches(Batching()):
         executor = Executor(ledger)
         assert text_of(await executor.ask(model, question("Now?"))) == "Now?"
         await executor.send_ahead(ahead())

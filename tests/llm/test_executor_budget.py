@@ -91,10 +91,10 @@ async def test_the_budget_ends_a_run_before_it_is_overrun(tmp_path: Path) -> Non
     with Ledger.open(tmp_path) as ledger:
         outcomes = await ask_all(Executor(ledger, Budget(tokens=1000)), model, 40)
         assert outcomes == ["ok"] * 31 + ["budget"] * 9
-        assert ledger.spent().tokens == 930
+        assert ledger.sum_spent().tokens == 930
     with Ledger.open(tmp_path) as ledger:
         # The same command again, with the same budget: hits are free, nothing new is sent.
-        executor = Executor(ledger, Budget(tokens=1000, spent=ledger.spent()))
+        executor = Executor(ledger, Budget(tokens=1000, spent=ledger.sum_spent()))
         assert await ask_all(executor, model, 40) == outcomes
         assert executor.snapshot()["judge"].refused == 9
     assert model.asked == 31
@@ -113,7 +113,7 @@ async def test_a_failure_that_was_never_billed_costs_the_budget_nothing(failure:
     with Ledger.in_memory() as ledger:
         executor = Executor(ledger, Budget(usd=1.0))
         await executor.ask(MeteredModel(lambda request: failure), question(0))
-        assert ledger.spent() == (1, 0, 0.0, 0, 0)
+        assert ledger.sum_spent() == (1, 0, 0.0, 0, 0)
         assert await ask_all(executor, MeteredModel(paid_30), 1) == ["ok"]
 
 
@@ -124,11 +124,11 @@ def test_a_failure_that_may_have_been_billed_keeps_its_worst_case_over_a_restart
     model = MeteredModel(lambda request: Failure(kind, "nobody knows"))
     for _ in range(2):
         with Ledger.open(tmp_path) as ledger:
-            executor = Executor(ledger, Budget(usd=1.5, spent=ledger.spent()))
+            executor = Executor(ledger, Budget(usd=1.5, spent=ledger.sum_spent()))
             outcomes = asyncio.run(ask_all(executor, model, 2))
             # $1.00 of $1.50 may be gone with the first; the second needs $1.00 more.
             assert "budget" in outcomes
-            assert (ledger.spent().tokens, ledger.spent().cost) == (100, 1.0)
+            assert (ledger.sum_spent().tokens, ledger.sum_spent().cost) == (100, 1.0)
     assert model.asked == 1
 
 
@@ -136,13 +136,13 @@ async def test_the_usage_of_a_reply_that_could_not_be_used_counts_instead_of_the
     filtered = Failure("refusal", "content filter", reply=Reply("", usage=Usage(10, 5)))
     with Ledger.in_memory() as ledger:
         await Executor(ledger, Budget(usd=1.5)).ask(MeteredModel(lambda request: filtered), question(1))
-        assert ledger.spent() == (1, 15, 0.15, 0, 0)
+        assert ledger.sum_spent() == (1, 15, 0.15, 0, 0)
 
 
 async def test_a_reply_without_usage_counts_with_its_worst_case() -> None:
     with Ledger.in_memory() as ledger:
         await Executor(ledger, Budget(usd=1.5)).ask(MeteredModel(lambda request: Reply("MET")), question(1))
-        assert ledger.spent() == (1, 100, 1.0, 0, 0)
+        assert ledger.sum_spent() == (1, 100, 1.0, 0, 0)
 
 
 async def test_attempts_that_were_sent_again_count_with_their_worst_case_beside_the_reply() -> None:
@@ -150,7 +150,7 @@ async def test_attempts_that_were_sent_again_count_with_their_worst_case_beside_
     with Ledger.in_memory() as ledger:
         budget = Budget(tokens=300)
         await Executor(ledger, budget).ask(MeteredModel(paid_30, resends=2), question(1))
-        assert (ledger.spent().tokens, budget.spent().tokens) == (230, 230)
+        assert (ledger.sum_spent().tokens, budget.find_spent().tokens) == (230, 230)
 
 
 async def test_an_attempt_that_the_budget_does_not_cover_is_not_sent_again() -> None:
@@ -158,7 +158,7 @@ async def test_an_attempt_that_the_budget_does_not_cover_is_not_sent_again() -> 
         executor = Executor(ledger, Budget(tokens=250))
         outcomes = await ask_all(executor, MeteredModel(paid_30, resends=2), 1)
         # Two attempts may have been billed; the third would make 300.
-        assert (outcomes, ledger.spent().tokens) == (["budget"], 200)
+        assert (outcomes, ledger.sum_spent().tokens) == (["budget"], 200)
 
 
 async def test_worst_cases_are_recorded_without_a_budget_too() -> None:
@@ -166,7 +166,7 @@ async def test_worst_cases_are_recorded_without_a_budget_too() -> None:
     with Ledger.in_memory() as ledger:
         timeout = Failure("timeout", "no answer in 60 s")
         await Executor(ledger).ask(MeteredModel(lambda request: timeout, resends=1), question(1))
-        assert ledger.spent() == (1, 200, 2.0, 0, 0)
+        assert ledger.sum_spent() == (1, 200, 2.0, 0, 0)
 
 
 async def test_what_no_budget_can_bound_is_refused_before_it_is_sent() -> None:
@@ -208,7 +208,7 @@ def test_no_mix_of_outcomes_and_resends_overruns_the_budget(
             budget = Budget(tokens=limit)
             executor = Executor(ledger, budget)
             await asyncio.wait_for(ask_all(executor, model, len(calls), slots), 10)
-            assert ledger.spent().tokens == budget.spent().tokens <= limit
+            assert ledger.sum_spent().tokens == budget.find_spent().tokens <= limit
             assert budget.find_reserved().tokens == 0
 
     asyncio.run(main())
@@ -218,7 +218,7 @@ async def test_a_200_that_held_no_reply_may_have_been_billed() -> None:
     broken = Failure("server", "HTTP 200 with an error: upstream down", 200)
     with Ledger.in_memory() as ledger:
         await Executor(ledger, Budget(tokens=500)).ask(MeteredModel(lambda request: broken), question(0))
-        assert ledger.spent().tokens == 100
+        assert ledger.sum_spent().tokens == 100
 
 
 @given(
@@ -241,7 +241,7 @@ def test_replies_beyond_their_ceiling_overrun_the_budget_by_what_is_in_flight_at
             model = MeteredModel(outcome, resends=resends)
             await asyncio.wait_for(ask_all(executor, model, len(long), slots), 10)
             in_flight = slots * (510 + resends * 920)
-            assert ledger.spent().tokens == budget.spent().tokens <= limit + in_flight
+            assert ledger.sum_spent().tokens == budget.find_spent().tokens <= limit + in_flight
             assert budget.find_reserved().tokens == 0
 
     asyncio.run(main())
@@ -255,10 +255,10 @@ def test_a_later_session_knows_the_raised_ceiling(tokens: int, asked: int, tmp_p
         asyncio.run(ask_all(Executor(ledger, Budget(tokens=600)), model, 1))
     for number in (1, 2):
         with Ledger.open(tmp_path) as ledger:
-            executor = Executor(ledger, Budget(tokens=tokens, spent=ledger.spent()))
+            executor = Executor(ledger, Budget(tokens=tokens, spent=ledger.sum_spent()))
             asyncio.run(executor.ask(MeteredModel(model._rule), question(number)))
     with Ledger.open(tmp_path) as ledger:
-        assert ledger.spent()[:2] == (1 + asked, 510 * (1 + asked))
+        assert ledger.sum_spent()[:2] == (1 + asked, 510 * (1 + asked))
 
 
 async def test_a_call_that_the_budget_refuses_before_it_is_sent_is_no_call() -> None:
@@ -280,7 +280,7 @@ async def test_a_call_that_the_budget_refuses_before_it_is_sent_is_no_call() -> 
     with Ledger.in_memory() as ledger:
         executor = Executor(ledger, Budget(tokens=600))
         assert await ask_all(executor, Careful(paid_30), 2) == ["ok", "budget"]
-        assert ledger.spent().calls == 1
+        assert ledger.sum_spent().calls == 1
         activity = executor.snapshot()["judge"]
         assert (activity.open, activity.paid, activity.failures, activity.refused) == (0, 1, 0, 1)
 
@@ -290,7 +290,7 @@ async def test_a_failure_that_may_have_been_billed_at_an_unknown_price_did_not_c
     with Ledger.in_memory() as ledger:
         executor = Executor(ledger)
         await executor.ask(model, question(0))
-        assert [total.unpriced for total in ledger.totals()] == [1]
+        assert [total.unpriced for total in ledger.add_up()] == [1]
         assert executor.snapshot()["judge"].unpriced == 1
 
 
@@ -326,8 +326,8 @@ def test_calls_in_flight_at_a_kill_count_at_their_worst_case_in_the_next_session
     worst = 512 + 16 + 1 + 90  # per request, per message, bytes of the prompt, max_tokens
     for _ in range(2):  # counted once, however often the ledger is opened
         with Ledger.open(tmp_path) as ledger:
-            [total] = ledger.totals()
+            [total] = ledger.add_up()
             assert (total.calls, total.failed) == (3, 2)
-            assert ledger.spent().tokens == total.usage.total_tokens + 2 * worst
-            assert sorted(call.item for call in ledger.failures()) == ["q1", "q2"]
+            assert ledger.sum_spent().tokens == total.usage.total_tokens + 2 * worst
+            assert sorted(call.item for call in ledger.read_failures()) == ["q1", "q2"]
     assert not (tmp_path / "departures").exists()

@@ -81,7 +81,7 @@ async def test_who_shares_a_call_makes_it_again_if_the_caller_it_ran_in_is_cance
         assert first.cancelled()
         assert isinstance(reply, Reply)
         # The first call may have been billed: 100 tokens at half a cent.
-        assert ledger.spent() == (2, 130, 0.65, 0, 0)
+        assert ledger.sum_spent() == (2, 130, 0.65, 0, 0)
     assert model.tasks == [first, second]
 
 

@@ -13,7 +13,7 @@ from autorubric.llm.billing import Bill
 from autorubric.llm.budget import Budget
 from autorubric.llm.executor import Executor
 from autorubric.llm.limits import Limit, ModelEstimate
-from autorubric.llm.records.call_rows import CallRow, request_key
+from autorubric.llm.records.call_rows import CallRow, compute_key
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Answer, Failure, Message, Reply, Request, Unreadable, Usage
 from autorubric.llm.structured import read_json, read_text
@@ -104,7 +104,7 @@ async def test_an_old_ledger_with_a_truncated_reply_leads_to_the_next_limit_with
     model, request = Writer(needs=1500), ask()
     with Ledger.in_memory() as ledger:
         cut = Reply(WHOLE[:5], "length", usage=Usage(10, 1000))
-        await ledger.record(CallRow.build(request_key(model, request), model, request, cut, UNBILLED))
+        await ledger.record(CallRow.build(compute_key(model, request), model, request, cut, UNBILLED))
         (answer,) = await asked_of(model, ledger, request)
     assert isinstance(answer, Answer)
     assert model.asked == [2000]
@@ -115,7 +115,7 @@ async def test_what_an_older_version_was_answered_after_a_truncated_reply_is_fou
     again = Request(request.messages, request.role, reask=1)
     with Ledger.in_memory() as ledger:
         for asked, reply in ((request, Reply(WHOLE[:5], "length")), (again, Reply(WHOLE))):
-            await ledger.record(CallRow.build(request_key(model, asked), model, asked, reply, UNBILLED))
+            await ledger.record(CallRow.build(compute_key(model, asked), model, asked, reply, UNBILLED))
         (answer,) = await asked_of(model, ledger, request)
     assert isinstance(answer, Answer)
     assert model.asked == []
@@ -128,7 +128,7 @@ async def test_of_recorded_replies_with_different_limits_the_last_is_found() -> 
         executor = Executor(ledger)
         assert executor.find(model, request) is None
         for asked, reply in ((request, cut), (larger, Reply(WHOLE))):
-            await ledger.record(CallRow.build(request_key(model, asked), model, asked, reply, UNBILLED))
+            await ledger.record(CallRow.build(compute_key(model, asked), model, asked, reply, UNBILLED))
             found = executor.find(model, request)
             assert found is not None and found.text == reply.text
     assert model.asked == []
@@ -139,7 +139,7 @@ async def test_a_truncated_reply_is_recorded_with_its_limit(own: int | None, lim
     model, request = Writer(own, needs=600 if own is None else 1500), ask()
     with Ledger.in_memory() as ledger:
         await asked_of(model, ledger, request)
-        recorded = [ledger.find(request_key(model, replace(request, max_tokens=asked))) for asked in model.asked]
+        recorded = [ledger.find(compute_key(model, replace(request, max_tokens=asked))) for asked in model.asked]
     assert [reply and (reply.finish_reason, reply.limit) for reply in recorded] == [("length", limit), ("stop", None)]
 
 
@@ -180,7 +180,7 @@ async def test_a_larger_limit_is_reserved_in_the_budget_before_it_is_sent() -> N
         assert isinstance(failure, Failure)
         assert failure.kind == "budget"
         assert model.asked == [None]
-        (answer,) = await asked_of(model, ledger, ask(), budget=Budget(tokens=3100, spent=ledger.spent()))
+        (answer,) = await asked_of(model, ledger, ask(), budget=Budget(tokens=3100, spent=ledger.sum_spent()))
     assert isinstance(answer, Answer)
     assert model.asked == [None, 2000]
 

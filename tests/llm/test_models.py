@@ -9,7 +9,7 @@ import pytest
 
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.chat import ChatModel
-from autorubric.llm.models import load_ahead
+from autorubric.llm.models import preload_http
 
 
 class WithoutHttp:
@@ -30,7 +30,7 @@ def test_an_import_ahead_of_its_use_neither_outlives_the_process_nor_prints_why_
     absent, before = WithoutHttp(), set(threading.enumerate())
     monkeypatch.delitem(sys.modules, "aiohttp", raising=False)
     monkeypatch.setattr(sys, "meta_path", [absent, *sys.meta_path])
-    load_ahead([ChatModel(LLMConfig("judge", api_base="http://127.0.0.1:9/v1"))])
+    preload_http([ChatModel(LLMConfig("judge", api_base="http://127.0.0.1:9/v1"))])
     [started] = set(threading.enumerate()) - before
     # A daemon that still imports while the interpreter ends can crash the process.
     assert not started.daemon

@@ -15,7 +15,7 @@ from autorubric.llm.request import (
     Request,
     Unreadable,
     Usage,
-    ask_again,
+    build_reask,
 )
 from tests.offenders import offenders
 
@@ -65,6 +65,6 @@ def test_a_reask_quotes_the_start_of_an_unreadable_reply_and_repeats_a_request_t
     request, correction = Request((Message("user", "Is it met?"),), "judge"), [Message("user", "Reply as JSON.")]
     problem = Unreadable("unreadable", "no JSON")
     assert problem.again is True
-    again = ask_again(request, Reply("x" * 9000), problem, correction)
+    again = build_reask(request, Reply("x" * 9000), problem, correction)
     assert again.messages == (request.messages[0], Message("assistant", "x" * 8000), *correction)
-    assert ask_again(request, Reply(""), Unreadable("empty", "nothing"), correction) is request
+    assert build_reask(request, Reply(""), Unreadable("empty", "nothing"), correction) is request

@@ -4,12 +4,12 @@ import asyncio
 import math
 from typing import Any
 
-from autorubric.llm.sharing import Lease, Sharing, Sum
+from autorubric.llm.sharing import Amount, Lease, Sharing
 
 Told = list[dict[str, Any]]
 
 
-async def lend(held: Sum, missing: Sum) -> Sum | None:
+async def lend(held: Amount, missing: Amount) -> Amount | None:
     return missing
 
 
@@ -20,13 +20,17 @@ def a_lease(told: Told, now: list[float]) -> tuple[Sharing, Lease]:
 
 
 def test_sums_are_kept_apart_in_tokens_and_dollars() -> None:
-    more, less = Sum.of(100, 0.5), Sum.of(30, 0.2)
-    assert more.minus(less) == Sum.of(70, 0.3)
-    assert more.plus(less) == Sum.of(130, 0.7)
-    assert less.times(3) == Sum.of(90, 0.6)
-    assert less.minus(more).bounded() == Sum()
-    assert Sum(math.inf, 1).bounded() == Sum(0, 1)
-    assert not Sum.of(30, 0.6).within(more) and not Sum.of(130, 0.2).within(more) and more.within(more)
+    more, less = Amount.from_dollars(100, 0.5), Amount.from_dollars(30, 0.2)
+    assert more.minus(less) == Amount.from_dollars(70, 0.3)
+    assert more.plus(less) == Amount.from_dollars(130, 0.7)
+    assert less.times(3) == Amount.from_dollars(90, 0.6)
+    assert less.minus(more).clip() == Amount()
+    assert Amount(math.inf, 1).clip() == Amount(0, 1)
+    assert (
+        not Amount.from_dollars(30, 0.6).is_within(more)
+        and not Amount.from_dollars(130, 0.2).is_within(more)
+        and more.is_within(more)
+    )
 
 
 def test_a_permit_that_is_not_used_within_half_a_second_goes_back() -> None:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from autorubric.llm.request import Reply
-from autorubric.llm.thinking import find_misplaced_answer, without_thinking
+from autorubric.llm.thinking import find_misplaced_answer, remove_thinking
 from tests.offenders import each
 
 
@@ -43,7 +43,7 @@ from tests.offenders import each
     ],
 )
 def test_only_thinking_in_front_is_set_aside(text: str, answer: str) -> None:
-    assert without_thinking(text) == answer
+    assert remove_thinking(text) == answer
 
 
 ANSWER = '{"a": 1}'

@@ -16,7 +16,8 @@ from autorubric.metrics.confusion import (
     balanced_accuracy,
     cohen_kappa,
     compute_agreement_weights,
-    confusion_counts,
+    count_pairs,
+    count_ratings,
     fleiss_kappa,
     gwet_ac,
     gwet_pairs,
@@ -25,7 +26,6 @@ from autorubric.metrics.confusion import (
     krippendorff_alpha,
     mcc,
     precision_recall,
-    rating_counts,
 )
 from tests.offenders import each
 from tests.oracles import inter_rater, krippendorff, sk
@@ -72,14 +72,14 @@ def test_kappa_is_undefined_where_both_sides_are_one_and_the_same_category() -> 
 
 
 def test_many_tables_at_once_give_what_each_gives_alone() -> None:
-    tables = np.stack([confusion_counts(*pairs(seed, 3), 3) for seed in range(5)])
+    tables = np.stack([count_pairs(*pairs(seed, 3), 3) for seed in range(5)])
     assert kappas(tables).tolist() == [float(kappas(table)) for table in tables]
 
 
 @each(("seed", "categories"), itertools.product(range(6), (2, 4)))
 def test_accuracies_and_mcc_are_those_of_scikit_learn(seed: int, categories: int) -> None:
     truth, judged = pairs(seed, categories)
-    counts = confusion_counts(truth, judged, categories)
+    counts = count_pairs(truth, judged, categories)
     assert counts.tolist() == sk.confusion_matrix(truth, judged, labels=range(categories)).tolist()
     assert accuracy(counts) == pytest.approx(sk.accuracy_score(truth, judged))
     assert balanced_accuracy(counts) == close(sk.balanced_accuracy_score(truth, judged))
@@ -91,8 +91,8 @@ def test_accuracies_and_mcc_are_those_of_scikit_learn(seed: int, categories: int
 
 def test_adjacent_goes_by_rank_of_value() -> None:
     # Options High, Low, Mid: taking High for Low is two places off, and High for Mid one.
-    high_for_low = confusion_counts([1], [0], 3)
-    high_for_mid = confusion_counts([2], [0], 3)
+    high_for_low = count_pairs([1], [0], 3)
+    high_for_mid = count_pairs([2], [0], 3)
     ranks = [2, 0, 1]
     assert accuracy(high_for_low, ranks, within=1) == 0.0
     assert accuracy(high_for_mid, ranks, within=1) == 1.0
@@ -124,15 +124,15 @@ def test_alpha_is_that_of_the_krippendorff_package(
     codes = votes(judges, judges, categories, missing)
     with_gaps = np.where(codes < 0, np.nan, codes)
     expected = krippendorff.alpha(with_gaps, level_of_measurement=level, value_domain=list(range(categories)))
-    found = krippendorff_alpha(rating_counts(codes, categories), level)
+    found = krippendorff_alpha(count_ratings(codes, categories), level)
     assert found == close(expected)
 
 
 def test_alpha_of_options_declared_out_of_order_is_that_of_the_ordered_ones() -> None:
     codes = votes(1, 3, 3, 0.2)
     swapped = np.where(codes < 0, -1, np.array([2, 0, 1])[codes])
-    in_order = krippendorff_alpha(rating_counts(codes, 3), "ordinal")
-    declared = krippendorff_alpha(rating_counts(swapped, 3), "ordinal", [0.5, 1.0, 0.0])
+    in_order = krippendorff_alpha(count_ratings(codes, 3), "ordinal")
+    declared = krippendorff_alpha(count_ratings(swapped, 3), "ordinal", [0.5, 1.0, 0.0])
     assert declared == close(in_order)
 
 
@@ -143,7 +143,7 @@ def test_alpha_is_undefined_where_all_votes_are_alike_or_no_item_has_two() -> No
 
 @each(("judges", "categories"), [(2, 2), (3, 4), (5, 3)])
 def test_fleiss_is_that_of_statsmodels_on_complete_items(judges: int, categories: int) -> None:
-    counts = rating_counts(votes(judges, judges, categories, 0.0), categories)
+    counts = count_ratings(votes(judges, judges, categories, 0.0), categories)
     assert fleiss_kappa(counts, judges) == close(inter_rater.fleiss_kappa(counts))
     with_gap = np.vstack([counts, [1] + [0] * (categories - 1)])
     assert fleiss_kappa(with_gap, judges) == close(inter_rater.fleiss_kappa(counts))
@@ -167,7 +167,7 @@ def test_ac2_with_quadratic_weights_by_hand() -> None:
     # Values 0, 1, 2; pairs (0,0), (1,2), (2,0). w = 1, 0.75, 0 → p_o = 1.75/3.
     # Shares: 0: 3/6, 1: 1/6, 2: 2/6. Σπ(1−π) = 1/4 + 5/36 + 2/9 = 22/36.
     # Σw = 3 + 4·0.75 + 0 = 6; p_e = 6/(3·2)·22/36 = 22/36.
-    counts = confusion_counts([0, 1, 2], [0, 2, 0], 3)
+    counts = count_pairs([0, 1, 2], [0, 2, 0], 3)
     expected = (1.75 / 3 - 22 / 36) / (1 - 22 / 36)
     weights = compute_agreement_weights(range(3), "quadratic")
     assert gwet_pairs(counts, weights) == close(expected)

@@ -32,13 +32,13 @@ def test_the_bound_is_that_of_the_authors_package() -> None:
 def test_the_interval_is_the_mean_and_the_bound_over_the_count() -> None:
     sequence = ConfidenceSequence(0.05, 0.0, 1.0)
     assert math.isnan(sequence.mean)
-    assert sequence.interval()[:2] == (0.0, 1.0)
+    assert sequence.compute_interval()[:2] == (0.0, 1.0)
     for value in [1.0, 0.0] * 200:
         sequence.add(value)
     # Before each value the mean is predicted as (1/2 + sum) / (1 + count), which misses these values by at least 1/2.
     predicted = [(0.5 + (i + 1) // 2) / (1 + i) for i in range(400)]
     squares = sum(((1 - i % 2) - p) ** 2 for i, p in enumerate(predicted))
-    low, high, confidence = sequence.interval()
+    low, high, confidence = sequence.compute_interval()
     assert sequence.mean == 0.5
     assert (low, high, confidence) == pytest.approx((0.5 - reach(squares), 0.5 + reach(squares), 0.95))
 
@@ -60,7 +60,7 @@ def test_a_sequence_misses_the_running_average_of_drifting_means_at_most_as_ofte
         for count, value in enumerate(values, start=1):
             sequence.add(float(value))
             if held and count in looks:
-                low, high, _ = sequence.interval()
+                low, high, _ = sequence.compute_interval()
                 held = low <= averages[count - 1] <= high
         missed += not held
     assert missed <= 10

@@ -100,7 +100,7 @@ def test_a_mean_of_mostly_perfect_scores_is_covered_where_students_t_is_too_narr
         # Nineteen items in twenty score 1, the others anything: a mean of 0.975.
         scores = np.where(rng.random(30) < 0.95, 1.0, rng.random(30))
         found = estimate_mean(scores).interval
-        covered["plain"] += found is not None and found.holds(0.975)
+        covered["plain"] += found is not None and found.contains(0.975)
         reach = stats.t.ppf(0.975, 29) * stats.sem(scores)
         covered["t"] += abs(scores.mean() - 0.975) <= reach
     # 95 % of 500 has a standard error of 1.0 %. Equal scores have no spread, so that Student's t has width 0.

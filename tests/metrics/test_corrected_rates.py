@@ -8,10 +8,10 @@ from autorubric.metrics.corrected_rate import (
     correct_rate,
     count_cells,
     estimate_rate,
+    post_stratified_interval,
     ppi_plus_plus,
     rogan_gladen,
     rogan_gladen_interval,
-    split_rate_interval,
 )
 from autorubric.metrics.intervals import LabelledCells
 from benchmarks.corrected_coverage import JUDGES, simulate_rate
@@ -46,7 +46,7 @@ def test_the_intervals_of_corrected_rates_are_those_of_jeffreys_posteriors(
         copy=False,
     )
     low, high = np.quantile(share * met + (1 - share) * unmet, [0.025, 0.975])
-    found = split_rate_interval(cells, rest_met, rest)
+    found = post_stratified_interval(cells, rest_met, rest)
     # 20,000 draws place a quantile within about 1.5 % of the interval's width (three standard errors).
     assert found[:2] == pytest.approx((low, high), abs=0.02 * (high - low))
     said, sensitivity, false_rate = np.meshgrid(
@@ -78,7 +78,7 @@ def test_the_ends_of_an_interval_are_the_quantiles_of_numpy() -> None:
 
 
 def test_more_met_labels_and_more_met_verdicts_move_no_end_down() -> None:
-    with_labels = [split_rate_interval(LabelledCells(k, 10 - k, 1, 19), 100, 300) for k in range(11)]
+    with_labels = [post_stratified_interval(LabelledCells(k, 10 - k, 1, 19), 100, 300) for k in range(11)]
     misjudged = [rogan_gladen_interval(LabelledCells(12, 2, 3, 13), 40 + 20 * k, 300) for k in range(10)]
     for found in (with_labels, misjudged):
         for ends in zip(*((i.low, i.high) for i in found if i is not None), strict=True):
@@ -87,7 +87,7 @@ def test_more_met_labels_and_more_met_verdicts_move_no_end_down() -> None:
 
 def test_rogan_gladen_gives_an_interval_for_few_labels_of_a_class_and_says_nothing_of_a_judge_that_guesses() -> None:
     few = rogan_gladen(LabelledCells(1, 1, 0, 28), 20, 300)
-    assert few.interval is not None and few.interval.holds(0.03) and few.interval.width < 0.4
+    assert few.interval is not None and few.interval.contains(0.03) and few.interval.width < 0.4
     guesses = rogan_gladen(LabelledCells(9, 7, 8, 9), 50, 100).interval
     assert guesses is not None and guesses.width > 0.9
 
@@ -197,7 +197,7 @@ def test_a_figure_lies_within_its_interval_whatever_the_table() -> None:
                 assert estimate.reason
                 continue
             assert estimate.value is not None
-            assert estimate.interval.holds(estimate.value)
+            assert estimate.interval.contains(estimate.value)
             assert 0.0 <= estimate.interval.low <= estimate.interval.high <= 1.0
 
 

@@ -19,7 +19,7 @@ def test_the_quick_test_agrees_with_the_interval() -> None:
     sequence = ConfidenceSequence(0.01, -1.0, 1.0)
     for value in gaps(random, 600, 0.2):
         sequence.add(float(value))
-        low = sequence.interval().low
+        low = sequence.compute_interval().low
         assert not sequence.is_above(low + 1e-6)
         assert low == -1.0 or sequence.is_above(low - 1e-6)
 
@@ -39,10 +39,10 @@ def test_the_alarm_is_the_first_interval_that_lies_above_that_of_its_baseline() 
         after = ConfidenceSequence(0.05 / ((number + 1) * (number + 2)), -1.0, 1.0)
         for value in values[:start]:
             before.add(value)
-        high = before.interval().high
+        high = before.compute_interval().high
         for count, value in enumerate(values[start:], start + 1):
             after.add(value)
-            if after.interval().low > high + 0.1:
+            if after.compute_interval().low > high + 0.1:
                 expected.append((count, start))
                 break
     assert (watched.found.count, watched.found.since) == min(expected)

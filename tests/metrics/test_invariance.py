@@ -12,9 +12,9 @@ import pytest
 
 from autorubric import Criterion, Rubric
 from autorubric.metrics import compute_metrics
-from autorubric.metrics.agreement_sums import SUMMED, majority_baseline, sum_items
+from autorubric.metrics.agreement_sums import SUMMED, compute_majority_baseline, sum_items
 from autorubric.metrics.arrays import Floats
-from autorubric.metrics.compare import compare_judges, differences
+from autorubric.metrics.compare import compare_judges, compute_differences
 from autorubric.metrics.confusion import accuracy, balanced_accuracy, gwet_pairs, kappas, mcc, precision_recall
 from autorubric.metrics.intervals import Interval, wilson_interval
 from autorubric.metrics.jackknife import (
@@ -56,11 +56,11 @@ def whole(points: Points) -> list[float]:
     layout, sums = sum_items(COLUMNS, 40, points)
     _, right = sum_items(COLUMNS, 40, replace(points, judged=points.truth))
     found = layout.summarize(sums.sum(axis=0))[[0, 1, 2, *range(len(SUMMED), len(SUMMED) + len(COLUMNS))]].tolist()
-    found.append(majority_baseline(COLUMNS, points))
-    for one in layout.intervals(sums, DRAWS):
+    found.append(compute_majority_baseline(COLUMNS, points))
+    for one in layout.compute_intervals(sums, DRAWS):
         found += [] if one.interval is None else one.interval[:2]
     sizes = np.bincount(points.column)
-    for gap in differences(layout, (sums, right), ([column.name for column in COLUMNS], sizes, 0), DRAWS):
+    for gap in compute_differences(layout, (sums, right), ([column.name for column in COLUMNS], sizes, 0), DRAWS):
         found += [] if gap.ci is None else [gap.difference, gap.ci.lower, gap.ci.upper, gap.p_value]
     return [float(number) for number in found]
 

@@ -7,7 +7,7 @@ from autorubric.metrics.confusion import kappas
 from autorubric.metrics.jackknife import (
     Draws,
     bounded_mean_intervals,
-    checked_draws,
+    check_draws,
     jackknife_intervals,
     kappa_interval,
     mean_kappa_interval,
@@ -49,7 +49,7 @@ def test_small_errors_on_a_large_scale_keep_their_lower_end() -> None:
     for seed in range(300):
         values = (0.02 * rng.normal(size=(30, 1))) ** 2
         [found] = bounded_mean_intervals(values, np.array([[0.0], [1.0]]), Draws(seed=seed))
-        covered += found.holds(0.0004)
+        covered += found.contains(0.0004)
     assert covered / 300 >= 0.93
 
 
@@ -60,7 +60,7 @@ def test_intervals_of_a_mean_with_rare_large_values_cover_it() -> None:
         values = np.where(rng.random((30, 1)) < 0.05, 0.75, 0.02 * rng.normal(size=(30, 1)))
         [found] = bounded_mean_intervals(values, np.array([[-1.0], [1.0]]), Draws(seed=seed))
         low, high = stats.t.interval(0.95, 29, values.mean(), stats.sem(values[:, 0]))
-        covered["bounded"] += found.holds(0.0375)
+        covered["bounded"] += found.contains(0.0375)
         covered["t"] += low <= 0.0375 <= high
     # 95 % of 500 has a standard error of 1.0 %.
     assert covered["bounded"] / 500 >= 0.93
@@ -81,7 +81,7 @@ def test_intervals_of_a_share_of_correlated_pairs_cover_it_as_often_as_they_say(
     for _ in range(1000):
         hits = (rng.random((30, 3)) < rng.random((30, 1))).sum(axis=1)
         [found] = jackknife_intervals(np.column_stack([hits, np.full(30, 3.0)]), ratio, ["share"], 0.95)
-        covered += found is not None and found.holds(0.5)
+        covered += found is not None and found.contains(0.5)
     assert covered / 1000 == pytest.approx(0.95, abs=0.021)
 
 
@@ -89,7 +89,7 @@ def test_a_single_item_an_undefined_and_a_constant_statistic_have_no_interval() 
     for made in (np.ones((1, 2)), np.zeros((5, 2)), np.ones((5, 2)), np.array([[1.0, 1.0], [0.0, 0.0]])):
         assert jackknife_intervals(made, ratio, ["plain"], 0.95) == [None]
     with pytest.raises(InputError, match="n_bootstrap=1"):
-        checked_draws("n_bootstrap", 1, 0.95, None)
+        check_draws("n_bootstrap", 1, 0.95, None)
 
 
 def items(*counts: int) -> Array:
@@ -105,7 +105,7 @@ def test_the_posterior_of_kappa_is_that_of_dirichlet_cells() -> None:
     found = kappa_interval(items(14, 2, 1, 13), np.eye(2), Draws(100_000, seed=1)).interval
     assert found is not None and found[:2] == pytest.approx(expected, abs=0.005)
     kappa = cohen_kappa_score([0] * 16 + [1] * 14, [0] * 14 + [1] * 2 + [0] + [1] * 13)
-    assert found.holds(kappa)
+    assert found.contains(kappa)
 
 
 def test_pairs_that_repeat_within_an_item_or_weigh_more_add_nothing_to_the_posterior_of_kappa() -> None:
@@ -169,5 +169,5 @@ def test_the_interval_of_mean_kappa_covers_that_of_a_judge_who_hardly_errs() -> 
         met = rng.random((50, 4)) < rates
         said = met ^ (rng.random(met.shape) < 0.01)
         tables = [np.eye(4)[2 * ~one + ~other].reshape(-1, 2, 2) for one, other in zip(met.T, said.T, strict=True)]
-        held += mean_kappa_interval(tables, [np.eye(2)] * 4, Draws(seed=seed)).holds(truth)
+        held += mean_kappa_interval(tables, [np.eye(2)] * 4, Draws(seed=seed)).contains(truth)
     assert held >= 0.95 * 200 - 3 * (200 * 0.95 * 0.05) ** 0.5

@@ -10,7 +10,7 @@ import pytest
 
 from autorubric import Criterion, InputError
 from autorubric.graders.without_model import CHECK, EMPTY
-from autorubric.metrics.judge_agreement import agreement_among_judges
+from autorubric.metrics.judge_agreement import measure_judge_agreement
 from autorubric.metrics.self_consistency import NO_JUDGE
 from tests.oracles import cohen_kappa_score
 
@@ -39,7 +39,7 @@ THREE = panel(
 
 
 def test_shares_of_equal_verdicts_are_those_counted_by_hand() -> None:
-    found = agreement_among_judges(THREE.run, THREE.dataset, n_replicates=50, seed=1)
+    found = measure_judge_agreement(THREE.run, THREE.dataset, n_replicates=50, seed=1)
     # Kind: 3 + 1 + 3 of 9 pairs. Moon: b-c of the first item, all of the second, and a-b of the third differs
     # (c abstains): 1 + 3 + 0 of 7 pairs.
     assert {one.name: (one.n, one.agreement) for one in found.criteria} == {
@@ -68,7 +68,7 @@ def test_shares_of_equal_verdicts_are_those_counted_by_hand() -> None:
 
 
 def test_an_abstention_counts_where_it_is_a_category() -> None:
-    found = agreement_among_judges(THREE.run, THREE.dataset, n_replicates=50, cannot_assess="as_category")
+    found = measure_judge_agreement(THREE.run, THREE.dataset, n_replicates=50, cannot_assess="as_category")
     # The third item has two more pairs on Moon, both of which differ.
     assert (found.overall.n, found.overall.agreement) == (18, near(11 / 18))
 
@@ -79,7 +79,7 @@ def test_kappa_and_its_interval_of_two_judges_are_those_of_scikit_learn_and_of_l
     first = rng.integers(0, 2, (60, 2))
     second = np.where(rng.random((60, 2)) < 0.8, first, 1 - first)
     made = panel(*({"a": list(words[one]), "b": list(words[two])} for one, two in zip(first, second, strict=True)))
-    found = agreement_among_judges(made.run, made.dataset, n_replicates=200, seed=3)
+    found = measure_judge_agreement(made.run, made.dataset, n_replicates=200, seed=3)
     [pair] = found.pairs
     assert pair.kappa == near(cohen_kappa_score(first.ravel(), second.ravel()))
     each = [cohen_kappa_score(first[:, place], second[:, place]) for place in (0, 1)]
@@ -103,7 +103,7 @@ def test_kappa_and_its_interval_of_two_judges_are_those_of_scikit_learn_and_of_l
 
 def test_judges_that_always_agree_have_an_interval_that_allows_for_what_was_not_seen() -> None:
     made = panel(*({"a": ["MET", "UNMET"], "b": ["MET", "UNMET"]} for _ in range(10)))
-    found = agreement_among_judges(made.run, made.dataset, n_replicates=50)
+    found = measure_judge_agreement(made.run, made.dataset, n_replicates=50)
     interval = found.overall.agreement_ci
     assert found.overall.agreement == 1.0
     assert interval is not None
@@ -118,13 +118,13 @@ def test_verdicts_of_checks_and_of_a_single_judge_are_never_compared_with_themse
     alone = panel(*({"a": ["MET", "MET"]} for _ in range(3)))
     for made in (checked, alone):
         with pytest.raises(InputError, match="one judge, and no labels"):
-            agreement_among_judges(made.run, made.dataset)
+            measure_judge_agreement(made.run, made.dataset)
 
 
 def test_two_runs_are_compared_on_the_verdicts_that_both_judges_gave() -> None:
     one = panel({"a": ["MET", "UNMET"]}, {"a": ["MET", "MET"]}, {"check": ["MET", "MET"]})
     two = panel({"b": ["MET", "MET"]}, {"b": ["MET", FAILED]}, {"check": ["MET", "MET"]})
-    found = agreement_among_judges(one.run, one.dataset, two.run, names=("x", "y"), n_replicates=50)
+    found = measure_judge_agreement(one.run, one.dataset, two.run, names=("x", "y"), n_replicates=50)
     # The third item was decided by a check in both runs, and Moon failed on the second in run y.
     assert (found.judges, found.overall.n, found.overall.agreement) == (["x", "y"], 3, near(2 / 3))
     assert [(one.item, one.criteria) for one in found.disputed] == [(0, ["Moon"])]
@@ -135,4 +135,4 @@ def test_runs_on_other_items_cannot_be_compared() -> None:
     other.add(None, ["MET", "MET"])
     run: Any = SimpleNamespace(item_results=[])
     with pytest.raises(InputError):
-        agreement_among_judges(run, other.dataset, other.run)
+        measure_judge_agreement(run, other.dataset, other.run)

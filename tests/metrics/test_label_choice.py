@@ -12,16 +12,16 @@ from autorubric.errors import InputError
 from autorubric.metrics.example_run import example_run
 from autorubric.metrics.label_choice import (
     CellLabel,
+    apply_labels,
     choose_pairs,
     compute_inclusion_probabilities,
-    corrected_sums,
-    doubt,
+    correct_sums,
     draw_systematically,
     label_next,
+    rate_doubt,
     read_pairs,
     sampled_score,
     score_from_labels,
-    with_labels,
 )
 from autorubric.metrics.table import Report
 from benchmarks.label_choice import EQUAL, JUDGES, Setting, measure
@@ -106,7 +106,7 @@ def test_the_sampled_score_is_unbiased_over_draws_and_batches() -> None:
 def test_doubt_follows_what_labels_show_of_each_criterion() -> None:
     dataset, reports = example_run()
     pairs = read_pairs(reports, dataset)
-    found = doubt(pairs, pairs.truth).reshape(6, 3)
+    found = rate_doubt(pairs, pairs.truth).reshape(6, 3)
     # Style, judged MET on items 1 and 2 with labels MET, UNMET: (1 + 1) / (0.25·2 + 1) · 0.25 = 1/3.
     assert found[4, 1] == pytest.approx(1 / 3)
     # Errors, judged UNMET on items 0 to 2, all right: 1 / (0.25·3 + 1) · 0.25 = 1/7.
@@ -162,8 +162,8 @@ def test_the_sampled_score_of_rubrics_of_their_own_is_unbiased() -> None:
 def test_labels_of_rubrics_of_their_own_tell_of_criteria_and_of_pitfalls_apart() -> None:
     dataset, reports = run_with_rubrics_of_its_own()
     pairs = read_pairs(reports, dataset)
-    truth = with_labels(pairs, [CellLabel(0, 0, "UNMET", 1.0), CellLabel(1, 2, "MET", 1.0)])
-    found = doubt(pairs, truth)
+    truth = apply_labels(pairs, [CellLabel(0, 0, "UNMET", 1.0), CellLabel(1, 2, "MET", 1.0)])
+    found = rate_doubt(pairs, truth)
     # Judged MET: of criteria one label, an error, (1 + 1)/(0.25 + 1)·0.25; of pitfalls one, right, 1/1.25·0.25.
     assert found[[0, 2, 3, 4]] == pytest.approx([0.4, 0.4, 0.4, 0.2])
     # Judged UNMET: no labels.
@@ -215,7 +215,7 @@ def test_a_mean_before_clamping_may_lie_below_0() -> None:
     labels = [CellLabel(item, 0, "MET", 1.0) for item in range(4)]
     found = sampled_score(reports, dataset, labels)
     assert found.value == -2.0
-    assert found.interval is not None and found.interval.holds(-2.0)
+    assert found.interval is not None and found.interval.contains(-2.0)
 
 
 @each(("k", "seed"), [(2.5, 0), ("3", 0), (True, 0), (float("nan"), 0), (1, -1), (1, 0.5)])
@@ -235,7 +235,7 @@ def test_labels_that_fit_no_pair_are_named() -> None:
         CellLabel(0, 1, "MET", 0.5),
     ]
     with pytest.raises(InputError) as caught:
-        with_labels(pairs, labels)
+        apply_labels(pairs, labels)
     assert len(caught.value.problems) == 4
     assert caught.value.problems[-1].endswith("the item has ground truth; expected labels of items without")
     with pytest.raises(InputError, match="k=0"):
@@ -267,4 +267,4 @@ def test_the_mean_error_that_labels_show_is_taken_off_all_pairs_of_the_group() -
     group = (pairs.kinds == pairs.kinds[one]) & ((pairs.values >= 0.5) == (pairs.values[one] >= 0.5))
     mean = 0.5 * errors[one]
     added = np.where(group & (alone == 0.0), pairs.shares * mean, 0.0) + alone * pairs.shares * errors
-    assert corrected_sums(pairs, errors, alone) == pytest.approx(pairs.sums + pairs.summed(added))
+    assert correct_sums(pairs, errors, alone) == pytest.approx(pairs.sums + pairs.sum_by_item(added))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from autorubric import Criterion, Rubric
 from autorubric.metrics import MetricsResult, compute_metrics
-from autorubric.metrics.agreement_sums import majority_baseline
+from autorubric.metrics.agreement_sums import compute_majority_baseline
 from autorubric.metrics.table import CannotAssessMode, Column, Points
 
 Make = Callable[..., Any]
@@ -93,7 +93,10 @@ def test_pooled_criteria_of_the_same_categories_have_one_guess(graded: Make) -> 
     assert (found.majority_baseline, found.per_judge["a"].majority_baseline) == pytest.approx((4 / 6, 4 / 6))
     assert found.per_tag[0].majority_baseline == pytest.approx(4 / 6)
     none = np.empty(0, np.int64)
-    assert majority_baseline([Column.from_criterion(own(0), 0)], Points(none, none, none, none, none[None])) is None
+    assert (
+        compute_majority_baseline([Column.from_criterion(own(0), 0)], Points(none, none, none, none, none[None]))
+        is None
+    )
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from("abcd")), min_size=1))
@@ -104,9 +107,9 @@ def test_the_guess_is_the_best_constant_word_of_each_criterion(pairs: list[tuple
     truth = np.array(["abcd".index(label) for _, label in pairs])
     hits = sum(max(sum(pair == (place, label) for pair in pairs) for label in "abcd") for place in range(3))
     points = Points(column, column, truth, truth, truth[None])
-    assert majority_baseline(columns, points) == pytest.approx(hits / len(pairs))
+    assert compute_majority_baseline(columns, points) == pytest.approx(hits / len(pairs))
     alike = max(sum(label == other for _, label in pairs) for other in "abcd")
-    assert majority_baseline(columns, points, pooled=True) == pytest.approx(alike / len(pairs))
+    assert compute_majority_baseline(columns, points, pooled=True) == pytest.approx(alike / len(pairs))
 
 
 def test_every_accuracy_of_the_summary_stands_beside_its_guess(graded: Make) -> None:

@@ -12,7 +12,7 @@ from autorubric.core.scoring import LengthPenalty, compute_length_penalty
 from autorubric.errors import InputError
 from autorubric.metrics import compute_metrics, ks_test
 from autorubric.metrics.confusion import icc
-from autorubric.metrics.joining import relabelled
+from autorubric.metrics.joining import relabel
 from autorubric.metrics.reading_runs import read_table
 from tests.metrics.conftest import Graded
 from tests.offenders import each
@@ -78,7 +78,7 @@ def test_labels_that_fit_no_item_are_told_apart(
     items = [DataItem(text, "", ["MET"], id=name) for name, text in labels]
     others = RubricDataset("Explain.", Rubric([BRIEF]), items)
     message = f"none of the 2 graded items is in the dataset; {why}"
-    for read in (lambda: compute_metrics(run, others), lambda: relabelled(dataset, others)):
+    for read in (lambda: compute_metrics(run, others), lambda: relabel(dataset, others)):
         with pytest.raises(InputError) as caught:
             read()
         assert caught.value.problems == (message,)

@@ -15,8 +15,8 @@ from autorubric import Criterion
 from autorubric.cli.agreement_report import show_agreement
 from autorubric.errors import InputError
 from autorubric.metrics import MetricsResult, compute_metrics
-from autorubric.metrics.agreement_statistics import statistics
-from autorubric.plugins import plugins
+from autorubric.metrics.agreement_statistics import load_statistics
+from autorubric.plugins import find_plugins
 from tests.view.viewing import item, judged, line, write_run
 
 Make = Callable[..., Any]
@@ -52,14 +52,14 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callabl
         (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: scott-statistics\nVersion: 1.0\n")
         (metadata / "entry_points.txt").write_text(f"[autorubric.statistics]\n{entry_points}\n")
         monkeypatch.syspath_prepend(str(tmp_path))
-        plugins.cache_clear()
-        statistics.cache_clear()
+        find_plugins.cache_clear()
+        load_statistics.cache_clear()
 
     yield installed
     monkeypatch.undo()
     sys.modules.pop("scott_statistics", None)
-    plugins.cache_clear()
-    statistics.cache_clear()
+    find_plugins.cache_clear()
+    load_statistics.cache_clear()
 
 
 def measured(graded: Make) -> MetricsResult:
@@ -81,16 +81,16 @@ def test_an_installed_statistic_is_in_every_table_export_and_file(
     found = measured(graded)
     # 4 of 6 agree; both raters say MET half of the time: p_e = 1/2, pi = (2/3 - 1/2) / (1/2) = 1/3.
     third = pytest.approx(1 / 3)
-    assert found.value("scotts_pi") == third and found.per_criterion[0].value("scotts_pi") == third
+    assert found.find("scotts_pi") == third and found.per_criterion[0].find("scotts_pi") == third
     assert found.per_judge is not None
     # b: 3 of 6 agree, MET has a share of 9/12: p_e = 5/8, pi = (1/2 - 5/8) / (3/8) = -1/3.
-    by_judge = {name: judge.value("scotts_pi") for name, judge in found.per_judge.items()}
+    by_judge = {name: judge.find("scotts_pi") for name, judge in found.per_judge.items()}
     assert by_judge == {"a": third, "b": pytest.approx(-1 / 3)}
     for by in ("criterion", "judge", "tag"):
         shown = show_agreement(found, by)
         assert all("Scott's pi" in row for row in shown.rows)
-        assert "Scott's pi" in shown.text("csv").splitlines()[0] and "Scott's pi" in shown.text("md")
-    assert [row["scotts_pi"] for row in found._rows() if row["level"] != "judge"] == [third, third]
+        assert "Scott's pi" in shown.render("csv").splitlines()[0] and "Scott's pi" in shown.render("md")
+    assert [row["scotts_pi"] for row in found._build_rows() if row["level"] != "judge"] == [third, third]
     found.to_file(tmp_path / "metrics.json")
     assert json.loads((tmp_path / "metrics.json").read_text())["statistics"]["scotts_pi"] == third
 
@@ -136,9 +136,9 @@ def test_a_statistic_that_cannot_be_used_is_named(
 
 
 def test_the_names_of_statistics_are_unique_and_those_of_fields_are_in_results(graded: Make) -> None:
-    names = [statistic.name for statistic in statistics()]
+    names = [statistic.name for statistic in load_statistics()]
     assert len(set(names)) == len(names)
     found = measured(graded)
     # What has no field of its own is kept by name.
     assert {"mcc", "fpr", "fnr"} <= found.statistics.keys() and "accuracy" not in found.statistics
-    assert found.value("accuracy") == found.criterion_accuracy and found.value("kappa") == found.micro_kappa
+    assert found.find("accuracy") == found.criterion_accuracy and found.find("kappa") == found.micro_kappa

@@ -18,11 +18,11 @@ from autorubric.metrics import CriterionAnalysis, analyze_rubric
 from autorubric.metrics.example_run import example_run
 from autorubric.metrics.item_analysis import (
     compute_item_rest_correlations,
+    compute_score_shares,
     correlate_columns,
-    effective_criteria,
+    count_effective_criteria,
     estimate_correlation,
     estimate_group_variance,
-    score_shares,
 )
 from autorubric.metrics.reading_runs import read_table
 from autorubric.metrics.table import Report
@@ -101,24 +101,24 @@ def test_the_item_rest_correlation_leaves_the_criterion_itself_out() -> None:
 def test_copies_of_one_criterion_count_once_and_constants_not_at_all() -> None:
     one = np.array([0.0, 1.0, 1.0, 0.0])
     other = np.array([0.0, 0.0, 1.0, 1.0])
-    assert effective_criteria(np.column_stack([one, one, one])) == pytest.approx(1.0)
+    assert count_effective_criteria(np.column_stack([one, one, one])) == pytest.approx(1.0)
     # one and other are uncorrelated.
-    assert effective_criteria(np.column_stack([one, other, np.ones(4)])) == pytest.approx(2.0)
-    assert effective_criteria(np.ones((4, 2))) is None
+    assert count_effective_criteria(np.column_stack([one, other, np.ones(4)])) == pytest.approx(2.0)
+    assert count_effective_criteria(np.ones((4, 2))) is None
 
 
 def test_the_effective_number_is_that_of_the_eigenvalues() -> None:
     table = RNG.random((200, 5)) + RNG.random((200, 1))
     values = np.linalg.eigvalsh(np.corrcoef(table.T))
-    assert effective_criteria(table) == pytest.approx(values.sum() ** 2 / (values**2).sum())
+    assert count_effective_criteria(table) == pytest.approx(values.sum() ** 2 / (values**2).sum())
 
 
 def test_shares_of_the_score_sum_to_one_and_a_constant_decides_nothing() -> None:
     table = np.column_stack([RNG.random(30) < 0.5, RNG.random(30) < 0.5, np.ones(30)]).astype(float)
-    shares = score_shares(table, [5, 2, 9])
+    shares = compute_score_shares(table, [5, 2, 9])
     assert shares is not None
     assert shares.sum() == pytest.approx(1.0) and shares[2] == pytest.approx(0.0)
-    assert score_shares(np.ones((5, 2)), [1, 1]) is None
+    assert compute_score_shares(np.ones((5, 2)), [1, 1]) is None
 
 
 def test_the_variance_of_a_group_is_that_of_its_rollouts() -> None:

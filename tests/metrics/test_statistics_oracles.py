@@ -29,7 +29,7 @@ from autorubric.metrics.distribution import (
     systematic_bias,
     wasserstein_distance,
 )
-from autorubric.metrics.intervals import holm, wilson_interval
+from autorubric.metrics.intervals import adjust_p_values, wilson_interval
 from autorubric.metrics.statistic_results import CorrelationMethod, CorrelationResult
 from tests.offenders import each
 from tests.oracles import multipletests, proportion_confint, stats
@@ -237,7 +237,7 @@ def test_the_wilson_interval_is_that_of_statsmodels(hits: int, n: int) -> None:
 
 def test_holm_is_that_of_statsmodels() -> None:
     p_values = [0.01, 0.2, 0.03, 0.04, 0.005]
-    assert holm(p_values) == close(multipletests(p_values, method="holm")[1].tolist())
+    assert adjust_p_values(p_values) == close(multipletests(p_values, method="holm")[1].tolist())
 
 
 def test_errors_of_values() -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from autorubric import RubricDataset, extras
 from autorubric.cli.app import run
-from autorubric.cli.command import config_values
+from autorubric.cli.command import read_config
 from autorubric.files.remote import make_path
 from autorubric.rows import read_rows
 from autorubric.testing import LoopbackEndpoint
@@ -131,9 +131,9 @@ def test_an_address_in_a_file_of_settings_stays_an_address(tmp_path: Path) -> No
 
     config = tmp_path / "grade.yaml"
     config.write_text("data: s3://bucket/essays.json\nrubric: rubric.yaml\n")
-    values = config_values(config, GradeSettings)
+    values = read_config(config, GradeSettings)
     assert values == {"data": "s3://bucket/essays.json", "rubric": str(tmp_path / "rubric.yaml")}
-    assert GradeSettings(data=values["data"]).recorded()["data"] == "s3://bucket/essays.json"
+    assert GradeSettings(data=values["data"]).to_manifest()["data"] == "s3://bucket/essays.json"
 
 
 def grade(source: str, out: Path, *more: str) -> int:

@@ -50,8 +50,8 @@ def test_a_conversation_in_a_column_of_text_can_be_read_by_people() -> None:
     ],
 )
 def test_of_several_columns_that_name_a_source_the_closest_is_read(fields: dict[str, Any], source: str) -> None:
-    [record] = RowReader("rows.jsonl", ("source",)).rows([Record("rows.jsonl:1", 1, fields)])
-    assert record.value("source") == source
+    [record] = RowReader("rows.jsonl", ("source",)).read_all([Record("rows.jsonl:1", 1, fields)])
+    assert record.read_value("source") == source
 
 
 def test_rows_of_a_folder_are_numbered_from_one_through_all_files(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from autorubric.synthesis.query_file import QueryFile
 from autorubric.training.adapters import verl
 from autorubric.training.adapters.openrlhf import remote_samples
 from autorubric.training.candidates import read_candidates
-from autorubric.training.queries import read_queries, read_rubric, rubric_column
+from autorubric.training.queries import find_rubric_column, read_queries, read_rubric
 from autorubric.training.service.calls import read_call
 from tests.offenders import offenders
 from tests.rows.forty_rows import AMBIGUOUS, ASKED, DIALOGUE, LAST, POINTS, READ, SAID, SHAPES, UNREAD, row
@@ -35,7 +35,7 @@ def listed(criteria: Any) -> tuple[tuple[str, float], ...]:
 
 
 def by_grade(path: Path) -> Found:
-    [item] = Submissions(path).items()
+    [item] = Submissions(path).read_items()
     assert isinstance(item.rubric, Rubric)
     return {
         "query": item.prompt,
@@ -102,7 +102,7 @@ def by_convert(path: Path) -> Found:
 def by_trainer(path: Path) -> Found:
     """As adapters read the columns of a dataset; trainers hand over prompts and completions themselves."""
     columns = json.loads(path.read_text(encoding="utf-8"))
-    return {"criteria": listed(read_rubric(columns[rubric_column(columns, None)], "row 1"))}
+    return {"criteria": listed(read_rubric(columns[find_rubric_column(columns, None)], "row 1"))}
 
 
 def by_openrlhf(path: Path) -> Found:
@@ -213,7 +213,7 @@ def test_a_named_column_decides(tmp_path: Path) -> None:
             path.write_text(json.dumps(line) + "\n")
             read: dict[str, list[Any]] = {"grade": [], "select": [], "lint": [], "convert": []}
             for name in (one, other):
-                [item] = Submissions(path, {role: name}).items()
+                [item] = Submissions(path, {role: name}).read_items()
                 assert isinstance(item.rubric, Rubric)
                 [query] = read_queries(path, {role: name}).queries
                 [sheet] = iter_rubrics(path, [], {role: name})
@@ -235,8 +235,8 @@ def test_a_column_named_for_one_role_is_read_for_no_other(tmp_path: Path) -> Non
     path = tmp_path / "rows.jsonl"
     path.write_text(json.dumps(row(ground_truth="Rayleigh.")) + "\n")
     with pytest.raises(InputError, match="if it is a reference answer, name it with --column reference=NAME"):
-        Submissions(path).items()
-    [item] = Submissions(path, {"reference": "ground_truth"}).items()
+        Submissions(path).read_items()
+    [item] = Submissions(path, {"reference": "ground_truth"}).read_items()
     assert (item.reference_submission, item.ground_truth) == ("Rayleigh.", None)
 
 

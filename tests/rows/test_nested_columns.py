@@ -20,7 +20,7 @@ from autorubric.jobs.grade import check_data
 from autorubric.jobs.submissions import Submissions, is_rows, read_dataset
 from autorubric.linting.rubric_sources import iter_rubrics
 from autorubric.notes import Note
-from autorubric.rows.columns import COLUMN_OPTION, RowReader, is_for_models, value_at
+from autorubric.rows.columns import COLUMN_OPTION, RowReader, find_value, is_for_models
 from autorubric.rows.record import Record, as_turns, read_prompt
 from autorubric.synthesis.query_file import QueryFile
 from autorubric.training.queries import read_queries
@@ -44,7 +44,7 @@ def written(path: Path, *rows: dict[str, Any]) -> Path:
 
 def items(path: Path, **columns: str) -> tuple[list[DataItem], list[str]]:
     source = Submissions(path, columns)
-    return [item for _, item in source._items([])], source.notes
+    return [item for _, item in source._read_placed([])], source.notes
 
 
 def read_dataset_quietly(path: Path) -> RubricDataset:
@@ -79,8 +79,8 @@ def test_a_path_that_leads_nowhere_is_no_column(tmp_path: Path) -> None:
         InputError, match=r"no column 'conversation_a\[2\].content'; the columns are 'question_id', 'c"
     ):
         items(path, submission="conversation_a[2].content")
-    assert value_at({"question": "Why?"}, "question[0]") is None
-    assert value_at({"question": ["Why?"]}, "question[") is None
+    assert find_value({"question": "Why?"}, "question[0]") is None
+    assert find_value({"question": ["Why?"]}, "question[") is None
 
 
 def test_an_answer_at_the_end_of_a_conversation_is_the_submission_and_not_part_of_the_query(tmp_path: Path) -> None:
@@ -108,20 +108,20 @@ def test_a_column_of_lists_is_refused_with_the_path_to_a_text(tmp_path: Path) ->
     """As in MultiChallenge; one message for all rows."""
     path = written(tmp_path / "rows.jsonl", {"RESPONSE": [SAID], "reference": {"n": 1, "gpt": "Rayleigh."}})
     problems: list[str] = []
-    assert not list(Submissions(path)._items(problems))
+    assert not list(Submissions(path)._read_placed(problems))
     way = "expected a text; choose one in it with --column"
     assert problems == [
         f"{path}:1: 'RESPONSE' is of type list; {way} submission=RESPONSE[-1].content",
         f"{path}:1: 'reference' is of type dict; {way} reference=reference.gpt",
     ]
     number = written(tmp_path / "number.jsonl", {"answer": 4})
-    assert not list(Submissions(number)._items(problems))
+    assert not list(Submissions(number)._read_placed(problems))
     way = "expected a text; write it as text, or choose another column with --column submission=NAME"
     assert problems[2:] == [f"{number}:1: 'answer' is of type int; {way}"]
     [blank], _ = items(written(tmp_path / "blank.jsonl", {"submission": "So.", "prompt": []}))
     assert (blank.submission, blank.prompt) == ("So.", None)
     nested = written(tmp_path / "nested.jsonl", {"output": {"answer": "So."}, "input": {"question": "Why?", "n": 1}})
-    assert not list(Submissions(nested)._items(problems))
+    assert not list(Submissions(nested)._read_placed(problems))
     way = "of type dict; expected a text; choose one in it with --column"
     assert problems[3:] == [
         f"{nested}:1: 'output' is {way} submission=output.answer",
@@ -129,7 +129,7 @@ def test_a_column_of_lists_is_refused_with_the_path_to_a_text(tmp_path: Path) ->
     ]
     turns = [{"role": "system", "content": "Be brief."}, ASKED]
     chat = written(tmp_path / "chat.jsonl", {"answer": [ASKED, SAID], "input": {"messages": turns}})
-    assert not list(Submissions(chat)._items(problems))
+    assert not list(Submissions(chat)._read_placed(problems))
     assert problems[5:] == [
         f"{chat}:1: 'answer' is of type list; {way[14:]} submission=answer[-1].content",
         f"{chat}:1: 'input' is {way} query=input.messages",
@@ -221,11 +221,11 @@ def test_a_conversation_may_have_parts_calls_of_tools_and_other_roles(
     turns: list[Any], query: str, submission: str
 ) -> None:
     row = {"id": "1", "messages": turns, "rubrics": ["Is brief."]}
-    [item] = Submissions([row]).items()
+    [item] = Submissions([row]).read_items()
     assert (item.prompt, item.submission) == (query, submission)
     image = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}
     with pytest.raises(InputError, match=r"messages\[0\].content is \[.*; expected a string"):
-        Submissions([{**row, "messages": [image], "answer": "So."}]).items()
+        Submissions([{**row, "messages": [image], "answer": "So."}]).read_items()
 
 
 CALL = {"function": {"name": "look_up", "arguments": '{"a": 1}'}}
@@ -277,7 +277,7 @@ def test_no_part_of_a_message_is_lost(message: dict[str, Any], text: str) -> Non
 def test_the_answer_of_a_conversation_is_found_by_its_role(
     column: str, first: dict[str, Any], last: dict[str, Any]
 ) -> None:
-    [item] = Submissions([{column: [first, last], "rubrics": ["Is brief."]}]).items()
+    [item] = Submissions([{column: [first, last], "rubrics": ["Is brief."]}]).read_items()
     assert (str(item.prompt).removeprefix("customer: "), item.submission) == ("Why?", "So.")
 
 
@@ -287,7 +287,7 @@ def test_a_null_submission_and_what_is_left_out_of_a_rubric_are_noted(tmp_path: 
     row = {"question": "Why?", "submission": None, "rubrics": criteria, "ground_truth": None}
     path.write_text(json.dumps({**row, "id": 1}) + "\n" + json.dumps({**row, "id": 2, "submission": "So."}) + "\n")
     source = Submissions(path)
-    assert [item.submission for item in source.items()] == ["", "So."]
+    assert [item.submission for item in source.read_items()] == ["", "So."]
     assert source.notes == [
         f"{path}:1: 'submission' is null and is graded as a blank submission",
         f"{path}:1: 1 of 2 criteria have no weight and count 10, the first is criterion 2",
@@ -309,7 +309,7 @@ def test_a_submission_that_is_null_under_any_name_is_blank_in_files_and_in_memor
             path.write_text(json.dumps(row) + "\n")
             for source in (path, check_data([row]), check_data(pandas.DataFrame([row]))):
                 with case(f"{fields} in {source}"):
-                    assert [item.submission for item in Submissions(source).items()] == [text]
+                    assert [item.submission for item in Submissions(source).read_items()] == [text]
         with (
             case("null among texts, in memory and in JSON"),
             pytest.warns(Note, match="item 1: 'submission' is null"),
@@ -326,14 +326,14 @@ def test_a_submission_that_is_null_under_any_name_is_blank_in_files_and_in_memor
 
 def test_the_label_of_a_single_criterion_may_be_a_word() -> None:
     row = {"question": "Why?", "submission": "So.", "rubrics": ["Is brief."], "ground_truth": "yes"}
-    assert [item.ground_truth for item in Submissions([row, {**row, "ground_truth": False}]).items()] == [
+    assert [item.ground_truth for item in Submissions([row, {**row, "ground_truth": False}]).read_items()] == [
         ["MET"],
         ["UNMET"],
     ]
     with pytest.raises(InputError, match="Ground truth has 1 value, but rubric has 2 criteria"):
-        Submissions([{**row, "rubrics": ["Is brief.", "Is kind."]}]).items()
+        Submissions([{**row, "rubrics": ["Is brief.", "Is kind."]}]).read_items()
     with pytest.raises(InputError, match="'ground_truth' is 'Paris'; expected MET or UNMET, or a list of them; if"):
-        Submissions([{**row, "ground_truth": "Paris"}]).items()
+        Submissions([{**row, "ground_truth": "Paris"}]).read_items()
 
 
 TEXTS = ["Mentions the moon.", "Mentions the wind."]

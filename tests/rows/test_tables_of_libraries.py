@@ -16,7 +16,7 @@ import pytest
 from pyarrow import feather
 
 from autorubric import InputError, convert, grade, lint, select, synthesize
-from autorubric.rows import memory_rows, read_rows
+from autorubric.rows import convert_rows, read_rows
 from tests.offenders import offenders
 
 TURNS = [{"role": "user", "content": 'Why "so"?'}, {"role": "assistant", "content": "It's,\nso."}]
@@ -65,7 +65,7 @@ def test_rows_in_the_tables_of_libraries_become_the_items_of_a_file_of_them(tmp_
 def test_texts_in_columns_of_libraries_are_submissions_and_queries() -> None:
     frame: Any = pandas.Series(["So.", "No."])
     for column in (frame, frame.to_numpy(), pa.array(frame), iter(frame)):
-        assert memory_rows(column) == ["So.", "No."]
+        assert convert_rows(column) == ["So.", "No."]
 
 
 def test_queries_in_memory_may_hold_what_tables_hold(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_two_columns_of_one_name_are_refused_in_every_table(tmp_path: Path) -> N
             with case(name), pytest.raises(InputError, match=rf"{name}.*'response'.*rename"):
                 list(read_rows(tmp_path / name, []))
         with case("in memory"), pytest.raises(InputError, match="two columns named 'response'; rename one"):
-            memory_rows(table)
+            convert_rows(table)
 
 
 def test_a_conversation_in_a_cell_is_read_or_refused_and_never_taken_for_a_text(tmp_path: Path) -> None:

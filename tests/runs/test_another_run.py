@@ -26,7 +26,7 @@ from autorubric.synthesis.run_summary import UNFINISHED_FILE
 from autorubric.synthesis.stages import HIDDEN_STEP_FILES, STEP_FILES
 from autorubric.training.evolution.versions import EVOLVED_FILE, VERSIONS_FILE
 from autorubric.training.selection_summary import DECISIONS_FILE, SUMMARY_FILE
-from autorubric.training.trainer_files import training_files
+from autorubric.training.trainer_files import list_training_files
 from tests.offenders import offenders
 
 from .conftest import Bench, essays
@@ -220,7 +220,7 @@ def test_a_directory_of_another_kind_of_run_is_refused(tmp_path: Path) -> None:
 def test_the_files_of_each_kind_of_run_are_those_that_it_writes() -> None:
     synthesis = {*STEP_FILES, *HIDDEN_STEP_FILES, *FINAL_FILES, *FULL_FILES, UNFINISHED_FILE}
     assert set(RUN_FILES["synthesis"]) == synthesis
-    selection = {name.partition("/")[0] for name in (*training_files(), DECISIONS_FILE, SUMMARY_FILE)}
+    selection = {name.partition("/")[0] for name in (*list_training_files(), DECISIONS_FILE, SUMMARY_FILE)}
     assert set(RUN_FILES["selection"]) == selection
     assert RUN_FILES["service"] == (VERSIONS_FILE, EVOLVED_FILE)
     assert set(RUN_FILES["evaluation"]) - selection == {

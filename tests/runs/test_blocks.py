@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import aclosing
 from typing import Any
 
-from autorubric.runs.blocks import BLOCK, Feed, fed, feed, note_ended
+from autorubric.runs.blocks import BLOCK, Feed, feed, feed_records, note_ended
 
 GROUPS = [[2 * n, 2 * n + 1] if n < 3 else [n + 3] for n in range(BLOCK + 2)]
 """Three pairs of equal records, and single ones: 69 records in 66 groups, so two blocks."""
@@ -20,7 +20,7 @@ async def taken(blocks: Sequence[int | None], ended: Sequence[int]) -> tuple[lis
     feed.set(own)
     for block in blocks:
         own.give(block)
-    async with aclosing(fed(range(69), int, lambda: GROUPS)) as records:
+    async with aclosing(feed_records(range(69), int, lambda: GROUPS)) as records:
         found = [record async for record in records]
     for record in ended:
         note_ended(record, f"line {record}")
@@ -30,7 +30,7 @@ async def taken(blocks: Sequence[int | None], ended: Sequence[int]) -> tuple[lis
 
 
 async def test_a_run_elsewhere_takes_every_record_in_order() -> None:
-    async with aclosing(fed(range(69), int, lambda: GROUPS)) as records:
+    async with aclosing(feed_records(range(69), int, lambda: GROUPS)) as records:
         assert [record async for record in records] == list(range(69))
     note_ended(5)  # tells nobody
 

@@ -161,12 +161,12 @@ async def test_without_resume_everything_is_asked_anew_and_the_old_replies_stay(
 
 
 def _cost(request: Request) -> float:
-    from autorubric.testing.completion import estimated_tokens
+    from autorubric.testing.completion import estimate_tokens
 
-    prompt = estimated_tokens(sum(len(message.content) for message in request.messages))
+    prompt = estimate_tokens(sum(len(message.content) for message in request.messages))
     said = says(request)
     assert isinstance(said, str)
-    return (prompt + estimated_tokens(len(said))) / 1e6
+    return (prompt + estimate_tokens(len(said))) / 1e6
 
 
 class Counting(Grader[EvaluationReport]):

@@ -53,9 +53,9 @@ def test_failures_are_grouped_by_kind_and_cause(error: str, kind: str, line: str
     summary = EvaluationSummary(1)
     failed = CriterionReport(requirement="Is brief", reason=None, error=error)
     summary.add(ItemResult(0, DataItem("Essay.", ""), EvaluationReport(score=None, report=[failed]), 1.0, error))
-    assert summary.failures.counts() == {kind: 1}
+    assert summary.failures.count_by_kind() == {kind: 1}
     [group] = summary.failures
-    assert group.line("judgment").startswith(f"1 judgment failed: {line}")
+    assert group.format_line("judgment").startswith(f"1 judgment failed: {line}")
 
 
 def test_flags_of_judgments_and_submissions_are_told_and_tabled(
@@ -155,6 +155,8 @@ def test_a_summary_is_the_same_in_any_order(capsys: pytest.CaptureFixture[str]) 
             summary.add(result)
         print_grades(summary, [])
         told.add(capsys.readouterr().out)
-        told.add(repr((summary.scores.mean, summary.panel.compute_interval(), summary.consistency["a"].interval())))
+        told.add(
+            repr((summary.scores.mean, summary.panel.compute_interval(), summary.consistency["a"].compute_interval()))
+        )
         told.add(repr((summary.consistency["a"].agreement, summary.consistency["a"].variance)))
     assert len(told) == 3

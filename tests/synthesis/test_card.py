@@ -12,16 +12,16 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
-from autorubric.charts.svg import HEIGHT, WIDTH, bar_chart
+from autorubric.charts.svg import HEIGHT, WIDTH, plot_bars
 from autorubric.errors import InputError
 from autorubric.synthesis.card import (
     RunFacts,
     build_front_matter,
-    card_text,
     count_facts,
     draw_plots,
     read_facts,
-    run_facts,
+    read_run_facts,
+    render_card,
     write_card,
 )
 from autorubric.synthesis.quality import MEASURES
@@ -122,7 +122,7 @@ def test_the_size_category_is_that_of_hugging_face(rows: int, size: str) -> None
 
 
 def test_the_front_matter_is_yaml_with_the_fields_of_a_dataset_card() -> None:
-    _, matter, body = card_text(count_facts(ROWS, RUN)).split("---\n", 2)
+    _, matter, body = render_card(count_facts(ROWS, RUN)).split("---\n", 2)
     held = yaml.safe_load(matter)
     assert held["license"] == "apache-2.0"
     assert held["language"] == ["en", "zh"]
@@ -133,7 +133,7 @@ def test_the_front_matter_is_yaml_with_the_fields_of_a_dataset_card() -> None:
 
 
 def test_the_tables_hold_the_figures_and_no_cell_ends_early() -> None:
-    text = card_text(count_facts(ROWS, RUN))
+    text = render_card(count_facts(ROWS, RUN))
     lines = text.splitlines()
     assert "| medical | 2 | 4 | 2.0 | 1 | 1 | 5.0 | 10.0 % |" in lines
     assert "| history \\| &lt;b> | 1 | 2 | 2.0 | 0 | 0 | 5.0 | 100.0 % |" in lines
@@ -151,18 +151,18 @@ def test_the_tables_hold_the_figures_and_no_cell_ends_early() -> None:
 def test_gates_stand_in_the_order_in_which_they_look_and_pitfalls_that_are_left_out_count() -> None:
     manifest = {"settings": {"full": {"gates": {"order": ["agreement", "surface", "licensed"]}}}}
     rows = [ROWS[0] | {"pitfalls_left_out": [criterion(-3, "merged", ("licensed", "kept"))]}]
-    facts = count_facts(rows, run_facts(manifest, "strikes"))
+    facts = count_facts(rows, read_run_facts(manifest, "strikes"))
     assert list(facts.total.gates) == ["agreement", "licensed"]
     assert facts.total.gates["licensed"] == {"kept": 2, "rewrite": 0, "rejected": 1, "undecided": 0}
     assert facts.total.left_out == 1
 
 
 def test_an_unknown_price_is_unknown_and_no_zero() -> None:
-    assert "7 calls of unknown cost." in card_text(count_facts([], RunFacts("n", calls=7)))
+    assert "7 calls of unknown cost." in render_card(count_facts([], RunFacts("n", calls=7)))
 
 
 def test_a_stand_in_is_named_before_anything_else_is_said() -> None:
-    text = card_text(count_facts(ROWS, RunFacts("n", stand_ins=("builtin/offline is a stand-in",))))
+    text = render_card(count_facts(ROWS, RunFacts("n", stand_ins=("builtin/offline is a stand-in",))))
     assert text.index("stand-in") < text.index("## Statistics")
 
 
@@ -181,7 +181,7 @@ def test_the_plots_are_xml_and_their_bars_lie_inside() -> None:
 
 
 def test_a_bar_is_as_high_as_its_share_of_the_highest() -> None:
-    bars = list(ElementTree.fromstring(bar_chart("t", [("a", 4), ("b", 1), ("c", 0)], "x", "y")).iter(f"{SVG}rect"))[
+    bars = list(ElementTree.fromstring(plot_bars("t", [("a", 4), ("b", 1), ("c", 0)], "x", "y")).iter(f"{SVG}rect"))[
         1:
     ]
     heights = [float(bar.get("height", "nan")) for bar in bars]
@@ -191,7 +191,7 @@ def test_a_bar_is_as_high_as_its_share_of_the_highest() -> None:
 
 def test_text_in_a_plot_is_escaped_whatever_it_holds() -> None:
     nasty = 'a<b> & "c" \x00 ]]> 剂量'
-    root = ElementTree.fromstring(bar_chart(nasty, [(nasty, 1)], nasty, nasty))
+    root = ElementTree.fromstring(plot_bars(nasty, [(nasty, 1)], nasty, nasty))
     assert root.findtext(f"{SVG}title") == nasty.replace("\x00", "\ufffd")
 
 

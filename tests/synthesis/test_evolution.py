@@ -73,7 +73,7 @@ def test_the_basic_profile_compares_all_responses_there_are() -> None:
     fields = {"question": "How much?", "merged_rubrics": MERGED, "response_a": "4 g.", "response_b": "Some."}
     call = only(PLAIN.build(fields, MODELS))
     shown = PromptSections(call.request)
-    assert shown.numbered("response") == ["4 g.", "Some."]
+    assert shown.find_numbered("response") == ["4 g.", "Some."]
     assert not any(name.startswith("verdicts") for name in shown)
     assert call.request.draw == 0
     found = call.read(reply({"title": "Age", "description": "Asks for the age.", "weight": 7}))
@@ -107,7 +107,7 @@ def test_the_first_round_compares_the_two_best_and_shows_what_the_judges_said() 
     shown = PromptSections(call.request)
     # Of 10 points, judge j gives a 6, b 10 and c 0. Judge k has no verdict on m2 in a, so m1 alone counts for it:
     # a 1, b 1, c 0. The medians are 0.8, 1 and 0.
-    assert shown.numbered("response") == ["4 g, mind your liver.", "4 g."]
+    assert shown.find_numbered("response") == ["4 g, mind your liver.", "4 g."]
     assert json.loads(shown["verdicts"]) == {
         "criteria": [
             {"title": "Dose", "response_1": True, "response_2": True, "met": 2, "judged": 3},
@@ -151,7 +151,7 @@ def test_a_later_round_compares_another_pair_under_the_criteria_that_passed() ->
     # With 10 points more for c, of 20: j gives 6, 10, 10. For k, m2 does not count, so of 16: 6, 6, 10.
     # The medians are (0.3 + 0.375)/2 = 0.3375, (0.5 + 0.375)/2 = 0.4375 and (0.5 + 0.625)/2 = 0.5625;
     # c and b are the best two, and only b and a were compared.
-    assert shown.numbered("response") == ["Ask a doctor.", "4 g, mind your liver."]
+    assert shown.find_numbered("response") == ["Ask a doctor.", "4 g, mind your liver."]
     scores = json.loads(shown["verdicts"])["scores"]
     assert scores == {"response_1": 0.562, "response_2": 0.438}
     assert [one["title"] for one in json.loads(shown["rubric"])] == ["Dose", "Liver", "Age"]
@@ -160,7 +160,7 @@ def test_a_later_round_compares_another_pair_under_the_criteria_that_passed() ->
 
 def test_a_later_round_leaves_the_pair_of_an_earlier_one() -> None:
     call = only(of_round(2).build(row(round_1={"pair": ["c", "b"], "criteria": [dump_criterion(FIRST)]}), MODELS))
-    assert PromptSections(call.request).numbered("response") == ["Ask a doctor.", "4 g."]
+    assert PromptSections(call.request).find_numbered("response") == ["Ask a doctor.", "4 g."]
 
 
 NOTHING_ADDED = "skipped(the round before added nothing that passed the gates)"

@@ -119,10 +119,10 @@ def import_everything() -> tuple[int, dict[str, str]]:
 
 
 async def two_interrupts() -> int:
-    from autorubric.background import ending_heard
+    from autorubric.background import on_shutdown
 
     heard: list[int] = []
-    with ending_heard(lambda: heard.append(1)):
+    with on_shutdown(lambda: heard.append(1)):
         for _ in range(2):
             signal.raise_signal(signal.SIGINT)
             while not heard:

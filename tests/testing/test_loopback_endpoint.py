@@ -86,7 +86,7 @@ async def test_a_broken_connection_is_broken_for_the_client_and_never_a_complete
         with pytest.raises(aiohttp.ClientError):
             await said(http, endpoint)
         await said(http, endpoint)
-        summary = endpoint.counts.summary()
+        summary = endpoint.counts.summarize()
     assert (summary["requests"], summary["completed_calls"]) == (2, 1)
 
 
@@ -200,9 +200,9 @@ def test_windows_of_tokens_slide_or_begin_anew() -> None:
     # Fixed windows [0, 10) and [10, 20) of 10 tokens; the sliding one frees 6 tokens at 10 and 4 more at 18.
     # Requests of 6 tokens at 0, of 4 at 8, of 6 at 9 and 10, of 5 at 12.
     requests = [(0.0, 6), (8.0, 4), (9.0, 6), (10.0, 6), (12.0, 5)]
-    fixed = RateWindow(tokens=10, seconds=10.0).opened()
+    fixed = RateWindow(tokens=10, seconds=10.0).open()
     assert [fixed.admit(*request)[0] for request in requests] == [0.0, 0.0, 1.0, 0.0, 8.0]
-    sliding = RateWindow(tokens=10, seconds=10.0, kind="sliding").opened()
+    sliding = RateWindow(tokens=10, seconds=10.0, kind="sliding").open()
     assert [sliding.admit(*request)[0] for request in requests] == [0.0, 0.0, 1.0, 0.0, 6.0]
 
 
@@ -300,7 +300,7 @@ async def test_only_a_finished_call_warms_the_prefix_cache(http: aiohttp.ClientS
         await said(http, endpoint, text)
         together = await asyncio.gather(said(http, endpoint, text), said(http, endpoint, text))
         later = await said(http, endpoint, text)
-        summary = endpoint.counts.summary()
+        summary = endpoint.counts.summarize()
     assert [one["usage"]["prompt_tokens_details"]["cached_tokens"] for one in together] == [0, 0]
     assert later["usage"]["prompt_tokens_details"]["cached_tokens"] == 160
     assert (summary["prompt_tokens"], summary["cached_tokens"], summary["computed_tokens"]) == (486, 160, 326)

@@ -18,15 +18,15 @@ from autorubric.graders.asking import JudgeOptions
 from autorubric.graders.criterion_judge import CriterionJudge
 from autorubric.graders.judge import JudgeInput
 from autorubric.graders.rubric_judge import RubricJudge
-from autorubric.llm.models import stand_ins
+from autorubric.llm.models import find_stand_in_note
 from autorubric.llm.request import Message, Model, Reply, ReplySchema, Request, Usage
 from autorubric.prompts import package_prompts
 from autorubric.prompts.library import load_schema, package_gate_prompts
-from autorubric.synthesis.accounting import account
+from autorubric.synthesis.accounting import build_account
 from autorubric.synthesis.candidate import Candidate
 from autorubric.synthesis.drafts import read_pitfalls
-from autorubric.synthesis.relevance import read_relevance, relevance_request
-from autorubric.synthesis.rubric_merge import merge_request, read_merge
+from autorubric.synthesis.relevance import build_relevance_request, read_relevance
+from autorubric.synthesis.rubric_merge import build_merge_request, read_merge
 from autorubric.testing.offline import OfflineModel
 from autorubric.testing.offline_reading import find_constraints, find_language
 
@@ -151,9 +151,9 @@ async def test_a_merge_accounts_for_every_criterion_and_keeps_signs_apart() -> N
         [Candidate("a1", "Names the cause", "Names the cause of the leak.", 7)],
         [Candidate("b1", "Cause", "Names a cause of the leak.", 9), Candidate("p1", "Cause", "Names the cause.", -4)],
     ]
-    reply = await OfflineModel().complete(merge_request(package_prompts().merge_sets, BREAD, sets))
+    reply = await OfflineModel().complete(build_merge_request(package_prompts().merge_sets, BREAD, sets))
     found = read_merge(reply).value  # type: ignore[union-attr]
-    made = account([one for some in sets for one in some], found.merged, found.dropped)
+    made = build_account([one for some in sets for one in some], found.merged, found.dropped)
     assert [(one.weight, one.parents) for one in made.criteria] == [(9, ("a1", "b1")), (-4, ("p1",))]
     assert made.notes == ()
 
@@ -166,7 +166,7 @@ async def test_an_unasked_form_is_told_from_an_asked_one() -> None:
         Candidate("m4", "", "The response names yeast.", 9),
         Candidate("m5", "", "The response says that the cold kitchen slows yeast.", 9),
     ]
-    reply = await OfflineModel().complete(relevance_request(package_gate_prompts(), BREAD, asked))
+    reply = await OfflineModel().complete(build_relevance_request(package_gate_prompts(), BREAD, asked))
     found = read_relevance(asked, reply).value  # type: ignore[union-attr]
     assert {one: (said.surface, said.surface_asked, said.need) for one, said in found.items()} == {
         "m1": ("count", True, "implicit"),
@@ -277,7 +277,7 @@ async def test_no_query_is_too_strange(query: str) -> None:
 
 
 def test_the_stand_in_is_labelled() -> None:
-    (label,) = stand_ins(["builtin/offline"])
+    (label,) = find_stand_in_note(["builtin/offline"])
     assert "stand-in" in label
     assert label.count(".") == 1
 

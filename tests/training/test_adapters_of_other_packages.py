@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from autorubric.cli.app import run
-from autorubric.plugins import plugins
+from autorubric.plugins import find_plugins
 from tests.offenders import offenders
 
 ALPACA = """
@@ -37,7 +37,7 @@ def select(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable
     (tmp_path / "answers.jsonl").write_text(json.dumps(answers) + "\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
-    plugins.cache_clear()
+    find_plugins.cache_clear()
 
     def selected(source: str, trainer: str) -> int:
         sys.modules.pop("alpaca_files", None)
@@ -48,7 +48,7 @@ def select(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable
     yield selected
     monkeypatch.undo()
     sys.modules.pop("alpaca_files", None)
-    plugins.cache_clear()
+    find_plugins.cache_clear()
 
 
 def test_an_installed_adapter_writes_its_file_and_a_selection_without_it_removes_it(

@@ -13,7 +13,7 @@ from autorubric import Criterion, EnsembleCriterionReport, EnsembleEvaluationRep
 from autorubric.core.judgment import CannotAssessConfig, CannotAssessStrategy
 from autorubric.errors import InputError
 from autorubric.training.candidates import CandidateAnswer, ScoredCandidate
-from autorubric.training.selection import Keep, compute_share, decide, parse_keep
+from autorubric.training.selection import KeepRule, compute_share, decide, parse_keep
 from autorubric.training.selection_summary import compute_best_of_k, compute_expected_best, compute_expected_kept
 from tests.offenders import each
 
@@ -29,19 +29,19 @@ def scored(*found: tuple[str, float | None]) -> list[ScoredCandidate]:
     ]
 
 
-def kept(candidates: list[ScoredCandidate], keep: Keep) -> list[str]:
+def kept(candidates: list[ScoredCandidate], keep: KeepRule) -> list[str]:
     return [one.candidate.answer for one in decide(candidates, keep).chosen]
 
 
 def test_the_best_candidate_strictly_above_the_threshold_is_kept() -> None:
-    assert kept(scored(("a", 0.61), ("b", 0.9), ("c", 0.7)), Keep()) == ["b"]
-    at_threshold = decide(scored(("a", 0.6)), Keep(threshold=0.6))
+    assert kept(scored(("a", 0.61), ("b", 0.9), ("c", 0.7)), KeepRule()) == ["b"]
+    at_threshold = decide(scored(("a", 0.6)), KeepRule(threshold=0.6))
     assert (at_threshold.status, at_threshold.reason) == ("dropped", "no candidate is above 0.6")
 
 
 def test_float_noise_does_not_lift_a_score_over_the_threshold() -> None:
     # 0.1 + 0.2 is 0.30000000000000004 in floats; 0.3 of weights is not above 0.3.
-    assert decide(scored(("a", 0.1 + 0.2)), Keep(threshold=0.3)).status == "dropped"
+    assert decide(scored(("a", 0.1 + 0.2)), KeepRule(threshold=0.3)).status == "dropped"
 
 
 def test_all_and_top_n_keep_more_of_them_best_first() -> None:
@@ -52,8 +52,8 @@ def test_all_and_top_n_keep_more_of_them_best_first() -> None:
 
 
 def test_of_equal_scores_the_shorter_answer_goes_first_then_the_earlier_one() -> None:
-    assert kept(scored(("long answer", 0.8), ("short", 0.8)), Keep()) == ["short"]
-    assert decide(scored(("one", 0.8), ("two", 0.8)), Keep()).chosen[0].place == 0
+    assert kept(scored(("long answer", 0.8), ("short", 0.8)), KeepRule()) == ["short"]
+    assert decide(scored(("one", 0.8), ("two", 0.8)), KeepRule()).chosen[0].place == 0
 
 
 def test_a_text_that_occurs_twice_is_kept_once() -> None:
@@ -88,9 +88,9 @@ def test_a_margin_of_zero_still_needs_a_worse_answer() -> None:
 
 def test_a_failed_candidate_is_never_kept_and_never_counted_as_bad() -> None:
     assert kept(scored(("failed", None), ("fine", 0.7)), parse_keep("all")) == ["fine"]
-    only = decide(scored(("failed", None)), Keep())
+    only = decide(scored(("failed", None)), KeepRule())
     assert (only.status, only.reason) == ("undecided", "1 of 1 candidates have no score")
-    mixed = decide(scored(("failed", None), ("low", 0.1)), Keep())
+    mixed = decide(scored(("failed", None), ("low", 0.1)), KeepRule())
     assert mixed.status == "undecided"
     pair = decide(scored(("best", 0.9), ("failed", None)), parse_keep("pairs"))
     assert (pair.status, pair.rejected) == ("undecided", None)
@@ -99,7 +99,7 @@ def test_a_failed_candidate_is_never_kept_and_never_counted_as_bad() -> None:
 @each("value", [-0.1, 1.1, float("nan"), True])
 def test_a_threshold_outside_its_range_is_refused(value: Any) -> None:
     with pytest.raises(InputError, match=r"outside \[0, 1\]"):
-        Keep(threshold=value)
+        KeepRule(threshold=value)
 
 
 def test_top_0_keeps_nothing_and_is_refused() -> None:

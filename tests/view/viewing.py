@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from autorubric.runs.plan import dataset_hash
+from autorubric.runs.plan import hash_dataset
 from tests.processes import announced, wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -62,7 +62,7 @@ def write_run(folder: Path, items: Sequence[Mapping[str, Any]], lines: Sequence[
     (folder / "items.jsonl").write_text("".join(one + "\n" for one in lines))
     manifest = {
         "kind": "evaluation", "experiment_name": folder.name, "created_at": "2026-11-22T17:13:22+00:00",
-        "dataset_name": "tides", "dataset_hash": dataset_hash(text[:-1].encode()),
+        "dataset_name": "tides", "dataset_hash": hash_dataset(text[:-1].encode()),
         "total_items": len(items), "status": "completed",
         "completed_indices": list(range(len(lines))), "grader_config": {"judges": []},
     }  # fmt: skip

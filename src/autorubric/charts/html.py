@@ -35,11 +35,11 @@ class Span(NamedTuple):
     end: int
 
 
-def spelled(text: str) -> str:
+def escape_hidden(text: str) -> str:
     r"""A text with each invisible character replaced by its code point.
 
     Example:
-        >>> spelled("a\u202eb\x00")
+        >>> escape_hidden("a\u202eb\x00")
         'a⟨U+202E⟩b⟨U+0000⟩'
     """
     return _HIDDEN.sub(_spell_code_point, text) if not text.isprintable() else text
@@ -124,11 +124,11 @@ _STYLE = (
 )
 
 
-def figure(value: float | None, places: int = 2) -> str:
+def format_float(value: float | None, places: int = 2) -> str:
     """A number as a table shows it.
 
     Example:
-        >>> figure(0.8371), figure(-0.0), figure(None)
+        >>> format_float(0.8371), format_float(-0.0), format_float(None)
         ('0.84', '0.00', '–')
     """
     return "–" if value is None else f"{value:z.{places}f}"
@@ -143,7 +143,7 @@ def render_marked(text: str, marks: Iterable[Sequence[int]] = ()) -> Any:
 
 def escape_printed(value: Any) -> Any:
     """What a template prints for a value: in a text, hidden characters are spelled out."""
-    return spelled(value) if type(value) is str else value
+    return escape_hidden(value) if type(value) is str else value
 
 
 def build_templates(loader: BaseLoader) -> Environment:
@@ -160,7 +160,7 @@ def build_templates(loader: BaseLoader) -> Environment:
         auto_reload=False,
     )
     # Jinja's own `truncate` drops the whole last word: in a language without spaces, everything.
-    made.filters |= {"text": render_marked, "figure": figure, "truncate": clip_text}
+    made.filters |= {"text": render_marked, "figure": format_float, "truncate": clip_text}
     return made
 
 
@@ -175,7 +175,7 @@ def _build_cards() -> Template:
     )
 
 
-def judged_html(criteria: Sequence[Mapping[str, Any]]) -> str:
+def render_judged(criteria: Sequence[Mapping[str, Any]]) -> str:
     """A card for each judged criterion, for a notebook.
 
     Args:
@@ -188,7 +188,7 @@ def judged_html(criteria: Sequence[Mapping[str, Any]]) -> str:
 
 
 @cache
-def page_template(package: str) -> Template:
+def load_page_template(package: str) -> Template:
     """The template `page.html` of a package; it extends that of `autorubric.charts`, which has the common head."""
     from jinja2 import DictLoader
 

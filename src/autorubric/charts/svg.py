@@ -142,7 +142,7 @@ _LEFT, _RIGHT, _TOP, _BOTTOM, _BOTTOM_SLANTED = 104, 16, 40, 62, 130
 _LETTER, _LARGE_LETTER = 7, 13  # narrow pages show text twice as large
 
 
-def bar_chart(title: str, bars: Sequence[tuple[str, float]], x_title: str, y_title: str, top: float = 0) -> str:
+def plot_bars(title: str, bars: Sequence[tuple[str, float]], x_title: str, y_title: str, top: float = 0) -> str:
     """A bar chart as an SVG document.
 
     Args:
@@ -153,7 +153,7 @@ def bar_chart(title: str, bars: Sequence[tuple[str, float]], x_title: str, y_tit
         top: the end of the vertical axis; by default the highest bar.
 
     Example:
-        >>> chart = bar_chart("Weights", [("5", 3.0), ("8", 1.0)], "weight", "criteria")
+        >>> chart = plot_bars("Weights", [("5", 3.0), ("8", 1.0)], "weight", "criteria")
         >>> chart.count("<rect"), "<title>5: 3</title>" in chart
         (3, True)
     """
@@ -221,7 +221,7 @@ class Ranged(NamedTuple):
     high: float | None = None
 
 
-def interval_chart(title: str, rows: Sequence[Ranged], x_title: str, ends: tuple[float, float] = (0.0, 1.0)) -> str:
+def plot_intervals(title: str, rows: Sequence[Ranged], x_title: str, ends: tuple[float, float] = (0.0, 1.0)) -> str:
     """Figures with their intervals, one under the other, as an SVG document.
 
     Args:
@@ -231,7 +231,7 @@ def interval_chart(title: str, rows: Sequence[Ranged], x_title: str, ends: tuple
         ends: of the axis; what lies outside is drawn at its end.
 
     Example:
-        >>> chart = interval_chart("Agreement", [Ranged("Cause", 0.8, 0.6, 0.9), Ranged("Brief", 1.0)], "accuracy")
+        >>> chart = plot_intervals("Agreement", [Ranged("Cause", 0.8, 0.6, 0.9), Ranged("Brief", 1.0)], "accuracy")
         >>> chart.count("<circle"), "<title>Cause: 0.800 (0.600 to 0.900)</title>" in chart
         (2, True)
     """

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, TypeVar, get_type_hints
 from annotated_types import Ge
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from autorubric.errors import AutorubricError, ConfigError, counted
+from autorubric.errors import AutorubricError, ConfigError, pluralize
 
 Relation = Literal["less than", "at least"]
 Natural = Annotated[int, Ge(0)]
@@ -162,7 +162,7 @@ def judge_count(count: int, noun: str, *, at_least: int | None, at_most: int | N
         CheckOutcome(passed=False, reason='1 word; expected at least 2')
     """
     passed = (at_least is None or count >= at_least) and (at_most is None or count <= at_most)
-    return CheckOutcome(passed, f"{counted(count, noun)}; expected {_describe_bounds(at_least, at_most)}")
+    return CheckOutcome(passed, f"{pluralize(count, noun)}; expected {_describe_bounds(at_least, at_most)}")
 
 
 def quote(text: str, longest: int = 60) -> str:
@@ -186,7 +186,7 @@ def compare(count: int, noun: str, relation: Relation, threshold: int) -> CheckO
         CheckOutcome(passed=False, reason='3 words; expected less than 3')
     """
     passed = count < threshold if relation == "less than" else count >= threshold
-    return CheckOutcome(passed, f"{counted(count, noun)}; expected {relation} {threshold}")
+    return CheckOutcome(passed, f"{pluralize(count, noun)}; expected {relation} {threshold}")
 
 
 def expect(count: int, noun: str, expected: int) -> CheckOutcome:
@@ -196,7 +196,7 @@ def expect(count: int, noun: str, expected: int) -> CheckOutcome:
         >>> expect(2, "paragraph", 2).passed
         True
     """
-    return CheckOutcome(count == expected, f"{counted(count, noun)}; expected exactly {expected}")
+    return CheckOutcome(count == expected, f"{pluralize(count, noun)}; expected exactly {expected}")
 
 
 def expect_min(count: int, noun: str, expected: int) -> CheckOutcome:

@@ -34,10 +34,10 @@ from autorubric.checks.rules import (
 )
 from autorubric.core.rule_tags import with_integers
 from autorubric.errors import InputError
-from autorubric.expectations import expectation
+from autorubric.expectations import describe_expectation
 from autorubric.extras import require
-from autorubric.files.keys import nearest
-from autorubric.plugins import load_plugin, plugins
+from autorubric.files.keys import find_nearest_key
+from autorubric.plugins import find_plugins, load_plugin
 
 _RULES = (formats, letters, words)
 _IFBENCH = (ifbench_counts, ifbench_custom, ifbench_formats, ifbench_words)
@@ -86,7 +86,7 @@ def find_check(name: str) -> Check:
         load_plugin("checks", name)
     if isinstance(name, str) and name in CHECKS:
         return CHECKS[name]
-    near = nearest(str(name), [*CHECKS, *plugins("checks")])
+    near = find_nearest_key(str(name), [*CHECKS, *find_plugins("checks")])
     raise InputError(f"unknown check {name!r}" + (f"; did you mean {near!r}?" if near else ""))
 
 
@@ -182,13 +182,13 @@ def _describe_problems(check: str, error: ValidationError, given: Parameters, kn
         if detail["type"] == "missing":
             said = f"parameter {name!r} is missing"
         elif detail["type"] == "extra_forbidden":
-            near = nearest(name, known)
+            near = find_nearest_key(name, known)
             advice = f"did you mean {near!r}?" if near else f"expected {', '.join(known) or 'no parameters'}"
             said = f"unknown parameter {name!r}; {advice}"
         elif detail["type"] == "value_error":
             said = f"parameter {name!r} {detail['ctx']['error']}"
         else:
-            said = f"parameter {name!r} is {given.get(name)!r}; {expectation(detail)}"
+            said = f"parameter {name!r} is {given.get(name)!r}; {describe_expectation(detail)}"
         problems.setdefault(name, f"check {check!r}: {said}")
     return list(problems.values())
 

@@ -65,7 +65,7 @@ def language(text: str, *, code: LanguageCode) -> CheckOutcome:
     """
     # The detectors know lower case best, and mistake a short text in capitals or title case for another language.
     text = text[:_LONGEST].lower()
-    spoken = detected_language(text)
+    spoken = detect_language(text)
     if spoken is None:
         raise CannotCheck("the submission has too little text to detect its language")
     written = _find_script_language(text)
@@ -79,7 +79,7 @@ def language(text: str, *, code: LanguageCode) -> CheckOutcome:
         return CheckOutcome(is_language(written, code), f"the language is {written}; expected {code}")
     if sum(map(str.isalpha, text)) < _FEWEST:
         raise CannotCheck("the submission has too few letters to detect its language")
-    shares = dict(_second_detector().rank(text))
+    shares = dict(_load_second_detector().rank(text))
     second, wanted = max(shares, key=lambda one: shares[one]), shares[code.partition("-")[0]]
     first_agrees, second_agrees = is_language(spoken, code), second == code
     if (first_agrees and second_agrees) or wanted >= _SURE:
@@ -112,11 +112,11 @@ def is_language(spoken: str, code: str) -> bool:
     return spoken == code or (code == "zh" and spoken.startswith("zh-"))
 
 
-def detected_language(text: str) -> str | None:
+def detect_language(text: str) -> str | None:
     """The most likely language code, the same on every call; None if the text has nothing to detect.
 
     Example:
-        >>> detected_language("Where is the nearest station, please?"), detected_language("123")
+        >>> detect_language("Where is the nearest station, please?"), detect_language("123")
         ('en', None)
     """
     return _run_detector(text[:_LONGEST])
@@ -126,7 +126,7 @@ def detected_language(text: str) -> str | None:
 def _run_detector(text: str) -> str | None:
     from langdetect.lang_detect_exception import LangDetectException
 
-    detector = _profiles().create()
+    detector = _load_profiles().create()
     try:
         detector.append(text)
         found = detector.get_probabilities()
@@ -140,7 +140,7 @@ def _run_detector(text: str) -> str | None:
 
 
 @lru_cache(maxsize=1)
-def _profiles() -> DetectorFactory:
+def _load_profiles() -> DetectorFactory:
     import langdetect
     from langdetect.detector_factory import DetectorFactory
 
@@ -153,7 +153,7 @@ def _profiles() -> DetectorFactory:
 
 
 @lru_cache(maxsize=1)
-def _second_detector() -> LanguageIdentifier:
+def _load_second_detector() -> LanguageIdentifier:
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
     identifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)

@@ -13,7 +13,7 @@ from annotated_types import Ge, Le, MinLen
 
 from autorubric.checks.check import CannotCheck, CheckOutcome, check, judge_count, quote
 from autorubric.checks.length import Count
-from autorubric.errors import counted
+from autorubric.errors import pluralize
 
 if TYPE_CHECKING:
     from markdown_it.tree import SyntaxTreeNode
@@ -67,7 +67,7 @@ def list_shape(
     """
     found = [items for name, items in _find_outer_lists(_parse_markdown(text)) if kind in ("any", name)]
     if lists is not None and len(found) != lists:
-        return CheckOutcome(False, f"{counted(len(found), 'list')}; expected exactly {lists}")
+        return CheckOutcome(False, f"{pluralize(len(found), 'list')}; expected exactly {lists}")
     if not found and at_least is None and lists is None:
         return CheckOutcome(False, "no list found")
     return judge_count(sum(found), "list item", at_least=at_least, at_most=at_most)
@@ -103,7 +103,7 @@ def _judge_table(
 ) -> CheckOutcome:
     head, *body = cells
     if columns is not None and len(head) != columns:
-        return CheckOutcome(False, f"the table has {counted(len(head), 'column')}; expected exactly {columns}")
+        return CheckOutcome(False, f"the table has {pluralize(len(head), 'column')}; expected exactly {columns}")
     if header is not None and [cell.casefold() for cell in head] != [cell.strip().casefold() for cell in header]:
         return CheckOutcome(False, f"the table's header is {head}; expected {header}")
     return judge_count(len(body), "table row", at_least=at_least, at_most=at_most)
@@ -233,7 +233,7 @@ def python_parses(text: str, *, where: Literal["block", "whole"] = "block", at_l
             return CheckOutcome(False, f"Python block {number}, {problem}")
     if len(blocks) < at_least:
         return judge_count(len(blocks), "Python block", at_least=at_least, at_most=None)
-    return CheckOutcome(True, f"{counted(len(blocks), 'Python block')} parsed")
+    return CheckOutcome(True, f"{pluralize(len(blocks), 'Python block')} parsed")
 
 
 def _find_python_blocks(text: str) -> list[CodeBlock]:

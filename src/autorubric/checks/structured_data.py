@@ -13,8 +13,8 @@ from pydantic import AfterValidator
 from autorubric.checks.check import CannotCheck, CheckOutcome, check, quote
 from autorubric.checks.markdown import find_fenced_blocks, strip_fence
 from autorubric.checks.patterns import find_problem, has_match
-from autorubric.core.display import clipped
-from autorubric.files.strict_yaml import yaml_words
+from autorubric.core.display import clip
+from autorubric.files.strict_yaml import format_yaml_error
 
 _MOST_STEPS = 100_000
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -60,7 +60,7 @@ def describe_violations(document: Any, schema: Any) -> str | None:
         raise CannotCheck(f"the schema refers to {error.ref!r}, which it does not hold") from None
     except RecursionError:
         raise CannotCheck("the schema or the document is nested too deeply") from None
-    return "; ".join(f"at {_describe_place(error)}: {clipped(error.message, 161)}" for error in errors) or None
+    return "; ".join(f"at {_describe_place(error)}: {clip(error.message, 161)}" for error in errors) or None
 
 
 def _read_draft(schema: Any) -> str:
@@ -295,7 +295,7 @@ def _find_yaml_problem(body: str, root: str) -> str | None:
         documents: Iterator[Any] = yaml.compose_all(body, Loader=yaml.SafeLoader)
         roots = [node.id for node in documents]
     except yaml.YAMLError as error:
-        return f"it is not valid YAML: {yaml_words(error)}"
+        return f"it is not valid YAML: {format_yaml_error(error)}"
     wanted = {"collection": ("mapping", "sequence")}.get(root, (root,))
     wrong = [found for found in roots if root != "any" and found not in wanted]
     if wrong or not roots:

@@ -6,7 +6,7 @@ from typing import Literal, Self
 
 from pydantic import model_validator
 
-from autorubric.cli.agreement_report import Shown, show_agreement, show_analysis, show_comparison, show_judges
+from autorubric.cli.agreement_report import TableReport, show_agreement, show_analysis, show_comparison, show_judges
 from autorubric.cli.command import command
 from autorubric.errors import InputError
 from autorubric.jobs.agree import (
@@ -18,7 +18,7 @@ from autorubric.jobs.agree import (
     measure_agreement,
     refuse_simulation,
 )
-from autorubric.jobs.label_source import has_completed_files, label_source, read_stored_labels
+from autorubric.jobs.label_source import find_history, has_completed_files, read_stored_labels
 from autorubric.runs.items_file import read_run
 from autorubric.settings import setting
 
@@ -94,11 +94,11 @@ class AgreeFlags(CompareSettings):
 def agree(settings: AgreeFlags) -> int:
     """Report judge-human agreement per criterion, with confidence intervals."""
     form = "json" if settings.json_output else "csv" if settings.csv else "md" if settings.md else "text"
-    print(_choose_report(settings).text(form), end="" if settings.csv else "\n")
+    print(_choose_report(settings).render(form), end="" if settings.csv else "\n")
     return 0
 
 
-def _choose_report(settings: AgreeFlags) -> Shown:
+def _choose_report(settings: AgreeFlags) -> TableReport:
     if settings.criteria:
         return show_analysis(analyze_run(settings, settings.rollouts), settings.rollouts)
     if settings.corrected or settings.label_next is not None or (settings.labels and has_completed_files(settings)):
@@ -106,7 +106,7 @@ def _choose_report(settings: AgreeFlags) -> Shown:
     if settings.pairwise:
         return show_judges(agree_pairwise(settings), settings.by)
     run = read_run(settings.run)
-    store, judges = label_source(settings, run), (run.grader_config or {}).get("judges")
+    store, judges = find_history(settings, run), (run.grader_config or {}).get("judges")
     may_have_labels = store is not None or settings.labels or settings.dataset is not None or settings.by == "tag"
     several_judges = settings.against is not None or (isinstance(judges, list) and len(judges) > 1)
     # Without labels, judges are compared with each other.
@@ -118,7 +118,7 @@ def _choose_report(settings: AgreeFlags) -> Shown:
     return show_agreement(measure_agreement(run, read_stored_labels(run, settings, store), by_judge), settings.by)
 
 
-def _report_label_store(settings: AgreeFlags) -> Shown:
+def _report_label_store(settings: AgreeFlags) -> TableReport:
     """Agreement with the labels of a label store; labels of drawn pairs are weighted."""
     from autorubric.cli.labels import show_label_agreement
     from autorubric.jobs.labels import label_agreement
@@ -132,7 +132,7 @@ def _report_label_store(settings: AgreeFlags) -> Shown:
     return show_label_agreement(label_agreement(settings), settings.confidence, settings.by)
 
 
-def _report_labels(settings: AgreeFlags) -> Shown:
+def _report_labels(settings: AgreeFlags) -> TableReport:
     """What labels say about scores, and which labels to collect next."""
     from autorubric.cli.labels import show_corrected, show_labelled_score, show_labels_to_collect
     from autorubric.jobs.label_next import estimate_labelled_score, label_next

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 
 from rich.cells import cell_len, set_cell_size
 
-from autorubric.errors import InputError, counted
-from autorubric.files.printable import csv_text, markdown_text
-from autorubric.metrics.agreement_statistics import MeasuredModel, statistics
+from autorubric.errors import InputError, pluralize
+from autorubric.files.printable import escape_markdown, format_csv
+from autorubric.metrics.agreement_statistics import MeasuredModel, load_statistics
 from autorubric.metrics.compare import JudgeComparison, describe_winner
 from autorubric.metrics.intervals import DISTRUST, TRUST
 from autorubric.metrics.judge_agreement import JudgeAgreement, JudgePair
-from autorubric.metrics.metrics_text import consistency_lines, show, worst_first
+from autorubric.metrics.metrics_text import render_consistency, show, sort_worst_first
 from autorubric.metrics.results import CoverageSimulation, MetricsResult, TagMetrics
 from autorubric.metrics.rubric_analysis import RubricAnalysis
 from autorubric.metrics.statistic_results import ConfidenceInterval
@@ -36,7 +36,7 @@ class Ranged(NamedTuple):
         interval: its interval, if it has one.
 
     Example:
-        >>> print(Shown([{"kappa": Ranged(0.5, ConfidenceInterval(lower=0.2, upper=0.8))}], {}).text("text"))
+        >>> print(TableReport([{"kappa": Ranged(0.5, ConfidenceInterval(lower=0.2, upper=0.8))}], {}).render("text"))
           kappa
           0.500 [0.200, 0.800]
         >>> f"kappa {Ranged(0.5)}"
@@ -52,7 +52,7 @@ class Ranged(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Shown:
+class TableReport:
     """A table with lines above and below it.
 
     Attributes:
@@ -70,11 +70,11 @@ class Shown:
     below: Sequence[str] = ()
     texts: Sequence[str] = ()
 
-    def text(self, form: str) -> str:
+    def render(self, form: str) -> str:
         """The report as `text`, `md`, `csv` or `json`.
 
         Example:
-            >>> print(Shown([{"n": 1}], {}).text("md"))
+            >>> print(TableReport([{"n": 1}], {}).render("md"))
             | n |
             | --- |
             | 1 |
@@ -82,7 +82,7 @@ class Shown:
         if form == "json":
             return json.dumps(self.whole, indent=2, ensure_ascii=False)
         if form == "csv":
-            return csv_text((dict(_split_columns(row)) for row in self.rows), "\r\n")
+            return format_csv((dict(_split_columns(row)) for row in self.rows), "\r\n")
         names = [name for name in (self.rows[0] if self.rows else ()) if name not in self.texts]
         cells = [names] if names else []
         for row in self.rows:
@@ -90,7 +90,7 @@ class Shown:
             plain = (one if isinstance(one, tuple | str | int) else (one,) for one in values)
             cells.append([show(*one) if isinstance(one, tuple) else str(one) for one in plain])
         if form == "md":
-            table = ["| " + " | ".join(map(markdown_text, row)) + " |" for row in cells]
+            table = ["| " + " | ".join(map(escape_markdown, row)) + " |" for row in cells]
             table[1:1] = ["| " + " | ".join("---" for _ in names) + " |"] if names else []
         else:
             widths = [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
@@ -107,7 +107,7 @@ def _split_columns(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             yield name, value
 
 
-def show_agreement(found: MetricsResult, by: str) -> Shown:
+def show_agreement(found: MetricsResult, by: str) -> TableReport:
     """The table of criteria, judges or tags, below the metrics of the whole run."""
     rows = {"criterion": _build_criterion_rows, "judge": _build_judge_rows, "tag": _build_tag_rows}[by](found)
     drawn = found.bootstrap
@@ -115,25 +115,25 @@ def show_agreement(found: MetricsResult, by: str) -> Shown:
     ends = drawn and drawn.kappa_ci
     kappa = None if not ends else ConfidenceInterval(lower=ends[0], upper=ends[1])
     above = [
-        f"{counted(found.n_items, 'labelled item')}, {counted(found.n_samples or 0, 'pair')} of label and verdict; "
-        f"{INTERVALS.format(100.0 * confidence)} clustered by item",
+        f"{pluralize(found.n_items, 'labelled item')}, {pluralize(found.n_samples or 0, 'pair')} of label and "
+        f"verdict; {INTERVALS.format(100.0 * confidence)} clustered by item",
         f"accuracy {show(found.criterion_accuracy, found.accuracy_ci)} (majority-class baseline "
         f"{show(found.majority_baseline)}), mean kappa {show(found.mean_kappa, kappa)}, "
         f"Gwet's AC1 {show(found.criterion_gwet)}",
         f"score error (MAE) {show(found.score_mae)}, bias {show(found.bias.mean_bias, found.bias.ci)} over "
-        f"{counted(found.n_scores, 'item')}",
-        *(consistency_lines(found) if found.self_consistency else ()),
+        f"{pluralize(found.n_scores, 'item')}",
+        *(render_consistency(found) if found.self_consistency else ()),
         "",
     ]
     notes = [f"note: {warning}" for warning in found.warnings]
-    named = [(repr(c.name), None if c.is_constant else c.kappa_ci) for c in worst_first(found)]
+    named = [(repr(c.name), None if c.is_constant else c.kappa_ci) for c in sort_worst_first(found)]
     named += [(f"the {scale.scale_type} criteria", scale.kappa_ci) for scale in found.pooled_by_scale or []]
     its = "its" if found.pooled_by_scale is None else "their"
     told = describe_intervals(named, its, found.bias.ci if found.n_scores >= _LEAST_SCORES else None)
     below = ["", *([_AC] if any("AC" in row for row in rows) else ()), *told, *notes]
     if found.simulation is not None:
         below += format_simulation(found.simulation)
-    return Shown(rows, found.model_dump(mode="json"), above, below)
+    return TableReport(rows, found.model_dump(mode="json"), above, below)
 
 
 def format_simulation(found: CoverageSimulation) -> Iterator[str]:
@@ -141,7 +141,7 @@ def format_simulation(found: CoverageSimulation) -> Iterator[str]:
     error = 100.0 * math.sqrt(found.confidence * (1.0 - found.confidence) / found.resamples)
     yield ""
     yield (
-        f"coverage of the intervals in {found.resamples} samples of {counted(found.items, 'item')}, drawn with "
+        f"coverage of the intervals in {found.resamples} samples of {pluralize(found.items, 'item')}, drawn with "
         f"replacement from the labelled items ({found.method}); standard error {error:.1f} %"
     )
     wide = max((len(one.name) for one in found.intervals), default=0)
@@ -176,8 +176,8 @@ def _build_statistics(part: MeasuredModel) -> dict[str, Any]:
     kappa_ci = getattr(part, "micro_kappa_ci", getattr(part, "kappa_ci", None))
     ends = {"kappa": kappa_ci, "accuracy": getattr(part, "accuracy_ci", None)}
     return {
-        one.title: Ranged(part.value(one.name), ends[one.name]) if one.name in ends else part.value(one.name)
-        for one in statistics()
+        one.title: Ranged(part.find(one.name), ends[one.name]) if one.name in ends else part.find(one.name)
+        for one in load_statistics()
         if one.title
     }
 
@@ -201,7 +201,7 @@ def _build_criterion_rows(found: MetricsResult) -> list[dict[str, Any]]:
             "coverage": criterion.coverage_stats.coverage if criterion.coverage_stats else None,
             "weight": f"{criterion.weight:g}",
         }
-        for criterion in worst_first(found)
+        for criterion in sort_worst_first(found)
     ]
 
 
@@ -245,7 +245,7 @@ def _rank_by_kappa(tag: TagMetrics) -> tuple[bool, float, float]:
     return kappa is None, kappa or 0.0, tag.accuracy or 0.0
 
 
-def show_judges(found: JudgeAgreement, by: str) -> Shown:
+def show_judges(found: JudgeAgreement, by: str) -> TableReport:
     """How much judges agree with each other, by criterion or pair of judges, and where they differ most."""
     rows = [
         {"criterion": one.name, "n": one.n, "agreement": Ranged(one.agreement, one.agreement_ci), "alpha": one.alpha}
@@ -258,8 +258,8 @@ def show_judges(found: JudgeAgreement, by: str) -> Shown:
     confidence = 0.95 if ends is None else ends.confidence
     least = found.each_judge[0]
     above = [
-        f"{', '.join(found.judges)}: {counted(found.n_items, 'item')}, "
-        f"{counted(overall.n, 'pair')} of verdicts, without labels; "
+        f"{', '.join(found.judges)}: {pluralize(found.n_items, 'item')}, "
+        f"{pluralize(overall.n, 'pair')} of verdicts, without labels; "
         f"{INTERVALS.format(100.0 * confidence)} clustered by item",
         f"two judges give the same verdict in {show(overall.agreement, ends)} of the pairs",
         *([f"lowest agreement with others: {least.name}, {show(least.agreement)}"] if len(found.judges) > 2 else []),
@@ -269,12 +269,12 @@ def show_judges(found: JudgeAgreement, by: str) -> Shown:
     if found.disputed:
         below.append("items where judges differ most:")
         below += [
-            f"  {one.id or f'item {one.item}'}: {one.differing:.0%} of {counted(one.n, 'pair')} "
+            f"  {one.id or f'item {one.item}'}: {one.differing:.0%} of {pluralize(one.n, 'pair')} "
             f"{'differs' if one.n == 1 else 'differ'} ({', '.join(one.criteria)})"
             for one in found.disputed
         ]
     notes = [f"note: {warning}" for warning in found.warnings]
-    return Shown(rows, found.model_dump(mode="json"), above, [*below, *notes])
+    return TableReport(rows, found.model_dump(mode="json"), above, [*below, *notes])
 
 
 def _build_pair_row(pair: JudgePair) -> dict[str, Any]:
@@ -289,7 +289,7 @@ def _build_pair_row(pair: JudgePair) -> dict[str, Any]:
     }
 
 
-def show_comparison(found: JudgeComparison) -> Shown:
+def show_comparison(found: JudgeComparison) -> TableReport:
     """Two runs compared on the same labels; a is the first."""
     whole = [found.accuracy, found.mean_kappa, found.score_error, found.score_bias]
     names = [
@@ -313,10 +313,10 @@ def show_comparison(found: JudgeComparison) -> Shown:
     ]
     head, *_ = found.summary().splitlines()
     notes = [f"note: {warning}" for warning in found.warnings]
-    return Shown(rows, found.model_dump(mode="json"), [head, ""], ["", describe_winner(found.accuracy), *notes])
+    return TableReport(rows, found.model_dump(mode="json"), [head, ""], ["", describe_winner(found.accuracy), *notes])
 
 
-def show_analysis(found: RubricAnalysis, rollouts: int) -> Shown:
+def show_analysis(found: RubricAnalysis, rollouts: int) -> TableReport:
     """How each criterion performs, worst first, and the signal of the rubric for training."""
     rows = [
         {
@@ -330,17 +330,17 @@ def show_analysis(found: RubricAnalysis, rollouts: int) -> Shown:
             "share of score": each.score_share,
             "disagreement": each.disagreement,
             "most similar": each.partner,
-            "correlation": Ranged(each.redundancy.value, ConfidenceInterval.of(each.redundancy.interval)),
+            "correlation": Ranged(each.redundancy.value, ConfidenceInterval.from_interval(each.redundancy.interval)),
             "why": each.reason,
         }
         for each in found.criteria
     ]
     effective = "–" if found.effective is None else f"{found.effective:.1f}"
-    return Shown(
+    return TableReport(
         rows,
         {**asdict(found), "group": found.group._asdict()},
         [
-            f"{counted(len(rows), 'criterion')}, equivalent to {effective} independent ones",
+            f"{pluralize(len(rows), 'criterion')}, equivalent to {effective} independent ones",
             f"groups of {rollouts} submissions to one prompt: expected variance of the score "
             f"{show(found.group.expected)}, all scores equal in {show(found.group.silent)} of the groups",
             "",

@@ -17,8 +17,8 @@ import typer.main
 
 from autorubric import __version__
 from autorubric.cli import EXIT_INPUT, EXIT_INTERRUPTED, EXIT_UNFINISHED
-from autorubric.errors import AutorubricError, InputError, first_cause, shortened
-from autorubric.expectations import expectation
+from autorubric.errors import AutorubricError, InputError, find_first_cause, shorten
+from autorubric.expectations import describe_expectation
 from autorubric.files.descriptors import TOO_MANY_FILES, is_out_of_files
 from autorubric.notes import Note
 
@@ -142,7 +142,7 @@ def run(arguments: list[str]) -> int:
     except Exception as error:
         if debug:
             _print_error("".join(traceback.format_exception(error)).rstrip())
-        return _report_error(first_cause(error))
+        return _report_error(find_first_cause(error))
     return int(status or 0)
 
 
@@ -174,8 +174,8 @@ def _report_error(error: BaseException) -> int:
         read_by: Any = error.__cause__
         if hasattr(read_by, "errors"):  # of pydantic
             [problem, *_] = read_by.errors(include_url=False)
-            error.message = f"{expectation(problem)}, got {problem['input']!r}"  # type: ignore[attr-defined]
-        told = shortened(error.format_message())  # empty if no command is named and the help was printed
+            error.message = f"{describe_expectation(problem)}, got {problem['input']!r}"  # type: ignore[attr-defined]
+        told = shorten(error.format_message())  # empty if no command is named and the help was printed
         if told:
             _print_error(told if told.startswith("Usage:") else f"autorubric: {told}")
         return EXIT_INPUT

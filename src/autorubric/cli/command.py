@@ -18,14 +18,14 @@ import typer
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from autorubric.background import ending_heard, new_event_loop, wait_for
+from autorubric.background import new_event_loop, on_shutdown, wait_for
 from autorubric.errors import ConfigError
 from autorubric.files import read_document
 from autorubric.files.descriptors import can_open_more, raise_open_file_limit
 from autorubric.files.remote import find_address
 from autorubric.runs.progress import ProgressDisplay
 from autorubric.runs.stopping import STOPPING, Stop
-from autorubric.settings import Flag, Settings, flag_for, kinds_in
+from autorubric.settings import Flag, Settings, build_flag, list_kinds
 
 S = TypeVar("S", bound=Settings)
 
@@ -81,7 +81,7 @@ def command(model: type[S], examples: str) -> Callable[[Callable[[S], int]], Cal
         def call(context: typer.Context, config: Path | None = None, **values: Any) -> int:
             source = context.get_parameter_source
             typed = {name: values[name] for name in values if getattr(source(name), "name", "") == "COMMANDLINE"}
-            held = config_values(config, model) if config is not None else {}
+            held = read_config(config, model) if config is not None else {}
 
             def name_setting(name: str) -> str:
                 return f"{config}: {name}" if name in held and name not in typed else flags.get(name, name)
@@ -89,7 +89,7 @@ def command(model: type[S], examples: str) -> Callable[[Callable[[S], int]], Cal
             if "again" in model.model_fields:
                 held.setdefault("again", format_command(context.obj or sys.argv[1:]))
             try:
-                settings = model.checked({**held, **typed}, name_setting)
+                settings = model.from_values({**held, **typed}, name_setting)
             except ConfigError as error:
                 if config is None:
                     raise
@@ -99,7 +99,7 @@ def command(model: type[S], examples: str) -> Callable[[Callable[[S], int]], Cal
                 raise ConfigError(told) from None
             return carry_out(settings)
 
-        flags = {name: flag.name for name, flag in model.flags().items()}
+        flags = {name: flag.name for name, flag in model.list_flags().items()}
         paragraphs = inspect.cleandoc(carry_out.__doc__ or "").split("\n\n")
         call.__doc__ = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
         call.epilog = "\n\n".join(("Examples:", *examples.strip().splitlines()))  # type: ignore[attr-defined]
@@ -114,7 +114,7 @@ def command(model: type[S], examples: str) -> Callable[[Callable[[S], int]], Cal
     return build
 
 
-def config_values(path: Path, model: type[Settings]) -> dict[str, Any]:
+def read_config(path: Path, model: type[Settings]) -> dict[str, Any]:
     """The settings in a YAML, TOML or JSON file; relative paths are relative to the file.
 
     Raises:
@@ -130,9 +130,9 @@ def config_values(path: Path, model: type[Settings]) -> dict[str, Any]:
     for name, field in model.model_fields.items():
         value = values.get(name)
         # Lists of queries or submissions contain texts, not paths.
-        if isinstance(value, list) and any(Path in kinds_in(kind) for kind in _find_collections(field.annotation)):
+        if isinstance(value, list) and any(Path in list_kinds(kind) for kind in _find_collections(field.annotation)):
             values[name] = [_resolve_path(path, one) for one in value]
-        elif isinstance(value, str) and Path in kinds_in(field.annotation):
+        elif isinstance(value, str) and Path in list_kinds(field.annotation):
             values[name] = _resolve_path(path, value)
     return values
 
@@ -155,7 +155,7 @@ def _resolve_path(path: Path, value: Any) -> Any:
 
 def _build_parameters(model: type[Settings]) -> list[inspect.Parameter]:
     shown = [
-        (name, field, flag) for name, field in model.model_fields.items() if (flag := flag_for(name, field)).shown
+        (name, field, flag) for name, field in model.model_fields.items() if (flag := build_flag(name, field)).shown
     ]
     shown.sort(key=lambda one: (not one[2].argument, _GROUPS.index(one[2].group)))
     return [_build_parameter(name, field, flag) for name, field, flag in shown]
@@ -183,14 +183,14 @@ def _build_parameter(name: str, field: FieldInfo, flag: Flag) -> inspect.Paramet
 
 
 def _choose_metavar(field: FieldInfo, kind: Any) -> str | None:
-    if Path in kinds_in(field.annotation):
+    if Path in list_kinds(field.annotation):
         return "PATH"
     return {int: "N", float: "X", str: "TEXT"}.get(kind, "")
 
 
 def _choose_type(annotation: Any, flag: Flag) -> tuple[Any, bool]:
     """The type for the command line, and whether it takes several values."""
-    kinds = kinds_in(annotation)
+    kinds = list_kinds(annotation)
     for plain in (bool, int, float):
         if plain in kinds and str not in kinds and Path not in kinds:
             return plain, False
@@ -296,7 +296,7 @@ def run_with_display(
 class KeyboardStop(Stop):
     """Stops a run cleanly at Ctrl-C or SIGTERM, and immediately at a second one."""
 
-    _hearing = staticmethod(ending_heard)
+    _hearing = staticmethod(on_shutdown)
 
     def _announce_and_stop(self) -> None:
         if self.requested:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from autorubric.cli.command import command
-from autorubric.core.display import clipped
-from autorubric.errors import counted
+from autorubric.core.display import clip
+from autorubric.errors import pluralize
 from autorubric.files import dump_json
 from autorubric.formats import Conversion, list_formats
 from autorubric.jobs.rubric_files import ConvertSettings
@@ -87,7 +87,7 @@ def format_report(done: Conversion, target: Path | None = None) -> Iterator[str]
         questions: no repeats
     """
     where = f"written to {target} as {done.target}" if done.target else "nothing was written"
-    read = f"{counted(done.records, 'record')} with {counted(done.criteria, 'criterion')}"
+    read = f"{pluralize(done.records, 'record')} with {pluralize(done.criteria, 'criterion')}"
     yield f"read {read} from {done.source or 'an empty file'}; {where}"
     if done.lost:
         yield f"lost (records): {_format_counts(done.lost)}"
@@ -95,7 +95,7 @@ def format_report(done: Conversion, target: Path | None = None) -> Iterator[str]
         counts = _format_counts(done.carried)
         yield f"only under the key 'autorubric', which other tools do not read, by records: {counts}"
     if done.blank:
-        yield f"without an answer: {counted(done.blank, 'item')}; `grade` decides blank submissions as UNMET"
+        yield f"without an answer: {pluralize(done.blank, 'item')}; `grade` decides blank submissions as UNMET"
     yield from _format_polarity(done)
     yield from _format_questions(done)
 
@@ -104,7 +104,7 @@ def _format_polarity(done: Conversion) -> Iterator[str]:
     audit = done.polarity
     if audit.turned or audit.kept:
         kept = f"; {audit.kept} are kept, because they are worded as faults" if audit.kept else ""
-        yield f"polarity: {counted(audit.turned, 'criterion')} with negative weight became positive{kept}"
+        yield f"polarity: {pluralize(audit.turned, 'criterion')} with negative weight became positive{kept}"
     for sign in ("negative", "positive"):
         said = {wording: count for (of, wording), count in audit.counts.items() if of == sign}
         if said:
@@ -115,7 +115,7 @@ def _format_polarity(done: Conversion) -> Iterator[str]:
     good, fault = audit.counts["negative", "good"], audit.counts["positive", "fault"]
     yield f"polarity: {good} of negative weight are worded as good, {fault} of positive weight as faults, such as"
     yield from (
-        f"  {place}: {weight:+g} {clipped(' '.join(text.split()), 100)}" for place, weight, text in audit.examples
+        f"  {place}: {weight:+g} {clip(' '.join(text.split()), 100)}" for place, weight, text in audit.examples
     )
 
 

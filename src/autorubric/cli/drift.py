@@ -7,11 +7,11 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
-from autorubric.charts.html import figure
-from autorubric.cli.agreement_report import Shown
+from autorubric.charts.html import format_float
+from autorubric.cli.agreement_report import TableReport
 from autorubric.cli.command import command
-from autorubric.core.display import clipped
-from autorubric.errors import counted
+from autorubric.core.display import clip
+from autorubric.errors import pluralize
 from autorubric.jobs.status import DriftSettings
 from autorubric.jobs.status import drift as drift_in_run
 from autorubric.training.audit_log import DROPPED, AuditSummary
@@ -35,11 +35,11 @@ def drift(settings: DriftSettings) -> int:
     """
     found = drift_in_run(settings)
     form = (settings.list_forms() or ["text"])[0]
-    left = f"left out: {counted(found.evaluations, 'reward')} of evaluations (their split is not train)"
+    left = f"left out: {pluralize(found.evaluations, 'reward')} of evaluations (their split is not train)"
     below = ["", *([left, ""] if found.evaluations else []), *_describe_drift(found, settings.criteria)]
     rows = [_build_row(number, window) for number, window in enumerate(found.windows, 1)]
-    shown = Shown(rows, _build_json(found), below=below)
-    print(shown.text(form), end="" if form == "csv" else "\n")
+    shown = TableReport(rows, _build_json(found), below=below)
+    print(shown.render(form), end="" if form == "csv" else "\n")
     return 0
 
 
@@ -53,10 +53,10 @@ def _build_row(number: int, window: Window) -> dict[str, Any]:
         "steps": steps,
         "rewards": window.rewards,
         "failed": f"{window.failed:.1%}",
-        "mean": figure(window.reward, 3),
+        "mean": format_float(window.reward, 3),
         "characters": f"{window.characters:.0f}",
-        "length effect": figure(window.length_effect, 2),
-        "group variance": figure(window.variance, 4),
+        "length effect": format_float(window.length_effect, 2),
+        "group variance": format_float(window.variance, 4),
         "silent groups": "–" if window.silent is None else f"{window.silent:.0%}",
         "over audit judge": over,
         "pairs": 0 if gap is None else gap.pairs,
@@ -90,10 +90,10 @@ def _describe_drift(found: Drift, most: int) -> Iterator[str]:
 
 
 def _format_criterion(criterion: CriterionDrift) -> str:
-    words = clipped(criterion.requirement, _MOST_WORDS)
+    words = clip(criterion.requirement, _MOST_WORDS)
     return (
         f"{criterion.saturated}: {criterion.name} (weight {criterion.weight:g}): mean {criterion.before:.2f} before, "
-        f"{criterion.recent:.2f} lately, {counted(criterion.count, 'verdict')}: {words}"
+        f"{criterion.recent:.2f} lately, {pluralize(criterion.count, 'verdict')}: {words}"
     )
 
 
@@ -126,13 +126,13 @@ def _list_plain(audit: AuditSummary) -> dict[str, Any]:
 
 def format_signal(signals: GroupSignals) -> Iterator[str]:
     """The signal of groups, as lines of text."""
-    yield f"groups of the last window: {signals.groups:,}, variance within groups {figure(signals.variance, 4)}"
+    yield f"groups of the last window: {signals.groups:,}, variance within groups {format_float(signals.variance, 4)}"
     if signals.effective is not None and signals.criteria is not None:
         yield f"  effective number of independent criteria: {signals.effective:.1f} of {signals.criteria:.1f}"
     noise = signals.noise
     if noise is not None and noise.half is not None:
         share = "" if signals.noise_share is None else f", {signals.noise_share:.0%} of the variance within groups"
-        twice = f"{counted(noise.pairs, 'submission')} judged twice"
+        twice = f"{pluralize(noise.pairs, 'submission')} judged twice"
         yield f"  95 % interval of one reward: ± {noise.half:.3f} ({twice}{share})"
 
 
@@ -169,4 +169,4 @@ def format_audit(audit: AuditSummary) -> Iterator[str]:
 
 
 def _shorten(text: str) -> str:
-    return clipped(" ".join(text.split()), 2 * _MOST_WORDS)
+    return clip(" ".join(text.split()), 2 * _MOST_WORDS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from autorubric.cli import EXIT_UNFINISHED
 from autorubric.cli.command import command, run_with_display
 from autorubric.cli.spending import print_early_end, print_estimate, print_spending
-from autorubric.errors import counted
+from autorubric.errors import pluralize
 from autorubric.jobs.evolve import EvolveResult, EvolveSettings, evolve_async
 
 _EXAMPLES = """
@@ -38,6 +38,6 @@ def _print(result: EvolveResult) -> None:
     counts = {name: result.count(name) for name in ("split", "added", "returned", "retired", "rejected")}
     print(f"  criteria: {', '.join(f'{count} {name}' for name, count in counts.items() if count or name != 'split')}")
     for reason, count in result.undecided.items():
-        print(f"  {counted(count, 'rubric')} unchanged, because a call failed: {reason}")
+        print(f"  {pluralize(count, 'rubric')} unchanged, because a call failed: {reason}")
     print_spending(result.totals)
     print(f"  rubrics: {result.file}; versions: {result.out / 'rubric_versions.jsonl'}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from autorubric.cli.command import command, run
-from autorubric.errors import counted
+from autorubric.errors import pluralize
 from autorubric.files import dump_json
 from autorubric.jobs.gates import GatesSettings, gates_async
 from autorubric.synthesis.replayed_gates import GatesReplay, Share
@@ -25,7 +25,7 @@ def gates(settings: GatesSettings) -> int:
     """
     result = run(gates_async(settings))
     if result.replayed is None:
-        print(f"{counted(result.recorded, 'row')} in {settings.record}, one for each query; fill in the labels")
+        print(f"{pluralize(result.recorded, 'row')} in {settings.record}, one for each query; fill in the labels")
     elif settings.as_json:
         print(dump_json(_build_json(result.replayed), 2))
     else:
@@ -34,19 +34,19 @@ def gates(settings: GatesSettings) -> int:
 
 
 def _build_json(found: GatesReplay) -> dict[str, object]:
-    error, correlation = found.draw_error()
+    error, correlation = found.estimate_draw_error()
     return {
         "queries": found.queries,
         "criteria": len(found.judged),
         "labelled": len(found.labelled),
-        "kappa": found.kappa(),
+        "kappa": found.compute_kappa(),
         "unreadable_replies": found.lost,
-        "shares": {name: _dump_share(share) for name, share in found.shares().items()},
+        "shares": {name: _dump_share(share) for name, share in found.compute_shares().items()},
         "draw_error": _dump_share(error),
         "draw_error_correlation": correlation,
         "rejected_by_gate": {
             gate: dict(zip(("bad", "good", "not_labelled"), counts, strict=True))
-            for gate, counts in found.by_gate().items()
+            for gate, counts in found.count_by_gate().items()
         },
     }
 
@@ -56,24 +56,24 @@ def _dump_share(share: Share) -> dict[str, object]:
 
 
 def _format_replay(found: GatesReplay) -> Iterator[str]:
-    yield f"{counted(len(found.judged), 'criterion')} in {counted(found.queries, 'rubric')}"
+    yield f"{pluralize(len(found.judged), 'criterion')} in {pluralize(found.queries, 'rubric')}"
     if found.lost:
         yield f"relevance replies that could not be parsed: {found.lost:,}"
-    kappa, both = found.kappa(), found.both
+    kappa, both = found.compute_kappa(), found.both
     same = sum(mine == other for mine, other in both)
     shown = "" if kappa is None else f" (kappa {kappa:.2f})"
-    labelled = counted(len(both), "criterion")
+    labelled = pluralize(len(both), "criterion")
     yield f"two annotators labelled {labelled} and agree on {same}{shown}; the table counts these"
     if not both:
         yield "the shares need labels of two annotators: fill in `labels` in the file"
-    for name, share in found.shares().items():
+    for name, share in found.compute_shares().items():
         yield f"  {name:<28} {_format_share(share)}"
-    error, correlation = found.draw_error()
+    error, correlation = found.estimate_draw_error()
     yield f"error rate of one relevance draw: {_format_share(error)}"
     if correlation is not None:
         yield f"correlation of the errors of two draws: {correlation:.2f}"
     yield "rejected: bad, good, not labelled"
-    for gate, counts in found.by_gate().items():
+    for gate, counts in found.count_by_gate().items():
         yield f"  {gate:<12}" + "".join(f"{count:>6,}" for count in counts)
 
 

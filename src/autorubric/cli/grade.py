@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from autorubric.cli import EXIT_SCORE, EXIT_UNFINISHED
 from autorubric.cli.command import command, run_with_display
 from autorubric.cli.spending import print_early_end, print_estimate, print_failures, print_spending
-from autorubric.errors import counted
+from autorubric.errors import pluralize
 from autorubric.jobs.grade import GradeSettings, grade_async
 from autorubric.runs.result import EvalResult
 
@@ -32,7 +32,7 @@ def grade(settings: GradeSettings) -> int:
     """
     result = run_with_display(grade_async, settings, keep=False)
     if result.estimate is not None:
-        head = f"{counted(result.total_items, 'item')}; no request was sent"
+        head = f"{pluralize(result.total_items, 'item')}; no request was sent"
         return print_estimate(head, result.estimate, divided=settings.is_divided)
     return print_result(result, settings)
 
@@ -109,7 +109,7 @@ def _format_consistency(summary: EvaluationSummary) -> Iterable[str]:
     for judge in summary.consistency.values():
         if judge.agreement is None or judge.unanimous_share is None:
             continue
-        ends = judge.interval()
+        ends = judge.compute_interval()
         interval = "" if ends is None else f", 95 % interval {ends[0]:.3f} to {ends[1]:.3f}"
         spread = "" if judge.variance is None else f"; variance within the judge {judge.variance:.3f}"
         yield (
@@ -120,7 +120,7 @@ def _format_consistency(summary: EvaluationSummary) -> Iterable[str]:
 
 def _format_doubts(summary: EvaluationSummary) -> Iterable[str]:
     if summary.flagged:
-        yield f"{counted(summary.flagged, 'submission')} may contain a prompt injection; see 'flags' in items.jsonl"
+        yield f"{pluralize(summary.flagged, 'submission')} may contain a prompt injection; see 'flags' in items.jsonl"
     for flag, meaning in _DOUBTS.items():
         if summary.flags[flag]:
             yield f"{summary.flags[flag]} judgments are {flag}: {meaning}; see 'flags' in items.jsonl"
@@ -136,9 +136,9 @@ def _format_scores(summary: EvaluationSummary) -> Iterable[str]:
             shown = f", 95% confidence interval {interval[0]:.3f} to {interval[1]:.3f}"
         else:
             shown = " (one item; no interval)" if scores.count == 1 else " (all scores are equal; no interval)"
-        yield f"mean score {scores.mean:.3f} over {counted(scores.count, 'item')}{shown}"
+        yield f"mean score {scores.mean:.3f} over {pluralize(scores.count, 'item')}{shown}"
     unscored = summary.graded - scores.count
     if unscored:
-        yield f"{counted(unscored, 'graded item')} without a score: every criterion to score was an abstention"
+        yield f"{pluralize(unscored, 'graded item')} without a score: every criterion to score was an abstention"
     if summary.coverage is not None:
         yield f"coverage: {summary.judged:,} of {summary.all_judgments:,} judgments ({summary.coverage:.1%})"

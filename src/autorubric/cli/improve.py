@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from autorubric.charts.html import figure
+from autorubric.charts.html import format_float
 from autorubric.cli.command import command, run_with_display
 from autorubric.cli.spending import print_early_end, print_estimate, print_spending
-from autorubric.errors import counted
-from autorubric.improvement.improvement_page import advice_on, describe_sets, headline, list_warnings, signed
+from autorubric.errors import pluralize
+from autorubric.improvement.improvement_page import advise, describe_sets, format_gain, list_warnings, summarize
 from autorubric.improvement.run_files import LOG_FILE, PAGE_FILE, RECORD_FILE, RUBRIC_FILE
 from autorubric.jobs.improve import ImproveResult, ImproveSettings, improve_async
 
@@ -30,7 +30,7 @@ def improve(settings: ImproveSettings) -> int:
     """
     result = run_with_display(improve_async, settings)
     if result.estimate is not None:
-        print_estimate(f"{counted(result.items, 'item')}; no request was sent", result.estimate)
+        print_estimate(f"{pluralize(result.items, 'item')}; no request was sent", result.estimate)
         print("  the number of calls depends on the writer's proposals; losing candidates are dropped early")
         return 0
     if settings.undo:
@@ -49,7 +49,7 @@ def _print_end(result: ImproveResult, settings: ImproveSettings) -> int:
 
 def _print(result: ImproveResult, *, weights: bool) -> None:
     record, out = result.record, result.out
-    print(f"\n{headline(record)}")
+    print(f"\n{summarize(record)}")
     if result.again:
         print("  decided in an earlier session; the test set is used only once")
     print(f"  items: {describe_sets(record)}")
@@ -64,18 +64,18 @@ def _print(result: ImproveResult, *, weights: bool) -> None:
 
 def _format_tests(record: dict[str, Any]) -> Iterator[str]:
     for test in record["tests"]:
-        low, high = map(signed, test["interval"] or (None, None))
-        before, after, noise = (figure(test[name], 3) for name in ("before", "after", "noise"))
+        low, high = map(format_gain, test["interval"] or (None, None))
+        before, after, noise = (format_float(test[name], 3) for name in ("before", "after", "noise"))
         what = "accepted" if test["accepted"] else "the original stays"
         what += ", then reverted (--undo)" if test.get("taken_back") else ""
         yield (
             f"{test['criterion']}: {what}; {record['against']} {before} -> {after}, "
-            f"gain {signed(test['difference'])} ({low} to {high}), judge's own noise {noise}"
+            f"gain {format_gain(test['difference'])} ({low} to {high}), judge's own noise {noise}"
         )
         yield f"  - {test['old']['requirement']}"
         for text in test["requirements"]:
             yield f"  + {text}"
-        if told := "; ".join(filter(None, ("" if test["accepted"] else test["reason"], advice_on(test)))):
+        if told := "; ".join(filter(None, ("" if test["accepted"] else test["reason"], advise(test)))):
             yield f"  {told}"
 
 
@@ -84,7 +84,7 @@ def _format_weights(record: dict[str, Any], *, asked: bool) -> Iterator[str]:
     if weights:
         what = "accepted" if weights["accepted"] else f"the original weights stay: {weights['reason']}"
         changes = ", ".join(f"{one['criterion']} {one['old']:g} -> {one['new']:g}" for one in weights["changes"])
-        yield f"weights: {what}; gain {signed(weights['difference'])}; {changes}"
+        yield f"weights: {what}; gain {format_gain(weights['difference'])}; {changes}"
     elif asked:
         yield "weights: no other weights fit the scores better"
 

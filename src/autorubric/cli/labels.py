@@ -8,9 +8,9 @@ from typing import Any, Self
 
 from pydantic import model_validator
 
-from autorubric.cli.agreement_report import INTERVALS, Ranged, Shown, describe_intervals, format_simulation
+from autorubric.cli.agreement_report import INTERVALS, Ranged, TableReport, describe_intervals, format_simulation
 from autorubric.cli.command import command
-from autorubric.errors import InputError, counted
+from autorubric.errors import InputError, pluralize
 from autorubric.files import dump_json
 from autorubric.jobs.label_next import TEXTS, LabelledScore
 from autorubric.jobs.labels import (
@@ -64,7 +64,7 @@ def labels(settings: LabelsFlags) -> int:
     if settings.files:
         done = import_labels(settings)
         again = f"; {done.repeated} already existed" if done.repeated else ""
-        print(f"added {counted(done.labels, 'label')}{again}")
+        print(f"added {pluralize(done.labels, 'label')}{again}")
         return 0
     found = label_status(settings.run)
     print(dump_json(asdict(found), 2) if settings.json_output else "\n".join(format_label_status(found)))
@@ -77,21 +77,21 @@ _BINARY = "kappa of the binary ones"
 
 def format_label_status(found: LabelStatus) -> Iterator[str]:
     """The state of the labels, as lines of text."""
-    yield f"{counted(found.pairs, 'pair')} with labels"
+    yield f"{pluralize(found.pairs, 'pair')} with labels"
     for name, count in found.annotators.labels.items():
-        yield f"  {name}: {counted(count, 'label')}"
+        yield f"  {name}: {pluralize(count, 'label')}"
     if found.drawn:
-        yield f"{counted(found.drawn, 'pair')} drawn for labelling, {found.open} without a label"
+        yield f"{pluralize(found.drawn, 'pair')} drawn for labelling, {found.open} without a label"
     if found.annotators.n:
         yield (
-            f"{counted(found.annotators.n, 'pair')} with two labels or more: {found.annotators.differing} differ, "
+            f"{pluralize(found.annotators.n, 'pair')} with two labels or more: {found.annotators.differing} differ, "
             f"{found.decided} adjudicated"
         )
     yield from format_annotators(found.annotators)
     if found.skipped:
         yield f"{found.skipped} skipped"
     if found.changed:
-        yield f"{counted(found.changed, 'labelled pair')} changed since; their labels are kept but not counted"
+        yield f"{pluralize(found.changed, 'labelled pair')} changed since; their labels are kept but not counted"
 
 
 _MANY_LABELS = 100
@@ -105,44 +105,46 @@ _METHODS = {
 }
 
 
-def show_corrected(found: CorrectedScores, confidence: float, simulation: CoverageSimulation | None = None) -> Shown:
+def show_corrected(
+    found: CorrectedScores, confidence: float, simulation: CoverageSimulation | None = None
+) -> TableReport:
     """The mean score and each criterion's rate: as judged, as labelled, and corrected for the judge's errors."""
     rows = [{"metric": name, **_build_cells(one)} for name, one in _list_corrections(found)]
     valid = "" if found.weighted else "; valid if the labelled items were drawn at random"
     above = [
-        f"{counted(found.score.labelled, 'item')} with labels, {found.score.unlabelled} without; "
+        f"{pluralize(found.score.labelled, 'item')} with labels, {found.score.unlabelled} without; "
         f"{INTERVALS.format(100.0 * confidence)}{valid}",
         "",
     ]
     below = ["", *(f"note: {note}" for note in _list_notes(found))]
     below += format_simulation(simulation) if simulation else ()
     simulated = {} if simulation is None else {"simulation": simulation.model_dump(mode="json")}
-    return Shown(rows, asdict(found) | simulated, above, below)
+    return TableReport(rows, asdict(found) | simulated, above, below)
 
 
-def show_labels_to_collect(rows: list[dict[str, Any]]) -> Shown:
+def show_labels_to_collect(rows: list[dict[str, Any]]) -> TableReport:
     """The pairs of item and criterion to label next, as a file to fill in."""
     below = ["", "write these rows to a file with --csv, fill in the column verdict, and pass the file to --labels"]
-    return Shown(rows, rows, (), below, TEXTS)
+    return TableReport(rows, rows, (), below, TEXTS)
 
 
-def show_labelled_score(found: LabelledScore) -> Shown:
+def show_labelled_score(found: LabelledScore) -> TableReport:
     """The mean score estimated from labels collected with `--label-next`."""
     metric = _name_mean_score(found.clamped)
     rows = [{"metric": metric, "n": found.estimate.n, "labels": found.labels, "value": _to_cell(found.estimate)}]
     notes = list(found.notes)
     whole = {"metric": metric, "labels": found.labels, **asdict(found.estimate), "notes": notes}
-    return Shown(rows, whole, (), ["", *(f"note: {note}" for note in notes)] if notes else ())
+    return TableReport(rows, whole, (), ["", *(f"note: {note}" for note in notes)] if notes else ())
 
 
-def show_label_agreement(found: LabelAgreement, confidence: float, by: str = "criterion") -> Shown:
+def show_label_agreement(found: LabelAgreement, confidence: float, by: str = "criterion") -> TableReport:
     """The judge against the labels of a label store, by criterion or judge; annotators against each other."""
     judge = found.judge
     if by == "judge" and not found.by_judge:
         raise InputError("--by judge needs a run with several judges; this run has one")
     how = "weighted by the probabilities of the draw" if found.weighted else "unweighted"
     above = [
-        f"{counted(judge.items, 'item')} with labels, {counted(judge.n, 'pair')} of label and verdict, {how}; "
+        f"{pluralize(judge.items, 'item')} with labels, {pluralize(judge.n, 'pair')} of label and verdict, {how}; "
         f"{INTERVALS.format(100.0 * confidence)} clustered by item",
         f"accuracy {_to_cell(judge.accuracy)} (majority-class baseline {show(judge.baseline)}), "
         f"mean kappa {_to_cell(judge.mean_kappa)}, kappa of all binary pairs {_to_cell(judge.kappa)}",
@@ -161,14 +163,14 @@ def show_label_agreement(found: LabelAgreement, confidence: float, by: str = "cr
     ]
     conclusions = describe_intervals(sorted(named, key=lambda one: one[0]))
     below = ["", *_format_label_agreement(found), *conclusions, *(f"note: {note}" for note in found.notes)]
-    return Shown(rows, asdict(found), [*above, ""], below)
+    return TableReport(rows, asdict(found), [*above, ""], below)
 
 
 def _format_label_agreement(found: LabelAgreement) -> Iterator[str]:
     decided = found.adjudicated
     for one in (*found.by_annotator, *((decided,) if decided is not None else ())):
         who = "the adjudicated labels" if one is decided else one.name
-        pairs = counted(one.n, "pair")
+        pairs = pluralize(one.n, "pair")
         yield f"judge and {who}: accuracy {_to_cell(one.accuracy)} over {pairs}, {_BINARY} {_to_cell(one.kappa)}"
     yield from format_annotators(found.annotators)
 
@@ -177,7 +179,7 @@ def format_annotators(found: Annotators) -> Iterator[str]:
     """How much annotators agree with each other; nothing if no pair has two labels."""
     for two in found.by_two:
         yield (
-            f"{two.a} and {two.b}: agree on {two.agreement:.3f} of {counted(two.n, 'pair')}, "
+            f"{two.a} and {two.b}: agree on {two.agreement:.3f} of {pluralize(two.n, 'pair')}, "
             f"{_BINARY} {show(two.kappa)}"
         )
     if found.n:
@@ -202,7 +204,7 @@ def _build_cells(one: Corrections) -> dict[str, Any]:
 def _to_cell(estimate: Estimate | None) -> Ranged:
     if estimate is None:
         return Ranged(None)
-    return Ranged(estimate.value, ConfidenceInterval.of(estimate.interval))
+    return Ranged(estimate.value, ConfidenceInterval.from_interval(estimate.interval))
 
 
 def _list_notes(found: CorrectedScores) -> Iterator[str]:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from autorubric.cli import EXIT_SCORE
 from autorubric.cli.command import command
-from autorubric.errors import counted
+from autorubric.errors import pluralize
 from autorubric.jobs.rubric_files import LintRun, LintSettings
 from autorubric.linting import SEVERITIES, Finding, Rule
 
@@ -46,8 +46,8 @@ def lint(settings: LintSettings) -> int:
 
 def _format_summary(run: LintRun) -> str:
     """Sizes and counts, and a line for each rule with findings."""
-    found = ", ".join(counted(run.by_severity[name], name) for name in SEVERITIES)
-    lines = [f"{counted(run.criteria, 'criterion')} in {counted(run.rubrics, 'rubric')}: {found}"]
+    found = ", ".join(pluralize(run.by_severity[name], name) for name in SEVERITIES)
+    lines = [f"{pluralize(run.criteria, 'criterion')} in {pluralize(run.rubrics, 'rubric')}: {found}"]
     lines += [f"{count:>7,}  {rule}" for rule, count in run.by_rule.most_common()]
     return "\n".join(lines)
 
@@ -56,9 +56,9 @@ def _format_output(findings: Iterable[Finding], rules: Sequence[Rule], form: str
     """The output in pieces, each as soon as it is known."""
     if form == "sarif":
         from autorubric import __version__
-        from autorubric.linting.sarif import sarif
+        from autorubric.linting.sarif import to_sarif
 
-        yield from sarif(findings, rules, __version__)
+        yield from to_sarif(findings, rules, __version__)
     elif form == "json":
         yield "["
         for number, finding in enumerate(findings):

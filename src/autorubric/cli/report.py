@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 from autorubric.cli import EXIT_UNFINISHED
 from autorubric.cli.command import command
-from autorubric.errors import counted
+from autorubric.errors import pluralize
 from autorubric.files import dump_json
 from autorubric.view.report.report_job import ReportSettings, VerifySettings
 from autorubric.view.report.report_job import report as made_report
@@ -58,10 +58,10 @@ def verify(settings: VerifySettings) -> int:
 
 def _format_verification(found: Verification) -> Iterator[str]:
     if found.is_verified:
-        yield f"verified: {counted(found.numbers, 'number')} and all texts match the run"
+        yield f"verified: {pluralize(found.numbers, 'number')} and all texts match the run"
         return
     if found.differences:
-        yield f"{counted(len(found.differences), 'difference')} between the report and the run:"
+        yield f"{pluralize(len(found.differences), 'difference')} between the report and the run:"
     for one in found.differences[:_MOST]:
         yield f"  {one.where}: the report says {one.reported}, the run {one.found}"
     if len(found.differences) > _MOST:

@@ -15,7 +15,7 @@ from autorubric.cli.spending import print_early_end, print_estimate, print_spend
 from autorubric.jobs.review import PAGE_FILE, PROPOSALS_FILE, ReviewResult, ReviewSettings, review_async
 from autorubric.jobs.rubric_files import list_severities
 from autorubric.llm.failure_groups import NOT_MADE
-from autorubric.reviewing.requests import as_lint_finding, review_rules
+from autorubric.reviewing.requests import as_lint_finding, list_review_rules
 
 _EXAMPLES = """
 autorubric review rubric.yaml --reviewer openai/gpt-5.1 --query "Why does ice float?" -o reviewed
@@ -44,11 +44,13 @@ def _print(result: ReviewResult, settings: ReviewSettings) -> None:
         print(json.dumps([one.as_dict() for one in result.findings], ensure_ascii=False, indent=1))
     elif settings.format == "sarif":
         from autorubric import __version__
-        from autorubric.linting.sarif import sarif
+        from autorubric.linting.sarif import to_sarif
 
         findings = (as_lint_finding(one, file) for one in result.findings)
         failures = [_format_failure(failure) for failure in result.failures]
-        sys.stdout.writelines(sarif(findings, review_rules(), __version__, "docs/reference/review.md", failures))
+        sys.stdout.writelines(
+            to_sarif(findings, list_review_rules(), __version__, "docs/reference/review.md", failures)
+        )
     else:
         for one in result.findings:
             print(as_lint_finding(one, file).line())

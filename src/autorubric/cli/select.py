@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from autorubric.cli import EXIT_UNFINISHED
 from autorubric.cli.command import command, run_with_display
 from autorubric.cli.spending import print_early_end, print_estimate, print_failures, print_spending
-from autorubric.errors import counted
+from autorubric.errors import pluralize
 from autorubric.jobs.select import SelectSettings, select_async
 from autorubric.jobs.selection_run import SelectionResult
 
 if TYPE_CHECKING:
     from autorubric.llm.failure_groups import FailureGroups
     from autorubric.llm.records.accounts import Totals
-    from autorubric.training.selection_summary import SelectionSummary, Written
+    from autorubric.training.selection_summary import Outcome, SelectionSummary
 
 _EXAMPLES = """
 autorubric select graded --threshold 0.8 --keep pairs -o selection
@@ -32,7 +32,9 @@ def select(settings: SelectSettings) -> int:
     """
     result = run_with_display(select_async, settings)
     if result.estimate is not None:
-        head = f"{counted(result.queries, 'query')}, {counted(result.candidates, 'candidate')}; no request was sent"
+        head = (
+            f"{pluralize(result.queries, 'query')}, {pluralize(result.candidates, 'candidate')}; no request was sent"
+        )
         return print_estimate(head, result.estimate, divided=settings.is_divided)
     return print_result(result, settings)
 
@@ -61,7 +63,7 @@ _EVERY_K = 8  # further points of the curve are printed for powers of two and th
 
 
 def print_selection(
-    written: Written, totals: Iterable[Totals], failures: FailureGroups, stopped: str | None = None
+    written: Outcome, totals: Iterable[Totals], failures: FailureGroups, stopped: str | None = None
 ) -> None:
     """Print what was kept, the curve of K, shares by domain, lengths, failures and cost."""
     summary = written.summary
@@ -71,7 +73,7 @@ def print_selection(
         found = f"a pair (best above {keep.threshold:g}, margin {keep.margin:g})"
     print(
         f"\n{total.selected} of {total.queries} queries have {found}; "
-        f"{total.dropped} dropped, {total.undecided} undecided; {counted(summary.answers, 'answer')} kept"
+        f"{total.dropped} dropped, {total.undecided} undecided; {pluralize(summary.answers, 'answer')} kept"
     )
     lines = (
         *_format_spread(written),
@@ -83,12 +85,12 @@ def print_selection(
     if written.flagged:
         print(f"  {written.flagged} kept answers may contain a prompt injection; see 'flags' in items.jsonl")
     if summary.unjudged:
-        print(f"  no score for {counted(summary.unjudged, 'candidate')}; see 'failure' in decisions.jsonl")
+        print(f"  no score for {pluralize(summary.unjudged, 'candidate')}; see 'failure' in decisions.jsonl")
     print_spending(list(totals))
     print_failures(failures, "candidate", told=stopped)
 
 
-def _format_spread(written: Written) -> Iterable[str]:
+def _format_spread(written: Outcome) -> Iterable[str]:
     """If nothing was kept: the distribution of scores, and what lower thresholds would keep."""
     spread, threshold = written.summary.spread, written.summary.keep.threshold
     if written.summary.answers or spread is None:
@@ -101,7 +103,7 @@ def _format_spread(written: Written) -> Iterable[str]:
     tenths = [f"{n / 10:.1f}-{(n + 1) / 10:.1f}: {count}" for n, count in enumerate(spread.tenths) if count]
     yield f"candidates by score: {', '.join(tenths)}"
     for offer in written.lower_thresholds:
-        kept = f"{counted(offer.answers, 'answer')} to {counted(offer.queries, 'query')}"
+        kept = f"{pluralize(offer.answers, 'answer')} to {pluralize(offer.queries, 'query')}"
         yield f"--threshold {offer.threshold:g} would keep {kept}"
     if not written.lower_thresholds:
         yield f"no threshold below {threshold:g} would keep anything" if threshold else "no score is above 0"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from autorubric.cli.command import command, run
 from autorubric.cli.spending import print_early_end
-from autorubric.errors import counted
+from autorubric.errors import pluralize
 from autorubric.jobs.serve import ServeSettings, serve_async
 from autorubric.runs.progress import ProgressDisplay
 
@@ -31,6 +31,6 @@ def serve(settings: ServeSettings) -> int:
     activity = list(engine.executor.snapshot().values())
     paid, hits = sum(a.paid for a in activity), sum(a.hits for a in activity)
     failed = sum(a.failures for a in activity)
-    print(f"stopped; {counted(paid, 'judge call')}, {hits:,} answered from the ledger, {failed:,} failed")
+    print(f"stopped; {pluralize(paid, 'judge call')}, {hits:,} answered from the ledger, {failed:,} failed")
     print(f"  see how rewards changed:  autorubric drift {settings.out}")
     return print_early_end(engine.stopped, settings.again, interrupted=engine.stopped == "interrupted") or 0

@@ -8,11 +8,11 @@ from itertools import islice
 from typing import TYPE_CHECKING, TextIO
 
 from autorubric.cli import EXIT_DETACHED, EXIT_INTERRUPTED, EXIT_UNFINISHED
-from autorubric.errors import counted
+from autorubric.errors import pluralize
 from autorubric.llm.batches.setting import DETACHED
-from autorubric.llm.failure_groups import failure_lines
+from autorubric.llm.failure_groups import format_failures
 from autorubric.runs.progress import format_cost, format_count, format_duration
-from autorubric.runs.stopping import resumption, strip_advice
+from autorubric.runs.stopping import build_resume_command, strip_advice
 
 if TYPE_CHECKING:
     from autorubric.llm.failure_groups import FailureGroups
@@ -33,7 +33,7 @@ def print_early_end(stopped: str | None, again: str | None, *, interrupted: bool
         print(stopped)
         print(f"collect them with:\n  {again}")
         return EXIT_DETACHED
-    how, again = resumption(stopped or "", again or "")
+    how, again = build_resume_command(stopped or "", again or "")
     print("interrupted" if interrupted else f"stopped: {strip_advice(stopped or '')}")
     if advice:
         print(advice)
@@ -50,7 +50,7 @@ def print_failures(groups: FailureGroups, noun: str, indent: str = "  ", told: s
         indent: the start of each line.
         told: why the run ended, if already printed.
     """
-    for line in failure_lines(islice(groups, _MOST_GROUPS), noun, told):
+    for line in format_failures(islice(groups, _MOST_GROUPS), noun, told):
         print(f"{indent}{line}")
     if len(groups) > _MOST_GROUPS:
         print(f"{indent}and {len(groups) - _MOST_GROUPS} more kinds of failure; autorubric status shows them all")
@@ -74,7 +74,7 @@ def _format_spending(total: Totals) -> str:
     reasoning = f" ({format_count(usage.reasoning_tokens)} reasoning)" if usage.reasoning_tokens else ""
     cached = f" ({format_count(usage.cached_tokens)} cached)" if usage.cached_tokens else ""
     tokens = f"{format_count(usage.prompt_tokens)} in, {format_count(usage.completion_tokens)} out"
-    return f"{counted(total.calls, 'call')}{failed}, {tokens}{reasoning}{cached}, {cost}"
+    return f"{pluralize(total.calls, 'call')}{failed}, {tokens}{reasoning}{cached}, {cost}"
 
 
 def print_estimate(head: str, rows: Collection[ModelEstimate], *, divided: bool = False) -> int:
@@ -84,7 +84,7 @@ def print_estimate(head: str, rows: Collection[ModelEstimate], *, divided: bool 
         most = "unbounded" if row.most is None else format_count(row.most.total_tokens)
         most_cost = format_cost(None if row.most is None else row.model.cost(row.most))
         print(
-            f"  {row.model.name}: {counted(row.calls, 'call')} to make, {row.recorded:,} on record; "
+            f"  {row.model.name}: {pluralize(row.calls, 'call')} to make, {row.recorded:,} on record; "
             f"about {format_count(row.usage.prompt_tokens)} tokens in, "
             f"{format_count(row.usage.completion_tokens)} out, {format_cost(row.cost)}; "
             f"at most {most} tokens, {most_cost}"
@@ -126,7 +126,7 @@ def list_cost_notes(totals: Iterable[Totals]) -> Iterator[str]:
         if total.unpriced > total.unmetered:
             unpriced[total.model] = None
     for model, count in unmetered.items():
-        replies = counted(count, "reply")
+        replies = pluralize(count, "reply")
         yield f"{replies} of {model} had no usable token counts; a budget charges each at its worst case"
     if unpriced:
         yield (

@@ -9,11 +9,11 @@ from dataclasses import asdict
 from autorubric.cli import EXIT_UNFINISHED
 from autorubric.cli.command import command, run
 from autorubric.cli.spending import list_cost_notes
-from autorubric.errors import counted
+from autorubric.errors import pluralize
 from autorubric.files import dump_json
 from autorubric.jobs.status import DoctorSettings, StatusSettings, doctor_async
 from autorubric.jobs.status import status as status_of_run
-from autorubric.llm.failure_groups import failure_lines
+from autorubric.llm.failure_groups import format_failures
 from autorubric.runs.progress import format_cost, format_count, format_duration
 from autorubric.runs.run_status import RunStatus
 from autorubric.runs.stopping import strip_advice
@@ -31,11 +31,11 @@ def status(settings: StatusSettings) -> int:
     Only reads the run, so it can be used at any time, also after a crash.
     """
     found = status_of_run(settings)
-    print(dump_json(found.to_dict(), indent=2) if settings.as_json else "\n".join(status_lines(found)))
+    print(dump_json(found.to_dict(), indent=2) if settings.as_json else "\n".join(format_status(found)))
     return 0
 
 
-def status_lines(found: RunStatus) -> Iterator[str]:
+def format_status(found: RunStatus) -> Iterator[str]:
     """A status, as lines of text."""
     holder = f" ({found.holder})" if found.holder else ""
     yield f"{found.directory}: {found.kind}, {found.state}{holder}"
@@ -47,14 +47,14 @@ def status_lines(found: RunStatus) -> Iterator[str]:
     counts = found.row_counts
     for noun_of, groups in ((noun, counts.groups), ("vote", counts.lost_votes), ("request", found.unanswered)):
         shown = (group for group in groups if not group.is_left_out(found.stopped or None))
-        yield from (f"  failures   {line}" for line in failure_lines(shown, noun_of, found.stopped or None))
+        yield from (f"  failures   {line}" for line in format_failures(shown, noun_of, found.stopped or None))
     spent = found.spent
     cost = format_cost(None if spent.unpriced else spent.cost)
-    yield f"  spent      {counted(spent.calls, 'call')}, {format_count(spent.tokens)} tokens, {cost}"
+    yield f"  spent      {pluralize(spent.calls, 'call')}, {format_count(spent.tokens)} tokens, {cost}"
     for total in found.totals:
         lost = f", {total.failed:,} failed" if total.failed else ""
         price = format_cost(None if total.unpriced else total.cost)
-        yield f"    {total.role:<10} {total.model}: {counted(total.calls, 'call')}{lost}, {price}"
+        yield f"    {total.role:<10} {total.model}: {pluralize(total.calls, 'call')}{lost}, {price}"
     for note in list_cost_notes(found.totals):
         yield f"  note       {note}"
     yield from _format_batches(found)
@@ -72,14 +72,14 @@ def _format_batches(found: RunStatus) -> Iterator[str]:
     for record in found.open_batches:
         ago = format_duration(max(0.0, time.time() - (record.sent_at or record.planned_at)))
         where = f"{record.remote}, {record.word}" if record.remote else "being created"
-        yield f"  batch      {counted(record.count, 'request')} to {record.model} ({where}), {ago} ago"
+        yield f"  batch      {pluralize(record.count, 'request')} to {record.model} ({where}), {ago} ago"
         if record.trouble:
             yield f"             {record.trouble}"
     ended = [record for record in found.batches if record.state == "collected"]
     if ended:
         replies, asked = sum(r.replies for r in ended), sum(r.count for r in ended)
-        batches = counted(len(ended), "batch")
-        yield f"  batches    {batches} collected: {counted(replies, 'reply')} to {counted(asked, 'request')}"
+        batches = pluralize(len(ended), "batch")
+        yield f"  batches    {batches} collected: {pluralize(replies, 'reply')} to {pluralize(asked, 'request')}"
 
 
 _MARKS = {"ok": "   ", "note": " ! ", "problem": "!! "}

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from autorubric.cli import EXIT_DETACHED, EXIT_INTERRUPTED, EXIT_UNFINISHED
 from autorubric.cli.command import command, run_with_display
 from autorubric.cli.spending import format_division, print_early_end, print_failures, print_spending
-from autorubric.errors import counted
-from autorubric.files.printable import escaped, raw
+from autorubric.errors import pluralize
+from autorubric.files.printable import escape_controls, unwrap_stream
 from autorubric.jobs.synthesize import SynthesizeSettings, synthesize_async
 from autorubric.runs.progress import format_cost, format_count, format_duration
 from autorubric.synthesis.run_summary import UNFINISHED_FILE, Summary, SynthesisResult
@@ -72,13 +72,13 @@ def print_summary(summary: Summary, out: Path) -> None:
     print(f"\n{summary.finished} of {summary.rows} queries finished in {format_duration(summary.seconds)}")
     if summary.exported:
         files = f"{out / 'final.parquet'} and {out / 'final.jsonl'}"
-        criteria = counted(summary.exported.criteria, "criterion")
-        print(f"  {counted(summary.exported.rows, 'rubric')} with {criteria} in {files}")
+        criteria = pluralize(summary.exported.criteria, "criterion")
+        print(f"  {pluralize(summary.exported.rows, 'rubric')} with {criteria} in {files}")
         for remark in summary.exported.remarks:
             print(f"  {remark}")
         if summary.exported.remarks:
             print(f"  `autorubric lint {out / 'final.jsonl'}` reports more")
-    for line in (line for tally in summary.tallies.values() for line in tally.lines()):
+    for line in (line for tally in summary.tallies.values() for line in tally.format_lines()):
         print(f"  {line}")
     print_spending(summary.totals)
     _print_counts(summary)
@@ -126,17 +126,17 @@ def print_estimate(estimate: Estimate) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    title = f"{counted(estimate.queries, 'query')}; no request was sent"
+    title = f"{pluralize(estimate.queries, 'query')}; no request was sent"
     table = Table(title=title, title_justify="left", padding=0)
     for name in ("role", "model", "calls", "tokens in", "tokens out", "cost", "tokens at most", "cost at most"):
         left = name in {"role", "model"}
         # Roles and numbers fit eighty columns; long model names are wrapped.
         table.add_column(name, justify="left" if left else "right", no_wrap=name == "role", overflow="fold")
     for slot, row in estimate.slots.items():
-        table.add_row(slot, escaped(row.model.name), *_format_estimate([row]))
+        table.add_row(slot, escape_controls(row.model.name), *_format_estimate([row]))
     table.add_section()
     table.add_row("total", "", *_format_estimate(list(estimate.slots.values())))
-    Console(file=raw(sys.stdout), markup=False).print(table)
+    Console(file=unwrap_stream(sys.stdout), markup=False).print(table)
     print(
         "Calls are exact if no request has to be repeated. Tokens are estimated from the first rows, at 4 bytes"
         " a token and usual reply lengths; the maximum assumes one token per byte and replies at their first limit."
@@ -148,7 +148,7 @@ def print_estimate(estimate: Estimate) -> None:
 def _print_calls(each: NeededCalls, needed: NeededCalls) -> None:
     """Print the calls of one query, and what conditions can add to the run."""
     more, calls = each.conditional, each.fixed.total()
-    print(f"{counted(calls, 'call')} per query" + ("" if not more else ", and"))
+    print(f"{pluralize(calls, 'call')} per query" + ("" if not more else ", and"))
     for condition, added in more.items():
         print(f"  {added} more if {condition}")
     if more:
@@ -165,7 +165,7 @@ def _print_judges(judges: Mapping[str, JudgePrice]) -> None:
     print(f"Judges, for {merged} merged criteria per query, {evolved} evolved ones per round and one rewrite:")
     for place, (judging, price) in enumerate(judges.items()):
         chosen = " (this run)" if place == 0 else ""
-        print(f"  --judging {judging}: {counted(price.calls, 'call')}, {format_cost(price.cost)}{chosen}")
+        print(f"  --judging {judging}: {pluralize(price.calls, 'call')}, {format_cost(price.cost)}{chosen}")
 
 
 def _format_estimate(rows: Sequence[ModelEstimate]) -> list[str]:

@@ -9,11 +9,11 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import BeforeValidator, Field, FiniteFloat
 
-from autorubric.core.display import clipped, listed
+from autorubric.core.display import clip, join_first
 from autorubric.core.known_keys import KeepingModel
 from autorubric.core.misread_keys import find_misread
 from autorubric.files.json_values import as_weight
-from autorubric.files.keys import advice, nearest
+from autorubric.files.keys import find_nearest_key, suggest_name
 
 AggregationStrategy: TypeAlias = Literal["majority", "weighted", "unanimous", "any"]
 OrdinalAggregation: TypeAlias = Literal["mean", "median", "weighted_mean", "mode", "min", "max"]
@@ -159,7 +159,8 @@ class Criterion(KeepingModel):
         if aggregation in known:
             return []
         return [
-            f"aggregation {aggregation!r} is unknown for a criterion that is {kind}; {advice(aggregation, known)}"
+            f"aggregation {aggregation!r} is unknown for a criterion that is {kind}; "
+            f"{suggest_name(aggregation, known)}"
         ]
 
     @property
@@ -296,20 +297,20 @@ def _find_check_problems(check: dict[str, Any]) -> list[str]:
     for key in check:
         if key in ("name", "parameters"):
             continue
-        right = nearest(key, ("name", "parameters"))
+        right = find_nearest_key(key, ("name", "parameters"))
         found.append(f"unknown key {key!r} in check; {f'did you mean {right!r}?' if right else _PARAMETERS}")
     return found
 
 
-def criterion_names(criteria: Sequence[Criterion]) -> list[str]:
+def name_criteria(criteria: Sequence[Criterion]) -> list[str]:
     """A name for each criterion, unique in the rubric.
 
     It is the criterion's own, with its section if two share it, or `C1`, `C2`, … by position if it has none.
 
     Example:
-        >>> criterion_names([Criterion(requirement="Is brief"), Criterion(name="Tone", requirement="Is kind")])
+        >>> name_criteria([Criterion(requirement="Is brief"), Criterion(name="Tone", requirement="Is kind")])
         ['C1', 'Tone']
-        >>> criterion_names([Criterion(name="C2", requirement="Is brief"), Criterion(requirement="Is kind")])
+        >>> name_criteria([Criterion(name="C2", requirement="Is brief"), Criterion(requirement="Is kind")])
         ['C2', 'C2 (C2)']
     """
     plain = [criterion.name or f"C{number}" for number, criterion in enumerate(criteria, start=1)]
@@ -365,10 +366,10 @@ def format_rubric(kind: str, criteria: Sequence[Criterion], guidelines: str | No
         if len(text) <= _MOST:
             return text
     points = sum(criterion.weight for criterion in criteria if criterion.weight > 0)
-    names = [f"{clipped(c.name or c.requirement, 40)} ({c.weight:g})" for c in criteria]
-    more = f"; guidelines {clipped(guidelines, 60)!r}" if guidelines else ""
+    names = [f"{clip(c.name or c.requirement, 40)} ({c.weight:g})" for c in criteria]
+    more = f"; guidelines {clip(guidelines, 60)!r}" if guidelines else ""
     noun = "criterion" if len(criteria) == 1 else "criteria"
-    return f"<{kind}: {len(criteria)} {noun}, {points:g} points; {listed(names)}{more}>"
+    return f"<{kind}: {len(criteria)} {noun}, {points:g} points; {join_first(names)}{more}>"
 
 
 def build_criterion_rows(criteria: Sequence[Criterion]) -> Iterator[dict[str, Any]]:

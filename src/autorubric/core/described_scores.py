@@ -21,7 +21,7 @@ def has_described_scores(entry: Mapping[str, Any], prefix: str = "") -> bool:
     return {f"{prefix}criteria", f"{prefix}score1_description"} <= entry.keys()
 
 
-def scored_criterion(entry: Mapping[str, Any], prefix: str = "") -> Criterion:
+def read_scored_criterion(entry: Mapping[str, Any], prefix: str = "") -> Criterion:
     """The criterion: its options are the descriptions, worth 0 to 1.
 
     Raises:
@@ -29,7 +29,7 @@ def scored_criterion(entry: Mapping[str, Any], prefix: str = "") -> Criterion:
 
     Example:
         >>> levels = {f"score{score}_description": f"{score} jokes." for score in range(1, 6)}
-        >>> criterion = scored_criterion({"criteria": "Is it fun?", **levels})
+        >>> criterion = read_scored_criterion({"criteria": "Is it fun?", **levels})
         >>> criterion.requirement, criterion.options[1]
         ('Is it fun?', CriterionOption(label='2 jokes.', value=0.25))
     """

@@ -44,20 +44,20 @@ class Displayed(ABC):
     __slots__ = ()
 
     @abstractmethod
-    def _rows(self) -> Iterable[Mapping[str, Any]]:
+    def _build_rows(self) -> Iterable[Mapping[str, Any]]:
         """The rows of the data frame."""
 
-    def _shown_rows(self) -> Iterable[Mapping[str, Any]]:
+    def _select_rows(self) -> Iterable[Mapping[str, Any]]:
         """The rows that a notebook shows."""
-        return self._rows()
+        return self._build_rows()
 
-    def _shown_above(self) -> str:
+    def _render_above(self) -> str:
         """HTML that a notebook shows above the table, with all texts escaped."""
         return ""
 
     def _repr_html_(self) -> str:
-        above = self._shown_above()
-        return render_table(repr(self), self._shown_rows(), _MOST_ROWS_BELOW if above else _MOST_ROWS, above)
+        above = self._render_above()
+        return render_table(repr(self), self._select_rows(), _MOST_ROWS_BELOW if above else _MOST_ROWS, above)
 
     def to_dataframe(self) -> Any:
         """The rows as a pandas DataFrame.
@@ -68,7 +68,7 @@ class Displayed(ABC):
         from autorubric.extras import require
 
         require(["pandas"], "pandas", "to_dataframe()")
-        return import_module("pandas").DataFrame(list(self._rows()))
+        return import_module("pandas").DataFrame(list(self._build_rows()))
 
 
 def iter_set_fields(model: BaseModel) -> Iterator[tuple[str, Any]]:
@@ -79,16 +79,18 @@ def iter_set_fields(model: BaseModel) -> Iterator[tuple[str, Any]]:
             yield name, value
 
 
-def flat(row: Mapping[str, Any]) -> dict[str, Any]:
+def flatten(row: Mapping[str, Any]) -> dict[str, Any]:
     """The row with the keys of inner mappings as separate columns, `outer_inner`.
 
     Example:
-        >>> flat({"n": 3, "rate": {"value": 0.5, "low": None}})
+        >>> flatten({"n": 3, "rate": {"value": 0.5, "low": None}})
         {'n': 3, 'rate_value': 0.5, 'rate_low': None}
     """
     found: dict[str, Any] = {}
     for name, cell in row.items():
-        found |= {f"{name}_{key}": one for key, one in flat(cell).items()} if isinstance(cell, dict) else {name: cell}
+        found |= (
+            {f"{name}_{key}": one for key, one in flatten(cell).items()} if isinstance(cell, dict) else {name: cell}
+        )
     return found
 
 
@@ -112,18 +114,18 @@ def shorten(value: Any, most: int = _MOST_OF_ONE) -> str:
         'word word word wo…' [1, 2] <9 int>
     """
     if isinstance(value, str):
-        return repr(clipped(value, most - 2))
+        return repr(clip(value, most - 2))
     if isinstance(value, list | tuple | dict) and len(value) > _MOST_LISTED:
         kinds = {type(one).__name__ for one in (value.values() if isinstance(value, dict) else value)}
         return f"<{len(value)} {kinds.pop() if len(kinds) == 1 else 'entries'}>"
-    return clipped(repr(value), most)
+    return clip(repr(value), most)
 
 
-def clipped(text: str, most: int) -> str:
+def clip(text: str, most: int) -> str:
     """The text, or its beginning with an ellipsis where it is longer than `most` characters.
 
     Example:
-        >>> clipped("What is longer", 8)
+        >>> clip("What is longer", 8)
         'What is…'
     """
     return text if len(text) <= most else text[: most - 1] + "…"
@@ -149,46 +151,46 @@ def render_table(title: str, rows: Iterable[Mapping[str, Any]], most: int = _MOS
     body = "".join(f"<tr>{''.join(_render_cell(row.get(name)) for name in columns)}</tr>" for row in shown)
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>" if columns else ""
     rest = f"<p>The first {most} rows; to_dataframe() has all of them.</p>" if more else ""
-    return f"<div><p>{escape(clipped(title, _MOST))}</p>{above}{table}{rest}</div>"
+    return f"<div><p>{escape(clip(title, _MOST))}</p>{above}{table}{rest}</div>"
 
 
-def html_charts(charts: Iterable[str]) -> str:
+def join_charts(charts: Iterable[str]) -> str:
     """SVG documents side by side, wrapped where there is no room."""
     drawn = "".join(f'<div style="flex:0 1 480px">{chart}</div>' for chart in charts)
     return f'<div style="display:flex;flex-wrap:wrap;gap:12px">{drawn}</div>' if drawn else ""
 
 
-def html_text(name: str, text: str | None, most: int = 1200) -> str:
+def as_html(name: str, text: str | None, most: int = 1200) -> str:
     """A named text as HTML, cut off if it is long; empty if there is no text.
 
     Example:
-        >>> html_text("Query", "a < b")
+        >>> as_html("Query", "a < b")
         '<p><b>Query</b></p><pre style="white-space:pre-wrap;max-height:12em;overflow:auto">a &lt; b</pre>'
     """
-    from autorubric.charts.html import spelled
+    from autorubric.charts.html import escape_hidden
 
     if not text:
         return ""
     style = "white-space:pre-wrap;max-height:12em;overflow:auto"
-    return f'<p><b>{escape(name)}</b></p><pre style="{style}">{escape(spelled(clipped(text, most)))}</pre>'
+    return f'<p><b>{escape(name)}</b></p><pre style="{style}">{escape(escape_hidden(clip(text, most)))}</pre>'
 
 
 def _render_cell(value: Any) -> str:
     text = "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
-    return f"<td>{escape(clipped(text, _MOST_IN_CELL))}</td>"
+    return f"<td>{escape(clip(text, _MOST_IN_CELL))}</td>"
 
 
-def listed(parts: Sequence[str], most: int = _MOST_OF_ONE) -> str:
+def join_first(parts: Sequence[str], most: int = _MOST_OF_ONE) -> str:
     """The first parts with commas between them, and how many more there are.
 
     Example:
-        >>> listed(["Causes", "Tone", "Sources"], 14)
+        >>> join_first(["Causes", "Tone", "Sources"], 14)
         'Causes, Tone and 1 more'
     """
     shown: list[str] = []
     for part in parts:
         if shown and sum(map(len, shown)) + 2 * len(shown) + len(part) > most:
             break
-        shown.append(clipped(part, most))
+        shown.append(clip(part, most))
     rest = len(parts) - len(shown)
     return ", ".join(shown) + (f" and {rest} more" if rest else "")

@@ -16,12 +16,12 @@ from autorubric.core.known_keys import format_errors
 from autorubric.core.misread_keys import find_misread, find_uneven_weights
 from autorubric.core.rule_tags import read_check_tags
 from autorubric.errors import InputError, problems_at
-from autorubric.files.json_values import as_weight, is_finite, without_nulls
-from autorubric.files.strict_json import in_short
+from autorubric.files.json_values import as_weight, drop_nulls, is_finite
+from autorubric.files.strict_json import describe_parse_error
 from autorubric.files.text import decode, read_text
 from autorubric.notes import warn
-from autorubric.rows import row_file
-from autorubric.rows.columns import folded, listed
+from autorubric.rows import inspect_file
+from autorubric.rows.columns import fold_name, join_names
 from autorubric.rows.record import HOLDERS, NAME_KEYS, TEXT_KEYS, WEIGHT_KEYS
 
 
@@ -71,7 +71,7 @@ def find_parts(entry: Mapping[str, Any], names: Names = USUAL) -> tuple[Parts, l
     keys = [_find_usual_keys(tuple(entry), usual) for usual in (names.text, names.weight, names.name)]
     texts, weights, titles = ([key for key in held if entry[key] not in (None, "")] for held in keys)
     if len(texts) == 2 and not titles:
-        heading, text = sorted(texts, key=lambda key: not folded(key).startswith("criteri"))
+        heading, text = sorted(texts, key=lambda key: not fold_name(key).startswith("criteri"))
         titles, texts = ([heading], [text]) if _is_heading(entry[heading], entry[text]) else ([], texts)
     told = [
         f"{texts[0]}={entry[texts[0]]!r:.60} and {key}={entry[key]!r:.60}; leave one out, or rename it"
@@ -96,8 +96,8 @@ def read_weights(entries: Iterable[Mapping[str, Any]]) -> list[Any]:
 @lru_cache(maxsize=4096)
 def _find_usual_keys(keys: tuple[str, ...], usual: tuple[str, ...]) -> list[str]:
     """Those of the keys that are usual for a part, in the order of preference."""
-    by_name = {folded(key): key for key in reversed(keys)}
-    return [by_name[name] for name in map(folded, usual) if name in by_name]
+    by_name = {fold_name(key): key for key in reversed(keys)}
+    return [by_name[name] for name in map(fold_name, usual) if name in by_name]
 
 
 def _is_heading(one: Any, other: Any) -> bool:
@@ -165,15 +165,15 @@ def read_usual_fields(rest: Mapping[str, Any]) -> dict[str, Any]:
     fields = {key: rest[key] for key in _FURTHER if rest.get(key) not in (None, [])}
     own = rest.get("metadata")
     known = (*_FURTHER, "metadata") if isinstance(own, Mapping) else _FURTHER
-    made = with_tags(other_fields(rest, known))
+    made = read_tags(pick_others(rest, known))
     return {**made, **fields, "metadata": {**made["metadata"], **(own if isinstance(own, Mapping) else {})}}
 
 
-def with_tags(rest: Mapping[str, Any]) -> dict[str, Any]:
+def read_tags(rest: Mapping[str, Any]) -> dict[str, Any]:
     """The tags, check and metadata in the remaining keys of an entry, tags in either layout.
 
     Example:
-        >>> with_tags({"tags": ["axis:accuracy", "verifier:rule", "function:CommaChecker", "parameters:{}"]})
+        >>> read_tags({"tags": ["axis:accuracy", "verifier:rule", "function:CommaChecker", "parameters:{}"]})
         {'tags': ['axis:accuracy'], 'check': {'name': 'CommaChecker', 'parameters': {}}, 'metadata': {}}
     """
     tags = rest.get("tags")
@@ -184,22 +184,22 @@ def with_tags(rest: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "tags": [tag for tag in plain if tag.partition(":")[0] not in ("verifier", "function", "parameters")],
         "check": check,
-        "metadata": other_fields(rest, ("tags",)),
+        "metadata": pick_others(rest, ("tags",)),
     }
 
 
-def tagged_entry(criterion: Criterion) -> dict[str, Any]:
+def build_tagged_entry(criterion: Criterion) -> dict[str, Any]:
     """A criterion as text, points and a list of tags, which also name its check.
 
     Example:
-        >>> tagged_entry(Criterion(weight=2.5, requirement="No comma.", check={"name": "CommaChecker"}))["tags"]
+        >>> build_tagged_entry(Criterion(weight=2.5, requirement="No comma.", check={"name": "CommaChecker"}))["tags"]
         ['verifier:rule', 'function:CommaChecker', 'parameters:{}']
     """
     tags = list(criterion.tags)
     if criterion.check is not None:
         parameters = json.dumps(criterion.check.get("parameters", {}), ensure_ascii=False)
         tags += ["verifier:rule", f"function:{criterion.check['name']}", f"parameters:{parameters}"]
-    return {"criterion": criterion.requirement, "points": number(criterion.weight), "tags": tags}
+    return {"criterion": criterion.requirement, "points": as_points(criterion.weight), "tags": tags}
 
 
 def from_json_text(value: Any, key: str) -> Any:
@@ -214,24 +214,24 @@ def from_json_text(value: Any, key: str) -> Any:
     try:
         return json.loads(value)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{key} is not valid JSON: {in_short(error)}") from None
+        raise InputError(f"{key} is not valid JSON: {describe_parse_error(error)}") from None
 
 
-def other_fields(row: Mapping[str, Any], known: Sequence[str] | frozenset[str]) -> dict[str, Any]:
+def pick_others(row: Mapping[str, Any], known: Sequence[str] | frozenset[str]) -> dict[str, Any]:
     """The values of a mapping under other keys, without those that are None.
 
     Example:
-        >>> other_fields({"id": "q1", "split": "test", "note": None}, ["id"])
+        >>> pick_others({"id": "q1", "split": "test", "note": None}, ["id"])
         {'split': 'test'}
     """
     return {key: value for key, value in row.items() if key not in known and value is not None}
 
 
-def number(weight: float) -> int | float:
+def as_points(weight: float) -> int | float:
     """A weight as files write it: an integer if it is whole.
 
     Example:
-        >>> number(5.0), number(2.5)
+        >>> as_points(5.0), as_points(2.5)
         (5, 2.5)
     """
     return int(weight) if weight == int(weight) else weight
@@ -244,8 +244,8 @@ def read_table_criterion(row: Mapping[str, Any]) -> dict[str, Any]:
         >>> read_table_criterion({"Requirement": "Is brief.", "Weight": "-2", "Tags": ""})
         {'requirement': 'Is brief.', 'weight': '-2'}
     """
-    held = {name: cell for name, cell in without_nulls(row).items() if cell != ""}
-    return {folded(name) if folded(name) in _OWN - held.keys() else name: cell for name, cell in held.items()}
+    held = {name: cell for name, cell in drop_nulls(row).items() if cell != ""}
+    return {fold_name(name) if fold_name(name) in _OWN - held.keys() else name: cell for name, cell in held.items()}
 
 
 def read_columns(data: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -281,11 +281,11 @@ def read_rubric_file(path: str | Path) -> Any:
         >>> read_rubric_file(path)
         [{'name': 'Tone', 'requirement': 'Is kind.'}]
     """
-    found = row_file(path, what="Rubric file")
+    found = inspect_file(path, what="Rubric file")
     if found.is_document:
-        return found.document()
+        return found.read_document()
     problems: list[str] = []
-    rows = [(read_table_criterion if found.is_table else without_nulls)(one.fields) for one in found.rows(problems)]
+    rows = [(read_table_criterion if found.is_table else drop_nulls)(one.fields) for one in found.iter_rows(problems)]
     if problems:
         raise InputError(problems)
     without = [number for number, row in enumerate(rows, 1) if found.is_table and not row.get("section")]
@@ -350,7 +350,7 @@ def _read_criterion(
     text, weight, title = (entry.get(key) for key in used)
     found = [f"{place} has {rival}" for rival in rivals]
     if text is None:
-        found.append(f"{place} has no text under {listed(names.text, 4)}; its keys are {listed(entry)}")
+        found.append(f"{place} has no text under {join_names(names.text, 4)}; its keys are {join_names(entry)}")
     elif not isinstance(text, str) or not text.strip():
         found.append(f"{place}.{used.text} is {text!r:.60}; expected the text of a criterion")
     # `text` stays, because it marks files of verifiers.
@@ -368,7 +368,7 @@ def _read_criterion(
         found.append(f"{place}.{used.name} is {title!r:.60}; expected a string")
     if found:
         raise InputError(found)
-    fields = _read_further_fields(other_fields(entry, used), place, more)
+    fields = _read_further_fields(pick_others(entry, used), place, more)
     return Criterion(**{"requirement": text, "weight": number, "name": title or None, **fields})
 
 

@@ -10,8 +10,8 @@ from pydantic.functional_validators import ModelWrapValidatorHandler
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from autorubric.core.display import iter_set_fields
-from autorubric.expectations import expectation, place_name
-from autorubric.files.keys import nearest
+from autorubric.expectations import describe_expectation, format_place
+from autorubric.files.keys import find_nearest_key
 
 _MOST_UNKNOWN = 500
 """Each unknown key is compared with all known ones; more would keep a service busy for seconds."""
@@ -109,7 +109,7 @@ def _move_keys(data: dict[str, Any], cls: type[KeepingModel]) -> tuple[dict[str,
     for key, value in data.items():
         if key in known:
             continue
-        right = nearest(key, known) if isinstance(key, str) else None
+        right = find_nearest_key(key, known) if isinstance(key, str) else None
         if right is not None:
             message = f"unknown key {key!r}; did you mean {right!r}?"
         elif key in own:
@@ -164,7 +164,9 @@ def _explain(
     """The errors in plain English, without fields that are missing because of a misspelling reported already."""
     for detail in error.errors(include_url=False):
         place = detail["loc"]
-        if detail["type"] == "missing" and any(nearest(key, [str(part) for part in place]) for key in misspelt):
+        if detail["type"] == "missing" and any(
+            find_nearest_key(key, [str(part) for part in place]) for key in misspelt
+        ):
             continue
         shape = cls._expected.get(str(place[0]) if place else "", "") if len(place) < _DEEP else ""
         yield _build_error(place, _format_message(detail, shape), detail["input"])
@@ -190,12 +192,12 @@ def format_errors(error: ValidationError, inside: int = 0) -> list[str]:
         ['text: expected a string, got 3']
     """
     details = error.errors(include_url=False)
-    return [": ".join(filter(None, (place_name(one["loc"][inside:]), _format_message(one)))) for one in details]
+    return [": ".join(filter(None, (format_place(one["loc"][inside:]), _format_message(one)))) for one in details]
 
 
 def _format_message(detail: Mapping[str, Any], shape: str = "") -> str:
     """What is wrong, with the value unless the message is a validator's own."""
-    told = expectation(detail, shape)
+    told = describe_expectation(detail, shape)
     if detail["type"] == "missing":
         return told + _list_keys(detail["input"])
     return told if detail["type"] == "value_error" else f"{told}, got {_render_value(detail['input'])}"

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from autorubric.files.json_values import as_number, as_weight
-from autorubric.rows.columns import folded, listed
+from autorubric.rows.columns import fold_name, join_names
 from autorubric.rows.record import WEIGHT_KEYS, is_sentence
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def find_misread(entry: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator
     is_pitfall = (as_weight(weight) or 0) < 0
     described = [str(key) for key, value in entry.items() if isinstance(value, str) and _is_level(str(key))]
     if not has_options and len(described) > 1:
-        yield f"{listed(described, 2)} describe a scale, {_NO_SCALE}"
+        yield f"{join_names(described, 2)} describe a scale, {_NO_SCALE}"
     for key, value in {**entry, "tags": known.get("tags", entry.get("tags"))}.items():
         words = _split(str(key))
         if weight is None and isinstance(value, Mapping) and key not in _OWN:
@@ -105,19 +105,19 @@ def _find_misread_weight(key: str, words: frozenset[str], value: Any, weight: An
         kind = "" if as_weight(value) is not None else ", as a number,"
         advice = f"rename it to 'weight'{kind} if that is the weight, else to something else"
         return f"{key!r} is {value!r:.60}; {advice}"
-    if folded(key) in WEIGHT_KEYS[:2] and as_weight(value) not in (None, as_weight(weight)):
+    if fold_name(key) in WEIGHT_KEYS[:2] and as_weight(value) not in (None, as_weight(weight)):
         return f"weight={weight!r:.60} and {key}={value!r:.60}; leave one out, or rename it"
     if words & _SECTIONS and words & _MEANT["weight"] and as_weight(value) not in (None, 1):
         return f"{key!r} is {value!r:.60}; {_UNAPPLIED}"
     return ""
 
 
-def unread_notes(criteria: Sequence[Criterion]) -> list[str]:
+def describe_unread(criteria: Sequence[Criterion]) -> list[str]:
     """Notes on texts that judges do not see (all if no criterion has a name), tags of faults, and missing weights.
 
     Example:
         >>> from autorubric.core.criterion import Criterion
-        >>> unread_notes([Criterion(requirement="Breadth", explanation="All three causes are named.")])
+        >>> describe_unread([Criterion(requirement="Breadth", explanation="All three causes are named.")])
         ["'explanation' of the criteria is metadata, which judges do not see; if one has the names of the ..."]
     """
     is_named = any(one.name for one in criteria)
@@ -128,7 +128,7 @@ def unread_notes(criteria: Sequence[Criterion]) -> list[str]:
         if is_sentence(value) or (isinstance(value, str) and not is_named)
     ]
     advice = "" if is_named else "; if one has the names of the criteria, rename it to 'name'"
-    told = f"{listed(dict.fromkeys(texts))} of the criteria is metadata, which judges do not see{advice}"
+    told = f"{join_names(dict.fromkeys(texts))} of the criteria is metadata, which judges do not see{advice}"
     notes = [told] if texts else []
     faults = [place for place, one in enumerate(criteria, 1) if one.weight > 0 and _is_fault(_TAGS, one.tags, 1)]
     notes += [

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 from pydantic import ConfigDict, Field, model_validator
 
 from autorubric.core.criterion import Criterion
-from autorubric.core.display import BriefModel, Displayed, Verbatim, clipped, iter_set_fields, shorten_args
+from autorubric.core.display import BriefModel, Displayed, Verbatim, clip, iter_set_fields, shorten_args
 from autorubric.core.judgment import (
     AggregatedMultiChoiceVerdict,
     CannotAssessConfig,
@@ -51,7 +51,7 @@ class _Judged:
     @property
     def cell(self) -> Cell:
         """What it adds to a score."""
-        return Cell(self.criterion.weight, self.score_value, worst_value(self.criterion))
+        return Cell(self.criterion.weight, self.score_value, find_worst(self.criterion))
 
     @property
     def is_na(self) -> bool:
@@ -144,7 +144,7 @@ class _Report(Displayed, BriefModel):
         if found is not None:
             yield "report", Verbatim(format_criteria([one.word for one in found]))
 
-    def _rows(self) -> Iterator[dict[str, Any]]:
+    def _build_rows(self) -> Iterator[dict[str, Any]]:
         return (one.as_row(number) for number, one in enumerate(getattr(self, "report", None) or (), start=1))
 
 
@@ -295,7 +295,7 @@ def format_criteria(words: Sequence[str | None]) -> str:
         >>> format_criteria(["MET", None, "MET"])
         '<3 criteria: 2 MET, 1 failed>'
     """
-    counts = Counter(clipped(word or "failed", 30) for word in words).most_common()
+    counts = Counter(clip(word or "failed", 30) for word in words).most_common()
     shown = [f"{count} {word}" for word, count in counts[:_MOST_NAMED]]
     if len(counts) > _MOST_NAMED:
         shown.append(f"{sum(count for _, count in counts[_MOST_NAMED:])} others")
@@ -327,11 +327,11 @@ def build_judged_row(criterion: Criterion, number: int, **found: Any) -> dict[st
     }
 
 
-def worst_value(criterion: Criterion) -> float:
+def find_worst(criterion: Criterion) -> float:
     """The value that costs most, for abstentions under the FAIL strategy.
 
     Example:
-        >>> worst_value(Criterion(weight=-4, requirement="Invents a source"))
+        >>> find_worst(Criterion(weight=-4, requirement="Invents a source"))
         1.0
     """
     if criterion.options is not None:

@@ -11,9 +11,9 @@ from autorubric.core.criterion import Criterion, build_criterion_rows, format_ru
 from autorubric.core.display import Displayed
 from autorubric.core.entries import check_extension, read_rubric_file, read_source
 from autorubric.core.judgment import CannotAssessConfig, CannotAssessStrategy, CriterionVerdict
-from autorubric.core.rubric_shapes import criterion_record, read_criteria, unfold
-from autorubric.core.scoring import Cell, cell, score
-from autorubric.errors import InputError, counted, problems_at
+from autorubric.core.rubric_shapes import dump_criterion, read_criteria, unfold
+from autorubric.core.scoring import Cell, build_cell, score
+from autorubric.errors import InputError, pluralize, problems_at
 from autorubric.notes import warn
 from autorubric.rows.kind import ROW_ENDINGS, find_ending
 
@@ -27,11 +27,11 @@ class Grader(Protocol):
         ...
 
 
-def takes_guidelines(function: Any) -> bool:
+def can_take_guidelines(function: Any) -> bool:
     """Whether a grader's `grade` or `judge` can be called with `guidelines=`.
 
     Example:
-        >>> takes_guidelines(lambda text, **more: 1.0), takes_guidelines(lambda text, guidelines, /: 1.0)
+        >>> can_take_guidelines(lambda text, **more: 1.0), can_take_guidelines(lambda text, guidelines, /: 1.0)
         (True, False)
     """
     try:
@@ -132,7 +132,7 @@ class Rubric(Displayed):
     def __repr__(self) -> str:
         return format_rubric(type(self).__name__, self.rubric, self._guidelines)
 
-    def _rows(self) -> Iterator[dict[str, Any]]:
+    def _build_rows(self) -> Iterator[dict[str, Any]]:
         return build_criterion_rows(self.rubric)
 
     @staticmethod
@@ -225,7 +225,7 @@ class Rubric(Displayed):
             >>> Rubric([Criterion(name="Brief", requirement="Is brief")]).to_dict()
             [{'name': 'Brief', 'weight': 10.0, 'requirement': 'Is brief'}]
         """
-        criteria = [criterion_record(criterion) for criterion in self.rubric]
+        criteria = [dump_criterion(criterion) for criterion in self.rubric]
         if self._guidelines is None and not self.metadata:
             return criteria
         record: dict[str, Any] = {} if self._guidelines is None else {"guidelines": self._guidelines}
@@ -313,7 +313,7 @@ class Rubric(Displayed):
         check_grader(grader)
         given: dict[str, Any] = {"query": query, "reference_submission": reference_submission}
         if self._guidelines is not None:
-            if takes_guidelines(grader.grade):
+            if can_take_guidelines(grader.grade):
                 given["guidelines"] = self._guidelines
             elif not self._warned:
                 self._warned = True
@@ -368,7 +368,7 @@ class Rubric(Displayed):
             (0.6, None)
         """
         if len(verdicts) != len(self.rubric):
-            raise InputError(f"Expected {counted(len(self.rubric), 'verdict')}, got {len(verdicts)}")
+            raise InputError(f"Expected {pluralize(len(self.rubric), 'verdict')}, got {len(verdicts)}")
         config = CannotAssessConfig(strategy=cannot_assess_strategy, partial_credit=partial_credit)
         cells = [_build_cell(criterion, verdict) for criterion, verdict in zip(self.rubric, verdicts, strict=True)]
         return score(cells, config, normalize=normalize)
@@ -377,7 +377,7 @@ class Rubric(Displayed):
 def _build_cell(criterion: Criterion, verdict: CriterionVerdict | str) -> Cell:
     if criterion.is_binary:
         try:
-            return cell(criterion, verdict)
+            return build_cell(criterion, verdict)
         except ValueError:
             known = "Must be 'MET', 'UNMET', or 'CANNOT_ASSESS'."
             raise InputError(f"Invalid binary verdict {str(verdict)!r}. {known}") from None
@@ -385,7 +385,7 @@ def _build_cell(criterion: Criterion, verdict: CriterionVerdict | str) -> Cell:
         kind = type(verdict).__name__
         name = criterion.name or criterion.requirement
         raise InputError(f"Multi-choice criterion {name!r} requires a label string, got {kind}")
-    return cell(criterion, verdict)
+    return build_cell(criterion, verdict)
 
 
 def _find_repeated(criteria: list[Criterion]) -> list[str]:

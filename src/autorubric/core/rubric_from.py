@@ -7,7 +7,7 @@ from typing import Any
 from autorubric.core.rubric import Rubric
 from autorubric.core.rubric_shapes import parse_rubric
 from autorubric.errors import InputError, problems_at
-from autorubric.rows.record import plain
+from autorubric.rows.record import to_plain
 
 
 def rubric_from(value: Any, where: str, *, nulls: bool = False) -> Rubric:
@@ -33,7 +33,7 @@ def rubric_from(value: Any, where: str, *, nulls: bool = False) -> Rubric:
         return value
     if isinstance(value, str) and value.strip():
         value = parse_rubric(value, f"{where}: ")
-    value = value if nulls else plain(value, nulls=False)
+    value = value if nulls else to_plain(value, nulls=False)
     if not value and not nulls:
         raise InputError(f"{where}: the list of criteria is empty")
     if not isinstance(value, list | dict):

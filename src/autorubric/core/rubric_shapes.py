@@ -14,14 +14,14 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from autorubric.core.criterion import MOST_WEIGHT, Criterion, CriterionOption, with_distinct_names
-from autorubric.core.described_scores import has_described_scores, scored_criterion
+from autorubric.core.described_scores import has_described_scores, read_scored_criterion
 from autorubric.core.entries import USUAL, find_parts, is_foreign, read_columns, read_entries, read_weights
 from autorubric.core.known_keys import format_errors
 from autorubric.core.misread_keys import find_section_weights, find_stray_keys, find_total_rows, find_uneven_weights
 from autorubric.errors import InputError
-from autorubric.files.keys import nearest, unknown_key
+from autorubric.files.keys import describe_unknown_key, find_nearest_key
 from autorubric.files.strict_json import parse_json
-from autorubric.rows.columns import listed
+from autorubric.rows.columns import join_names
 from autorubric.rows.record import HOLDERS, is_blank
 
 _HOLDERS = ("rubric", "sections", "criteria", *sorted({*HOLDERS} - {"rubric", "criteria"}), "reward_model")
@@ -82,7 +82,7 @@ def parse_rubric(text: str, where: str = "") -> Any:
 def _unfold_mapping(data: dict[str, Any], inside: str = "") -> Unfolded:
     """The parts of a mapping; `inside` is its place, for messages."""
     if has_described_scores(data):
-        return Unfolded([scored_criterion(data)], None, {})
+        return Unfolded([read_scored_criterion(data)], None, {})
     if columns := read_columns(data):
         return Unfolded(_flatten(columns), None, {})
     holder = _find_holder(data, inside)
@@ -140,11 +140,11 @@ def _drop_empty_options(entry: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in entry.items() if key != "options" or value != []}
 
 
-def criterion_record(criterion: Criterion) -> dict[str, Any]:
+def dump_criterion(criterion: Criterion) -> dict[str, Any]:
     """A criterion as JSON values, without fields that have their defaults.
 
     Example:
-        >>> criterion_record(Criterion(name="Brief", requirement="Is brief", tags=["style"]))
+        >>> dump_criterion(Criterion(name="Brief", requirement="Is brief", tags=["style"]))
         {'name': 'Brief', 'weight': 10.0, 'requirement': 'Is brief', 'tags': ['style']}
     """
     fields = criterion.__dict__
@@ -173,8 +173,8 @@ def _dump_option(option: CriterionOption) -> dict[str, Any]:
 def _find_holder(data: Mapping[str, Any], inside: str) -> str:
     """The key of the criteria in a mapping: the first one that is not empty, else the first one."""
     for key in data:
-        if isinstance(key, str) and nearest(key, _RUBRIC_KEYS):
-            raise InputError(unknown_key(key, _RUBRIC_KEYS, "the rubric"))
+        if isinstance(key, str) and find_nearest_key(key, _RUBRIC_KEYS):
+            raise InputError(describe_unknown_key(key, _RUBRIC_KEYS, "the rubric"))
     there = [key for key in _HOLDERS if key in data]
     if there:
         holder = next((key for key in there if data[key]), there[0])
@@ -240,7 +240,7 @@ def _flatten(entries: Any) -> list[Any]:
         elif not isinstance(entry.get("criteria", ""), str):
             flat += _read_section(entry, f"Invalid section at index {index}", problems)
         elif not _PLAIN.issuperset(entry) and (wrong := _find_misspelt_key(entry)) is not None:
-            told = unknown_key(wrong, _SECTION_KEYS, "the section")
+            told = describe_unknown_key(wrong, _SECTION_KEYS, "the section")
             problems.append(f"Invalid section at index {index}: {told}")
         else:
             flat.append(entry)
@@ -253,7 +253,7 @@ def _flatten(entries: Any) -> list[Any]:
 
 def _find_misspelt_key(entry: Mapping[Any, Any]) -> str | None:
     """The key of a section that is a misspelling of `criteria`; None for a criterion."""
-    wrong = next((str(key) for key in entry if nearest(str(key), ("criteria",))), None)
+    wrong = next((str(key) for key in entry if find_nearest_key(str(key), ("criteria",))), None)
     return None if wrong is None or "criterion" in entry or find_parts(entry)[0].text else wrong
 
 
@@ -267,8 +267,8 @@ def _read_section(section: dict[str, Any], where: str, problems: list[str]) -> l
         problems.append(f"{where}: its name is {name!r}; expected a string")
         return []
     strangers = {key: value for key, value in section.items() if key not in _SECTION_KEYS}
-    wrong = [str(key) for key in strangers if nearest(str(key), _SECTION_KEYS)]
-    problems += (f"{where}: {unknown_key(key, _SECTION_KEYS, 'the section')}" for key in wrong)
+    wrong = [str(key) for key in strangers if find_nearest_key(str(key), _SECTION_KEYS)]
+    problems += (f"{where}: {describe_unknown_key(key, _SECTION_KEYS, 'the section')}" for key in wrong)
     entries = as_entries(entries)
     mappings = [entry for entry in entries if isinstance(entry, dict)]
     problems += (f"{where}: {problem}" for problem in find_section_weights(strangers, read_weights(mappings)))
@@ -299,7 +299,7 @@ def _group_by_criterion(error: ValidationError) -> list[str]:
         lines.setdefault(int(detail["loc"][0]), []).append(line)
     told = [f"Invalid criterion at index {index}:\n  " + "\n  ".join(found) for index, found in lines.items()]
     if "\n  requirement: missing" in told[-1]:
-        told[-1] += f"; the text of a criterion is under {listed(USUAL.text, 4)}"
+        told[-1] += f"; the text of a criterion is under {join_names(USUAL.text, 4)}"
     return told
 
 

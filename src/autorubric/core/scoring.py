@@ -51,14 +51,14 @@ class Totals(NamedTuple):
 _SKIP = CannotAssessConfig()
 
 
-def cell(criterion: Criterion, verdict: CriterionVerdict | str) -> Cell:
+def build_cell(criterion: Criterion, verdict: CriterionVerdict | str) -> Cell:
     """The cell of one verdict: MET, UNMET, the label of an option, or CANNOT_ASSESS.
 
     Raises:
         ValueError: the verdict is none of these, or no option has this label.
 
     Example:
-        >>> cell(Criterion(weight=-4, requirement="Invents a source"), "MET")
+        >>> build_cell(Criterion(weight=-4, requirement="Invents a source"), "MET")
         Cell(weight=-4.0, value=1.0, worst=1.0)
     """
     weight = criterion.weight
@@ -77,17 +77,17 @@ def cell(criterion: Criterion, verdict: CriterionVerdict | str) -> Cell:
     return Cell(weight, 1.0 if verdict is CriterionVerdict.MET else 0.0, worst)
 
 
-def totals(cells: Iterable[Cell], config: CannotAssessConfig = _SKIP) -> Totals:
+def sum_cells(cells: Iterable[Cell], config: CannotAssessConfig = _SKIP) -> Totals:
     """The sums of the cells, with abstentions scored as `config` says.
 
     Example:
-        >>> totals([Cell(10.0, 1.0), Cell(5.0, 0.5), Cell(-2.0, 0.0), Cell(3.0, None)])
+        >>> sum_cells([Cell(10.0, 1.0), Cell(5.0, 0.5), Cell(-2.0, 0.0), Cell(3.0, None)])
         Totals(points=12.5, positive=15.0, negative=2.0, scored=3)
     """
     points = positive = negative = 0.0
     scored = 0
     for weight, value, worst in cells:
-        counted = value if value is not None else abstention_value(weight, worst, config)
+        counted = value if value is not None else score_abstention(weight, worst, config)
         if counted is None:
             continue
         points += counted * weight
@@ -111,7 +111,7 @@ def score(cells: Iterable[Cell], config: CannotAssessConfig = _SKIP, *, normaliz
         >>> score([Cell(10.0, 1.0), Cell(5.0, 0.0)]), score([Cell(-2.0, 0.0)]), score([Cell(1.0, None)])
         (0.6666666666666666, 1.0, None)
     """
-    points, positive, negative, scored = totals(cells, config)
+    points, positive, negative, scored = sum_cells(cells, config)
     if not scored:
         return None
     if not normalize:
@@ -121,12 +121,12 @@ def score(cells: Iterable[Cell], config: CannotAssessConfig = _SKIP, *, normaliz
     return max(0.0, min(1.0, 1.0 + points / negative)) if negative > 0 else 0.0
 
 
-def abstention_value(weight: float, worst: float, config: CannotAssessConfig) -> float | None:
+def score_abstention(weight: float, worst: float, config: CannotAssessConfig) -> float | None:
     """The value that an abstention counts as; None if it is left out.
 
     Example:
         >>> from autorubric.core.judgment import CannotAssessStrategy
-        >>> abstention_value(-4.0, 1.0, CannotAssessConfig(strategy=CannotAssessStrategy.FAIL))
+        >>> score_abstention(-4.0, 1.0, CannotAssessConfig(strategy=CannotAssessStrategy.FAIL))
         1.0
     """
     strategy = config.strategy
@@ -196,10 +196,10 @@ def compute_length_penalty(text: ToGradeInput, config: LengthPenalty) -> float:
         "OUTPUT_ONLY": (parts["output"],),
         "THINKING_ONLY": (parts["thinking"],),
     }[config.penalty_type]
-    return lost_points(sum(measured(part, config.count_fn) for part in counted if part), config)
+    return compute_lost_points(sum(measure_length(part, config.count_fn) for part in counted if part), config)
 
 
-def lost_points(length: float, config: LengthPenalty) -> float:
+def compute_lost_points(length: float, config: LengthPenalty) -> float:
     """The points that a submission of this length loses."""
     if length <= config.free_budget:
         return 0.0
@@ -209,7 +209,7 @@ def lost_points(length: float, config: LengthPenalty) -> float:
     return float(config.penalty_at_cap * excess**config.exponent)
 
 
-def measured(text: str, count: CountFn | None) -> float:
+def measure_length(text: str, count: CountFn | None) -> float:
     """The length of a text, in words or by `count`.
 
     Raises:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple, TypeAlias
 
-from autorubric.core.wording import late_pattern, match_any, read_assertion
+from autorubric.core.wording import compile_late, match_any, read_assertion
 
 Meaning: TypeAlias = Literal["good", "fault", "negated", "plain"]
 """Something good, a fault, that something is not done (which may be either), or not clear from the words."""
@@ -19,7 +19,7 @@ class WordedMeaning(NamedTuple):
 
 
 # "Pitfall Criteria: " and the like precede the wording in RaR.
-_LABEL = late_pattern(r"^\s*(?:[\w-]+\s+)?(?:criteria|criterion|pitfalls?|陷阱|扣分项)\s*[::]\s*")
+_LABEL = compile_late(r"^\s*(?:[\w-]+\s+)?(?:criteria|criterion|pitfalls?|陷阱|扣分项)\s*[::]\s*")
 _SPEAKER = match_any(
     """response, answer, reply, submission, essay, text, model, assistant, output, report, code, author, writer, it
     summary, explanation, letter, email, story, plan"""
@@ -80,7 +80,7 @@ _NOT_MISSED = (
     r"introduct|greeting|pleasantr|disclaimer|personal|sensitive|private|jargon|letters?\b|words?\b|phrases?\b|"
     r"names?\b|references? to|mentions? of|distract|noise|profan|slang|\W|$))"
 )
-_GOOD = late_pattern(
+_GOOD = compile_late(
     rf"{_SUBJECT}(?:"
     r"(?:should|must|shall|has to|needs to) (?!have (?:been|\w+ed|\w+en)\b)\w+"
     r"|(?:successfully |carefully |properly |explicitly |clearly |\w+ly )?"
@@ -105,7 +105,7 @@ _GOOD = late_pattern(
     r"| (?:of|for|about|on|to|and)\b)"
     rf"|answers? (?:the |all )?(?:user's )?(?:{_WHAT_IS_ASKED})s?(?: (?:directly|fully|correctly|completely))?\W*$)"
 )
-_GOOD_ZH = late_pattern(
+_GOOD_ZH = compile_late(
     rf"{_SUBJECT_ZH}(?:{_MODALS_ZH}{{0,2}}(?:避免|杜绝|防止|切忌|力避|免于)"
     r"|(?:没有|并?未|无)(?:任何)?遗漏|(?:礼貌|委婉|诚实|耐心|温和|客观|如实|谨慎|细致|尊重|得体|妥善|恰当)地"
     rf"|没有(?:出现|包含|存在|使用|含有)?(?:任何)?(?:{_BAD_KIND_ZH}(?:性|上)?的?(?:错误|问题)|编造|虚构|错误|捏造"
@@ -115,7 +115,7 @@ _GOOD_ZH = late_pattern(
     r"|(?:提醒|警告|告诫)(?:了)?(?:用户|患者|读者|对方)|(?:从不|从未|从来不|绝不|决不)|(?:正确|准确|恰当"
     r"|妥善)地?(?:使用|运用|[指说解回列描识给提计分理引判建总概翻]))"
 )
-_FAULT = late_pattern(
+_FAULT = compile_late(
     rf"{_SUBJECT}(?:\w+ly )?(?:"
     rf"fail(?:s|ed)? (?:to|the|all|any)\b|leaves [^.;]{{1,60}}? (?:without|incomplete|un(?!changed|touched|altered"
     rf"|modified|edited)\w+ed)\b|"
@@ -147,7 +147,7 @@ _FAULT = late_pattern(
     r"(?:\w+ly )?(?:dangerous|harmful|unsafe|too high|too low|incorrect|dangerously \w+))"
     rf"|{_SUBJECT}{_WRONGLY} \w+s\b"
 )
-_FAULT_ZH = late_pattern(
+_FAULT_ZH = compile_late(
     rf"{_SUBJECT_ZH}(?:未能|没能|没有(?:提醒|警告|提示|回答|回应|考虑)(?!任何|多余|无关|不)"
     r"|(?:并?未|没有?)(?:提及|提到|说明|指出|给出|列出|解释|提醒|警告|回答|回应|考虑|注明|标注)(?!任何|多余|无关|不"
     r"|其他|品牌|个人)"
@@ -162,33 +162,33 @@ _FAULT_ZH = late_pattern(
     rf"|误导|虚构|有害|冒犯|偏见|矛盾|歧义|错别字|遗漏)"
     r"|(?:若|如果?|凡).{1,40}则?扣|扣分|予以惩罚)"
 )
-_NEGATED = late_pattern(
+_NEGATED = compile_late(
     rf"{_SUBJECT}(?:(?:does|do|did|is|are|was|has|have|should|must|can|will|would)(?: not\b|n't\b)"
     r"|cannot\b|no\b|not\b|without\b)"
 )
-_NEGATED_ZH = late_pattern(
+_NEGATED_ZH = compile_late(
     rf"{_SUBJECT_ZH}{_MODALS_ZH}{{0,2}}(?:没有|沒有|未(?!能|来|來|必|婚|成年|知)|不(?!同|仅|僅|但|断|斷|良|适"
     rf"|適)|无(?!论|论)|勿)"
 )
 # What follows may reverse a strength or a fault: "avoids X but fails to Y".
-_TURNED = late_pattern(
+_TURNED = compile_late(
     r"\b(?:fails? to|(?<!that )(?<!which )(?<!and )does not|without|but|instead of|rather than|when|despite"
     r"|even though|not the|and (?:then )?does)\b"
 )
-_TURNED_ZH = late_pattern("但|却|而没有|而未|反而")
-_HAN = late_pattern("[\u4e00-\u9fff]")
+_TURNED_ZH = compile_late("但|却|而没有|而未|反而")
+_HAN = compile_late("[\u4e00-\u9fff]")
 _REACH = 200  # characters: what comes later is detail, not what the criterion is about
 
 
-def said(text: str) -> WordedMeaning:
+def read_meaning(text: str) -> WordedMeaning:
     """What meeting a criterion means, by its words alone.
 
     Quotes, asides in brackets and reasons don't count.
 
     Example:
-        >>> [said(text).meaning for text in ("Avoids it.", "Omits doses.", "Does not name it.", "Names it.")]
+        >>> [read_meaning(text).meaning for text in ("Avoids it.", "Omits doses.", "Does not name it.", "Names it.")]
         ['good', 'fault', 'negated', 'plain']
-        >>> said("未能说明剂量")
+        >>> read_meaning("未能说明剂量")
         WordedMeaning(meaning='fault', words='未能')
     """
     return _read_bare_meaning(read_assertion(text))
@@ -212,11 +212,11 @@ def _read_bare_meaning(bare: str) -> WordedMeaning:
     return WordedMeaning("plain", "")
 
 
-def contradiction(text: str, weight: float) -> str:
+def find_conflict(text: str, weight: float) -> str:
     """The words that contradict the sign of the weight; empty if none do.
 
     Example:
-        >>> contradiction("Omits warning signs.", 8), contradiction("Omits warning signs.", -8)
+        >>> find_conflict("Omits warning signs.", 8), find_conflict("Omits warning signs.", -8)
         ('omits', '')
     """
     return find_contradiction(read_assertion(text), weight)

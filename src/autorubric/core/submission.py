@@ -6,7 +6,7 @@ import re
 from typing import Any, TypeAlias, TypedDict
 
 from autorubric.errors import InputError
-from autorubric.files.keys import advice
+from autorubric.files.keys import suggest_name
 
 _PARTS = ("thinking", "output")
 _THINKING_TAG = re.compile(r"<(/?)thinking>", re.IGNORECASE)
@@ -99,7 +99,7 @@ def _find_problems(given: Any) -> list[str]:
     found = []
     for key, value in given.items():
         if key not in _PARTS:
-            found.append(f"unknown key {key!r} in the submission; {advice(str(key), _PARTS)}")
+            found.append(f"unknown key {key!r} in the submission; {suggest_name(str(key), _PARTS)}")
         elif not isinstance(value, str):
             found.append(f"{key!r} of the submission is of type {type(value).__name__}; expected a string")
     return found

@@ -71,7 +71,7 @@ def _split_alternatives(pattern: str) -> list[str]:
     return [*found, pattern[start:]]
 
 
-def late_pattern(pattern: str, flags: int = 0, chinese: str = "") -> re.Pattern[str]:
+def compile_late(pattern: str, flags: int = 0, chinese: str = "") -> re.Pattern[str]:
     r"""A pattern that is compiled at its first use: a long one takes up to 50 ms.
 
     It has the methods of a pattern, but the functions of `re` do not accept it.
@@ -82,7 +82,7 @@ def late_pattern(pattern: str, flags: int = 0, chinese: str = "") -> re.Pattern[
         chinese: further alternatives, none of which matches in ASCII.
 
     Example:
-        >>> numbers = late_pattern(r"\d+")
+        >>> numbers = compile_late(r"\d+")
         >>> numbers.findall("2 of 30"), numbers.search("none")
         (['2', '30'], None)
     """
@@ -144,11 +144,11 @@ _NEGATION = re.compile(
 )
 
 
-def negations_in(text: str) -> int:
+def count_negations(text: str) -> int:
     """How many words of a text negate: an even number of them may cancel out.
 
     Example:
-        >>> [negations_in(text) for text in ("Does not fail to warn.", "Names it.", "未说明剂量", "非常清楚")]
+        >>> [count_negations(text) for text in ("Does not fail to warn.", "Names it.", "未说明剂量", "非常清楚")]
         [2, 0, 1, 0]
     """
     return len(_NEGATION.findall(text.lower()))
@@ -180,27 +180,27 @@ _NUMERAL_ZH = re.compile(rf"(?<!第)([一二两三四五六七八九十]{{1,3}})
 _KEPT = ("<super>", "<sub>", "<fraction>", "<circle>")
 
 
-def numbers_in(text: str) -> frozenset[str]:
+def find_numbers(text: str) -> frozenset[str]:
     """The numbers of a text in digits: number words up to twenty and Chinese numerals before a unit included.
 
     "One" counts as an article, not as a number.
 
     Example:
-        >>> sorted(numbers_in("At least three examples in ２ parts, 十二个月")), sorted(numbers_in("no number"))
+        >>> sorted(find_numbers("At least three examples in ２ parts, 十二个月")), sorted(find_numbers("no number"))
         (['12', '2', '3'], [])
     """
-    text = narrowed(text)
+    text = narrow(text)
     found = {number.replace(",", "") for number in _DIGITS.findall(text)}
     found |= {NUMBER_WORDS[word.lower()] for word in _WORD.findall(text)} - {"1"}
-    found |= {str(whole_number(numeral)) for numeral in _NUMERAL_ZH.findall(text)} - {"1"}
+    found |= {str(parse_number(numeral)) for numeral in _NUMERAL_ZH.findall(text)} - {"1"}
     return frozenset(found)
 
 
-def whole_number(text: str) -> int:
+def parse_number(text: str) -> int:
     """The value of digits, an English number word up to twenty, an article or a Chinese numeral.
 
     Example:
-        >>> [whole_number(text) for text in ("1,200", "Three", "an", "两百五十", "十二")]
+        >>> [parse_number(text) for text in ("1,200", "Three", "an", "两百五十", "十二")]
         [1200, 3, 1, 250, 12]
     """
     plain = text.lower().replace(",", "")
@@ -211,11 +211,11 @@ def whole_number(text: str) -> int:
     return 1 if plain in ("a", "an") else _parse_chinese(plain)
 
 
-def narrowed(text: str) -> str:
+def narrow(text: str) -> str:
     """A text with its characters in their plain form, except superscripts and the like: 10² is not 102.
 
     Example:
-        >>> narrowed("２０ mg/m²")
+        >>> narrow("２０ mg/m²")
         '20 mg/m²'
     """
     return text if text.isascii() else "".join(map(_narrow_char, text))

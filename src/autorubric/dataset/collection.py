@@ -8,19 +8,19 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from autorubric.core.display import Displayed, clipped
+from autorubric.core.display import Displayed, clip
 from autorubric.core.judgment import CriterionVerdict
 from autorubric.core.rubric import Rubric
-from autorubric.core.scoring import totals
+from autorubric.core.scoring import sum_cells
 from autorubric.dataset.dataset_reading import DatasetParts, find_misfits
 from autorubric.dataset.ground_truth import build_cells
 from autorubric.dataset.item import DataItem
 from autorubric.dataset.splitting import split_indices
 from autorubric.dataset.storage import build_dataset_record, load, load_text, parse_dataset, save
-from autorubric.errors import InputError, counted
-from autorubric.files.descriptors import unreadable
+from autorubric.errors import InputError, pluralize
+from autorubric.files.descriptors import build_read_error
 from autorubric.files.strict_json import dump_json
-from autorubric.files.text import size_of_plain
+from autorubric.files.text import check_file
 from autorubric.notes import warn
 
 
@@ -73,13 +73,13 @@ class RubricDataset(Displayed):
 
     def __repr__(self) -> str:
         labelled = sum(item.ground_truth is not None for item in self.items)
-        name = "" if self.name is None else f" {clipped(self.name, 60)!r}"
-        prompt = "" if self.prompt is None else f"; prompt {clipped(self.prompt, 80)!r}"
+        name = "" if self.name is None else f" {clip(self.name, 60)!r}"
+        prompt = "" if self.prompt is None else f"; prompt {clip(self.prompt, 80)!r}"
         count = 0 if self.rubric is None else len(self.rubric)
-        rubric = f"; {counted(count, 'criterion')}" if count else ""
-        return f"<RubricDataset{name}: {counted(len(self.items), 'item')}, {labelled} labelled{prompt}{rubric}>"
+        rubric = f"; {pluralize(count, 'criterion')}" if count else ""
+        return f"<RubricDataset{name}: {pluralize(len(self.items), 'item')}, {labelled} labelled{prompt}{rubric}>"
 
-    def _rows(self) -> Iterator[dict[str, Any]]:
+    def _build_rows(self) -> Iterator[dict[str, Any]]:
         for index, item in enumerate(self.items):
             truth = item.ground_truth
             yield {
@@ -214,7 +214,7 @@ class RubricDataset(Displayed):
         effective = rubric if rubric is not None else self.rubric
         if effective is None:
             raise InputError("Cannot compute score: no rubric provided and no global rubric set")
-        sums = totals(build_cells(effective, verdicts))
+        sums = sum_cells(build_cells(effective, verdicts))
         if not normalize:
             return sums.points
         return max(0.0, min(1.0, sums.points / sums.positive)) if sums.positive > 0 else 0.0
@@ -352,11 +352,11 @@ class RubricDataset(Displayed):
             FileNotFoundError: the file does not exist.
             ValueError: it is damaged.
         """
-        size_of_plain(path, what="Dataset file")
+        check_file(path, what="Dataset file")
         try:
             found = parse_dataset(path.read_text("utf-8", "surrogateescape"), "json", f"{path}: ")
         except OSError as error:
-            raise unreadable(path, error) from error
+            raise build_read_error(path, error) from error
         if isinstance(found, list):
             raise InputError(f"{path}: expected the dataset of a run, got a list")
         return cls._from_parts(found)

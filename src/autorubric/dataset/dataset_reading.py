@@ -11,8 +11,8 @@ from autorubric.core.rubric_shapes import parse_rubric
 from autorubric.dataset.ground_truth import GroundTruthReader
 from autorubric.dataset.item import DataItem
 from autorubric.errors import InputError
-from autorubric.files.keys import nearest, unknown_key
-from autorubric.rows import listed
+from autorubric.files.keys import describe_unknown_key, find_nearest_key
+from autorubric.rows import join_names
 
 REF = "#/rubrics/"
 
@@ -103,7 +103,7 @@ def read_record(data: Any) -> DatasetParts:
         raise InputError(f"Expected JSON object, got {type(data).__name__}")
     if data and data.keys().isdisjoint(("prompt", "rubric", "items")):
         wanted = "expected a dataset with 'prompt', 'rubric' and 'items', or a list of rows"
-        raise InputError(f"{wanted}; its keys are {listed(data)}")
+        raise InputError(f"{wanted}; its keys are {join_names(data)}")
     records = data.get("items", [])
     problems: list[str] = []
     if not isinstance(records, list):
@@ -262,8 +262,8 @@ def _read_extras(record: dict[str, Any], known: tuple[str, ...], where: str, pro
     for key, value in record.items():
         if key in known:
             continue
-        if nearest(str(key), known):
-            problems.append(unknown_key(str(key), known, where))
+        if find_nearest_key(str(key), known):
+            problems.append(describe_unknown_key(str(key), known, where))
         elif key in metadata:
             problems.append(f"{key!r} is given twice, in {where} and in its 'metadata'")
         else:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from autorubric.core.criterion import Criterion, criterion_names
+from autorubric.core.criterion import Criterion, name_criteria
 from autorubric.core.judgment import CriterionVerdict
 from autorubric.core.rubric import Rubric
-from autorubric.core.scoring import Cell, cell
-from autorubric.errors import InputError, counted
-from autorubric.files.keys import advice, nearest
-from autorubric.rows.columns import ROLES, folded
+from autorubric.core.scoring import Cell, build_cell
+from autorubric.errors import InputError, pluralize
+from autorubric.files.keys import find_nearest_key, suggest_name
+from autorubric.rows.columns import ROLES, fold_name
 
 GroundTruth: TypeAlias = list[CriterionVerdict | str]
 
@@ -79,14 +79,14 @@ class GroundTruthReader:
         found: list[str] = []
         for name, value in values.items():
             try:
-                place = criterion_called(str(name), self._criteria)
+                place = find_criterion(str(name), self._criteria)
             except InputError as error:
                 found += (f"ground_truth: {problem}" for problem in error.problems)
                 continue
             if place in by_place:
                 found.append(f"ground_truth has criterion {str(name)!r} twice")
             by_place[place] = value
-        names = criterion_names(self._criteria)
+        names = name_criteria(self._criteria)
         missing = [name for place, name in enumerate(names) if place not in by_place]
         if missing and not found:
             found.append(f"ground_truth has no verdict on {', '.join(map(repr, missing))}")
@@ -98,8 +98,8 @@ class GroundTruthReader:
             problems.append(f"ground_truth must be a list of verdicts, got {type(values).__name__}")
             return None
         if len(values) != len(self._criteria):
-            criteria = counted(len(self._criteria), "criterion")
-            problems.append(f"Ground truth has {counted(len(values), 'value')}, but rubric has {criteria}")
+            criteria = pluralize(len(self._criteria), "criterion")
+            problems.append(f"Ground truth has {pluralize(len(values), 'value')}, but rubric has {criteria}")
             return None
         verdicts: GroundTruth = []
         found: list[str] = []
@@ -114,21 +114,21 @@ class GroundTruthReader:
         return None if found else verdicts
 
 
-def criterion_called(name: str, rubric: Sequence[Criterion] | Rubric) -> int:
+def find_criterion(name: str, rubric: Sequence[Criterion] | Rubric) -> int:
     """The index of the criterion with this name or requirement; case matters only if several match without it.
 
     Raises:
         InputError: no criterion or several match.
 
     Example:
-        >>> criterion_called("tone", [Criterion(name="Tone", requirement="Is kind")])
+        >>> find_criterion("tone", [Criterion(name="Tone", requirement="Is kind")])
         0
-        >>> criterion_called("Tome", [Criterion(name="Tone", requirement="Is kind")])
+        >>> find_criterion("Tome", [Criterion(name="Tone", requirement="Is kind")])
         Traceback (most recent call last):
         autorubric.errors.InputError: no criterion is named 'Tome'; did you mean 'Tone'?
     """
     criteria = list(rubric)
-    names = criterion_names(criteria)
+    names = name_criteria(criteria)
     wanted = name.strip()
     for called in (names, [criterion.name or "" for criterion in criteria], [one.requirement for one in criteria]):
         for fold in (str.strip, str.casefold):
@@ -138,7 +138,7 @@ def criterion_called(name: str, rubric: Sequence[Criterion] | Rubric) -> int:
             if places and fold is str.casefold:
                 distinct = ", ".join(map(repr, names))
                 raise InputError(f"several criteria are named {wanted!r}; refer to them as {distinct}")
-    raise InputError(f"no criterion is named {wanted!r}; {advice(wanted, names)}")
+    raise InputError(f"no criterion is named {wanted!r}; {suggest_name(wanted, names)}")
 
 
 def match_label(criterion: Criterion, word: str, notes: list[str] | None = None) -> str | None:
@@ -188,14 +188,14 @@ def find_near_columns(columns: Iterable[str], criteria: Sequence[Criterion]) -> 
         >>> find_near_columns(["id", "Tome"], [Criterion(name="Tone", requirement="Is kind")])
         {'Tome': 'Tone'}
     """
-    by_key = {folded(column): column for column in columns}
+    by_key = {fold_name(column): column for column in columns}
     missing: list[str] = []
-    for name, criterion in zip(criterion_names(criteria), criteria, strict=True):
-        keys = {folded(name), folded(criterion.requirement)}
+    for name, criterion in zip(name_criteria(criteria), criteria, strict=True):
+        keys = {fold_name(name), fold_name(criterion.requirement)}
         if by_key.keys().isdisjoint(keys):
             missing += (name, criterion.requirement)
         by_key = {key: column for key, column in by_key.items() if key not in keys}
-    near = {column: nearest(column, missing) for key, column in by_key.items() if key not in _USUAL}
+    near = {column: find_nearest_key(column, missing) for key, column in by_key.items() if key not in _USUAL}
     return {column: name for column, name in near.items() if name is not None}
 
 
@@ -224,7 +224,7 @@ def build_cells(rubric: Rubric, verdicts: Sequence[CriterionVerdict | str]) -> l
         [Cell(weight=3.0, value=1.0, worst=0.0)]
     """
     if len(verdicts) > len(rubric):
-        raise InputError(f"Expected {counted(len(rubric), 'verdict')}, got {len(verdicts)}")
+        raise InputError(f"Expected {pluralize(len(rubric), 'verdict')}, got {len(verdicts)}")
     return [
         _build_cell(index, criterion, verdict)
         for index, (criterion, verdict) in enumerate(zip(rubric, verdicts, strict=False))
@@ -236,9 +236,9 @@ def _build_cell(index: int, criterion: Criterion, verdict: CriterionVerdict | st
         if isinstance(verdict, CriterionVerdict) or not isinstance(verdict, str):
             kind = type(verdict).__name__
             raise InputError(f"Criterion {index} is multi-choice but got {kind}; expected option label string")
-        return cell(criterion, verdict)
+        return build_cell(criterion, verdict)
     try:
-        return cell(criterion, verdict)
+        return build_cell(criterion, verdict)
     except ValueError:
         raise InputError(
             f"Criterion {index} is binary but got invalid verdict '{verdict}'. "

@@ -10,15 +10,31 @@ from typing import Any
 
 from autorubric.core.criterion import Criterion
 from autorubric.core.judgment import CriterionVerdict
-from autorubric.core.misread_keys import unread_notes
+from autorubric.core.misread_keys import describe_unread
 from autorubric.core.rubric import Rubric
 from autorubric.core.rubric_from import rubric_from
 from autorubric.dataset.ground_truth import GroundTruthReader, match_label
-from autorubric.errors import InputError, counted
+from autorubric.errors import InputError, pluralize
 from autorubric.files.json_values import is_missing
-from autorubric.rows import Record, RowReader, listed, without_nulls
-from autorubric.rows.columns import COLUMN_OPTION, first_part, folded, inner_path, is_for_models, value_at
-from autorubric.rows.record import as_text, find_paths, from_cell, is_blank, is_sentence, plain, read_message, speaker
+from autorubric.rows import Record, RowReader, drop_nulls, join_names
+from autorubric.rows.columns import (
+    COLUMN_OPTION,
+    find_base_column,
+    find_text_path,
+    find_value,
+    fold_name,
+    is_for_models,
+)
+from autorubric.rows.record import (
+    as_text,
+    find_paths,
+    fold_role,
+    from_cell,
+    is_blank,
+    is_sentence,
+    read_message,
+    to_plain,
+)
 
 _TEXTS: tuple[tuple[str, Any, str], ...] = (
     *((name, str, "a string") for name in ("submission", "description")),
@@ -97,7 +113,7 @@ def _find_reason_problems(reasons: Any, ground_truth: list[CriterionVerdict | st
         return ["ground_truth_reasons are given without ground_truth"]
     if len(reasons) != len(ground_truth):
         return [
-            f"ground_truth_reasons has {counted(len(reasons), 'value')}, but ground_truth has {len(ground_truth)}"
+            f"ground_truth_reasons has {pluralize(len(reasons), 'value')}, but ground_truth has {len(ground_truth)}"
         ]
     return [
         f"ground_truth_reasons[{index}] must be a string or None, got {type(reason).__name__}"
@@ -113,19 +129,19 @@ _BINARY = Criterion(requirement="-")
 _BESIDES = ("description", "ground_truth_reasons", "metadata")
 
 
-def item_reader(
+def build_item_reader(
     where: str, given: Mapping[str, str] | None, notes: list[str] | None, option: str = COLUMN_OPTION
 ) -> RowReader:
     """A reader of rows that are items.
 
     Example:
-        >>> item_reader("a.csv", None, None).roles[0]
+        >>> build_item_reader("a.csv", None, None).roles[0]
         'submission'
     """
     return RowReader(where, ROLES, option, given or {}, [] if notes is None else notes)
 
 
-def item_records(
+def read_item_records(
     records: Iterable[Record],
     reader: RowReader,
     problems: list[str],
@@ -147,17 +163,18 @@ def item_records(
 
     Example:
         >>> rows = [Record("a.csv:2", 2, {"Question": "Why?", "Answer": "So.", "model": "m"})]
-        >>> [record.fields for record in item_records(rows, item_reader("a.csv", None, None), [], is_table=True)]
+        >>> reader = build_item_reader("a.csv", None, None)
+        >>> [record.fields for record in read_item_records(rows, reader, [], is_table=True)]
         [{'submission': 'So.', 'prompt': 'Why?', 'description': '', 'metadata': {'model': 'm'}}]
     """
     has_submission = False
-    for record in map(partial(with_last_turn, reader), reader.rows(records)):
+    for record in map(partial(split_last_turn, reader), reader.read_all(records)):
         record = _fill_submission(reader, record)  # noqa: PLW2901
         is_item = not is_table and "submission" in record.fields
         has_submission = has_submission or "submission" in record.columns
         if not has_submission:
             option = reader.option.format(role="submission")
-            held = f"the columns are {listed(record.fields)}" if record.fields else "its first row has no value"
+            held = f"the columns are {join_names(record.fields)}" if record.fields else "its first row has no value"
             raise InputError(f"{reader.where}: no submission column found; {held}; name it with {option}")
         if "submission" not in record.columns or (is_item and _has_own_names(record)):
             yield record._replace(fields={"description": "", **record.fields})
@@ -168,23 +185,23 @@ def item_records(
             problems += error.problems
 
 
-def with_last_turn(reader: RowReader, record: Record) -> Record:
+def split_last_turn(reader: RowReader, record: Record) -> Record:
     """The row; if it has no submission, the last answer of its conversation becomes it.
 
     Example:
         >>> row = {"messages": [{"role": "user", "content": "Why?"}, {"role": "assistant", "content": "So."}]}
-        >>> reader = item_reader("a.jsonl", None, None)
-        >>> with_last_turn(reader, reader.read(Record("a.jsonl:1", 1, row))).value("submission")
+        >>> reader = build_item_reader("a.jsonl", None, None)
+        >>> split_last_turn(reader, reader.read(Record("a.jsonl:1", 1, row))).read_value("submission")
         'So.'
     """
     column, path = record.columns.get("query", ""), record.columns.get("submission", "")
-    if path and folded(path) != "submission" and is_missing(record.fields[path]):
+    if path and fold_name(path) != "submission" and is_missing(record.fields[path]):
         path = ""
-    is_inside = not path or (path.startswith(column or "-") and first_part(path) == column)
-    value: Any = record.value("query") if is_inside else None
-    query = from_cell(value) if path else plain(value)
+    is_inside = not path or (path.startswith(column or "-") and find_base_column(path) == column)
+    value: Any = record.read_value("query") if is_inside else None
+    query = from_cell(value) if path else to_plain(value)
     last = read_message(query[-1]) if isinstance(query, list) and len(query) > 1 else None
-    if not isinstance(last, dict) or speaker(last.get("role")) != "assistant":
+    if not isinstance(last, dict) or fold_role(last.get("role")) != "assistant":
         return record
     fields = {**record.fields, column: query[:-1]}
     if not path and isinstance(last.get("content"), str):
@@ -211,7 +228,7 @@ def _has_own_names(record: Record) -> bool:
 
 
 def _build_item(record: Record, is_item: bool) -> dict[str, Any]:
-    row = record.fields if is_item else without_nulls({k: v for k, v in record.fields.items() if not is_blank(v)})
+    row = record.fields if is_item else drop_nulls({k: v for k, v in record.fields.items() if not is_blank(v)})
     item = {
         _KEYS.get(role, role): row[column]
         for role, column in record.columns.items()
@@ -222,7 +239,7 @@ def _build_item(record: Record, is_item: bool) -> dict[str, Any]:
         item["submission"] = held  # a blank answer is an answer
     if nested := [*_find_non_texts(record)]:
         raise InputError(nested)
-    query, rubric = record.query, record.value("rubric")
+    query, rubric = record.query, record.read_value("rubric")
     if "ground_truth" in item:
         item["ground_truth"] = _read_truth(record, item["ground_truth"])
     if query is not None:
@@ -254,22 +271,22 @@ def _read_truth(record: Record, labels: Any) -> Any:
 def _find_non_texts(record: Record) -> Iterator[str]:
     """A sentence for each value that should be a text and is not, with the path to the likely text inside it."""
     for role in ("submission", "reference", "query"):
-        column, value = record.columns.get(role, ""), record.value(role)
+        column, value = record.columns.get(role, ""), record.read_value(role)
         is_conversation = role == "query" and isinstance(value, list) and isinstance(value[0], Mapping)
         if not is_conversation and not isinstance(value, str | None):
-            inner = inner_path(record.fields, column, is_query=role == "query")
+            inner = find_text_path(record.fields, column, is_query=role == "query")
             advice = "choose one in it" if inner else "write it as text, or choose another column"
             told = f"{column!r} is of type {type(value).__name__}; expected a text"
             yield f"{record.where}: {told}; {advice} with --column {role}={inner or 'NAME'}"
 
 
-def query_notes(where: str, items: Sequence[DataItem], prompt: str | None = None) -> list[str]:
+def collect_query_notes(where: str, items: Sequence[DataItem], prompt: str | None = None) -> list[str]:
     """Notes on what judges do not see: other columns with texts, and the query if none is found or given.
 
     Example:
-        >>> query_notes("a.csv", [DataItem("So.", "", metadata={"ticket": "Why is it late?", "lang": "en"})])
+        >>> collect_query_notes("a.csv", [DataItem("So.", "", metadata={"ticket": "Why is it late?", "lang": "en"})])
         ["a.csv: judges do not see what was asked: no column is read as the query, perhaps 'ticket'; choose one ...
-        >>> query_notes("a.csv", [DataItem("So.", "", prompt="Why?", metadata={"gold": "So.", "lang": "en"})])
+        >>> collect_query_notes("a.csv", [DataItem("So.", "", prompt="Why?", metadata={"gold": "So.", "lang": "en"})])
         ["a.csv: models do not see 'gold'; join what they need with the query, or name a reference with --column ...
     """
     columns = dict.fromkeys(name for item in items for name in item.metadata)
@@ -279,34 +296,34 @@ def query_notes(where: str, items: Sequence[DataItem], prompt: str | None = None
         for one in items[:100]
         for name, value in one.metadata.items()
         for path in find_paths(value, name)
-        if is_sentence(text := value_at(one.metadata, path)) and text not in (one.prompt or "")
+        if is_sentence(text := find_value(one.metadata, path)) and text not in (one.prompt or "")
     }
     has_query = len(bare) < len(items)
     unseen = [name for name in columns if is_for_models(name) or (has_query and name in texts.values())]
     notes = []
     if unseen:
-        told = f"models do not see {listed(unseen)}; join what they need with the query"
+        told = f"models do not see {join_names(unseen)}; join what they need with the query"
         notes.append(f"{where}: {told}, or name a reference with {COLUMN_OPTION.format(role='reference')}")
     if has_query and bare:
         advice = "fill in their cells (of merged cells, only the first is filled), or pass --prompt for them"
         notes.append(f"{where}: judges do not see what was asked in {len(bare)} of {len(items)} rows: {advice}")
     elif bare and texts:
-        told = f"no column is read as the query, perhaps {listed([*texts])}"
+        told = f"no column is read as the query, perhaps {join_names([*texts])}"
         option = COLUMN_OPTION.format(role="query")
         notes.append(f"{where}: judges do not see what was asked: {told}; choose one with {option}, or pass --prompt")
     return notes
 
 
-def rubric_notes(placed: Iterable[tuple[str, DataItem]]) -> list[str]:
+def collect_rubric_notes(placed: Iterable[tuple[str, DataItem]]) -> list[str]:
     """Each note on unread parts of items' rubrics, once, with the place of the first such item.
 
     Example:
         >>> rubric = Rubric.from_dict([{"requirement": "Is brief", "weight": 2}, {"requirement": "Is kind"}])
-        >>> rubric_notes([("a.csv:2", DataItem("So.", "", rubric=rubric))])
+        >>> collect_rubric_notes([("a.csv:2", DataItem("So.", "", rubric=rubric))])
         ['a.csv:2: 1 of 2 criteria have no weight and count 10, the first is criterion 2']
     """
     found: dict[str, str] = {}
     for where, item in placed:
-        for note in [] if item.rubric is None else unread_notes(item.rubric.rubric):
+        for note in [] if item.rubric is None else describe_unread(item.rubric.rubric):
             found.setdefault(re.sub(r"\d+", "", note), f"{where}: {note}")
     return [*found.values()]

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from autorubric.core.criterion import Criterion, criterion_names
+from autorubric.core.criterion import Criterion, name_criteria
 from autorubric.core.rubric import Rubric
 from autorubric.dataset.ground_truth import NEAR, GroundTruthReader, find_near_columns, match_label, parse_number
 from autorubric.dataset.item import DataItem
-from autorubric.dataset.label_rows import one_word
+from autorubric.dataset.label_rows import read_label
 from autorubric.errors import InputError
-from autorubric.rows import listed
-from autorubric.rows.columns import folded
+from autorubric.rows import join_names
+from autorubric.rows.columns import fold_name
 from autorubric.rows.record import is_blank
 
 _WAYS = "label all criteria, or import single labels into the run with `autorubric labels RUN --import FILE`"
 
 
-def take_label_columns(placed: Sequence[tuple[str, DataItem]], rubric: Rubric, notes: list[str]) -> None:
+def read_label_columns(placed: Sequence[tuple[str, DataItem]], rubric: Rubric, notes: list[str]) -> None:
     """Read labels from columns with the names or texts of the criteria, one column for each criterion.
 
     Columns without any label, such as scores, stay in the metadata. An item with only blank cells has no labels.
@@ -34,16 +34,16 @@ def take_label_columns(placed: Sequence[tuple[str, DataItem]], rubric: Rubric, n
     Example:
         >>> item, notes = DataItem("So.", "", metadata={"brief": "met", "model": "m"}), []
         >>> rubric = Rubric.from_dict([{"name": "Brief", "requirement": "Is brief"}])
-        >>> take_label_columns([("a.csv:2", item)], rubric, notes)
+        >>> read_label_columns([("a.csv:2", item)], rubric, notes)
         >>> item.ground_truth, item.metadata, notes
         ([<CriterionVerdict.MET: 'MET'>], {'model': 'm'}, ["labels are read from 'brief', named like the criteria"])
     """
     columns = _find_label_columns(rubric, (item.metadata for _, item in placed), notes)
     if any(item.ground_truth is not None for _, item in placed):
-        kept = f"kept as metadata, since 'ground_truth' has the labels: {listed(columns.values())}"
+        kept = f"kept as metadata, since 'ground_truth' has the labels: {join_names(columns.values())}"
         notes += [kept] * bool(columns)
         return
-    by_name = dict(zip(criterion_names(rubric.rubric), rubric, strict=True))
+    by_name = dict(zip(name_criteria(rubric.rubric), rubric, strict=True))
     rows = [{name: _read_word(item.metadata.get(column)) for name, column in columns.items()} for _, item in placed]
     used = dict.fromkeys(pair for row in rows for pair in row.items() if pair[1])
     meant = {(name, word): match_label(by_name[name], word) for name, word in used}
@@ -55,7 +55,7 @@ def take_label_columns(placed: Sequence[tuple[str, DataItem]], rubric: Rubric, n
         where for (where, _), row in zip(placed, rows, strict=True) if any(row.values()) and "" in row.values()
     )
     if None not in meant.values() and (first := next(partial, None)) is not None:
-        notes.append(f"labels in {listed(columns.values())} are not read, since {first} has only some; {_WAYS}")
+        notes.append(f"labels in {join_names(columns.values())} are not read, since {first} has only some; {_WAYS}")
         return
     whole, problems, labels = GroundTruthReader(rubric), list[str](), list[Any]()
     for (where, _), row in zip(placed, rows, strict=True):
@@ -63,7 +63,7 @@ def take_label_columns(placed: Sequence[tuple[str, DataItem]], rubric: Rubric, n
         found: list[str] = []
         labels.append(whole.read(held, found) if held else None)
         problems += (f"{where}: {problem}" for problem in found)
-    read = f"labels are read from {listed(columns.values())}"
+    read = f"labels are read from {join_names(columns.values())}"
     if problems:
         advice = "label all criteria of a row or none, and rename columns that contain something else"
         raise InputError([*problems, f"{read}; {advice}"])
@@ -77,7 +77,7 @@ def take_label_columns(placed: Sequence[tuple[str, DataItem]], rubric: Rubric, n
 
 def _read_word(cell: Any) -> str:
     try:
-        return one_word(cell)
+        return read_label(cell)
     except ValueError:
         return str(cell)
 
@@ -92,10 +92,10 @@ def _are_labels(meant: Mapping[Any, str | None]) -> bool:
 def _note_unread(
     columns: Mapping[str, str], bare: list[str], meant: Mapping[tuple[str, str], str | None]
 ) -> Iterator[str]:
-    named, other = listed(columns.values()), next((pair for pair, label in meant.items() if label is None), None)
+    named, other = join_names(columns.values()), next((pair for pair, label in meant.items() if label is None), None)
     if bare:
         if _are_labels(meant):
-            yield f"labels in {named} are not read, since {listed(bare)} has none; {_WAYS}"
+            yield f"labels in {named} are not read, since {join_names(bare)} has none; {_WAYS}"
     elif other is None or not any(meant.values()):
         yield f"columns named like criteria, but without labels such as MET, are kept as metadata: {named}"
     else:
@@ -103,23 +103,23 @@ def _note_unread(
         yield f"labels in {named} are not read, {told}"
 
 
-def own_label_notes(placed: Iterable[tuple[str, DataItem]]) -> Iterator[str]:
+def note_own_labels(placed: Iterable[tuple[str, DataItem]]) -> Iterator[str]:
     """A note on the first item that has its own rubric and labels in columns named like its criteria.
 
     Example:
         >>> rubric = Rubric.from_dict([{"name": "Brief", "requirement": "Is brief"}])
-        >>> list(own_label_notes([("a.csv:2", DataItem("So.", "", rubric=rubric, metadata={"brief": "yes"}))]))
+        >>> list(note_own_labels([("a.csv:2", DataItem("So.", "", rubric=rubric, metadata={"brief": "yes"}))]))
         ["a.csv:2: labels in 'brief' are not read, since the row has its own rubric; write them under ...
     """
     for where, item in placed:
         if item.rubric is None or item.ground_truth is not None:
             continue
         columns = _find_label_columns(item.rubric, [item.metadata], [])
-        by_name = dict(zip(criterion_names(item.rubric.rubric), item.rubric, strict=True))
+        by_name = dict(zip(name_criteria(item.rubric.rubric), item.rubric, strict=True))
         words = ((by_name[name], _read_word(item.metadata.get(column))) for name, column in columns.items())
         if columns and all(match_label(criterion, word) for criterion, word in words):
             told = "since the row has its own rubric; write them under 'ground_truth', a list or a mapping from names"
-            yield f"{where}: labels in {listed(columns.values())} are not read, {told}"
+            yield f"{where}: labels in {join_names(columns.values())} are not read, {told}"
             return
 
 
@@ -137,14 +137,16 @@ def _find_label_columns(rubric: Rubric, rows: Iterable[Mapping[str, Any]], notes
     """The column named like each criterion or its text, by the criterion's name; empty if one has several."""
     by_name: dict[str, list[str]] = {}
     for column in dict.fromkeys(column for row in rows for column, cell in row.items() if not is_blank(cell)):
-        by_name.setdefault(folded(column), []).append(column)
+        by_name.setdefault(fold_name(column), []).append(column)
     found: dict[str, list[str]] = {}
-    for name, criterion in zip(criterion_names(rubric.rubric), rubric, strict=True):
-        called = next((key for key in map(folded, (name, criterion.requirement)) if key in by_name), None)
+    for name, criterion in zip(name_criteria(rubric.rubric), rubric, strict=True):
+        called = next((key for key in map(fold_name, (name, criterion.requirement)) if key in by_name), None)
         if called is not None:
             found[name] = by_name[called]
     several = [columns for columns in found.values() if len(columns) > 1]
     if several:
-        notes.append(f"labels are not read, since several columns are named like one criterion: {listed(several[0])}")
+        notes.append(
+            f"labels are not read, since several columns are named like one criterion: {join_names(several[0])}"
+        )
         return {}
     return {name: columns[0] for name, columns in found.items()}

@@ -10,12 +10,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from autorubric.core.criterion import Criterion, criterion_names
-from autorubric.dataset.ground_truth import NEAR, criterion_called, find_near_columns, match_label
+from autorubric.core.criterion import Criterion, name_criteria
+from autorubric.dataset.ground_truth import NEAR, find_criterion, find_near_columns, match_label
 from autorubric.errors import InputError
-from autorubric.files.printable import defused, undefused
-from autorubric.rows import Record, RowReader, input_name, listed, read_rows
-from autorubric.rows.columns import ROLES, folded
+from autorubric.files.printable import escape_formula, unescape_formula
+from autorubric.rows import Record, RowReader, join_names, name_input, read_rows
+from autorubric.rows.columns import ROLES, fold_name
 from autorubric.rows.record import FLOAT_ID, MERGED, from_cell, is_blank
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ _FLAT, _HUB = ".responses", "-suggestion"
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class GivenLabel:
     """A label in a file.
 
     Attributes:
@@ -92,7 +92,7 @@ class LabelRows:
     _is_wide: bool = False
     _layouts: dict[tuple[str, ...], _Layout] = field(default_factory=dict)
 
-    def labels(self, rows: Iterable[Record]) -> Iterator[Given]:
+    def read_labels(self, rows: Iterable[Record]) -> Iterator[GivenLabel]:
         """The labels; blank cells are skipped.
 
         Raises:
@@ -107,17 +107,17 @@ class LabelRows:
             is_question(first.fields, k) for k in first.fields
         ):
             raise InputError(
-                f"{input_name(self.path)}: this looks like an export of Argilla or Label Studio; add it to the label "
+                f"{name_input(self.path)}: this looks like an export of Argilla or Label Studio; add it to the label "
                 "store of the run with `autorubric labels RUN --import FILE` (Python: import_labels)"
             )
-        given, names = dict(self.columns), {folded(name): name for name in first.fields}
+        given, names = dict(self.columns), {fold_name(name): name for name in first.fields}
         if "item" in names and not names.keys() & {*ROLES["id"].names}:
             given.setdefault("id", names["item"])
-        reader = RowReader(input_name(self.path), ("id", *LABEL_ROLES, *self.more), given=given, notes=self.notes)
+        reader = RowReader(name_input(self.path), ("id", *LABEL_ROLES, *self.more), given=given, notes=self.notes)
         wholes: deque[Record] = deque()
         self._is_wide = any(self._find_layout(record.fields).criteria for record in head)
         blank = 0
-        for read in reader.rows(self._strip_labels(itertools.chain(head, rows), wholes)):
+        for read in reader.read_all(self._strip_labels(itertools.chain(head, rows), wholes)):
             try:
                 found = list(self._read_row(read, wholes.popleft().fields))
             except _SeveralLabelsError as error:
@@ -136,7 +136,7 @@ class LabelRows:
             own = {name: cell for name, cell in row.fields.items() if name not in columns} if columns else row.fields
             yield row._replace(fields=own)
 
-    def _read_row(self, read: Record, fields: Mapping[str, Any]) -> Iterator[Given]:
+    def _read_row(self, read: Record, fields: Mapping[str, Any]) -> Iterator[GivenLabel]:
         label = read.columns.get("label", _TRUTH if _TRUTH in fields else None)
         if (self._is_wide and not self._find_layout(fields).criteria) or _is_passed_over(fields, label):
             return
@@ -148,14 +148,14 @@ class LabelRows:
         if not is_blank(fields.get("probability")):
             self._note("the probabilities of drawn pairs are not read; `labels --export` keeps them in .jsonl")
         for name in fields.keys() - self._find_layout(fields).criteria:
-            if "weight" in folded(name) and not is_blank(fields[name]):
+            if "weight" in fold_name(name) and not is_blank(fields[name]):
                 self._note(f"{name!r} is not read: each label counts once, and weights are those of the rubric")
         item, seconds = cells.pop("id", ""), cells.pop("seconds", "") or None
         for name, value in said.items():
-            word = one_word(value)
+            word = read_label(value)
             if word:
                 own = _STUDIO not in fields
-                yield Given(read.where, item, name, word, **cells, seconds=seconds, texts=texts, is_own_id=own)
+                yield GivenLabel(read.where, item, name, word, **cells, seconds=seconds, texts=texts, is_own_id=own)
 
     def _read_verdicts(
         self, fields: Mapping[str, Any], label: str | None, criterion: str | None
@@ -170,7 +170,7 @@ class LabelRows:
         if isinstance(held, Mapping) and not (only and len(held) == 1):
             return dict(held)
         if isinstance(held, list) and len(self._rubrics) == 1 and len(held) == len(self._rubrics[0]):
-            return dict(zip(criterion_names(self._rubrics[0]), held, strict=True))
+            return dict(zip(name_criteria(self._rubrics[0]), held, strict=True))
         return {"": held} if only else {} if is_blank(held) else None
 
     def _describe_missing(self, read: Record, label: str | None, *, is_read: bool) -> str:
@@ -181,7 +181,7 @@ class LabelRows:
         }
         missing = ", ".join(role for role, is_there in there.items() if not is_there)
         return (
-            f"{input_name(self.path)}: no column for {missing}; the columns are {listed(read.fields)}; name one "
+            f"{name_input(self.path)}: no column for {missing}; the columns are {join_names(read.fields)}; name one "
             "with --column ROLE=NAME (in Python: column={'ROLE': NAME}), or name columns like the criteria"
             + "".join(f"; {hint}" for hint in self._find_hints(read.fields))
         )
@@ -196,29 +196,29 @@ class LabelRows:
         """The columns named like criteria, unless one is the role `criterion`; and those of the submission."""
         names = tuple(fields)
         if names not in self._layouts:
-            own = {folded(name) for criteria in self._rubrics for name in _list_criterion_names(criteria)}
-            found = tuple(name for name in names if folded(name) in own)
-            others = {folded(name) for name in names if name not in found}
+            own = {fold_name(name) for criteria in self._rubrics for name in _list_criterion_names(criteria)}
+            found = tuple(name for name in names if fold_name(name) in own)
+            others = {fold_name(name) for name in names if name not in found}
             if self.columns.keys() & {"criterion", "label"} or others & {*ROLES["criterion"].names}:
                 found = ()
             if found:
-                self._note(f"labels are read from {listed(found)}, named like the criteria")
-                fresh = (f"{input_name(self.path)}: {hint}" for hint in self._find_hints(names))
+                self._note(f"labels are read from {join_names(found)}, named like the criteria")
+                fresh = (f"{name_input(self.path)}: {hint}" for hint in self._find_hints(names))
                 self.hints += (hint for hint in fresh if hint not in self.hints)
-            texts = tuple(name for name in names if folded(name) in _TEXTS and name not in found)
+            texts = tuple(name for name in names if fold_name(name) in _TEXTS and name not in found)
             self._layouts[names] = _Layout(found, texts)
         return self._layouts[names]
 
     @cached_property
     def _rubrics(self) -> list[Sequence[Criterion]]:
-        return different_rubrics(self.dataset)
+        return collect_rubrics(self.dataset)
 
     @cached_property
     def _has_one_criterion(self) -> bool:
         return all(len(criteria) == 1 for criteria in self._rubrics)
 
     def _note(self, said: str) -> None:
-        note = f"{input_name(self.path)}: {said}"
+        note = f"{name_input(self.path)}: {said}"
         if note not in self.notes:
             self.notes.append(note)
 
@@ -236,7 +236,7 @@ class ItemFinder:
         self._by_text: dict[str, list[int]] | None = None
         self._called: dict[tuple[int, str], int] = {}
 
-    def find(self, given: Given) -> tuple[int, int]:
+    def find(self, given: GivenLabel) -> tuple[int, int]:
         """The indices of the item and of the criterion.
 
         Raises:
@@ -248,13 +248,13 @@ class ItemFinder:
             return place, 0
         key = id(rubric), given.criterion
         if key not in self._called:
-            marked = {defused(name): at for at, name in enumerate(criterion_names(rubric.rubric))}
+            marked = {escape_formula(name): at for at, name in enumerate(name_criteria(rubric.rubric))}
             at = marked.get(given.criterion)
-            self._called[key] = criterion_called(given.criterion, rubric) if at is None else at
+            self._called[key] = find_criterion(given.criterion, rubric) if at is None else at
         return place, self._called[key]
 
-    def _find_item(self, given: Given) -> int:
-        own = next((key for key in (given.item, undefused(given.item)) if key in self._places), None)
+    def _find_item(self, given: GivenLabel) -> int:
+        own = next((key for key in (given.item, unescape_formula(given.item)) if key in self._places), None)
         place, alike = self._places.get(own or ""), self._find_by_text(given.texts)
         if place is not None and (place in alike or not alike):
             return place
@@ -270,7 +270,7 @@ class ItemFinder:
         named = told if given.item else f"the label does not name its item{MERGED}"
         raise InputError(f"{named}, and {len(alike)} items have its submission" if alike else named)
 
-    def verdict(self, criterion: Criterion, word: str) -> str:
+    def read_verdict(self, criterion: Criterion, word: str) -> str:
         """The verdict that a word of a file stands for, or else the word."""
         meant = match_label(criterion, word, self.notes)
         return word if meant is None else meant
@@ -292,30 +292,30 @@ class ItemFinder:
             self.notes.append(note)
 
 
-def different_rubrics(dataset: RubricDataset) -> list[Sequence[Criterion]]:
+def collect_rubrics(dataset: RubricDataset) -> list[Sequence[Criterion]]:
     """The distinct rubrics of the items."""
     rubrics = (dataset.get_item_rubric(place) for place in range(len(dataset)))
     return [rubric.rubric for rubric in {id(rubric): rubric for rubric in rubrics}.values()]
 
 
-def submission_texts(fields: Mapping[str, Any]) -> tuple[str, ...]:
+def find_submission_texts(fields: Mapping[str, Any]) -> tuple[str, ...]:
     """The texts of a row in columns that usually have the submission.
 
     Example:
-        >>> submission_texts({"text": "So.", "id": "a"})
+        >>> find_submission_texts({"text": "So.", "id": "a"})
         ('So.',)
     """
-    return tuple(text for name, text in fields.items() if isinstance(text, str) and folded(name) in _TEXTS)
+    return tuple(text for name, text in fields.items() if isinstance(text, str) and fold_name(name) in _TEXTS)
 
 
-def one_word(value: Any) -> str:
+def read_label(value: Any) -> str:
     """The label in a cell, also in a list or mapping with a single value; empty if there is none.
 
     Raises:
         ValueError: the cell has several labels.
 
     Example:
-        >>> one_word([{"rating": 3}]), one_word(["MET"]), one_word(True), one_word(None)
+        >>> read_label([{"rating": 3}]), read_label(["MET"]), read_label(True), read_label(None)
         ('3', 'MET', 'True', '')
     """
     value = from_cell(value)
@@ -323,7 +323,7 @@ def one_word(value: Any) -> str:
         value = next(iter(value.values() if isinstance(value, Mapping) else value))
     if isinstance(value, list | Mapping) and value:
         raise _SeveralLabelsError(f"expected one label, got {value!r}")
-    return undefused(_format_cell(value))
+    return unescape_formula(_format_cell(value))
 
 
 def is_label_table(path: Path) -> bool:
@@ -337,7 +337,7 @@ def is_label_table(path: Path) -> bool:
         False
     """
     first = next(iter(read_rows(path, [], what="Label file")), None)
-    return first is not None and not {"draw", "probability"} <= {folded(name) for name in first.fields}
+    return first is not None and not {"draw", "probability"} <= {fold_name(name) for name in first.fields}
 
 
 def is_dataset(path: Path) -> bool:
@@ -368,7 +368,7 @@ def _is_passed_over(fields: Mapping[str, Any], label: str | None) -> bool:
 
 
 def _list_criterion_names(criteria: Sequence[Criterion]) -> Iterator[str]:
-    yield from criterion_names(criteria)
+    yield from name_criteria(criteria)
     yield from (criterion.requirement for criterion in criteria)
 
 

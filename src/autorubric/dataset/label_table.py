@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from autorubric.core.criterion import criterion_names
+from autorubric.core.criterion import name_criteria
 from autorubric.core.rubric import Rubric
 from autorubric.dataset.ground_truth import MAJORITY, GroundTruthReader
-from autorubric.dataset.label_rows import Given, ItemFinder, LabelRows
+from autorubric.dataset.label_rows import GivenLabel, ItemFinder, LabelRows
 from autorubric.errors import InputError
-from autorubric.rows import listed, read_rows
+from autorubric.rows import join_names, read_rows
 
 if TYPE_CHECKING:
     from autorubric.dataset.collection import RubricDataset
@@ -45,7 +45,7 @@ class LabelTable:
     columns: Mapping[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
-    def joined(self, dataset: RubricDataset) -> RubricDataset:
+    def join_labels(self, dataset: RubricDataset) -> RubricDataset:
         """The dataset with these labels as ground truth; items without labels here become unlabelled.
 
         Raises:
@@ -57,7 +57,7 @@ class LabelTable:
         join = _LabelJoin(dataset, self.annotator, problems, self.notes)
         for path in self.paths:
             rows = LabelRows(path, dataset, self.columns, self.notes, problems, hints)
-            for given in rows.labels(read_rows(path, problems, what="Label file")):
+            for given in rows.read_labels(read_rows(path, problems, what="Label file")):
                 join.add(given)
         truths = join.collect_truths()
         if not problems and not join.parts and not truths:
@@ -88,13 +88,13 @@ class _LabelJoin:
         self._annotators: dict[str, None] = {}
         self.parts: list[str] = []
 
-    def add(self, given: Given) -> None:
+    def add(self, given: GivenLabel) -> None:
         """Add a label, or what is wrong with it to the problems."""
         self._annotators[given.annotator] = None
         try:
             place, at = self._finder.find(given)
             criterion = self._dataset.get_item_rubric(place)[at]
-            label = self._finder.verdict(criterion, given.verdict)
+            label = self._finder.read_verdict(criterion, given.verdict)
             GroundTruthReader(Rubric([criterion])).check(label)
         except InputError as error:
             self._problems += (f"{given.where}: {problem}" for problem in error.problems)
@@ -116,14 +116,14 @@ class _LabelJoin:
     def _collect_truth(self, place: int) -> list[str] | None:
         """The labels of an item; None if it has none, or after adding to the problems."""
         rubric = self._dataset.get_item_rubric(place).rubric
-        names, given = criterion_names(rubric), self._labels[place]
+        names, given = name_criteria(rubric), self._labels[place]
         chosen = {at: self._choose_label(place, names[at], by) for at, by in given.items()}
         found = {at: label for at, label in chosen.items() if label is not None}
         is_one = self._annotator not in (None, MAJORITY)
         missing = [name for at, name in enumerate(names) if at not in (found if is_one else given)]
         if found and missing:
             own = self._dataset.items[place].id
-            self.parts.append(f"item {own!r}: no label for {listed(missing)}; label all criteria or none")
+            self.parts.append(f"item {own!r}: no label for {join_names(missing)}; label all criteria or none")
         return [found[at] for at in range(len(names))] if len(found) == len(names) else None
 
     def _choose_label(self, place: int, name: str, by_annotator: Mapping[str, str]) -> str | None:

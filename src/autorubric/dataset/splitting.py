@@ -22,7 +22,7 @@ _EVERY_ITEM = object()
 """A label that every item has: its share is the size of the sample."""
 
 
-def balanced_sample(labels: Sequence[Collection[Hashable]], size: int, rng: random.Random) -> list[int]:
+def sample_balanced(labels: Sequence[Collection[Hashable]], size: int, rng: random.Random) -> list[int]:
     """The indices of exactly `size` items in which every label has its share as closely as counts allow.
 
     A label of two or more items is both among the chosen and among the others if there is room.
@@ -37,7 +37,7 @@ def balanced_sample(labels: Sequence[Collection[Hashable]], size: int, rng: rand
 
     Example:
         >>> labels = [["a"]] * 6 + [["b"]] * 2
-        >>> chosen = balanced_sample(labels, 4, random.Random(0))
+        >>> chosen = sample_balanced(labels, 4, random.Random(0))
         >>> len(chosen), sum(index < 6 for index in chosen)
         (4, 3)
     """
@@ -151,7 +151,7 @@ def split_indices(
     if not stratify:
         return everything[:n_train], everything[n_train:]
     strata = [_list_strata(dataset, index) for index in range(len(dataset))]
-    chosen = set(balanced_sample(strata, n_train, rng))
+    chosen = set(sample_balanced(strata, n_train, rng))
     return [i for i in everything if i in chosen], [i for i in everything if i not in chosen]
 
 

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 from autorubric.background import no_collections
 from autorubric.core.rubric import Rubric
 from autorubric.dataset.dataset_reading import REF, DatasetParts, read_parts, read_record
-from autorubric.dataset.item import DataItem, item_reader, item_records
+from autorubric.dataset.item import DataItem, build_item_reader, read_item_records
 from autorubric.errors import InputError
 from autorubric.files.atomic import write_atomically
 from autorubric.files.strict_json import DEEPEST, decode_quickly, dump_json, is_too_deep, parse_json
-from autorubric.rows import Record, RowFile, RowReader, iter_objects, row_file, unwrap_rows
+from autorubric.rows import Record, RowFile, RowReader, inspect_file, iter_objects, unwrap_rows
 from autorubric.rows.columns import COLUMN_OPTION
 
 if TYPE_CHECKING:
@@ -53,16 +53,16 @@ def load(
         Traceback (most recent call last):
         autorubric.errors.MissingFileError: Dataset file not found: no-such-dataset.csv
     """
-    found = row_file(path, what=_WHAT)
+    found = inspect_file(path, what=_WHAT)
     if not found.is_document:
-        return _load_rows(found, item_reader(found.name, columns, notes, option))
+        return _load_rows(found, build_item_reader(found.name, columns, notes, option))
     whole = parse_dataset(found.read_text(), found.kind, f"{found.name}: ")
     if isinstance(whole, DatasetParts):
         return whole
     problems = [] if whole else [f"{found.name}: it has no rows"]
-    reader = item_reader(found.name, columns, notes, option)
+    reader = build_item_reader(found.name, columns, notes, option)
     rows = iter_objects(whole, found.name, problems)
-    rows = item_records(rows, reader, problems, is_table=False)
+    rows = read_item_records(rows, reader, problems, is_table=False)
     return _read_rows(rows, {}, problems, reader, is_document=True)
 
 
@@ -242,7 +242,7 @@ def _format_rows(dataset: RubricDataset) -> Iterator[str]:
 
 def _load_rows(found: RowFile, reader: RowReader) -> DatasetParts:
     problems: list[str] = []
-    rows = found.rows(problems)
+    rows = found.iter_rows(problems)
     first = next(rows, None)
     head: dict[str, Any] = {}
     if first is not None:
@@ -251,7 +251,7 @@ def _load_rows(found: RowFile, reader: RowReader) -> DatasetParts:
             head = header
         else:
             rows = itertools.chain([first], rows)
-            rows = item_records(rows, reader, problems, is_table=found.is_table)
+            rows = read_item_records(rows, reader, problems, is_table=found.is_table)
     if first is None and not problems:
         problems.append(f"{found.name}: it has no rows")
     return _read_rows(rows, head, problems, reader)

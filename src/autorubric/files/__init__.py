@@ -5,21 +5,21 @@ skipped.
 """
 
 from autorubric.files.atomic import atomic_writer, write_atomically
-from autorubric.files.keys import advice, nearest, unknown_key
+from autorubric.files.keys import describe_unknown_key, find_nearest_key, suggest_name
 from autorubric.files.parquet import parquet_writer
 from autorubric.files.strict_json import dump_json, parse_json
 from autorubric.files.text import iter_jsonl, read_document, read_text
 
 __all__ = [
-    "advice",
     "atomic_writer",
+    "describe_unknown_key",
     "dump_json",
+    "find_nearest_key",
     "iter_jsonl",
-    "nearest",
     "parquet_writer",
     "parse_json",
     "read_document",
     "read_text",
-    "unknown_key",
+    "suggest_name",
     "write_atomically",
 ]

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, Any, Literal, overload
 
 from autorubric.errors import InputError
-from autorubric.files.descriptors import is_exhausted, opened, sync_folder
+from autorubric.files.descriptors import is_exhausted, open_descriptor, sync_folder
 
 _DRAFT = re.compile(r"\..+\.[0-9a-f]{12}\.tmp")
 
@@ -134,7 +134,7 @@ def remove_drafts(folder: Path) -> None:
 def _open_target(path: str | Path, actual: Path, flags: int, mode: str) -> IO[Any]:
     """The open file; messages name `path`."""
     try:
-        descriptor = opened(actual, flags, 0o666)
+        descriptor = open_descriptor(actual, flags, 0o666)
     except OSError as error:
         if is_exhausted(error):  # the path is right: status 2 would say that nothing was spent
             raise OSError(error.errno, os.strerror(error.errno or 0), str(path)) from error

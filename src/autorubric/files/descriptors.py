@@ -43,13 +43,13 @@ SPARE = 64
 """Descriptors reserved for everything but connections: the ledger, inputs, outputs, modules."""
 
 
-def connections_left() -> int | None:
+def count_free_connections() -> int | None:
     """How many connections this process may open now; None if there is no limit.
 
     `SPARE` descriptors, or half of those left if fewer, are reserved for other uses.
 
     Example:
-        >>> left = connections_left()
+        >>> left = count_free_connections()
         >>> left is None or left > 0
         True
     """
@@ -84,13 +84,13 @@ def can_open_more(files: int) -> bool:
     return True
 
 
-def unreadable(path: str | Path, error: OSError) -> Exception:
+def build_read_error(path: str | Path, error: OSError) -> Exception:
     """The exception for a file that cannot be read: an `InputError`, unless too many files are open.
 
     Example:
-        >>> unreadable("rows.jsonl", PermissionError(13, "Permission denied"))
+        >>> build_read_error("rows.jsonl", PermissionError(13, "Permission denied"))
         InputError('rows.jsonl: cannot be read: Permission denied')
-        >>> str(unreadable("rows.jsonl", OSError(errno.EMFILE, "Too many open files")))
+        >>> str(build_read_error("rows.jsonl", OSError(errno.EMFILE, "Too many open files")))
         "[Errno 24] Too many open files: 'rows.jsonl'"
     """
     if is_out_of_files(error):
@@ -107,22 +107,22 @@ WITHOUT_WAITING = getattr(os, "O_NONBLOCK", 0)
 _MOST_OPEN = 65_536  # some systems report no limit and refuse larger values
 
 
-def opened(path: Path, flags: int, mode: int = 0o600) -> int:
+def open_descriptor(path: Path, flags: int, mode: int = 0o600) -> int:
     """A file descriptor that reads and writes bytes as they are and that child processes do not inherit.
 
     Example:
-        >>> os.close(opened(Path(os.devnull), os.O_RDWR))
+        >>> os.close(open_descriptor(Path(os.devnull), os.O_RDWR))
     """
     return os.open(path, flags | _BINARY | _CLOSE_ON_EXEC, mode)
 
 
-def opened_without_waiting(path: Path, flags: int) -> int:
+def open_nonblocking(path: Path, flags: int) -> int:
     """The same, for a path that may be a pipe: if it has no reader, the call fails instead of waiting.
 
     Example:
-        >>> os.close(opened_without_waiting(Path(os.devnull), os.O_WRONLY))
+        >>> os.close(open_nonblocking(Path(os.devnull), os.O_WRONLY))
     """
-    descriptor = opened(path, flags | WITHOUT_WAITING)
+    descriptor = open_descriptor(path, flags | WITHOUT_WAITING)
     make_blocking(descriptor)
     return descriptor
 
@@ -138,7 +138,7 @@ def _write_at(descriptor: int, data: bytes, offset: int) -> int:
     return os.write(descriptor, data)
 
 
-written_at: Callable[[int, bytes, int], int] = getattr(os, "pwrite", _write_at)
+write_at: Callable[[int, bytes, int], int] = getattr(os, "pwrite", _write_at)
 """Write bytes at an offset; returns how many were written. Without `pwrite`, only one thread may call it."""
 
 

@@ -62,11 +62,11 @@ def to_json_value(value: Any, *, nulls: bool = True) -> Any:
     return None if is_missing(value) else _convert_scalar(value)
 
 
-def without_nulls(value: Any) -> Any:
+def drop_nulls(value: Any) -> Any:
     """A value of a table as JSON values, without nulls in mappings: in tables, every row has the keys of all rows.
 
     Example:
-        >>> without_nulls({"id": "q1", "note": None, "day": date(2026, 1, 2), "tags": [{"a": None}]})
+        >>> drop_nulls({"id": "q1", "note": None, "day": date(2026, 1, 2), "tags": [{"a": None}]})
         {'id': 'q1', 'day': '2026-01-02', 'tags': [{}]}
     """
     return to_json_value(value, nulls=False)

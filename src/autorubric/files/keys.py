@@ -7,18 +7,18 @@ from difflib import get_close_matches
 from functools import lru_cache
 
 
-def nearest(key: str, known: Collection[str]) -> str | None:
+def find_nearest_key(key: str, known: Collection[str]) -> str | None:
     """The known key that `key` is a misspelling of, or None.
 
     Case and separators are ignored. Keys of three letters may have one typo, keys of seven two: a letter added,
     omitted, wrong, or swapped with its neighbour. An id is not a misspelling of what it identifies.
 
     Example:
-        >>> nearest("wieght", ["weight", "requirement"])
+        >>> find_nearest_key("wieght", ["weight", "requirement"])
         'weight'
-        >>> nearest("option", {"options", "name"})
+        >>> find_nearest_key("option", {"options", "name"})
         'options'
-        >>> [nearest(key, ["submission", "name"]) for key in ("author", "submission_id")]
+        >>> [find_nearest_key(key, ["submission", "name"]) for key in ("author", "submission_id")]
         [None, None]
     """
     return _find_nearest(key, tuple(sorted(known)))
@@ -28,28 +28,28 @@ _MANY = 12
 """Of more names than this, only those that resemble the unknown one are listed."""
 
 
-def advice(name: str, known: Collection[str]) -> str:
+def suggest_name(name: str, known: Collection[str]) -> str:
     """A suggestion for an unknown name: the nearest known name, else similar ones if there are many, else all.
 
     Example:
-        >>> advice("majorty", ["majority", "any"]), advice("most", ["majority", "any"])
+        >>> suggest_name("majorty", ["majority", "any"]), suggest_name("most", ["majority", "any"])
         ("did you mean 'majority'?", 'known are: majority, any')
     """
-    near = nearest(name, known)
+    near = find_nearest_key(name, known)
     similar = [near] if near else get_close_matches(name, known) if len(known) > _MANY else []
     return f"did you mean {' or '.join(map(repr, similar))}?" if similar else f"known are: {', '.join(known)}"
 
 
-def unknown_key(key: str, known: Collection[str], where: str) -> str:
+def describe_unknown_key(key: str, known: Collection[str], where: str) -> str:
     """The sentence for a key that is not known, naming the nearest one or all of them.
 
     Example:
-        >>> unknown_key("wieght", ["weight"], "criterion 2 of rubric.yaml")
+        >>> describe_unknown_key("wieght", ["weight"], "criterion 2 of rubric.yaml")
         "unknown key 'wieght' in criterion 2 of rubric.yaml; did you mean 'weight'?"
-        >>> unknown_key("color", ["name", "weight"], "criterion 2")
+        >>> describe_unknown_key("color", ["name", "weight"], "criterion 2")
         "unknown key 'color' in criterion 2; known are: name, weight"
     """
-    return f"unknown key {key!r} in {where}; {advice(key, sorted(known))}"
+    return f"unknown key {key!r} in {where}; {suggest_name(key, sorted(known))}"
 
 
 _IDS = ("_id", "-id", " id", "Id", "ID")

@@ -90,7 +90,7 @@ def parquet_writer(path: str | Path, schema: pa.Schema) -> Iterator[Callable[[di
             write()
 
 
-def final_schema() -> pa.Schema:
+def build_final_schema() -> pa.Schema:
     """The schema of synthesized rubrics: question, id, and a list of {criterion, points} structs."""
     import pyarrow as pa
 

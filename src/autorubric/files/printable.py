@@ -14,11 +14,11 @@ _CONTROLS = (*range(0x20), 0x7F, *range(0x80, 0xA0), 0x2028, 0x2029, *range(0x20
 _SPELT = {code: f"\\u{code:04x}" for code in _CONTROLS if chr(code) not in "\t\n"}
 
 
-def escaped(text: str) -> str:
+def escape_controls(text: str) -> str:
     r"""`text` with control characters except tabs and line ends as `\u001b`, which means the same inside JSON.
 
     Example:
-        >>> escaped("\x1b[2Jgone\n")
+        >>> escape_controls("\x1b[2Jgone\n")
         '\\u001b[2Jgone\n'
     """
     return text.translate(_SPELT).replace("\\u000d\n", "\r\n")
@@ -27,11 +27,11 @@ def escaped(text: str) -> str:
 _SIGNS = str.maketrans({"|": "\\|", "<": "&lt;", "[": "\\[", "]": "\\]"})
 
 
-def markdown_text(text: str) -> str:
+def escape_markdown(text: str) -> str:
     r"""A text on one line that, shown as Markdown, ends no cell, opens no tag, and makes no link or picture.
 
     Example:
-        >>> print(markdown_text("a | b <img src=x>\n![c](http://d)"))
+        >>> print(escape_markdown("a | b <img src=x>\n![c](http://d)"))
         a \| b &lt;img src=x> !\[c\](http://d)
     """
     return " ".join(text.split()).translate(_SIGNS)
@@ -42,13 +42,13 @@ _FORMULA = re.compile(r"[\s\0]*[=+\-@＝＋－＠]|[\t\r\n]")
 _NUMBER = re.compile(r"[+-]?[0-9.,]+(?:[eE][+-]?[0-9]+)?%?")
 
 
-def defused(value: Any) -> Any:
+def escape_formula(value: Any) -> Any:
     """A text that a spreadsheet would run as a formula, marked as text; any other value unchanged.
 
     Names and reasons come from models and strangers. Numbers stay numbers, negative ones too.
 
     Example:
-        >>> defused("=HYPERLINK(A1)"), defused("-0.5"), defused(-0.5), defused("plain")
+        >>> escape_formula("=HYPERLINK(A1)"), escape_formula("-0.5"), escape_formula(-0.5), escape_formula("plain")
         ("'=HYPERLINK(A1)", '-0.5', -0.5, 'plain')
     """
     if not isinstance(value, str):
@@ -58,28 +58,28 @@ def defused(value: Any) -> Any:
     return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
 
 
-def undefused(text: str) -> str:
+def unescape_formula(text: str) -> str:
     """A text as it was before `escape_formula` marked it; any other text unchanged.
 
     Example:
-        >>> undefused("'=HYPERLINK(A1)"), undefused("'tis"), undefused(defused("-x"))
+        >>> unescape_formula("'=HYPERLINK(A1)"), unescape_formula("'tis"), unescape_formula(escape_formula("-x"))
         ('=HYPERLINK(A1)', "'tis", '-x')
     """
-    return text[1:] if text[:1] == "'" and defused(text[1:]) == text else text
+    return text[1:] if text[:1] == "'" and escape_formula(text[1:]) == text else text
 
 
-def csv_text(rows: Iterable[Mapping[str, Any]], end: str = "\n") -> str:
+def format_csv(rows: Iterable[Mapping[str, Any]], end: str = "\n") -> str:
     r"""Rows as CSV, safe to open in a spreadsheet.
 
     Example:
-        >>> csv_text([{"id": "=1+1", "score": 0.5}])
+        >>> format_csv([{"id": "=1+1", "score": 0.5}])
         "id,score\n'=1+1,0.5\n"
     """
     listed = list(rows)
     out = io.StringIO()
     table = csv.DictWriter(out, dict.fromkeys(name for row in listed for name in row), "", lineterminator=end)
     table.writeheader()
-    table.writerows({name: defused(value) for name, value in row.items()} for row in listed)
+    table.writerows({name: escape_formula(value) for name, value in row.items()} for row in listed)
     return out.getvalue()
 
 
@@ -88,7 +88,7 @@ class PrintableStream(io.TextIOWrapper):
 
     def write(self, text: str) -> int:
         """Write `text`; returns its length before escaping."""
-        super().write(escaped(text))
+        super().write(escape_controls(text))
         return len(text)
 
 
@@ -103,7 +103,7 @@ class _UnescapedStream:
         return getattr(self._stream, name)
 
 
-def raw(stream: TextIO) -> TextIO:
+def unwrap_stream(stream: TextIO) -> TextIO:
     """The stream without escaping, for a writer that uses escape sequences and escapes the data itself."""
     return cast("TextIO", _UnescapedStream(stream)) if isinstance(stream, PrintableStream) else stream
 

@@ -142,7 +142,7 @@ def parse_json(text: str, where: str = "JSON") -> Any:
         try:
             value, doubtful = _decode_with_care(text)
         except (ValueError, RecursionError) as error:
-            raise InputError(f"{where}: {in_short(error)}") from None
+            raise InputError(f"{where}: {describe_parse_error(error)}") from None
     # Counting brackets is less work than walking the value, except in a long text, which has enough of them.
     if (len(text) > _LONG or text.count("[") + text.count("{") > DEEPEST) and is_too_deep(value):
         raise InputError(f"{where}: {_TOO_DEEP}")
@@ -174,14 +174,14 @@ def is_too_deep(value: Any) -> bool:
     return True
 
 
-def in_short(error: ValueError | RecursionError) -> str:
+def describe_parse_error(error: ValueError | RecursionError) -> str:
     """A parser's error, worded for the author of the text.
 
     Example:
         >>> try:
         ...     json.loads('{"weight": five}')
         ... except ValueError as error:
-        ...     in_short(error)
+        ...     describe_parse_error(error)
         "column 12: expected a value, found 'five'"
     """
     if isinstance(error, RecursionError):
@@ -341,14 +341,14 @@ SLOW_MARK = b" "
 """The first byte of what the slow encoder wrote; only that can contain lone surrogates."""
 
 
-def json_bytes(value: Any) -> bytes:
+def encode_json(value: Any) -> bytes:
     """The compact JSON of a value in UTF-8.
 
     NaN and infinity become null. Lone surrogates, which the quick encoder refuses, are written as three bytes each
     (`surrogatepass`). Raises `TypeError` if a value has no JSON form.
 
     Example:
-        >>> json_bytes({"title": "剂量", "weight": 9}).decode()
+        >>> encode_json({"title": "剂量", "weight": 9}).decode()
         '{"title":"剂量","weight":9}'
     """
     try:
@@ -358,13 +358,13 @@ def json_bytes(value: Any) -> bytes:
         return SLOW_MARK + text.encode("utf-8", "surrogatepass")
 
 
-def json_value(data: bytes, *, share_texts: bool = True) -> Any:
+def decode_json(data: bytes, *, share_texts: bool = True) -> Any:
     """The value of JSON in UTF-8, with lone surrogates and NaN as `json` reads them; else a `ValueError`.
 
     `share_texts` makes equal short texts one object: a third slower, but values that are kept take less memory.
 
     Example:
-        >>> json_value(b'{"a": [1, 2.5, null]}')
+        >>> decode_json(b'{"a": [1, 2.5, null]}')
         {'a': [1, 2.5, None]}
     """
     if data[:1] == SLOW_MARK:

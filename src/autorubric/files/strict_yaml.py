@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from autorubric.errors import InputError
-from autorubric.files.strict_json import DEEPEST, find_json_problems, in_short, is_too_deep
+from autorubric.files.strict_json import DEEPEST, describe_parse_error, find_json_problems, is_too_deep
 
 MOST_NODES = 2_000_000
 
@@ -184,21 +184,25 @@ def _find_repeated_keys(node: yaml.Node) -> list[str]:
 
 
 def _format_error(error: Exception) -> str:
-    return " ".join(in_short(error).split()) if isinstance(error, ValueError | RecursionError) else yaml_words(error)
+    return (
+        " ".join(describe_parse_error(error).split())
+        if isinstance(error, ValueError | RecursionError)
+        else format_yaml_error(error)
+    )
 
 
 # PyYAML calls every text by the same name, and its slower reader quotes the line.
 _MARK = re.compile(r'\n  in "<unicode string>", (line \d+, column \d+)(?::\n.*\n *\^)?')
 
 
-def yaml_words(error: Exception) -> str:
+def format_yaml_error(error: Exception) -> str:
     """A message of PyYAML on one line.
 
     Example:
         >>> try:
         ...     yaml.safe_load("a: [b")
         ... except yaml.YAMLError as error:
-        ...     print(yaml_words(error))
+        ...     print(format_yaml_error(error))
         while parsing a flow sequence at line 1, column 4: expected ',' or ']', but got '<stream end>' at line 1, ...
     """
     return " ".join(_MARK.sub(r" at \1", str(error)).replace("\n", ": ").split())

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO
 
 from autorubric.errors import InputError, MissingFileError
-from autorubric.files.descriptors import unreadable
+from autorubric.files.descriptors import build_read_error
 from autorubric.files.remote import download, find_address
-from autorubric.files.strict_json import DEEPEST, find_json_problems, in_short, is_too_deep, parse_json
+from autorubric.files.strict_json import DEEPEST, describe_parse_error, find_json_problems, is_too_deep, parse_json
 
 LARGEST_FILE = 512 * 2**20
 """Maximum bytes of a file that is read as one document; larger data is read row by row, as JSON Lines."""
@@ -58,7 +58,7 @@ def read_text(path: str | Path, *, what: str = "File") -> str:
     """
     address = find_address(path)
     file = None if address is None else SharedCopy(download(address, what=what))
-    size = size_of_plain(path, what=what) if file is None else file.seek(0, os.SEEK_END)
+    size = check_file(path, what=what) if file is None else file.seek(0, os.SEEK_END)
     if size > LARGEST_FILE:
         most = f"the maximum that is read at once is {LARGEST_FILE // 2**20} MiB"
         raise InputError(
@@ -69,12 +69,12 @@ def read_text(path: str | Path, *, what: str = "File") -> str:
             file.seek(0)
         data = Path(path).read_bytes() if file is None else file.read()
     except OSError as error:
-        raise unreadable(path, error) from error
+        raise build_read_error(path, error) from error
     text = decode(data, address or str(path))
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
-def size_of_plain(path: str | Path, *, what: str = "File") -> int:
+def check_file(path: str | Path, *, what: str = "File") -> int:
     """The size of a plain file in bytes. Call it before opening: opening a pipe without a writer never returns.
 
     Raises:
@@ -82,7 +82,7 @@ def size_of_plain(path: str | Path, *, what: str = "File") -> int:
         InputError: it is a folder, a pipe or a device, or its name is invalid.
 
     Example:
-        >>> size_of_plain("/dev/zero")
+        >>> check_file("/dev/zero")
         Traceback (most recent call last):
         autorubric.errors.InputError: /dev/zero: cannot be read: it is a device; expected a plain file
     """
@@ -93,7 +93,7 @@ def size_of_plain(path: str | Path, *, what: str = "File") -> int:
         hint = "; this is read as the path of a file, not as the text itself"
         raise MissingFileError(f"{what} not found: {path}{hint if is_prose else ''}") from None
     except OSError as error:
-        raise unreadable(path, error) from error
+        raise build_read_error(path, error) from error
     except ValueError:
         raise InputError(f"{str(path)!r}: not a valid file name: it contains a NUL character") from None
     for is_kind, noun in _KINDS:
@@ -252,7 +252,7 @@ def parse_toml(text: str, where: str) -> dict[str, Any]:
     try:
         value = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # its own error, and the one about numbers of thousands of digits
-        raise InputError(f"{where}: {in_short(error)}") from None
+        raise InputError(f"{where}: {describe_parse_error(error)}") from None
     if is_too_deep(value):
         raise InputError(f"{where}: nested too deeply; the maximum is {DEEPEST} levels")
     problems = [f"{where}: {problem}" for problem in find_json_problems(value)]
@@ -283,12 +283,12 @@ def iter_jsonl(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
         [(1, {'a': 1}), (3, {'a': 2})]
     """
     problems: list[str] = []
-    size_of_plain(path)
+    check_file(path)
     try:
         with Path(path).open("rb") as file:
             yield from read_jsonl(file, str(path), problems)
     except OSError as error:
-        raise unreadable(path, error) from error
+        raise build_read_error(path, error) from error
     if problems:
         raise InputError(problems)
 

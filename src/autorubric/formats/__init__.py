@@ -4,7 +4,7 @@ from autorubric.formats.containers import write_release
 from autorubric.formats.conversion import Conversion, Options, convert, read_records, write_records
 from autorubric.formats.file_audit import PolarityAudit
 from autorubric.formats.format import Format, Record, Written
-from autorubric.formats.format_registry import FORMATS, detect, format_named, list_format_names, list_formats
+from autorubric.formats.format_registry import FORMATS, detect, find_format, list_format_names, list_formats
 
 __all__ = [
     "FORMATS",
@@ -16,7 +16,7 @@ __all__ = [
     "Written",
     "convert",
     "detect",
-    "format_named",
+    "find_format",
     "list_format_names",
     "list_formats",
     "read_records",

@@ -16,7 +16,7 @@ from autorubric.files import atomic_writer, dump_json, parquet_writer
 from autorubric.formats.autorubric_dataset import merge_head
 from autorubric.formats.format import Format, Record, Row
 from autorubric.formats.rubrichub import RURL
-from autorubric.rows import RowFile, input_name, row_file
+from autorubric.rows import RowFile, inspect_file, name_input
 
 
 def iter_rows(path: str | Path, problems: list[str]) -> Iterator[tuple[str, Row]]:
@@ -39,7 +39,7 @@ def iter_rows(path: str | Path, problems: list[str]) -> Iterator[tuple[str, Row]
         >>> [row for _, row in iter_rows(path, [])]
         [{'id': 'q1'}]
     """
-    found = row_file(path)
+    found = inspect_file(path)
     if found.is_document:
         return _iter_document_rows(found, problems)
     return _iter_listed_rows(found, problems)
@@ -55,7 +55,7 @@ def row_writer(path: Path, form: Format, *, carry: bool) -> Iterator[Callable[[R
     check_container(path, form)
     extension = path.suffix.lower()
     if extension == ".parquet":
-        with parquet_writer(path, form.arrow_schema(carry)) as add:
+        with parquet_writer(path, form.build_arrow_schema(carry)) as add:
             yield add
     elif extension == ".jsonl":
         with atomic_writer(path) as file:
@@ -75,8 +75,8 @@ def check_container(path: str | Path, form: Format) -> None:
         InputError: it is not; the message names the right extensions.
 
     Example:
-        >>> from autorubric.formats import format_named
-        >>> check_container("rows.csv", format_named("rurl"))
+        >>> from autorubric.formats import find_format
+        >>> check_container("rows.csv", find_format("rurl"))
         Traceback (most recent call last):
         autorubric.errors.InputError: rows.csv: rurl is stored in .parquet or .jsonl files
     """
@@ -85,7 +85,7 @@ def check_container(path: str | Path, form: Format) -> None:
 
 
 def _iter_listed_rows(found: RowFile, problems: list[str]) -> Iterator[tuple[str, Row]]:
-    rows = ((record.where, record.fields) for record in found.rows(problems))
+    rows = ((record.where, record.fields) for record in found.iter_rows(problems))
     first = next(rows, None)
     if first is None:
         if not problems and found.kind in ("jsonl", "csv"):
@@ -98,22 +98,22 @@ def _iter_listed_rows(found: RowFile, problems: list[str]) -> Iterator[tuple[str
 
 
 def _iter_document_rows(found: RowFile, problems: list[str]) -> Iterator[tuple[str, Row]]:
-    path, value = found.name, found.document()
+    path, value = found.name, found.read_document()
     if not value:
-        raise InputError(f"{input_name(path)}: it has no rows")
+        raise InputError(f"{name_input(path)}: it has no rows")
     if isinstance(value, list):
         if any(isinstance(entry, dict) and {"requirement", "criteria"} & entry.keys() for entry in value[:1]):
-            return iter([(input_name(path), {"rubric": value})])
+            return iter([(name_input(path), {"rubric": value})])
         return _iter_objects(
-            ((f"{input_name(path)}: entry {number}", row) for number, row in enumerate(value, 1)), problems
+            ((f"{name_input(path)}: entry {number}", row) for number, row in enumerate(value, 1)), problems
         )
     if not isinstance(value, dict):
-        raise InputError(f"{input_name(path)}: expected a list of rows or an object, got {type(value).__name__}")
+        raise InputError(f"{name_input(path)}: expected a list of rows or an object, got {type(value).__name__}")
     if isinstance(value.get("items"), list):
         head = {key: inner for key, inner in value.items() if key != "items"}
-        items = ((f"{input_name(path)}: item {number}", item) for number, item in enumerate(value["items"]))
-        return _iter_objects(_at(input_name(path), merge_head(head, items)), problems)
-    return iter([(input_name(path), value)])
+        items = ((f"{name_input(path)}: item {number}", item) for number, item in enumerate(value["items"]))
+        return _iter_objects(_at(name_input(path), merge_head(head, items)), problems)
+    return iter([(name_input(path), value)])
 
 
 def _iter_objects(rows: Iterable[tuple[str, Any]], problems: list[str]) -> Iterator[tuple[str, Row]]:

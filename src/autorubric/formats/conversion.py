@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from autorubric.core.entries import find_parts, from_json_text
-from autorubric.dataset.item import with_last_turn
+from autorubric.dataset.item import split_last_turn
 from autorubric.errors import InputError, MissingFileError, problems_at
-from autorubric.files.text import size_of_plain
+from autorubric.files.text import check_file
 from autorubric.formats.containers import check_container, iter_rows, row_writer
 from autorubric.formats.file_audit import Polarity, PolarityAudit, Questions, convert_polarity, parse_polarity
 from autorubric.formats.format import Format, Record, Row, Written
@@ -21,13 +21,13 @@ from autorubric.formats.format_registry import (
     IN_ROW,
     USUAL,
     detect,
-    format_named,
+    find_format,
     list_format_names,
     read_usual,
     with_usual,
 )
 from autorubric.rows import Record as RowRecord
-from autorubric.rows import RowReader, input_name, listed
+from autorubric.rows import RowReader, join_names, name_input
 from autorubric.rows.columns import COLUMN_OPTION
 
 _MOST_PROBLEMS = 100
@@ -115,7 +115,7 @@ def convert(
     """
     polarity = parse_polarity(options.polarity)
     if options.source is not None:
-        format_named(options.source)
+        find_format(options.source)
     done = Conversion()
     records = _iter_audited(source, options, polarity, done)
     if target is None or polarity == "audit":
@@ -124,7 +124,7 @@ def convert(
         return done
     if target_format is None:
         raise InputError(f"pass --to with the format of {target}; the formats are {', '.join(list_format_names())}")
-    form = format_named(target_format)
+    form = find_format(target_format)
     check_container(target, form)
     done.target = form.name
     with _draft(Path(source), Path(target), options.force) as draft:
@@ -178,7 +178,7 @@ def write_records(
         >>> dict(write_records(path, "rubrichub", [record]).lost)
         {'criteria.name': 1}
     """
-    form = format_named(target_format)
+    form = find_format(target_format)
     done = Conversion(target=form.name)
     with _sink(Path(path), form, done, carry=carry) as write:
         for record in records:
@@ -227,8 +227,8 @@ def _iter_parts(
     path: str | Path, source: str | None, columns: Mapping[str, str], problems: list[str]
 ) -> Iterator[tuple[Format, str, Record]]:
     """The record of each row, parts of one record separately; if no format is given, the first row decides."""
-    form = format_named(source) if source is not None else USUAL if columns else None
-    reader = None if source is not None else RowReader(input_name(path), IN_ROW, _OPTION, columns)
+    form = find_format(source) if source is not None else USUAL if columns else None
+    reader = None if source is not None else RowReader(name_input(path), IN_ROW, _OPTION, columns)
     for place, row in iter_rows(path, problems):
         form = _detect_format(row, place, reader) if form is None else form
         record = _read(form, row, place, problems, reader)
@@ -242,9 +242,9 @@ def _read(form: Format, row: Row, place: str, problems: list[str], reader: RowRe
         usual = reader.read(RowRecord(place, 0, row))
     try:
         if form is USUAL and reader is not None and usual is not None:
-            return read_usual(with_last_turn(reader, usual))
+            return read_usual(split_last_turn(reader, usual))
         if not form.matches(row):
-            raise InputError(f"is not a row of {form.name}; its keys are {listed(row)}")
+            raise InputError(f"is not a row of {form.name}; its keys are {join_names(row)}")
         return form.read(row) if usual is None else with_usual(form.read(row), usual)
     except InputError as error:
         problems += (p if p.startswith(place) else f"{place}: {p}" for p in error.problems)
@@ -261,7 +261,7 @@ def _detect_format(row: Row, place: str, reader: RowReader | None) -> Format:
             return form
     except InputError as error:
         usual = None if reader is None else reader.read(RowRecord(place, 0, row))
-        if usual is None or usual.value("query") is None or usual.value("rubric") is None:
+        if usual is None or usual.read_value("query") is None or usual.read_value("rubric") is None:
             advice = "or name the columns of the query and the rubric with --column ROLE=NAME (in Python: column)"
             raise InputError([f"{place}: {problem}" for problem in error.problems], advice) from None
     return USUAL
@@ -304,7 +304,7 @@ def _sink(path: Path, form: Format, done: Conversion, *, carry: bool) -> Iterato
 def _draft(source: Path, target: Path, force: bool) -> Iterator[Path]:
     """A draft next to the target; it replaces the target when the block succeeds."""
     try:
-        size_of_plain(target)
+        check_file(target)
     except MissingFileError:
         pass
     except InputError as error:

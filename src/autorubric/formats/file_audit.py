@@ -13,7 +13,7 @@ from hashlib import blake2b
 from typing import Literal, TypeAlias, get_args
 
 from autorubric.core.criterion import Criterion
-from autorubric.core.sign_wording import Meaning, contradiction, said
+from autorubric.core.sign_wording import Meaning, find_conflict, read_meaning
 from autorubric.errors import InputError
 from autorubric.formats.format import Record
 from autorubric.rows.record import as_text
@@ -43,8 +43,8 @@ class PolarityAudit:
     def add(self, record: Record, place: str) -> None:
         """Count the criteria of a record."""
         for criterion in record.criteria:
-            self.counts[_describe_sign(criterion.weight), said(criterion.requirement).meaning] += 1
-            if contradiction(criterion.requirement, criterion.weight) and len(self.examples) < MOST_EXAMPLES:
+            self.counts[_describe_sign(criterion.weight), read_meaning(criterion.requirement).meaning] += 1
+            if find_conflict(criterion.requirement, criterion.weight) and len(self.examples) < MOST_EXAMPLES:
                 self.examples.append((place, criterion.weight, criterion.requirement))
 
     @property
@@ -89,7 +89,7 @@ def convert_polarity(record: Record, polarity: Polarity, audit: PolarityAudit) -
 def _convert_sign(criterion: Criterion, audit: PolarityAudit) -> Criterion:
     if criterion.weight >= 0:
         return criterion
-    if said(criterion.requirement).meaning == "fault":
+    if read_meaning(criterion.requirement).meaning == "fault":
         audit.kept += 1
         return criterion
     audit.turned += 1

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from autorubric.core.criterion import Criterion
-from autorubric.core.rubric_shapes import criterion_record, read_criteria
+from autorubric.core.rubric_shapes import dump_criterion, read_criteria
 from autorubric.errors import InputError
 from autorubric.files.json_values import to_json_value
-from autorubric.files.strict_json import in_short
+from autorubric.files.strict_json import describe_parse_error
 from autorubric.rows.record import Prompt, quote, read_prompt
 
 if TYPE_CHECKING:
@@ -191,9 +191,9 @@ class Format:
             InputError: the row is invalid in this format; all problems are reported.
 
         Example:
-            >>> from autorubric.formats import format_named
+            >>> from autorubric.formats import find_format
             >>> row = {"question": "Why?", "id": "q1", "rubrics": [{"criterion": "Says why.", "points": 5}]}
-            >>> format_named("rubrichub").read(row).criteria
+            >>> find_format("rubrichub").read(row).criteria
             (Criterion(weight=5.0, requirement='Says why.'),)
         """
         if self.carrier is None:
@@ -216,9 +216,9 @@ class Format:
 
         Example:
             >>> from autorubric.core.criterion import Criterion
-            >>> from autorubric.formats import format_named
+            >>> from autorubric.formats import find_format
             >>> record = Record((Criterion(requirement="Says why.", name="Cause"),), "Why?", id="q1")
-            >>> format_named("rubrichub").write(record).lost
+            >>> find_format("rubrichub").write(record).lost
             ('criteria.name',)
         """
         row = self.write_row(record)
@@ -230,7 +230,7 @@ class Format:
             return Written(row, lost=names)
         return Written(_add_extras(row, self.carrier, _dump(left)), carried=names)
 
-    def arrow_schema(self, carry: bool = True) -> pa.Schema:
+    def build_arrow_schema(self, carry: bool = True) -> pa.Schema:
         """The schema of its Parquet files, independent of the rows.
 
         Raises:
@@ -299,13 +299,13 @@ def find_losses(record: Record, back: Record) -> dict[str, Any]:
     if metadata:
         found["metadata"] = metadata
     if len(record.criteria) != len(back.criteria):
-        found["criteria"] = [criterion_record(criterion) for criterion in record.criteria]
+        found["criteria"] = [dump_criterion(criterion) for criterion in record.criteria]
     elif record.criteria != back.criteria:
         pairs = zip(record.criteria, back.criteria, strict=True)
         found["criteria"] = {
             str(index): change
             for index, (ours, theirs) in enumerate(pairs)
-            if ours != theirs and (change := _find_changes(criterion_record(ours), criterion_record(theirs)))
+            if ours != theirs and (change := _find_changes(dump_criterion(ours), dump_criterion(theirs)))
         }
     return found
 
@@ -361,7 +361,7 @@ def _load(text: Any) -> dict[str, Any]:
     try:
         value = json.loads(text) if isinstance(text, str) else text
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{KEY} is not valid JSON: {in_short(error)}") from None
+        raise InputError(f"{KEY} is not valid JSON: {describe_parse_error(error)}") from None
     return dict(_check_mapping(value, ""))
 
 
@@ -373,7 +373,7 @@ def _find_changes(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[st
 def _restore_criteria(record: Record, left: Any) -> tuple[Criterion, ...]:
     if isinstance(left, list):
         return tuple(read_criteria(left))
-    entries = [criterion_record(criterion) for criterion in record.criteria]
+    entries = [dump_criterion(criterion) for criterion in record.criteria]
     for index, change in _check_mapping(left, "criteria").items():
         if not index.isdecimal() or int(index) >= len(entries):
             raise InputError(f"{KEY}.criteria refers to criterion {index!r}; the row has {len(entries)}")

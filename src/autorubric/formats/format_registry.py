@@ -8,15 +8,15 @@ from typing import Any
 
 from autorubric.core.rubric_from import rubric_from
 from autorubric.errors import InputError
-from autorubric.files import advice
+from autorubric.files import suggest_name
 from autorubric.formats.autorubric_dataset import AUTORUBRIC
 from autorubric.formats.format import Format, Row
 from autorubric.formats.format import Record as Described
 from autorubric.formats.rubric_documents import LLMDC, PAPERBENCH, PROMETHEUS, VERIFIERS
 from autorubric.formats.rubric_rows import HEALTHBENCH, OPEN_INSTRUCT, RAR, VERL
 from autorubric.formats.rubrichub import RUBRICHUB, RUFT, RURL
-from autorubric.plugins import load_plugin, plugins
-from autorubric.rows import Record, listed
+from autorubric.plugins import find_plugins, load_plugin
+from autorubric.rows import Record, join_names
 from autorubric.rows.record import read_question
 
 _GROUP = "formats"
@@ -43,7 +43,7 @@ FORMATS: dict[str, Format] = {
 
 def list_format_names() -> list[str]:
     """The names of all formats, those of installed packages last."""
-    return list(dict.fromkeys((*FORMATS, *plugins(_GROUP))))
+    return list(dict.fromkeys((*FORMATS, *find_plugins(_GROUP))))
 
 
 def list_formats() -> dict[str, Format]:
@@ -52,7 +52,7 @@ def list_formats() -> dict[str, Format]:
     Raises:
         InputError: an installed package registers a format that cannot be used.
     """
-    return {name: format_named(name) for name in list_format_names()}
+    return {name: find_format(name) for name in list_format_names()}
 
 
 @cache
@@ -66,20 +66,20 @@ def _load_format(name: str) -> Format | None:
     return found
 
 
-def format_named(name: str) -> Format:
+def find_format(name: str) -> Format:
     """The format of a name: built in (takes precedence), or registered by an installed package.
 
     Raises:
         InputError: the name is unknown; the message has the nearest name or all names.
 
     Example:
-        >>> format_named("healthbnch")
+        >>> find_format("healthbnch")
         Traceback (most recent call last):
         autorubric.errors.InputError: unknown format 'healthbnch'; did you mean 'healthbench'?
     """
     found = FORMATS.get(name) or _load_format(name)
     if found is None:
-        raise InputError(f"unknown format {name!r}; {advice(name, list_format_names())}")
+        raise InputError(f"unknown format {name!r}; {suggest_name(name, list_format_names())}")
     return found
 
 
@@ -101,9 +101,9 @@ def detect(row: Row) -> Format:
     if len(found) == 1:
         return found[0]
     if not found:
-        raise InputError(f"no format has rows with the keys {listed(row)}; known formats: {', '.join(formats)}")
+        raise InputError(f"no format has rows with the keys {join_names(row)}; known formats: {', '.join(formats)}")
     names = " and ".join(one.name for one in found)
-    raise InputError(f"rows with the keys {listed(row)} may be {names}; choose one with --from")
+    raise InputError(f"rows with the keys {join_names(row)} may be {names}; choose one with --from")
 
 
 IN_ROW = ("query", "rubric", "id", "submission", "reference", "domain")
@@ -123,11 +123,11 @@ def read_usual(row: Record) -> Described:
         >>> read_usual(RowReader("a.jsonl", IN_ROW).read(row)).id
         '7'
     """
-    query, rubric = row.query, row.value("rubric")
+    query, rubric = row.query, row.read_value("rubric")
     if query is None or rubric is None:
-        raise InputError(f"{row.where}: has no query or no rubric; its keys are {listed(row.fields)}")
+        raise InputError(f"{row.where}: has no query or no rubric; its keys are {join_names(row.fields)}")
     read = rubric_from(rubric, row.where)
-    found = {row.columns[role]: row.value(role) for role in row.columns if role not in ("query", "rubric")}
+    found = {row.columns[role]: row.read_value(role) for role in row.columns if role not in ("query", "rubric")}
     metadata = {key: value for key, value in (row.rest | found).items() if value is not None}
     prompt = read_question(query, row.columns["query"])
     return with_usual(Described(tuple(read.rubric), prompt, guidelines=read.guidelines, metadata=metadata), row)
@@ -144,7 +144,7 @@ def with_usual(record: Described, row: Record) -> Described:
     """
     found: dict[str, Any] = {}
     for name, role in _PARTS:
-        value = (row.id if role == "id" else row.value(role)) if not getattr(record, name) else None
+        value = (row.id if role == "id" else row.read_value(role)) if not getattr(record, name) else None
         if isinstance(value, str | int):
             found[name] = str(value)
     if not found:

@@ -8,9 +8,9 @@ from fractions import Fraction
 from typing import Any
 
 from autorubric.core.criterion import Criterion, CriterionOption
-from autorubric.core.described_scores import SCORES, has_described_scores, scored_criterion
-from autorubric.core.entries import Names, number, other_fields, read_entries
-from autorubric.core.rubric_shapes import criterion_record, read_criteria, unfold
+from autorubric.core.described_scores import SCORES, has_described_scores, read_scored_criterion
+from autorubric.core.entries import Names, as_points, pick_others, read_entries
+from autorubric.core.rubric_shapes import dump_criterion, read_criteria, unfold
 from autorubric.errors import InputError
 from autorubric.files.json_values import is_finite
 from autorubric.formats.format import Format, Record, Row, build_schema, check_only_row, read_text
@@ -45,8 +45,8 @@ def _has_requirements(value: Any) -> bool:
 
 
 def _write_requirement(criterion: Criterion) -> dict[str, Any]:
-    record = criterion_record(criterion)
-    record["weight"] = number(criterion.weight)
+    record = dump_criterion(criterion)
+    record["weight"] = as_points(criterion.weight)
     return {key: record[key] for key in _KEYS if record.get(key) is not None}
 
 
@@ -84,7 +84,7 @@ def _read_verifiers(row: Row) -> Record:
     criteria = read_entries(row.get("criteria"), "criteria", _ENTRY, _read_choices)
     pairs = zip(row["criteria"], criteria, strict=True)
     ours = tuple(_as_ours(position, entry, criterion) for position, (entry, criterion) in enumerate(pairs, 1))
-    return Record(ours, metadata=other_fields(row, ("criteria",)))
+    return Record(ours, metadata=pick_others(row, ("criteria",)))
 
 
 def _write_verifiers(record: Record) -> Row:
@@ -94,7 +94,7 @@ def _write_verifiers(record: Record) -> Row:
 
 def _read_choices(rest: Mapping[str, Any]) -> dict[str, Any]:
     choices = rest.get("choices")
-    metadata = other_fields(rest, ("choices",))
+    metadata = pick_others(rest, ("choices",))
     if choices in (None, _DEMAND, _PITFALL):
         return {"metadata": metadata}
     if not isinstance(choices, list) or len(choices) < 2 or not all(isinstance(one, str) for one in choices):
@@ -121,7 +121,7 @@ def _write_entry(position: int, criterion: Criterion) -> dict[str, Any]:
     else:
         scored = sorted((option for option in criterion.options if not option.na), key=lambda option: option.value)
         choices = [option.label for option in (reversed(scored) if pitfall else scored)]
-    return {**entry, "weight": number(abs(criterion.weight)), "choices": choices}
+    return {**entry, "weight": as_points(abs(criterion.weight)), "choices": choices}
 
 
 VERIFIERS = Format(
@@ -159,7 +159,7 @@ def _read_paperbench(row: Row) -> Record:
     if nodes[0][0] is row:
         return Record(tuple(criteria))
     prompt = read_text(row, "requirements") or ""
-    return Record(tuple(criteria), prompt, read_text(row, "id") or "", metadata=other_fields(row, _KNOWN))
+    return Record(tuple(criteria), prompt, read_text(row, "id") or "", metadata=pick_others(row, _KNOWN))
 
 
 def _collect_leaves(
@@ -181,7 +181,7 @@ def _collect_leaves(
             requirement=f"{text}\n\nPart of: {above}" if above else text,
             id=read_text(node, "id"),
             tags=[category] if (category := read_text(node, "task_category")) else [],
-            metadata=other_fields(node, _KNOWN),
+            metadata=pick_others(node, _KNOWN),
         )
 
 
@@ -203,7 +203,7 @@ def _read_weight(node: Mapping[str, Any], place: str, problems: list[str]) -> fl
 
 def _write_paperbench(record: Record) -> Row:
     """The tree of a record: its criteria are the children of the root."""
-    leaves = [_write_node(one.id, one.requirement, number(one.weight), _find_tag(one)) for one in record.criteria]
+    leaves = [_write_node(one.id, one.requirement, as_points(one.weight), _find_tag(one)) for one in record.criteria]
     return {**_write_node(record.id, as_text(record.prompt), 1, None), "sub_tasks": leaves}
 
 
@@ -236,7 +236,7 @@ _PART = "part_of_rubric"
 def _read_prometheus(row: Row) -> Record:
     """The record of a row: its criterion has the five descriptions as options with values from 0 to 1."""
     prefix = _find_prefix(row)
-    criterion = scored_criterion(row, prefix)
+    criterion = read_scored_criterion(row, prefix)
     described = [f"{prefix}score{score}_description" for score in SCORES]
     own = [f"{prefix}{name}" for name in ("instruction", "response", "reference_answer", "criteria")]
     return Record(
@@ -245,7 +245,7 @@ def _read_prometheus(row: Row) -> Record:
         read_text(row, "id") or "",
         read_text(row, f"{prefix}reference_answer"),
         read_text(row, f"{prefix}response"),
-        metadata=other_fields(row, frozenset((*own, *described, "id"))),
+        metadata=pick_others(row, frozenset((*own, *described, "id"))),
     )
 
 

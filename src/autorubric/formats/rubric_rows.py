@@ -9,12 +9,12 @@ from autorubric.core.criterion import Criterion
 from autorubric.core.entries import (
     POINTS,
     Names,
+    as_points,
+    build_tagged_entry,
     from_json_text,
-    number,
-    other_fields,
+    pick_others,
     read_entries,
-    tagged_entry,
-    with_tags,
+    read_tags,
 )
 from autorubric.errors import InputError
 from autorubric.formats.format import (
@@ -42,19 +42,19 @@ def _is_healthbench(row: Row) -> bool:
 
 def _read_healthbench(row: Row) -> Record:
     """The record of a row; the ideal completion is its reference."""
-    metadata = other_fields(row, _OF_HEALTHBENCH)
+    metadata = pick_others(row, _OF_HEALTHBENCH)
     reference = None
     if not metadata.get("example_tags"):
         metadata.pop("example_tags", None)
     ideal = metadata.get(_IDEAL)
     if isinstance(ideal, dict):
         reference = read_text(ideal, "ideal_completion")
-        rest = other_fields(ideal, ("ideal_completion",))
+        rest = pick_others(ideal, ("ideal_completion",))
         metadata.pop(_IDEAL)
         if rest:
             metadata[_IDEAL] = rest
     return Record(
-        read_entries(row.get("rubrics"), "rubrics", POINTS, with_tags),
+        read_entries(row.get("rubrics"), "rubrics", POINTS, read_tags),
         read_prompt(row.get("prompt"), "prompt"),
         read_text(row, "prompt_id", "id") or "",
         reference,
@@ -70,7 +70,7 @@ def _write_healthbench(record: Record) -> Row:
     return {
         "prompt_id": record.id,
         "prompt": as_turns(record.prompt),
-        "rubrics": [tagged_entry(criterion) for criterion in record.criteria],
+        "rubrics": [build_tagged_entry(criterion) for criterion in record.criteria],
         "example_tags": record.metadata.get("example_tags") or [],
         _IDEAL: completions,
     }
@@ -117,7 +117,7 @@ def _read_rar(row: Row) -> Record:
         read_prompt(row.get("question"), "question"),
         read_text(row, "id") or "",
         read_text(row, "reference_answer"),
-        metadata=other_fields(row, _OF_RAR),
+        metadata=pick_others(row, _OF_RAR),
     )
 
 
@@ -128,7 +128,7 @@ def _write_rar(record: Record) -> Row:
         "reference_answer": record.reference,
         "question_source": record.metadata.get("question_source"),
         "rubric": [
-            {"title": one.name or "", "description": one.requirement, "weight": number(one.weight)}
+            {"title": one.name or "", "description": one.requirement, "weight": as_points(one.weight)}
             for one in record.criteria
         ],
         "rubric_list": [criterion.requirement for criterion in record.criteria],
@@ -175,10 +175,10 @@ def _read_open_instruct(row: Row) -> Record:
     truth = from_json_text(truth[0] if isinstance(truth, list) and len(truth) == 1 else truth, "ground_truth")
     if not isinstance(truth, dict):
         raise InputError(f"ground_truth is {truth!r:.60}; expected an object with query and rubrics")
-    metadata = other_fields(row, ("messages", "ground_truth", "dataset"))
+    metadata = pick_others(row, ("messages", "ground_truth", "dataset"))
     if row.get("dataset") not in (None, _VERIFIER):
         metadata["dataset"] = row["dataset"]
-    more = other_fields(truth, ("rubrics",))
+    more = pick_others(truth, ("rubrics",))
     if more.get("query") == as_text(prompt):
         del more["query"]
     if more:
@@ -205,7 +205,7 @@ def _write_open_instruct(record: Record) -> Row:
 
 def _build_entry(criterion: Criterion) -> dict[str, Any]:
     title = {"title": criterion.name} if criterion.name is not None else {}
-    return {**title, "description": criterion.requirement, "weight": number(criterion.weight)}
+    return {**title, "description": criterion.requirement, "weight": as_points(criterion.weight)}
 
 
 _OPEN_INSTRUCT = build_schema({"messages": TURNS, "ground_truth": str, "dataset": str})
@@ -241,14 +241,14 @@ def _read_verl(row: Row) -> Record:
         raise InputError(f"{found[0][0]} and {found[1][0]} differ; the reward function would read another rubric")
     key, rubrics = found[0]
     domain, source = read_text(row, "ability") or "", read_text(row, "data_source") or ""
-    metadata = other_fields(row, _OF_VERL)
+    metadata = pick_others(row, _OF_VERL)
     if source != domain:
         metadata["data_source"] = source
-    more = other_fields(info, ("id", "prompt", "reward_model", KEY))
+    more = pick_others(info, ("id", "prompt", "reward_model", KEY))
     if more:
         metadata["extra_info"] = more
     return Record(
-        read_entries(rubrics, key, POINTS, with_tags),
+        read_entries(rubrics, key, POINTS, read_tags),
         read_prompt(row.get("prompt") or info.get("prompt"), "prompt"),
         read_text(info, "id") or read_text(row, "id") or "",
         read_text(model, "ground_truth") or None,
@@ -262,7 +262,7 @@ def _write_verl(record: Record) -> Row:
     prompt = as_turns(record.prompt)
     model: dict[str, Any] = {
         "style": "rubric",
-        "rubrics": [tagged_entry(criterion) for criterion in record.criteria],
+        "rubrics": [build_tagged_entry(criterion) for criterion in record.criteria],
         "ground_truth": record.reference or "",
     }
     return {

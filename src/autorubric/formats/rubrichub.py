@@ -8,10 +8,10 @@ from typing import Any
 from autorubric.checks import RUBRICHUB as RULES
 from autorubric.checks import validate_check
 from autorubric.core.criterion import Criterion
-from autorubric.core.entries import POINTS, from_json_text, number, other_fields, read_entries, with_tags
+from autorubric.core.entries import POINTS, as_points, from_json_text, pick_others, read_entries, read_tags
 from autorubric.errors import InputError, MissingPackageError
 from autorubric.files.json_values import is_finite
-from autorubric.files.parquet import final_schema
+from autorubric.files.parquet import build_final_schema
 from autorubric.files.strict_json import dump_json
 from autorubric.formats.format import Format, Record, Row, build_schema, find_source, read_object, read_text, to_whole
 from autorubric.rows.record import as_text, as_turns, dump_question, from_cell, read_prompt, read_question
@@ -22,7 +22,7 @@ def _read_final(row: Row) -> Record:
         read_entries(row.get("rubrics"), "rubrics", POINTS),
         read_question(row.get("question"), "question"),
         read_text(row, "id") or "",
-        metadata=other_fields(row, ("question", "id", "rubrics")),
+        metadata=pick_others(row, ("question", "id", "rubrics")),
     )
 
 
@@ -42,7 +42,7 @@ RUBRICHUB = Format(
     lambda row: {"question", "rubrics"} <= row.keys(),
     _read_final,
     _write_final,
-    final_schema,
+    build_final_schema,
     carrier=None,
     columns=_round_final,
 )
@@ -68,12 +68,12 @@ def _read_release(row: Row) -> Record:
     """The record of a row; a rule criterion keeps its instruction id as text and its rule as check."""
     model = read_object(row, "reward_model")
     rubrics = from_json_text(model.get("rubrics"), "reward_model.rubrics")
-    criteria = read_entries(rubrics, "reward_model.rubrics", POINTS, with_tags)
+    criteria = read_entries(rubrics, "reward_model.rubrics", POINTS, read_tags)
     problems = [f"{name} differs from its mirror in the row" for name in _find_differences(row, rubrics)]
     if problems:
         raise InputError(problems)
     domain, source = read_text(row, "ability") or "", read_text(row, "data_source") or ""
-    metadata = other_fields(row, _OF_RELEASE)
+    metadata = pick_others(row, _OF_RELEASE)
     if source != domain:
         metadata["data_source"] = source
     prompt = read_prompt(row.get("prompt"), "prompt")
@@ -126,7 +126,7 @@ def _find_differences(row: Row, rubrics: list[Mapping[str, Any]]) -> list[str]:
 
 
 def _build_entries(record: Record) -> list[dict[str, Any]]:
-    return [{"criterion": one.requirement, "points": number(one.weight)} for one in record.criteria]
+    return [{"criterion": one.requirement, "points": as_points(one.weight)} for one in record.criteria]
 
 
 def _build_tags(criterion: Criterion) -> dict[str, Any]:
@@ -185,7 +185,7 @@ _OF_RUFT = frozenset({"source", "query", "answer", "sample_id", "rubrics"})
 
 def _read_ruft(row: Row) -> Record:
     """The record of a row: query, answer and rubric; score and details are metadata."""
-    metadata = other_fields(row, _OF_RUFT)
+    metadata = pick_others(row, _OF_RUFT)
     if _DETAILS in metadata:
         metadata[_DETAILS] = from_cell(metadata[_DETAILS])
     return Record(
@@ -212,11 +212,11 @@ def _write_ruft(record: Record) -> Row:
     }
 
 
-def details_as_text(row: Row) -> Row:
+def dump_details(row: Row) -> Row:
     """The row with its details as JSON text, so that their Parquet column always has one type.
 
     Example:
-        >>> details_as_text({"rubric_judge_details": [{"criterion": "Says why.", "verdict": "MET"}]})
+        >>> dump_details({"rubric_judge_details": [{"criterion": "Says why.", "verdict": "MET"}]})
         {'rubric_judge_details': '[{"criterion": "Says why.", "verdict": "MET"}]'}
     """
     details = row.get(_DETAILS)
@@ -240,5 +240,5 @@ RUFT = Format(
     _write_ruft,
     build_schema(_RUFT),
     carrier=None,
-    columns=details_as_text,
+    columns=dump_details,
 )

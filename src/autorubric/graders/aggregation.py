@@ -23,7 +23,7 @@ from autorubric.core.criterion import (
 )
 from autorubric.core.judgment import CriterionVerdict
 from autorubric.errors import ConfigError
-from autorubric.files.keys import advice
+from autorubric.files.keys import suggest_name
 
 MET, UNMET = CriterionVerdict.MET, CriterionVerdict.UNMET
 
@@ -77,7 +77,7 @@ class Rules:
         for kind, known in (("binary", BINARY), ("ordinal", ORDINAL), ("nominal", NOMINAL)):
             name = getattr(self, kind)
             if not isinstance(name, str) or name not in known:
-                problems.append(f"unknown {kind} aggregation {name!r}; {advice(str(name), known)}")
+                problems.append(f"unknown {kind} aggregation {name!r}; {suggest_name(str(name), known)}")
         if problems:
             raise ConfigError(problems)
 

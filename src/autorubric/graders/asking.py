@@ -11,8 +11,8 @@ from typing import Any, Literal
 from autorubric.errors import ConfigError
 from autorubric.extras import require
 from autorubric.graders.few_shot import FewShot
-from autorubric.graders.judge import JudgeInput, ShownOptions, as_judged, shown_order
-from autorubric.llm.request import Message, Model, Reply, ReplySchema, Request, Unreadable, ask_again
+from autorubric.graders.judge import JudgeInput, ShownOptions, as_judged, order_options
+from autorubric.llm.request import Message, Model, Reply, ReplySchema, Request, Unreadable, build_reask
 from autorubric.prompts.judging import JudgePrompts, package_judge_prompts
 from autorubric.prompts.library import load_schema
 
@@ -67,7 +67,7 @@ class JudgeOptions:
         """The request after an unusable reply, with that reply and its problem."""
         unfound = list(problem.quotes) if isinstance(problem, Unsupported) else []
         turns = self.prompts.reask.render(problem=problem.message, unfound=unfound)
-        return ask_again(request, reply, problem, tuple(starmap(Message, turns)))
+        return build_reask(request, reply, problem, tuple(starmap(Message, turns)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ def show_options(inputs: JudgeInput, index: int, judge_id: str, options: JudgeOp
         criterion = as_judged(criterion)
     if not options.shuffle_options:
         return ShownOptions(criterion, tuple(range(len(criterion.options or ()))), shuffled=False)
-    return ShownOptions(criterion, shown_order(criterion, options.seed, inputs.submission, index, judge_id))
+    return ShownOptions(criterion, order_options(criterion, options.seed, inputs.submission, index, judge_id))
 
 
 @cache

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, cast, get_args
 
 from autorubric.errors import AutorubricError, ConfigError
-from autorubric.files.keys import advice
+from autorubric.files.keys import suggest_name
 from autorubric.graders.aggregation import Rules
 from autorubric.graders.asking import JudgeOptions
 from autorubric.graders.cascade import Cascade, refuse_thresholds
@@ -20,10 +20,10 @@ from autorubric.graders.judge import CopiesApart, Judge
 from autorubric.graders.panel import Panel, Repeated
 from autorubric.graders.rubric_judge import RubricJudge
 from autorubric.graders.without_model import ChecksFirst, EmptyFirst
-from autorubric.llm.config import LLMConfig, changed_fields
-from autorubric.llm.http.secrets import without_secrets
+from autorubric.llm.config import LLMConfig, find_changed_fields
+from autorubric.llm.http.secrets import drop_secret_headers
 from autorubric.llm.request import Model
-from autorubric.plugins import load_plugin, plugins
+from autorubric.plugins import find_plugins, load_plugin
 
 MOST_REPEATS = 100
 
@@ -107,11 +107,11 @@ LLMCalls: TypeAlias = Literal["per_criterion", "per_item"]
 _JUDGES: Mapping[str, Callable[..., Judge]] = {"per_criterion": CriterionJudge, "per_item": RubricJudge}
 
 
-def judge_kind(name: str) -> Callable[..., Judge]:
+def find_judge_kind(name: str) -> Callable[..., Judge]:
     """The judge class that `llm_calls` names: one of this package, or one registered in `autorubric.judges`."""
     kind = _JUDGES.get(name) or load_plugin("judges", name)
     if kind is None:
-        raise ConfigError(f"{name!r} is unknown; {advice(name, (*_JUDGES, *plugins('judges')))}")
+        raise ConfigError(f"{name!r} is unknown; {suggest_name(name, (*_JUDGES, *find_plugins('judges')))}")
     if not callable(kind):
         raise ConfigError(
             f"the judge {name!r} in group 'autorubric.judges' is a {type(kind).__name__}; expected a class"
@@ -198,7 +198,7 @@ class Recipe:
     def __post_init__(self) -> None:
         problems = []
         try:
-            judge_kind(self.llm_calls)
+            find_judge_kind(self.llm_calls)
         except AutorubricError as error:
             problems.append(f"llm_calls: {error}")
         ids = [spec.judge_id for spec in self._list_specs()]
@@ -266,7 +266,7 @@ class Recipe:
             judge = PerDemand(judge, models[self.specs[0].judge_id])
         return ChecksFirst(EmptyFirst(judge))
 
-    def described(self) -> dict[str, Any]:
+    def describe_settings(self) -> dict[str, Any]:
         """The settings that affect results, for manifests; no secrets."""
         options = self.options
         few_shot = options.few_shot
@@ -295,7 +295,7 @@ class Recipe:
         return self.specs if self.escalation is None else (*self.specs, *self.escalation.specs())
 
     def _build_panel(self, specs: tuple[JudgeSpec, ...], models: Mapping[str, Model]) -> Judge:
-        kind = judge_kind(self.llm_calls)
+        kind = find_judge_kind(self.llm_calls)
         judges: list[Judge] = []
         for spec in specs:
             judge = kind(models[spec.judge_id], spec.judge_id, spec.weight, options=self.options)
@@ -347,9 +347,9 @@ _NOT_SHOWN = frozenset({"api_key", "cache_enabled", "cache_dir", "cache_ttl"})
 
 
 def _describe_config(config: LLMConfig) -> dict[str, Any]:
-    shown = {name: value for name, value in changed_fields(config) if name not in _NOT_SHOWN}
+    shown = {name: value for name, value in find_changed_fields(config) if name not in _NOT_SHOWN}
     if "extra_headers" in shown:
-        shown["extra_headers"] = without_secrets(shown["extra_headers"])
+        shown["extra_headers"] = drop_secret_headers(shown["extra_headers"])
     return {
         name: value if isinstance(value, str | int | float | dict) else str(value) for name, value in shown.items()
     }

@@ -14,7 +14,7 @@ from autorubric.core.criterion import Criterion
 from autorubric.core.judgment import CriterionVerdict, JudgeVote, MultiChoiceJudgeVote
 from autorubric.core.report import EnsembleCriterionReport, EnsembleEvaluationReport
 from autorubric.dataset import RubricDataset
-from autorubric.errors import InputError, counted
+from autorubric.errors import InputError, pluralize
 from autorubric.notes import warn
 
 Reports: TypeAlias = Sequence[EnsembleEvaluationReport | None]
@@ -108,7 +108,7 @@ class Replay:
 def collect_cells(first_reports: Reports, then_reports: Reports, dataset: RubricDataset) -> list[LabelledCell]:
     """The labelled criteria of a dataset, with the results of both judges."""
     problems = [
-        f"got {counted(len(reports), 'report')} of the {which} judge for {counted(len(dataset), 'item')}"
+        f"got {pluralize(len(reports), 'report')} of the {which} judge for {pluralize(len(dataset), 'item')}"
         for which, reports in (("first", first_reports), ("second", then_reports))
         if len(reports) != len(dataset)
     ]
@@ -143,7 +143,9 @@ def _read_entries(
     if found is None:
         return [None] * count
     if len(found) != count:
-        problems.append(f"the report on item {index} has {counted(len(found), 'criterion')}; its rubric has {count}")
+        problems.append(
+            f"the report on item {index} has {pluralize(len(found), 'criterion')}; its rubric has {count}"
+        )
         return [None] * count
     return found
 

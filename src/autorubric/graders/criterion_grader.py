@@ -22,17 +22,17 @@ from autorubric.graders.criterion_judge import PrefixFirst
 from autorubric.graders.demands import Compound, DemandsOnce
 from autorubric.graders.few_shot import FewShot, FewShotConfig
 from autorubric.graders.grader import Grader
-from autorubric.graders.judge import Ask, Judge, JudgeInput, Occurrences, Query
+from autorubric.graders.judge import Ask, Judge, JudgeInput, Query, QuestionCounter
 from autorubric.graders.reporting import OnFailure, Scoring, report_on, with_length_penalty
 from autorubric.graders.session import MAX_IN_FLIGHT, Limits, Session, Sessions
 from autorubric.graders.suspicion import suspicions
 from autorubric.graders.without_model import ChecksFirst
 from autorubric.llm.batches.setting import batching
-from autorubric.llm.client import LLMClient, reply_schema
+from autorubric.llm.client import LLMClient, build_reply_schema
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.executor import Executor
-from autorubric.llm.models import stand_ins
-from autorubric.llm.records.accounts import Spent, Totals
+from autorubric.llm.models import find_stand_in_note
+from autorubric.llm.records.accounts import Spending, Totals
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Answer
 from autorubric.llm.sharing import turn, turns
@@ -156,8 +156,8 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
             evidence=evidence,
             few_shot=few_shot,
             prompts=(prompts or package_judge_prompts()).with_system(system_prompt, multi_choice_system_prompt),
-            binary_schema=reply_schema(binary_response_format),
-            choice_schema=reply_schema(multi_choice_response_format),
+            binary_schema=build_reply_schema(binary_response_format),
+            choice_schema=build_reply_schema(multi_choice_response_format),
         )
         specs = resolve_judge_specs(judge_model_config, llm_config, judges, judge)
         rules = Rules(aggregation, ordinal_aggregation, nominal_aggregation)
@@ -166,14 +166,14 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         self.prefix_first = prefix_first
         limits = Limits(budget_usd, budget_tokens, max_in_flight)
         self._sessions = Sessions(self.recipe, limits, _choose_run_dir(run_dir, specs), ledger, LLMClient)
-        self._occurrences = Occurrences(most=_MOST_REMEMBERED)
+        self._occurrences = QuestionCounter(most=_MOST_REMEMBERED)
         self._listed: dict[Any, Answer[Any]] = {}
         for note in self.recipe.find_warnings():
             warn(note)
 
     def __getstate__(self) -> dict[str, Any]:
         """The settings; a pickled or deep-copied grader has not graded anything yet."""
-        return {**self.__dict__, "_occurrences": Occurrences(most=_MOST_REMEMBERED), "_listed": {}}
+        return {**self.__dict__, "_occurrences": QuestionCounter(most=_MOST_REMEMBERED), "_listed": {}}
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {', '.join(self.judge_ids)}>"
@@ -256,7 +256,7 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
             ask: how models are asked; by default through the grader's own records and limits.
         """
         if ask is None and not self.has_records:
-            inputs = self._occurrences.numbered(inputs)
+            inputs = self._occurrences.number_questions(inputs)
         judgments = await self.judgments(inputs, ask)
         report = report_on(inputs, judgments, self.scoring, suspicions(inputs.submission))
         if self.length_penalty is None:
@@ -319,16 +319,16 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
     @property
     def has_budget(self) -> bool:
         """Whether the grader has its own budget."""
-        return self._sessions.limits.budget(None) is not None
+        return self._sessions.limits.make_budget(None) is not None
 
-    def executor_on(self, ledger: Ledger, *, detached: bool = True, spent: Spent | None = None) -> Executor:
+    def executor_on(self, ledger: Ledger, *, detached: bool = True, spent: Spending | None = None) -> Executor:
         """An executor that records in `ledger` and respects this grader's limits; `detached` as in `Executor`.
 
         A judge of the user's own may have timeouts, so its calls are always detached: a call that the judge no longer
         waits for is recorded, and not paid for again. `spent` is what counts as spent before; by default, everything
         in the ledger.
         """
-        budget = self._sessions.limits.budget(ledger, spent)
+        budget = self._sessions.limits.make_budget(ledger, spent)
         return Executor(ledger, budget, detached=detached or self.recipe.has_own_judge)
 
     def ledger(self) -> Ledger | None:
@@ -338,14 +338,14 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
     def totals(self) -> list[Totals]:
         """Calls, tokens and cost in the grader's own ledger; empty if it has none."""
         ledger = self.ledger()
-        return [] if ledger is None else ledger.totals()
+        return [] if ledger is None else ledger.add_up()
 
     def describe(self) -> dict[str, Any]:
         """Everything that affects this grader's reports, for manifests; no secrets."""
         penalty = self.length_penalty
         return {
-            **self.recipe.described(),
-            "stand_ins": list(stand_ins(spec.llm_config.model for spec in self.recipe.specs)),
+            **self.recipe.describe_settings(),
+            "stand_ins": list(find_stand_in_note(spec.llm_config.model for spec in self.recipe.specs)),
             "cannot_assess": self.scoring.cannot_assess.model_dump(mode="json"),
             "normalize": self.normalize,
             "on_failure": self.scoring.on_failure,

@@ -21,7 +21,7 @@ from autorubric.graders.judge import Answered, Ask, Judge, JudgeInput, Read, req
 from autorubric.graders.judge_replies import failed
 from autorubric.linting.rules.compound_demands import find_second_demand
 from autorubric.llm.executor import FollowUp
-from autorubric.llm.limits import room_for
+from autorubric.llm.limits import estimate_room
 from autorubric.llm.request import Answer, Failure, Message, Model, Reply, ReplySchema, Request, Unreadable
 from autorubric.llm.structured import read_json
 from autorubric.prompts.library import load_schema
@@ -66,7 +66,7 @@ def _load_schema() -> ReplySchema:
 def build_demands_request(criterion: Criterion) -> Request:
     """The request for the demands of a criterion. It is sent once, since it does not depend on the submission."""
     turns = load_demands_prompt().render(requirement=criterion.requirement, pitfall=criterion.weight < 0, most=_MOST)
-    return Request(tuple(starmap(Message, turns)), ROLE, _load_schema(), room=room_for(entries=_MOST))
+    return Request(tuple(starmap(Message, turns)), ROLE, _load_schema(), room=estimate_room(entries=_MOST))
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ def read_demands(requirement: str, reply: Reply) -> Answer[ListedDemands] | Unre
     return Answer(ListedDemands(demands, find_list_fault(requirement, demands)), reply, found.notes)
 
 
-def assumed_demands(request: Request) -> Answer[ListedDemands] | None:
+def assume_demands(request: Request) -> Answer[ListedDemands] | None:
     """The two demands that a dry run assumes for a request for demands; None for other requests."""
     if request.role != ROLE:
         return None

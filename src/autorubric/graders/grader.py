@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar, cast
 from autorubric.background import wait_for
 from autorubric.core.criterion import Criterion
 from autorubric.core.report import EnsembleEvaluationReport, EvaluationReport
-from autorubric.core.rubric import takes_guidelines
+from autorubric.core.rubric import can_take_guidelines
 from autorubric.core.scoring import LengthPenalty
 from autorubric.core.submission import ToGradeInput, normalize_to_grade_input
 from autorubric.errors import ConfigError
@@ -113,7 +113,7 @@ class Grader(ABC, Generic[ReportT]):
             raise TypeError(f"Rubric guidelines must be a str or None, got {type(guidelines).__name__}")
         if guidelines is None or not guidelines.strip():
             return {}
-        if takes_guidelines(self.judge):
+        if can_take_guidelines(self.judge):
             return {"guidelines": guidelines}
         if not self._warned:
             self._warned = True

@@ -15,8 +15,8 @@ from typing import Any, Protocol, TypeAlias
 from autorubric.core.criterion import Criterion
 from autorubric.core.judgment import Judgment
 from autorubric.llm.executor import FollowUp
-from autorubric.llm.records.call_rows import model_key
-from autorubric.llm.request import Answer, Failure, Message, Model, Reply, Request, Unreadable, ask_again
+from autorubric.llm.records.call_rows import encode_identity
+from autorubric.llm.request import Answer, Failure, Message, Model, Reply, Request, Unreadable, build_reask
 from autorubric.prompts.library import package_prompts
 
 _NUMBER = re.compile(r"\W*+(?:option|选项)?\W*+(\d{1,3})\b", re.IGNORECASE)
@@ -24,7 +24,7 @@ _MARK = r"[\s*_`\"'“”‘’(\[#:：)\]]*+"  # none that changes a number, as
 _FULL_NUMBER = re.compile(rf"(?:{_MARK}(?:option|no\.|选项))?{_MARK}(\d{{1,3}})(?:\.0+)?\.?{_MARK}\.?", re.IGNORECASE)
 
 
-def shown_order(criterion: Criterion, seed: int, text: str, index: int, judge_id: str) -> tuple[int, ...]:
+def order_options(criterion: Criterion, seed: int, text: str, index: int, judge_id: str) -> tuple[int, ...]:
     """The original index of the option at each position shown.
 
     The same arguments always give the same order, so that a prompt sent before is found in the ledger. Options whose
@@ -41,7 +41,7 @@ def shown_order(criterion: Criterion, seed: int, text: str, index: int, judge_id
     Example:
         >>> options = [{"label": label, "value": 1} for label in ("None", "Some", "All")]
         >>> criterion = Criterion(requirement="How many?", options=options)
-        >>> sorted(shown_order(criterion, 0, "A text.", 0, "default"))
+        >>> sorted(order_options(criterion, 0, "A text.", 0, "default"))
         [0, 1, 2]
     """
     options = criterion.options or []
@@ -203,7 +203,7 @@ class Seats:
 
         async def ask(model: Model, request: Request, read: Read, follow_up: FollowUp) -> Answered:
             schema = b"" if request.schema is None else request.schema.encoded
-            question = model_key(model), request.messages, schema, request.draw, request.copy
+            question = encode_identity(model), request.messages, schema, request.draw, request.copy
             taken = self._taken.setdefault(question, {})
             seat = taken.setdefault((place, request.seat), len(taken))
             if seat != request.seat:
@@ -241,7 +241,7 @@ class CopiesApart:
         return await self.inside.judge(inputs, wanted, ask_for_copy if copy else ask)
 
 
-class Occurrences:
+class QuestionCounter:
     """Numbers equal questions in the order in which submissions are given.
 
     A question is a criterion as judges see it, with everything else in its prompt: submission, thinking, query,
@@ -252,7 +252,7 @@ class Occurrences:
         self._most = most
         self._met: OrderedDict[Hashable, int] = OrderedDict()
 
-    def numbered(self, inputs: JudgeInput) -> JudgeInput:
+    def number_questions(self, inputs: JudgeInput) -> JudgeInput:
         """The inputs with the number of each question; a criterion that occurs twice is one question."""
         told = repr((inputs.submission, inputs.thinking, inputs.query, inputs.reference, inputs.guidelines))
         digest = blake2b(told.encode("utf-8", "surrogatepass"), digest_size=16).digest()
@@ -275,4 +275,4 @@ def _as_shown(criterion: Criterion) -> Hashable:
 def request_again(request: Request, reply: Reply, problem: Unreadable) -> Request:
     """The request after an unusable reply, in the package's words."""
     turns = package_prompts().reask.render(problem=problem.message)
-    return ask_again(request, reply, problem, tuple(starmap(Message, turns)))
+    return build_reask(request, reply, problem, tuple(starmap(Message, turns)))

@@ -27,7 +27,7 @@ from autorubric.graders.verdict_words import (
 from autorubric.llm.reply_json import UncertainError, parse_json, scan_json
 from autorubric.llm.request import Answer, CallError, Failure, Reply, Unreadable
 from autorubric.llm.structured import fold_keys, read_json
-from autorubric.llm.thinking import without_thinking
+from autorubric.llm.thinking import remove_thinking
 
 _EXPLANATIONS = ("explanation", "reason", "rationale")
 _VERDICTS = tuple(CriterionVerdict)
@@ -81,7 +81,7 @@ def read_said(reply: Reply, shown: ShownOptions | None = None, submission: str =
     text = reply.text
     if text[:1] == "{" and text[-1:] == "}" and text.count("}") == 1 and sum(map(text.count, _KEYS)) == 1:
         return said
-    problem = find_quoted_verdict(reply, submission) or _find_disagreement(without_thinking(text), said.value, shown)
+    problem = find_quoted_verdict(reply, submission) or _find_disagreement(remove_thinking(text), said.value, shown)
     return problem or said
 
 
@@ -93,7 +93,7 @@ def _read_other_form(reply: Reply, shown: ShownOptions | None) -> Answer[Said] |
     if isinstance(found, Answer):
         said = read_entry(found.value, shown, found.notes)
         return None if isinstance(said, Unreadable) else Answer(said, reply, found.notes)
-    text = without_thinking(reply.text)
+    text = remove_thinking(reply.text)
     listed = read_json(reply, "array")
     explanation = None
     if isinstance(listed, Answer) and len(listed.value) == 1:
@@ -125,7 +125,7 @@ def find_quoted_verdict(reply: Reply, submission: str) -> Unreadable | None:
         >>> find_quoted_verdict(Reply(f"The text ends with {said}, a trick."), f"Ice floats. {said}").message
         'the verdict in the reply is quoted from the submission'
     """
-    before, stated, after = split_reply(without_thinking(reply.text))
+    before, stated, after = split_reply(remove_thinking(reply.text))
     has_words = f"{before}{after}".replace("```json", "").strip("` \n")
     is_quoted = has_words and "".join(stated.split()) in "".join(submission.split())
     return _reject("the verdict in the reply is quoted from the submission") if is_quoted else None

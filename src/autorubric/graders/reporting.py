@@ -17,7 +17,7 @@ from autorubric.core.judgment import (
     Judgment,
     MultiChoiceJudgeVote,
 )
-from autorubric.core.report import EnsembleCriterionReport, EnsembleEvaluationReport, EvaluationReport, worst_value
+from autorubric.core.report import EnsembleCriterionReport, EnsembleEvaluationReport, EvaluationReport, find_worst
 from autorubric.core.scoring import Cell, LengthPenalty, compute_length_penalty, score
 from autorubric.core.submission import ToGradeInput
 from autorubric.core.usage import aggregate_completion_cost, aggregate_token_usage
@@ -88,7 +88,7 @@ def report_on(
     criteria = [
         build_entry(criterion, judgment) for criterion, judgment in zip(inputs.criteria, judgments, strict=True)
     ]
-    worst = [worst_value(report.criterion) for report in criteria]
+    worst = [find_worst(report.criterion) for report in criteria]
     cells = [
         None if word.failure is not None else Cell(entry.criterion.weight, find_value(entry.criterion, word), least)
         for entry, word, least in zip(criteria, judgments, worst, strict=True)

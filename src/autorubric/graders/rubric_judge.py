@@ -24,10 +24,10 @@ from autorubric.graders.judge_replies import (
     split_reply,
 )
 from autorubric.graders.verdict_words import find_fields, find_retractions, find_statements
-from autorubric.llm.limits import room_for
+from autorubric.llm.limits import estimate_room
 from autorubric.llm.request import Answer, Message, Reply, ReplySchema, Request, Unreadable
 from autorubric.llm.structured import fold_keys, read_json
-from autorubric.llm.thinking import without_thinking
+from autorubric.llm.thinking import remove_thinking
 from autorubric.prompts.library import load_schema
 
 Entries: TypeAlias = dict[int, Judgment]
@@ -74,7 +74,7 @@ class RubricJudge(ModelJudge):
             _load_rubric_schema(),
             self.draw,
             item=inputs.item,
-            room=room_for(entries=len(criteria)),
+            room=estimate_room(entries=len(criteria)),
             constrained=not template.wants_list,
             copy=inputs.find_copy(wanted),
         )
@@ -91,7 +91,7 @@ class RubricJudge(ModelJudge):
         if len(wanted) > 1 and by_id.keys() == {f"c{index + 1}" for index in wanted}:
             return Unreadable("unreadable", f"the reply numbers the criteria from c{wanted[0] + 1}, not c{wanted[0]}")
         said = {index: self._read_said(inputs, index, by_id.get(f"c{index}", [])) for index in wanted}
-        _discard_contradicted(said, without_thinking(reply.text))
+        _discard_contradicted(said, remove_thinking(reply.text))
         if all(isinstance(one, Unreadable) for one in said.values()):
             first = next(one.message for one in said.values() if isinstance(one, Unreadable))
             return Unreadable("unreadable", f"the reply has no usable entry: {first}")
@@ -189,7 +189,7 @@ def _read_entries(reply: Reply) -> Answer[list[Any]] | Unreadable:
     """The entries of a reply: a list, an object with a verdict per id, or the fields of a text without JSON."""
     found = read_json(reply, "array", ("judgments",), named="criterion_id")
     if isinstance(found, Unreadable):
-        text = without_thinking(reply.text) if found.kind == "unreadable" else ""
+        text = remove_thinking(reply.text) if found.kind == "unreadable" else ""
         fields = [(field["label"], field["value"]) for field in find_fields(text)]
     elif len(found.value) == 1 and isinstance(alone := found.value[0], Mapping):
         inner = alone.get("judgments", alone)

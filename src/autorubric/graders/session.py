@@ -27,7 +27,7 @@ from autorubric.llm.client import LLMClient
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.executor import Executor
 from autorubric.llm.models import check_priced, open_models
-from autorubric.llm.records.accounts import Spent
+from autorubric.llm.records.accounts import Spending
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.stores import NoRecords, shared_ledger
 from autorubric.llm.request import CallError, Failure, FailureKind, Message, Model, Reply, Request, Usage
@@ -56,14 +56,14 @@ class Limits:
             raise ConfigError(f"max_in_flight={self.in_flight!r}; expected a whole number of at least 1")
         Budget(usd=self.usd, tokens=self.tokens)
 
-    def budget(self, ledger: Ledger | None, spent: Spent | None = None) -> Budget | None:
+    def make_budget(self, ledger: Ledger | None, spent: Spending | None = None) -> Budget | None:
         """The budget of a new session, less what earlier sessions spent according to the ledger; None without limits.
 
         `spent` replaces the ledger's sum, for a budget that covers only part of it.
         """
         if self.usd is None and self.tokens is None:
             return None
-        before = ledger.spent() if spent is None and ledger is not None else spent
+        before = ledger.sum_spent() if spent is None and ledger is not None else spent
         return Budget(usd=self.usd, tokens=self.tokens, spent=before)
 
     def check_bounds(self, models: Mapping[str, Model]) -> None:
@@ -72,11 +72,11 @@ class Limits:
         Raises:
             ConfigError: a model has no `max_tokens`.
         """
-        budget = self.budget(None)
+        budget = self.make_budget(None)
         if budget is None:
             return
         for model in models.values():
-            budget.worst_case(model, Request((Message("user", ""),), "judge"))
+            budget.compute_worst_case(model, Request((Message("user", ""),), "judge"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ class Sessions:
         Raises:
             TypeError: copies could spend the budget several times, or the ledger belongs to the caller.
         """
-        if self.limits.budget(None) is not None:
+        if self.limits.make_budget(None) is not None:
             raise TypeError(
                 "a grader with a budget cannot be pickled or deep-copied: each copy could spend the whole budget; "
                 "make one grader per process, each with its share (budget_usd, budget_tokens)"
@@ -163,9 +163,9 @@ class Sessions:
             if self._recipe.llm_calls != "per_item":  # requests on whole rubrics have their own limits
                 self.limits.check_bounds(models)
             if (ledger := self.open_ledger()) is not None:
-                ledger.price(models.values())
+                ledger.set_costs(models.values())
             if self._budget is None:
-                self._budget = self.limits.budget(ledger)
+                self._budget = self.limits.make_budget(ledger)
             executor = Executor(NoRecords() if ledger is None else ledger, self._budget)
             session = Session(models, self._recipe.build_judge(models), executor, opened)
             session = self._sessions.setdefault(loop, session)

@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from autorubric.core.wording import late_pattern
+from autorubric.core.wording import compile_late
 
 
 class Sign(NamedTuple):
@@ -22,7 +22,7 @@ class Sign(NamedTuple):
 
 
 def _build_sign(flag: str, triggers: str, *parts: str) -> Sign:
-    return Sign(flag, tuple(triggers.split("|")), late_pattern("".join(parts), re.IGNORECASE | re.MULTILINE))
+    return Sign(flag, tuple(triggers.split("|")), compile_late("".join(parts), re.IGNORECASE | re.MULTILINE))
 
 
 _JUDGE = (
@@ -253,9 +253,9 @@ SIGNS: tuple[Sign, ...] = (
 
 
 _HIDDEN = "\u200b\u2060\u2061\u2062\u2063\u2064\ufeff\u00ad\u180e"
-_HIDDEN_IN_WORDS = late_pattern(rf"[A-Za-z\u4e00-\u9fff][{_HIDDEN}\u200c\u200d]+[A-Za-z\u4e00-\u9fff]")
-_OVERRIDES = late_pattern("[\u202d\u202e]|(?<!\U0001f3f4)(?<![\U000e0000-\U000e007f])[\U000e0000-\U000e007f]")
-_INVISIBLE = late_pattern(f"[{_HIDDEN}\u200c\u200d\u200e\u200f\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]+")
+_HIDDEN_IN_WORDS = compile_late(rf"[A-Za-z\u4e00-\u9fff][{_HIDDEN}\u200c\u200d]+[A-Za-z\u4e00-\u9fff]")
+_OVERRIDES = compile_late("[\u202d\u202e]|(?<!\U0001f3f4)(?<![\U000e0000-\U000e007f])[\U000e0000-\U000e007f]")
+_INVISIBLE = compile_late(f"[{_HIDDEN}\u200c\u200d\u200e\u200f\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]+")
 
 _TRIGGERS = frozenset(trigger for sign in SIGNS for trigger in sign.triggers)
 _ASCII = frozenset(filter(str.isascii, _TRIGGERS))

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from autorubric.metrics.arrays import Floats, Ints, ratio
-from autorubric.metrics.intervals import Interval, holm, normal_quantile, t_p_value, t_quantile
+from autorubric.metrics.intervals import Interval, adjust_p_values, normal_quantile, t_p_value, t_quantile
 from autorubric.metrics.jackknife import jackknife_variance
 
 Statistic: TypeAlias = Callable[[Floats], Floats]
@@ -179,7 +179,7 @@ class Decision:
         }
 
 
-def decide(tested: Mapping[str, Pairs], confidence: float = 0.95, seed: int = 0) -> dict[str, Decision]:
+def decide_all(tested: Mapping[str, Pairs], confidence: float = 0.95, seed: int = 0) -> dict[str, Decision]:
     """Which candidates are accepted, of all that were tested together.
 
     A candidate is accepted if its gain is above 0 and its p-value, adjusted for all candidates by Holm's method, is
@@ -191,7 +191,7 @@ def decide(tested: Mapping[str, Pairs], confidence: float = 0.95, seed: int = 0)
         seed: of the permutation test.
     """
     p_values = {name: compute_p_value(pairs, seed) for name, pairs in tested.items()}
-    adjusted = dict(zip(tested, holm(list(p_values.values())), strict=True))
+    adjusted = dict(zip(tested, adjust_p_values(list(p_values.values())), strict=True))
     order = sorted(tested, key=lambda name: p_values[name])
     alpha, found = 1.0 - confidence, dict[str, Decision]()
     for rank, name in enumerate(order):
@@ -275,7 +275,7 @@ def estimate_groups_needed(decision: Decision) -> int | None:
     return max(needed, count_least_changed(interval.confidence))
 
 
-def pooled(parts: Sequence[Pairs]) -> Pairs:
+def pool(parts: Sequence[Pairs]) -> Pairs:
     """The groups of several disjoint parts as one, such as those of the folds of a nested split."""
     return Pairs(
         np.concatenate([part.old for part in parts]),

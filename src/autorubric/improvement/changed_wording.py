@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any, Literal, TypeAlias
 
-from autorubric.core.criterion import Criterion, criterion_names
+from autorubric.core.criterion import Criterion, name_criteria
 from autorubric.core.judgment import CriterionVerdict, Judgment
 from autorubric.core.rubric import Rubric
 from autorubric.metrics.table import ABSTAINED, FAILED
@@ -42,7 +42,7 @@ class Wording:
     reason: str = ""
     parent: str = ""
 
-    def criteria(self, rubric: Rubric) -> list[Criterion]:
+    def to_criteria(self, rubric: Rubric) -> list[Criterion]:
         """The criteria that replace the original in the rubric; weight, options, section and tags are kept.
 
         A split has two criteria with half of the weight each.
@@ -50,7 +50,7 @@ class Wording:
         Example:
             >>> rubric = Rubric([Criterion(name="Cause", weight=4, requirement="Names causes.")])
             >>> two = Wording("Cause/1.1", 0, ("Names the heat.", "Names the wind."), "split")
-            >>> [(one.name, one.weight) for one in two.criteria(rubric)]
+            >>> [(one.name, one.weight) for one in two.to_criteria(rubric)]
             [('Cause (1)', 2.0), ('Cause (2)', 2.0)]
         """
         old = rubric[self.place]
@@ -59,7 +59,7 @@ class Wording:
         check = None if self.check is None else dict(self.check)
         if len(self.requirements) == 1:
             return [old.model_copy(update={"requirement": self.requirements[0], "check": check})]
-        name = criterion_names(list(rubric))[self.place]
+        name = name_criteria(list(rubric))[self.place]
         return [
             old.model_copy(
                 update={
@@ -92,10 +92,10 @@ class Wording:
         return cls(**{**record, "requirements": tuple(record["requirements"])})
 
 
-def original(rubric: Rubric, place: int) -> Wording:
+def build_original(rubric: Rubric, place: int) -> Wording:
     """The version that is in the rubric."""
     old = rubric[place]
-    return Wording(criterion_names(list(rubric))[place], place, (old.requirement,), check=old.check)
+    return Wording(name_criteria(list(rubric))[place], place, (old.requirement,), check=old.check)
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from typing import Any
 
 from markupsafe import Markup
 
-from autorubric.charts.html import figure, page_template
-from autorubric.charts.svg import Ranged, interval_chart
-from autorubric.errors import counted
+from autorubric.charts.html import format_float, load_page_template
+from autorubric.charts.svg import Ranged, plot_intervals
+from autorubric.errors import pluralize
 from autorubric.improvement.improvement_record import diff_words
 
 
@@ -21,12 +21,12 @@ def render_page(record: Mapping[str, Any]) -> str:
     """
     tests = [_describe_test(one) for one in record["tests"]]
     accepted = sum(one["accepted"] for one in tests)
-    return page_template("autorubric.improvement").render(
+    return load_page_template("autorubric.improvement").render(
         record=record,
         tests=tests,
         accepted=accepted,
         family=len(tests) + bool(record["weights"]),
-        headline=headline(record),
+        headline=summarize(record),
         warnings=list_warnings(record),
         sets=describe_sets(record),
         chart=_draw_chart(record),
@@ -34,11 +34,11 @@ def render_page(record: Mapping[str, Any]) -> str:
     )
 
 
-def headline(record: Mapping[str, Any]) -> str:
+def summarize(record: Mapping[str, Any]) -> str:
     """The result in one sentence.
 
     Example:
-        >>> headline({"tests": [], "weights": None, "criteria": 5, "has_labels": True})
+        >>> summarize({"tests": [], "weights": None, "criteria": 5, "has_labels": True})
         'no change accepted: no candidate was better than the original; all 5 criteria stay as they are'
     """
     tests = [*record["tests"], *([record["weights"]] if record["weights"] else [])]
@@ -49,7 +49,7 @@ def headline(record: Mapping[str, Any]) -> str:
         return f"no change accepted{basis}: no candidate was better than the original; {stay}"
     back = ", ".join(record.get("undone", ()))
     since = f"; reverted since: {back}" if back else ""
-    tested = counted(len(tests), "tested change")
+    tested = pluralize(len(tests), "tested change")
     return f"{accepted} of {tested} accepted{basis}; everything else is unchanged{since}"
 
 
@@ -77,23 +77,23 @@ def list_warnings(record: Mapping[str, Any]) -> list[str]:
     return found
 
 
-def signed(value: float | None) -> str:
+def format_gain(value: float | None) -> str:
     """A gain with its sign, or a dash."""
     return "–" if value is None else f"{value:+.3f}"
 
 
-def advice_on(test: Mapping[str, Any]) -> str:
+def advise(test: Mapping[str, Any]) -> str:
     """Advice on failures and near misses, with the number of items that would decide; empty if there is none."""
     parts = []
     if test.get("failed"):
-        parts.append(f"{counted(test['failed'], 'judgment')} of the new wording failed and counted as wrong")
+        parts.append(f"{pluralize(test['failed'], 'judgment')} of the new wording failed and counted as wrong")
     if test["accepted"]:
         return "; ".join(parts)
     if test["missed_by"] is not None:
         parts.append(f"missed by {test['missed_by']:.3f}: the interval would have to start above 0")
     if test.get("groups_needed"):
         parts.append(
-            f"if the gain of {signed(test['difference'])} is real, a test on {test['groups_needed']} "
+            f"if the gain of {format_gain(test['difference'])} is real, a test on {test['groups_needed']} "
             "independent items shows it four times in five"
         )
     return "; ".join(parts)
@@ -101,18 +101,18 @@ def advice_on(test: Mapping[str, Any]) -> str:
 
 def _describe_test(test: Mapping[str, Any]) -> dict[str, Any]:
     interval = test["interval"]
-    shown = "–" if interval is None else f"{signed(interval[0])} to {signed(interval[1])}"
+    shown = "–" if interval is None else f"{format_gain(interval[0])} to {format_gain(interval[1])}"
     cells = [
-        *(figure(test[name], 3) for name in ("before", "after")),
-        signed(test["difference"]),
+        *(format_float(test[name], 3) for name in ("before", "after")),
+        format_gain(test["difference"]),
         shown,
-        "< 0.001" if (test["p_holm"] or 1.0) < 0.001 else figure(test["p_holm"], 3),
+        "< 0.001" if (test["p_holm"] or 1.0) < 0.001 else format_float(test["p_holm"], 3),
         test["groups"],
         test["changed"],
-        figure(test["noise"], 3),
+        format_float(test["noise"], 3),
     ]
     if test["second"] is not None:
-        cells.append(signed(test["second"]))
+        cells.append(format_gain(test["second"]))
     new = " / ".join(test["requirements"])
     if test["check"]:
         new += f" [decided by the check {test['check'].get('name')}]"
@@ -120,7 +120,7 @@ def _describe_test(test: Mapping[str, Any]) -> dict[str, Any]:
         **test,
         "diff": diff_words(test["old"]["requirement"], new),
         "cells": cells,
-        "advice": advice_on(test),
+        "advice": advise(test),
         "reason_kept": "" if test["accepted"] else test["reason"],
         "reason_written": test["why"],
     }
@@ -136,7 +136,7 @@ def _draw_chart(record: Mapping[str, Any]) -> Markup:
         return Markup()
     reach = max(abs(end) for row in rows for end in (row.low or 0.0, row.high or 0.0, row.value, 0.1))
     title = "Gain of each tested wording, with its interval"
-    return Markup(interval_chart(title, rows, f"gain in {record['against']}", (-reach, reach)))
+    return Markup(plot_intervals(title, rows, f"gain in {record['against']}", (-reach, reach)))
 
 
 def _list_criteria(record: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
@@ -144,8 +144,8 @@ def _list_criteria(record: Mapping[str, Any]) -> list[tuple[str, str, str, str]]
     return [
         (
             name,
-            figure(record["agreement"].get(name), 3),
-            figure(record["noise"].get(name), 3),
+            format_float(record["agreement"].get(name), 3),
+            format_float(record["noise"].get(name), 3),
             record["skipped"].get(name, ""),
         )
         for name in names

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from autorubric.core.criterion import Criterion, criterion_names
+from autorubric.core.criterion import Criterion, name_criteria
 from autorubric.core.rubric import Rubric
-from autorubric.dataset.ground_truth import criterion_called
+from autorubric.dataset.ground_truth import find_criterion
 from autorubric.errors import InputError, collected
 from autorubric.improvement.acceptance import estimate_groups_needed
 from autorubric.improvement.changed_wording import IMPROVED, Wording
-from autorubric.improvement.labelled import Labelled
+from autorubric.improvement.labelled import LabelledRubric
 from autorubric.improvement.samples import Split
 from autorubric.improvement.study import WEIGHTS, Aims, Improvement, compute_test_confidence
 
@@ -41,8 +41,8 @@ def diff_words(old: str, new: str) -> list[tuple[str, str]]:
     return found
 
 
-def improvement_record(
-    labelled: Labelled, split: Split, aims: Aims, found: Improvement, about: Mapping[str, Any]
+def build_record(
+    labelled: LabelledRubric, split: Split, aims: Aims, found: Improvement, about: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Everything that was tried, measured and decided.
 
@@ -82,7 +82,7 @@ def _show_statistic(value: float | None, aims: Aims) -> float | None:
     return -value if value is not None and aims.measure == "score_error" else value
 
 
-def _describe_test(labelled: Labelled, found: Improvement, wording: Wording, aims: Aims) -> dict[str, Any]:
+def _describe_test(labelled: LabelledRubric, found: Improvement, wording: Wording, aims: Aims) -> dict[str, Any]:
     old, decision = labelled.rubric[wording.place], found.decisions[wording.name]
     evidence, needed = decision.to_dict(), None if decision.accepted else estimate_groups_needed(decision)
     return {
@@ -99,7 +99,7 @@ def _describe_test(labelled: Labelled, found: Improvement, wording: Wording, aim
     }
 
 
-def _describe_weights(labelled: Labelled, found: Improvement) -> dict[str, Any] | None:
+def _describe_weights(labelled: LabelledRubric, found: Improvement) -> dict[str, Any] | None:
     if WEIGHTS not in found.decisions or found.finalists.weights is None:
         return None
     changes = [
@@ -112,7 +112,7 @@ def _describe_weights(labelled: Labelled, found: Improvement) -> dict[str, Any] 
     return {"changes": changes, **evidence, **errors}
 
 
-def improved_rubric(rubric: Rubric, record: Mapping[str, Any]) -> Rubric:
+def build_improved_rubric(rubric: Rubric, record: Mapping[str, Any]) -> Rubric:
     """The rubric with the accepted changes, each with its provenance in the criterion's metadata.
 
     Args:
@@ -123,7 +123,7 @@ def improved_rubric(rubric: Rubric, record: Mapping[str, Any]) -> Rubric:
     reweighted = {one["criterion"]: one for one in weights["changes"]} if weights else {}
     criteria = list[Criterion]()
     by_place = {one["place"]: one for one in record["tests"] if one["accepted"]}
-    for place, (name, old) in enumerate(zip(criterion_names(list(rubric)), rubric, strict=True)):
+    for place, (name, old) in enumerate(zip(name_criteria(list(rubric)), rubric, strict=True)):
         criterion = old
         if name in reweighted:
             criterion = _add_provenance(old, old, "weight", reweighted[name], weights or {}, record)
@@ -134,7 +134,7 @@ def improved_rubric(rubric: Rubric, record: Mapping[str, Any]) -> Rubric:
             continue
         wording = Wording.from_dict({**{key: test[key] for key in _WORDING}, "reason": test["why"]})
         base = Rubric([*rubric[:place], criterion, *rubric[place + 1 :]]) if criterion is not old else rubric
-        criteria += [_add_provenance(one, old, test["kind"], test, test, record) for one in wording.criteria(base)]
+        criteria += [_add_provenance(one, old, test["kind"], test, test, record) for one in wording.to_criteria(base)]
     return _replace_criteria(rubric, criteria)
 
 
@@ -193,7 +193,7 @@ def undo(rubric: Rubric, names: Iterable[str]) -> Rubric:
     return _replace_criteria(rubric, criteria)
 
 
-def after_undo(rubric: Rubric, record: Mapping[str, Any], names: Sequence[str]) -> tuple[Rubric, dict[str, Any]]:
+def apply_undo(rubric: Rubric, record: Mapping[str, Any], names: Sequence[str]) -> tuple[Rubric, dict[str, Any]]:
     """The improved rubric and the record after reverting `names`; reverted tests and weights are marked `taken_back`.
 
     Args:
@@ -201,7 +201,7 @@ def after_undo(rubric: Rubric, record: Mapping[str, Any], names: Sequence[str]) 
         record: see `build_record`.
         names: as `undo` takes them; names without a change are left out.
     """
-    made, gone = improved_rubric(rubric, record), list[str]()
+    made, gone = build_improved_rubric(rubric, record), list[str]()
     for name in dict.fromkeys(names):
         try:
             made = undo(made, [name])
@@ -222,7 +222,7 @@ def _dump_criterion(criterion: Criterion) -> dict[str, Any]:
 
 def _revert_change(criteria: list[Criterion], name: str) -> list[Criterion]:
     by_old = [place for place, one in enumerate(criteria) if _find_original(one).get("name") == name]
-    places = by_old or [criterion_called(name, criteria)]
+    places = by_old or [find_criterion(name, criteria)]
     was = _find_original(criteria[places[0]])
     if not was:
         changed = [one.name or one.requirement for one in criteria if _find_original(one)]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from autorubric.core.criterion import Criterion, criterion_names
+from autorubric.core.criterion import Criterion, name_criteria
 from autorubric.core.rubric import Rubric
 from autorubric.dataset import RubricDataset
 from autorubric.dataset.ground_truth import GroundTruthReader
@@ -20,7 +20,7 @@ from autorubric.metrics.arrays import Floats, Ints
 
 
 @dataclass(frozen=True)
-class Labelled:
+class LabelledRubric:
     """A rubric with items that people have labelled.
 
     Attributes:
@@ -43,7 +43,7 @@ class Labelled:
     @cached_property
     def names(self) -> list[str]:
         """A name for each criterion."""
-        return criterion_names(list(self.rubric))
+        return name_criteria(list(self.rubric))
 
     @cached_property
     def weights(self) -> Floats:
@@ -68,7 +68,7 @@ class Labelled:
             for n, item in enumerate(self.dataset)
         ]
 
-    def strata(self) -> list[list[Hashable]]:
+    def list_strata(self) -> list[list[Hashable]]:
         """The labels of each item, by which sets are balanced."""
         return [[(column, int(code)) for column, code in enumerate(row) if code >= 0] for row in self.truth]
 
@@ -76,7 +76,7 @@ class Labelled:
         """The items that have a label on a criterion; all of them if there are no labels at all."""
         return [item for item in items if not self.has_labels or self.truth[item, place] >= 0]
 
-    def constant(self, place: int) -> bool:
+    def is_constant(self, place: int) -> bool:
         """Whether a criterion has the same label everywhere, or none."""
         known = self.truth[:, place]
         return len(set(known[known >= 0].tolist())) < 2
@@ -84,7 +84,7 @@ class Labelled:
 
 def read_labelled(
     rubric: Rubric, dataset: RubricDataset, groups: Sequence[int], score: str | None = None
-) -> Labelled:
+) -> LabelledRubric:
     """Rubric and labels together.
 
     Args:
@@ -103,8 +103,8 @@ def read_labelled(
     for row, item in enumerate(own):
         if item.ground_truth is not None:
             codes[row] = [_encode_label(one, label) for one, label in zip(rubric, item.ground_truth, strict=True)]
-    labelled = Labelled(rubric, own, codes, np.array(groups, np.int64), np.full(len(own), np.nan))
-    if labelled.has_labels and all(labelled.constant(place) for place in range(len(rubric))):
+    labelled = LabelledRubric(rubric, own, codes, np.array(groups, np.int64), np.full(len(own), np.nan))
+    if labelled.has_labels and all(labelled.is_constant(place) for place in range(len(rubric))):
         raise InputError(
             f"the labels are constant: every criterion has one label on all {len(own)} items; agreement with them "
             "cannot distinguish wordings; label items of which some meet a criterion and some do not"
@@ -145,7 +145,7 @@ def _list_identities(rubric: Rubric) -> list[str]:
 
 
 def _check_same_labels(rubric: Rubric, held: Rubric) -> None:
-    for name, mine, theirs in zip(criterion_names(list(rubric)), rubric, held, strict=True):
+    for name, mine, theirs in zip(name_criteria(list(rubric)), rubric, held, strict=True):
         own, given = list_categories(mine), list_categories(theirs)
         if own != given:
             raise InputError(
@@ -162,7 +162,7 @@ def _encode_label(criterion: Criterion, label: Any) -> int:
     return {"MET": 0, "UNMET": 1}.get(word.upper(), NO_LABEL)
 
 
-def _compute_target(labelled: Labelled, score: str | None) -> Floats:
+def _compute_target(labelled: LabelledRubric, score: str | None) -> Floats:
     if score is None:
         worth = np.full(labelled.truth.shape, np.nan)
         for column, criterion in enumerate(labelled.rubric):

@@ -10,13 +10,13 @@ import numpy as np
 
 from autorubric.core.criterion import Criterion
 from autorubric.errors import InputError
-from autorubric.improvement.acceptance import Pairs, pooled, share
+from autorubric.improvement.acceptance import Pairs, pool, share
 from autorubric.metrics.arrays import Floats, Ints, ratio
 from autorubric.metrics.table import ABSTAINED, FAILED
 
 if TYPE_CHECKING:
     from autorubric.improvement.changed_wording import Outcomes
-    from autorubric.improvement.labelled import Labelled
+    from autorubric.improvement.labelled import LabelledRubric
 
 Measure: TypeAlias = Literal["agreement", "ac1", "score_error"]
 
@@ -207,7 +207,7 @@ def _fit_by_descent(features: Floats, target: Floats, start: Floats, strength: f
 
 
 @dataclass(frozen=True)
-class Comparing:
+class Comparator:
     """How wordings of the criteria of a labelled rubric are compared.
 
     Attributes:
@@ -217,11 +217,11 @@ class Comparing:
             the score error needs it.
     """
 
-    labelled: Labelled
+    labelled: LabelledRubric
     measure: Measure = "agreement"
     base: Floats = field(default_factory=lambda: np.empty((0, 0)))
 
-    def pairs(self, place: int, old: Outcomes, new: Outcomes, items: Sequence[int]) -> Pairs:
+    def compare_wordings(self, place: int, old: Outcomes, new: Outcomes, items: Sequence[int]) -> Pairs:
         """Old and new on the items that the old wording's judge did not fail on.
 
         A failure of the new wording is a wrong verdict; one of the old wording must not help the new one, so that
@@ -283,7 +283,7 @@ class NestedResult:
 
 
 def cross_fit(
-    comparing: Comparing, place: int, old: Outcomes, tried: Mapping[str, Outcomes], folds: Sequence[Sequence[int]]
+    comparing: Comparator, place: int, old: Outcomes, tried: Mapping[str, Outcomes], folds: Sequence[Sequence[int]]
 ) -> NestedResult:
     """Choose on all folds but one and test on that one, in turn.
 
@@ -300,17 +300,17 @@ def cross_fit(
         held = set(fold)
         winner = find_best(comparing, place, old, tried, [item for item in everything if item not in held])
         winners.append(winner)
-        parts.append(comparing.pairs(place, old, tried[winner] if winner else old, fold))
+        parts.append(comparing.compare_wordings(place, old, tried[winner] if winner else old, fold))
     overall = find_best(comparing, place, old, tried, everything)
     if not overall or not any(winners):
         return NestedResult(None, overall, 0, len(folds))
-    return NestedResult(pooled([part for part in parts if len(part)]), overall, winners.count(overall), len(folds))
+    return NestedResult(pool([part for part in parts if len(part)]), overall, winners.count(overall), len(folds))
 
 
 def find_best(
-    comparing: Comparing, place: int, old: Outcomes, tried: Mapping[str, Outcomes], items: Sequence[int]
+    comparing: Comparator, place: int, old: Outcomes, tried: Mapping[str, Outcomes], items: Sequence[int]
 ) -> str:
     """The candidate with the largest gain above 0 on these items, the first of equals; empty if there is none."""
-    gains = {name: comparing.pairs(place, old, new, items).difference for name, new in tried.items()}
+    gains = {name: comparing.compare_wordings(place, old, new, items).difference for name, new in tried.items()}
     ranked = sorted((name for name in gains if gains[name] > 0), key=lambda name: -gains[name])
     return ranked[0] if ranked else ""

@@ -57,7 +57,7 @@ class Guard:
     ids: frozenset[str] = field(default=frozenset())
 
     @classmethod
-    def of(cls, submissions: Iterable[str], known: Iterable[str], ids: Iterable[str | None] = ()) -> Guard:
+    def from_texts(cls, submissions: Iterable[str], known: Iterable[str], ids: Iterable[str | None] = ()) -> Guard:
         """The guard of these submissions.
 
         Args:
@@ -74,7 +74,7 @@ class Guard:
         """The first run of words in a text that a submission has; empty if there is none.
 
         Example:
-            >>> guard = Guard.of(["It was a dark and stormy night in May."], [])
+            >>> guard = Guard.from_texts(["It was a dark and stormy night in May."], [])
             >>> guard.find_quotation("Mentions that it was a dark and stormy night.")
             'it was a dark and stormy'
         """
@@ -179,7 +179,7 @@ def _list_new_findings(rubric: Rubric, wording: Wording) -> list[str]:
     """The rules whose warnings and errors lint finds in the new wording only."""
     found = [
         {finding.rule for finding in lint_rubric(list(criteria)) if finding.criterion and finding.severity != "note"}
-        for criteria in ([rubric[wording.place]], wording.criteria(rubric))
+        for criteria in ([rubric[wording.place]], wording.to_criteria(rubric))
     ]
     return sorted(found[1] - found[0])
 
@@ -189,7 +189,7 @@ def _compute_largest_share(outcomes: Outcomes) -> float:
     return max(codes.values()) / len(outcomes) if outcomes else 1.0
 
 
-def refuse_without_panel(votes: Sequence[str], repeats: int) -> str:
+def find_panel_problem(votes: Sequence[str], repeats: int) -> str:
     """Why the agreement of judges cannot be measured; empty if it can."""
     if len(votes) > 1 or repeats > 1:
         return ""

@@ -13,7 +13,7 @@ from autorubric.core.rubric import Rubric
 from autorubric.errors import InputError, MissingFileError
 from autorubric.files import read_document, read_text, write_atomically
 from autorubric.improvement.improvement_page import render_page
-from autorubric.improvement.improvement_record import improved_rubric
+from autorubric.improvement.improvement_record import build_improved_rubric
 from autorubric.improvement.samples import Split, UsedItems
 from autorubric.improvement.study import Finalists, UseRecorder
 
@@ -57,7 +57,7 @@ def write_record(directory: Path, name: str, record: Mapping[str, Any]) -> None:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class DrawnSplit:
     """A split and the id of the run that drew it.
 
     Attributes:
@@ -71,7 +71,7 @@ class Drawn:
     labels: str
 
     @classmethod
-    def read(cls, directory: Path, labels: str) -> Drawn | None:
+    def read(cls, directory: Path, labels: str) -> DrawnSplit | None:
         """The split of these labels in a directory; None where there is none."""
         record = read_record(directory, SPLIT_FILE)
         if record is None or record.get("labels") != labels:
@@ -85,7 +85,7 @@ class Drawn:
 
 
 @dataclass
-class TestDoor(UseRecorder):
+class FileUseRecorder(UseRecorder):
     """Records durably that the test set is opened, and with which finalists, before a judge is asked about it.
 
     Attributes:
@@ -127,7 +127,7 @@ def write_results(
     directory: Path, rubric: Rubric, record: Mapping[str, Any], events: Sequence[Mapping[str, Any]]
 ) -> Rubric:
     """Write record, log, report, and the improved rubric; returns that."""
-    made = improved_rubric(rubric, record)
+    made = build_improved_rubric(rubric, record)
     write_record(directory, RECORD_FILE, record)
     write_atomically(directory / LOG_FILE, (json.dumps(event, ensure_ascii=False) + "\n" for event in events))
     write_page(directory, record)
@@ -140,7 +140,7 @@ def write_page(directory: Path, record: Mapping[str, Any]) -> None:
     write_atomically(directory / PAGE_FILE, [render_page(record)])
 
 
-def undone_names(directory: Path) -> list[str]:
+def read_undone_names(directory: Path) -> list[str]:
     """The criteria whose changes were taken back in this directory, by its log.
 
     Raises:

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from autorubric.dataset import RubricDataset
-from autorubric.dataset.splitting import balanced_sample
-from autorubric.errors import InputError, MissingFileError, first_few
+from autorubric.dataset.splitting import sample_balanced
+from autorubric.errors import InputError, MissingFileError, format_first
 from autorubric.files import iter_jsonl, write_atomically
 from autorubric.improvement.acceptance import count_least_changed, estimate_items_needed
 
@@ -113,7 +113,7 @@ def _read_group_keys(dataset: RubricDataset, by: str | None) -> list[Hashable]:
     lacking = [item.id or str(place) for place, item in enumerate(dataset) if by not in item.metadata]
     if lacking:
         raise InputError(
-            f"--group-by {by!r} is not in the metadata of {first_few(lacking)}; expected a key of every "
+            f"--group-by {by!r} is not in the metadata of {format_first(lacking)}; expected a key of every "
             "item's metadata, or prompt"
         )
     return [json.dumps(item.metadata[by], sort_keys=True, default=str) for item in dataset]
@@ -162,7 +162,7 @@ def split_items(
         given = given[len(own) :]
         size = max(min(size - len(own), len(rest) - 1), 0)
         chosen = (
-            set(balanced_sample([sorted(labels[group], key=str) for group in rest], size, rng)) if size else set()
+            set(sample_balanced([sorted(labels[group], key=str) for group in rest], size, rng)) if size else set()
         )
         drawn.append([*own, *(group for place, group in enumerate(rest) if place in chosen)])
         rest = [group for place, group in enumerate(rest) if place not in chosen]

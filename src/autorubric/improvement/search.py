@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from autorubric.improvement.changed_wording import Outcome, Outcomes, Wording, original
-from autorubric.improvement.measures import Comparing, NestedResult, cross_fit, list_categories
+from autorubric.improvement.changed_wording import Outcome, Outcomes, Wording, build_original
+from autorubric.improvement.measures import Comparator, NestedResult, cross_fit, list_categories
 from autorubric.improvement.refusals import Guard, find_refusal, fold_texts
 from autorubric.improvement.samples import Split
 
@@ -117,7 +117,7 @@ class SearchResult:
 
 
 @dataclass(frozen=True)
-class Rules:
+class SearchRules:
     """How many candidates are written and how fast losers are dropped.
 
     Attributes:
@@ -143,12 +143,12 @@ class Search:
         note: takes events of the log.
     """
 
-    comparing: Comparing
+    comparing: Comparator
     judging: WordingJudge
     writing: WordingWriter | None
     split: Split
     guard: Guard
-    rules: Rules = field(default_factory=Rules)
+    rules: SearchRules = field(default_factory=SearchRules)
     note: Note = lambda kind, **values: None
 
     async def run(self, place: int, baseline: Outcomes, proposals: Iterable[Wording] = ()) -> SearchResult:
@@ -159,7 +159,7 @@ class Search:
             baseline: outcomes of the original on the teaching and choosing items; in a nested split, on all.
             proposals: candidates from elsewhere, tried in the first round.
         """
-        first = original(self.comparing.labelled.rubric, place)
+        first = build_original(self.comparing.labelled.rubric, place)
         found, incumbent, outcomes = SearchResult(place, []), first, dict(baseline)
         best_gain, given = 0.0, list(proposals)
         for number in range(1, (1 if self.split.is_nested else self.rules.rounds) + 1):
@@ -235,7 +235,7 @@ class Search:
             for one in running:
                 held = outcomes[one.wording.name]
                 held |= await self.judging.judge(one.wording, [item for item in items if item not in held])
-                one.gains[name] = self.comparing.pairs(place, baseline, held, items).difference
+                one.gains[name] = self.comparing.compare_wordings(place, baseline, held, items).difference
             if number + 1 < len(steps):
                 running = self._select_survivors(running, name)
         return {one.wording.name: outcomes[one.wording.name] for one in running}

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from autorubric.improvement.acceptance import Decision, Pairs, compute_interval, decide, pooled
-from autorubric.improvement.changed_wording import Outcome, Outcomes, Wording, original
-from autorubric.improvement.labelled import Labelled
-from autorubric.improvement.measures import Comparing, Measure, fit_weights
+from autorubric.improvement.acceptance import Decision, Pairs, compute_interval, decide_all, pool
+from autorubric.improvement.changed_wording import Outcome, Outcomes, Wording, build_original
+from autorubric.improvement.labelled import LabelledRubric
+from autorubric.improvement.measures import Comparator, Measure, fit_weights
 from autorubric.improvement.refusals import Guard, find_unlabelled_problem
 from autorubric.improvement.samples import Split
-from autorubric.improvement.search import Note, Rules, Search, SearchResult, WordingJudge, WordingWriter
+from autorubric.improvement.search import Note, Search, SearchResult, SearchRules, WordingJudge, WordingWriter
 from autorubric.metrics.arrays import Floats
 from autorubric.metrics.table import FAILED
 
@@ -133,13 +133,13 @@ class Study:
         note: takes events of the log.
     """
 
-    labelled: Labelled
+    labelled: LabelledRubric
     split: Split
     judging: WordingJudge
     writing: WordingWriter | None
     guard: Guard
     aims: Aims = field(default_factory=Aims)
-    rules: Rules = field(default_factory=Rules)
+    rules: SearchRules = field(default_factory=SearchRules)
     second: WordingJudge | None = None
     proposals: Sequence[Wording] = ()
     uses: UseRecorder = field(default_factory=UseRecorder)
@@ -171,7 +171,7 @@ class Study:
         usable = []
         for place in wanted:
             name = self.labelled.names[place]
-            if self.labelled.has_labels and self.labelled.constant(place):
+            if self.labelled.has_labels and self.labelled.is_constant(place):
                 found.skipped[name] = "its labels are constant"
             else:
                 usable.append(place)
@@ -179,7 +179,7 @@ class Study:
         ranked, proposed = [], {one.place for one in self.proposals}
         comparing = self._make_comparator()
         for place in usable:
-            pairs = comparing.pairs(place, self._outcomes[place], self._outcomes[place], self.split.teach)
+            pairs = comparing.compare_wordings(place, self._outcomes[place], self._outcomes[place], self.split.teach)
             found.agreement[self.labelled.names[place]] = pairs.after
             ranked.append((place not in proposed, pairs.after, place))
         chosen = [place for _, _, place in sorted(ranked)]
@@ -198,7 +198,7 @@ class Study:
             held = self._outcomes.setdefault(place, {})
             wanted = items if whole else self.labelled.select_known(place, items)
             missing = [item for item in wanted if item not in held]
-            held |= await self.judging.judge(original(self.labelled.rubric, place), missing)
+            held |= await self.judging.judge(build_original(self.labelled.rubric, place), missing)
 
         async with asyncio.TaskGroup() as group:
             for place in range(len(self.labelled.rubric)) if whole else places:
@@ -214,22 +214,22 @@ class Study:
         for place in places:
             name, first = self.labelled.names[place], self._outcomes[place]
             known = self.labelled.select_known(place, items)
-            again = await self.judging.judge(original(self.labelled.rubric, place), known, retest=True)
+            again = await self.judging.judge(build_original(self.labelled.rubric, place), known, retest=True)
             both = [item for item in items if item in first and item in again]
             changed = sum(first[item].code != again[item].code for item in both)
             found.noise[name] = changed / len(both) if both else float("nan")
-            pairs = comparing.pairs(place, first, again, both)
+            pairs = comparing.compare_wordings(place, first, again, both)
             interval = compute_interval(pairs, self.aims.confidence)
             if interval is not None:
                 found.retest[name] = pairs.difference, interval.low, interval.high
 
-    def _make_comparator(self) -> Comparing:
+    def _make_comparator(self) -> Comparator:
         base = np.full(self.labelled.truth.shape, np.nan)
         for place, outcomes in self._outcomes.items():
             for item, outcome in outcomes.items():
                 if outcome.value is not None:
                     base[item, place] = outcome.value
-        return Comparing(self.labelled, self.aims.measure, base)
+        return Comparator(self.labelled, self.aims.measure, base)
 
     async def _search(self, found: Improvement, places: Sequence[int]) -> None:
         comparing = self._make_comparator()
@@ -267,7 +267,7 @@ class Study:
         found.finalists = replace(
             found.finalists, wordings=tuple(one for one in found.finalists.wordings if one.name in tested)
         )
-        found.decisions = decide(tested, compute_test_confidence(self.aims, self.split), self.aims.seed)
+        found.decisions = decide_all(tested, compute_test_confidence(self.aims, self.split), self.aims.seed)
         on_test = set(self.split.test)
         for name, outcomes in self._new.items():
             found.failed[name] = sum(one.code == FAILED for item, one in outcomes.items() if item in on_test)
@@ -289,7 +289,7 @@ class Study:
         for one in finalists.wordings:
             known = self.labelled.select_known(one.place, self.split.test)
             new = self._new[one.name] = await self.judging.judge(one, known)
-            found[one.name] = comparing.pairs(one.place, self._outcomes[one.place], new, self.split.test)
+            found[one.name] = comparing.compare_wordings(one.place, self._outcomes[one.place], new, self.split.test)
         return found
 
     async def _test_weights(self, weights: Sequence[float]) -> Pairs:
@@ -303,7 +303,7 @@ class Study:
             fitted = self._fit_weights([item for item in self.split.test if item not in held])
             own: Floats = self.labelled.weights if fitted is None else np.array(fitted)
             parts.append(comparing.compare_weights(own, fold))
-        return pooled([part for part in parts if len(part)])
+        return pool([part for part in parts if len(part)])
 
     async def _ask_second_judge(self, found: Improvement) -> None:
         """Let the second judge grade what would be accepted; it must not agree less with the labels."""
@@ -312,9 +312,9 @@ class Study:
         comparing = self._make_comparator()
         for one in found.accepted:
             known = self.labelled.select_known(one.place, self.split.test)
-            old: Outcomes = await self.second.judge(original(self.labelled.rubric, one.place), known)
+            old: Outcomes = await self.second.judge(build_original(self.labelled.rubric, one.place), known)
             new = await self.second.judge(one, known)
-            gain = comparing.pairs(one.place, old, new, known).difference
+            gain = comparing.compare_wordings(one.place, old, new, known).difference
             found.second[one.name] = gain
             if not gain >= 0.0:
                 _overrule(found.decisions, one.name, f"the second judge agrees less: {gain:+.3f}")

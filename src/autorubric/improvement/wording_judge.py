@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.judge import Answered, Read
 from autorubric.improvement.changed_wording import Outcome, Wording, read_outcome
-from autorubric.improvement.labelled import Labelled
+from autorubric.improvement.labelled import LabelledRubric
 from autorubric.improvement.writing import Stopped
-from autorubric.llm.batches.setting import widened
+from autorubric.llm.batches.setting import widen_window
 from autorubric.llm.executor import Executor, FollowUp
 from autorubric.llm.request import Failure, Model, Request
 from autorubric.metrics.table import FAILED
@@ -25,7 +25,7 @@ LEAST_COUNTED = 5
 
 
 @dataclass
-class Progressing:
+class GradingCounts:
     """How many gradings, each of one item under one wording, are wanted, done and failed."""
 
     wanted: int = 0
@@ -34,7 +34,7 @@ class Progressing:
 
 
 @dataclass
-class LedgerJudging:
+class LedgerJudge:
     """Judges of a grader, asked through a ledger.
 
     Attributes:
@@ -48,13 +48,13 @@ class LedgerJudging:
 
     grader: CriterionGrader
     executor: Executor
-    labelled: Labelled
+    labelled: LabelledRubric
     draws: int = 0
     window: int = 64
-    counts: Progressing = field(default_factory=Progressing)
+    counts: GradingCounts = field(default_factory=GradingCounts)
 
     def __post_init__(self) -> None:
-        self._room = asyncio.Semaphore(widened(self.window))
+        self._room = asyncio.Semaphore(widen_window(self.window))
 
     async def judge(self, wording: Wording, items: Sequence[int], *, retest: bool = False) -> dict[int, Outcome]:
         """The outcome of each item.
@@ -80,7 +80,7 @@ class LedgerJudging:
 
     async def _judge_item(self, wording: Wording, item: int, retest: bool) -> Outcome:
         dataset, rubric = self.labelled.dataset, self.labelled.rubric
-        placed = wording.criteria(rubric)
+        placed = wording.to_criteria(rubric)
         criteria = [*rubric]
         criteria[wording.place] = placed[0]
         wanted = [wording.place, *range(len(criteria), len(criteria) + len(placed) - 1)]

@@ -12,22 +12,22 @@ from typing import Any
 
 from autorubric.checks import CHECKS
 from autorubric.checks.check_registry import BUILT_IN
-from autorubric.core.display import clipped
-from autorubric.dataset.ground_truth import criterion_called
+from autorubric.core.display import clip
+from autorubric.dataset.ground_truth import find_criterion
 from autorubric.errors import InputError, collected
 from autorubric.files.strict_json import parse_json
 from autorubric.graders.judge import request_again
 from autorubric.improvement.changed_wording import KINDS, Wording
-from autorubric.improvement.labelled import Labelled
+from autorubric.improvement.labelled import LabelledRubric
 from autorubric.improvement.measures import list_categories
 from autorubric.improvement.search import Commission, Note, ShownItem
 from autorubric.llm.executor import Executor
-from autorubric.llm.limits import room_for
+from autorubric.llm.limits import estimate_room
 from autorubric.llm.request import Answer, Failure, Message, Model, Reply, ReplySchema, Request, Unreadable
 from autorubric.llm.structured import read_json
 from autorubric.prompts.library import load_schema
 from autorubric.prompts.template import Template
-from autorubric.rows import row_file, without_nulls
+from autorubric.rows import drop_nulls, inspect_file
 
 ROLE = "writer"
 _LONGEST_SHOWN = 4000
@@ -35,7 +35,7 @@ _LONGEST_SHOWN = 4000
 
 
 @cache
-def package_writer_prompt() -> Template:
+def load_writer_prompt() -> Template:
     """The prompt that asks for wordings."""
     return Template.from_package("improve")
 
@@ -45,7 +45,7 @@ def _load_reply_schema() -> ReplySchema:
     return ReplySchema("alternatives", load_schema("improve"))
 
 
-def build_request(template: Template, labelled: Labelled, commission: Commission, draw: int = 0) -> Request:
+def build_request(template: Template, labelled: LabelledRubric, commission: Commission, draw: int = 0) -> Request:
     """The request for alternatives to a wording."""
     wording = commission.wording
     criterion = labelled.rubric[wording.place]
@@ -63,11 +63,11 @@ def build_request(template: Template, labelled: Labelled, commission: Commission
         count=commission.count,
     )
     messages = tuple(starmap(Message, turns))
-    return Request(messages, ROLE, _load_reply_schema(), draw, room=room_for(entries=commission.count))
+    return Request(messages, ROLE, _load_reply_schema(), draw, room=estimate_room(entries=commission.count))
 
 
-def _show_case(labelled: Labelled, case: ShownItem) -> dict[str, Any]:
-    submission = clipped(labelled.dataset[case.item].submission, _LONGEST_SHOWN)
+def _show_case(labelled: LabelledRubric, case: ShownItem) -> dict[str, Any]:
+    submission = clip(labelled.dataset[case.item].submission, _LONGEST_SHOWN)
     return {  # these keys in this order are part of requests
         "submission": submission,
         "label": case.label,
@@ -170,7 +170,7 @@ class Writer:
 
     model: Model
     executor: Executor
-    labelled: Labelled
+    labelled: LabelledRubric
     note: Note
     template: Template
     draws: int = 0
@@ -206,7 +206,7 @@ class Stopped(Exception):
         super().__init__(str(failure))
 
 
-def read_proposals(path: Path, labelled: Labelled) -> list[Wording]:
+def read_proposals(path: Path, labelled: LabelledRubric) -> list[Wording]:
     """The candidates in a file: a list of `{criterion, requirement, reason, …}`, in JSON, YAML or TOML.
 
     A second requirement is `second`, a check is `check: {name, parameters}`; entries without a requirement, such as
@@ -231,25 +231,25 @@ def read_proposals(path: Path, labelled: Labelled) -> list[Wording]:
 
 
 def _read_entries(path: Path) -> Any:
-    source = row_file(path, what="Proposal file")
+    source = inspect_file(path, what="Proposal file")
     if source.is_document:
-        record = source.document()
+        record = source.read_document()
         return record.get("proposals") if isinstance(record, Mapping) else record
     problems: list[str] = []
-    rows = [without_nulls(row.fields) for row in source.rows(problems)]
+    rows = [drop_nulls(row.fields) for row in source.iter_rows(problems)]
     if problems:
         raise InputError(problems)
     return rows
 
 
-def _read_proposal(entry: Any, number: int, labelled: Labelled, path: Path) -> Wording | None:
+def _read_proposal(entry: Any, number: int, labelled: LabelledRubric, path: Path) -> Wording | None:
     if not isinstance(entry, Mapping):
         raise InputError(f"expected an object, got {type(entry).__name__}")
     if not str(entry.get("requirement") or "").strip():
         return None
     if not isinstance(entry.get("criterion"), str):
         raise InputError("it has no 'criterion', the name of the criterion that it changes")
-    place = criterion_called(entry["criterion"], labelled.rubric)
+    place = find_criterion(entry["criterion"], labelled.rubric)
     name = f"{labelled.names[place]}/0.{number}"
     check = entry.get("check") if isinstance(entry.get("check"), Mapping) else None
     kind = "check" if check else "split" if entry.get("second") else "reword"
@@ -259,7 +259,7 @@ def _read_proposal(entry: Any, number: int, labelled: Labelled, path: Path) -> W
     return read_wording(made, name, Wording(labelled.names[place], place, ("",)), str(path))
 
 
-def chosen_places(labelled: Labelled, names: Sequence[str]) -> tuple[int, ...] | None:
+def find_places(labelled: LabelledRubric, names: Sequence[str]) -> tuple[int, ...] | None:
     """The places of the criteria that are named; None if none is.
 
     Raises:
@@ -270,7 +270,7 @@ def chosen_places(labelled: Labelled, names: Sequence[str]) -> tuple[int, ...] |
     problems, found = list[str](), list[int]()
     for name in names:
         with collected(problems, "--criterion (Python: criterion=): "):
-            found.append(criterion_called(name, labelled.rubric))
+            found.append(find_criterion(name, labelled.rubric))
     if problems:
         raise InputError(problems)
     return tuple(dict.fromkeys(found))

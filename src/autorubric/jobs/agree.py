@@ -9,16 +9,16 @@ from autorubric.errors import InputError
 from autorubric.jobs.job import RunSource, run_job
 from autorubric.jobs.label_source import (
     LabelSettings,
+    find_history,
     has_drawn_labels,
-    known_annotator,
-    label_source,
     read_labels,
     read_stored_labels,
+    resolve_annotator,
 )
 from autorubric.metrics.compare import JudgeComparison, compare_judges
 from autorubric.metrics.compute import measure_run
 from autorubric.metrics.jackknife import Draws
-from autorubric.metrics.judge_agreement import JudgeAgreement, agreement_among_judges
+from autorubric.metrics.judge_agreement import JudgeAgreement, measure_judge_agreement
 from autorubric.metrics.labelled_run import read_labelled_run
 from autorubric.metrics.results import MetricsResult
 from autorubric.metrics.simulated_coverage import simulate_coverage
@@ -121,7 +121,7 @@ def agree(run: Path, settings: AgreeSettings) -> MetricsResult:
         (3, 0.67)
     """
     stored = read_run(run)
-    return measure_agreement(stored, read_stored_labels(stored, settings, label_source(settings, stored)), settings)
+    return measure_agreement(stored, read_stored_labels(stored, settings, find_history(settings, stored)), settings)
 
 
 def measure_agreement(stored: StoredRun, truth: RubricDataset, settings: AgreeSettings) -> MetricsResult:
@@ -169,11 +169,11 @@ def compare(run: Path, settings: CompareSettings) -> JudgeComparison:
         raise InputError("nothing to compare with; pass --against RUN (Python: against=)")
     refuse_simulation(settings, "with another run")
     stored, other = read_run(run), read_run(settings.against)
-    history = label_source(settings, stored)
+    history = find_history(settings, stored)
     if history is not None and has_drawn_labels(history):
         from autorubric.labels.label_agreement import compare_by_labels
 
-        who, modes = known_annotator(history, settings.annotator), Modes(settings.cannot_assess, settings.na)
+        who, modes = resolve_annotator(history, settings.annotator), Modes(settings.cannot_assess, settings.na)
         return compare_by_labels((stored, other), stored.dataset, history, modes, settings.draws, who)
     return compare_judges(
         stored,
@@ -213,7 +213,7 @@ def agree_pairwise(run: Path, settings: PairwiseSettings) -> JudgeAgreement:
     refuse_simulation(settings, "without labels")
     stored = read_run(run)
     other = None if settings.against is None else read_run(settings.against)
-    return agreement_among_judges(
+    return measure_judge_agreement(
         stored,
         stored.dataset,
         other,

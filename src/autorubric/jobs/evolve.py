@@ -13,10 +13,10 @@ from typing import Any, Self
 
 from pydantic import model_validator
 
-from autorubric.errors import ConfigError, InputError, counted
+from autorubric.errors import ConfigError, InputError, pluralize
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.demands import ROLE as DEMANDS
-from autorubric.graders.demands import assumed_demands
+from autorubric.graders.demands import assume_demands
 from autorubric.graders.judge import Read
 from autorubric.jobs.evolution_settings import EvolutionSettings
 from autorubric.jobs.job import ReplaceableSettings, RunSource, blocking, run_job
@@ -24,7 +24,7 @@ from autorubric.jobs.judges import JudgeSettings, make_grader
 from autorubric.jobs.recorded_run import RecordedRun, open_estimate_ledger, run_ledger
 from autorubric.llm.executor import Executor
 from autorubric.llm.failure_groups import NOT_MADE
-from autorubric.llm.http.endpoints import one_limit
+from autorubric.llm.http.endpoints import share_slots
 from autorubric.llm.limits import ModelEstimate
 from autorubric.llm.models import open_models
 from autorubric.llm.records.accounts import Totals
@@ -38,7 +38,7 @@ from autorubric.settings import NewDirectory, setting
 from autorubric.training.evolution.evolver import Evolver, UndecidedError, digest_rollouts
 from autorubric.training.evolution.live import read_service_rollouts
 from autorubric.training.evolution.proposals import ROLE as EVOLVE
-from autorubric.training.evolution.proposals import Proposal, evolve_prompt
+from autorubric.training.evolution.proposals import Proposal, load_evolve_prompt
 from autorubric.training.evolution.rollouts import RolloutGroup, read_graded_rollouts
 from autorubric.training.evolution.versions import (
     EVOLVED_FILE,
@@ -233,7 +233,7 @@ class EvolutionRun(RecordedRun):
 
     def build_entries(self) -> dict[str, Any]:
         """The fingerprint of the prompt."""
-        return {"templates": {"evolve": evolve_prompt().fingerprint}}
+        return {"templates": {"evolve": load_evolve_prompt().fingerprint}}
 
 
 async def _run_evolution(source: Path, settings: EvolveSettings) -> EvolveResult:
@@ -242,7 +242,7 @@ async def _run_evolution(source: Path, settings: EvolveSettings) -> EvolveResult
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(aclosing(grader))
         stack.enter_context(settings.attempts_logged())
-        stack.enter_context(one_limit(settings.concurrency))
+        stack.enter_context(share_slots(settings.concurrency))
         config = settings.build_writer_config(str(settings.writer))
         writers = await stack.enter_async_context(open_models(config, settings.concurrency))
         models = {**(await grader.open_session()).models, **writers}
@@ -265,7 +265,7 @@ async def _run_evolution(source: Path, settings: EvolveSettings) -> EvolveResult
         lineages = list(log.lineages.values())
         write_evolved(run.out, lineages)
         run.save("stopped" if run.stopped else "failed" if run.undecided else "completed")
-        return EvolveResult(lineages, run.out, dict(run.undecided), ledger.totals(), run.stopped, run.interrupted)
+        return EvolveResult(lineages, run.out, dict(run.undecided), ledger.add_up(), run.stopped, run.interrupted)
 
 
 def _read_rollouts(source: Path) -> list[RolloutGroup]:
@@ -301,7 +301,7 @@ def _check_newest(groups: Iterable[RolloutGroup], log: VersionLog, source: Path)
     if old:
         text, number, newest = old[0]
         raise InputError(
-            f"{source}: the rollouts of {counted(len(old), 'query')} were graded by an older version of their "
+            f"{source}: the rollouts of {pluralize(len(old), 'query')} were graded by an older version of their "
             f"rubric, such as {text!r}: version {number}, but {newest} is the newest; grade them with "
             f"{EVOLVED_FILE}, or pass another --out"
         )
@@ -338,7 +338,7 @@ async def _estimate_calls(source: Path, settings: EvolveSettings) -> list[ModelE
             if request.role == EVOLVE:
                 texts = [f"{request.messages[-1].content[:120]} ({n})" for n in range(2 * rule.most_added)]
                 return Answer([Proposal("", text, 5) for text in texts], Reply(""))
-            return assumed_demands(request) or _assume_verdict(request, read)
+            return assume_demands(request) or _assume_verdict(request, read)
 
         def expected(request: Request) -> float:
             entries = {EVOLVE: 2 * rule.most_added, DEMANDS: 2, "licence": 2 * rule.most_added + 4}

@@ -110,12 +110,12 @@ async def gates_async(run: Path | None, settings: GatesSettings) -> GatesResult:
         >>> replayed.queries, len(replayed.labelled)
         (1, 0)
     """
-    from autorubric.synthesis.replayed_gates import read_recorded, record_replies, replay
+    from autorubric.synthesis.replayed_gates import read_recorded, record_replies, replay_gates
     from autorubric.synthesis.thresholds import GateSettings
 
     if settings.replay is not None:
         used = GateSettings(least_error=settings.least_error, least_sure=settings.least_sure)
-        return GatesResult(replayed=replay(read_recorded(Path(settings.replay)), used))
+        return GatesResult(replayed=replay_gates(read_recorded(Path(settings.replay)), used))
     target = Path(str(settings.record))
     refuse_existing(target, force=settings.force)
     assert run is not None

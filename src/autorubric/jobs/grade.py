@@ -28,8 +28,8 @@ from autorubric.jobs.recorded_run import open_estimate_ledger
 from autorubric.jobs.submissions import Rows, check_weighed, join_labels, list_rubrics, parse_columns, read_dataset
 from autorubric.jobs.upload import check_upload, upload_finished
 from autorubric.llm.executor import Executor
-from autorubric.llm.models import stand_ins
-from autorubric.rows import memory_rows
+from autorubric.llm.models import find_stand_in_note
+from autorubric.rows import convert_rows
 from autorubric.runs.another_run import note_another_run
 from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, MANIFEST_FILE
 from autorubric.runs.plan import ExperimentPlan
@@ -54,7 +54,7 @@ def check_data(value: Any) -> Any:
         return make_path(value)
     if isinstance(value, RubricDataset):
         return value
-    rows = memory_rows(value)
+    rows = convert_rows(value)
     if not isinstance(rows, list):
         raise ValueError(f"expected a RubricDataset, a path, a DataFrame, or {_LISTED}")
     for index, one in enumerate(rows):
@@ -189,7 +189,7 @@ async def grade_async(data: GradeData | Rubric | None, settings: GradeSettings) 
         if settings.dry_run:
             return await _estimate_run(dataset, grader, settings)
         files = (DATASET_FILE, ITEMS_FILE, MANIFEST_FILE, *(f"results.{kind}" for kind in FORMATS))
-        sources, start_over = settings.sources(), settings.start_over
+        sources, start_over = settings.list_sources(), settings.start_over
         stack.enter_context(run_folder(out, files, sources, start_over=start_over, parts=settings.parts))
         result = await _grade(dataset, grader, settings, part)
         summary = result.summary
@@ -218,7 +218,7 @@ def _read_dataset(data: GradeData | Rubric | None, settings: GradeSettings) -> R
 
 def _select_own_part(whole: RubricDataset, settings: GradeSettings) -> tuple[RubricDataset, Part | None]:
     """The items of this run's shard and its record for the manifest; without a shard, all items and None."""
-    part = settings.build_division().part(lambda: whole.to_json().encode(), len(whole))
+    part = settings.build_division().build_part(lambda: whole.to_json().encode(), len(whole))
     if part is None:
         return whole, None
     return replace(whole, items=[whole[place] for place in part.shard.find_places(whole)]), part
@@ -227,7 +227,7 @@ def _select_own_part(whole: RubricDataset, settings: GradeSettings) -> tuple[Rub
 def _build_plan(
     dataset: RubricDataset, grader: CriterionGrader, settings: GradeSettings, part: Part | None = None
 ) -> ExperimentPlan:
-    labels = stand_ins(spec.llm_config.model for spec in grader.recipe.specs)
+    labels = find_stand_in_note(spec.llm_config.model for spec in grader.recipe.specs)
     compared = ("few_shot_examples", "share_equal", "shard")
     return build_experiment_plan(settings, dataset, grader, part, labels=labels, compared=compared)
 
@@ -248,7 +248,7 @@ async def _grade(
 def _write_tables(dataset: RubricDataset, grader: CriterionGrader, settings: GradeSettings) -> None:
     """Write the requested tables, and update those of earlier sessions."""
     out = Path(settings.out)
-    judges = grader.recipe.described()["judges"]
+    judges = grader.recipe.describe_settings()["judges"]
     votes = VoteColumns.from_judges({judge["judge_id"]: judge.get("repeats", 1) for judge in judges})
     for kind in (kind for kind in FORMATS if kind in settings.format or (out / f"results.{kind}").exists()):
         rows = read_result_rows(out / ITEMS_FILE, dataset, votes)
@@ -262,7 +262,7 @@ async def _estimate_run(dataset: RubricDataset, grader: CriterionGrader, setting
         changes = partial(_build_plan(dataset, grader, settings).find_changes, dataset.to_json().encode())
         note_another_run(Path(settings.out), "evaluation", changes)
     with open_estimate_ledger(Path(settings.out)) as ledger:
-        replies = [row for row in ledger.totals() if row.calls > row.failed]
+        replies = [row for row in ledger.add_up() if row.calls > row.failed]
         calls = sum(row.calls - row.failed for row in replies)
         length = sum(row.usage.completion_tokens for row in replies) / calls if calls else REPLY_TOKENS
         rows = await estimate(

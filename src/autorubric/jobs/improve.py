@@ -19,12 +19,12 @@ from autorubric.errors import ConfigError, InputError
 from autorubric.graders.assembly import JudgeSpec
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.improvement.changed_wording import Wording
-from autorubric.improvement.improvement_page import headline
-from autorubric.improvement.labelled import Labelled, read_labelled
-from autorubric.improvement.refusals import refuse_without_panel
-from autorubric.improvement.run_files import Drawn
+from autorubric.improvement.improvement_page import summarize
+from autorubric.improvement.labelled import LabelledRubric, read_labelled
+from autorubric.improvement.refusals import find_panel_problem
+from autorubric.improvement.run_files import DrawnSplit
 from autorubric.improvement.samples import UsedItems, group_items, split_items
-from autorubric.improvement.writing import chosen_places, read_proposals
+from autorubric.improvement.writing import find_places, read_proposals
 from autorubric.jobs.job import (
     BatchSettings,
     Columns,
@@ -36,9 +36,9 @@ from autorubric.jobs.job import (
     job,
 )
 from autorubric.jobs.judges import JudgeSettings, key_variable, make_grader, reply_limit
-from autorubric.jobs.submissions import is_rows, parse_columns, read_dataset, rubric_in
-from autorubric.labels.exchange import labelled_dataset
-from autorubric.labels.label_store import read_history, run_of_store
+from autorubric.jobs.submissions import is_rows, parse_columns, read_dataset, read_rubric
+from autorubric.labels.exchange import build_labelled_dataset
+from autorubric.labels.label_store import find_labelled_run, read_history
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.secrets import VariableName
 from autorubric.llm.limits import ModelEstimate
@@ -189,7 +189,7 @@ class ImproveResult:
         return [one for one in self.record.get("tests", ()) if one["accepted"]]
 
     def __str__(self) -> str:
-        return headline(self.record) if self.record else f"unfinished: {self.stopped or 'nothing was decided'}"
+        return summarize(self.record) if self.record else f"unfinished: {self.stopped or 'nothing was decided'}"
 
 
 @dataclass(frozen=True)
@@ -204,7 +204,7 @@ class ImprovementInputs:
         used: the record of items that earlier runs used.
     """
 
-    labelled: Labelled
+    labelled: LabelledRubric
     proposals: tuple[Wording, ...]
     places: tuple[int, ...] | None
     used: UsedItems
@@ -217,18 +217,18 @@ class ImprovementInputs:
             InputError: a file is wrong, the labels belong to another rubric or do not vary, or all items are in one
                 group.
         """
-        rubric = source if isinstance(source, Rubric) else rubric_in(Path(source))
+        rubric = source if isinstance(source, Rubric) else read_rubric(Path(source))
         dataset = _read_labels(rubric, settings)
         labelled = read_labelled(rubric, dataset, group_items(dataset, settings.group_by), settings.score)
-        places = chosen_places(labelled, settings.criterion)
+        places = find_places(labelled, settings.criterion)
         proposals = [] if settings.proposals is None else read_proposals(Path(settings.proposals), labelled)
         problems = [
             f"criterion {labelled.names[place]!r} has the same label on every item; label items on which it differs"
             for place in places or ()
-            if labelled.has_labels and labelled.constant(place)
+            if labelled.has_labels and labelled.is_constant(place)
         ]
         if not labelled.has_labels:
-            overlooked = _explain_overlooked_labels(labelled) or refuse_without_panel(settings.judge, settings.repeat)
+            overlooked = _explain_overlooked_labels(labelled) or find_panel_problem(settings.judge, settings.repeat)
             problems += filter(None, [overlooked])
             if settings.weights or settings.measure != "agreement":
                 problems.append(
@@ -246,22 +246,22 @@ class ImprovementInputs:
             raise InputError(problems)
         return cls(labelled, tuple(proposals), places, UsedItems(_find_used_path(settings)))
 
-    def draw_split(self, settings: ImproveSettings) -> Drawn:
+    def draw_split(self, settings: ImproveSettings) -> DrawnSplit:
         """The split of the run in the directory, or a new one.
 
         Raises:
             InputError: too few unused labels are left.
         """
         labels = self.digest_labels()
-        held = None if settings.start_over or settings.replace else Drawn.read(Path(settings.out), labels)
+        held = None if settings.start_over or settings.replace else DrawnSplit.read(Path(settings.out), labels)
         if held is not None:
             return held
         before = self.used.read()
         both = zip(self.labelled.digests, self.labelled.text_digests, strict=True)  # the latter in older records
         used = [item for item, digests in enumerate(both) if not before.isdisjoint(digests)]
-        groups, strata = self.labelled.groups.tolist(), self.labelled.strata()
+        groups, strata = self.labelled.groups.tolist(), self.labelled.list_strata()
         split = split_items(groups, strata, kind=settings.split, used=used, seed=settings.seed)
-        return Drawn(uuid4().hex, split, labels)
+        return DrawnSplit(uuid4().hex, split, labels)
 
     def digest_labels(self) -> str:
         """A digest of items, labels and groups."""
@@ -304,19 +304,19 @@ def _read_labels(rubric: Rubric, settings: ImproveSettings) -> RubricDataset:
         return labels
     if run := _find_labelled_run(Path(labels)):
         graded, history = read_run(run).dataset, read_history(run)
-        return labelled_dataset(history, graded) if history.labelled() else graded
+        return build_labelled_dataset(history, graded) if history.labelled() else graded
     common = rubric if is_rows(Path(labels), rubric_given=True) else None
     return read_dataset(labels, common, None, settings.prompt, columns)
 
 
 def _find_labelled_run(labels: Path) -> Path | None:
     """The run directory with the labels, from its own path or the path of its label store."""
-    run = run_of_store(labels) or labels
+    run = find_labelled_run(labels) or labels
     is_run = os.path.isfile(run / MANIFEST_FILE)  # noqa: PTH113 (a name that is too long is not an error)
     return run.resolve() if is_run else None
 
 
-def _explain_overlooked_labels(labelled: Labelled) -> str:
+def _explain_overlooked_labels(labelled: LabelledRubric) -> str:
     """The error if columns named like criteria may be labels that would be ignored; else empty."""
     held = set[str]().union(*(item.metadata for item in labelled.dataset))
     named = [name for name in labelled.names if name in held]

@@ -13,12 +13,12 @@ from typing import Any
 
 from autorubric.background import rare_collections
 from autorubric.core.rubric import Rubric
-from autorubric.errors import InputError, first_cause
+from autorubric.errors import InputError, find_first_cause
 from autorubric.files import read_text, write_atomically
 from autorubric.graders.criterion_grader import CriterionGrader
-from autorubric.improvement.changed_wording import original
-from autorubric.improvement.improvement_record import after_undo, improvement_record, undo
-from autorubric.improvement.labelled import Labelled
+from autorubric.improvement.changed_wording import build_original
+from autorubric.improvement.improvement_record import apply_undo, build_record, undo
+from autorubric.improvement.labelled import LabelledRubric
 from autorubric.improvement.refusals import Guard
 from autorubric.improvement.run_files import (
     FILES,
@@ -28,25 +28,25 @@ from autorubric.improvement.run_files import (
     RECORD_FILE,
     RUBRIC_FILE,
     SPLIT_FILE,
-    Drawn,
-    TestDoor,
+    DrawnSplit,
+    FileUseRecorder,
     intact,
     list_events,
     read_record,
-    undone_names,
+    read_undone_names,
     write_page,
     write_results,
 )
-from autorubric.improvement.search import SHOWN_ERRORS, Commission, Rules, ShownItem
+from autorubric.improvement.search import SHOWN_ERRORS, Commission, SearchRules, ShownItem
 from autorubric.improvement.study import Aims, Improvement, Study
-from autorubric.improvement.wording_judge import LedgerJudging, Progressing
-from autorubric.improvement.writing import Stopped, Writer, build_request, package_writer_prompt
+from autorubric.improvement.wording_judge import GradingCounts, LedgerJudge
+from autorubric.improvement.writing import Stopped, Writer, build_request, load_writer_prompt
 from autorubric.jobs.improve import ImprovementInputs, ImproveResult, ImproveSettings
 from autorubric.jobs.judges import make_grader
 from autorubric.jobs.recorded_run import RecordedRun, open_estimate_ledger, run_ledger
-from autorubric.jobs.submissions import rubric_in
+from autorubric.jobs.submissions import read_rubric
 from autorubric.llm.executor import Executor
-from autorubric.llm.http.endpoints import one_limit
+from autorubric.llm.http.endpoints import share_slots
 from autorubric.llm.limits import ModelEstimate
 from autorubric.llm.models import open_models
 from autorubric.llm.records.ledger import Ledger
@@ -74,12 +74,12 @@ class ImprovementRun(RecordedRun):
     kind = "improvement"
     stage = "judged"
     inputs: ImprovementInputs
-    drawn: Drawn
+    drawn: DrawnSplit
     grader: CriterionGrader
     second: CriterionGrader | None
     draws: int
     before: int = 0
-    counts: Progressing = field(default_factory=Progressing)
+    counts: GradingCounts = field(default_factory=GradingCounts)
     notes: list[dict[str, Any]] = field(default_factory=list)
     found: Improvement | None = None
 
@@ -101,7 +101,7 @@ class ImprovementRun(RecordedRun):
         try:
             self.found = await self._build_study().run()
         except* Stopped as several:
-            stopped = first_cause(several)
+            stopped = find_first_cause(several)
             assert isinstance(stopped, Stopped)
             self.end_with(stopped.failure)
             self.stop(stopped.failure.message)
@@ -109,7 +109,7 @@ class ImprovementRun(RecordedRun):
 
     def _build_study(self) -> Study:
         settings, inputs, labelled = self.settings, self.inputs, self.inputs.labelled
-        executor, writer, template = self.executor, self.models.get("writer"), package_writer_prompt()
+        executor, writer, template = self.executor, self.models.get("writer"), load_writer_prompt()
         rubric, used = str(self.made_of["rubric"]), inputs.used
         return Study(
             labelled,
@@ -118,16 +118,16 @@ class ImprovementRun(RecordedRun):
             None if writer is None else Writer(writer, executor, labelled, self._note, template, self.draws),
             _build_guard(labelled),
             self.aims,
-            Rules(settings.candidates, settings.rounds),
+            SearchRules(settings.candidates, settings.rounds),
             None if self.second is None else self._build_judging(self.second, executor),
             inputs.proposals,
-            TestDoor(self.out, self.drawn.run_id, used, labelled.text_digests, rubric),
+            FileUseRecorder(self.out, self.drawn.run_id, used, labelled.text_digests, rubric),
             self._note,
         )
 
-    def _build_judging(self, grader: CriterionGrader, executor: Executor) -> LedgerJudging:
+    def _build_judging(self, grader: CriterionGrader, executor: Executor) -> LedgerJudge:
         window = self.settings.concurrency
-        return LedgerJudging(grader, executor, self.inputs.labelled, self.draws, window, self.counts)
+        return LedgerJudge(grader, executor, self.inputs.labelled, self.draws, window, self.counts)
 
     def _note(self, kind: str, **values: Any) -> None:
         self.notes.append({"event": kind, **values})
@@ -140,7 +140,7 @@ class ImprovementRun(RecordedRun):
     def build_entries(self) -> dict[str, Any]:
         """How often the writer returned alternatives, at most in any session; and the prompt."""
         now = sum(note["event"] == "written" for note in self.notes)
-        return {"written": max(self.before, now), "templates": {"improve": package_writer_prompt().fingerprint}}
+        return {"written": max(self.before, now), "templates": {"improve": load_writer_prompt().fingerprint}}
 
     def describe(self) -> dict[str, Any]:
         """What the record says about the run."""
@@ -165,7 +165,7 @@ async def run_improvement(inputs: ImprovementInputs, settings: ImproveSettings) 
                 await stack.enter_async_context(aclosing(one))
         stack.enter_context(rare_collections())
         stack.enter_context(settings.attempts_logged())
-        stack.enter_context(one_limit(settings.concurrency))
+        stack.enter_context(share_slots(settings.concurrency))
         writers = await stack.enter_async_context(open_models(settings.build_writer_config(), settings.concurrency))
         models = {**(await grader.open_session()).models, **writers}
         if second is not None:
@@ -204,11 +204,11 @@ async def run_improvement(inputs: ImprovementInputs, settings: ImproveSettings) 
 
 async def _finish_run(run: ImprovementRun) -> ImproveResult:
     await run.carry_out()
-    rubric, totals = run.inputs.labelled.rubric, run.ledger.totals()
+    rubric, totals = run.inputs.labelled.rubric, run.ledger.add_up()
     if run.found is None:
         run.save("stopped")
         return ImproveResult(rubric, {}, run.out, totals, None, run.stopped or "", run.interrupted)
-    record = improvement_record(run.inputs.labelled, run.drawn.split, run.aims, run.found, run.describe())
+    record = build_record(run.inputs.labelled, run.drawn.split, run.aims, run.found, run.describe())
     made = write_results(run.out, rubric, record, list_events(record, run.notes))
     run.save("completed")
     return ImproveResult(made, record, run.out, totals)
@@ -216,14 +216,14 @@ async def _finish_run(run: ImprovementRun) -> ImproveResult:
 
 def _restore_result(rubric: Rubric, record: dict[str, Any], out: Path, ledger: Ledger) -> ImproveResult:
     """Rebuild the result and its files from the decisions of an earlier session; the test set is not used again."""
-    names = undone_names(out)
+    names = read_undone_names(out)
     with intact(out / RECORD_FILE):
-        made, record = after_undo(rubric, record, names)
+        made, record = apply_undo(rubric, record, names)
         write_page(out, record)
     rubric.to_file(out / ORIGINAL_FILE)
     if (out / LOG_FILE).exists() or not (out / RUBRIC_FILE).exists():  # without the log, nobody knows what was undone
         made.to_file(out / RUBRIC_FILE)
-    return ImproveResult(made, record, out, ledger.totals(), again=True)
+    return ImproveResult(made, record, out, ledger.add_up(), again=True)
 
 
 def _list_exchangeable(manifest: Mapping[str, Any]) -> list[str]:
@@ -231,17 +231,17 @@ def _list_exchangeable(manifest: Mapping[str, Any]) -> list[str]:
     return ["writer"] if manifest.get("written") == 0 and manifest.get("status") != "running" else []
 
 
-def _build_guard(labelled: Labelled) -> Guard:
+def _build_guard(labelled: LabelledRubric) -> Guard:
     dataset = labelled.dataset
     known = [dataset.get_item_prompt(item) for item in range(len(dataset))]
     known += filter(None, (dataset.get_item_reference_submission(item) for item in range(len(dataset))))
     known += [criterion.requirement for criterion in labelled.rubric]
-    return Guard.of((item.submission for item in dataset), known, (item.id for item in dataset))
+    return Guard.from_texts((item.submission for item in dataset), known, (item.id for item in dataset))
 
 
 def undo_changes(source: Rubric | Path | str, names: Sequence[str], out: Path) -> ImproveResult:
     """Revert changes; write the rubric and a line of the log to the directory."""
-    rubric = undo(source if isinstance(source, Rubric) else rubric_in(Path(source)), names)
+    rubric = undo(source if isinstance(source, Rubric) else read_rubric(Path(source)), names)
     try:
         out.mkdir(parents=True, exist_ok=True)
         rubric.to_file(out / RUBRIC_FILE)
@@ -253,7 +253,7 @@ def undo_changes(source: Rubric | Path | str, names: Sequence[str], out: Path) -
         record = read_record(out, RECORD_FILE)
         if record is not None and (out / ORIGINAL_FILE).exists():
             original = Rubric.from_file(out / ORIGINAL_FILE)
-            write_page(out, after_undo(original, record, undone_names(out))[1])
+            write_page(out, apply_undo(original, record, read_undone_names(out))[1])
     except OSError as error:
         raise InputError(f"{out}: cannot be written: {error.strerror}; pass another --out") from error
     return ImproveResult(rubric, {}, out)
@@ -296,12 +296,10 @@ async def estimate_improvement(inputs: ImprovementInputs, settings: ImproveSetti
     return ImproveResult(labelled.rubric, {}, out, estimate=rows, items=len(labelled))
 
 
-def _estimate_writer(model: Model, labelled: Labelled, settings: ImproveSettings) -> ModelEstimate:
+def _estimate_writer(model: Model, labelled: LabelledRubric, settings: ImproveSettings) -> ModelEstimate:
     longest = sorted(range(len(labelled)), key=lambda item: -len(labelled.dataset[item].submission))
     cases = [ShownItem(item, "MET", "UNMET", "x" * 200) for item in longest[: SHOWN_ERRORS + SHOWN_ERRORS // 2]]
-    commission = Commission(original(labelled.rubric, 0), cases, [], settings.candidates, 1)
+    commission = Commission(build_original(labelled.rubric, 0), cases, [], settings.candidates, 1)
     row = ModelEstimate(model)
-    row.add(
-        build_request(package_writer_prompt(), labelled, commission), _TOKENS_AN_ALTERNATIVE * settings.candidates
-    )
+    row.add(build_request(load_writer_prompt(), labelled, commission), _TOKENS_AN_ALTERNATIVE * settings.candidates)
     return row

@@ -33,13 +33,13 @@ from autorubric.core.rubric import Rubric
 from autorubric.dataset import RubricDataset
 from autorubric.errors import ConfigError, InputError
 from autorubric.files.remote import find_address, make_path
-from autorubric.llm.batches.setting import POLL, Batching, batches_on
+from autorubric.llm.batches.setting import POLL, Batching, use_batches
 from autorubric.llm.http.providers import keys_missing
 from autorubric.llm.records.ledger_view import session
 from autorubric.notes import warn
 from autorubric.runs.progress import Progress, RunState
 from autorubric.runs.stopping import Stop
-from autorubric.settings import LocalName, Names, NewDirectory, Settings, flag_for, setting
+from autorubric.settings import LocalName, Names, NewDirectory, Settings, build_flag, setting
 
 if TYPE_CHECKING:
     from autorubric.jobs.selection_run import SelectionResult
@@ -92,7 +92,7 @@ def job(model: Callable[P, S]) -> Callable[[Callable[[D, S], R]], Job[D, S, P, R
 
     def decorate(function: Callable[[D, S], R]) -> Job[D, S, P, R]:
         fields = _order_fields(model)
-        first = next((name for name, field in fields.items() if flag_for(name, field).argument), None)
+        first = next((name for name, field in fields.items() if build_flag(name, field).argument), None)
 
         def read(data: Any, given: dict[str, Any]) -> tuple[Any, Any]:
             given_whole = not given and isinstance(data, cast(Any, model))
@@ -113,7 +113,7 @@ def job(model: Callable[P, S]) -> Callable[[Callable[[D, S], R]], Job[D, S, P, R
 
         wrapped: Any = functools.wraps(function)(call_async if inspect.iscoroutinefunction(function) else call)
         wrapped.__signature__ = _build_signature(fields, first, function)
-        told = (f"    {name}: {one.description}" for name, one in fields.items() if not flag_for(name, one).hidden)
+        told = (f"    {name}: {one.description}" for name, one in fields.items() if not build_flag(name, one).hidden)
         wrapped.__doc__ = "\n".join([inspect.cleandoc(function.__doc__ or ""), "", "Keyword arguments:", *told])
         public: Job[D, S, P, R] = wrapped
         return public
@@ -129,7 +129,7 @@ def _use_batches(settings: BatchSettings, size: int) -> Iterator[None]:
     tell = getattr(getattr(settings, "progress", None), "tell", None) or _LOG.info
     detach, cancel = settings.batch_detach and not settings.batch_cancel, settings.batch_cancel
     how = Batching(size, detach, settings.batch_poll, tell, stages, cancel=cancel)
-    with batches_on(how):
+    with use_batches(how):
         yield
     if getattr(settings, "dry_run", False):
         how.notice(how.outlook)
@@ -167,19 +167,19 @@ def blocking(function: Job[D, S, P, Coroutine[Any, Any, R]]) -> Job[D, S, P, R]:
 def _order_fields(model: Any) -> dict[str, FieldInfo]:
     """The fields of a model, positional arguments first."""
     fields = model.model_fields
-    return dict(sorted(fields.items(), key=lambda item: not flag_for(*item).argument))
+    return dict(sorted(fields.items(), key=lambda item: not build_flag(*item).argument))
 
 
 def _build_settings(model: Any, first: str | None, data: Any, given: dict[str, Any]) -> Any:
     if isinstance(data, model):
-        return model.checked({**data.given(), **given})
+        return model.from_values({**data.collect_given(), **given})
     if data is not None:
         if first is None:
             raise ConfigError(f"expected keyword arguments or {model.__name__}, got {type(data).__name__}")
         if first in given:
             raise ConfigError(f"{first} is given twice, as the first argument and by name")
         given = {first: data, **given}
-    return model.checked(given)
+    return model.from_values(given)
 
 
 def _build_signature(fields: dict[str, FieldInfo], first: str | None, function: Any) -> inspect.Signature:
@@ -347,9 +347,9 @@ class RunSettings(Settings):
         Raises:
             ConfigError: the value of a setting is a Python object.
         """
-        unshown = {name for name, flag in type(self).flags().items() if not flag.shown}.difference(kept)
+        unshown = {name for name, flag in type(self).list_flags().items() if not flag.shown}.difference(kept)
         try:
-            return self.passed(unshown.union(without))
+            return self.dump_passed(unshown.union(without))
         except ConfigError as error:
             raise ConfigError(f"{what} needs each setting as plain text; {error}") from None
 
@@ -363,9 +363,9 @@ class RunSettings(Settings):
     def show_stand_ins(self, rows: int, names: Iterable[str]) -> None:
         """Let `progress` show which of these models only stand in for real ones, before any request."""
         if self.progress is not None:
-            from autorubric.llm.models import stand_ins
+            from autorubric.llm.models import find_stand_in_note
 
-            self.progress(RunState(rows, 0, [], 0, 0, 0, 0.0, stand_ins=stand_ins(names)))
+            self.progress(RunState(rows, 0, [], 0, 0, 0, 0.0, stand_ins=find_stand_in_note(names)))
 
 
 class ReplaceableSettings(RunSettings):

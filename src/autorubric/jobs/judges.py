@@ -13,7 +13,7 @@ from autorubric.core.judgment import CannotAssessConfig, CannotAssessStrategy
 from autorubric.core.scoring import LengthPenalty
 from autorubric.dataset import RubricDataset
 from autorubric.errors import ConfigError
-from autorubric.graders.assembly import EscalationConfig, JudgeSpec, judge_kind
+from autorubric.graders.assembly import EscalationConfig, JudgeSpec, find_judge_kind
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.few_shot import FewShotConfig
 from autorubric.graders.reporting import OnFailure
@@ -21,11 +21,11 @@ from autorubric.jobs.job import BatchSettings, DatasetSource
 from autorubric.jobs.sharding import ShardedSettings
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.endpoint_settings import EndpointSettings
-from autorubric.llm.http.prices import prices_by_model
-from autorubric.llm.http.providers import addressed
+from autorubric.llm.http.prices import read_price_file
+from autorubric.llm.http.providers import resolve_address
 from autorubric.llm.http.secrets import VariableName
 from autorubric.prompts.judging import load_judge_prompts
-from autorubric.runs.plan import ExperimentPlan, dataset_hash
+from autorubric.runs.plan import ExperimentPlan, hash_dataset
 from autorubric.runs.shard import PART, Part
 from autorubric.settings import LocalName, Names, setting
 
@@ -71,10 +71,10 @@ class ModelSettings(EndpointSettings):
             "max_tokens_ceiling": self.max_tokens_ceiling,
             **own,
         }
-        table = prices_by_model(None if self.prices is None else Path(self.prices))
+        table = read_price_file(None if self.prices is None else Path(self.prices))
         specs: list[JudgeSpec] = []
         for name in names:
-            model, url = addressed(name, self.base_url)
+            model, url = resolve_address(name, self.base_url)
             try:
                 config = LLMConfig(model, **{**common, "api_base": url, "prices": table.get(model)})
                 is_taken = any(spec.judge_id == model for spec in specs) and names.count(name) == 1
@@ -92,7 +92,7 @@ def _check_model_names(value: Any) -> Any:
 
 
 def _check_calls(name: str) -> str:
-    judge_kind(name)
+    find_judge_kind(name)
     return name
 
 
@@ -174,14 +174,16 @@ class JudgeSettings(ModelSettings):
 
     def _refuse_judge_settings(self) -> None:
         """Refuse settings of judges if there is no judge, because they would have no effect."""
-        if unused := self.flags_given(self.list_judge_settings()):
+        if unused := self.list_given_flags(self.list_judge_settings()):
             verb = "has" if len(unused) == 1 else "have"
             raise ConfigError(f"{', '.join(unused)} {verb} no effect without a judge; pass --judge MODEL too")
 
     def list_judge_settings(self) -> tuple[str, ...]:
         """The settings that need a judge."""
         own = (
-            name for name, flag in JudgeSettings.flags().items() if flag.group in ("Judges", "Panel", "Prompt cache")
+            name
+            for name, flag in JudgeSettings.list_flags().items()
+            if flag.group in ("Judges", "Panel", "Prompt cache")
         )
         shared = ("base_url", "api_key_env", "allow_plain_http", "max_tokens_ceiling", "share_equal")
         return (*shared, *(name for name in own if name != "judge"))
@@ -254,7 +256,7 @@ def digest_examples(grader: CriterionGrader) -> dict[str, str]:
     few_shot = grader.recipe.options.few_shot
     if few_shot is None:
         return {}
-    return {"few_shot_examples": dataset_hash(few_shot.data.to_json().encode())}
+    return {"few_shot_examples": hash_dataset(few_shot.data.to_json().encode())}
 
 
 def _name_flag(problem: str, model: str, of: str) -> str:
@@ -299,11 +301,11 @@ def build_experiment_plan(
         resume=not settings.start_over,
         settings={
             "command": settings.command,
-            **settings.recorded(),
+            **settings.to_manifest(),
             **digest_examples(grader),
             "stand_ins": labels,
             "again": settings.again,
-            **({} if part is None else {PART: part.recorded()}),
+            **({} if part is None else {PART: part.to_record()}),
         },
         parts=settings.parts,
         wait=settings.wait,

@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from autorubric.core.criterion import Criterion, criterion_names
+from autorubric.core.criterion import Criterion, name_criteria
 from autorubric.core.judgment import CriterionVerdict
-from autorubric.core.scoring import cell
+from autorubric.core.scoring import build_cell
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError, collected
-from autorubric.files.printable import defused
+from autorubric.files.printable import escape_formula
 from autorubric.jobs.job import run_job
 from autorubric.jobs.label_source import LabelSettings, read_labels
 from autorubric.metrics.intervals import Estimate
@@ -22,11 +22,11 @@ from autorubric.metrics.label_choice import (
     CellLabel,
     JudgedPairs,
     LabelRequest,
+    apply_labels,
     choose_pairs,
-    open_pairs,
+    find_open_pairs,
     read_pairs,
     score_from_labels,
-    with_labels,
 )
 from autorubric.rows import read_rows
 from autorubric.runs.items_file import read_run
@@ -90,7 +90,7 @@ def label_next(run: Path, settings: LabelNextSettings) -> list[dict[str, Any]]:
     batch = 1 + max((label.batch for label in filled.labels), default=-1)
     seed = settings.seed + batch
     asked = choose_pairs(pairs, settings.n, filled.labels, seed)
-    draw = f"{len(asked)} of {len(open_pairs(pairs, with_labels(pairs, filled.labels)))}, seed {seed}"
+    draw = f"{len(asked)} of {len(find_open_pairs(pairs, apply_labels(pairs, filled.labels)))}, seed {seed}"
     return [build_row(request, batch, draw, truth) for request in asked]
 
 
@@ -110,7 +110,7 @@ def _read_filled(settings: LabelSettings) -> tuple[RubricDataset, FilledLabels, 
     """The graded dataset, the labels in completed files, and the pairs of item and criterion."""
     stored = read_run(settings.run)
     truth = read_labels(stored, settings.model_copy(update={"labels": ()}))
-    return truth, labels_in(settings.files, truth), read_pairs(stored, truth)
+    return truth, read_filled_labels(settings.files, truth), read_pairs(stored, truth)
 
 
 def _list_notes(pairs: JudgedPairs, filled: FilledLabels, estimate: Estimate) -> Iterator[str]:
@@ -126,10 +126,10 @@ def _list_notes(pairs: JudgedPairs, filled: FilledLabels, estimate: Estimate) ->
 
 def _refuse_other_state(pairs: JudgedPairs, filled: FilledLabels) -> None:
     """Refuse labels that were drawn when another number of pairs was open."""
-    with_labels(pairs, filled.labels)
+    apply_labels(pairs, filled.labels)
     for batch, (_, then) in sorted(filled.draws.items()):
         earlier = [label for label in filled.labels if label.batch < batch]
-        now = len(open_pairs(pairs, with_labels(pairs, earlier)))
+        now = len(find_open_pairs(pairs, apply_labels(pairs, earlier)))
         if now != then:
             raise InputError(
                 f"batch {batch} was drawn from {then} open pairs, and {now} are open now",
@@ -203,7 +203,7 @@ def build_row(request: LabelRequest, batch: int, draw: str, dataset: RubricDatas
     }
 
 
-def labels_in(paths: Sequence[Path], dataset: RubricDataset) -> FilledLabels:
+def read_filled_labels(paths: Sequence[Path], dataset: RubricDataset) -> FilledLabels:
     """The labels in completed files of `--label-next --csv`; rows without a verdict are open.
 
     Args:
@@ -297,9 +297,9 @@ def _find_problems(row: Mapping[str, str], label: CellLabel, dataset: RubricData
     rubric = dataset.get_item_rubric(label.item).rubric
     known, is_known = {"id": dataset[label.item].id or ""}, 0 <= label.criterion < len(rubric)
     if is_known:
-        known["name"] = criterion_names(rubric)[label.criterion]
+        known["name"] = name_criteria(rubric)[label.criterion]
     for column, value in known.items():
-        if row[column] not in ("", value, defused(value)):
+        if row[column] not in ("", value, escape_formula(value)):
             what = "item" if column == "id" else "criterion"
             yield (
                 f"{column} is {row[column]!r}, but the run's {what} {row[what]} has {value!r}; "
@@ -307,7 +307,7 @@ def _find_problems(row: Mapping[str, str], label: CellLabel, dataset: RubricData
             )
     try:
         if is_known:
-            cell(rubric[label.criterion], label.verdict)
+            build_cell(rubric[label.criterion], label.verdict)
     except ValueError:
         word = label.verdict.value if isinstance(label.verdict, CriterionVerdict) else label.verdict
         yield f"verdict {word!r} is not one of {', '.join(_list_choices(rubric[label.criterion]))}"

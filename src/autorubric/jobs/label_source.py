@@ -10,7 +10,7 @@ from autorubric.dataset.label_rows import LABEL_ROLES, is_dataset, is_label_tabl
 from autorubric.dataset.label_table import LabelTable, PartialLabels
 from autorubric.errors import InputError
 from autorubric.jobs.job import DatasetSource, RunSource, column_setting
-from autorubric.labels.label_store import History, read_history, run_of_store, store_path
+from autorubric.labels.label_store import History, find_labelled_run, read_history, store_path
 from autorubric.notes import warn
 from autorubric.settings import FileNames, Names, Settings, setting
 
@@ -87,14 +87,14 @@ def read_stored_labels(run: StoredRun, settings: LabelChoice, history: History |
         if store_path(run.directory).exists():
             note_other_labels(run.directory)
         return run.dataset
-    from autorubric.labels.exchange import labelled_dataset
+    from autorubric.labels.exchange import build_labelled_dataset
 
     if has_drawn_labels(history):
         raise InputError(
             "the labelled pairs were drawn with unequal chances, so unweighted metrics would be biased",
             "`autorubric agree RUN` without another mode weights them (Python: autorubric.label_agreement).",
         )
-    return labelled_dataset(history, run.dataset, known_annotator(history, settings.annotator))
+    return build_labelled_dataset(history, run.dataset, resolve_annotator(history, settings.annotator))
 
 
 def has_drawn_labels(history: History) -> bool:
@@ -102,7 +102,7 @@ def has_drawn_labels(history: History) -> bool:
     return any(history.labels(key) for key in history.draws)
 
 
-def known_annotator(history: History, name: str | None) -> str | None:
+def resolve_annotator(history: History, name: str | None) -> str | None:
     """The annotator whose labels of a store count; None for the majority of all annotators.
 
     Raises:
@@ -125,7 +125,7 @@ def note_other_labels(run: Path, count: int | None = None) -> None:
         )
 
 
-def label_source(settings: LabelChoice, run: StoredRun) -> History | None:
+def find_history(settings: LabelChoice, run: StoredRun) -> History | None:
     """The labels of single pairs that the settings refer to; None for labels of whole items, or none at all.
 
     They come from a label store, its export, or a table with labels for a part of an item's criteria. Without
@@ -135,7 +135,7 @@ def label_source(settings: LabelChoice, run: StoredRun) -> History | None:
         InputError: `labels` names a label store and other files, or a file is wrong.
     """
     if settings.labels:
-        stores = [store for path in settings.files if (store := run_of_store(path)) is not None]
+        stores = [store for path in settings.files if (store := find_labelled_run(path)) is not None]
         if stores and len(settings.files) > 1:
             raise InputError("--labels takes either one label store or files; not both")
         return read_history(stores[0]) if stores else _read_pair_labels(settings, run)
@@ -153,7 +153,7 @@ def _read_pair_labels(settings: LabelChoice, run: StoredRun) -> History | None:
     if not any(map(exchange.is_events, paths)):
         table = None if _has_dataset(paths) else _find_label_table(settings)
         try:
-            if table is None or table.joined(run.dataset):
+            if table is None or table.join_labels(run.dataset):
                 return None
         except PartialLabels:
             pass
@@ -171,7 +171,7 @@ def _read_pair_labels(settings: LabelChoice, run: StoredRun) -> History | None:
 def has_completed_files(settings: LabelChoice) -> bool:
     """Whether `labels` are completed files of `label_next`, not rows of id, criterion, label."""
     paths = settings.files
-    return bool(paths) and not any(map(run_of_store, paths)) and _find_label_table(settings) is None
+    return bool(paths) and not any(map(find_labelled_run, paths)) and _find_label_table(settings) is None
 
 
 def _find_label_table(settings: LabelChoice) -> LabelTable | None:
@@ -181,7 +181,7 @@ def _find_label_table(settings: LabelChoice) -> LabelTable | None:
         InputError: files of both kinds are given, or flags for reading rows of labels without such rows.
     """
     paths, column = settings.files, list(settings.column)
-    if any(map(run_of_store, paths)):
+    if any(map(find_labelled_run, paths)):
         return None
     kinds = {*map(is_label_table, paths)}
     if len(kinds) > 1:
@@ -210,11 +210,11 @@ def _has_dataset(paths: list[Path]) -> bool:
 
 def _relabel(graded: RubricDataset, source: RubricDataset | Path | str) -> RubricDataset:
     from autorubric.dataset import RubricDataset
-    from autorubric.metrics.joining import relabelled
+    from autorubric.metrics.joining import relabel
 
     labels = source if isinstance(source, RubricDataset) else RubricDataset.from_file(Path(source))
     try:
-        made, notes = relabelled(graded, labels)
+        made, notes = relabel(graded, labels)
     except InputError as error:
         where = "" if isinstance(source, RubricDataset) else f"{source}: "
         advice = "Give the labels of what was graded, with the same texts and criteria."

@@ -8,21 +8,21 @@ from pathlib import Path
 from typing import cast
 
 from autorubric.dataset import RubricDataset
-from autorubric.errors import InputError, counted
+from autorubric.errors import InputError, pluralize
 from autorubric.files import write_atomically
 from autorubric.jobs.agree import OF_LABEL_STORES, AgreeSettings, LabelAgreementSettings, refuse_simulation
 from autorubric.jobs.job import RunSource, column_setting, refuse_existing, run_job
-from autorubric.jobs.label_next import COLUMNS, labels_in, read_draw
-from autorubric.jobs.label_source import has_drawn_labels, known_annotator, label_source, read_stored_labels
+from autorubric.jobs.label_next import COLUMNS, read_draw, read_filled_labels
+from autorubric.jobs.label_source import find_history, has_drawn_labels, read_stored_labels, resolve_annotator
 from autorubric.jobs.submissions import parse_columns
 from autorubric.labels.annotators import Annotators, compare_annotators
-from autorubric.labels.event import Draw, Event, PairFinder, checked_annotator, checked_verdict, find_pair
-from autorubric.labels.exchange import FORMS, Imported, add_labels, exported, read_labels
+from autorubric.labels.event import Draw, Event, PairFinder, check_annotator, check_verdict, find_pair
+from autorubric.labels.exchange import FORMS, Imported, add_labels, format_labels, read_labels
 from autorubric.labels.label_agreement import LabelAgreement, correct_by_labels
 from autorubric.labels.label_agreement import label_agreement as measured
 from autorubric.labels.label_store import label_store, read_history
 from autorubric.metrics.corrected import CorrectedScores, correct_table
-from autorubric.metrics.reading_runs import graded_table
+from autorubric.metrics.reading_runs import read_graded_table
 from autorubric.metrics.results import CoverageSimulation
 from autorubric.metrics.simulated_coverage import simulate_table
 from autorubric.metrics.table import Modes
@@ -127,25 +127,25 @@ def label_agreement(run: Path, settings: LabelAgreementSettings) -> LabelAgreeme
         0.5
     """
     stored = read_run(run)
-    history = label_source(settings, stored)
+    history = find_history(settings, stored)
     if history is None:
         raise InputError(
             f"{run}: labels in its label store are needed; label in `autorubric view`, or add labels with "
             "`autorubric labels RUN --import FILE` (Python: autorubric.import_labels)"
         )
-    who, modes = known_annotator(history, settings.annotator), Modes(settings.cannot_assess, settings.na)
+    who, modes = resolve_annotator(history, settings.annotator), Modes(settings.cannot_assess, settings.na)
     return measured(stored, stored.dataset, history, modes, settings.draws, who)
 
 
 def correct_scores(settings: AgreeSettings) -> tuple[CorrectedScores, CoverageSimulation | None]:
     """The scores of a run, corrected for the judge's errors; with `simulate`, the coverage of their intervals."""
     run, confidence = read_run(settings.run), settings.confidence
-    history = label_source(settings, run)
+    history = find_history(settings, run)
     if history is not None and has_drawn_labels(history):
         refuse_simulation(settings, OF_LABEL_STORES)
-        who = known_annotator(history, settings.annotator)
+        who = resolve_annotator(history, settings.annotator)
         return correct_by_labels(run, run.dataset, history, confidence, who), None
-    table = graded_table(run, read_stored_labels(run, settings, history))
+    table = read_graded_table(run, read_stored_labels(run, settings, history))
     simulated = simulate_table(table, confidence, settings.seed) if settings.simulate else None
     return correct_table(table, confidence=confidence), simulated
 
@@ -250,10 +250,10 @@ def export_labels(run: Path, settings: ExportLabelsSettings) -> Path:
     refuse_existing(target, force=settings.force)
     stored = read_run(run)
     history = read_history(run)
-    write_atomically(target, exported(history, stored.dataset, form, final=settings.final))
+    write_atomically(target, format_labels(history, stored.dataset, form, final=settings.final))
     decided = sum(history.decision(key) is not None for key in history.labelled())
     if form == "csv" and decided and not settings.final:
-        words = f"{target} has the labels, not the {counted(decided, 'decision')} of adjudication"
+        words = f"{target} has the labels, not the {pluralize(decided, 'decision')} of adjudication"
         warn(f"{words}; --final (Python: final=True) or a .jsonl file has them")
     return target
 
@@ -279,7 +279,7 @@ def read_drawn_events(paths: Sequence[Path], dataset: RubricDataset, annotator: 
         return []
     if annotator is None:
         raise InputError("the file does not say whose label this is; pass --annotator NAME (Python: annotator=)")
-    name, labels = checked_annotator(annotator), labels_in(paths, dataset).labels
+    name, labels = check_annotator(annotator), read_filled_labels(paths, dataset).labels
     found = (_build_label(one.item, one.criterion, one.verdict, dataset, name) for one in labels)
     return [*_read_draws(paths, dataset), *found]
 
@@ -303,5 +303,5 @@ def _read_draws(paths: Sequence[Path], dataset: RubricDataset) -> Iterator[Event
 
 def _build_label(index: int, place: int, verdict: object, dataset: RubricDataset, annotator: str) -> Event:
     pair = find_pair(dataset, index, place)
-    word = checked_verdict(dataset.get_item_rubric(index)[place], str(getattr(verdict, "value", verdict)))
+    word = check_verdict(dataset.get_item_rubric(index)[place], str(getattr(verdict, "value", verdict)))
     return Event(0, 0.0, "label", pair.item, pair.criterion, pair.digest, annotator, word)

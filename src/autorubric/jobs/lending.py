@@ -10,49 +10,49 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from autorubric.llm.http.pace import SPENDS, Pace, Sent
-from autorubric.llm.sharing import Sum
+from autorubric.llm.http.pace import SPENDS, Pace, SentRequest
+from autorubric.llm.sharing import Amount
 
 _PIECES = 4
 """A process normally borrows 1 / (this · number of processes) of what is left of a budget."""
 
 
 @dataclass(slots=True)
-class Purse:
+class SharedBudget:
     """A budget shared by several processes: together, they never exceed it.
 
     Example:
-        >>> purse = Purse(Sum(100, math.inf), processes=2)
-        >>> purse.lend("a", Sum(30, 0)), purse.lend("b", Sum(80, 0))
-        (Sum(tokens=30, pico=0), None)
-        >>> purse.give_back("a", Sum(20, 0))
-        >>> purse.lend("b", Sum(80, 0))
-        Sum(tokens=80, pico=0)
+        >>> purse = SharedBudget(Amount(100, math.inf), processes=2)
+        >>> purse.lend("a", Amount(30, 0)), purse.lend("b", Amount(80, 0))
+        (Amount(tokens=30, pico=0), None)
+        >>> purse.give_back("a", Amount(20, 0))
+        >>> purse.lend("b", Amount(80, 0))
+        Amount(tokens=80, pico=0)
     """
 
-    limit: Sum
+    limit: Amount
     processes: int = 1
-    lent: dict[Any, Sum] = field(default_factory=dict)
+    lent: dict[Any, Amount] = field(default_factory=dict)
 
-    def lend(self, to: Any, missing: Sum) -> Sum | None:
+    def lend(self, to: Any, missing: Amount) -> Amount | None:
         """More budget for a process that lacks `missing`; None if too little is left."""
         left, pieces = self.compute_left(), _PIECES * self.processes
-        if not missing.within(left):
+        if not missing.is_within(left):
             return None
-        more = Sum(*(max(lack, here // pieces) for lack, here in zip(missing, left.bounded(), strict=True)))
-        self.lent[to] = self.lent.get(to, Sum()).plus(more)
+        more = Amount(*(max(lack, here // pieces) for lack, here in zip(missing, left.clip(), strict=True)))
+        self.lent[to] = self.lent.get(to, Amount()).plus(more)
         return more
 
-    def compute_left(self) -> Sum:
+    def compute_left(self) -> Amount:
         """The budget that is not lent."""
         left = self.limit
         for one in self.lent.values():
             left = left.minus(one)
         return left
 
-    def give_back(self, by: Any, spare: Sum) -> None:
+    def give_back(self, by: Any, spare: Amount) -> None:
         """Take back budget that a process does not need."""
-        self.lent[by] = self.lent.get(by, Sum()).minus(spare)
+        self.lent[by] = self.lent.get(by, Amount()).minus(spare)
 
 
 _SPENDS = SPENDS / 2
@@ -99,7 +99,7 @@ class SharedPace:
     clock: Callable[[], float]
     pace: Pace = field(default_factory=lambda: Pace(spends=_SPENDS))
     is_limited: bool = False
-    _sent: dict[tuple[Hashable, int], Sent] = field(default_factory=dict)
+    _sent: dict[tuple[Hashable, int], SentRequest] = field(default_factory=dict)
     _wanted: dict[Borrower, int] = field(default_factory=dict)  # permits; the next process to serve comes first
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
     _timer: asyncio.TimerHandle | None = None
@@ -108,14 +108,14 @@ class SharedPace:
         """Read the report of a process, and grant the permits that are due."""
         now = self.clock()
         for number, ago in told.get("sent", ()):
-            self._sent[one.name, number] = self.pace.sent(now - ago)
+            self._sent[one.name, number] = self.pace.record_sent(now - ago)
         for sent in self._pop_sent(one, told.get("passed", ())):
-            self.pace.passed(sent, now)
+            self.pace.record_passed(sent, now)
         for number, retry_after in told.get("refused", ()):
             for sent in self._pop_sent(one, (number,)):
-                self.pace.refused(sent, now, retry_after)
+                self.pace.record_refused(sent, now, retry_after)
         for sent in self._pop_sent(one, told.get("withdrawn", ())):
-            self.pace.withdrawn(sent)
+            self.pace.record_withdrawn(sent)
         if wanted := told.get("wanted", 0):
             self._wanted[one] = self._wanted.get(one, 0) + wanted
         self._announce_limit([one] if "sent" in told else [])
@@ -125,9 +125,9 @@ class SharedPace:
         """Stop waiting for reports of a process that has ended."""
         self._wanted.pop(one, None)
         for sent in self._pop_sent(one, [number for name, number in self._sent if name == one.name]):
-            self.pace.withdrawn(sent)
+            self.pace.record_withdrawn(sent)
 
-    def _pop_sent(self, one: Borrower, numbers: Iterable[int]) -> Iterator[Sent]:
+    def _pop_sent(self, one: Borrower, numbers: Iterable[int]) -> Iterator[SentRequest]:
         """Remove and return requests of a process; unknown ones are skipped."""
         for number in numbers:
             if (sent := self._sent.pop((one.name, number), None)) is not None:
@@ -154,7 +154,7 @@ class SharedPace:
             if (more := self._wanted.pop(one) - 1) > 0:
                 self._wanted[one] = more
             number = next(self._numbers)
-            self._sent[one.name, number] = self.pace.sent(now)
+            self._sent[one.name, number] = self.pace.record_sent(now)
             granted.setdefault(one, []).append(number)
         for one, numbers in granted.items():
             one.tell(permits={self.account: numbers})
@@ -170,18 +170,18 @@ class Lender:
         clock: returns seconds.
     """
 
-    purse: Purse
+    purse: SharedBudget
     borrowers: Callable[[], Iterable[Borrower]]
     clock: Callable[[], float] = time.monotonic
     _asked: set[Hashable] = field(default_factory=set)  # processes that have not answered yet what they can spare
     _answered: asyncio.Event = field(default_factory=asyncio.Event)
-    _missing: dict[Hashable, Sum] = field(default_factory=dict)  # budget that waiting processes lack
+    _missing: dict[Hashable, Amount] = field(default_factory=dict)  # budget that waiting processes lack
     _more: bool = False
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
     _lending: asyncio.Lock = field(default_factory=asyncio.Lock)
     _accounts: dict[str, SharedPace] = field(default_factory=dict)
 
-    def hear(self, one: Borrower, word: dict[str, Any]) -> None:
+    def read_message(self, one: Borrower, word: dict[str, Any]) -> None:
         """Handle a message of a process about shared limits."""
         for account, told in word.get("traffic", {}).items():
             if account not in self._accounts:
@@ -190,21 +190,21 @@ class Lender:
         for other in self.borrowers() if "usable" in word else ():
             other.tell(usable=word["usable"])
         if "borrow" in word:
-            held, missing = (Sum(*part) for part in word["borrow"])
-            self.purse.lent[one.name] = held.bounded()  # set now: later it may have given back a part
+            held, missing = (Amount(*part) for part in word["borrow"])
+            self.purse.lent[one.name] = held.clip()  # set now: later it may have given back a part
             self._missing[one.name] = missing
             task = asyncio.create_task(self._lend(one))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         if "gave" in word:
-            gave = Sum(*word["gave"])
+            gave = Amount(*word["gave"])
             self.purse.give_back(one.name, gave)
             if one.name in self._missing:  # it asked before it gave this back, so it lacks this, too
                 self._missing[one.name] = self._missing[one.name].plus(gave)
             self._more |= word["more"]
             self._note_answer(one.name)
         if "spare" in word:  # the process ends
-            self.purse.give_back(one.name, Sum(*word["spare"]))
+            self.purse.give_back(one.name, Amount(*word["spare"]))
             self._missing.pop(one.name, None)
 
     def drop(self, one: Borrower) -> None:
@@ -219,7 +219,7 @@ class Lender:
             # A process that has ended is not in `_missing`.
             while (missing := self._missing.get(one.name)) and (lent := self.purse.lend(one.name, missing)) is None:
                 await self._collect(one)
-                if missing.within(self.purse.compute_left()):
+                if missing.is_within(self.purse.compute_left()):
                     continue
                 if not self._more:
                     break

@@ -6,13 +6,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeAlias, cast
 
-from autorubric.errors import InputError, counted, first_few
+from autorubric.errors import InputError, format_first, pluralize
 from autorubric.jobs.job import blocking, job
 from autorubric.jobs.selection_run import SelectionResult
 from autorubric.jobs.sharding import ShardedSettings, load_job
 from autorubric.llm.batches.batch_store import open_batches
 from autorubric.runs.another_run import locked
-from autorubric.runs.changes import changed_values, describe_difference
+from autorubric.runs.changes import describe_difference, find_value_changes
 from autorubric.runs.manifest import require_manifest
 from autorubric.runs.result import EvalResult
 from autorubric.runs.run_folder import LEDGER_FOLDER
@@ -80,7 +80,7 @@ async def merge_run(settings: MergeSettings) -> tuple[Merged, ShardedSettings]:
     first, parts = find_parts(folders, partial=settings.partial)
     model, run = load_job(first.command)
     own = {"out": settings.out, "replace": settings.replace, "wait": settings.wait, "again": settings.again}
-    of_run = model.checked({**first.settings, **own}).with_parts(parts)
+    of_run = model.from_values({**first.settings, **own}).with_parts(parts)
     async with locked(parts, wait=settings.wait):
         return await run(of_run), of_run
 
@@ -122,7 +122,7 @@ def find_parts(folders: Sequence[Path], *, partial: bool) -> tuple[Part, Parts]:
 def _find_missing(of: int, held: Collection[Shard]) -> Iterator[str]:
     names = [str(shard) for index in range(1, of + 1) if (shard := Shard(index, of)) not in held]
     if names:
-        yield f"missing: {'shard' if len(names) == 1 else 'shards'} {first_few(names, _MOST_LISTED)}"
+        yield f"missing: {'shard' if len(names) == 1 else 'shards'} {format_first(names, _MOST_LISTED)}"
 
 
 class _ShardRun(NamedTuple):
@@ -153,7 +153,7 @@ def _find_differences(first: Part, part: Part) -> Iterator[str]:
     names = (("command", first.command, part.command), ("number of shards", first.shard.of, part.shard.of))
     yield from (f"{name} {now}, there {before}" for name, before, now in names if before != now)
     if first.command == part.command:
-        yield from changed_values(first.settings, part.settings, describe=describe_difference)
+        yield from find_value_changes(first.settings, part.settings, describe=describe_difference)
     if first.whole != part.whole:
         yield f"its input of {part.rows:,} rows differs from the input there ({first.rows:,} rows)"
 
@@ -173,7 +173,7 @@ def _check_open(found: _ShardRun) -> Iterator[str]:
     """The problem of open batches: the merged run would not know them, and pay for their requests again."""
     records = open_batches(found.folder / LEDGER_FOLDER)
     if records:
-        requests = counted(sum(record.count for record in records), "request")
+        requests = pluralize(sum(record.count for record in records), "request")
         how = f": {found.again}" if found.again else " with the command that sent them"
-        batches = counted(len(records), "open batch")
+        batches = pluralize(len(records), "open batch")
         yield f"{found.folder}: {requests} in {batches} would be paid for twice; collect them first{how}"

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from autorubric.errors import InputError
 from autorubric.llm.executor import Executor
-from autorubric.llm.models import check_priced, stand_ins
+from autorubric.llm.models import check_priced, find_stand_in_note
 from autorubric.llm.records.ledger import FILE_NAME, Ledger
 from autorubric.llm.request import Model
 from autorubric.runs.another_run import Opening, locked_ledger
@@ -60,7 +60,7 @@ class RecordedRun(StoppableRun):
     @property
     def stand_ins(self) -> Sequence[str]:
         """A sentence for each built-in model that stands in for a real one."""
-        return stand_ins(model.name for model in self.models.values())
+        return find_stand_in_note(model.name for model in self.models.values())
 
     def build_state(self) -> RunState:
         """The state of the run, for progress displays."""
@@ -92,7 +92,7 @@ class RecordedRun(StoppableRun):
                 "kind": self.kind,
                 "status": status,
                 "made_of": self.made_of,
-                "settings": {**self.settings.recorded(), "again": self.settings.again},
+                "settings": {**self.settings.to_manifest(), "again": self.settings.again},
                 "stand_ins": list(self.stand_ins),
                 "counts": {"rows": rows, "finished": finished, "failed": failed},
                 "error": self.stopped,
@@ -126,14 +126,14 @@ async def run_ledger(
     """
     check_priced(models, settings.budget_usd)
     out, start_over = Path(settings.out), bool(getattr(settings, "start_over", False))
-    with run_folder(out, (*files, MANIFEST_FILE), settings.sources(), start_over=start_over):
+    with run_folder(out, (*files, MANIFEST_FILE), settings.list_sources(), start_over=start_over):
         async with locked_ledger(
             out,
             run.kind,
             lambda manifest: find_run_changes(manifest, made_of, free(manifest)),
             Opening(settings.wait, start_over, settings.replace),
         ) as ledger:
-            ledger.price(models.values())
+            ledger.set_costs(models.values())
             yield ledger
 
 

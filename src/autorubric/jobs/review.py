@@ -22,7 +22,7 @@ from autorubric.graders.session import Limits
 from autorubric.jobs.job import BatchSettings, ResumableSettings, RubricSource, blocking, job
 from autorubric.jobs.judges import ModelSettings, key_variable, reply_limit
 from autorubric.jobs.recorded_run import RecordedRun, open_estimate_ledger, run_ledger
-from autorubric.jobs.submissions import rubric_in
+from autorubric.jobs.submissions import read_rubric
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.executor import Executor
 from autorubric.llm.failure_groups import NOT_MADE
@@ -31,17 +31,17 @@ from autorubric.llm.limits import ModelEstimate
 from autorubric.llm.models import open_models
 from autorubric.llm.records.accounts import Totals
 from autorubric.llm.request import Failure, Model
-from autorubric.reviewing.principles import shown_criteria
+from autorubric.reviewing.principles import show_criteria
 from autorubric.reviewing.requests import (
     Part,
     ReviewFinding,
     build_request,
-    headline,
     list_parts,
-    page,
+    load_review_prompt,
     read_findings,
-    review_prompt,
-    usable_findings,
+    read_usable_findings,
+    render_page,
+    summarize,
 )
 from autorubric.runs.run import DRAWS_A_GENERATION, begin_generation, find_next_generation
 from autorubric.settings import setting
@@ -120,7 +120,7 @@ class ReviewResult:
         return [one.as_dict() for one in self.findings if one.requirement]
 
     def __str__(self) -> str:
-        return headline(self.findings, len(self.failures))
+        return summarize(self.findings, len(self.failures))
 
 
 @job(ReviewSettings)
@@ -149,7 +149,7 @@ async def review_async(rubric: RubricSource | None, settings: ReviewSettings) ->
     """
     if rubric is None:
         raise InputError("no rubric; pass RUBRIC (Python: the first argument)")
-    read = rubric if isinstance(rubric, Rubric) else rubric_in(Path(rubric))
+    read = rubric if isinstance(rubric, Rubric) else read_rubric(Path(rubric))
     if settings.dry_run:
         return ReviewResult([], estimate=await _estimate_calls(read, settings))
     return await _run_review(read, "" if isinstance(rubric, Rubric) else str(rubric), settings)
@@ -189,7 +189,7 @@ class ReviewRun(RecordedRun):
         answer = await self.executor.ask_for(self.reviewer, request, partial(read_findings, part), request_again)
         if isinstance(answer, Failure):
             self.lost[part.number] = answer
-            self.left[part.number] = usable_findings(part, answer.reply)
+            self.left[part.number] = read_usable_findings(part, answer.reply)
             self.end_with(answer)
         else:
             self.found[part.number] = answer.value
@@ -224,12 +224,12 @@ class ReviewRun(RecordedRun):
 
     def build_entries(self) -> dict[str, Any]:
         """The fingerprint of the prompt."""
-        return {"templates": {"review": review_prompt().fingerprint}}
+        return {"templates": {"review": load_review_prompt().fingerprint}}
 
 
 async def _run_review(rubric: Rubric, file: str, settings: ReviewSettings) -> ReviewResult:
     made_of = {
-        "rubric": shown_criteria(rubric),
+        "rubric": show_criteria(rubric),
         "guidelines": rubric.guidelines,
         "query": settings.query,
         "reviewer": settings.reviewer,
@@ -243,7 +243,7 @@ async def _run_review(rubric: Rubric, file: str, settings: ReviewSettings) -> Re
         run = ReviewRun(
             list_parts(rubric, settings.query),
             begin_generation(ledger, start_over=settings.start_over) * DRAWS_A_GENERATION,
-            executor=Executor(ledger, Limits(settings.budget_usd, settings.budget_tokens).budget(ledger)),
+            executor=Executor(ledger, Limits(settings.budget_usd, settings.budget_tokens).make_budget(ledger)),
             settings=settings,
             ledger=ledger,
             models=models,
@@ -252,27 +252,27 @@ async def _run_review(rubric: Rubric, file: str, settings: ReviewSettings) -> Re
         await run.carry_out()
         _write_results(run, rubric, file)
         run.save("stopped" if run.stopped else "failed" if run.lost else "completed")
-        return ReviewResult(run.findings, run.failures, run.out, ledger.totals(), None, run.stopped, run.interrupted)
+        return ReviewResult(run.findings, run.failures, run.out, ledger.add_up(), None, run.stopped, run.interrupted)
 
 
 def _write_results(run: ReviewRun, rubric: Rubric, file: str) -> None:
     findings = [one.as_dict() for one in run.findings]
     record = {
-        "headline": headline(run.findings, len(run.failures)),
+        "headline": summarize(run.findings, len(run.failures)),
         "file": file,
         "query": run.settings.query,
         "reviewer": run.reviewer.name,
         "stand_ins": list(run.stand_ins),
         "autorubric": version("autorubric-hub"),
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "criteria": shown_criteria(rubric),
+        "criteria": show_criteria(rubric),
         "findings": findings,
         "failures": run.failures,
     }
     proposals = [one for one in findings if one["requirement"]]
     for name, value in ((RECORD_FILE, record), (PROPOSALS_FILE, proposals)):
         write_atomically(run.out / name, [json.dumps(value, ensure_ascii=False, indent=2), "\n"])
-    write_atomically(run.out / PAGE_FILE, [page(record)])
+    write_atomically(run.out / PAGE_FILE, [render_page(record)])
 
 
 async def _estimate_calls(rubric: Rubric, settings: ReviewSettings) -> list[ModelEstimate]:

@@ -113,7 +113,7 @@ async def reward_async(data: RewardData, settings: RewardSettings) -> list[Rewar
     """
     samples = _read_samples(data, settings)
     out = Path(settings.out)
-    with settings.attempts_logged(), run_folder(out, (MANIFEST_FILE,), settings.sources()):
+    with settings.attempts_logged(), run_folder(out, (MANIFEST_FILE,), settings.list_sources()):
         grader = make_grader(settings, run_dir=out / LEDGER_FOLDER)
         async with aclosing(grader):
             rewarder, session = _CountingRewarder(grader, settings.build_reward_rule()), await grader.open_session()

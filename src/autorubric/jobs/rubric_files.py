@@ -22,8 +22,8 @@ from autorubric.jobs.job import Columns, column_setting, job
 from autorubric.jobs.submissions import parse_columns
 from autorubric.linting import SEVERITIES, Finding, Rule, chosen_rules, lint_raw_rubric, lint_rubric
 from autorubric.linting.records import NO_RUBRIC, is_row
-from autorubric.linting.rubric_sources import iter_rubrics, rubrics_in_memory
-from autorubric.rows import memory_rows
+from autorubric.linting.rubric_sources import iter_rubrics, iter_rubrics_in_memory
+from autorubric.rows import convert_rows
 from autorubric.rows.columns import COLUMN_OPTION
 from autorubric.settings import FileName, FileNames, LocalName, Names, Settings, setting
 
@@ -41,7 +41,7 @@ def _check_data(value: Any) -> Any:
         return [make_path(one) for one in value]
     if isinstance(value, RubricDataset):
         return json.loads(value.to_json())
-    rows = memory_rows(value)
+    rows = convert_rows(value)
     if isinstance(rows, list | tuple) and any(isinstance(one, Rubric) for one in rows):
         if not all(isinstance(one, Rubric) for one in rows):
             raise ValueError("expected a list of Rubrics or a list of criteria, got both in one list")
@@ -143,7 +143,7 @@ class LintRun:
         is_files = not isinstance(data, Mapping) and isinstance(data[0], Path)
         for source in data if is_files else [data]:
             with collected(self.problems):
-                read = iter_rubrics if is_files else rubrics_in_memory
+                read = iter_rubrics if is_files else iter_rubrics_in_memory
                 for rubric in read(source, self.problems, self._columns):
                     self.rubrics += 1
                     self.criteria += len(rubric.criteria)

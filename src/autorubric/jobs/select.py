@@ -32,9 +32,9 @@ from autorubric.llm.http.secrets import VariableName
 from autorubric.notes import warn
 from autorubric.runs.result import EvalResult
 from autorubric.settings import FileName, Names, NewDirectory, setting
-from autorubric.training.candidates import CandidateAnswer, check_candidates, own_answers, read_candidates
+from autorubric.training.candidates import CandidateAnswer, check_candidates, list_answers, read_candidates
 from autorubric.training.queries import RubricQuery, read_queries
-from autorubric.training.selection import Keep, parse_keep
+from autorubric.training.selection import KeepRule, parse_keep
 from autorubric.training.trainer_files import check_trainers
 
 SelectData: TypeAlias = EvalResult | Path | str
@@ -107,7 +107,7 @@ class SelectSettings(GradingSettings):
             raise InputError("--sample-key-env is the key of --sample models; pass --sample MODEL too")
         return self
 
-    def build_rule(self) -> Keep:
+    def build_rule(self) -> KeepRule:
         """The rule for what to keep."""
         return parse_keep(self.keep, self.threshold, self.margin)
 
@@ -149,7 +149,7 @@ async def select_async(data: SelectData, settings: SelectSettings) -> SelectionR
     grader = make_grader(settings)
     sampling = Sampling(_build_samplers(settings), settings.k) if settings.sample else None
     queries, candidates, skipped = _read_inputs(settings, path)
-    part = settings.build_division().part(partial(_serialize_inputs, queries, candidates), len(queries))
+    part = settings.build_division().build_part(partial(_serialize_inputs, queries, candidates), len(queries))
     if part is not None:
         queries = [query for query in queries if part.shard.has(query.text, None)]
         candidates = _join_candidates(queries, candidates)
@@ -173,8 +173,8 @@ async def _upload(result: SelectionResult, settings: SelectSettings) -> Selectio
 
 
 def _refuse_unused(settings: SelectSettings, run: Path) -> None:
-    shown = (name for name, flag in type(settings).flags().items() if flag.shown and name not in _OF_GRADED_RUNS)
-    if unused := settings.flags_given(shown):
+    shown = (name for name, flag in type(settings).list_flags().items() if flag.shown and name not in _OF_GRADED_RUNS)
+    if unused := settings.list_given_flags(shown):
         raise ConfigError(
             f"{', '.join(unused)}: {run} is a finished grading run, whose answers and scores are used as they are; "
             f"leave these flags out, or pass {run / 'dataset.json'} to grade again"
@@ -202,7 +202,7 @@ def _read_inputs(settings: SelectSettings, path: Path) -> tuple[list[RubricQuery
     candidates: list[CandidateAnswer] = []
     if not settings.sample:
         candidates = (
-            own_answers(queries) if file is None else read_candidates(file, queries, problems, answer, found.notes)
+            list_answers(queries) if file is None else read_candidates(file, queries, problems, answer, found.notes)
         )
         if file is None and queries and not candidates:
             raise InputError(

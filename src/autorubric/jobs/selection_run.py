@@ -18,19 +18,19 @@ from autorubric.jobs.job import ReplaceableSettings
 from autorubric.jobs.judges import GradingSettings, build_experiment_plan, digest_examples
 from autorubric.jobs.recorded_run import open_estimate_ledger
 from autorubric.jobs.submissions import check_weighed
-from autorubric.llm.batches.setting import widened
+from autorubric.llm.batches.setting import widen_window
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.executor import Executor
 from autorubric.llm.failure_groups import NOT_MADE, FailureGroups
 from autorubric.llm.limits import ModelEstimate
-from autorubric.llm.models import check_priced, open_models, stand_ins
+from autorubric.llm.models import check_priced, find_stand_in_note, open_models
 from autorubric.llm.records.accounts import Totals
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Model
 from autorubric.notes import warn
 from autorubric.runs.another_run import Opening, locked_ledger, move_run_away, refuse_another_run
 from autorubric.runs.blocks import all_records, feed
-from autorubric.runs.changes import changed_grader, changed_values, describe_change, find_item_changes
+from autorubric.runs.changes import describe_change, find_grader_changes, find_item_changes, find_value_changes
 from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, MANIFEST_FILE, read_manifest, write_manifest
 from autorubric.runs.plan import describe_grader
 from autorubric.runs.progress import RunState, StageState
@@ -45,14 +45,14 @@ from autorubric.training.candidates import (
     CandidateAnswer,
     SamplingRun,
     ScoredCandidate,
+    build_dataset,
     estimate_sampling,
-    graded_dataset,
     read_graded_run,
 )
 from autorubric.training.queries import RubricQuery
-from autorubric.training.selection import Keep, compute_share
-from autorubric.training.selection_summary import DECISIONS_FILE, SUMMARY_FILE, Pool, Written, write_selection
-from autorubric.training.trainer_files import training_files
+from autorubric.training.selection import KeepRule, compute_share
+from autorubric.training.selection_summary import DECISIONS_FILE, SUMMARY_FILE, Outcome, Pool, write_selection
+from autorubric.training.trainer_files import list_training_files
 
 SAMPLING, GRADING = range(2)
 """The rounds of cluster workers: candidates are numbered only after all are sampled."""
@@ -96,7 +96,7 @@ class SelectionResult:
     directory: Path
     queries: int
     candidates: int
-    written: Written | None = None
+    written: Outcome | None = None
     failures: FailureGroups = field(default_factory=FailureGroups)
     totals: list[Totals] = field(default_factory=list)
     negotiated: list[str] = field(default_factory=list)
@@ -119,7 +119,7 @@ class Selection:
     queries: Sequence[RubricQuery]
     candidates: Sequence[CandidateAnswer] | Sampling
     grader: CriterionGrader
-    keep: Keep
+    keep: KeepRule
     skipped: Sequence[str]
     settings: GradingSettings
     trainers: tuple[str, ...]
@@ -147,7 +147,7 @@ def is_run_directory(data: Path) -> bool:
 
 
 def select_from_run(
-    folder: Path, keep: Keep, trainers: tuple[str, ...], settings: ReplaceableSettings
+    folder: Path, keep: KeepRule, trainers: tuple[str, ...], settings: ReplaceableSettings
 ) -> SelectionResult:
     """The selection from a finished grading run, by its scores; sends no request.
 
@@ -161,7 +161,7 @@ def select_from_run(
         InputError: the run has not finished or cannot be read, or the directory contains another selection.
     """
     out = Path(settings.out)
-    run = read_graded_run(folder).first(getattr(settings, "limit", None))
+    run = read_graded_run(folder).limit_to(getattr(settings, "limit", None))
     check_weighed((query.where or query.id, query.rubric) for query in run.queries)
     source = read_manifest(folder) or {}
     about = {"graded_run": str(folder.resolve()), "dataset_hash": source.get("dataset_hash")}
@@ -182,7 +182,7 @@ def select_from_run(
 def _find_other_source(about: Mapping[str, Any], manifest: Mapping[str, Any]) -> list[str]:
     """How the grading run differs from that of an earlier selection."""
     before = {name: manifest[name] for name in about if name in manifest}
-    return changed_values(before, {name: about[name] for name in before})
+    return find_value_changes(before, {name: about[name] for name in before})
 
 
 async def run_selection(selection: Selection) -> SelectionResult:
@@ -191,10 +191,10 @@ async def run_selection(selection: Selection) -> SelectionResult:
     Raises:
         InputError: a rubric cannot be judged, or a key, model name or address was refused; nothing was paid.
     """
-    labels = stand_ins(await _list_model_names(selection))
+    labels = find_stand_in_note(await _list_model_names(selection))
     settings = selection.settings
     files = (*_list_selection_files(), DATASET_FILE, ITEMS_FILE, MANIFEST_FILE)
-    sources, start_over = settings.sources(), settings.start_over
+    sources, start_over = settings.list_sources(), settings.start_over
     with run_folder(selection.out, files, sources, start_over=start_over, parts=settings.parts):
         result = SelectionResult(selection.out, len(selection.queries), 0)
         unsampled: list[ScoredCandidate] = []
@@ -207,8 +207,8 @@ async def run_selection(selection: Selection) -> SelectionResult:
                 raise InputError(run.stopped or "the endpoint refused the run", run.advice)
             if run.interrupted or run.stopped or _find_round() == SAMPLING:
                 return replace(result, stopped=run.stopped, interrupted=run.interrupted)
-            unsampled = [ScoredCandidate(candidate, None, str(failure)) for candidate, failure in run.unsampled()]
-            candidates = run.candidates()
+            unsampled = [ScoredCandidate(candidate, None, str(failure)) for candidate, failure in run.find_missing()]
+            candidates = run.collect_candidates()
         graded, scored, failures = await _grade_candidates(selection, candidates, labels)
         summary = graded.summary
         assert summary is not None
@@ -238,7 +238,7 @@ async def estimate_selection(selection: Selection) -> SelectionResult:
     selection.settings.show_stand_ins(0, await _list_model_names(selection))
     rows: list[ModelEstimate] = []
     with open_estimate_ledger(selection.out) as ledger:
-        replied = ((total, total.calls - total.failed) for total in ledger.totals())
+        replied = ((total, total.calls - total.failed) for total in ledger.add_up())
         lengths = {total.role: total.usage.completion_tokens / count for total, count in replied if count}
         candidates = selection.candidates
         if isinstance(candidates, Sampling):
@@ -247,7 +247,7 @@ async def estimate_selection(selection: Selection) -> SelectionResult:
                 run = _build_sampling_run(selection, candidates, models, Executor(ledger), generation)
                 rows, candidates = estimate_sampling(run, lengths.get(ROLE) or ANSWER_TOKENS)
         rows += await estimate(
-            graded_dataset(selection.queries, list(candidates), selection.out.name),
+            build_dataset(selection.queries, list(candidates), selection.out.name),
             selection.grader,
             Executor(ledger),
             lengths.get("judge") or REPLY_TOKENS,
@@ -288,12 +288,14 @@ async def _sample_candidates(selection: Selection, sampling: Sampling, labels: S
             Opening(settings.wait, settings.start_over, settings.replace, settings.parts),
         ) as ledger,
     ):
-        ledger.price(models.values())
-        executor = Executor(ledger, limits.budget(ledger), detached=False)
+        ledger.set_costs(models.values())
+        executor = Executor(ledger, limits.make_budget(ledger), detached=False)
         is_sampled = settings.parts is not None or _find_round() == GRADING
         if is_sampled:
             workers = None if settings.parts is None else settings.parts.workers
-            executor.replay((workers and workers.stopped) or "not in the shards that were merged", ledger.failures())
+            executor.replay(
+                (workers and workers.stopped) or "not in the shards that were merged", ledger.read_failures()
+            )
         generation = _find_generation(selection, ledger)
         if settings.start_over:
             ledger.keep_note(_GENERATION, generation)
@@ -317,7 +319,7 @@ def _show_as_sampling(selection: Selection, run: SamplingRun) -> Iterator[None]:
     if (read_manifest(selection.out) or {}).get("dataset_hash"):
         yield
         return
-    part = {} if selection.part is None else {PART: selection.part.recorded()}
+    part = {} if selection.part is None else {PART: selection.part.to_record()}
     settings = {"command": "select", "again": selection.settings.again, **part}
     content = {"kind": "evaluation", "total_items": run.total, "eval_config": settings}
     write_manifest(selection.out, {**content, "status": "running"})
@@ -332,7 +334,7 @@ async def _grade_candidates(
 ) -> tuple[EvalResult, list[ScoredCandidate], FailureGroups]:
     """The grading run, the score of each candidate, and why judgments failed."""
     settings, grader = selection.settings, selection.grader
-    dataset = graded_dataset(selection.queries, candidates, selection.out.name)
+    dataset = build_dataset(selection.queries, candidates, selection.out.name)
     plan = build_experiment_plan(settings, dataset, grader, selection.part, labels=labels, compared=_COMPARED)
     plan = replace(plan, same_items=not isinstance(selection.candidates, Sampling))
     found: dict[int, ScoredCandidate] = {}
@@ -359,10 +361,10 @@ async def _grade_candidates(
 def _find_changes(selection: Selection, sampling: Sampling, manifest: Mapping[str, Any]) -> list[str]:
     """Changes since an earlier sampling run: judges, models, fewer samples, queries or rubrics."""
     before = manifest.get("eval_config") or {}
-    now = selection.settings.recorded() | digest_examples(selection.grader)
+    now = selection.settings.to_manifest() | digest_examples(selection.grader)
     names = [name for name in _COMPARED if name in before]
-    changes = changed_grader(manifest.get("grader_config"), describe_grader(selection.grader))
-    changes += changed_values({name: before[name] for name in names}, {name: now.get(name) for name in names})
+    changes = find_grader_changes(manifest.get("grader_config"), describe_grader(selection.grader))
+    changes += find_value_changes({name: before[name] for name in names}, {name: now.get(name) for name in names})
     if before.get("k", 0) > sampling.k:
         changes.append(describe_change("k", before["k"], sampling.k))
     path = selection.out / DATASET_FILE
@@ -377,12 +379,12 @@ def _find_changes(selection: Selection, sampling: Sampling, manifest: Mapping[st
 def _build_sampling_run(
     selection: Selection, sampling: Sampling, models: Mapping[str, Model], executor: Executor, generation: int
 ) -> SamplingRun:
-    pairs, window = list(models.items()), widened(selection.limits.in_flight)
+    pairs, window = list(models.items()), widen_window(selection.limits.in_flight)
     return SamplingRun(selection.queries, pairs, sampling.k, window, generation, executor=executor)
 
 
 def _list_selection_files() -> tuple[str, ...]:
-    return (*training_files(), DECISIONS_FILE, SUMMARY_FILE)
+    return (*list_training_files(), DECISIONS_FILE, SUMMARY_FILE)
 
 
 def _find_round() -> int | None:
@@ -393,5 +395,5 @@ def _find_round() -> int | None:
 
 def _find_generation(selection: Selection, ledger: Ledger) -> int:
     """How many times sampling will have been started over, including this run."""
-    once_more = selection.settings.start_over and any(total.role == ROLE for total in ledger.totals())
+    once_more = selection.settings.start_over and any(total.role == ROLE for total in ledger.add_up())
     return int(ledger.find_note(_GENERATION) or 0) + once_more

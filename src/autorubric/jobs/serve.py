@@ -20,8 +20,8 @@ from autorubric.jobs.job import ReplaceableSettings, blocking, job
 from autorubric.jobs.judges import JudgeSettings, make_grader
 from autorubric.jobs.reward import RewardRuleSettings
 from autorubric.llm.budget import Budget
-from autorubric.llm.http.access import checked_token
-from autorubric.llm.http.endpoints import one_limit
+from autorubric.llm.http.access import read_token
+from autorubric.llm.http.endpoints import share_slots
 from autorubric.llm.models import check_priced, open_models
 from autorubric.runs.manifest import MANIFEST_FILE
 from autorubric.runs.run_folder import run_folder
@@ -101,7 +101,7 @@ class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
         self._check_processes()
         of_audit = ("audit_share", "audit_budget", "audit_tokens", "audit_tolerance", "on_gap")
         if self.audit is None:
-            if unused := self.flags_given(of_audit):
+            if unused := self.list_given_flags(of_audit):
                 raise ConfigError(f"{', '.join(unused)}: no effect without --audit; pass --audit MODEL too")
         elif not self.judge:
             raise ConfigError("--audit compares with --judge; pass --judge MODEL as well")
@@ -140,7 +140,7 @@ class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
 
     def _check_evolution(self) -> None:
         if self.evolve is None:
-            if unused := self.flags_given(OF_EVOLUTION):
+            if unused := self.list_given_flags(OF_EVOLUTION):
                 raise ConfigError(f"{', '.join(unused)}: no effect without --evolve; pass --evolve MODEL too")
         elif not self.judge:
             raise ConfigError("--evolve grades its proposals with --judge; pass --judge MODEL as well")
@@ -208,7 +208,7 @@ async def serve_async(_: None, settings: ServeSettings) -> RewardEngine | Servic
         audit.check_family(grader)
     out, service = Path(settings.out), _build_service(settings, rule, limits)
     async with AsyncExitStack() as stack:
-        stack.enter_context(one_limit(settings.concurrency))
+        stack.enter_context(share_slots(settings.concurrency))
         names: list[str] = []
         for one in (grader, audit.grader if audit else None):
             if one is not None:
@@ -249,7 +249,7 @@ def _build_service(settings: ServeSettings, rule: RewardRule, limits: ServiceLim
             "overlong": rule.overlong and asdict(rule.overlong),
             "dropout": [rule.dropout, rule.dropout_by, rule.dropout_seed] if rule.dropout else None,
             "evolution": settings.describe_evolution(),
-            "settings": settings.recorded(),
+            "settings": settings.to_manifest(),
             "again": settings.again,
         },
     )
@@ -259,7 +259,7 @@ def build_limits(settings: ServeSettings, environ: Mapping[str, str]) -> Service
     """The required token, and the limits of a request's body and duration."""
     from autorubric.training.service.reward_app import ServiceLimits
 
-    token = checked_token(settings.host, settings.token_env, environ)
+    token = read_token(settings.host, settings.token_env, environ)
     return ServiceLimits(token, round(settings.max_body_mb * 2**20), settings.deadline)
 
 

@@ -12,16 +12,16 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from autorubric.background import ending_heard
+from autorubric.background import on_shutdown
 from autorubric.errors import AutorubricError, InputError
 from autorubric.graders.criterion_grader import CriterionGrader
-from autorubric.jobs.lending import Lender, Purse
+from autorubric.jobs.lending import Lender, SharedBudget
 from autorubric.jobs.talk import Child
 from autorubric.llm.billing import Activity
 from autorubric.llm.budget import Budget
 from autorubric.llm.http.access import listening_at
 from autorubric.llm.records.lock import PROCESSES_FOLDER
-from autorubric.llm.sharing import Sum
+from autorubric.llm.sharing import Amount
 from autorubric.notes import warn
 from autorubric.runs.run_folder import LEDGER_FOLDER, open_ledger
 from autorubric.runs.stopping import Stop
@@ -31,7 +31,7 @@ from autorubric.training.service.reward_server import (
     ServiceSettings,
     describe_service,
     held_service,
-    opened_service,
+    open_service_ledger,
     shown_as_running,
 )
 
@@ -83,7 +83,7 @@ class ServiceProcesses:
     settings: Mapping[str, Any]
     processes: int
     concurrency: int
-    left: Sum = field(default_factory=Sum)
+    left: Amount = field(default_factory=Amount)
     stopped: str | None = None
     _workers: list[_Worker] = field(default_factory=list)
     _past: ServiceMetrics = field(default_factory=ServiceMetrics)
@@ -110,11 +110,11 @@ class ServiceProcesses:
         """
         with ExitStack() as stack:
             file = stack.enter_context(tempfile.TemporaryFile())
-            self._board, self._file = Board.made(file, self.processes), file.fileno()
-            self._lender = Lender(Purse(self.left, self.processes), self._list_living)
+            self._board, self._file = Board.create(file, self.processes), file.fileno()
+            self._lender = Lender(SharedBudget(self.left, self.processes), self._list_living)
             self._door, self._announce = Door(listening), announce
             stack.callback(self._door.close)
-            stack.enter_context(ending_heard(self._end))
+            stack.enter_context(on_shutdown(self._end))
             stack.enter_context(stop.heard_by(self._end))
             self._workers = [_Worker(place=place) for place in range(self.processes)]
             await asyncio.gather(*(self._supervise(one) for one in self._workers))
@@ -181,7 +181,7 @@ class ServiceProcesses:
             one.counts = one.end.get("counts", one.counts)
             self.stopped = one.end.get("refused") or self.stopped
         self._receive_counts(one, word)
-        self._lender.hear(one, word)
+        self._lender.read_message(one, word)
 
     def _receive_counts(self, one: _Worker, word: dict[str, Any]) -> None:
         if "counts" in word:
@@ -197,7 +197,7 @@ class ServiceProcesses:
         self._door.remove(channel)
         one.channel = None
         if one.end is None:
-            self._lender.purse.lent[one.name] = self._board.used(one.place)
+            self._lender.purse.lent[one.name] = self._board.read_used(one.place)
         self._lender.drop(one)
         self._board.clear(one.place)
         if one.counts is not None:
@@ -222,7 +222,7 @@ class ServiceProcesses:
                     await done.wait()
         del self._asked[number]
         whole = self._sum_counts()
-        one.tell(summed=whole.told(whole.activity), to=number)
+        one.tell(summed=whole.to_dict(whole.activity), to=number)
 
     def _note_report(self, number: int | None, one: _Worker) -> None:
         if number in self._asked:
@@ -233,7 +233,7 @@ class ServiceProcesses:
 
     def _sum_counts(self) -> ServiceMetrics:
         whole = ServiceMetrics()
-        whole.add(self._past.told(self._past.activity))
+        whole.add(self._past.to_dict(self._past.activity))
         for one in self._workers:
             if one.counts is not None:
                 whole.add(one.counts)
@@ -261,9 +261,9 @@ async def serve_by_processes(
     async with AsyncExitStack() as stack:
         content = describe_service(service, grader, None)
         replaces = await stack.enter_async_context(held_service(service, content))
-        with opened_service(service, replaces=replaces) as ledger:
-            ledger.price((await grader.open_session()).models.values())
-            processes.left = budget(spent=ledger.spent()).left()
+        with open_service_ledger(service, replaces=replaces) as ledger:
+            ledger.set_costs((await grader.open_session()).models.values())
+            processes.left = budget(spent=ledger.sum_spent()).compute_rest()
         listening, url = stack.enter_context(listening_at(service.host, service.port))
         stack.enter_context(shown_as_running(service.out, content, lambda: processes.stopped))
         stack.callback(_record_leftovers, service)

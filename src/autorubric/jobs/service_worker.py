@@ -18,7 +18,7 @@ from autorubric.jobs.talk import Talk, run_ordered
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.lock import PROCESSES_FOLDER, run_lock
 from autorubric.runs.run_folder import LEDGER_FOLDER, SPENT_FILE
-from autorubric.training.service.door import Board, HandedSite, Seat
+from autorubric.training.service.door import Board, HandedSite, SharedSeats
 from autorubric.training.service.engine import RewardEngine
 from autorubric.training.service.metrics import ServiceMetrics
 from autorubric.training.service.reward_app import Admission, RewardService
@@ -57,7 +57,7 @@ class _TotalCounts:
 async def serve_part(talk: Talk, order: dict[str, Any]) -> dict[str, Any]:
     """Serve until the main process sends a stop or disappears."""
     ignore_ending()  # the signal reaches the whole group; the main process stops the others
-    settings = ServeSettings.checked(order["settings"])
+    settings = ServeSettings.from_values(order["settings"])
     place, processes = order["place"], order["processes"]
     board, channel = Board(order["board"], processes), socket.socket(fileno=order["channel"])
     talk.share(processes, used=partial(board.note_used, place))
@@ -69,16 +69,16 @@ async def serve_part(talk: Talk, order: dict[str, Any]) -> dict[str, Any]:
         stack.enter_context(rare_collections())
         stack.enter_context(run_lock(logs, wait=True))
         ledger = stack.enter_context(Ledger.open(out / LEDGER_FOLDER, linger=LINGER, shared=True, logs=logs))
-        ledger.keep_spent(out / SPENT_FILE)
+        ledger.keep_spending(out / SPENT_FILE)
         await grader.open_session()
         engine = RewardEngine(grader, ledger, settings.build_reward_rule(), prefix_first=settings.prefix_first)
         whole = _TotalCounts(talk)
-        admission = Admission(settings.queue, Seat(board, place))
+        admission = Admission(settings.queue, SharedSeats(board, place))
         service = RewardService(engine, admission, build_limits(settings, os.environ), whole)
 
         def receive(word: dict[str, Any]) -> None:
             if "count" in word:
-                talk.say(counts=service.told(), to=word["count"])
+                talk.say(counts=service.collect_counts(), to=word["count"])
             if "summed" in word:
                 whole.receive(word["to"], word["summed"])
             if "stop" in word:
@@ -101,13 +101,13 @@ async def serve_part(talk: Talk, order: dict[str, Any]) -> dict[str, Any]:
             telling.cancel()
             with suppress(asyncio.CancelledError):
                 await telling
-        return {"counts": service.told(), "refused": engine.stopped}
+        return {"counts": service.collect_counts(), "refused": engine.stopped}
 
 
 async def _report_counts(talk: Talk, service: RewardService) -> None:
     while True:
         await asyncio.sleep(_TELL)
-        talk.say(counts=service.told())
+        talk.say(counts=service.collect_counts())
 
 
 if __name__ == "__main__":

@@ -118,7 +118,7 @@ class ShardedSettings(UploadedSettings):
 
     def _dump_common(self) -> dict[str, Any]:
         """The settings that all shards have in common, as JSON values."""
-        if Path("-") in self.sources():
+        if Path("-") in self.list_sources():
             raise ConfigError("standard input can be read only once, and each shard reads it; pass a file")
         # Of the settings without a flag, only those of the models shape results.
         return self.dump_for_processes("a run in shards or processes", _OF_ONE_SHARD, ("roles", "full"))

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 
 from pydantic import model_validator
 
-from autorubric.errors import ConfigError, InputError, counted
+from autorubric.errors import ConfigError, InputError, pluralize
 from autorubric.jobs.job import RunSource, blocking, job, run_job
 from autorubric.llm.http.secrets import VariableName, split_address
 from autorubric.llm.records.ledger_view import ledger_view
-from autorubric.runs.manifest import ledger_folder, read_manifest, require_manifest
-from autorubric.runs.run_status import RunStatus, count_graded, run_status
+from autorubric.runs.manifest import find_ledger_folder, read_manifest, require_manifest
+from autorubric.runs.run_status import RunStatus, count_graded, read_run_status
 from autorubric.settings import LocalName, Names, NewDirectory, Settings, setting
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def status(run: Path, settings: StatusSettings) -> RunStatus:
     """
     from autorubric.synthesis.run_summary import find_progress
 
-    return run_status(Path(run), {"evaluation": count_graded, "synthesis": find_progress})
+    return read_run_status(Path(run), {"evaluation": count_graded, "synthesis": find_progress})
 
 
 class DriftSettings(Settings):
@@ -108,7 +108,7 @@ def drift(run: RunDirectory, settings: DriftSettings) -> Drift:
     from autorubric.training import observations as kinds
     from autorubric.training.reward_drift import measure_drift
 
-    folder = ledger_folder(Path(run))
+    folder = find_ledger_folder(Path(run))
     if folder is None:
         raise InputError(f"{run} is not a run directory: it has no ledger")
     manifest = read_manifest(Path(run)) or {}
@@ -116,20 +116,20 @@ def drift(run: RunDirectory, settings: DriftSettings) -> Drift:
     with ledger_view(folder) as view:
         count, evaluations = map(view.count_observations, (kinds.REWARD, kinds.EVALUATION))
         if not count:
-            only = f" but {counted(evaluations, 'reward')} of evaluations" if evaluations else ""
+            only = f" but {pluralize(evaluations, 'reward')} of evaluations" if evaluations else ""
             raise InputError(f"{run} contains no rewards yet{only}; drift is measured on runs of `autorubric serve`")
-        rewards = ((at, kinds.RewardRecord(**value)) for at, value in view.observations(kinds.REWARD))
-        rubrics = [value for _, value in view.observations(kinds.RUBRIC)]
-        repeats = [kinds.Repeat(**value) for _, value in view.observations(kinds.REPEAT)]
+        rewards = ((at, kinds.RewardRecord(**value)) for at, value in view.list_observations(kinds.REWARD))
+        rubrics = [value for _, value in view.list_observations(kinds.RUBRIC)]
+        repeats = [kinds.Repeat(**value) for _, value in view.list_observations(kinds.REPEAT)]
         found = measure_drift(
             rewards,
             count,
             rubrics,
-            view.observations(kinds.AUDIT),
+            view.list_observations(kinds.AUDIT),
             settings.windows,
             tolerance=tolerance,
             repeats=repeats,
-            unanswered=[since for _, since in view.observations(kinds.UNANSWERED)],
+            unanswered=[since for _, since in view.list_observations(kinds.UNANSWERED)],
         )
         return replace(found, evaluations=evaluations)
 

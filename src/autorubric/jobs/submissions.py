@@ -10,21 +10,27 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from autorubric.core.entries import read_rubric_file
-from autorubric.core.misread_keys import unread_notes
+from autorubric.core.misread_keys import describe_unread
 from autorubric.core.rubric import Rubric
 from autorubric.core.rubric_from import rubric_from
 from autorubric.dataset import DataItem, RubricDataset
-from autorubric.dataset.item import ROLES, item_reader, item_records, query_notes, rubric_notes
-from autorubric.dataset.label_columns import own_label_notes, take_label_columns
+from autorubric.dataset.item import (
+    ROLES,
+    build_item_reader,
+    collect_query_notes,
+    collect_rubric_notes,
+    read_item_records,
+)
+from autorubric.dataset.label_columns import note_own_labels, read_label_columns
 from autorubric.dataset.label_table import LabelTable
-from autorubric.errors import InputError, first_few, problems_at
-from autorubric.files import nearest, read_text
+from autorubric.errors import InputError, format_first, problems_at
+from autorubric.files import find_nearest_key, read_text
 from autorubric.notes import warn
-from autorubric.rows import Record, document_rows, input_name, is_dataset_folder, is_stream, row_file
+from autorubric.rows import Record, inspect_file, is_dataset_folder, is_stream, list_document_rows, name_input
 from autorubric.rows.columns import ROLES as NAMES
-from autorubric.rows.columns import SYNONYMS, folded
-from autorubric.rows.record import plain
-from autorubric.rows.stream import opened_text
+from autorubric.rows.columns import SYNONYMS, fold_name
+from autorubric.rows.record import to_plain
+from autorubric.rows.stream import open_text
 
 _LABELS = ("ground_truth", "ground_truth_reasons")
 _KEYS = ("submission", "id", "description", "prompt", "query", "reference_submission", "metadata", *_LABELS)
@@ -55,26 +61,26 @@ class Submissions:
     @property
     def where(self) -> str:
         """Their name in messages."""
-        return input_name(self.source) if isinstance(self.source, Path) else IN_MEMORY
+        return name_input(self.source) if isinstance(self.source, Path) else IN_MEMORY
 
-    def items(self) -> list[DataItem]:
+    def read_items(self) -> list[DataItem]:
         """The submissions; a warning lists other files of a directory.
 
         Raises:
             InputError: rows are invalid (one problem for each), or there are none.
 
         Example:
-            >>> Submissions(Path("essays.csv")).items()
+            >>> Submissions(Path("essays.csv")).read_items()
             Traceback (most recent call last):
             autorubric.errors.MissingFileError: Submissions not found: essays.csv
         """
         problems: list[str] = []
-        placed = list(self._items(problems))
+        placed = list(self._read_placed(problems))
         if problems or not placed:
             raise InputError(problems or f"{self.where}: no submissions in it")
         if self.rubric is not None:
-            take_label_columns(placed, self.rubric, self.notes)
-        self.notes.extend([*own_label_notes(placed), *rubric_notes(placed)])
+            read_label_columns(placed, self.rubric, self.notes)
+        self.notes.extend([*note_own_labels(placed), *collect_rubric_notes(placed)])
         items = [item for _, item in placed]
         bare = sum(item.rubric is None for item in items)
         if bare and self.rubric is None:
@@ -82,7 +88,7 @@ class Submissions:
             raise InputError(f"{self.where}: {bare} of {len(items)} rows have no rubric; {advice}")
         return items
 
-    def _items(self, problems: list[str]) -> Iterator[tuple[str, DataItem]]:
+    def _read_placed(self, problems: list[str]) -> Iterator[tuple[str, DataItem]]:
         path = self.source
         if not isinstance(path, Path):
             yield from self._read(_list_records(list(path), self.where), problems, is_table=False)
@@ -90,13 +96,13 @@ class Submissions:
         if _is_texts(path):
             yield from ((text.name, DataItem(read_text(text), text.name, id=text.name)) for text in _list_texts(path))
             return
-        found = row_file(path, what="Submissions")
-        records = _list_records(found.document(), found.name) if found.is_document else found.rows(problems)
+        found = inspect_file(path, what="Submissions")
+        records = _list_records(found.read_document(), found.name) if found.is_document else found.iter_rows(problems)
         yield from self._read(records, problems, is_table=found.is_table)
 
     def _read(self, rows: Iterator[Record], problems: list[str], is_table: bool) -> Iterator[tuple[str, DataItem]]:
-        reader = item_reader(self.where, self.columns, self.notes)
-        for record in item_records(rows, reader, problems, is_table=is_table):
+        reader = build_item_reader(self.where, self.columns, self.notes)
+        for record in read_item_records(rows, reader, problems, is_table=is_table):
             yield from ((record.where, item) for item in self._read_item(record, problems))
 
     def _read_item(self, record: Record, problems: list[str]) -> Iterator[DataItem]:
@@ -135,7 +141,7 @@ def parse_columns(given: Mapping[str, str] | Sequence[str] | None, known: Sequen
 
 def join_labels(dataset: RubricDataset, table: LabelTable) -> RubricDataset:
     """The dataset with the labels of a table; warns about guessed columns."""
-    joined = table.joined(dataset)
+    joined = table.join_labels(dataset)
     for note in table.notes:
         warn(note)
     return joined
@@ -154,24 +160,24 @@ def is_rows(path: Path, *, rubric_given: bool) -> bool:
     """
     if rubric_given and _is_texts(path):
         return True
-    found = row_file(path, what="Dataset file")
+    found = inspect_file(path, what="Dataset file")
     if not found.is_document:
         problems: list[str] = []
-        first = next(iter(found.rows(problems)), None) if not found.is_table else None
+        first = next(iter(found.iter_rows(problems)), None) if not found.is_table else None
         if first is None:
             return rubric_given or found.is_table or bool(problems)  # the reader of the rows reports their problems
         is_head = first.fields.keys() == {"dataset"}
         return not is_head and (rubric_given or "submission" not in first.fields)
-    with opened_text(path) as file:
+    with open_text(path) as file:
         if file.read(1024).lstrip().startswith((b"[", b"- ")):
             return True
-    value = found.document() if rubric_given else None
+    value = found.read_document() if rubric_given else None
     return rubric_given and not (isinstance(value, dict) and "items" in value)
 
 
 def _list_records(value: Any, name: str) -> Iterator[Record]:
-    for index, one in enumerate(document_rows(value, name)):
-        fields = {"submission": one} if isinstance(one, str | None) else plain(one)
+    for index, one in enumerate(list_document_rows(value, name)):
+        fields = {"submission": one} if isinstance(one, str | None) else to_plain(one)
         if not isinstance(fields, dict):
             mixed = "; a list contains rows or DataItems, not both" if isinstance(fields, DataItem) else ""
             kind = f"got {type(fields).__name__}{mixed}"
@@ -190,10 +196,10 @@ def _is_table(path: Path) -> bool:
     """Whether a text file is a table or JSON Lines with a column of submissions."""
     problems: list[str] = []
     with suppress(InputError):
-        found = row_file(path)
-        first = next(found.rows(problems), None) if found.kind in ("csv", "jsonl") else None
+        found = inspect_file(path)
+        first = next(found.iter_rows(problems), None) if found.kind in ("csv", "jsonl") else None
         names = () if first is None or problems else first.fields
-        return any(folded(name) in NAMES["submission"].names for name in names)
+        return any(fold_name(name) in NAMES["submission"].names for name in names)
     return False
 
 
@@ -205,12 +211,12 @@ def _list_texts(folder: Path) -> list[Path]:
     texts = [path for path in found if path.is_file() and path.suffix.lower() in _TEXTS]
     others = [path.name for path in found if path not in texts]
     if others:
-        warn(f"{folder}: not graded, because they are not .txt or .md files: {first_few(others, _MOST_NAMED)}")
+        warn(f"{folder}: not graded, because they are not .txt or .md files: {format_first(others, _MOST_NAMED)}")
     return texts
 
 
 def _find_problems(record: dict[str, Any], own_rubrics: bool) -> list[str]:
-    unknown = {key: nearest(str(key), _KEYS) for key in record if key not in _KEYS}
+    unknown = {key: find_nearest_key(str(key), _KEYS) for key in record if key not in _KEYS}
     found = [f"unknown key {key!r}; did you mean {right!r}?" for key, right in unknown.items() if right]
     if "submission" not in record and "submission" not in unknown.values():
         keys = ", ".join(str(key) for key, value in record.items() if value != "")
@@ -293,12 +299,12 @@ def read_dataset(
 def _read_rows(
     submissions: Any, rubric: Rubric | Path | str | None, prompt: str | None, columns: Mapping[str, str]
 ) -> RubricDataset:
-    criteria = rubric_in(Path(rubric)) if isinstance(rubric, str | Path) else rubric
+    criteria = read_rubric(Path(rubric)) if isinstance(rubric, str | Path) else rubric
     path = Path(submissions) if isinstance(submissions, str | Path) else None
     if path is not None or columns or not all(isinstance(one, str | DataItem) for one in submissions):
         source = Submissions(path or submissions, columns, criteria)
-        items, where, name = source.items(), source.where, _name_run(path) if path else IN_MEMORY
-        for note in [*source.notes, *query_notes(where, items, prompt)]:
+        items, where, name = source.read_items(), source.where, _name_run(path) if path else IN_MEMORY
+        for note in [*source.notes, *collect_query_notes(where, items, prompt)]:
             warn(note)
     else:
         items = [DataItem(one, "") if isinstance(one, str) else one for one in submissions]
@@ -312,7 +318,7 @@ def _read_rows(
         return RubricDataset(prompt or ("" if needs_prompt else None), criteria, items, name=name)
 
 
-def rubric_in(path: Path) -> Rubric:
+def read_rubric(path: Path) -> Rubric:
     r"""The rubric in an input of any kind; in a table or JSON Lines, each row is a criterion.
 
     Raises:
@@ -322,12 +328,12 @@ def rubric_in(path: Path) -> Rubric:
         >>> import tempfile
         >>> path = Path(tempfile.mkdtemp()) / "rubric.csv"
         >>> _ = path.write_text("name,weight,requirement\nTone,5,Is kind.\n")
-        >>> rubric_in(path)[0]
+        >>> read_rubric(path)[0]
         Criterion(weight=5.0, requirement='Is kind.', name='Tone')
     """
-    name, value = input_name(path), read_rubric_file(path)
+    name, value = name_input(path), read_rubric_file(path)
     rubric = rubric_from(_unwrap_shared_rubric(value, name), name, nulls=True)
-    for note in unread_notes(rubric.rubric):
+    for note in describe_unread(rubric.rubric):
         warn(f"{name}: {note}")
     return rubric
 

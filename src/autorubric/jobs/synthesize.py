@@ -15,7 +15,7 @@ from autorubric.jobs.sharding import ShardedSettings
 from autorubric.jobs.upload import check_upload, upload_finished
 from autorubric.llm.budget import Budget
 from autorubric.llm.executor import Executor
-from autorubric.llm.models import check_priced, load_ahead, open_models
+from autorubric.llm.models import check_priced, open_models, preload_http
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Model
 from autorubric.rows import Record
@@ -27,9 +27,9 @@ from autorubric.runs.stopping import watched
 from autorubric.settings import setting
 from autorubric.synthesis.final_files import FINAL_FILES, FULL_FILES, find_other_queries
 from autorubric.synthesis.run_summary import UNFINISHED_FILE, SynthesisResult
-from autorubric.synthesis.slots import configs, find_slots
+from autorubric.synthesis.slots import build_configs, find_slots
 from autorubric.synthesis.stages import STEP_FILES
-from autorubric.synthesis.steps import import_steps, keep_steps
+from autorubric.synthesis.steps import append_step_rows, import_steps
 from autorubric.synthesis.synthesis_run import Prepared, SynthesisRun, prepare
 from autorubric.synthesis.synthesis_settings import Queries, SynthesisSettings, resolve_protocol
 
@@ -107,16 +107,16 @@ async def _run(settings: SynthesizeSettings, division: Division, rows: Sequence[
     settings = resolve_protocol(settings, start_over=settings.start_over)
     if settings.start_over:
         settings = settings.model_copy(update={"refresh": tuple(slot.name for slot in find_slots(settings))})
-    prepared, made, parts = prepare(settings, division, rows), configs(settings), division.parts
+    prepared, made, parts = prepare(settings, division, rows), build_configs(settings), division.parts
     async with AsyncExitStack() as stack:
         stack.enter_context(rare_collections())
         models = await stack.enter_async_context(open_models(made, settings.concurrency))
         check_priced(models, settings.budget_usd)
-        load_ahead(models.values() if parts is None and not settings.export_only else ())
+        preload_http(models.values() if parts is None and not settings.export_only else ())
         _announce(prepared, models, settings.notice)
         full = (*FULL_FILES, "README.md") if settings.profile == "full" else ()
         files = (*STEP_FILES[:5], *FINAL_FILES, UNFINISHED_FILE, MANIFEST_FILE, *full)
-        sources, start_over = settings.sources(), settings.start_over
+        sources, start_over = settings.list_sources(), settings.start_over
         stack.enter_context(run_folder(prepared.folder, files, sources, start_over=start_over, parts=parts))
         ledger = await stack.enter_async_context(
             locked_ledger(
@@ -130,10 +130,10 @@ async def _run(settings: SynthesizeSettings, division: Division, rows: Sequence[
         if workers is not None:
             workers.clear()
         elif parts is not None and parts.is_partial:
-            keep_steps(prepared.folder, parts.folders.values())
-        ledger.price(models.values())
+            append_step_rows(prepared.folder, parts.folders.values())
+        ledger.set_costs(models.values())
         usd, tokens = settings.budget_usd, settings.budget_tokens
-        budget = None if usd is None and tokens is None else Budget(usd=usd, tokens=tokens, spent=ledger.spent())
+        budget = None if usd is None and tokens is None else Budget(usd=usd, tokens=tokens, spent=ledger.sum_spent())
         executor = Executor(ledger, budget, detached=False)
         again = settings.again or ""
         run = SynthesisRun(prepared=prepared, models=models, ledger=ledger, executor=executor, again=again)
@@ -142,7 +142,7 @@ async def _run(settings: SynthesizeSettings, division: Division, rows: Sequence[
             run.ended_early = (workers and workers.stopped) or ""
             run.interrupted = workers is not None and workers.interrupted
         if settings.export_only or parts is not None:
-            executor.replay("export only", ledger.failures())
+            executor.replay("export only", ledger.read_failures())
         # Workers have ended already; this run only writes files from their records.
         stop = settings.stop if workers is None else None
         async with watched(run, settings.progress, stop, run.state):
@@ -163,7 +163,7 @@ async def _estimate(
     prepared = prepare(settings, division, rows)
     ledgers = prepared.folder / LEDGER_FOLDER
     async with AsyncExitStack() as stack:
-        models = await stack.enter_async_context(open_models(configs(settings), 1))
+        models = await stack.enter_async_context(open_models(build_configs(settings), 1))
         settings.show_stand_ins(prepared.report.rows, [model.name for model in models.values()])
         _announce(prepared, models, settings.notice)
         note_another_run(prepared.folder, "synthesis", lambda _: find_other_queries(prepared.folder, prepared.source))

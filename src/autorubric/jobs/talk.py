@@ -26,7 +26,7 @@ from typing import IO, Any
 from autorubric.background import new_event_loop
 from autorubric.errors import AutorubricError, InputError
 from autorubric.files.descriptors import raise_open_file_limit
-from autorubric.llm.sharing import Sharing, Sum, sharing
+from autorubric.llm.sharing import Amount, Sharing, sharing
 from autorubric.notes import Note
 
 REPORT_SECONDS = 0.25
@@ -105,7 +105,7 @@ class Talk:
 
     def __init__(self, send: Callable[[dict[str, Any]], None]) -> None:
         self._send = send
-        self._answer: asyncio.Future[Sum | None] | None = None
+        self._answer: asyncio.Future[Amount | None] | None = None
         self._shared: Sharing | None = None
         self._alone = False
 
@@ -113,12 +113,14 @@ class Talk:
         """Send a message to the parent; ignored if it has ended."""
         self._send(word)
 
-    def give_back_spare(self) -> Sum:
+    def give_back_spare(self) -> Amount:
         """Give up and return the budget that this process has borrowed and not spent."""
         budget = None if self._shared is None else self._shared.budget
-        return Sum() if budget is None else budget.give_spare()
+        return Amount() if budget is None else budget.give_spare()
 
-    def share(self, processes: int, base: Path | None = None, used: Callable[[Sum], None] = lambda _: None) -> None:
+    def share(
+        self, processes: int, base: Path | None = None, used: Callable[[Amount], None] = lambda _: None
+    ) -> None:
         """Share the budget and limits of the parent's processes, from now on in this context.
 
         Args:
@@ -163,7 +165,7 @@ class Talk:
 
         threading.Thread(target=read, daemon=True).start()
 
-    async def _borrow(self, held: Sum, missing: Sum) -> Sum | None:
+    async def _borrow(self, held: Amount, missing: Amount) -> Amount | None:
         """Ask the parent for more budget; None once it has ended."""
         if self._alone:
             return None
@@ -194,16 +196,16 @@ class Talk:
         budget = self._shared.budget
         if "lent" in word and self._answer is not None and not self._answer.done():
             if word["lent"] is None and budget is not None:
-                self._shared.left = Sum(*word["left"]).plus(budget.left())
-            self._answer.set_result(None if word["lent"] is None else Sum(*word["lent"]))
+                self._shared.left = Amount(*word["left"]).plus(budget.compute_rest())
+            self._answer.set_result(None if word["lent"] is None else Amount(*word["lent"]))
         if "give" in word:
             is_lent = self._answer is not None and self._answer.done()  # to a call that is about to run
-            spare = Sum() if is_lent else self.give_back_spare()
+            spare = Amount() if is_lent else self.give_back_spare()
             self.say(gave=spare, more=is_lent or (budget is not None and budget.running > 0))
         if "usable" in word:
             self._shared.usable.add(tuple(word["usable"]))
         if "permits" in word:
-            self._shared.grant(word["permits"])
+            self._shared.pass_permits(word["permits"])
 
 
 def run_ordered(work: Callable[[Talk, dict[str, Any]], Coroutine[Any, Any, dict[str, Any]]]) -> None:

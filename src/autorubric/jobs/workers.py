@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from autorubric.errors import InputError
-from autorubric.jobs.lending import Lender, Purse
+from autorubric.jobs.lending import Lender, SharedBudget
 from autorubric.jobs.sharding import load_job
 from autorubric.jobs.talk import Child, Talk, run_ordered
 from autorubric.llm.budget import Budget
 from autorubric.llm.executor import Executor
-from autorubric.llm.records.accounts import Spent
-from autorubric.llm.sharing import Sum
+from autorubric.llm.records.accounts import Spending
+from autorubric.llm.sharing import Amount
 from autorubric.notes import warn
 from autorubric.runs.progress import RunState, StageState
 from autorubric.runs.run_folder import LEDGER_FOLDER, open_ledger
@@ -71,7 +71,7 @@ class WorkerProcesses:
     executor: Executor | None = None
     digest: Callable[[], str | None] = lambda: None
     _shards: list[ShardChild] = field(default_factory=list)
-    _lender: Lender = field(default_factory=lambda: Lender(Purse(Sum()), list))
+    _lender: Lender = field(default_factory=lambda: Lender(SharedBudget(Amount()), list))
     _notes: set[str] = field(default_factory=set)
 
     async def run(self, directory: Path) -> Mapping[Shard, Path]:
@@ -83,7 +83,9 @@ class WorkerProcesses:
         if not self._shards:
             with open_ledger(directory) as ledger:
                 base = directory / LEDGER_FOLDER if ledger.count else None
-                self._lender = Lender(Purse(self._compute_left(ledger.spent()), self.processes), self._list_living)
+                self._lender = Lender(
+                    SharedBudget(self._compute_left(ledger.sum_spent()), self.processes), self._list_living
+                )
             token = secrets.token_hex(4)
             place = directory / LEDGER_FOLDER / WORKERS_FOLDER
             for index in range(1, self.processes + 1):
@@ -108,8 +110,8 @@ class WorkerProcesses:
         for one in self._shards:
             shutil.rmtree(one.folder, ignore_errors=True)
 
-    def _compute_left(self, spent: Spent) -> Sum:
-        return Budget(usd=self.settings.budget_usd, tokens=self.settings.budget_tokens, spent=spent).left()
+    def _compute_left(self, spent: Spending) -> Amount:
+        return Budget(usd=self.settings.budget_usd, tokens=self.settings.budget_tokens, spent=spent).compute_rest()
 
     async def _supervise(self, one: ShardChild, base: Path | None) -> None:
         for attempt in range(_MOST_RESTARTS + 1):
@@ -154,7 +156,7 @@ class WorkerProcesses:
             warn(note)
         if "end" in word:
             one.end = word["end"]
-        self._lender.hear(one, word)
+        self._lender.read_message(one, word)
 
     def _list_living(self) -> list[ShardChild]:
         return [one for one in self._shards if one.end is None]
@@ -177,11 +179,11 @@ class WorkerProcesses:
             paid = "unknown cost" if spent.unpriced else f"${spent.cost:.4g}"
             self.stopped = f"{head}; {spent.tokens:,} tokens, {paid} spent in this session{raising}{advice}"
 
-    def _read_spent(self) -> Spent:
-        spent = Spent()
+    def _read_spent(self) -> Spending:
+        spent = Spending()
         for one in self._shards:
             with open_ledger(one.folder) as ledger:
-                spent = spent.plus(ledger.spent())
+                spent = spent.plus(ledger.sum_spent())
         return spent
 
     def _build_state(self) -> RunState:
@@ -220,7 +222,7 @@ async def run_shard(talk: Talk, order: dict[str, Any]) -> dict[str, Any]:
     talk.share(order["processes"], Path(order["base"]) if order["base"] else None)
     talk.listen(receive, stop, _BACKSTOP)
     model, job = load_job(order["command"])
-    return _describe_end(await job(model.checked({**order["settings"], "progress": report, "stop": stop})))
+    return _describe_end(await job(model.from_values({**order["settings"], "progress": report, "stop": stop})))
 
 
 def _describe_end(result: Any) -> dict[str, Any]:

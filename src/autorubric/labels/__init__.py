@@ -34,6 +34,6 @@ The store is `labels/labels.sqlite` in the run directory. Triggers refuse to cha
 pair has changed since (`PairFinder.find(event)` is None) is kept, and counts for nothing.
 """
 
-from autorubric.lazy_names import lazy_names
+from autorubric.lazy_names import build_lazy_names
 
-__all__, __dir__, __getattr__ = lazy_names(__name__, __file__)
+__all__, __dir__, __getattr__ = build_lazy_names(__name__, __file__)

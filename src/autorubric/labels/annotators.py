@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from autorubric.core.criterion import Criterion
-from autorubric.labels.event import Items, Pair, PairFinder, list_choices, storable
+from autorubric.labels.event import Items, Pair, PairFinder, list_choices, make_storable
 from autorubric.labels.label_store import History
-from autorubric.metrics.confusion import cohen_kappa, krippendorff_alpha, rating_counts
+from autorubric.metrics.confusion import cohen_kappa, count_ratings, krippendorff_alpha
 
 _BINARY = ("MET", "UNMET", "CANNOT_ASSESS")
 
@@ -82,7 +82,7 @@ def compare_annotators(history: History, items: Items, finder: PairFinder) -> An
 def _list_categories(criterion: Criterion) -> list[str]:
     if criterion.options is None:
         return list(_BINARY)
-    return [storable(choice) for choice in list_choices(criterion)]
+    return [make_storable(choice) for choice in list_choices(criterion)]
 
 
 def _compute_alpha(rows: list[tuple[Criterion, dict[str, str | None]]], names: list[str]) -> float | None:
@@ -98,12 +98,12 @@ def _compute_alpha(rows: list[tuple[Criterion, dict[str, str | None]]], names: l
     )
     options = first.options
     if options is None or first.scale_type != "ordinal":
-        return krippendorff_alpha(rating_counts(codes, len(categories)))
+        return krippendorff_alpha(count_ratings(codes, len(categories)))
     # "Not applicable" and CANNOT_ASSESS have no place in the order.
     scored = np.array([*(-1 if option.na else place for place, option in enumerate(options)), -1])
     codes = np.where(codes >= 0, scored[codes], -1)
     values = [option.value for option in options]
-    return krippendorff_alpha(rating_counts(codes, len(options)), "ordinal", values)
+    return krippendorff_alpha(count_ratings(codes, len(options)), "ordinal", values)
 
 
 def _pair_up(shared: list[tuple[Pair, Criterion, dict[str, str | None]]], names: list[str]) -> list[TwoAnnotators]:

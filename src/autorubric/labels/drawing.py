@@ -17,11 +17,11 @@ from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 
-from autorubric.core.scoring import cell
+from autorubric.core.scoring import build_cell
 from autorubric.errors import InputError
 from autorubric.labels.event import Event, Pair
 from autorubric.metrics.arrays import Flags, Floats
-from autorubric.metrics.label_choice import JudgedPairs, LabelRequest, doubt, draw_pairs, label_sizes, read_pairs
+from autorubric.metrics.label_choice import JudgedPairs, LabelRequest, draw_pairs, rate_doubt, read_pairs, size_labels
 from autorubric.runs.items_file import read_run
 from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE
 
@@ -149,7 +149,7 @@ def select_scope(pairs: JudgedPairs, policy: str, criterion: str | None) -> Flag
         plain = np.array([names[id(one)] == criterion for one in pairs.criteria], bool)
         if plain.any():
             return plain
-        return np.array([pairs.name(pair) == criterion for pair in range(len(pairs))], bool)
+        return np.array([pairs.find_name(pair) == criterion for pair in range(len(pairs))], bool)
     if policy == "disagreements":
         return np.nan_to_num(pairs.dissent) > 0
     return np.ones(len(pairs), bool)
@@ -158,8 +158,8 @@ def select_scope(pairs: JudgedPairs, policy: str, criterion: str | None) -> Flag
 def _compute_sizes(pairs: JudgedPairs, policy: str, truth: Floats) -> Floats:
     """What the probabilities of a policy are proportional to."""
     if policy == "label_next":
-        return label_sizes(pairs, truth)
-    return doubt(pairs, truth) if policy == "uncertain" else np.ones(len(pairs))
+        return size_labels(pairs, truth)
+    return rate_doubt(pairs, truth) if policy == "uncertain" else np.ones(len(pairs))
 
 
 def _with_known(pairs: JudgedPairs, known: Iterable[KnownPair]) -> tuple[Floats, Flags]:
@@ -171,7 +171,7 @@ def _with_known(pairs: JudgedPairs, known: Iterable[KnownPair]) -> tuple[Floats,
             continue
         closed[at] = True
         if one.verdict is not None:
-            value = cell(pairs.criteria[at], one.verdict).value
+            value = build_cell(pairs.criteria[at], one.verdict).value
             truth[at] = 0.0 if value is None else value
     return truth, closed
 

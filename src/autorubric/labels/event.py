@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias, get_args
 
-from autorubric.core.criterion import Criterion, criterion_names
+from autorubric.core.criterion import Criterion, name_criteria
 from autorubric.core.judgment import CriterionVerdict
 from autorubric.core.rubric import Rubric
 from autorubric.dataset import DataItem
 from autorubric.dataset.ground_truth import MAJORITY, GroundTruthReader
-from autorubric.errors import InputError, counted
+from autorubric.errors import InputError, pluralize
 
 Kind: TypeAlias = Literal["draw", "label", "skip", "adjudication", "undo"]
 _CANNOT_ASSESS = CriterionVerdict.CANNOT_ASSESS.value
@@ -149,14 +149,14 @@ def find_pair(items: Items, index: int, place: int) -> Pair:
         ('#0', 'Brief', 32)
     """
     if not 0 <= index < len(items):
-        raise InputError(f"item {index} does not exist; the run has {counted(len(items), 'item')}")
+        raise InputError(f"item {index} does not exist; the run has {pluralize(len(items), 'item')}")
     rubric = items.get_item_rubric(index).rubric
     if not 0 <= place < len(rubric):
         raise InputError(
-            f"criterion {place} does not exist; the rubric of item {index} has {counted(len(rubric), 'criterion')}"
+            f"criterion {place} does not exist; the rubric of item {index} has {pluralize(len(rubric), 'criterion')}"
         )
     digest = compute_pair_digest(items.get_item_prompt(index), items[index].submission, _list_content(rubric, place))
-    return Pair(index, place, name_item(items[index], index), storable(criterion_names(rubric)[place]), digest)
+    return Pair(index, place, name_item(items[index], index), make_storable(name_criteria(rubric)[place]), digest)
 
 
 def _list_content(rubric: Sequence[Criterion], place: int) -> list[Any]:
@@ -172,7 +172,7 @@ def _list_words(criterion: Criterion) -> list[Any]:
 
 def name_item(item: DataItem, index: int) -> str:
     """What the store calls an item: its id, or `#` and its place."""
-    return f"#{index}" if item.id is None else storable(item.id)
+    return f"#{index}" if item.id is None else make_storable(item.id)
 
 
 def compute_pair_digest(query: str, submission: str, content: Sequence[Any]) -> str:
@@ -181,19 +181,19 @@ def compute_pair_digest(query: str, submission: str, content: Sequence[Any]) -> 
     return hashlib.sha256(said.encode()).hexdigest()[:32]
 
 
-def storable(text: str) -> str:
+def make_storable(text: str) -> str:
     """A text that SQLite can store: lone surrogates are spelled out."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def checked_annotator(name: str) -> str:
+def check_annotator(name: str) -> str:
     r"""The name of an annotator, without surrounding spaces.
 
     Raises:
         InputError: it is empty, too long, `majority`, or has a slash, a backslash or control characters.
 
     Example:
-        >>> checked_annotator(" Ana "), checked_annotator("../x")
+        >>> check_annotator(" Ana "), check_annotator("../x")
         Traceback (most recent call last):
         autorubric.errors.InputError: annotator '../x': a name has no slash, backslash or control character
     """
@@ -223,14 +223,14 @@ def list_choices(criterion: Criterion) -> tuple[str, ...]:
     return labels if any(option.na for option in criterion.options) else (*labels, _CANNOT_ASSESS)
 
 
-def checked_verdict(criterion: Criterion, verdict: str) -> str:
+def check_verdict(criterion: Criterion, verdict: str) -> str:
     """The verdict as the store has it: MET, UNMET, CANNOT_ASSESS, or an option's label as the rubric spells it.
 
     Raises:
         InputError: the criterion has no such verdict.
 
     Example:
-        >>> checked_verdict(Criterion(requirement="Is brief"), "met")
+        >>> check_verdict(Criterion(requirement="Is brief"), "met")
         'MET'
     """
     word = verdict.strip() if isinstance(verdict, str) else str(verdict)
@@ -239,7 +239,7 @@ def checked_verdict(criterion: Criterion, verdict: str) -> str:
     GroundTruthReader(Rubric([criterion])).check(word)
     if criterion.options is None:
         return CriterionVerdict(word.upper()).value
-    return storable(criterion.options[criterion.find_option_by_label(word)].label)
+    return make_storable(criterion.options[criterion.find_option_by_label(word)].label)
 
 
 def check_text(text: str, what: str) -> str:
@@ -250,7 +250,7 @@ def check_text(text: str, what: str) -> str:
     """
     if len(text) > MOST_TEXT:
         raise InputError(f"the {what} has {len(text)} characters; at most {MOST_TEXT} are allowed")
-    return storable(text)
+    return make_storable(text)
 
 
 def check_seconds(seconds: float | None) -> float | None:
@@ -302,7 +302,7 @@ class PairFinder:
         index = self.find_place(item)
         if index is None:
             return None
-        names = [storable(name) for name in criterion_names(self._items.get_item_rubric(index).rubric)]
+        names = [make_storable(name) for name in name_criteria(self._items.get_item_rubric(index).rubric)]
         return find_pair(self._items, index, names.index(criterion)) if criterion in names else None
 
     def _search(self, item: str, digest: str) -> Pair | None:

@@ -13,25 +13,25 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from pydantic import TypeAdapter, ValidationError
 
 from autorubric.dataset import RubricDataset
-from autorubric.dataset.label_rows import Given, ItemFinder
+from autorubric.dataset.label_rows import GivenLabel, ItemFinder
 from autorubric.errors import InputError
-from autorubric.expectations import expectation, place_name
-from autorubric.files.printable import defused, undefused
+from autorubric.expectations import describe_expectation, format_place
+from autorubric.files.printable import escape_formula, unescape_formula
 from autorubric.labels.event import (
     Event,
     Pair,
     PairFinder,
+    check_annotator,
     check_seconds,
     check_text,
-    checked_annotator,
-    checked_verdict,
+    check_verdict,
     find_pair,
-    storable,
+    make_storable,
 )
 from autorubric.labels.label_files import LabelFile
 from autorubric.labels.label_store import History, LabelStore
 from autorubric.notes import warn
-from autorubric.rows import input_name, read_rows
+from autorubric.rows import name_input, read_rows
 
 Form: TypeAlias = Literal["csv", "jsonl", "dataset"]
 FORMS: Mapping[str, Form] = {".csv": "csv", ".jsonl": "jsonl", ".json": "dataset"}
@@ -101,7 +101,7 @@ def read_labels(
         else:
             events += given.read_events(LabelFile(path, columns or {}, notes).read_given(dataset, problems))
         if before == (len(events), len(problems)):
-            problems.append(f"{input_name(path)}: no labels found")
+            problems.append(f"{name_input(path)}: no labels found")
     if problems:
         raise InputError(problems)
     return LabelsRead(tuple(events), tuple(exports), tuple(notes))
@@ -143,7 +143,7 @@ class _GivenLabels:
     problems: list[str]
     first: dict[tuple[Any, str], tuple[str | None, str]] = field(default_factory=dict)
 
-    def read_events(self, labels: Iterable[Given]) -> Iterator[Event]:
+    def read_events(self, labels: Iterable[GivenLabel]) -> Iterator[Event]:
         """An event for each label; what is wrong with one joins the problems."""
         for given in labels:
             try:
@@ -158,7 +158,7 @@ class _GivenLabels:
                 )
             yield event
 
-    def _read_event(self, given: Given) -> Event:
+    def _read_event(self, given: GivenLabel) -> Event:
         pair = find_pair(self.dataset, *self.finder.find(given))
         criterion = self.dataset.get_item_rubric(pair.index)[pair.place]
         seconds = given.seconds
@@ -166,14 +166,14 @@ class _GivenLabels:
             seconds = None if seconds is None else float(seconds)
         except (TypeError, ValueError):
             raise InputError(f"seconds={seconds!r}; expected a number of seconds, 0 or more") from None
-        verdict = checked_verdict(criterion, self.finder.verdict(criterion, given.verdict))
-        name = undefused(given.annotator) or self.annotator
+        verdict = check_verdict(criterion, self.finder.read_verdict(criterion, given.verdict))
+        name = unescape_formula(given.annotator) or self.annotator
         if not name:
             ways = "pass --annotator NAME (Python: annotator=), or --column annotator=COLUMN if a column says it"
             raise InputError(f"the file does not say whose label this is; {ways}")
         return Event(
-            0, 0.0, "label", pair.item, pair.criterion, pair.digest, checked_annotator(name), verdict,
-            check_text(undefused(given.note), "note"), check_text(undefused(given.quote), "quote"),
+            0, 0.0, "label", pair.item, pair.criterion, pair.digest, check_annotator(name), verdict,
+            check_text(unescape_formula(given.note), "note"), check_text(unescape_formula(given.quote), "quote"),
             check_seconds(seconds),
         )  # fmt: skip
 
@@ -247,12 +247,12 @@ def _read_events(path: Path, dataset: RubricDataset, finder: PairFinder, problem
             if event.id != number:
                 raise ValueError(f"its id is {event.id}; expected {number}")
             if event.kind != "draw":
-                checked_annotator(event.annotator)
+                check_annotator(event.annotator)
             pair = finder.find(event)
             if event.verdict is not None and pair is not None:
-                checked_verdict(dataset.get_item_rubric(pair.index)[pair.place], event.verdict)
+                check_verdict(dataset.get_item_rubric(pair.index)[pair.place], event.verdict)
         except ValidationError as error:
-            said = "; ".join(f"{place_name(one['loc'])}: {expectation(one)}" for one in error.errors()[:3])
+            said = "; ".join(f"{format_place(one['loc'])}: {describe_expectation(one)}" for one in error.errors()[:3])
             problems.append(f"{record.where}: this is not an event as `labels --export` writes it: {said}")
             return
         except ValueError as error:
@@ -261,7 +261,7 @@ def _read_events(path: Path, dataset: RubricDataset, finder: PairFinder, problem
         yield event
 
 
-def exported(history: History, dataset: RubricDataset, form: Form, *, final: bool = False) -> Iterator[str]:
+def format_labels(history: History, dataset: RubricDataset, form: Form, *, final: bool = False) -> Iterator[str]:
     """The labels of a run as text, in parts.
 
     Args:
@@ -279,12 +279,12 @@ def exported(history: History, dataset: RubricDataset, form: Form, *, final: boo
             raise InputError("the run has no labels yet")
         yield from (json.dumps(asdict(event), ensure_ascii=False) + "\n" for event in history.events)
     elif form == "dataset":
-        yield labelled_dataset(history, dataset).to_json()
+        yield build_labelled_dataset(history, dataset).to_json()
     else:
         yield from _format_csv(history, PairFinder(dataset), final=final)
 
 
-def labelled_dataset(history: History, dataset: RubricDataset, annotator: str | None = None) -> RubricDataset:
+def build_labelled_dataset(history: History, dataset: RubricDataset, annotator: str | None = None) -> RubricDataset:
     """What was graded, with the labels that count as ground truth of the items that have one for every criterion.
 
     Raises:
@@ -316,7 +316,7 @@ def labelled_dataset(history: History, dataset: RubricDataset, annotator: str | 
 def _is_ground_truth(dataset: RubricDataset, pair: Pair, verdict: str) -> bool:
     """Whether a verdict can be ground truth: on a criterion with options, CANNOT_ASSESS cannot."""
     options = dataset.get_item_rubric(pair.index)[pair.place].options
-    return options is None or any(storable(option.label) == verdict for option in options)
+    return options is None or any(make_storable(option.label) == verdict for option in options)
 
 
 def _format_csv(history: History, finder: PairFinder, *, final: bool) -> Iterator[str]:
@@ -327,7 +327,7 @@ def _format_csv(history: History, finder: PairFinder, *, final: bool) -> Iterato
             continue
         for event in _select_events(history, key, final=final):
             count += 1
-            yield _format_line([defused(value) for value in _list_cells(event, history)])
+            yield _format_line([escape_formula(value) for value in _list_cells(event, history)])
     if not count:
         raise InputError("no label of the run counts, so there is nothing to export")
 

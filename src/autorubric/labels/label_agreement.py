@@ -10,21 +10,21 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from autorubric.dataset import RubricDataset
-from autorubric.errors import InputError, counted
+from autorubric.errors import InputError, pluralize
 from autorubric.labels.annotators import Annotators, compare_annotators
 from autorubric.labels.event import PairFinder
 from autorubric.labels.label_store import History
 from autorubric.labels.weights import WeightedLabels, weight_labels
-from autorubric.metrics.agreement_sums import SUMMED, Layout, majority_baseline, pool, sum_items
-from autorubric.metrics.arrays import Floats, Ints, defined
-from autorubric.metrics.compare import JudgeComparison, comparison, differences
+from autorubric.metrics.agreement_sums import SUMMED, Layout, compute_majority_baseline, pool_columns, sum_items
+from autorubric.metrics.arrays import Floats, Ints, nan_to_none
+from autorubric.metrics.compare import JudgeComparison, build_comparison, compute_differences
 from autorubric.metrics.corrected import CorrectedScores
 from autorubric.metrics.corrected_rate import Corrections
 from autorubric.metrics.intervals import Estimate, normal_quantile
-from autorubric.metrics.jackknife import Draws, checked_draws
-from autorubric.metrics.label_choice import JudgedPairs, corrected_sums, item_mean, pairs_in
-from autorubric.metrics.reading_runs import graded_table
-from autorubric.metrics.table import ABSTAINED, EXCLUDE, Column, GradedRun, Modes, Points, Table, settle_codes
+from autorubric.metrics.jackknife import Draws, check_draws
+from autorubric.metrics.label_choice import JudgedPairs, build_pairs, correct_sums, estimate_item_mean
+from autorubric.metrics.reading_runs import read_graded_table
+from autorubric.metrics.table import ABSTAINED, EXCLUDE, Column, GradedRun, Modes, Points, Table, map_codes
 
 _CLOSE = 1e-9
 _FEW = 5
@@ -159,12 +159,12 @@ class JudgedRun:
     def __init__(
         self, run: GradedRun, dataset: RubricDataset, modes: Modes, draws: Draws, *, drawn: bool = True
     ) -> None:
-        table = graded_table(run, dataset, modes)
+        table = read_graded_table(run, dataset, modes)
         # Pairs are drawn from the items that have a score; other labels also count on the rest, as in `agree`.
         chosen = ~np.isnan(table.scores) if drawn else ~table.failed
         # The same rows, and so the same points in the same order, as those of the pairs.
-        self._table: Table = table.only(chosen)
-        self.pairs: JudgedPairs = pairs_in(self._table, scored=drawn)
+        self._table: Table = table.select_rows(chosen)
+        self.pairs: JudgedPairs = build_pairs(self._table, scored=drawn)
         self._draws = draws
         self.apart = int((np.abs(self._table.scores - self.pairs.sums) > _CLOSE).sum())
         self.columns = table.columns
@@ -190,7 +190,7 @@ class JudgedRun:
         points = self._select_decided(labels)
         columns, placed = self.group_criteria(points)
         return tuple(
-            self._measure_points(columns[place].name, points.where(placed.column == place), int(place))
+            self._measure_points(columns[place].name, points.select(placed.column == place), int(place))
             for place in np.unique(placed.column)
         )
 
@@ -198,10 +198,10 @@ class JudgedRun:
         """The mean score: the judge's, plus its errors weighted as the labels are."""
         pairs, at = self.pairs, self.find_places(labels)
         errors, amounts = self._compute_errors(labels)
-        scores = corrected_sums(pairs, errors, amounts)
+        scores = correct_sums(pairs, errors, amounts)
         step = float(np.sqrt(np.mean(np.square(pairs.shares[at] * amounts[at]))))
         items = len(np.unique(pairs.rows[at]))
-        return item_mean(scores, items, step, pairs.range, self._draws.confidence)
+        return estimate_item_mean(scores, items, step, pairs.range, self._draws.confidence)
 
     def estimate_means(self, labels: WeightedLabels) -> dict[str, tuple[Estimate, Estimate, int]]:
         """The mean of each criterion: the judge's, that plus its weighted errors, and how many labels it has.
@@ -224,12 +224,12 @@ class JudgedRun:
             if not own.any():
                 continue
             labelled, ends = own & has_label, (float(column.values.min()), float(column.values.max()))
-            raw = item_mean(values[own], int(own.sum()), 0.0, ends, self._draws.confidence)
+            raw = estimate_item_mean(values[own], int(own.sum()), 0.0, ends, self._draws.confidence)
             right = Estimate(None, reason="no label of it counts")
             if n := int(labelled.sum()):
                 step = float(np.sqrt(np.mean(np.square(amounts[labelled]))))
                 corrected = (values + np.where(has_label, errors * amounts, 0.0))[own]
-                right = item_mean(corrected, n, step, ends, self._draws.confidence)
+                right = estimate_item_mean(corrected, n, step, ends, self._draws.confidence)
             found[name] = raw, right, n
         return found
 
@@ -258,13 +258,13 @@ class JudgedRun:
         words = zip(column, labels.labels.values(), strict=True)
         truth = np.array([_encode_label(columns[place], word) for place, word in words], np.int64)
         judged = points.judged[at] if judge is None else points.votes[judge, at]
-        truth, judged = (settle_codes(codes, columns, column) for codes in (truth, judged))
+        truth, judged = (map_codes(codes, columns, column) for codes in (truth, judged))
         items = np.array([pair.index for pair in labels.labels], np.int64)
         return Points(items, column, truth, judged, points.votes[:, at], labels.weights)
 
     def group_criteria(self, points: Points) -> tuple[Sequence[Column], Points]:
         """The criteria of some pairs; one for all of a kind where items have their own rubrics."""
-        return pool(self.columns, points) if self.pooled else (self.columns, points)
+        return pool_columns(self.columns, points) if self.pooled else (self.columns, points)
 
     def compute_sums(self, points: Points) -> tuple[Layout, Floats]:
         """What each item that has one of the pairs adds, and where the sums of each criterion are."""
@@ -275,7 +275,7 @@ class JudgedRun:
     def _select_decided(self, labels: WeightedLabels, judge: int | None = None) -> Points:
         """The codes of pairs on which both sides decide."""
         points = self.encode_pairs(labels, judge)
-        return points.where((points.truth >= 0) & (points.judged >= 0))
+        return points.select((points.truth >= 0) & (points.judged >= 0))
 
     def _measure_points(self, name: str, points: Points, place: int | None = None) -> Agreement:
         """The agreement on some pairs; those of one criterion, or of one kind, have its `place`."""
@@ -287,14 +287,14 @@ class JudgedRun:
         if place is not None:
             chosen[1] = len(SUMMED) + place
         figures = layout.summarize(sums.sum(axis=0))[chosen]
-        every = layout.intervals(sums, self._draws)
+        every = layout.compute_intervals(sums, self._draws)
         accuracy, kappa, mean = (
-            Estimate(defined(np.asarray(figure)), every[at].interval, len(points))
+            Estimate(nan_to_none(np.asarray(figure)), every[at].interval, len(points))
             for figure, at in zip(figures, chosen, strict=True)
         )
         if place is not None or self.pooled:
             mean = Estimate(None)
-        baseline = majority_baseline(self.columns, points, pooled=self.pooled)
+        baseline = compute_majority_baseline(self.columns, points, pooled=self.pooled)
         return Agreement(name, len(points), len(sums), accuracy, kappa, baseline, mean)
 
 
@@ -338,16 +338,16 @@ def compare_by_labels(
         raise InputError("the two runs have no labelled pair in common that both judged")
     notes = [*chosen.notes, "scores are not compared, as labels of single pairs give no score of an item"]
     if left := len(chosen.labels) - int(both.sum()):
-        notes.append(f"{counted(left, 'labelled pair')} left out: one of the runs has no verdict on it")
+        notes.append(f"{pluralize(left, 'labelled pair')} left out: one of the runs has no verdict on it")
     if chosen.drawn:
         notes.append("labels are weighted by the probabilities of the draw")
     first.pooled = second.pooled = first.pooled or second.pooled
-    (layout, a), (_, b) = (run.compute_sums(points.where(both)) for run, points in ((first, one), (second, other)))
-    columns, placed = first.group_criteria(one.where(both))
+    (layout, a), (_, b) = (run.compute_sums(points.select(both)) for run, points in ((first, one), (second, other)))
+    columns, placed = first.group_criteria(one.select(both))
     names = [] if first.pooled else [column.name for column in columns]
     sizes = np.bincount(placed.column, minlength=len(columns))
-    made = differences(layout, (a, b), (names, sizes, 0), draws)
-    return comparison(made, len(a), draws, notes)
+    made = compute_differences(layout, (a, b), (names, sizes, 0), draws)
+    return build_comparison(made, len(a), draws, notes)
 
 
 def correct_by_labels(
@@ -365,13 +365,13 @@ def correct_by_labels(
     Raises:
         InputError: the labels cannot be weighted, or none counts.
     """
-    measure = JudgedRun(run, dataset, Modes(), checked_draws("replicates", 2, confidence, 0))
+    measure = JudgedRun(run, dataset, Modes(), check_draws("replicates", 2, confidence, 0))
     chosen = weight_labels(history, PairFinder(dataset), measure.pairs, annotator)
     if not chosen.labels:
         raise InputError(["no judged pair of the run has a label that counts", *chosen.notes])
     pairs, none = measure.pairs, Estimate(None, reason=_SINGLE)
     items = len(pairs.items)
-    raw = item_mean(pairs.sums, items, 0.0, pairs.range, confidence)
+    raw = estimate_item_mean(pairs.sums, items, 0.0, pairs.range, confidence)
     part = Estimate(None, reason="the labels were drawn from a part of the pairs")
     labelled = len(np.unique(pairs.rows[measure.find_places(chosen)]))
     corrected = part if chosen.partial else measure.estimate_mean_score(chosen)
@@ -383,7 +383,7 @@ def correct_by_labels(
     notes = [*chosen.notes, "labels are weighted by the probabilities of the draw"]
     if measure.apart:
         notes.append(
-            f"the scores of {counted(measure.apart, 'item')} are clamped or have a length penalty, and single labels "
-            f"correct the scores before that; the mean score of the run is {measure.scores.mean():.3f}"
+            f"the scores of {pluralize(measure.apart, 'item')} are clamped or have a length penalty, and single "
+            f"labels correct the scores before that; the mean score of the run is {measure.scores.mean():.3f}"
         )
     return CorrectedScores(score, criteria, tuple(notes), weighted=True, apart=measure.apart)

@@ -14,20 +14,20 @@ from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any
 
-from autorubric.core.criterion import criterion_names
+from autorubric.core.criterion import name_criteria
 from autorubric.dataset import RubricDataset
 from autorubric.dataset.label_rows import (
-    Given,
+    GivenLabel,
     LabelRows,
-    different_rubrics,
+    collect_rubrics,
+    find_submission_texts,
     has_items,
     is_question,
-    one_word,
-    submission_texts,
+    read_label,
 )
 from autorubric.errors import InputError
-from autorubric.metrics.joining import relabelled
-from autorubric.rows import Record, input_name, read_rows
+from autorubric.metrics.joining import relabel
+from autorubric.rows import Record, name_input, read_rows
 
 _MORE = ("note", "quote", "seconds")
 _ITEM_KEYS = ("id", "item", "item_id")
@@ -62,7 +62,7 @@ class LabelFile:
     columns: Mapping[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
-    def read_given(self, dataset: RubricDataset, problems: list[str]) -> Iterator[Given]:
+    def read_given(self, dataset: RubricDataset, problems: list[str]) -> Iterator[GivenLabel]:
         """The labels of the file; what is wrong with a row joins the problems.
 
         Args:
@@ -78,7 +78,7 @@ class LabelFile:
             return
         kind = _detect_kind(first.fields.keys())
         if kind and self.columns:
-            raise InputError(f"{input_name(self.path)}: --column is for tables, and this is {kind}; leave it out")
+            raise InputError(f"{name_input(self.path)}: --column is for tables, and this is {kind}; leave it out")
         if kind == _DATASET:
             yield from self._read_dataset(dataset)
         elif kind:
@@ -86,11 +86,11 @@ class LabelFile:
             yield from self._read_each(read, kind, _Questions.from_dataset(dataset), chain([first], rows), problems)
         else:
             table = LabelRows(self.path, dataset, self.columns, self.notes, problems, self.notes, _MORE)
-            yield from table.labels(chain([first], rows))
+            yield from table.read_labels(chain([first], rows))
 
     def _read_each(
         self, read: _Reader, kind: str, aside: _Questions, rows: Iterator[Record], problems: list[str]
-    ) -> Iterator[Given]:
+    ) -> Iterator[GivenLabel]:
         tool = kind.removeprefix("an export of ")
         for record in rows:
             try:
@@ -98,20 +98,20 @@ class LabelFile:
             except (KeyError, TypeError, AttributeError, ValueError) as error:
                 said = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
                 problems.append(f"{record.where}: this record is not as {tool} writes it: {said}")
-        self.notes += (f"{input_name(self.path)}: {what}" for what in aside.left_out)
+        self.notes += (f"{name_input(self.path)}: {what}" for what in aside.left_out)
 
-    def _read_dataset(self, graded: RubricDataset) -> Iterator[Given]:
+    def _read_dataset(self, graded: RubricDataset) -> Iterator[GivenLabel]:
         from autorubric.labels.event import name_item
 
-        made, notes = relabelled(graded, RubricDataset.from_file(self.path))
+        made, notes = relabel(graded, RubricDataset.from_file(self.path))
         self.notes += notes
         for index, item in enumerate(made.items):
             if item.ground_truth is None:
                 continue
-            names = criterion_names(made.get_item_rubric(index).rubric)
+            names = name_criteria(made.get_item_rubric(index).rubric)
             for name, verdict in zip(names, item.ground_truth, strict=True):
                 word = getattr(verdict, "value", verdict)
-                yield Given(f"{self.path}: item {index}", name_item(item, index), name, str(word))
+                yield GivenLabel(f"{self.path}: item {index}", name_item(item, index), name, str(word))
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,19 +125,19 @@ class _Questions:
     @classmethod
     def from_dataset(cls, dataset: RubricDataset) -> _Questions:
         """The side questions for a dataset; a question named like a criterion has labels instead."""
-        names = {name.lower() for criteria in different_rubrics(dataset) for name in criterion_names(criteria)}
+        names = {name.lower() for criteria in collect_rubrics(dataset) for name in name_criteria(criteria)}
         return cls(_NOTES - names, _QUOTES - names, {})
 
 
-_Reader = Callable[[Record, _Questions], Iterator[Given]]
+_Reader = Callable[[Record, _Questions], Iterator[GivenLabel]]
 
 
-def _read_argilla(record: Record, aside: _Questions) -> Iterator[Given]:
+def _read_argilla(record: Record, aside: _Questions) -> Iterator[GivenLabel]:
     fields = record.fields
     metadata = fields.get("metadata")
     named = {**metadata} if isinstance(metadata, Mapping) else {}
     item = _find_first((named, _ITEM_KEYS), (fields, ("external_id", "item", "id")))
-    texts = submission_texts(fields["fields"] if isinstance(fields.get("fields"), Mapping) else fields)
+    texts = find_submission_texts(fields["fields"] if isinstance(fields.get("fields"), Mapping) else fields)
     for user, answers in _collect_argilla_answers(fields, aside.left_out).items():
         note = " ".join(str(value) for name, value in answers.items() if name.lower() in aside.notes)
         for name, value in answers.items():
@@ -147,7 +147,7 @@ def _read_argilla(record: Record, aside: _Questions) -> Iterator[Given]:
             if isinstance(word, bool | list | dict) or word is None:
                 raise ValueError(f"{name}: expected one label, got {word!r}")
             criterion = str(named.get("criterion") or name)
-            yield Given(record.where, _read_id(item, texts), criterion, str(word), user, note, texts=texts)
+            yield GivenLabel(record.where, _read_id(item, texts), criterion, str(word), user, note, texts=texts)
 
 
 def _collect_argilla_answers(fields: Mapping[str, Any], left_out: dict[str, None]) -> dict[str, dict[str, Any]]:
@@ -182,9 +182,9 @@ def _list_answers(fields: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any, An
             yield from ((name, one.get("user_id"), one.get("status"), one["value"]) for one in answers or ())
 
 
-def _read_label_studio(record: Record, aside: _Questions) -> Iterator[Given]:
+def _read_label_studio(record: Record, aside: _Questions) -> Iterator[GivenLabel]:
     data = record.fields["data"]
-    item, texts = _find_first((data, _ITEM_KEYS)), submission_texts(data)
+    item, texts = _find_first((data, _ITEM_KEYS)), find_submission_texts(data)
     for annotation in record.fields["annotations"] or ():
         if annotation.get("was_cancelled") or _is_rejected(annotation, aside.left_out):
             continue
@@ -204,7 +204,7 @@ def _read_label_studio(record: Record, aside: _Questions) -> Iterator[Given]:
         for name, word in chosen:
             who, seconds = _read_annotator(annotation.get("completed_by")), annotation.get("lead_time")
             criterion = str(data.get("criterion") or name)
-            yield Given(record.where, _read_id(item, texts), criterion, word, who, note, quote, seconds, texts)
+            yield GivenLabel(record.where, _read_id(item, texts), criterion, word, who, note, quote, seconds, texts)
 
 
 def _is_rejected(annotation: Mapping[str, Any], left_out: dict[str, None]) -> bool:
@@ -220,7 +220,7 @@ def _is_rejected(annotation: Mapping[str, Any], left_out: dict[str, None]) -> bo
 def _read_choice(name: str, value: Any) -> str:
     if isinstance(value, list) and len(value) != 1:
         raise ValueError(f"{name}: expected one choice, got {len(value)}")
-    return one_word(value)
+    return read_label(value)
 
 
 def _read_annotator(who: Any) -> str:

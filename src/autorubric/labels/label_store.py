@@ -17,11 +17,11 @@ from typing import Any
 from zlib import crc32
 
 from autorubric.errors import InputError, NotSavedError, RunLockedError
-from autorubric.files.text import size_of_plain
+from autorubric.files.text import check_file
 from autorubric.labels.event import KINDS, Draw, Event, PairKey
 from autorubric.llm.records.database import connect
 from autorubric.llm.records.ledger_view import connect_read_only
-from autorubric.llm.records.lock import lock_holder, private_file, run_lock
+from autorubric.llm.records.lock import create_private_file, find_lock_holder, run_lock
 from autorubric.notes import warn
 
 
@@ -259,12 +259,12 @@ def label_store(run: Path) -> Iterator[LabelStore]:
         try:
             stack.enter_context(run_lock(folder))
         except RunLockedError:
-            holder = lock_holder(folder) or "another process"
+            holder = find_lock_holder(folder) or "another process"
             raise RunLockedError(
                 f"{folder} is open for labelling in {holder}; label there, or close it. Reading needs no lock"
             ) from None
-        path = private_file(folder, FILE)
-        size_of_plain(path, what="Label store")
+        path = create_private_file(folder, FILE)
+        check_file(path, what="Label store")
         yield LabelStore(path, stack.enter_context(closing(_open_connection(path))))
 
 
@@ -304,11 +304,11 @@ def _make_unreadable_error(path: Path, error: sqlite3.Error) -> InputError:
     return InputError(f"{path} cannot be read as a label store: {error}; restore it from a copy, or move it away")
 
 
-def run_of_store(path: Path) -> Path | None:
+def find_labelled_run(path: Path) -> Path | None:
     """The run directory of a label store, given as its folder or file; None for any other path.
 
     Example:
-        >>> run_of_store(Path("labels.csv")) is None
+        >>> find_labelled_run(Path("labels.csv")) is None
         True
     """
     folder = path.parent if path.name == FILE else path
@@ -328,7 +328,7 @@ def read_history(run: Path, known: History | None = None) -> History:
     path, history = store_path(run), History() if known is None else known
     if not path.exists():
         return history
-    size_of_plain(path, what="Label store")
+    check_file(path, what="Label store")
     try:
         with closing(connect_read_only(path)) as connection:
             _check_header(connection, path)

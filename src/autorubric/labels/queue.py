@@ -22,10 +22,10 @@ from autorubric.labels.event import (
     Pair,
     PairFinder,
     PairKey,
+    check_annotator,
     check_seconds,
     check_text,
-    checked_annotator,
-    checked_verdict,
+    check_verdict,
     find_pair,
     list_choices,
 )
@@ -60,7 +60,7 @@ class Queue:
     def __init__(
         self, store: LabelStore, run: Path, items: Items, ask: Ask = _ASK, second_share: float = SECOND_SHARE
     ) -> None:
-        self.ask, self.second_share = ask, checked_share(second_share)
+        self.ask, self.second_share = ask, check_share(second_share)
         self._store, self._run, self._items = store, run, items
         self._lock = threading.RLock()
         self._finder = PairFinder(items)
@@ -87,7 +87,7 @@ class Queue:
             InputError: the name cannot be used, or nothing can be drawn from the run.
             NotSavedError: the draw could not be stored.
         """
-        name = checked_annotator(annotator)
+        name = check_annotator(annotator)
         while True:
             with self._lock:
                 pair = self._find_waiting(name)
@@ -149,9 +149,9 @@ class Queue:
             NotSavedError: the disk is full or failed; nothing was stored.
         """
         pair = find_pair(self._items, index, place)
-        word = checked_verdict(self._find_criterion(pair), verdict)
+        word = check_verdict(self._find_criterion(pair), verdict)
         texts = check_text(note, "note"), check_text(quote, "quote")
-        return self._store_event("label", checked_annotator(annotator), pair, word, (*texts, check_seconds(seconds)))
+        return self._store_event("label", check_annotator(annotator), pair, word, (*texts, check_seconds(seconds)))
 
     def skip(self, annotator: str, index: int, place: int, *, note: str = "", seconds: float | None = None) -> Event:
         """Store that an annotator skips a pair, which is not shown to this annotator again.
@@ -162,7 +162,7 @@ class Queue:
         """
         pair = find_pair(self._items, index, place)
         said = check_text(note, "note"), "", check_seconds(seconds)
-        return self._store_event("skip", checked_annotator(annotator), pair, None, said)
+        return self._store_event("skip", check_annotator(annotator), pair, None, said)
 
     def undo(self, annotator: str) -> Task | None:
         """Take back the annotator's last label, skip or adjudication, also of an earlier session.
@@ -173,7 +173,7 @@ class Queue:
         Raises:
             NotSavedError: as `label`.
         """
-        name = checked_annotator(annotator)
+        name = check_annotator(annotator)
         with self._lock:
             event = self.history.find_last(name)
             if event is None:
@@ -207,20 +207,20 @@ class Queue:
             NotSavedError: as `label`.
         """
         pair = find_pair(self._items, index, place)
-        word, text = checked_verdict(self._find_criterion(pair), verdict), check_text(note, "note")
-        name = checked_annotator(annotator)
+        word, text = check_verdict(self._find_criterion(pair), verdict), check_text(note, "note")
+        name = check_annotator(annotator)
         if not self.history.labels(pair.key):
             raise InputError(f"item {pair.item}, criterion {pair.criterion!r} has no label to decide between")
         return self._store_event("adjudication", name, pair, word, (text, "", None))
 
     def may_show(self, annotator: str, index: int, place: int) -> bool:
         """Whether an annotator may see the verdicts and labels of others on a pair: once it is labelled."""
-        own = self.history.own(find_pair(self._items, index, place).key, checked_annotator(annotator))
+        own = self.history.own(find_pair(self._items, index, place).key, check_annotator(annotator))
         return own is not None and own.kind == "label"
 
     def progress(self, annotator: str) -> Progress:
         """The progress of an annotator."""
-        name = checked_annotator(annotator)
+        name = check_annotator(annotator)
         with self._lock:
             kinds = self.history.count_kinds(name)
             left = sum(self._is_free(pair, name) for pair in self._pending)
@@ -270,14 +270,14 @@ class Queue:
 
     def _is_done(self, pair: Pair) -> bool:
         labels = len(self.history.labels(pair.key))
-        return labels > 1 or (labels == 1 and not self._is_shared(pair))
+        return labels > 1 or (labels == 1 and not self._needs_second(pair))
 
     def _is_free(self, pair: Pair, name: str) -> bool:
         if self.history.own(pair.key, name) is not None or self._held.get(pair.key, name) != name:
             return False
         return not self._is_done(pair)
 
-    def _is_shared(self, pair: Pair) -> bool:
+    def _needs_second(self, pair: Pair) -> bool:
         """Whether a second annotator labels the pair too; the same answer in every process."""
         digest = hashlib.sha256(f"{pair.item}\0{pair.digest}".encode()).digest()
         return int.from_bytes(digest[:8]) < self.second_share * 2**64
@@ -326,7 +326,7 @@ class Queue:
         return bool(drawn)
 
 
-def checked_share(share: float) -> float:
+def check_share(share: float) -> float:
     """A share of pairs.
 
     Raises:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from autorubric.errors import InputError, counted
+from autorubric.errors import InputError, pluralize
 from autorubric.labels.drawing import select_scope
 from autorubric.labels.event import Event, Pair, PairFinder, PairKey
 from autorubric.labels.label_store import History
@@ -81,7 +81,7 @@ def weight_labels(
     if late:
         batch = "batch" if policy in _PART else "batch from all pairs"
         notes.append(
-            f"{counted(late, 'label')} of pairs that no {batch} drew came "
+            f"{pluralize(late, 'label')} of pairs that no {batch} drew came "
             f"after the last draw and {'does' if late == 1 else 'do'} not count until the next draw"
         )
     if policy in _PART:
@@ -102,15 +102,15 @@ def _describe_lost(history: History, finder: PairFinder, unjudged: int) -> Itera
     changed = sum(finder.find_key(key) is None for key in history.labelled())
     if changed:
         yield (
-            f"the query, submission or criterion of {counted(changed, 'labelled pair')} has changed since, or is no "
-            "longer in the run; the labels are kept and not counted"
+            f"the query, submission or criterion of {pluralize(changed, 'labelled pair')} has changed since, or is "
+            "no longer in the run; the labels are kept and not counted"
         )
     if unjudged:
-        yield f"{counted(unjudged, 'labelled pair')} left out: the judge has no verdict, or the item no score"
+        yield f"{pluralize(unjudged, 'labelled pair')} left out: the judge has no verdict, or the item no score"
     open_ones = len(history.differing())
     if open_ones:
         yield (
-            f"annotators differ on {counted(open_ones, 'pair')} without a decision; the majority counts, else the "
+            f"annotators differ on {pluralize(open_ones, 'pair')} without a decision; the majority counts, else the "
             "first label"
         )
 

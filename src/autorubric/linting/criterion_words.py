@@ -9,17 +9,17 @@ from __future__ import annotations
 import re
 from functools import cached_property, lru_cache
 
-from autorubric.core.wording import late_pattern, strip_asides, strip_quotes
+from autorubric.core.wording import compile_late, strip_asides, strip_quotes
 
 HAN = "\u3400-\u4dbf\u4e00-\u9fff"
-_TOKEN = late_pattern(rf"[^\W\d_{HAN}]+(?:['’\-][^\W\d_{HAN}]+)*|\d+(?:[.,:/]\d+)*|[{HAN}]|[%‰°$€£¥]")
+_TOKEN = compile_late(rf"[^\W\d_{HAN}]+(?:['’\-][^\W\d_{HAN}]+)*|\d+(?:[.,:/]\d+)*|[{HAN}]|[%‰°$€£¥]")
 # The same for lower-case ASCII, in half the time.
-_ASCII_TOKEN = late_pattern(r"[a-z]+(?:['\-][a-z]+)*|\d+(?:[.,:/]\d+)*|[%$]")
-_SHORTENED = late_pattern(r"\b(?:e\.g|i\.e|etc|vs|cf|approx|dr|mr|mrs|ms|st|no|fig|al|inc|[a-z])\.", re.IGNORECASE)
-_END = late_pattern(r"(?<![.!?])[.!?]++[\"'”’)\]]*+(?=\s|$)|[。！？；]+|\n\s*\n|\n(?=\s*(?:[-*•]|\d+[.)]|[A-Z]))")
+_ASCII_TOKEN = compile_late(r"[a-z]+(?:['\-][a-z]+)*|\d+(?:[.,:/]\d+)*|[%$]")
+_SHORTENED = compile_late(r"\b(?:e\.g|i\.e|etc|vs|cf|approx|dr|mr|mrs|ms|st|no|fig|al|inc|[a-z])\.", re.IGNORECASE)
+_END = compile_late(r"(?<![.!?])[.!?]++[\"'”’)\]]*+(?=\s|$)|[。！？；]+|\n\s*\n|\n(?=\s*(?:[-*•]|\d+[.)]|[A-Z]))")
 _FINAL = " \n\t.!?。！？；"
-_WORD = late_pattern(r"[^\W_]")
-_HAN = late_pattern(f"[{HAN}]")
+_WORD = compile_late(r"[^\W_]")
+_HAN = compile_late(f"[{HAN}]")
 _SIGNS = frozenset("%‰°$€£¥")
 
 
@@ -94,20 +94,20 @@ class Hints:
 
 
 _SCRIPTS = (
-    ("ja", late_pattern(r"[\u3040-\u30ff]")),
-    ("ko", late_pattern(r"[\uac00-\ud7af]")),
-    ("zh", late_pattern(r"[\u3400-\u4dbf\u4e00-\u9fff]")),
-    ("ru", late_pattern(r"[\u0400-\u04ff]+")),
-    ("ar", late_pattern(r"[\u0600-\u06ff]+")),
-    ("he", late_pattern(r"[\u0590-\u05ff]+")),
-    ("hi", late_pattern(r"[\u0900-\u097f]+")),
-    ("bn", late_pattern(r"[\u0980-\u09ff]+")),
-    ("th", late_pattern(r"[\u0e00-\u0e7f]{1,4}")),
-    ("el", late_pattern(r"[\u0370-\u03ff]+")),
-    ("am", late_pattern(r"[\u1200-\u137f]+")),
+    ("ja", compile_late(r"[\u3040-\u30ff]")),
+    ("ko", compile_late(r"[\uac00-\ud7af]")),
+    ("zh", compile_late(r"[\u3400-\u4dbf\u4e00-\u9fff]")),
+    ("ru", compile_late(r"[\u0400-\u04ff]+")),
+    ("ar", compile_late(r"[\u0600-\u06ff]+")),
+    ("he", compile_late(r"[\u0590-\u05ff]+")),
+    ("hi", compile_late(r"[\u0900-\u097f]+")),
+    ("bn", compile_late(r"[\u0980-\u09ff]+")),
+    ("th", compile_late(r"[\u0e00-\u0e7f]{1,4}")),
+    ("el", compile_late(r"[\u0370-\u03ff]+")),
+    ("am", compile_late(r"[\u1200-\u137f]+")),
 )
-_LATIN = late_pattern(r"\b(?:(?<!-)[a-zà-öø-ÿœ]{2,}|[aeyoéà]\b(?! *[=+*/<>)(^-]))")
-_ASCII_LATIN = late_pattern(r"\b(?:(?<!-)[a-z]{2,}|[aeyo]\b(?! *[=+*/<>)(^-]))", re.ASCII)
+_LATIN = compile_late(r"\b(?:(?<!-)[a-zà-öø-ÿœ]{2,}|[aeyoéà]\b(?! *[=+*/<>)(^-]))")
+_ASCII_LATIN = compile_late(r"\b(?:(?<!-)[a-z]{2,}|[aeyo]\b(?! *[=+*/<>)(^-]))", re.ASCII)
 _SMALL_WORDS = {
     code: frozenset(words.split())
     for code, words in {
@@ -122,11 +122,11 @@ _SMALL_WORDS = {
     }.items()
 }
 # LaTeX and code contain words of no language, such as "\\la" and "e".
-_FORMULA = late_pattern(r"\$\$?[^$]{1,400}\$\$?|\\\(.{1,300}?\\\)|\\\[.{1,300}?\\\]|\\[A-Za-z]+|`[^`]{1,300}`|[{}_^]")
+_FORMULA = compile_late(r"\$\$?[^$]{1,400}\$\$?|\\\(.{1,300}?\\\)|\\\[.{1,300}?\\\]|\\[A-Za-z]+|`[^`]{1,300}`|[{}_^]")
 _FEWEST = 3
 _LONGEST = 4000
 _TRANSLATION_HINTS = ("transl", "tradu", "übers", "译", "翻訳")
-_TRANSLATION = late_pattern(r"\btranslat|\btraduc|\btraduz|übersetz|翻译|译成|译为|翻訳")
+_TRANSLATION = compile_late(r"\btranslat|\btraduc|\btraduz|übersetz|翻译|译成|译为|翻訳")
 
 
 @lru_cache(maxsize=256)

@@ -18,12 +18,12 @@ from autorubric.core.rubric_shapes import TREE, as_entries, parse_rubric, read_c
 from autorubric.core.rule_tags import read_check_tags
 from autorubric.errors import InputError, collected
 from autorubric.files.json_values import as_number, as_weight, is_finite
-from autorubric.files.keys import nearest, unknown_key
+from autorubric.files.keys import describe_unknown_key, find_nearest_key
 from autorubric.files.strict_json import parse_json
 from autorubric.linting.finding import Place, RawCriterion, RawOption, RawRubric
 from autorubric.rows import Record, RowReader
-from autorubric.rows.columns import ROLES, folded, listed
-from autorubric.rows.record import NAME_KEYS, TEXT_KEYS, WEIGHT_KEYS, plain, read_question, rubric_inside
+from autorubric.rows.columns import ROLES, fold_name, join_names
+from autorubric.rows.record import NAME_KEYS, TEXT_KEYS, WEIGHT_KEYS, find_rubric, read_question, to_plain
 
 _CRITERION_KEYS = (*TEXT_KEYS[:4], *WEIGHT_KEYS[:2], *NAME_KEYS[:2], "options", "check", "tags")
 # Columns of a run's step files: a merged rubric and its evolved criteria are one rubric.
@@ -43,9 +43,9 @@ def is_row(record: Mapping[str, Any]) -> bool:
         >>> is_row({"question": "Why?", "rubrics": []}), is_row({"criterion": "Says why.", "points": 3})
         (True, False)
     """
-    keys = {folded(key) for key in record}
+    keys = {fold_name(key) for key in record}
     has_query = any(keys.intersection(ROLES[role].names + ROLES[role].fallback) for role in ("query", "id", "sample"))
-    has_rubric = any(folded(key) in keys for key in ROW_KEYS)
+    has_rubric = any(fold_name(key) in keys for key in ROW_KEYS)
     return has_query and has_rubric and not any(record.get(k) for k in TEXT_KEYS[:1])
 
 
@@ -72,9 +72,9 @@ def read_row(record: Record, place: Place) -> Iterator[RawRubric]:
         >>> rubric.query, rubric.criteria[0].weight, rubric.place.record
         ('Why?', 7.0, 'q1')
     """
-    query = read_query(record.value("query"))
+    query = read_query(record.read_value("query"))
     name = record.id if record.id is not None else str(record.fields.get("sample_id") or "")
-    reference = record.value("reference") is not None
+    reference = record.read_value("reference") is not None
     for part, entries in _read_rubrics(record):
         own = Place(place.file, place.row, name, part)
         yield read_raw_rubric(entries, query, reference, own, f"{part}: " if part else "")
@@ -88,7 +88,7 @@ def read_query(value: Any) -> str:
         'Hi.'
     """
     try:
-        prompt = read_question(plain(value), "query")
+        prompt = read_question(to_plain(value), "query")
     except InputError:
         return ""
     if isinstance(prompt, str):
@@ -216,9 +216,9 @@ def _read_rubrics(record: Record) -> Iterator[tuple[str, list[Any]]]:
         return
     held = None if column is None else row[column]
     if column == "reward_model":
-        held = rubric_inside(held)
+        held = find_rubric(held)
     if held is not None:
-        yield "", list_entries(plain(held, nulls=False))
+        yield "", list_entries(to_plain(held, nulls=False))
         return
     candidates = [(key, list_entries(row[key])) for key in _CANDIDATES if row.get(key) is not None]
     if not candidates:
@@ -228,9 +228,9 @@ def _read_rubrics(record: Record) -> Iterator[tuple[str, list[Any]]]:
 
 def _describe_missing_rubric(row: Mapping[str, Any]) -> str:
     known = [key for key in ROW_KEYS if key.islower()]
-    wrong = next((str(key) for key in row if nearest(str(key), known)), None)
+    wrong = next((str(key) for key in row if find_nearest_key(str(key), known)), None)
     if wrong is not None:
-        return unknown_key(wrong, known, "the row")
+        return describe_unknown_key(wrong, known, "the row")
     return TREE if "sub_tasks" in row else NO_RUBRIC
 
 
@@ -243,15 +243,15 @@ def _read_text(entry: Mapping[str, Any], key: str, problems: list[str], *, neede
     elif needed:
         problems.append(
             _describe_misspelling(entry, _CRITERION_KEYS)
-            or f"it has no text; expected one of {', '.join(TEXT_KEYS[:4])}; its keys are {listed(entry)}"
+            or f"it has no text; expected one of {', '.join(TEXT_KEYS[:4])}; its keys are {join_names(entry)}"
         )
     return ""
 
 
 def _describe_misspelling(entry: Mapping[str, Any], known: Sequence[str]) -> str | None:
     """A message about a key of a criterion that is nearly one of these; None if there is no such key."""
-    wrong = next((str(key) for key in entry if nearest(str(key), known)), None)
-    return None if wrong is None else unknown_key(wrong, _CRITERION_KEYS, "the criterion")
+    wrong = next((str(key) for key in entry if find_nearest_key(str(key), known)), None)
+    return None if wrong is None else describe_unknown_key(wrong, _CRITERION_KEYS, "the criterion")
 
 
 def _read_weight(entry: Mapping[str, Any], key: str, problems: list[str]) -> float:

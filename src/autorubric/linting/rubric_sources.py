@@ -18,8 +18,8 @@ from autorubric.errors import InputError, collected
 from autorubric.linting.finding import Finding, Place, RawRubric, Rule
 from autorubric.linting.records import build_row_reader, is_row, list_entries, read_raw_rubric, read_row
 from autorubric.linting.rule_table import RULES
-from autorubric.rows import Record, document_rows, row_file
-from autorubric.rows.columns import ROLES, by_role, folded
+from autorubric.rows import Record, inspect_file, list_document_rows
+from autorubric.rows.columns import ROLES, fold_name, resolve_roles
 from autorubric.rows.record import HOLDERS, TEXT_KEYS
 
 
@@ -45,7 +45,7 @@ def iter_rubrics(
         ['Names two causes']
     """
     known = len(problems)
-    rubrics = _iter_file(path, problems, by_role(columns or {}))
+    rubrics = _iter_file(path, problems, resolve_roles(columns or {}))
     first = next(rubrics, None)
     if first is not None:
         yield first
@@ -54,7 +54,7 @@ def iter_rubrics(
         problems.append(f"{path}: no rubric found")
 
 
-def rubrics_in_memory(
+def iter_rubrics_in_memory(
     document: Any, problems: list[str], columns: Mapping[str, str] | None = None
 ) -> Iterator[RawRubric]:
     """The rubrics of a dataset or of rows in memory, in order; messages and findings call them `data`.
@@ -65,18 +65,18 @@ def rubrics_in_memory(
         columns: as in `iter_rubrics`.
 
     Example:
-        >>> [found.query for found in rubrics_in_memory([{"question": "Why?", "rubrics": ["Says why."]}], [])]
+        >>> [found.query for found in iter_rubrics_in_memory([{"question": "Why?", "rubrics": ["Says why."]}], [])]
         ['Why?']
     """
-    return _iter_document(document, "data", problems, by_role(columns or {}))
+    return _iter_document(document, "data", problems, resolve_roles(columns or {}))
 
 
 def _iter_file(path: str | Path, problems: list[str], columns: Mapping[str, str]) -> Iterator[RawRubric]:
-    found = row_file(path)
+    found = inspect_file(path)
     if found.is_document:
-        yield from _iter_document(found.document(), found.name, problems, columns)
+        yield from _iter_document(found.read_document(), found.name, problems, columns)
         return
-    rest = ((record.number, record.fields) for record in found.rows(problems))
+    rest = ((record.number, record.fields) for record in found.iter_rows(problems))
     first = next(rest, None)
     if first is None:
         return
@@ -94,12 +94,12 @@ def _iter_file(path: str | Path, problems: list[str], columns: Mapping[str, str]
 
 def _is_criterion(row: Mapping[str, Any], *, is_table: bool) -> bool:
     """Whether a row has the text of a criterion; `description` and `text` count in tables only."""
-    return any(folded(key) in TEXT_KEYS for key in row) if is_table else any(row.get(key) for key in TEXT_KEYS[:2])
+    return any(fold_name(key) in TEXT_KEYS for key in row) if is_table else any(row.get(key) for key in TEXT_KEYS[:2])
 
 
 def _is_query(row: Mapping[str, Any]) -> bool:
     """Whether a row has a query and no text of a criterion."""
-    keys = set(map(folded, row))
+    keys = set(map(fold_name, row))
     return not keys.isdisjoint(ROLES["query"].names) and keys.isdisjoint(TEXT_KEYS)
 
 
@@ -107,7 +107,7 @@ def _iter_rows(
     rows: Iterable[tuple[int, Any]], file: str, problems: list[str], columns: Mapping[str, str]
 ) -> Iterator[RawRubric]:
     records = (Record(f"{file}:{number}", number, fields) for number, fields in rows)
-    for record in build_row_reader(file, columns).rows(records):
+    for record in build_row_reader(file, columns).read_all(records):
         row = record.number
         with collected(problems, f"{file}:{row}: "):
             yield from read_row(record, Place(file, row))
@@ -121,7 +121,7 @@ def _iter_document(
         return
     held = (*HOLDERS, "sections", *TEXT_KEYS[:2])
     if isinstance(document, dict) and (is_row(document) or document.keys().isdisjoint(held)):
-        rows = document_rows(document, file)
+        rows = list_document_rows(document, file)
         document = rows if is_row(document) else document
     rows = [row for row in document if isinstance(row, Mapping)] if isinstance(document, list) else []
     if rows and (columns or any(map(is_row, rows)) or all(map(_is_query, rows))):

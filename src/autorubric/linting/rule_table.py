@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from autorubric.errors import InputError
-from autorubric.files.keys import advice
+from autorubric.files.keys import suggest_name
 from autorubric.linting.finding import Rule
 from autorubric.linting.rules import comparative, duplicates, form, scales, unfinished, unseen, vague
 from autorubric.linting.rules import compound_demands as compound
@@ -59,7 +59,7 @@ def chosen_rules(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> Sequ
     selected, ignored = list(select), set(ignore)
     known = [rule.id for rule in RULES]
     unknown = [name for name in dict.fromkeys([*selected, *sorted(ignored)]) if name not in known]
-    problems = [f"unknown rule {name!r}; {advice(name, known)}" for name in unknown]
+    problems = [f"unknown rule {name!r}; {suggest_name(name, known)}" for name in unknown]
     if problems:
         raise InputError(problems)
     rules = [rule for rule in RULES if rule.id not in ignored and (not selected or rule.id in selected)]

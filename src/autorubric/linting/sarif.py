@@ -15,7 +15,7 @@ from autorubric.linting.finding import Finding, Rule
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
-def sarif(
+def to_sarif(
     findings: Iterable[Finding],
     rules: Iterable[Rule],
     version: str,

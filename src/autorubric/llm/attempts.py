@@ -19,8 +19,8 @@ from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
 from autorubric.errors import InputError
-from autorubric.files.descriptors import opened_without_waiting
-from autorubric.files.strict_json import json_bytes
+from autorubric.files.descriptors import open_nonblocking
+from autorubric.files.strict_json import encode_json
 from autorubric.llm.request import Failure, Reply, Request
 
 _LONGEST_HEAD = 64 * 2**20  # bytes; with --log-prompts a line holds a prompt
@@ -95,7 +95,7 @@ def is_watched() -> bool:
     return _has_destination()
 
 
-def tell(attempt: Attempt) -> None:
+def emit(attempt: Attempt) -> None:
     """Pass an attempt on to all watchers."""
     for watcher in tuple(watchers):
         watcher(attempt)
@@ -138,7 +138,7 @@ def attempt_log(path: Path | None, run: str = "", *, prompts: bool = False) -> I
                 return
             try:
                 # One write a line and no buffer, so that a kill loses nothing and several processes can share a file.
-                put(json_bytes(_build_line(attempt, run, prompts)) + b"\n")
+                put(encode_json(_build_line(attempt, run, prompts)) + b"\n")
             except (OSError, ValueError) as error:
                 failed = True
                 print(f"autorubric: the log of attempts ends here: {error}", file=sys.stderr)
@@ -186,7 +186,7 @@ def _open_log(path: Path) -> Iterator[Callable[[bytes], object]]:
     _refuse_other_content(path)
     try:
         # Without this, opening a pipe that nobody reads would block.
-        descriptor = opened_without_waiting(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        descriptor = open_nonblocking(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     except OSError as error:
         raise InputError(f"--log-json {path}: cannot be written: {error.strerror}") from error
     try:

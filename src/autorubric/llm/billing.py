@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from autorubric.llm.request import Failure, Model, Reply, Request, Usage
-from autorubric.llm.sharing import Sum
+from autorubric.llm.sharing import Amount
 
 if TYPE_CHECKING:
     from autorubric.llm.batches.batch_queue import BatchQueue
@@ -51,7 +51,7 @@ class Reservation:
     """
 
     budget: Budget | None = None
-    need: Sum = Sum()  # noqa: RUF009 - immutable
+    need: Amount = Amount()  # noqa: RUF009 - immutable
     claim: Claim | None = None
     held: int = 0
     resends: int = 0
@@ -141,10 +141,10 @@ class Bill(NamedTuple):
     cost_bound: float | None
 
     @property
-    def most(self) -> Sum:
+    def most(self) -> Amount:
         """The most that the call can have cost."""
         tokens = self.usage.total_tokens + (self.token_bound or 0)
-        return Sum.of(tokens, (self.cost or 0.0) + (self.cost_bound or 0.0))
+        return Amount.from_dollars(tokens, (self.cost or 0.0) + (self.cost_bound or 0.0))
 
 
 def bill(model: Model, request: Request, outcome: Reply | Failure, reservation: Reservation) -> Bill:

@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from heapq import heappop, heappush
 
-from autorubric.errors import ConfigError, counted
+from autorubric.errors import ConfigError, pluralize
 from autorubric.llm.billing import Claim, Reservation
-from autorubric.llm.records.accounts import Spent
+from autorubric.llm.records.accounts import Spending
 from autorubric.llm.records.stores import Records
 from autorubric.llm.request import CallError, Failure, Model, Request, Usage
-from autorubric.llm.sharing import Sharing, Sum, sharing, turn, turns
+from autorubric.llm.sharing import Amount, Sharing, sharing, turn, turns
 
 _log = logging.getLogger("autorubric.llm")
 
@@ -53,26 +53,26 @@ class Budget:
 
     Example:
         >>> import asyncio
-        >>> from autorubric.llm.sharing import Sum
+        >>> from autorubric.llm.sharing import Amount
         >>> budget = Budget(tokens=1250)
-        >>> held = asyncio.run(budget.reserve(Sum(1000)))
-        >>> budget.settle(held, Sum(400))
-        >>> print(asyncio.run(budget.reserve(Sum(1000))))
+        >>> held = asyncio.run(budget.reserve(Amount(1000)))
+        >>> budget.settle(held, Amount(400))
+        >>> print(asyncio.run(budget.reserve(Amount(1000))))
         budget: budget of 1,250 tokens reached after 1 call: 400 spent, and the next call may cost 1,000; ...
     """
 
-    def __init__(self, *, usd: float | None = None, tokens: int | None = None, spent: Spent | None = None) -> None:
-        before = spent or Spent()
+    def __init__(self, *, usd: float | None = None, tokens: int | None = None, spent: Spending | None = None) -> None:
+        before = spent or Spending()
         _check_limits(usd, tokens, before)
         self.usd, self.tokens = usd, tokens
         self.refused: Failure | None = None
         self._calls = before.calls
-        self._spent = Sum.of(before.tokens, before.cost)
-        self._reserved = Sum()
-        self._limit = Sum.of(math.inf if tokens is None else tokens, math.inf if usd is None else usd)
+        self._spent = Amount.from_dollars(before.tokens, before.cost)
+        self._reserved = Amount()
+        self._limit = Amount.from_dollars(math.inf if tokens is None else tokens, math.inf if usd is None else usd)
         self._shared = sharing.get()
         if self._shared is not None:  # of several processes, each may spend what it has borrowed
-            self._limit = Sum(*(a if a == math.inf else b for a, b in zip(self._limit, self._spent, strict=True)))
+            self._limit = Amount(*(a if a == math.inf else b for a, b in zip(self._limit, self._spent, strict=True)))
         self._borrowing: asyncio.Task[None] | None = None
         self._may_borrow = self._shared is not None
         self.running = 0
@@ -88,7 +88,7 @@ class Budget:
         self._records = records
         self._known_excess = dict(records.find_note(NOTE) or {})
 
-    def worst_case(self, model: Model, request: Request) -> Sum:
+    def compute_worst_case(self, model: Model, request: Request) -> Amount:
         """The most that one attempt at `request` can cost; a `ConfigError` if that is unbounded."""
         return self._compute_need(_build_claim(model, request))
 
@@ -101,7 +101,7 @@ class Budget:
         claim = _build_claim(model, request)
         return await self._reserve(Reservation(self, self._compute_need(claim), claim))
 
-    async def reserve(self, need: Sum) -> Reservation | Failure:
+    async def reserve(self, need: Amount) -> Reservation | Failure:
         """A reservation of `need` once it fits, or a failure if it never will."""
         return await self._reserve(Reservation(self, need))
 
@@ -120,11 +120,11 @@ class Budget:
         reservation.waits_to_be_sent = False
         return reservation
 
-    def can_cover(self, need: Sum) -> bool:
+    def can_cover(self, need: Amount) -> bool:
         """Whether `need` fits on top of what is spent and reserved."""
-        return self._spent.plus(self._reserved).plus(need).within(self._limit)
+        return self._spent.plus(self._reserved).plus(need).is_within(self._limit)
 
-    def hold(self, need: Sum) -> Reservation:
+    def hold(self, need: Amount) -> Reservation:
         """A reservation of what may be spent already, whether it fits or not."""
         reservation = Reservation(self, need, held=1)
         self._live.add(reservation)
@@ -154,7 +154,7 @@ class Budget:
             self.refused = self._build_refusal(reservation.need)
             raise CallError(replace(self.refused, sent=sent))
 
-    def settle(self, reservation: Reservation, actual: Sum, usage: Usage | None = None) -> None:
+    def settle(self, reservation: Reservation, actual: Amount, usage: Usage | None = None) -> None:
         """Replace the reservation of a call by the most it can have cost, `actual`, once.
 
         `usage`, the tokens of its reply, may show that the model's ceiling is wrong.
@@ -167,7 +167,7 @@ class Budget:
         self._spent = self._spent.plus(actual)
         self._report_used()
         self._calls += 1
-        if not self._overrun_logged and not self._spent.within(self._limit):
+        if not self._overrun_logged and not self._spent.is_within(self._limit):
             self._overrun_logged = True
             _log.warning("the budget is overrun: %s", self._build_refusal(reservation.need).message)
         self._admit_waiting()
@@ -182,11 +182,11 @@ class Budget:
         """The upper bound of the tokens of one attempt: the stated one, raised by what replies have shown."""
         return claim.stated + self._find_excess(claim.model)
 
-    def spent(self) -> Sum:
+    def find_spent(self) -> Amount:
         """Spending of all sessions so far, worst cases included."""
         return self._spent
 
-    def find_reserved(self) -> Sum:
+    def find_reserved(self) -> Amount:
         """What calls in flight may still cost."""
         return self._reserved
 
@@ -237,13 +237,13 @@ class Budget:
         for _, _, _, place in waiting:
             place.set_result(False)
 
-    def left(self) -> Sum:
+    def compute_rest(self) -> Amount:
         """What is neither spent nor reserved."""
         return self._limit.minus(self._spent).minus(self._reserved)
 
-    def give_spare(self) -> Sum:
+    def give_spare(self) -> Amount:
         """Give back what was lent to this process and is neither spent nor reserved, and return it."""
-        spare = self.left().bounded()
+        spare = self.compute_rest().clip()
         self._limit = self._limit.minus(spare)
         return spare
 
@@ -252,25 +252,25 @@ class Budget:
         if self._shared is not None:
             self._shared.used(self._spent.plus(self._reserved))
 
-    def _is_borrowing(self, need: Sum) -> bool:
+    def _is_borrowing(self, need: Amount) -> bool:
         """Whether a request for more is under way, so that a call has to wait; sends one if it may help."""
         if self._borrowing is None and self._shared is not None and self._may_borrow:
             self._shared.budget, self._may_borrow = self, False
             self._borrowing = asyncio.create_task(self._borrow(self._shared, need))
         return self._borrowing is not None
 
-    async def _borrow(self, shared: Sharing, need: Sum) -> None:
+    async def _borrow(self, shared: Sharing, need: Amount) -> None:
         lent = await shared.borrow(self._limit, self._compute_missing(need))
         self._may_borrow = lent is not None  # what is lent for the smallest call is not for the first in the queue
         if lent is None and self._queue and not self.running:
             smallest = self._compute_missing(min(reservation.need for _, _, reservation, _ in self._queue))
-            lent = None if smallest == Sum() else await shared.borrow(self._limit, smallest)
+            lent = None if smallest == Amount() else await shared.borrow(self._limit, smallest)
         self._borrowing = None
-        self._limit = self._limit.plus(lent or Sum())
+        self._limit = self._limit.plus(lent or Amount())
         self._admit_waiting()
 
-    def _compute_missing(self, need: Sum) -> Sum:
-        return self._spent.plus(self._reserved).plus(need).minus(self._limit).bounded()
+    def _compute_missing(self, need: Amount) -> Amount:
+        return self._spent.plus(self._reserved).plus(need).minus(self._limit).clip()
 
     def _drop(self, reservation: Reservation) -> None:
         reservation.settled = True
@@ -289,7 +289,7 @@ class Budget:
         self.running += runs - reservation.runs
         reservation.runs = runs
 
-    def _compute_need(self, claim: Claim) -> Sum:
+    def _compute_need(self, claim: Claim) -> Amount:
         ceiling = self.compute_ceiling(claim)
         cost = claim.price(ceiling)
         if self.usd is not None and cost is None:
@@ -298,7 +298,7 @@ class Budget:
                 "a budget in dollars needs one: give it (--prices FILE, LLMConfig.prices), or give the budget in "
                 "tokens (--budget-tokens)"
             )
-        return Sum.of(ceiling.total_tokens, cost or 0.0)
+        return Amount.from_dollars(ceiling.total_tokens, cost or 0.0)
 
     def _find_excess(self, model: Model) -> Usage:
         return self._excess.get(id(model)) or Usage(*self._known_excess.get(_name_account(model), ()))
@@ -332,24 +332,24 @@ class Budget:
                 held.held = attempts
                 self._reserved = self._reserved.plus(held.need.times(attempts))
 
-    def _build_refusal(self, need: Sum) -> Failure:
+    def _build_refusal(self, need: Amount) -> Failure:
         left = None if self._shared is None else self._shared.left
-        room = left or Sum(self.tokens or 0).minus(self._spent)
+        room = left or Amount(self.tokens or 0).minus(self._spent)
         in_tokens = self.usd is None or (self.tokens is not None and need.tokens > room.tokens)
 
-        def show(amount: Sum) -> str:
+        def show(amount: Amount) -> str:
             if in_tokens:
                 return f"{int(amount.tokens):,}"
             return f"${amount.cost:.2f}" if amount.cost == round(amount.cost, 2) else f"${amount.cost:.4g}"
 
-        limit = show(Sum.of(self.tokens or 0, self.usd or 0.0)) + (" tokens" if in_tokens else "")
+        limit = show(Amount.from_dollars(self.tokens or 0, self.usd or 0.0)) + (" tokens" if in_tokens else "")
         next_call = f"the next call may cost {show(need)}; raise the budget to resume"
         if self._shared is not None and left is not None:
-            by = f"reached by {self._shared.processes} processes: {show(left.bounded())}"
+            by = f"reached by {self._shared.processes} processes: {show(left.clip())}"
             return Failure("budget", f"budget of {limit} {by} is neither spent nor reserved, and {next_call}")
-        waiting = f", {show(self._reserved)} reserved for calls that have begun" if self._reserved != Sum() else ""
-        over = "" if self._spent.within(self._limit) else _OVER
-        head = f"reached after {counted(self._calls, 'call')}: {show(self._spent)} spent"
+        waiting = f", {show(self._reserved)} reserved for calls that have begun" if self._reserved != Amount() else ""
+        over = "" if self._spent.is_within(self._limit) else _OVER
+        head = f"reached after {pluralize(self._calls, 'call')}: {show(self._spent)} spent"
         return Failure("budget", f"budget of {limit} {head}{over}{waiting}, and {next_call}")
 
 
@@ -380,7 +380,7 @@ def _build_claim(model: Model, request: Request) -> Claim:
     return Claim(model, stated, model.cost)
 
 
-def _check_limits(usd: float | None, tokens: int | None, before: Spent) -> None:
+def _check_limits(usd: float | None, tokens: int | None, before: Spending) -> None:
     problems = [
         f"a budget of {limit} {unit} is not a limit; expected a finite number from 0 up"
         for limit, unit in ((usd, "dollars"), (tokens, "tokens"))

@@ -114,7 +114,7 @@ class LLMClient:
         asked = Request(
             (Message("system", system_prompt), Message("user", user_prompt)),
             _ROLE,
-            schema=reply_schema(response_format),
+            schema=build_reply_schema(response_format),
             draw=draw,
             seat=self._seat,
         )
@@ -213,7 +213,7 @@ def _compute_seat(namespace: str | None) -> int:
     return 1 + int.from_bytes(sha256(namespace.encode()).digest()[:3]) if namespace else 0
 
 
-def reply_schema(response_format: type[BaseModel] | None) -> ReplySchema | None:
+def build_reply_schema(response_format: type[BaseModel] | None) -> ReplySchema | None:
     """The schema of a user's pydantic class; None for plain text."""
     if response_format is None:
         return None

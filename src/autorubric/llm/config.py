@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from autorubric.errors import ConfigError, InputError, MissingFileError
-from autorubric.files import read_text, unknown_key
+from autorubric.files import describe_unknown_key, read_text
 from autorubric.llm.http import secrets
 
 DEFAULT_CEILING = 32_768
@@ -220,10 +220,10 @@ class LLMConfig:
         """Write every field that differs from its default, except secrets; a comment names those left out."""
         import yaml
 
-        values = {name: value for name, value in changed_fields(self) if name != "api_key"}
+        values = {name: value for name, value in find_changed_fields(self) if name != "api_key"}
         left_out = ["api_key"] if self.api_key else []
         if self.extra_headers:
-            values["extra_headers"] = secrets.without_secrets(self.extra_headers)
+            values["extra_headers"] = secrets.drop_secret_headers(self.extra_headers)
             left_out += [f"extra_headers.{name}" for name in self.extra_headers if secrets.is_secret_header(name)]
         if isinstance(self.thinking, ThinkingConfig):
             values["thinking"] = {
@@ -248,7 +248,7 @@ RESERVED_PARAMS: frozenset[str] = frozenset({"model", "messages", "stream", "n"}
 """Body fields that `extra_params` must not replace."""
 
 
-def changed_fields(config: LLMConfig) -> Iterator[tuple[str, Any]]:
+def find_changed_fields(config: LLMConfig) -> Iterator[tuple[str, Any]]:
     """The name and value of the model and of every field that differs from its default."""
     for spec in dataclasses.fields(config):
         value = getattr(config, spec.name)
@@ -258,7 +258,7 @@ def changed_fields(config: LLMConfig) -> Iterator[tuple[str, Any]]:
 
 
 def _format_fields(config: LLMConfig) -> Iterator[str]:
-    for name, value in changed_fields(config):
+    for name, value in find_changed_fields(config):
         if name == "api_key":
             yield f"api_key={secrets.HIDDEN}"
         elif name == "extra_headers":
@@ -368,7 +368,9 @@ def find_price_problems(prices: object) -> Iterator[str]:
         yield "expected 'input' and 'output' in dollars per million tokens"
         return
     for name, value in prices.items():
-        problem = _find_number_problem(name, value) if name in PRICES else unknown_key(str(name), PRICES, "prices")
+        problem = (
+            _find_number_problem(name, value) if name in PRICES else describe_unknown_key(str(name), PRICES, "prices")
+        )
         yield from filter(None, [problem])
 
 

@@ -7,7 +7,7 @@ from typing import Self
 from pydantic import model_validator
 
 from autorubric.llm.config import DEFAULT_CEILING
-from autorubric.llm.http.secrets import VariableName, checked_base_url
+from autorubric.llm.http.secrets import VariableName, check_base_url
 from autorubric.settings import FileName, Settings, setting
 
 
@@ -47,5 +47,5 @@ class EndpointSettings(Settings):
     @model_validator(mode="after")
     def _check_base_url(self) -> Self:
         if self.base_url is not None:
-            checked_base_url(self.base_url, "--base-url")
+            check_base_url(self.base_url, "--base-url")
         return self

@@ -8,14 +8,14 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import TypeAlias, TypeVar
 
-from autorubric.errors import LedgerError, first_cause
+from autorubric.errors import LedgerError, find_first_cause
 from autorubric.llm.batches.setting import batching, open_batch_queue
 from autorubric.llm.billing import Activity, Reservation, Tally, bill, current_reservation
 from autorubric.llm.budget import Budget
 from autorubric.llm.failure_groups import NOT_MADE
 from autorubric.llm.flights import Flights
 from autorubric.llm.limits import ReplyLimits, find_limit
-from autorubric.llm.records.call_rows import CallRow, request_key
+from autorubric.llm.records.call_rows import CallRow, compute_key
 from autorubric.llm.records.stores import Records
 from autorubric.llm.request import Answer, CallError, Failure, Model, Reply, Request, Unreadable
 from autorubric.llm.trials import Trial, Trials, build_unread_failure
@@ -98,7 +98,7 @@ class Executor:
             ConfigError: there is a budget, but no bound on what this request costs.
             LedgerError: the ledger is damaged or cannot be written.
         """
-        key = request_key(model, request)
+        key = compute_key(model, request)
         recorded = self.ledger.find(key)
         if recorded is None and self._batch_queue is not None and not self._batch_queue.is_ready:
             left_open = await self._batch_queue.resume()
@@ -184,7 +184,7 @@ class Executor:
             if reply.fresh and (not problem.again or trial.asked > self.max_reasks):
                 return trial.unread or build_unread_failure(problem, reply)
             return self._limits.set_limit(model, again)
-        if reply.limit is None and self.ledger.find(request_key(model, again)) is not None:
+        if reply.limit is None and self.ledger.find(compute_key(model, again)) is not None:
             return again  # an earlier version repeated the request with the same limit
         if not problem.again:
             return build_unread_failure(problem, reply)
@@ -196,10 +196,10 @@ class Executor:
         Of several with different limits, the last; it may be truncated.
         """
         placed = self._limits.set_limit(model, request)
-        found = self.ledger.find(request_key(model, placed))
+        found = self.ledger.find(compute_key(model, placed))
         while found is not None and found.finish_reason == "length":
             longer = self._limits.raise_limit(model, placed, found, _CUT_OFF)
-            reply = None if isinstance(longer, Failure) else self.ledger.find(request_key(model, longer))
+            reply = None if isinstance(longer, Failure) else self.ledger.find(compute_key(model, longer))
             if reply is None or isinstance(longer, Failure):
                 return found
             placed, found = longer, reply
@@ -217,7 +217,7 @@ class Executor:
         ahead = queue.open_early_sender()
         async for model, request in requests:
             placed = self._limits.set_limit(model, request)
-            key = request_key(model, placed)
+            key = compute_key(model, placed)
             if ahead.is_full or self._find_stop(model) is not None:
                 break
             if isinstance(model, BatchModel) and self.ledger.find(key) is None:
@@ -384,7 +384,7 @@ def _is_unsent(outcome: Failure, reservation: Reservation) -> bool:
 
 
 @asynccontextmanager
-async def no_call_left_behind(executor: Executor | None) -> AsyncIterator[None]:
+async def abandon_on_error(executor: Executor | None) -> AsyncIterator[None]:
     """Cancel and await the calls in flight if the block raises.
 
     The error itself is raised, not the exception group of the tasks.
@@ -395,4 +395,4 @@ async def no_call_left_behind(executor: Executor | None) -> AsyncIterator[None]:
         if executor is not None:
             executor.abandon("the run was broken off")
             await executor.drain()
-        raise first_cause(error) from None
+        raise find_first_cause(error) from None

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, get_args
 
-from autorubric.errors import counted
+from autorubric.errors import pluralize
 from autorubric.llm.http.secrets import redact
 from autorubric.llm.request import FailureKind
 
@@ -75,7 +75,7 @@ class FailureGroup:
     count: int
     items: list[str]
 
-    def line(self, noun: str, told: str | None = None, *, is_advised: bool = True) -> str:
+    def format_line(self, noun: str, told: str | None = None, *, is_advised: bool = True) -> str:
         """One sentence about the group, with advice at the end.
 
         Args:
@@ -84,16 +84,16 @@ class FailureGroup:
             is_advised: whether to say what to do.
 
         Example:
-            >>> FailureGroup("", "timeout", "no reply", 1, ["7"]).line("judgment")
+            >>> FailureGroup("", "timeout", "no reply", 1, ["7"]).format_line("judgment")
             '1 judgment failed: timeout: no reply (item 7); try a higher --timeout or a lower --concurrency (in ...'
-            >>> FailureGroup("merge", "server", "m: HTTP 500: out of memory", 9, ["3", "7", "8"]).line("row")
+            >>> FailureGroup("merge", "server", "m: HTTP 500: out of memory", 9, ["3", "7", "8"]).format_line("row")
             "merge: 9 rows failed: HTTP 500 from m: 'out of memory' (items 3, 7, 8, …); look at the server's log; ..."
         """
         where = f"{self.where}: " if self.where else ""
         verb = ("was" if self.count == 1 else "were") + " not requested" if self.kind in NOT_MADE else "failed"
         is_told = self._has_cause(told)
         if self.is_left_out(told):
-            return f"{where}{counted(self.count, noun)} {verb}"
+            return f"{where}{pluralize(self.count, noun)} {verb}"
         status = _STATUS.fullmatch(self.message)
         source = f" from {status[1]}:" if status and status[1] else ""
         words = (
@@ -107,7 +107,7 @@ class FailureGroup:
         items = f" (item{'s' * (len(self.items) > 1)} {', '.join(self.items)}{more})" if self.items else ""
         why = "" if is_told else f": {words}"
         advice = self.advice if is_advised else ""
-        return f"{where}{counted(self.count, noun)} {verb}{why}{items}" + (f"; {advice}" if advice else "")
+        return f"{where}{pluralize(self.count, noun)} {verb}{why}{items}" + (f"; {advice}" if advice else "")
 
     @property
     def is_failure(self) -> bool:
@@ -117,7 +117,7 @@ class FailureGroup:
     @property
     def advice(self) -> str:
         """What to do; empty where the message says it."""
-        return advice_on(self.kind, self.message)
+        return find_advice(self.kind, self.message)
 
     def is_left_out(self, stopped: str | None) -> bool:
         """Whether nothing failed: the calls were not made, since the run ended for this reason."""
@@ -159,21 +159,21 @@ class FailureGroups:
 
     def add_text(self, error: str | None, item: str = "", where: str = "") -> None:
         """Add a failure from its sentence in a report or a row."""
-        kind, message = kind_and_message(error)
+        kind, message = parse_failure(error)
         self.add(kind, message, item, where)
 
     def total(self) -> int:
         """The number of failures."""
         return sum(group.count for group in self._groups.values())
 
-    def counts(self) -> dict[str, int]:
+    def count_by_kind(self) -> dict[str, int]:
         """The number of failures of each `where: kind`, the most frequent first."""
         found: Counter[str] = Counter()
         for group in self._groups.values():
             found[f"{group.where}: {group.kind}" if group.where else group.kind] += group.count
         return dict(found.most_common())
 
-    def without(self, others: Iterable[FailureGroup]) -> FailureGroups:
+    def exclude(self, others: Iterable[FailureGroup]) -> FailureGroups:
         """These groups without those in `others`: of the same cause, or of the same kind without a place."""
         told = {(group.kind, _find_cause(group.message) if group.where else "") for group in others}
         return FailureGroups(
@@ -208,7 +208,7 @@ class FailureGroups:
     __hash__ = None  # type: ignore[assignment]
 
 
-def failure_lines(groups: Iterable[FailureGroup], noun: str, told: str | None = None) -> Iterator[str]:
+def format_failures(groups: Iterable[FailureGroup], noun: str, told: str | None = None) -> Iterator[str]:
     """A sentence for each group; advice that several groups share follows the last of them.
 
     Args:
@@ -218,19 +218,19 @@ def failure_lines(groups: Iterable[FailureGroup], noun: str, told: str | None = 
 
     Example:
         >>> groups = [FailureGroup(stage, "network", "reset", 1, []) for stage in ("a", "b")]
-        >>> list(failure_lines(groups, "row"))
+        >>> list(format_failures(groups, "row"))
         ['a: 1 row failed: network: reset', 'b: 1 row failed: network: reset; check the server and the network, ...']
     """
     groups = [*groups]
     for number, group in enumerate(groups, start=1):
-        yield group.line(noun, told, is_advised=group.advice not in {one.advice for one in groups[number:]})
+        yield group.format_line(noun, told, is_advised=group.advice not in {one.advice for one in groups[number:]})
 
 
-def advice_on(kind: str, message: str) -> str:
+def find_advice(kind: str, message: str) -> str:
     """What to do about a failure; empty where its message says it.
 
     Example:
-        >>> advice_on("auth", "HTTP 401: wrong key"), advice_on("server", "HTTP 502: use another model")
+        >>> find_advice("auth", "HTTP 401: wrong key"), find_advice("server", "HTTP 502: use another model")
         ('check the key; --api-key-env (in Python: api_key_env) names its variable', '')
     """
     if any(words in message for words in _ADVISED):
@@ -258,15 +258,15 @@ def quote_text(text: str, most: int = LONGEST_QUOTE) -> str:
     return words if len(words) <= most else f"{words[: most - 1 - len(end)]}…{end}"
 
 
-def kind_and_message(error: str | None) -> tuple[str, str]:
+def parse_failure(error: str | None) -> tuple[str, str]:
     """The kind and the message of a failure, from one sentence.
 
     Example:
-        >>> kind_and_message("Every criterion's judgment failed: infrastructure: timeout: no reply after 60 s")
+        >>> parse_failure("Every criterion's judgment failed: infrastructure: timeout: no reply after 60 s")
         ('timeout', 'no reply after 60 s')
-        >>> kind_and_message("check: check 'language' cannot decide: too little text")
+        >>> parse_failure("check: check 'language' cannot decide: too little text")
         ('check', "check 'language' cannot decide: too little text")
-        >>> kind_and_message("no such thing")
+        >>> parse_failure("no such thing")
         ('unknown', 'no such thing')
     """
     text = error or "no reason is recorded"

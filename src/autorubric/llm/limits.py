@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from autorubric.core.values import changed
+from autorubric.core.values import copy_with
 from autorubric.llm.config import DEFAULT_CEILING
-from autorubric.llm.records.call_rows import request_key
+from autorubric.llm.records.call_rows import compute_key
 from autorubric.llm.records.stores import Records
 from autorubric.llm.request import Failure, Model, Reply, Request, Unreadable, Usage
 
@@ -68,7 +68,7 @@ def find_first_limit(model: Model, request: Request) -> int | None:
     return _cap_limit(limit, 1 << (request.room - 1).bit_length())
 
 
-def most_room(model: Model) -> int:
+def compute_most_room(model: Model) -> int:
     """The completion tokens to plan for one reply of a model, which leaves room for one doubling of the limit."""
     return find_limit(model).most // 2
 
@@ -130,7 +130,7 @@ class ReplyLimits:
             return _give_up(reply, f"{problem.message}; {explain_limit(limit.allowed)}")
         if tried >= limit.most:
             return _give_up(reply, f"{problem.message}; raise --max-tokens-ceiling (LLMConfig.max_tokens_ceiling)")
-        plain = changed(request, max_tokens=None, cut_off=request.cut_off + 1, cut_at=tried)
+        plain = copy_with(request, max_tokens=None, cut_off=request.cut_off + 1, cut_at=tried)
         known = self._known.get((request.role, model.name), _NOTHING)
         recorded = self._find_recorded(model, plain, [one for one in known.used if one > tried])
         if recorded is not None:
@@ -162,7 +162,7 @@ class ReplyLimits:
         """`request` with the first of `limits` that has a recorded reply."""
         for limit in limits:
             placed = _with_limit(request, limit)
-            if self._records.find(request_key(model, placed)) is not None:
+            if self._records.find(compute_key(model, placed)) is not None:
                 return placed
         return None
 
@@ -201,7 +201,7 @@ def explain_limit(allowed: int) -> str:
 
 
 def _with_limit(request: Request, limit: int | None) -> Request:
-    return request if limit is None else changed(request, max_tokens=limit)
+    return request if limit is None else copy_with(request, max_tokens=limit)
 
 
 def _cap_limit(limit: Limit, wanted: int) -> int | None:
@@ -223,7 +223,7 @@ MOST_CRITERIA = 25
 """The most criteria that the prompts request in one reply."""
 
 
-def room_for(*, entries: int = 0, copied: Iterable[str] = ()) -> int:
+def estimate_room(*, entries: int = 0, copied: Iterable[str] = ()) -> int:
     """The completion tokens of a list of `entries` written by the model and of `copied` texts, reasoning included."""
     texts = list(copied)
     taken_over = sum(len(text.encode("utf-8", "surrogatepass")) for text in texts) // _LEAST_BYTES_A_TOKEN

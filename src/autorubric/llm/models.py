@@ -74,7 +74,7 @@ def check_priced(models: Mapping[str, Model], usd: float | None) -> None:
         )
 
 
-def load_ahead(models: Iterable[Model]) -> None:
+def preload_http(models: Iterable[Model]) -> None:
     """Import the HTTP library on another thread if a model needs it; half of the time goes into certificates."""
     if any(isinstance(model, ChatModel) for model in models):
         threading.Thread(target=_import_http).start()
@@ -90,7 +90,7 @@ def _name_slots(slots: str, problem: str) -> str:
     return problem if repr(slots) in problem or problem.startswith(named) else f"{slots}: {problem}"
 
 
-def negotiated(models: Iterable[Model], before: object = None) -> list[str]:
+def collect_notes(models: Iterable[Model], before: object = None) -> list[str]:
     """What endpoints did not accept and what was sent instead, each once, for summaries and manifests.
 
     Args:
@@ -102,13 +102,13 @@ def negotiated(models: Iterable[Model], before: object = None) -> list[str]:
     return list(dict.fromkeys((*kept, *now)))
 
 
-def stand_ins(names: Iterable[str]) -> tuple[str, ...]:
+def find_stand_in_note(names: Iterable[str]) -> tuple[str, ...]:
     """The note to show first if one of these models is a stand-in for a real one.
 
     Example:
-        >>> stand_ins(["openai/gpt-5.1"])
+        >>> find_stand_in_note(["openai/gpt-5.1"])
         ()
-        >>> stand_ins(["builtin/offline"])[0].startswith("builtin/offline is a stand-in")
+        >>> find_stand_in_note(["builtin/offline"])[0].startswith("builtin/offline is a stand-in")
         True
     """
     return () if all(normalize_name(name) != OFFLINE for name in names) else (_STAND_IN,)

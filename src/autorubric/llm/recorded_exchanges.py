@@ -112,7 +112,7 @@ class Replay:
         self._used: set[bytes] = set()
 
     @staticmethod
-    def begin(about: str) -> None:
+    def set_subject(about: str) -> None:
         """Set what the requests of this task, and of tasks that it starts, are about."""
         _ABOUT.set(about)
 
@@ -148,9 +148,9 @@ class Replay:
         """The recorded reply to a request, or None; see `Executor.find`."""
         return self._executor.find(model, request)
 
-    def others(self, item: str) -> list[Exchange]:
+    def find_others(self, item: str) -> list[Exchange]:
         """The other calls about an item: of an earlier rubric, judge or prompt, or of a run that was started over."""
-        calls = (call for call in self.view.calls_about(item) if call.key not in self._used)
+        calls = (call for call in self.view.read_calls_about(item) if call.key not in self._used)
         return [Exchange.from_call(call) for call in calls]
 
     def _keep(self, key: bytes, asked: Request, model: Model, **more: Any) -> Failure | None:

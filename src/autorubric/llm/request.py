@@ -250,7 +250,7 @@ class Answer(Generic[T]):
 _MOST_QUOTED = 8000  # characters of the unreadable reply in a re-ask
 
 
-def ask_again(request: Request, reply: Reply, problem: Unreadable, correction: Iterable[Message]) -> Request:
+def build_reask(request: Request, reply: Reply, problem: Unreadable, correction: Iterable[Message]) -> Request:
     """The re-ask after an unreadable reply, with the reply and what is wrong with it.
 
     There is nothing to correct in a truncated or empty reply; the same request is repeated.
@@ -258,7 +258,7 @@ def ask_again(request: Request, reply: Reply, problem: Unreadable, correction: I
     Example:
         >>> asked = Request((Message("user", "Is it met?"),), role="judge")
         >>> problem = Unreadable("unreadable", "the reply holds no JSON object")
-        >>> again = ask_again(asked, Reply("Yes."), problem, [Message("user", "Reply as JSON.")])
+        >>> again = build_reask(asked, Reply("Yes."), problem, [Message("user", "Reply as JSON.")])
         >>> [message.content for message in again.messages]
         ['Is it met?', 'Yes.', 'Reply as JSON.']
     """

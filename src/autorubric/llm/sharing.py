@@ -20,11 +20,12 @@ if TYPE_CHECKING:
 _PICO = 10**12
 
 
-class Sum(NamedTuple):
+class Amount(NamedTuple):
     """Tokens and picodollars: integers, so that sums of many small prices are exact. A limit may be infinite.
 
     Example:
-        >>> tuple(Sum.of(1000, 0.04).plus(Sum.of(20, 0.001))), Sum.of(0, 0.3).cost
+        >>> one, other = Amount.from_dollars(1000, 0.04), Amount.from_dollars(20, 0.001)
+        >>> tuple(one.plus(other)), Amount.from_dollars(0, 0.3).cost
         ((1020, 41000000000), 0.3)
     """
 
@@ -32,7 +33,7 @@ class Sum(NamedTuple):
     pico: float = 0
 
     @classmethod
-    def of(cls, tokens: float, cost: float = 0.0) -> Sum:
+    def from_dollars(cls, tokens: float, cost: float = 0.0) -> Amount:
         """Tokens and dollars; a limit in dollars may be infinite."""
         return cls(tokens, cost if cost == math.inf else round(cost * _PICO))
 
@@ -41,25 +42,25 @@ class Sum(NamedTuple):
         """The picodollars as dollars."""
         return self.pico / _PICO
 
-    def plus(self, other: Sum) -> Sum:
+    def plus(self, other: Amount) -> Amount:
         """The sum of both."""
-        return Sum(self.tokens + other.tokens, self.pico + other.pico)
+        return Amount(self.tokens + other.tokens, self.pico + other.pico)
 
-    def minus(self, other: Sum) -> Sum:
+    def minus(self, other: Amount) -> Amount:
         """The difference."""
-        return Sum(self.tokens - other.tokens, self.pico - other.pico)
+        return Amount(self.tokens - other.tokens, self.pico - other.pico)
 
-    def times(self, count: int) -> Sum:
+    def times(self, count: int) -> Amount:
         """The product with a number."""
-        return Sum(self.tokens * count, self.pico * count)
+        return Amount(self.tokens * count, self.pico * count)
 
-    def within(self, limit: Sum) -> bool:
+    def is_within(self, limit: Amount) -> bool:
         """Whether neither exceeds its limit."""
         return self.tokens <= limit.tokens and self.pico <= limit.pico
 
-    def bounded(self) -> Sum:
+    def clip(self) -> Amount:
         """The same with 0 for what is negative or infinite."""
-        return Sum(*(one if 0 < one < math.inf else 0 for one in self))
+        return Amount(*(one if 0 < one < math.inf else 0 for one in self))
 
 
 _STALE = 0.5
@@ -191,13 +192,13 @@ class Sharing:
 
     processes: int
     base: Path | None
-    borrow: Callable[[Sum, Sum], Awaitable[Sum | None]]
+    borrow: Callable[[Amount, Amount], Awaitable[Amount | None]]
     tell_traffic: Callable[[dict[str, Any]], None]
     _: KW_ONLY
     tell_usable: Callable[[list[str]], None] = lambda _: None
-    used: Callable[[Sum], None] = lambda _: None
+    used: Callable[[Amount], None] = lambda _: None
     budget: Budget | None = None
-    left: Sum | None = None
+    left: Amount | None = None
     leases: WeakValueDictionary[str, Lease] = field(default_factory=WeakValueDictionary)
     usable: set[tuple[str, ...]] = field(default_factory=set)
     _due: asyncio.TimerHandle | None = None
@@ -225,7 +226,7 @@ class Sharing:
             loop = asyncio.get_running_loop()
             self._due = loop.call_at(max(loop.time(), self._reported + _SOON), self.report)
 
-    def grant(self, permits: Mapping[str, Iterable[int]]) -> None:
+    def pass_permits(self, permits: Mapping[str, Iterable[int]]) -> None:
         """Add permits, by account."""
         for account, numbers in permits.items():
             if (lease := self.leases.get(account)) is not None:

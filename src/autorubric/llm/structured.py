@@ -30,7 +30,7 @@ from autorubric.llm.reply_json import (
     scan_json,
 )
 from autorubric.llm.request import Answer, Reply, Unreadable, Usage
-from autorubric.llm.thinking import find_misplaced_answer, without_thinking
+from autorubric.llm.thinking import find_misplaced_answer, remove_thinking
 
 Want: TypeAlias = Literal["array", "object"]
 
@@ -62,7 +62,7 @@ def _check_readable(reply: Reply, whole: bool = True) -> tuple[str, list[str]] |
     if reply.finish_reason == "content_filter":
         return Unreadable("refusal", "the endpoint's content filter stopped the reply", again=False)
     if whole and reply.finish_reason == "length":
-        if not without_thinking(reply.text):
+        if not remove_thinking(reply.text):
             return Unreadable("truncated", _describe_no_answer(reply))
         tokens = min(filter(None, (reply.limit, (reply.usage or Usage()).completion_tokens)), default=0)
         where = f"{tokens:,} tokens" if tokens else "the token limit"
@@ -91,7 +91,7 @@ def read_text(reply: Reply, *, whole: bool = True) -> Answer[str] | Unreadable:
     found = _check_readable(reply, whole)
     if isinstance(found, Unreadable):
         return found
-    text, notes = without_thinking(found[0]), found[1]
+    text, notes = remove_thinking(found[0]), found[1]
     if not text:
         return Unreadable("empty", _describe_no_answer(reply))
     if reply.finish_reason == "length":
@@ -120,7 +120,7 @@ def read_json(reply: Reply, want: Want, keys: tuple[str, ...] = (), named: str =
     if isinstance(found, Unreadable):
         return found
     text, notes = found[0].strip(_INVISIBLE).strip(), found[1]
-    text = text if text.startswith("{") else without_thinking(text).strip(_INVISIBLE).strip()
+    text = text if text.startswith("{") else remove_thinking(text).strip(_INVISIBLE).strip()
     if not text:
         return Unreadable("empty", _describe_no_answer(reply))
     asked, sent = Wanted(want, keys, named), text

@@ -27,11 +27,11 @@ _BARE_ANALYSIS = re.compile(r"analysis(?=[A-Z])")
 _BARE_FINAL = "assistantfinal"
 
 
-def without_thinking(text: str) -> str:
+def remove_thinking(text: str) -> str:
     """`text` without a leading thinking block; empty if no answer follows, or the block never closes.
 
     Example:
-        >>> without_thinking("<think>two and two</think> Four.")
+        >>> remove_thinking("<think>two and two</think> Four.")
         'Four.'
     """
     text = text.strip()

@@ -1,5 +1,5 @@
 """Judge-human agreement, and its effect on scores."""
 
-from autorubric.lazy_names import lazy_names
+from autorubric.lazy_names import build_lazy_names
 
-__all__, __dir__, __getattr__ = lazy_names(__name__, __file__)
+__all__, __dir__, __getattr__ = build_lazy_names(__name__, __file__)

@@ -20,7 +20,8 @@ from autorubric.metrics.arrays import Floats, Ints, ratio
 from autorubric.metrics.confusion import (
     accuracy,
     balanced_accuracy,
-    confusion_counts,
+    count_pairs,
+    count_ratings,
     fleiss_kappa,
     gwet_ac,
     gwet_pairs,
@@ -29,12 +30,11 @@ from autorubric.metrics.confusion import (
     krippendorff_alpha,
     mcc,
     precision_recall,
-    rating_counts,
 )
 from autorubric.metrics.correlation import mae, rmse
 from autorubric.metrics.statistic_results import MetricModel
 from autorubric.metrics.table import CriterionType
-from autorubric.plugins import load_plugin, plugins
+from autorubric.plugins import find_plugins, load_plugin
 
 _GROUP = "statistics"
 _BINARY: tuple[CriterionType, ...] = ("binary",)
@@ -78,12 +78,12 @@ class Part:
     @cached_property
     def counts(self) -> Ints:
         """The confusion matrix: rows are labels, columns verdicts, in the order of `labels`."""
-        return confusion_counts(self.truth, self.judged, len(self.labels))
+        return count_pairs(self.truth, self.judged, len(self.labels))
 
     @cached_property
     def ratings(self) -> Ints:
         """How many judges put each item (row) into each category (column)."""
-        return rating_counts(self.votes, len(self.labels if self.vote_values is None else self.vote_values))
+        return count_ratings(self.votes, len(self.labels if self.vote_values is None else self.vote_values))
 
 
 @dataclass(frozen=True)
@@ -152,11 +152,11 @@ STATISTICS = (
 
 
 @lru_cache(maxsize=1)
-def statistics() -> tuple[Statistic, ...]:
+def load_statistics() -> tuple[Statistic, ...]:
     """All statistics: the built-in ones, then those of installed packages, by name."""
     found = {statistic.name: statistic for statistic in STATISTICS}
     problems = []
-    for name in plugins(_GROUP):
+    for name in find_plugins(_GROUP):
         made = load_plugin(_GROUP, name)
         if not isinstance(made, Statistic):
             problems.append(
@@ -180,7 +180,7 @@ def measure(part: Part, chosen: Iterable[Statistic] | None = None) -> dict[str, 
         "values": len(part.true_values) > 0,
         "votes": len(part.votes) > 1,
     }
-    for statistic in statistics() if chosen is None else chosen:
+    for statistic in load_statistics() if chosen is None else chosen:
         if part.kind in statistic.kinds and has[statistic.needs]:
             try:
                 value = statistic.compute(part)
@@ -221,11 +221,11 @@ class MeasuredModel(MetricModel):
     def to_fields(cls, values: Mapping[str, float | None]) -> dict[str, Any]:
         """The values of the fields; None for a statistic that was not measured."""
         by_field = {name: _STATISTIC_BY_FIELD.get(name, name) for name in cls.model_fields}
-        known = {statistic.name for statistic in statistics()}
+        known = {statistic.name for statistic in load_statistics()}
         fields: dict[str, Any] = {field: values.get(name) for field, name in by_field.items() if name in known}
         return fields | {"statistics": {k: v for k, v in values.items() if k in known - set(by_field.values())}}
 
-    def value(self, statistic: str) -> float | None:
+    def find(self, statistic: str) -> float | None:
         """The value of a statistic by its name in the registry; None if it is undefined."""
         for name in type(self).model_fields:
             if _STATISTIC_BY_FIELD.get(name, name) == statistic:

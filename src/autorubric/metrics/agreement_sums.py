@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from autorubric.metrics.agreement_statistics import Part, measure
-from autorubric.metrics.arrays import Flags, Floats, defined, ratio
+from autorubric.metrics.arrays import Flags, Floats, nan_to_none, ratio
 from autorubric.metrics.confusion import kappas
 from autorubric.metrics.distribution import systematic_bias
 from autorubric.metrics.intervals import Interval
@@ -81,7 +81,7 @@ class Layout:
         binary = [table for table, is_binary in zip(tables, self.binary, strict=True) if is_binary]
         return tables, sum(binary[1:], binary[0]) if binary else np.zeros((*sums.shape[:-1], 2, 2))
 
-    def intervals(self, sums: Floats, draws: Draws) -> list[IntervalResult]:
+    def compute_intervals(self, sums: Floats, draws: Draws) -> list[IntervalResult]:
         """An interval for each statistic of `summarize`, from what each item adds to the sums.
 
         The mean κ is over the criteria whose κ is defined in all items.
@@ -156,16 +156,16 @@ def measure_columns(run: LabelledRun, columns: Flags, draws: Draws | None) -> Co
 
     Accuracy and the majority-class baseline are over all pairs, all other statistics over the binary ones.
     """
-    points = run.points.where(columns[run.points.column])
-    binary = points.where(run.table.is_binary[points.column])
+    points = run.points.select(columns[run.points.column])
+    binary = points.select(run.table.is_binary[points.column])
     extra = ("CANNOT_ASSESS",) if run.table.modes.cannot_assess == "as_category" else ()
     values = measure(Part("binary", binary.truth, binary.judged, ("MET", "UNMET", *extra)))
     values["accuracy"] = float((points.truth == points.judged).mean()) if len(points) else None
-    values["majority_baseline"] = majority_baseline(run.table.columns, points, pooled=run.pooled)
+    values["majority_baseline"] = compute_majority_baseline(run.table.columns, points, pooled=run.pooled)
     if not len(points):
         return ColumnAgreement(values | {"mean_kappa": None}, {})
     if run.pooled:
-        chosen, points = pool(run.table.columns, points)
+        chosen, points = pool_columns(run.table.columns, points)
     else:
         chosen = tuple(column for column, wanted in zip(run.table.columns, columns, strict=True) if wanted)
         points = replace(points, column=(np.cumsum(columns) - 1)[points.column])
@@ -174,16 +174,16 @@ def measure_columns(run: LabelledRun, columns: Flags, draws: Draws | None) -> Co
     each = np.array([kappas(table, column.agreement) for table, column in zip(tables, chosen, strict=True)])
     mean = ratio(np.nansum(each), np.count_nonzero(~np.isnan(each)))
     # A column that pools many criteria has no κ of its own.
-    values["mean_kappa"] = None if run.pooled else defined(mean)
+    values["mean_kappa"] = None if run.pooled else nan_to_none(mean)
     if draws is None:
         return ColumnAgreement(values, {})
     names = [*SUMMED, *(column.name if run.pooled else str(column.index) for column in chosen)]
-    found = zip(names, layout.intervals(sums, draws), strict=True)
-    intervals = {name: ConfidenceInterval.of(*each) for name, each in found}
+    found = zip(names, layout.compute_intervals(sums, draws), strict=True)
+    intervals = {name: ConfidenceInterval.from_interval(*each) for name, each in found}
     return ColumnAgreement(values, intervals | ({"mean_kappa": None} if run.pooled else {}))
 
 
-def pool(columns: Sequence[Column], points: Points) -> tuple[tuple[Column, ...], Points]:
+def pool_columns(columns: Sequence[Column], points: Points) -> tuple[tuple[Column, ...], Points]:
     """The same points with one column for all binary criteria and one, right or wrong, for all others."""
     binary = np.array([column.kind == "binary" for column in columns])[points.column]
     criterion = columns[0].criterion.model_copy(update={"options": None})
@@ -200,7 +200,7 @@ def pool(columns: Sequence[Column], points: Points) -> tuple[tuple[Column, ...],
     return pooled, made
 
 
-def majority_baseline(columns: Sequence[Column], points: Points, *, pooled: bool = False) -> float | None:
+def compute_majority_baseline(columns: Sequence[Column], points: Points, *, pooled: bool = False) -> float | None:
     """The accuracy of always giving the most frequent label of each criterion; None without pairs.
 
     With `pooled`, criteria with the same categories share one, as items with their own rubrics have too few labels

@@ -25,7 +25,7 @@ def ratio(above: ArrayLike, below: ArrayLike) -> Floats:
     return found
 
 
-def defined(value: Any) -> float | None:
+def nan_to_none(value: Any) -> float | None:
     """The number, or None if it is NaN."""
     number = float(value)
     return None if np.isnan(number) else number

@@ -11,11 +11,11 @@ from pydantic import Field
 
 from autorubric.core.display import Displayed
 from autorubric.dataset import RubricDataset
-from autorubric.errors import InputError, counted, problems_at
-from autorubric.metrics.agreement_sums import SUMMED, Layout, pool, sum_items
-from autorubric.metrics.arrays import Flags, Floats, Ints, defined, ratio
-from autorubric.metrics.intervals import holm
-from autorubric.metrics.jackknife import Draws, Scale, Summary, checked_draws, jackknife_intervals
+from autorubric.errors import InputError, pluralize, problems_at
+from autorubric.metrics.agreement_sums import SUMMED, Layout, pool_columns, sum_items
+from autorubric.metrics.arrays import Flags, Floats, Ints, nan_to_none, ratio
+from autorubric.metrics.intervals import adjust_p_values
+from autorubric.metrics.jackknife import Draws, Scale, Summary, check_draws, jackknife_intervals
 from autorubric.metrics.labelled_run import LabelledRun, read_labelled_run, resolve_abstentions
 from autorubric.metrics.metrics_text import show
 from autorubric.metrics.scores import ScoreRule, describe_rule, pair_scores, read_rule
@@ -88,7 +88,7 @@ class JudgeComparison(Displayed, MetricModel):
         """The differences as text, and which judge agrees more, if the interval shows it."""
         return "\n".join(_render_lines(self))
 
-    def _rows(self) -> Iterator[dict[str, Any]]:
+    def _build_rows(self) -> Iterator[dict[str, Any]]:
         whole = (self.accuracy, self.mean_kappa, self.micro_kappa, self.score_error, self.score_bias)
         for found in (*whole, *self.per_criterion):
             row = found.model_dump(exclude={"ci"})
@@ -135,7 +135,7 @@ def compare_judges(  # noqa: PLR0913 (the arguments of compute_metrics)
         >>> compare_judges(run, run, dataset).n_items
         3
     """
-    draws = checked_draws("n_replicates", n_replicates, confidence_level, seed)
+    draws = check_draws("n_replicates", n_replicates, confidence_level, seed)
     modes = check_modes(cannot_assess, na_mode)
     first, second, two_rules = _use_one_rule(_read("a", a, dataset, modes), _read("b", b, dataset, modes))
     first, second, left_out = _align(first, second)
@@ -150,14 +150,14 @@ def compare_judges(  # noqa: PLR0913 (the arguments of compute_metrics)
     _, b_sums = sum_items(columns, items, second.points, second.scores)
     criteria = [] if first.pooled else [column.name for column in columns]
     sizes = np.bincount(first.points.column, minlength=len(columns))
-    made = differences(layout, (a_sums, b_sums), (criteria, sizes, len(first.scores.rows)), draws)
-    return comparison(made, items, draws, notes)
+    made = compute_differences(layout, (a_sums, b_sums), (criteria, sizes, len(first.scores.rows)), draws)
+    return build_comparison(made, items, draws, notes)
 
 
-def comparison(made: list[Difference], items: int, draws: Draws, notes: Sequence[str]) -> JudgeComparison:
+def build_comparison(made: list[Difference], items: int, draws: Draws, notes: Sequence[str]) -> JudgeComparison:
     """The comparison from the differences of `SUMMED` and then of criteria, whose p-values it adjusts (Holm)."""
     named = {found.name: found for found in made[: len(SUMMED)]}
-    adjusted = holm([found.p_value for found in made[len(SUMMED) :]])
+    adjusted = adjust_p_values([found.p_value for found in made[len(SUMMED) :]])
     each = [found.model_copy(update={"p_holm": p}) for found, p in zip(made[len(SUMMED) :], adjusted, strict=True)]
     return JudgeComparison(
         accuracy=named["accuracy"],
@@ -205,7 +205,7 @@ def _score_by(run: LabelledRun, rule: ScoreRule) -> LabelledRun | None:
     return None if scores.warnings else replace(run, scores=scores)
 
 
-def differences(
+def compute_differences(
     layout: Layout, sums: tuple[Floats, Floats], named: tuple[Sequence[str], Ints, int], draws: Draws
 ) -> list[Difference]:
     """The difference of each of `SUMMED`, then that of each criterion's κ, of two judges on the same items.
@@ -238,10 +238,10 @@ def differences(
     return [
         Difference(
             name=name,
-            a=defined(values[0][place]),
-            b=defined(values[1][place]),
-            difference=defined(values[0][place] - values[1][place]),
-            ci=ConfidenceInterval.of(intervals[place], "jackknife"),
+            a=nan_to_none(values[0][place]),
+            b=nan_to_none(values[1][place]),
+            difference=nan_to_none(values[0][place] - values[1][place]),
+            ci=ConfidenceInterval.from_interval(intervals[place], "jackknife"),
             p_value=p_values[place],
             n=counts[place],
         )
@@ -302,9 +302,9 @@ def _align(a: LabelledRun, b: LabelledRun) -> tuple[LabelledRun, LabelledRun, st
     rows[scored] = scored
     made = []
     for run, own in zip((first, second), keys, strict=True):
-        table, points, pooled = run.table, run.points.where(np.isin(own, shared)), a.pooled or b.pooled
+        table, points, pooled = run.table, run.points.select(np.isin(own, shared)), a.pooled or b.pooled
         if pooled:
-            merged, points = pool(table.columns, points)
+            merged, points = pool_columns(table.columns, points)
             table = replace(table, columns=merged)
         made.append(replace(run, table=table, points=points, scores=run.scores.renumber(rows), pooled=pooled))
     return made[0], made[1], left_out
@@ -317,7 +317,7 @@ def _renumber(run: LabelledRun, columns: Mapping[Hashable, Column], items: Ints)
     place = np.where(kept, np.searchsorted(items, run.table.items), -1)
 
     def move(points: Points) -> Points:
-        points = points.where(kept[points.row])
+        points = points.select(kept[points.row])
         return replace(points, row=place[points.row], column=moved[points.column])
 
     table = replace(run.table, columns=tuple(columns.values()), points=move(run.table.points), items=items)
@@ -325,7 +325,7 @@ def _renumber(run: LabelledRun, columns: Mapping[Hashable, Column], items: Ints)
 
 
 def _render_lines(found: JudgeComparison) -> Iterator[str]:
-    yield f"{counted(found.n_items, 'item')} that both judged; {counted(found.n_replicates, 'replicate')}"
+    yield f"{pluralize(found.n_items, 'item')} that both judged; {pluralize(found.n_replicates, 'replicate')}"
     whole = (found.accuracy, found.mean_kappa, found.micro_kappa, found.score_error, found.score_bias)
     titles = ("accuracy", "mean kappa", "kappa, binary", "score error", "score bias")
     for title, one in zip(titles, whole, strict=True):

@@ -10,11 +10,11 @@ from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.metrics.agreement_statistics import measure
 from autorubric.metrics.agreement_sums import ColumnAgreement, measure_columns
-from autorubric.metrics.arrays import Floats, Ints, defined, ratio
-from autorubric.metrics.confusion import confusion_counts
+from autorubric.metrics.arrays import Floats, Ints, nan_to_none, ratio
+from autorubric.metrics.confusion import count_pairs
 from autorubric.metrics.criterion_results import CannotAssessStats, ConfusionMatrix, CriterionMetricsUnion, NAStats
 from autorubric.metrics.intervals import check_confidence, wilson_interval
-from autorubric.metrics.jackknife import Draws, checked_draws, count_effective_items
+from autorubric.metrics.jackknife import Draws, check_draws, count_effective_items
 from autorubric.metrics.labelled_run import (
     LabelledRun,
     PerItemMetrics,
@@ -91,7 +91,7 @@ def compute_metrics(  # noqa: PLR0913 (published signature)
         (0.833, 0.667, 4)
     """
     check_confidence(confidence_level)
-    draws = checked_draws("n_bootstrap", n_bootstrap, confidence_level, seed) if bootstrap else None
+    draws = check_draws("n_bootstrap", n_bootstrap, confidence_level, seed) if bootstrap else None
     run = read_labelled_run(eval_result, dataset, check_modes(cannot_assess, na_mode), per_item_metrics)
     return measure_run(run, confidence_level, draws, per_judge=per_judge)
 
@@ -108,15 +108,15 @@ def measure_run(run: LabelledRun, confidence: float, draws: Draws | None, *, per
     if draws is None:  # each item counts as one observation: never too narrow, however correlated its criteria are
         worth = count_effective_items(np.bincount(points.row).astype(float))
         wilson = wilson_interval((whole.values["accuracy"] or 0.0) * worth, worth, confidence)
-        accuracy_ci = ConfidenceInterval.of(wilson, "wilson")
+        accuracy_ci = ConfidenceInterval.from_interval(wilson, "wilson")
     found = whole.intervals | {"accuracy": accuracy_ci}
     ends = {name: None if one is None else (one.lower, one.upper) for name, one in found.items()}
     return MetricsResult(
         **MetricsResult.to_fields(whole.values),
         **compare_scores(run.scores, confidence),
         n_kappa_criteria=sum(criterion.kappa is not None for criterion in each),
-        macro_accuracy=defined(macro_accuracy),
-        mean_krippendorff_alpha=defined(mean_alpha),
+        macro_accuracy=nan_to_none(macro_accuracy),
+        mean_krippendorff_alpha=nan_to_none(mean_alpha),
         mean_kappa=whole.values["mean_kappa"],
         accuracy_ci=accuracy_ci,
         per_criterion=each,
@@ -212,7 +212,7 @@ def _convert_consistency(judge: SelfConsistency, confidence: float) -> JudgeSelf
         n_judgments=judge.judgments,
         n_repeats=judge.repeats,
         agreement=judge.agreement,
-        agreement_ci=ConfidenceInterval.of(judge.interval(confidence), "wilson"),
+        agreement_ci=ConfidenceInterval.from_interval(judge.compute_interval(confidence), "wilson"),
         unanimous=judge.unanimous_share,
         variance=judge.variance,
     )
@@ -227,7 +227,7 @@ def measure_judges(run: LabelledRun, confidence: float, draws: Draws | None) -> 
     for place, judge in enumerate(table.judges):
         votes = table.points.votes[place]
         own = replace(table, points=replace(table.points, judged=votes))
-        asked = table.points.where(votes > ABSENT)
+        asked = table.points.select(votes > ABSENT)
         pairs = resolve_abstentions(own)
         scores = pair_scores(table, table.judge_scores[place], votes)
         every = np.ones(len(table.columns), bool)
@@ -252,11 +252,11 @@ def measure_judges(run: LabelledRun, confidence: float, draws: Draws | None) -> 
 def _count_verdicts(table: Table) -> ConfusionMatrix | None:
     """The confusion matrix of binary votes and labels, with abstentions as a category; None without any."""
     points = table.points
-    chosen = points.where(table.is_binary[points.column] & (points.judged > FAILED))
+    chosen = points.select(table.is_binary[points.column] & (points.judged > FAILED))
     if not len(chosen):
         return None
     truth, judged = (np.where(codes == ABSTAINED, 2, codes) for codes in (chosen.truth, chosen.judged))
-    counts = confusion_counts(truth, judged, 3)
+    counts = count_pairs(truth, judged, 3)
     return ConfusionMatrix(matrix=counts.tolist(), labels=["MET", "UNMET", "CANNOT_ASSESS"])
 
 
@@ -333,8 +333,8 @@ def _compute_mean_alpha(table: Table, judges: Ints) -> float | None:
     """Krippendorff's α among some judges, averaged over criteria."""
     alphas = []
     for column in table.columns:
-        raw = table.points.where(table.points.column == column.index)
-        part = build_part(column, raw.where(slice(0)), raw.votes[judges])
+        raw = table.points.select(table.points.column == column.index)
+        part = build_part(column, raw.select(slice(0)), raw.votes[judges])
         alpha = measure(part).get("krippendorff_alpha")
         alphas += [] if alpha is None else [alpha]
     return float(np.mean(alphas)) if alphas else None

@@ -32,7 +32,7 @@ class ConfidenceSequence:
         >>> gaps = ConfidenceSequence(alpha=0.05, lowest=-1.0, highest=1.0)
         >>> for value in [0.1, 0.0, 0.2, 0.1] * 250:
         ...     gaps.add(value)
-        >>> interval = gaps.interval()
+        >>> interval = gaps.compute_interval()
         >>> gaps.count, round(gaps.mean, 3), round(interval.low, 3), round(interval.high, 3)
         (1000, 0.1, 0.086, 0.114)
     """
@@ -69,7 +69,7 @@ class ConfidenceSequence:
         """The mean of the values so far; NaN without values."""
         return self._scale(self._total / self.count) if self.count else math.nan
 
-    def interval(self) -> Interval:
+    def compute_interval(self) -> Interval:
         """The current interval, within the range of the values."""
         if not self.count:
             return Interval(self.lowest, self.highest, 1 - self.alpha)
@@ -202,7 +202,7 @@ class GrowthSequence:
         >>> gaps = GrowthSequence(alpha=0.05, lowest=-1.0, highest=1.0)
         >>> for value in [0.1, 0.0] * 500 + [0.3, 0.2] * 500:
         ...     gaps.add(value)
-        >>> gaps.found.count, gaps.found.since, round(gaps.growth().mean, 2)
+        >>> gaps.found.count, gaps.found.since, round(gaps.find_growth().mean, 2)
         (1142, 883, 0.18)
     """
 
@@ -229,7 +229,7 @@ class GrowthSequence:
         if self.whole.count >= self._next:
             self._restart()
 
-    def growth(self) -> Growth | None:
+    def find_growth(self) -> Growth | None:
         """The comparison whose lower bound is highest; None before the first restart.
 
         All intervals together, at all moments, miss with a probability of at most twice `alpha`.
@@ -242,11 +242,11 @@ class GrowthSequence:
         number = len(self._restarts)
         share = 1 / ((number + 1) * (number + 2))
         after = ConfidenceSequence(self.alpha * share, self.lowest, self.highest)
-        self._restarts.append(_Restart(self.whole.count, self.whole.mean, self.whole.interval(), after))
+        self._restarts.append(_Restart(self.whole.count, self.whole.mean, self.whole.compute_interval(), after))
         self._next = math.floor(self.whole.count * _SPACING)
 
     def _compare_means(self, restart: _Restart) -> Growth:
         """The comparison at a restart; both intervals hold together with a probability of 1 − 2·`alpha`."""
-        after = restart.after.interval()
+        after = restart.after.compute_interval()
         interval = Interval(after.low - restart.before.high, after.high - restart.before.low, 1 - 2 * self.alpha)
         return Growth(restart.since, self.whole.count, restart.baseline, restart.after.mean, interval)

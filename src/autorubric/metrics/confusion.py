@@ -7,10 +7,10 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from autorubric.metrics.arrays import Floats, Ints, defined, ratio
+from autorubric.metrics.arrays import Floats, Ints, nan_to_none, ratio
 
 
-def confusion_counts(truth: ArrayLike, judged: ArrayLike, categories: int) -> Ints:
+def count_pairs(truth: ArrayLike, judged: ArrayLike, categories: int) -> Ints:
     """The confusion matrix, categories × categories: rows are the truth, columns what was judged."""
     pairs = np.asarray(truth, np.int64) * categories + np.asarray(judged, np.int64)
     return np.bincount(pairs, minlength=categories * categories).reshape(categories, categories).astype(np.int64)
@@ -31,7 +31,7 @@ def accuracy(counts: ArrayLike, ranks: ArrayLike | None = None, within: int = 0)
     table = np.asarray(counts, float)
     places = np.arange(table.shape[-1]) if ranks is None else np.asarray(ranks)
     right = np.abs(places[:, None] - places[None, :]) <= within
-    return defined(ratio((table * right).sum(), table.sum()))
+    return nan_to_none(ratio((table * right).sum(), table.sum()))
 
 
 def balanced_accuracy(counts: ArrayLike) -> float | None:
@@ -47,7 +47,7 @@ def balanced_accuracy(counts: ArrayLike) -> float | None:
     support = table.sum(axis=-1)
     recall = np.where(support > 0, ratio(np.diagonal(table), support), 0.0).sum()
     present = (support > 0).sum()
-    return defined(ratio(recall, present)) if present >= 2 else None
+    return nan_to_none(ratio(recall, present)) if present >= 2 else None
 
 
 class PrecisionRecall(NamedTuple):
@@ -77,7 +77,7 @@ def precision_recall(counts: ArrayLike, category: int = 0) -> PrecisionRecall:
     hits = table[category, category]
     given, true = table[:, category].sum(), table[category].sum()
     return PrecisionRecall(
-        defined(ratio(hits, given)), defined(ratio(hits, true)), defined(ratio(2 * hits, given + true))
+        nan_to_none(ratio(hits, given)), nan_to_none(ratio(hits, true)), nan_to_none(ratio(2 * hits, given + true))
     )
 
 
@@ -95,7 +95,7 @@ def mcc(counts: ArrayLike) -> float | None:
     total, true, given = table.sum(), table.sum(axis=1), table.sum(axis=0)
     covariance = np.trace(table) * total - (true * given).sum()
     spread = (total**2 - (true**2).sum()) * (total**2 - (given**2).sum())
-    return defined(ratio(covariance, np.sqrt(spread)))
+    return nan_to_none(ratio(covariance, np.sqrt(spread)))
 
 
 KappaWeights: TypeAlias = Literal["nominal", "linear", "quadratic"]
@@ -155,7 +155,7 @@ def cohen_kappa(
         True
     """
     points = np.asarray(values, float)
-    return defined(kappas(confusion_counts(truth, judged, len(points)), compute_agreement_weights(points, weights)))
+    return nan_to_none(kappas(count_pairs(truth, judged, len(points)), compute_agreement_weights(points, weights)))
 
 
 def gwet_pairs(counts: ArrayLike, weights: Floats | None = None) -> float | None:
@@ -206,10 +206,10 @@ def _correct_for_chance(observed: float, mean: Floats, w: Floats) -> float | Non
     """Gwet's AC, (p_o − p_e) / (1 − p_e), from the observed agreement and the mean share of each category."""
     q = len(w)
     chance = w.sum() / (q * (q - 1.0)) * (mean * (1.0 - mean)).sum(axis=-1)
-    return defined(ratio(observed - chance, 1.0 - chance))
+    return nan_to_none(ratio(observed - chance, 1.0 - chance))
 
 
-def rating_counts(codes: ArrayLike, categories: int) -> Ints:
+def count_ratings(codes: ArrayLike, categories: int) -> Ints:
     """How many judges put each item into each category, from codes of judges × items; below 0 there is no vote."""
     table = np.asarray(codes, np.int64)
     cast = table >= 0
@@ -237,7 +237,7 @@ def fleiss_kappa(ratings: ArrayLike, judges: int) -> float | None:
         return None
     observed = ((table * (table - 1.0)).sum(axis=1) / (judges * (judges - 1.0))).mean()
     chance = ((table.sum(axis=0) / table.sum()) ** 2).sum()
-    return defined(ratio(observed - chance, 1.0 - chance))
+    return nan_to_none(ratio(observed - chance, 1.0 - chance))
 
 
 Level: TypeAlias = Literal["nominal", "ordinal", "interval"]
@@ -267,7 +267,7 @@ def krippendorff_alpha(ratings: ArrayLike, level: Level = "nominal", values: Arr
     totals = table.sum(axis=0)
     distance = _compute_distances(totals, points, level)
     expected = (np.outer(totals, totals) * distance).sum() / max(totals.sum() - 1.0, 1.0)
-    return defined(1.0 - ratio((pairs * distance).sum(), expected))
+    return nan_to_none(1.0 - ratio((pairs * distance).sum(), expected))
 
 
 def _compute_distances(totals: Floats, points: Floats, level: Level) -> Floats:
@@ -318,4 +318,4 @@ def icc(values: ArrayLike) -> float | None:
     rest_sum = within_sum - of_judges_sum
     rest = (rest_sum if rest_sum > max(least, _CONSTANT * within_sum) else 0.0) / ((n - 1) * (k - 1))
     leniency = (of_judges_sum / (k - 1) - rest) / n
-    return defined(ratio(of_items - rest, of_items + (k - 1) * rest + k * leniency))
+    return nan_to_none(ratio(of_items - rest, of_items + (k - 1) * rest + k * leniency))

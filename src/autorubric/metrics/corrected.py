@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from autorubric.core.display import Displayed, clipped, flat, listed
+from autorubric.core.display import Displayed, clip, flatten, join_first
 from autorubric.dataset import RubricDataset
-from autorubric.errors import InputError, counted
+from autorubric.errors import InputError, pluralize
 from autorubric.metrics.arrays import Flags, Floats
 from autorubric.metrics.corrected_rate import (
     NO_LABELS,
@@ -22,7 +22,7 @@ from autorubric.metrics.corrected_rate import (
     ppi_plus_plus,
 )
 from autorubric.metrics.intervals import Estimate, bounded_interval, check_confidence, mean_interval
-from autorubric.metrics.reading_runs import describe_left_out, graded_table
+from autorubric.metrics.reading_runs import describe_left_out, read_graded_table
 from autorubric.metrics.scores import ScoreRule, read_rule, score_rows
 from autorubric.metrics.table import Column, GradedRun, Report, Table
 
@@ -100,7 +100,7 @@ def estimate_mean(values: npt.ArrayLike, scale: ScoreRange = UNIT, confidence: f
     n, total = len(numbers), float(numbers.sum())
     interval = mean_interval(n, total, float(numbers @ numbers), scale[:2], confidence)
     if interval is None:
-        return Estimate(total if n else None, n=n, reason=f"{counted(n, 'score')}; an interval needs 2")
+        return Estimate(total if n else None, n=n, reason=f"{pluralize(n, 'score')}; an interval needs 2")
     return Estimate(float(numbers.mean()), interval.widen(float(numbers.mean())), n)
 
 
@@ -141,14 +141,14 @@ class CorrectedScores(Displayed):
 
     def __repr__(self) -> str:
         found = [f"{name} {_format_estimate(one.ppi)}" for name, one in self.criteria.items()]
-        notes = f"; {counted(len(self.notes), 'note')}" if self.notes else ""
+        notes = f"; {pluralize(len(self.notes), 'note')}" if self.notes else ""
         score = f"score {_format_estimate(self.score.ppi)}, as judged {_format_estimate(self.score.raw)}"
-        return f"<CorrectedScores: {score}; {listed(found) or 'no criteria'}{notes}>"
+        return f"<CorrectedScores: {score}; {join_first(found) or 'no criteria'}{notes}>"
 
-    def _rows(self) -> Iterator[dict[str, Any]]:
+    def _build_rows(self) -> Iterator[dict[str, Any]]:
         for name, one in (("score", self.score), *self.criteria.items()):
             found = {"raw": one.raw.to_row(), "labels_only": one.labels_only.to_row(), "ppi": one.ppi.to_row()}
-            yield {"name": name, **flat(found), "labelled": one.labelled, "unlabelled": one.unlabelled}
+            yield {"name": name, **flatten(found), "labelled": one.labelled, "unlabelled": one.unlabelled}
 
 
 def corrected_scores(
@@ -183,7 +183,7 @@ def corrected_scores(
         >>> figures.criteria["Style"].labels_only.value
         0.5
     """
-    return correct_table(graded_table(run, dataset), rule, confidence)
+    return correct_table(read_graded_table(run, dataset), rule, confidence)
 
 
 def correct_table(table: Table, rule: ScoreRule | None = None, confidence: float = 0.95) -> CorrectedScores:
@@ -238,7 +238,7 @@ def build_estimands(table: Table, rule: ScoreRule | None = None) -> Iterator[Est
 
 def _build_score_estimand(table: Table, rule: ScoreRule) -> Estimand:
     """The mean score, over the items that have one."""
-    scored = table.only(~np.isnan(table.scores))
+    scored = table.select_rows(~np.isnan(table.scores))
     truth = score_rows(scored, scored.points.truth, rule)
     labelled = scored.labelled & ~np.isnan(truth)
     parts = truth[labelled], scored.scores[labelled], scored.scores[~scored.labelled]
@@ -276,7 +276,7 @@ def _collect_notes(table: Table, named: list[tuple[str, Corrections]]) -> Iterat
     yield from describe_left_out(table, "the mean score")
     labelled = int(table.labelled.sum())
     if labelled < 30:
-        yield f"{counted(labelled, 'labelled item')}; the coverage of these intervals was checked for 30 or more"
+        yield f"{pluralize(labelled, 'labelled item')}; the coverage of these intervals was checked for 30 or more"
     unusable = [name for name, found in named if not found.labelled]
     if unusable:
         yield (
@@ -287,6 +287,6 @@ def _collect_notes(table: Table, named: list[tuple[str, Corrections]]) -> Iterat
 
 def _format_estimate(estimate: Estimate) -> str:
     if estimate.value is None:
-        return f"unknown ({clipped(estimate.reason or '', 60)})"
+        return f"unknown ({clip(estimate.reason or '', 60)})"
     ends = estimate.interval
     return f"{estimate.value:.3f}" + ("" if ends is None else f" ({ends.low:.3f} to {ends.high:.3f})")

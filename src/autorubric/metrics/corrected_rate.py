@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from autorubric.errors import InputError, counted
+from autorubric.errors import InputError, pluralize
 from autorubric.metrics.intervals import (
     Estimate,
     Interval,
@@ -138,7 +138,7 @@ def _estimate_ppi_rate(cells: LabelledCells, rest_met: int, rest: int, confidenc
     else:
         value = cells.met / n
     value = min(1.0, value)
-    interval = split_rate_interval(cells, rest_met, rest, confidence)
+    interval = post_stratified_interval(cells, rest_met, rest, confidence)
     return Estimate(value, interval.widen(value), n + rest)
 
 
@@ -203,7 +203,7 @@ def rogan_gladen(cells: LabelledCells, rest_met: int, rest: int, confidence: flo
 
 
 @lru_cache(maxsize=8192)
-def split_rate_interval(cells: LabelledCells, rest_met: int, rest: int, confidence: float = 0.95) -> Interval:
+def post_stratified_interval(cells: LabelledCells, rest_met: int, rest: int, confidence: float = 0.95) -> Interval:
     """The posterior interval of the pass rate q·p₁ + (1 - q)·p₀, by Monte Carlo with a fixed seed.
 
     q is the rate at which the judge says MET, p₁ and p₀ are the rates of MET within its MET and UNMET. All three
@@ -272,14 +272,16 @@ def build_missing_estimate(labels: int, rest: int, least: int) -> Estimate | Non
     if not labels:
         return Estimate(None, reason=NO_LABELS)
     if labels < least:
-        return Estimate(None, n=labels, reason=f"{counted(labels, 'label')}; a correction needs {least}")
+        return Estimate(None, n=labels, reason=f"{pluralize(labels, 'label')}; a correction needs {least}")
     return None if rest else Estimate(None, n=labels, reason=ALL_LABELLED)
 
 
 def check_paired(labels: int, judged: int) -> None:
     """Raise InputError unless there are as many verdicts as labels."""
     if labels != judged:
-        raise InputError(f"{counted(labels, 'label')}, but {counted(judged, 'verdict')}; expected one for each label")
+        raise InputError(
+            f"{pluralize(labels, 'label')}, but {pluralize(judged, 'verdict')}; expected one for each label"
+        )
 
 
 def ppi_plus_plus(

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from autorubric.errors import InputError
 from autorubric.metrics.agreement_statistics import MeasuredModel
-from autorubric.metrics.arrays import defined, ratio
+from autorubric.metrics.arrays import nan_to_none, ratio
 from autorubric.metrics.statistic_results import ConfidenceInterval, CorrelationResult, MetricModel
 
 
@@ -68,22 +68,22 @@ class ConfusionMatrix(MetricModel):
     @property
     def fpr(self) -> float | None:
         """The share of the truly negative that is judged positive; None if there is none."""
-        return defined(ratio(self.fp, self.fp + self.tn))
+        return nan_to_none(ratio(self.fp, self.fp + self.tn))
 
     @property
     def fnr(self) -> float | None:
         """The share of the truly positive that is not judged so; None if there is none."""
-        return defined(ratio(self.fn, self.tp + self.fn))
+        return nan_to_none(ratio(self.fn, self.tp + self.fn))
 
     @property
     def precision(self) -> float | None:
         """The share of those judged positive that are; None if none is judged so."""
-        return defined(ratio(self.tp, self.tp + self.fp))
+        return nan_to_none(ratio(self.tp, self.tp + self.fp))
 
     @property
     def recall(self) -> float | None:
         """The share of the truly positive that is judged so; None if there is none."""
-        return defined(ratio(self.tp, self.tp + self.fn))
+        return nan_to_none(ratio(self.tp, self.tp + self.fn))
 
 
 class CoverageStats(MetricModel):

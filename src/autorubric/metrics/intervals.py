@@ -48,7 +48,7 @@ class Interval(NamedTuple):
         """The distance between its ends."""
         return self.high - self.low
 
-    def holds(self, value: float) -> bool:
+    def contains(self, value: float) -> bool:
         """Whether the value lies in it, its ends included."""
         return self.low <= value <= self.high
 
@@ -202,14 +202,14 @@ def rate_interval(n: int, total: float, squares: float, confidence: float = 0.95
     return mean_interval(n, total, squares, (0.0, 1.0), confidence)
 
 
-def holm(p_values: Sequence[float | None]) -> list[float | None]:
+def adjust_p_values(p_values: Sequence[float | None]) -> list[float | None]:
     """Holm's adjusted p-values, which control the probability of any false rejection.
 
     The i-th smallest of m becomes the maximum of (m − i + 1)·p over it and all smaller ones, at most 1. Source: Holm
     1979. Tests without a p-value (None) do not count.
 
     Example:
-        >>> holm([0.01, 0.04, None, 0.03])
+        >>> adjust_p_values([0.01, 0.04, None, 0.03])
         [0.03, 0.06, None, 0.06]
     """
     order = sorted((p, place) for place, p in enumerate(p_values) if p is not None)

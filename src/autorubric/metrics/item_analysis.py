@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from autorubric.errors import InputError, counted
+from autorubric.errors import InputError, pluralize
 from autorubric.metrics.arrays import Floats
 from autorubric.metrics.intervals import Estimate, Interval, normal_quantile
 
@@ -36,7 +36,7 @@ def estimate_correlation(value: float, n: int, confidence: float = 0.95) -> Esti
     if math.isnan(value):
         return Estimate(None, n=n, reason="one side is constant")
     if n < 4:
-        return Estimate(value, n=n, reason=f"{counted(n, 'item')}; an interval needs 4")
+        return Estimate(value, n=n, reason=f"{pluralize(n, 'item')}; an interval needs 4")
     reach = normal_quantile(0.5 + confidence / 2.0) / math.sqrt(n - 3)
     # A correlation of 1 in a sample is not certain: Fisher's z is taken just short of it.
     centre = math.atanh(max(-1.0 + 0.5 / n, min(1.0 - 0.5 / n, value)))
@@ -62,7 +62,7 @@ def compute_item_rest_correlations(values: npt.ArrayLike, weights: npt.ArrayLike
     return np.array(pairs)
 
 
-def effective_criteria(values: npt.ArrayLike) -> float | None:
+def count_effective_criteria(values: npt.ArrayLike) -> float | None:
     """How many independent criteria these amount to: (Σλ)² / Σλ² over the eigenvalues of their correlations.
 
     Constant criteria count for nothing; k copies of one criterion count for one. None if all are constant.
@@ -76,7 +76,7 @@ def effective_criteria(values: npt.ArrayLike) -> float | None:
     return float(np.trace(kept) ** 2 / np.sum(kept**2))
 
 
-def score_shares(values: npt.ArrayLike, weights: npt.ArrayLike) -> Floats | None:
+def compute_score_shares(values: npt.ArrayLike, weights: npt.ArrayLike) -> Floats | None:
     """The share of the variance of the points that each criterion decides: Cov(w·v, Σ w·v) / Var(Σ w·v).
 
     The shares sum to 1; one below 0 works against the rest. Only items with every criterion judged count; None with
@@ -134,7 +134,7 @@ def estimate_group_variance(rewards: npt.ArrayLike, queries: Sequence[Hashable],
         raise InputError(f"n={n}; a group has at least 2 rollouts")
     if len(values) != len(queries):
         raise InputError(
-            f"got {counted(len(values), 'reward')} for {counted(len(queries), 'query')}; expected one query each"
+            f"got {pluralize(len(values), 'reward')} for {pluralize(len(queries), 'query')}; expected one query each"
         )
     groups: dict[Hashable, list[float]] = {}
     for value, query in zip(values.tolist(), queries, strict=True):

@@ -40,7 +40,7 @@ class Draws(NamedTuple):
     seed: int | None = None
 
 
-def checked_draws(named: str, replicates: int, confidence: float, seed: int | None) -> Draws:
+def check_draws(named: str, replicates: int, confidence: float, seed: int | None) -> Draws:
     """The draws, validated; `named` is the caller's name of `replicates`.
 
     Raises:

@@ -9,7 +9,7 @@ from autorubric.core.criterion import Criterion
 from autorubric.core.judgment import CriterionVerdict
 from autorubric.core.rubric import Rubric
 from autorubric.dataset import DataItem, RubricDataset
-from autorubric.errors import InputError, counted
+from autorubric.errors import InputError, pluralize
 
 
 @dataclass
@@ -46,7 +46,7 @@ class ItemIndex:
         """Why none of the graded items was found."""
         known = [item for item in graded if item is not None]
         if not self.items or not known:
-            return f"it has {counted(len(self.items), 'item')}"
+            return f"it has {pluralize(len(self.items), 'item')}"
         if {item.submission for item in known if item.submission} & {item.submission for item in self.items}:
             return "its items with the same submissions occur more than once and have no id that distinguishes them"
         same_ids = {item.id for item in known} & {item.id for item in self.items} - {None}
@@ -70,7 +70,7 @@ def match_criteria(said: Sequence[tuple[str | None, str]], criteria: Sequence[Cr
 def describe_mismatch(index: int, item: DataItem, said: Sequence[tuple[str | None, str]], rubric: Rubric) -> str:
     """A sentence on a report whose criteria are not those of its item's rubric."""
     if len(said) != len(rubric):
-        detail = f"the report has {counted(len(said), 'criterion')}, its rubric {len(rubric)}"
+        detail = f"the report has {pluralize(len(said), 'criterion')}, its rubric {len(rubric)}"
     else:
         known = {criterion.requirement for criterion in rubric}
         other = next((name or requirement for name, requirement in said if requirement not in known), None)
@@ -84,10 +84,10 @@ def describe_mismatch(index: int, item: DataItem, said: Sequence[tuple[str | Non
 
 def describe_ungraded(labelled: int) -> str:
     """A sentence on items with ground truth that a run does not have."""
-    return f"{counted(labelled, 'item')} with ground truth {'was' if labelled == 1 else 'were'} not graded"
+    return f"{pluralize(labelled, 'item')} with ground truth {'was' if labelled == 1 else 'were'} not graded"
 
 
-def relabelled(graded: RubricDataset, labels: RubricDataset) -> tuple[RubricDataset, list[str]]:
+def relabel(graded: RubricDataset, labels: RubricDataset) -> tuple[RubricDataset, list[str]]:
     """The graded items with the ground truth of another dataset, and sentences on what did not match.
 
     Items are found by `ItemIndex`, criteria by their text, in any order. A graded item that is not in `labels` has no
@@ -103,7 +103,7 @@ def relabelled(graded: RubricDataset, labels: RubricDataset) -> tuple[RubricData
     Example:
         >>> rubric = Rubric([Criterion(requirement="Is brief")])
         >>> graded = RubricDataset("Explain.", rubric, [DataItem("A", ""), DataItem("B", "")])
-        >>> made, notes = relabelled(graded, RubricDataset("Explain.", rubric, [DataItem("B", "", ["MET"])]))
+        >>> made, notes = relabel(graded, RubricDataset("Explain.", rubric, [DataItem("B", "", ["MET"])]))
         >>> [item.ground_truth for item in made]
         [None, [<CriterionVerdict.MET: 'MET'>]]
         >>> notes

@@ -15,10 +15,10 @@ from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.metrics.agreement_sums import measure_columns
 from autorubric.metrics.arrays import Flags, Floats, Ints
-from autorubric.metrics.confusion import krippendorff_alpha, rating_counts
-from autorubric.metrics.jackknife import Draws, checked_draws, share_interval
+from autorubric.metrics.confusion import count_ratings, krippendorff_alpha
+from autorubric.metrics.jackknife import Draws, check_draws, share_interval
 from autorubric.metrics.labelled_run import LabelledRun, resolve_abstentions
-from autorubric.metrics.reading_runs import graded_table
+from autorubric.metrics.reading_runs import read_graded_table
 from autorubric.metrics.scores import ScorePairs, ScoreRule
 from autorubric.metrics.self_consistency import NO_JUDGE
 from autorubric.metrics.statistic_results import ConfidenceInterval, MetricModel
@@ -30,7 +30,7 @@ from autorubric.metrics.table import (
     NAMode,
     Table,
     check_modes,
-    settle_codes,
+    map_codes,
 )
 
 _MOST_CRITERIA = 200
@@ -120,14 +120,14 @@ class JudgeAgreement(Displayed, MetricModel):
     disputed: list[DisputedItem] = Field(default_factory=list)
     warnings: list[str] = Field(default_factory=list)
 
-    def _rows(self) -> Iterator[dict[str, Any]]:
+    def _build_rows(self) -> Iterator[dict[str, Any]]:
         for found in (self.overall, *self.criteria):
             ends = found.agreement_ci
             row = found.model_dump(exclude={"agreement_ci"})
             yield row | {"ci_lower": ends and ends.lower, "ci_upper": ends and ends.upper}
 
 
-def agreement_among_judges(  # noqa: PLR0913 (the arguments of compute_metrics)
+def measure_judge_agreement(  # noqa: PLR0913 (the arguments of compute_metrics)
     run: GradedRun,
     dataset: RubricDataset,
     against: GradedRun | None = None,
@@ -165,16 +165,16 @@ def agreement_among_judges(  # noqa: PLR0913 (the arguments of compute_metrics)
         >>> dataset, reports = example_run()
         >>> results = [Run(item_idx=place, report=report, error=None) for place, report in enumerate(reports)]
         >>> run = Run(item_results=results)
-        >>> agreement_among_judges(run, dataset, run, names=("run", "its copy")).overall.agreement
+        >>> measure_judge_agreement(run, dataset, run, names=("run", "its copy")).overall.agreement
         1.0
     """
     modes = check_modes(cannot_assess, na_mode)
-    draws = checked_draws("n_replicates", n_replicates, confidence_level, seed)
-    table, part = graded_table(run, dataset, modes), set[tuple[int, int]]()
+    draws = check_draws("n_replicates", n_replicates, confidence_level, seed)
+    table, part = read_graded_table(run, dataset, modes), set[tuple[int, int]]()
     if against is None:
         table, part = _select_panel(table)
     else:
-        table = _pair_runs(table, graded_table(against, dataset, modes), names)
+        table = _pair_runs(table, read_graded_table(against, dataset, modes), names)
     found = _measure(_Votes(table, draws), part, dataset, most_disputed)
     if not found.overall.n:
         raise InputError("no criterion has verdicts of two judges to compare: the others failed or abstained")
@@ -236,13 +236,13 @@ def _pair_runs(a: Table, b: Table, names: tuple[str, str]) -> Table:
     if not len(first):
         raise InputError("the two runs have no item and criterion in common")
     votes = np.stack([_read_judged_verdicts(a)[first], _read_judged_verdicts(b)[second]])
-    points = replace(a.points.where(first), votes=votes)
+    points = replace(a.points.select(first), votes=votes)
     order = np.argsort(points.row, kind="stable")
-    points = points.where(order)
+    points = points.select(order)
     rows, row = np.unique(points.row, return_inverse=True)
     kept = np.zeros(len(a.items), bool)
     kept[rows] = True
-    made = replace(a.only(kept), points=replace(points, row=row.astype(np.int64)))
+    made = replace(a.select_rows(kept), points=replace(points, row=row.astype(np.int64)))
     return replace(made, judges=names, judge_scores=np.full((2, len(rows)), np.nan), escalated=False)
 
 
@@ -265,7 +265,7 @@ class _Votes:
 
     def __post_init__(self) -> None:
         points = self.table.points
-        self.cast = settle_codes(points.votes, self.table.columns, points.column)
+        self.cast = map_codes(points.votes, self.table.columns, points.column)
         self.pairs = list(combinations(range(len(self.table.judges)), 2))
 
     def find_common(self, pair: tuple[int, int]) -> Flags:
@@ -284,14 +284,14 @@ class _Votes:
         alpha = None
         if column is not None and total:
             level, values = ("ordinal", column.values) if column.kind == "ordinal" else ("nominal", None)
-            ratings = rating_counts(self.cast[:, chosen], len(column.categories))
+            ratings = count_ratings(self.cast[:, chosen], len(column.categories))
             alpha = krippendorff_alpha(ratings, level, values)  # type: ignore[arg-type]
         return VoteAgreement(
             name=name,
             n=int(total),
             n_items=int(used.sum()),
             agreement=share,
-            agreement_ci=ConfidenceInterval.of(
+            agreement_ci=ConfidenceInterval.from_interval(
                 share_interval(same[used], count[used], self.draws.confidence), "wilson"
             ),
             alpha=alpha,
@@ -301,10 +301,10 @@ class _Votes:
         """Two judges by the statistics of labelled pairs that treat both sides alike."""
         table = self.table
         one, two = (table.points.votes[place] for place in pair)
-        asked = replace(table.points, truth=one, judged=two).where((one > ABSENT) & (two > ABSENT))
+        asked = replace(table.points, truth=one, judged=two).select((one > ABSENT) & (two > ABSENT))
         own, nothing = replace(table, points=asked), np.empty(0)
         scores = ScorePairs(np.empty(0, np.int64), nothing, nothing, ScoreRule())
-        run = LabelledRun(own, resolve_abstentions(own), scores, own.points.where(np.zeros(len(own.points), bool)))
+        run = LabelledRun(own, resolve_abstentions(own), scores, own.points.select(np.zeros(len(own.points), bool)))
         found = measure_columns(run, np.ones(len(table.columns), bool), self.draws)
         whole = self.compare(table.judges[pair[0]], [pair])
         return JudgePair(

@@ -21,14 +21,14 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from autorubric.core.criterion import Criterion, criterion_names
+from autorubric.core.criterion import Criterion, name_criteria
 from autorubric.core.judgment import CriterionVerdict
-from autorubric.core.scoring import cell
+from autorubric.core.scoring import build_cell
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.metrics.arrays import Flags, Floats, Ints
 from autorubric.metrics.intervals import Estimate, Interval, check_confidence, normal_quantile
-from autorubric.metrics.reading_runs import graded_table
+from autorubric.metrics.reading_runs import read_graded_table
 from autorubric.metrics.scores import ScoreRule, read_rule, value_points
 from autorubric.metrics.table import GradedRun, Report, Table
 
@@ -95,10 +95,10 @@ class JudgedPairs:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def name(self, pair: int) -> str:
+    def find_name(self, pair: int) -> str:
         """The name of a pair's criterion; `C1`, `C2`, … in its rubric if it has none."""
         first, end = np.searchsorted(self.rows, [self.rows[pair], self.rows[pair] + 1])
-        return criterion_names(self.criteria[first:end])[int(self.places[pair])]
+        return name_criteria(self.criteria[first:end])[int(self.places[pair])]
 
     def find(self, places: Iterable[tuple[int, int]]) -> Ints:
         """The positions of pairs, by the positions of item and criterion; -1 for those that are not judged."""
@@ -114,7 +114,7 @@ class JudgedPairs:
     @property
     def sums(self) -> Floats:
         """Each item's score as its criteria add up, before it is clamped to [0, 1]."""
-        return self.starts + self.summed(np.nan_to_num(self.values) * self.shares)
+        return self.starts + self.sum_by_item(np.nan_to_num(self.values) * self.shares)
 
     @property
     def clamped(self) -> int:
@@ -125,22 +125,22 @@ class JudgedPairs:
     @property
     def range(self) -> tuple[float, float]:
         """The least and the greatest mean of such sums."""
-        least, most = (self.starts + self.summed(bound(self.shares, 0.0)) for bound in (np.minimum, np.maximum))
+        least, most = (self.starts + self.sum_by_item(bound(self.shares, 0.0)) for bound in (np.minimum, np.maximum))
         return float(least.mean()), float(most.mean())
 
-    def summed(self, amounts: Floats) -> Floats:
+    def sum_by_item(self, amounts: Floats) -> Floats:
         """The sum of each item's amounts, one amount for each pair."""
         return np.bincount(self.rows, amounts, minlength=len(self.items)).astype(float)
 
 
 def read_pairs(run: GradedRun | Sequence[Report | None], dataset: RubricDataset | None) -> JudgedPairs:
     """The run as pairs, by the rule that it recorded. Items without a score (failed judgments, say) are left out."""
-    return pairs_in(graded_table(run, dataset))
+    return build_pairs(read_graded_table(run, dataset))
 
 
-def pairs_in(table: Table, *, scored: bool = True) -> JudgedPairs:
+def build_pairs(table: Table, *, scored: bool = True) -> JudgedPairs:
     """`read_pairs` of a run that has been read; without `scored`, also of items without a score."""
-    table = table.only(~np.isnan(table.scores)) if scored else table
+    table = table.select_rows(~np.isnan(table.scores)) if scored else table
     if not len(table.items):
         raise InputError("no graded item has a score; expected at least one")
     rule = read_rule(table.settings) or ScoreRule()
@@ -206,11 +206,11 @@ def label_next(
 
 def choose_pairs(pairs: JudgedPairs, k: int, labels: Sequence[CellLabel], seed: int) -> list[LabelRequest]:
     """`label_next` of a run that has been read."""
-    truth = with_labels(pairs, labels)
-    free = open_pairs(pairs, truth)
+    truth = apply_labels(pairs, labels)
+    free = find_open_pairs(pairs, truth)
     if not len(free):
         raise InputError("every judged criterion has a label; nothing is left to label")
-    return sorted(draw_pairs(pairs, free, label_sizes(pairs, truth)[free], k, np.random.default_rng(seed)))
+    return sorted(draw_pairs(pairs, free, size_labels(pairs, truth)[free], k, np.random.default_rng(seed)))
 
 
 def draw_pairs(pairs: JudgedPairs, free: Ints, sizes: Floats, k: int, rng: np.random.Generator) -> list[LabelRequest]:
@@ -218,7 +218,7 @@ def draw_pairs(pairs: JudgedPairs, free: Ints, sizes: Floats, k: int, rng: np.ra
     chances = compute_inclusion_probabilities(sizes, k)
     drawn = draw_systematically(chances, rng)
     return [
-        LabelRequest(pairs.items[pairs.rows[pair]], int(pairs.places[pair]), pairs.name(pair), float(chance))
+        LabelRequest(pairs.items[pairs.rows[pair]], int(pairs.places[pair]), pairs.find_name(pair), float(chance))
         for pair, chance in zip(free[drawn], chances[drawn], strict=True)
     ]
 
@@ -256,7 +256,7 @@ def score_from_labels(pairs: JudgedPairs, labels: Sequence[CellLabel], confidenc
     """`sampled_score` of a run that has been read."""
     if not labels:
         raise InputError("no labels yet; collect those that `label_next` suggests")
-    said, truth = np.nan_to_num(pairs.values), np.nan_to_num(with_labels(pairs, labels))
+    said, truth = np.nan_to_num(pairs.values), np.nan_to_num(apply_labels(pairs, labels))
     at = pairs.find((label.item, label.criterion) for label in labels)
     drawn, chances = np.array([label.batch for label in labels]), np.array([label.probability for label in labels])
     batches, batch_of, sizes = np.unique(drawn, return_inverse=True, return_counts=True)
@@ -265,14 +265,14 @@ def score_from_labels(pairs: JudgedPairs, labels: Sequence[CellLabel], confidenc
     for batch in range(len(batches)):
         weights = known.astype(float)
         weights[at[batch_of == batch]] = 1.0 / chances[batch_of == batch]
-        estimates.append(corrected_sums(pairs, truth - said, weights))
+        estimates.append(correct_sums(pairs, truth - said, weights))
         known = known | (weights > 0)
     scores = np.average(np.array(estimates), axis=0, weights=sizes)
     step = float(np.sqrt(np.mean(np.square(pairs.shares[at] * (sizes / len(labels))[batch_of] / chances))))
-    return item_mean(scores, len({label.item for label in labels}), step, pairs.range, confidence)
+    return estimate_item_mean(scores, len({label.item for label in labels}), step, pairs.range, confidence)
 
 
-def corrected_sums(pairs: JudgedPairs, errors: Floats, weights: Floats) -> Floats:
+def correct_sums(pairs: JudgedPairs, errors: Floats, weights: Floats) -> Floats:
     """Each item's score, corrected for its own labels and for the mean error of its criteria and verdicts.
 
     `errors` are label − verdict of each pair; `weights` how many pairs each label stands for, 0 without a label.
@@ -286,16 +286,16 @@ def corrected_sums(pairs: JudgedPairs, errors: Floats, weights: Floats) -> Float
     # From the other labels, so that no label changes what is subtracted from its own error.
     total, worth = (np.bincount(groups, amounts)[groups] for amounts in (of_labels, weights))
     mean = (total - of_labels) / (worth - weights + one)
-    return pairs.sums + pairs.summed(pairs.shares * (mean + of_labels - mean * weights))
+    return pairs.sums + pairs.sum_by_item(pairs.shares * (mean + of_labels - mean * weights))
 
 
-def label_sizes(pairs: JudgedPairs, truth: Floats) -> Floats:
+def size_labels(pairs: JudgedPairs, truth: Floats) -> Floats:
     """The sizes of `label_next`: by how much the error of each pair varies in the score."""
-    wrong = doubt(pairs, truth)
+    wrong = rate_doubt(pairs, truth)
     return np.asarray(np.abs(pairs.shares) * np.sqrt(wrong * (1.0 - wrong)))
 
 
-def item_mean(
+def estimate_item_mean(
     items: Floats, labelled: int, step: float, ends: tuple[float, float] = (0.0, 1.0), confidence: float = 0.95
 ) -> Estimate:
     """The mean of corrected item scores, with an interval that accounts for how few items were labelled.
@@ -313,12 +313,12 @@ def item_mean(
     return Estimate(value, interval.widen(value), n)
 
 
-def open_pairs(pairs: JudgedPairs, truth: Floats) -> Ints:
+def find_open_pairs(pairs: JudgedPairs, truth: Floats) -> Ints:
     """The pairs that can be labelled: judged, not labelled yet, and of an item without ground truth."""
     return np.flatnonzero(~np.isnan(pairs.values) & np.isnan(truth) & ~pairs.labelled)
 
 
-def with_labels(pairs: JudgedPairs, labels: Iterable[CellLabel]) -> Floats:
+def apply_labels(pairs: JudgedPairs, labels: Iterable[CellLabel]) -> Floats:
     """The pairs' truth, with these labels."""
     labels, truth, problems = list(labels), pairs.truth.copy(), []
     seen: set[tuple[int, int]] = set()
@@ -336,7 +336,7 @@ def with_labels(pairs: JudgedPairs, labels: Iterable[CellLabel]) -> Floats:
             problems.append(f"{place}: probability={label.probability}; expected the one of its request")
         else:
             try:
-                value = cell(pairs.criteria[pair], label.verdict).value
+                value = build_cell(pairs.criteria[pair], label.verdict).value
             except ValueError as error:
                 problems.append(f"{place}: {error}")
                 continue
@@ -346,7 +346,7 @@ def with_labels(pairs: JudgedPairs, labels: Iterable[CellLabel]) -> Floats:
     return truth
 
 
-def doubt(pairs: JudgedPairs, truth: Floats) -> Floats:
+def rate_doubt(pairs: JudgedPairs, truth: Floats) -> Floats:
     """How likely each judgment is to be wrong, in [0.02, 0.9].
 
     What the votes or the judge's confidence say (a judge alone: 0.25), scaled for each kind of pair and verdict by

@@ -10,15 +10,15 @@ import numpy as np
 
 from autorubric.core.scoring import LengthPenalty, compute_length_penalty
 from autorubric.dataset import RubricDataset
-from autorubric.errors import InputError, counted
-from autorubric.metrics.arrays import Floats, defined
-from autorubric.metrics.confusion import confusion_counts, kappas
+from autorubric.errors import InputError, pluralize
+from autorubric.metrics.arrays import Floats, nan_to_none
+from autorubric.metrics.confusion import count_pairs, kappas
 from autorubric.metrics.criterion_results import CannotAssessStats, CoverageStats, NAStats
 from autorubric.metrics.joining import describe_ungraded
 from autorubric.metrics.reading_runs import read_table
 from autorubric.metrics.scores import ScorePairs, pair_scores, read_part
 from autorubric.metrics.statistic_results import KappaResult
-from autorubric.metrics.table import ABSENT, ABSTAINED, EXCLUDE, FAILED, GradedRun, Modes, Points, Table, settle_codes
+from autorubric.metrics.table import ABSENT, ABSTAINED, EXCLUDE, FAILED, GradedRun, Modes, Points, Table, map_codes
 
 S = TypeVar("S", CannotAssessStats, NAStats)
 
@@ -26,7 +26,7 @@ S = TypeVar("S", CannotAssessStats, NAStats)
 def resolve_abstentions(table: Table) -> Points:
     """The points with a category on both sides: failures left out, abstentions resolved."""
     points = table.points
-    judged = points.where(points.judged > FAILED)
+    judged = points.select(points.judged > FAILED)
     if table.modes.na == "as_category":
         abstained = np.unique(judged.column[(judged.truth == ABSTAINED) | (judged.judged == ABSTAINED)])
         problems = [
@@ -37,8 +37,8 @@ def resolve_abstentions(table: Table) -> Points:
         ]
         if problems:
             raise InputError(problems)
-    truth, said = (settle_codes(codes, table.columns, judged.column) for codes in (judged.truth, judged.judged))
-    return replace(judged, truth=truth, judged=said).where((truth >= 0) & (said >= 0))
+    truth, said = (map_codes(codes, table.columns, judged.column) for codes in (judged.truth, judged.judged))
+    return replace(judged, truth=truth, judged=said).select((truth >= 0) & (said >= 0))
 
 
 def measure_coverage(points: Points, covered: int, lost: Points | None = None) -> CoverageStats:
@@ -73,9 +73,9 @@ def compare_abstentions(table: Table, kind: type[S]) -> S | None:
         chosen &= np.array([ABSTAINED in column.option_codes for column in table.columns]) | np.isin(
             np.arange(len(table.columns)), used
         )
-    points = points.where(chosen[points.column] & (points.judged > FAILED) & (points.truth > ABSENT))
-    counts = confusion_counts(points.truth != ABSTAINED, points.judged != ABSTAINED, 2)
-    kappa = defined(kappas(counts))
+    points = points.select(chosen[points.column] & (points.judged > FAILED) & (points.truth > ABSENT))
+    counts = count_pairs(points.truth != ABSTAINED, points.judged != ABSTAINED, 2)
+    kappa = nan_to_none(kappas(counts))
     found = {
         "count_true": int(counts[0].sum()),
         "count_pred": int(counts[:, 0].sum()),
@@ -114,9 +114,9 @@ def read_labelled_run(
     if per_item_metrics not in get_args(PerItemMetrics):
         raise InputError(f"per_item_metrics={per_item_metrics!r} is not one of {', '.join(get_args(PerItemMetrics))}")
     whole = read_table(run, dataset, modes)
-    labelled = whole.only(whole.labelled).trim()
-    table = labelled.only(~labelled.failed)
-    lost = labelled.points.where(labelled.failed[labelled.points.row])
+    labelled = whole.select_rows(whole.labelled).trim()
+    table = labelled.select_rows(~labelled.failed)
+    lost = labelled.points.select(labelled.failed[labelled.points.row])
     warnings = tuple(_collect_warnings(whole, lost))
     if not len(table.items):
         raise InputError(["no graded item has both ground truth and a judgment", *warnings])
@@ -165,4 +165,4 @@ def _collect_warnings(table: Table, lost: Points) -> Iterator[str]:
         (lost.row[~failed], "of which no judgment was requested"),
     ):
         if len(rows):
-            yield f"left out: {counted(len(np.unique(rows)), 'item')} {sentence}"
+            yield f"left out: {pluralize(len(np.unique(rows)), 'item')} {sentence}"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, TypeAlias
 
-from autorubric.errors import counted
-from autorubric.metrics.agreement_statistics import statistics
+from autorubric.errors import pluralize
+from autorubric.metrics.agreement_statistics import load_statistics
 from autorubric.metrics.criterion_results import CoverageStats, CriterionMetricsUnion
 from autorubric.metrics.results import JudgeMetrics, MetricsResult, PooledScaleMetrics
 from autorubric.metrics.statistic_results import ConfidenceInterval
@@ -21,7 +21,7 @@ def show(value: float | None, interval: ConfidenceInterval | None = None) -> str
     return f"{value:.3f}" + ("" if interval is None else f" [{interval.lower:.3f}, {interval.upper:.3f}]")
 
 
-def worst_first(found: MetricsResult) -> list[CriterionMetricsUnion]:
+def sort_worst_first(found: MetricsResult) -> list[CriterionMetricsUnion]:
     """The criteria, lowest κ first, ties by accuracy; those without a κ last."""
     return sorted(found.per_criterion, key=lambda c: (c.kappa is None, c.kappa or 0.0, c.accuracy or 0.0))
 
@@ -29,13 +29,13 @@ def worst_first(found: MetricsResult) -> list[CriterionMetricsUnion]:
 def render_summary(found: MetricsResult, *, verbose: bool) -> Iterator[str]:
     """The metrics as lines of text; see `MetricsResult.summary`."""
     yield (
-        f"{counted(found.n_items, 'labelled item')}, {counted(found.n_samples or 0, 'pair')} of label and verdict "
-        f"(abstentions: binary {found.cannot_assess_mode}, options {found.na_mode})"
+        f"{pluralize(found.n_items, 'labelled item')}, {pluralize(found.n_samples or 0, 'pair')} of label and "
+        f"verdict (abstentions: binary {found.cannot_assess_mode}, options {found.na_mode})"
     )
     yield _render_coverage(found.coverage_stats)
     accuracy, baseline = show(found.criterion_accuracy, found.accuracy_ci), show(found.majority_baseline)
     yield f"  accuracy        {accuracy}; majority-class baseline {baseline}"
-    kappa, criteria = show(found.mean_kappa, _find_kappa_ci(found)), counted(found.n_kappa_criteria, "criterion")
+    kappa, criteria = show(found.mean_kappa, _find_kappa_ci(found)), pluralize(found.n_kappa_criteria, "criterion")
     yield f"  mean kappa      {kappa} over {criteria}"
     balanced = show(found.criterion_balanced_accuracy)
     yield f"  Gwet's AC1      {show(found.criterion_gwet)}; balanced accuracy {balanced}"
@@ -45,9 +45,9 @@ def render_summary(found: MetricsResult, *, verbose: bool) -> Iterator[str]:
     )
     yield (
         f"  score           RMSE {show(found.score_rmse)}, MAE {show(found.score_mae)}, bias "
-        f"{show(found.bias.mean_bias, found.bias.ci)} over {counted(found.n_scores, 'item')} ({found.score_rule})"
+        f"{show(found.bias.mean_bias, found.bias.ci)} over {pluralize(found.n_scores, 'item')} ({found.score_rule})"
     )
-    for criterion in worst_first(found):
+    for criterion in sort_worst_first(found):
         accuracy, baseline = show(criterion.accuracy, criterion.accuracy_ci), show(criterion.majority_baseline)
         yield (
             f"  {criterion.name}: kappa {show(criterion.kappa, criterion.kappa_ci)} "
@@ -58,13 +58,13 @@ def render_summary(found: MetricsResult, *, verbose: bool) -> Iterator[str]:
             f"  {scale.scale_type}: accuracy {show(scale.exact_accuracy, scale.accuracy_ci)} (baseline "
             f"{show(scale.majority_baseline)}), kappa {show(scale.kappa, scale.kappa_ci)}, n={scale.n_points}"
         )
-    yield from (f"  {line}" for line in consistency_lines(found))
+    yield from (f"  {line}" for line in render_consistency(found))
     yield from _render_details(found) if verbose else ()
     for warning in found.warnings:
         yield f"  note: {warning}"
 
 
-def consistency_lines(found: MetricsResult) -> Iterator[str]:
+def render_consistency(found: MetricsResult) -> Iterator[str]:
     """A line for each judge that was asked repeatedly."""
     for judge in found.self_consistency:
         agreement = show(judge.agreement, judge.agreement_ci)
@@ -203,8 +203,8 @@ def build_rows(found: MetricsResult) -> list[dict[str, Any]]:
 
 def _build_row(part: _Part, level: str, name: str, kind: str) -> dict[str, Any]:
     """The statistics of a part of the run and how much of it is compared."""
-    names = [one.name for one in statistics()]
-    values = {f"{name}_micro" if name in _POOLED else name: part.value(name) for name in names}
+    names = [one.name for one in load_statistics()]
+    values = {f"{name}_micro" if name in _POOLED else name: part.find(name) for name in names}
     coverage = {column: getattr(part.coverage_stats, column, None) for column in _COVERAGE}
     return {"level": level, "name": name, "criterion_type": kind, **values, **coverage}
 

@@ -26,7 +26,7 @@ from autorubric.metrics.jackknife import Draws
 from autorubric.metrics.labelled_run import LabelledRun, measure_coverage
 from autorubric.metrics.results import PooledScaleMetrics
 from autorubric.metrics.statistic_results import ConfidenceInterval, KappaResult
-from autorubric.metrics.table import ABSTAINED, Column, CriterionType, Points, build_value_table, settle_codes
+from autorubric.metrics.table import ABSTAINED, Column, CriterionType, Points, build_value_table, map_codes
 
 
 def build_part(column: Column, points: Points, votes: Ints) -> Part:
@@ -56,8 +56,8 @@ def measure_criteria(
     by_column = []
     for points in (run.table.points, run.points):
         ends = np.cumsum([0, *np.bincount(points.column, minlength=len(run.table.columns))])
-        ordered = points.where(np.argsort(points.column, kind="stable"))
-        by_column.append([ordered.where(slice(*each)) for each in pairwise(ends)])
+        ordered = points.select(np.argsort(points.column, kind="stable"))
+        by_column.append([ordered.select(slice(*each)) for each in pairwise(ends)])
     measured: list[CriterionMetricsUnion] = []
     for column, raw, points in zip(run.table.columns, *by_column, strict=True):
         part, n = build_part(column, points, raw.votes), len(points)
@@ -70,10 +70,10 @@ def measure_criteria(
             "kappa_ci": kappa_intervals.get(str(column.index)),
             "kappa_interpretation": KappaResult.interpret_kappa(values.get("kappa")),
             "is_degenerate": n > 0 and values.get("kappa") is None,
-            "coverage_stats": measure_coverage(raw, n, run.lost.where(run.lost.column == column.index)),
+            "coverage_stats": measure_coverage(raw, n, run.lost.select(run.lost.column == column.index)),
             "weight": column.criterion.weight,
             "tags": column.criterion.tags,
-            "accuracy_ci": ConfidenceInterval.of(wilson, "wilson"),
+            "accuracy_ci": ConfidenceInterval.from_interval(wilson, "wilson"),
             "n_judges": max(len(part.votes), 1),
             "confusion_matrix": ConfusionMatrix(matrix=counts.tolist(), labels=list(part.labels)),
         }
@@ -109,7 +109,7 @@ def measure_scales(run: LabelledRun, draws: Draws | None) -> list[PooledScaleMet
     kinds = np.array([column.kind for column in run.table.columns])
     found = []
     for kind in get_args(CriterionType):
-        raw = run.table.points.where(kinds[run.table.points.column] == kind)
+        raw = run.table.points.select(kinds[run.table.points.column] == kind)
         if len(raw):
             found.append(_measure_scale(kind, run, raw, measure_columns(run, kinds == kind, draws)))
     return found
@@ -118,8 +118,8 @@ def measure_scales(run: LabelledRun, draws: Draws | None) -> list[PooledScaleMet
 def _measure_scale(kind: CriterionType, run: LabelledRun, raw: Points, whole: ColumnAgreement) -> PooledScaleMetrics:
     """The agreement over all points of one kind: `raw` as labelled and judged, `whole` with its intervals."""
     columns = run.table.columns
-    points = run.points.where(np.array([column.kind == kind for column in columns])[run.points.column])
-    votes, values = settle_codes(raw.votes, columns, raw.column), None
+    points = run.points.select(np.array([column.kind == kind for column in columns])[run.points.column])
+    votes, values = map_codes(raw.votes, columns, raw.column), None
     votes = votes[(votes >= 0).any(axis=1)]
     n_judges = max(len(votes), 1)
     own = [column for column in columns if column.kind == kind]

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from autorubric.background import no_collections
-from autorubric.core.criterion import Criterion, criterion_names
+from autorubric.core.criterion import Criterion, name_criteria
 from autorubric.core.judgment import JudgeVote, MultiChoiceJudgeVote
 from autorubric.core.report import EnsembleEvaluationReport, EvaluationReport
 from autorubric.core.rubric import Rubric
 from autorubric.dataset import DataItem, RubricDataset
-from autorubric.errors import InputError, first_few
+from autorubric.errors import InputError, format_first
 from autorubric.metrics.joining import ItemIndex, describe_mismatch, match_criteria
 from autorubric.metrics.self_consistency import SelfConsistency
 from autorubric.metrics.table import ABSENT, EXCLUDE, FAILED, Column, GradedRun, Modes, Points, Report, Table
@@ -48,7 +48,7 @@ def read_table(
     return builder.build()
 
 
-def graded_table(
+def read_graded_table(
     run: GradedRun | Sequence[Report | None], dataset: RubricDataset | None, modes: Modes = EXCLUDE
 ) -> Table:
     """The table of the items that have a report with criteria, labelled or not."""
@@ -56,10 +56,10 @@ def graded_table(
     if table.extra:
         total = len(table.items) + len(table.extra) + table.repeated
         raise InputError(
-            f"{len(table.extra)} of the run's {total} items are not in the dataset: {first_few(table.extra)}",
+            f"{len(table.extra)} of the run's {total} items are not in the dataset: {format_first(table.extra)}",
             _IS_IT,
         )
-    return table.only(table.reported)
+    return table.select_rows(table.reported)
 
 
 def describe_left_out(table: Table, use: str) -> Iterator[str]:
@@ -87,9 +87,9 @@ def _as_mapping(value: Any) -> Mapping[str, Any]:
 
 def _find_failure_code(error: str) -> int:
     """The code of a judgment without a verdict: it failed, or was not requested."""
-    from autorubric.llm.failure_groups import NOT_MADE, kind_and_message
+    from autorubric.llm.failure_groups import NOT_MADE, parse_failure
 
-    return ABSENT if kind_and_message(error)[0] in NOT_MADE else FAILED
+    return ABSENT if parse_failure(error)[0] in NOT_MADE else FAILED
 
 
 class _TableBuilder:
@@ -195,7 +195,7 @@ class _TableBuilder:
         if id(rubric) not in self._by_rubric:
             columns: list[Column] = []
             seen: Counter[Hashable] = Counter()
-            for name, criterion in zip(criterion_names(rubric.rubric), rubric.rubric, strict=True):
+            for name, criterion in zip(name_criteria(rubric.rubric), rubric.rubric, strict=True):
                 # All that verdicts and scores depend on.
                 options = tuple((option.label, option.value, option.na) for option in criterion.options or ())
                 texts = criterion.name, criterion.section, criterion.requirement

@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from autorubric.charts.svg import Ranged, interval_chart
-from autorubric.core.display import Displayed, html_charts
+from autorubric.charts.svg import Ranged, plot_intervals
+from autorubric.core.display import Displayed, join_charts
 from autorubric.metrics.agreement_statistics import MeasuredModel
 from autorubric.metrics.criterion_results import (
     CannotAssessStats,
@@ -367,24 +367,24 @@ class MetricsResult(Displayed, MeasuredModel):
 
         return "\n".join(render_summary(self, verbose=verbose))
 
-    def _rows(self) -> list[dict[str, Any]]:
+    def _build_rows(self) -> list[dict[str, Any]]:
         from autorubric.metrics.metrics_text import build_rows
 
         return build_rows(self)
 
-    def _shown_rows(self) -> list[dict[str, Any]]:
-        rows = self._rows()
+    def _select_rows(self) -> list[dict[str, Any]]:
+        rows = self._build_rows()
         return [{name: row[name] for name in row if any(each[name] is not None for each in rows)} for row in rows]
 
-    def _shown_above(self) -> str:
+    def _render_above(self) -> str:
         rows = [
             Ranged(one.name, one.accuracy, *((ends.lower, ends.upper) if (ends := one.accuracy_ci) else ()))
             for one in self.per_criterion
             if one.accuracy is not None
         ]
         title = "Agreement with the labels by criterion"
-        return html_charts(
-            [interval_chart(title, rows[:12], "share of equal verdicts, with interval")] if rows else []
+        return join_charts(
+            [plot_intervals(title, rows[:12], "share of equal verdicts, with interval")] if rows else []
         )
 
     def to_file(self, path: str | Path) -> None:

@@ -9,24 +9,24 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from autorubric.core.display import Displayed, flat, listed
+from autorubric.core.display import Displayed, flatten, join_first
 from autorubric.dataset import RubricDataset
-from autorubric.errors import InputError, counted
-from autorubric.metrics.arrays import Floats, defined
+from autorubric.errors import InputError, pluralize
+from autorubric.metrics.arrays import Floats, nan_to_none
 from autorubric.metrics.corrected_rate import estimate_rate
 from autorubric.metrics.intervals import Estimate, check_confidence, rate_interval
 from autorubric.metrics.item_analysis import (
     GroupVariance,
     ItemResponse,
     compute_item_rest_correlations,
+    compute_score_shares,
     correlate_columns,
-    effective_criteria,
+    count_effective_criteria,
     estimate_correlation,
     estimate_group_variance,
     fit_item_response,
-    score_shares,
 )
-from autorubric.metrics.reading_runs import describe_left_out, graded_table
+from autorubric.metrics.reading_runs import describe_left_out, read_graded_table
 from autorubric.metrics.table import Column, GradedRun, Report, Table
 
 Advice: TypeAlias = Literal["drop", "relabel", "sharpen", "merge", "keep"]
@@ -103,10 +103,10 @@ def advise(found: CriterionAnalysis, lighter: bool, thresholds: Thresholds) -> t
     estimates = found.label_agreement, found.discrimination, found.redundancy
     agreement, rest, alike = (estimate.interval for estimate in estimates)
     if found.saturated:
-        rate = f"pass rate {_format_estimate(found.pass_rate)} over {counted(found.pass_rate.n, 'submission')}"
+        rate = f"pass rate {_format_estimate(found.pass_rate)} over {pluralize(found.pass_rate.n, 'submission')}"
         return "drop", f"{rate}: it does not separate them"
     if agreement is not None and agreement.high < thresholds.agreement and not split:
-        labels = counted(found.label_agreement.n, "label")
+        labels = pluralize(found.label_agreement.n, "label")
         return "relabel", f"agreement with {labels} is {_format_estimate(found.label_agreement)}"
     if split:
         return "sharpen", f"{found.disagreement:.0%} of the pairs of votes differ"
@@ -147,12 +147,12 @@ class RubricAnalysis(Displayed):
     notes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        advice = listed([f"{one.name}: {one.advice}" for one in self.criteria])
+        advice = join_first([f"{one.name}: {one.advice}" for one in self.criteria])
         effective = "unknown" if self.effective is None else f"{self.effective:.2f}"
-        return f"<RubricAnalysis of {counted(len(self.criteria), 'criterion')}, effective {effective}; {advice}>"
+        return f"<RubricAnalysis of {pluralize(len(self.criteria), 'criterion')}, effective {effective}; {advice}>"
 
-    def _rows(self) -> Iterator[dict[str, Any]]:
-        return (flat(one.to_row()) for one in self.criteria)
+    def _build_rows(self) -> Iterator[dict[str, Any]]:
+        return (flatten(one.to_row()) for one in self.criteria)
 
 
 def analyze_rubric(
@@ -188,7 +188,7 @@ def analyze_rubric(
         (2.24, 0.0)
     """
     check_confidence(confidence)
-    table = graded_table(run, dataset)
+    table = read_graded_table(run, dataset)
     if not len(table.items):
         raise InputError("the run has no report with criteria; expected at least one graded item")
     whole = _analyze_table(table)
@@ -197,7 +197,7 @@ def analyze_rubric(
     prompts = [dataset.get_item_prompt(index) for index in items] if dataset is not None else [""] * len(items)
     return RubricAnalysis(
         sorted(found, key=lambda one: (_RANK[one.advice], abs(one.score_share or 0.0), one.index)),
-        effective_criteria(whole.values),
+        count_effective_criteria(whole.values),
         estimate_group_variance(table.scores, prompts, rollouts),
         tuple(describe_left_out(table, "the groups")),
     )
@@ -236,7 +236,7 @@ def _analyze_table(table: Table) -> _RubricStatistics:
         weights,
         compute_item_rest_correlations(values, weights),
         correlate_columns(values),
-        score_shares(values, weights),
+        compute_score_shares(values, weights),
         fit_item_response(np.where(weights < 0, 1.0 - values, values)),
     )
 
@@ -268,8 +268,8 @@ def _analyze_criterion(
         pass_rate=rate,
         saturated=ends is not None and (ends.low > limit or ends.high < 1.0 - limit),
         discrimination=estimate_correlation(float(whole.discrimination[place]), n, confidence),
-        slope=None if model is None else defined(model.slope[place]),
-        difficulty=None if model is None else defined(model.difficulty[place]),
+        slope=None if model is None else nan_to_none(model.slope[place]),
+        difficulty=None if model is None else nan_to_none(model.difficulty[place]),
         partner=None if partner is None else whole.columns[partner].name,
         redundancy=redundancy,
         same_verdicts=same,

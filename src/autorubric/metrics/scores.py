@@ -10,8 +10,8 @@ import numpy as np
 from pydantic import BaseModel, ValidationError
 
 from autorubric.core.judgment import CannotAssessConfig, CannotAssessStrategy
-from autorubric.core.scoring import abstention_value
-from autorubric.errors import InputError, counted
+from autorubric.core.scoring import score_abstention
+from autorubric.errors import InputError, pluralize
 from autorubric.metrics.arrays import Floats, Ints
 from autorubric.metrics.correlation import compute_correlation, mae, rmse
 from autorubric.metrics.distribution import systematic_bias
@@ -83,7 +83,7 @@ def value_points(table: Table, codes: Ints, rule: ScoreRule, means: Floats | Non
     for column in table.columns:
         weight = column.criterion.weight
         worst = float(column.values.max() if weight < 0 else column.values.min())
-        abstentions.append(abstention_value(weight, worst, rule.cannot_assess))
+        abstentions.append(score_abstention(weight, worst, rule.cannot_assess))
     # The last place of a row is the abstention's, which code −1 finds.
     last = np.array(abstentions, float)
     values = np.column_stack([build_value_table(table.columns), last]) if abstentions else np.empty((0, 1))
@@ -128,7 +128,7 @@ def pair_scores(
     partly = int(both[np.unique(table.points.row[unjudged])].sum())
     if partly:
         warnings.append(
-            f"criteria without a verdict are left out of {counted(partly, 'score')} and of the true scores"
+            f"criteria without a verdict are left out of {pluralize(partly, 'score')} and of the true scores"
         )
     apart = np.where(both, plain - scores, 0.0)
     apart[np.isnan(apart)] = 0.0
@@ -136,12 +136,12 @@ def pair_scores(
     if off and penalties is not None:
         known = np.allclose(_apply_penalty(plain, penalties, rule)[both], scores[both], rtol=0.0, atol=_CLOSE)
         true = _apply_penalty(true, penalties if known else apart, rule)
-        warnings.append(f"a length penalty is in {counted(off, 'score')}; the true scores were lowered by as much")
+        warnings.append(f"a length penalty is in {pluralize(off, 'score')}; the true scores were lowered by as much")
         hidden = 0 if known or not rule.normalize else int((both & (scores == 0.0) & (true > 0.0)).sum())
         if hidden:
             warnings.append(f"{hidden} of the scores are 0 and may have lost more than their true scores did")
     elif off:
-        warnings.append(f"no known rule makes {counted(off, 'score')} of the verdicts")
+        warnings.append(f"no known rule makes {pluralize(off, 'score')} of the verdicts")
     rows = np.flatnonzero(both)
     return ScorePairs(
         rows, scores[rows], true[rows], rule, tuple(warnings), 1.0 if rule.normalize else _find_widest_span(table)

@@ -51,7 +51,7 @@ class SelfConsistency:
         """The within-judge variance of the value of a verdict or option, as a mean over judgments."""
         return math.fsum(self._variances) / len(self._variances) if self._variances else None
 
-    def interval(self, confidence: float = 0.95) -> Interval | None:
+    def compute_interval(self, confidence: float = 0.95) -> Interval | None:
         """The confidence interval of `agreement`, with items as clusters; None without judgments."""
         return clustered_interval(self._items, confidence)
 

@@ -12,13 +12,13 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from autorubric.dataset import RubricDataset
-from autorubric.metrics.agreement_sums import SUMMED, Layout, pool, sum_items
+from autorubric.metrics.agreement_sums import SUMMED, Layout, pool_columns, sum_items
 from autorubric.metrics.arrays import Floats, ratio
 from autorubric.metrics.corrected import Estimand, build_estimands
 from autorubric.metrics.intervals import Interval, wilson_interval
 from autorubric.metrics.jackknife import Draws
 from autorubric.metrics.labelled_run import LabelledRun
-from autorubric.metrics.reading_runs import graded_table
+from autorubric.metrics.reading_runs import read_graded_table
 from autorubric.metrics.results import CoverageSimulation, SimulatedCoverage
 from autorubric.metrics.table import GradedRun, Report, Table
 
@@ -54,7 +54,7 @@ def simulate_coverage(labelled: LabelledRun, draws: Draws, resamples: int = _RES
     """
     columns, points = labelled.table.columns, labelled.points
     if labelled.pooled:
-        columns, points = pool(columns, points)
+        columns, points = pool_columns(columns, points)
     layout, sums = sum_items(columns, len(labelled.table.items), points, labelled.scores)
     sums = sums[sums.any(axis=1)]
     names = [] if labelled.pooled else [column.name for column in columns]
@@ -81,7 +81,7 @@ def _compute_intervals(
 ) -> Iterator[tuple[str, float, Interval | None]]:
     """The name, true value and interval of each statistic that is defined in a sample."""
     total = sample.sum(axis=0)
-    values, found = layout.summarize(total), layout.intervals(sample, draws)
+    values, found = layout.summarize(total), layout.compute_intervals(sample, draws)
     true = truth[0].copy()
     defined = ~np.isnan(values[len(SUMMED) :]) & ~np.isnan(true[len(SUMMED) :])
     # The mean is over the criteria whose κ is defined in the sample.
@@ -142,7 +142,7 @@ def simulate_corrections(
         >>> found.items, [one.name for one in found.intervals][:2]
         (4, ['mean score, labels alone', 'mean score, corrected (PPI)'])
     """
-    return simulate_table(graded_table(run, dataset), confidence, seed, resamples)
+    return simulate_table(read_graded_table(run, dataset), confidence, seed, resamples)
 
 
 def simulate_table(

@@ -44,7 +44,7 @@ class ConfidenceInterval(MetricModel):
         return self.upper - self.lower
 
     @classmethod
-    def of(cls, interval: Interval | None, method: str = "normal") -> ConfidenceInterval | None:
+    def from_interval(cls, interval: Interval | None, method: str = "normal") -> ConfidenceInterval | None:
         """The interval in its published form; None for None."""
         if interval is None:
             return None

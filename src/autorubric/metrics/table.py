@@ -10,7 +10,7 @@ import numpy as np
 
 from autorubric.core.criterion import Criterion
 from autorubric.core.report import EnsembleEvaluationReport, EvaluationReport
-from autorubric.errors import InputError, first_few
+from autorubric.errors import InputError, format_first
 from autorubric.metrics.arrays import Flags, Floats, Ints
 from autorubric.metrics.confusion import compute_agreement_weights
 from autorubric.metrics.self_consistency import SelfConsistency
@@ -164,7 +164,7 @@ def build_value_table(columns: Sequence[Column], filler: float = np.nan) -> Floa
     return values
 
 
-def settle_codes(codes: Ints, columns: Sequence[Column], column: Ints) -> Ints:
+def map_codes(codes: Ints, columns: Sequence[Column], column: Ints) -> Ints:
     """The codes, each of a criterion in `column`, with abstentions replaced by what they count as."""
     return np.where(codes == ABSTAINED, np.array([each.abstention for each in columns], np.int64)[column], codes)
 
@@ -196,7 +196,7 @@ class Points:
     def __len__(self) -> int:
         return len(self.row)
 
-    def where(self, chosen: Flags | Ints | slice) -> Points:
+    def select(self, chosen: Flags | Ints | slice) -> Points:
         """The chosen points, by flag, place or range."""
         row, column, truth, judged = (codes[chosen] for codes in (self.row, self.column, self.truth, self.judged))
         weights = None if self.weights is None else self.weights[chosen]
@@ -265,10 +265,10 @@ class Table:
         """The columns of the first item in the order of its rubric."""
         return [self.columns[place] for place in self.points.column[self.points.row == 0]]
 
-    def only(self, rows: Flags) -> Table:
+    def select_rows(self, rows: Flags) -> Table:
         """The table of some of its rows, with the same columns."""
         chosen = rows[self.points.row]
-        points = self.points.where(chosen)
+        points = self.points.select(chosen)
         kept: dict[str, Any] = {name: getattr(self, name)[rows] for name in _PER_ROW}
         kept |= {name: getattr(self, name)[chosen] for name in _PER_POINT}
         renumbered = replace(points, row=(np.cumsum(rows) - 1)[points.row])
@@ -299,7 +299,7 @@ class Table:
         others = self.find_other_rubrics()
         if len(others):
             raise InputError(
-                f"items {first_few(self.items[others].tolist())} have other criteria than item {self.items[0]}; "
+                f"items {format_first(self.items[others].tolist())} have other criteria than item {self.items[0]}; "
                 "statistics per criterion need one rubric for all items"
             )
         return amounts.reshape(len(self.items), -1)

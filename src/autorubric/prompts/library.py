@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from autorubric.errors import InputError, MissingFileError
-from autorubric.files import advice
+from autorubric.files import suggest_name
 from autorubric.prompts.placeholders import SEED_FILES, PlaceholderTemplate, Prompt
 from autorubric.prompts.template import Template, read_source
 
@@ -52,7 +52,7 @@ def read_prompts(directory: Path, known: Iterable[str], load: Callable[[Path], P
     for path in paths:
         try:
             if path.name not in known:
-                raise InputError(f"{path}: not the name of a prompt file; {advice(path.name, known)}")
+                raise InputError(f"{path}: not the name of a prompt file; {suggest_name(path.name, known)}")
             prompt = load(path)
             if prompt.name in found:
                 raise InputError(f"{path}: prompt {prompt.name!r} is already in {found[prompt.name].origin}")
@@ -102,7 +102,7 @@ def check_template(
     missing = sorted(set(required) - template.variables)
     problems = [f"{template.origin}: {{{{ {name} }}}} is missing" for name in missing]
     for name in sorted(template.variables - set(given)):
-        problems.append(f"{template.origin}: unknown variable {name!r}; {advice(name, given)}")
+        problems.append(f"{template.origin}: unknown variable {name!r}; {suggest_name(name, given)}")
     if problems:
         raise InputError(problems)
     try:

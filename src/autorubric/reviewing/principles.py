@@ -52,7 +52,7 @@ def _load_principles() -> tuple[Principle, ...]:
     return tuple(Principle(**{**entry, "after": tuple(entry["after"])}) for entry in yaml.safe_load(text))
 
 
-def principles(*, in_context: bool, of: str = "") -> tuple[Principle, ...]:
+def list_principles(*, in_context: bool, of: str = "") -> tuple[Principle, ...]:
     """The principles for a rubric, with those that need the query if it is known.
 
     Args:
@@ -60,23 +60,23 @@ def principles(*, in_context: bool, of: str = "") -> tuple[Principle, ...]:
         of: `criterion` or `rubric` for those of one kind; both where it is empty.
 
     Example:
-        >>> [one.id for one in principles(in_context=False, of="rubric")]
+        >>> [one.id for one in list_principles(in_context=False, of="rubric")]
         ['independent', 'weights', 'pitfalls', 'number', 'language']
     """
     return tuple(one for one in _load_principles() if (in_context or not one.in_context) and of in ("", one.of))
 
 
-def meta_rubric(chosen: Iterable[Principle]) -> Rubric:
+def build_meta_rubric(chosen: Iterable[Principle]) -> Rubric:
     """The principles as a rubric whose submissions are rubrics.
 
     Example:
-        >>> meta_rubric(principles(in_context=False, of="rubric"))[0].name
+        >>> build_meta_rubric(list_principles(in_context=False, of="rubric"))[0].name
         'Independent criteria'
     """
     return Rubric([Criterion(name=one.name, weight=one.weight, requirement=one.requirement) for one in chosen])
 
 
-def shown_criteria(rubric: Rubric) -> list[dict[str, Any]]:
+def show_criteria(rubric: Rubric) -> list[dict[str, Any]]:
     """The criteria as reviewers see them, numbered from 1; those decided by a check are marked."""
     found = []
     for number, criterion in enumerate(rubric, start=1):
@@ -100,4 +100,4 @@ def as_submission(rubric: Rubric, task_prompt: str | None = None) -> str:
     value: dict[str, Any] = {} if task_prompt is None else {"task_prompt": task_prompt}
     if rubric.guidelines:
         value["guidelines"] = rubric.guidelines
-    return json.dumps({**value, "rubric": shown_criteria(rubric)}, ensure_ascii=False)
+    return json.dumps({**value, "rubric": show_criteria(rubric)}, ensure_ascii=False)

@@ -9,17 +9,17 @@ from functools import cache
 from itertools import starmap
 from typing import Any
 
-from autorubric.charts.html import page_template
-from autorubric.core.criterion import Criterion, criterion_names
+from autorubric.charts.html import load_page_template
+from autorubric.core.criterion import Criterion, name_criteria
 from autorubric.core.rubric import Rubric
-from autorubric.errors import counted
+from autorubric.errors import pluralize
 from autorubric.linting.finding import SEVERITIES, Finding, Place, Rule
-from autorubric.llm.limits import room_for
+from autorubric.llm.limits import estimate_room
 from autorubric.llm.request import Answer, Message, Reply, ReplySchema, Request, Unreadable
 from autorubric.llm.structured import read_json
 from autorubric.prompts.library import load_schema
 from autorubric.prompts.template import Template
-from autorubric.reviewing.principles import Principle, principles, shown_criteria
+from autorubric.reviewing.principles import Principle, list_principles, show_criteria
 
 ROLE = "reviewer"
 _EXPECTED_FINDINGS = 4
@@ -70,7 +70,7 @@ class Part:
     @property
     def principles(self) -> tuple[Principle, ...]:
         """What it is reviewed against."""
-        return principles(in_context=bool(self.query), of="criterion" if self.number else "rubric")
+        return list_principles(in_context=bool(self.query), of="criterion" if self.number else "rubric")
 
 
 def list_parts(rubric: Rubric, query: str = "") -> list[Part]:
@@ -86,7 +86,7 @@ def list_parts(rubric: Rubric, query: str = "") -> list[Part]:
 
 
 @cache
-def review_prompt() -> Template:
+def load_review_prompt() -> Template:
     """The prompt that asks for a review."""
     return Template.from_package("review")
 
@@ -106,17 +106,17 @@ def build_request(part: Part, draw: int = 0) -> Request:
         >>> request.role, request.schema.name
         ('reviewer', 'findings')
     """
-    turns = review_prompt().render(
+    turns = load_review_prompt().render(
         query=part.query,
         guidelines=part.rubric.guidelines or "",
-        criteria=shown_criteria(part.rubric),
+        criteria=show_criteria(part.rubric),
         principles=[{"id": one.id, "fault": one.fault} for one in part.principles],
         quoteless=[one.id for one in part.principles if not one.quote],
         number=part.number,
         requirement=part.rubric[part.number - 1].requirement if part.number else "",
     )
     schema = _load_reply_schema(tuple(one.id for one in part.principles))
-    return Request(tuple(starmap(Message, turns)), ROLE, schema, draw, room=room_for(entries=_EXPECTED_FINDINGS))
+    return Request(tuple(starmap(Message, turns)), ROLE, schema, draw, room=estimate_room(entries=_EXPECTED_FINDINGS))
 
 
 def read_findings(part: Part, reply: Reply) -> Answer[list[ReviewFinding]] | Unreadable:
@@ -140,14 +140,14 @@ def read_findings(part: Part, reply: Reply) -> Answer[list[ReviewFinding]] | Unr
     return Answer(findings, reply, found.notes)
 
 
-def usable_findings(part: Part, reply: Reply | None) -> list[ReviewFinding]:
+def read_usable_findings(part: Part, reply: Reply | None) -> list[ReviewFinding]:
     """The usable findings in a reply that also has unusable ones.
 
     Example:
         >>> part = Part(Rubric([Criterion(name="Tone", requirement="Is kind")]), 1)
         >>> entry = '{"reason": "R", "principle": "clear", "severity": "note", "quote": "%s"}'
         >>> reply = Reply('{"findings": [%s, %s]}' % (entry % "polite", entry % "kind"))
-        >>> [one.quote for one in usable_findings(part, reply)]
+        >>> [one.quote for one in read_usable_findings(part, reply)]
         ['kind']
     """
     found = None if reply is None else read_json(reply, "array", ("findings",))
@@ -190,7 +190,7 @@ def _read_finding(part: Part, entry: Any) -> ReviewFinding | str:
         return f"the quote {quote!r:.200} is not in {where}; copy its words letter by letter"
     if not number or proposed == about[0].requirement.strip():
         proposed = ""
-    name = criterion_names(list(part.rubric))[number - 1] if number else ""
+    name = name_criteria(list(part.rubric))[number - 1] if number else ""
     return ReviewFinding(number, name, principle, severity, reason, words or "", proposed)
 
 
@@ -225,28 +225,29 @@ def as_lint_finding(finding: ReviewFinding, file: str) -> Finding:
     return Finding(place, finding.number or None, finding.criterion, finding.principle, severity, message, proposed)
 
 
-def review_rules() -> list[Rule]:
+def list_review_rules() -> list[Rule]:
     """The principles in the shape of lint's rules, for SARIF."""
     return [
-        Rule(one.id, one.severity, one.fault.rstrip("."), lambda _: iter(())) for one in principles(in_context=True)
+        Rule(one.id, one.severity, one.fault.rstrip("."), lambda _: iter(()))
+        for one in list_principles(in_context=True)
     ]
 
 
-def headline(findings: Sequence[ReviewFinding], failures: int) -> str:
+def summarize(findings: Sequence[ReviewFinding], failures: int) -> str:
     """The counts in one sentence.
 
     Example:
-        >>> headline([], 0)
+        >>> summarize([], 0)
         '0 errors, 0 warnings, 0 notes'
     """
-    counts = ", ".join(counted(sum(one.severity == name for one in findings), name) for name in SEVERITIES)
-    return f"{counts}; {counted(failures, 'part')} not reviewed" if failures else counts
+    counts = ", ".join(pluralize(sum(one.severity == name for one in findings), name) for name in SEVERITIES)
+    return f"{counts}; {pluralize(failures, 'part')} not reviewed" if failures else counts
 
 
-def page(record: Mapping[str, Any]) -> str:
+def render_page(record: Mapping[str, Any]) -> str:
     """The report of a review.
 
     Args:
         record: what `review.json` holds.
     """
-    return page_template("autorubric.reviewing").render(record=record, severities=SEVERITIES)
+    return load_page_template("autorubric.reviewing").render(record=record, severities=SEVERITIES)

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from autorubric.errors import InputError, first_few
+from autorubric.errors import InputError, format_first
 from autorubric.files.json_values import as_weight
-from autorubric.rows.record import Record, dump_question, find_paths, from_cell, plain, read_question, rubric_inside
+from autorubric.rows.record import Record, dump_question, find_paths, find_rubric, from_cell, read_question, to_plain
 
 _ROWS_SEEN = 100
 _SOURCES = ("source", "data_source", "domain", "ability")
@@ -115,11 +115,11 @@ NESTED = frozenset(
 """Columns of lists and mappings, which are JSON in a CSV file."""
 
 
-def folded(name: str) -> str:
+def fold_name(name: str) -> str:
     """A column's name as it is compared: `Question Text` is `question_text`.
 
     Example:
-        >>> folded(" Question Text")
+        >>> fold_name(" Question Text")
         'question_text'
     """
     return str(name).strip().casefold().replace(" ", "_").replace("-", "_")
@@ -128,41 +128,41 @@ def folded(name: str) -> str:
 _PATH_PART = re.compile(r"[^.\[\]]+|\[-?\d{1,9}\]")
 
 
-def value_at(row: Any, path: str) -> Any:
+def find_value(row: Any, path: str) -> Any:
     """The value of a column, or at a path into it, also inside JSON text; None if there is none.
 
     Example:
         >>> row = {"choices": [{"turns": ["So.", "No."]}], "meta": '{"rubrics": ["Is brief"]}'}
-        >>> value_at(row, "choices[0].turns[-1]"), value_at(row, "meta.rubrics[0]"), value_at(row, "turns")
+        >>> find_value(row, "choices[0].turns[-1]"), find_value(row, "meta.rubrics[0]"), find_value(row, "turns")
         ('No.', 'Is brief', None)
     """
     value: Any = from_cell(row) if isinstance(row, str) else row
     if isinstance(value, Mapping) and path in value:
         return value[path]
-    part = first_part(path)
+    part = find_base_column(path)
     try:
         value = value[int(part[1:-1]) if part.startswith("[") else part] if not isinstance(value, str) else None
     except (KeyError, IndexError, TypeError, ValueError):
         return None
     rest = path.partition(part)[2].removeprefix(".")
-    return value_at(value, rest) if rest else value
+    return find_value(value, rest) if rest else value
 
 
-def first_part(path: str) -> str:
+def find_base_column(path: str) -> str:
     """The column that a path begins with.
 
     Example:
-        >>> first_part("choices[0].turns"), first_part("answer")
+        >>> find_base_column("choices[0].turns"), find_base_column("answer")
         ('choices', 'answer')
     """
     return next(iter(_PATH_PART.findall(path)), path)
 
 
-def by_role(given: Mapping[str, str]) -> dict[str, str]:
+def resolve_roles(given: Mapping[str, str]) -> dict[str, str]:
     """Columns that the user named, with synonyms of roles resolved.
 
     Example:
-        >>> by_role({"prompt": "Frage", "id": "Nr"})
+        >>> resolve_roles({"prompt": "Frage", "id": "Nr"})
         {'query': 'Frage', 'id': 'Nr'}
     """
     return {SYNONYMS.get(role, role): column for role, column in given.items()}
@@ -193,9 +193,9 @@ class RowReader:
     _layouts: dict[tuple[str, ...], tuple[dict[str, str], dict[str, list[str]]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.given = by_role(self.given)
+        self.given = resolve_roles(self.given)
 
-    def rows(self, records: Iterable[Record]) -> Iterator[Record]:
+    def read_all(self, records: Iterable[Record]) -> Iterator[Record]:
         """The rows with their columns by role.
 
         Raises:
@@ -203,7 +203,7 @@ class RowReader:
 
         Example:
             >>> rows = [Record("a.csv:2", 2, {"Task": "Why?"})]
-            >>> [record.query for record in RowReader("a.csv", ("query",)).rows(rows)]
+            >>> [record.query for record in RowReader("a.csv", ("query",)).read_all(rows)]
             ['Why?']
         """
         rows = iter(records)
@@ -212,8 +212,8 @@ class RowReader:
         seen = list(itertools.islice(rows, _ROWS_SEEN))
         columns = {name: value for record in seen for name, value in record.fields.items()}
         for named in (self.given.get(role) for role in self.roles if columns):
-            if named and named not in columns and all(value_at(one.fields, named) is None for one in seen):
-                raise InputError(f"{self.where}: no column {named!r}; the columns are {listed(columns)}")
+            if named and named not in columns and all(find_value(one.fields, named) is None for one in seen):
+                raise InputError(f"{self.where}: no column {named!r}; the columns are {join_names(columns)}")
         return map(self.read, itertools.chain(seen, rows))
 
     def read(self, record: Record) -> Record:
@@ -231,13 +231,13 @@ class RowReader:
             autorubric.errors.InputError: a.csv: the submission may be column 'answer' or 'output'; choose ...
         """
         fields = record.fields
-        paths = {path: value_at(fields, path) for path in self.given.values() if path not in fields}
+        paths = {path: find_value(fields, path) for path in self.given.values() if path not in fields}
         if paths:
             fields = {**fields, **{path: value for path, value in paths.items() if value is not None}}
         names = tuple(fields)
         if names not in self._layouts:
             taken, columns = set(self.given.values()), dict[str, list[str]]()
-            keys = {name: folded(name) for name in names if name not in taken}
+            keys = {name: fold_name(name) for name in names if name not in taken}
             for role in self.roles:
                 named, usual, last = self.given.get(role), ROLES[role].names, ROLES[role].fallback
                 if named is None:
@@ -259,7 +259,7 @@ class RowReader:
         """What would be misread (a label, the name of a task, weights of a rubric), in words; empty if nothing."""
         for role, words in _DOUBTS.items():
             guess = found.get(role, "") if role not in self.given else ""
-            if folded(guess) in ROLES[role].fallback and re.fullmatch(words, str(fields[guess]).strip()):
+            if fold_name(guess) in ROLES[role].fallback and re.fullmatch(words, str(fields[guess]).strip()):
                 told = f"{guess!r} is {fields[guess]!r}, which may not be the {role}"
                 label = ", or labels with --column labels=NAME" * (role == "reference")
                 return f"{told}; name the {role} with {self.option.format(role=role)}{label}"
@@ -275,20 +275,20 @@ class RowReader:
     def _choose_column(self, role: str, held: list[str], fields: dict[str, Any]) -> str:
         """The column to read of several: the only one with a value, or the role's own."""
         known = ROLES[role]
-        full = [name for name in held if Record("", 0, fields, {role: name}).value(role) is not None]
-        first = [name for name in full if folded(name) not in known.fallback]
+        full = [name for name in held if Record("", 0, fields, {role: name}).read_value(role) is not None]
+        first = [name for name in full if fold_name(name) not in known.fallback]
         given = [name for name in held if isinstance(fields[name], str)] if role == "submission" else first
-        own = [name for name in given if folded(name) == known.own]
+        own = [name for name in given if fold_name(name) == known.own]
         if len(own) == 1 and full and own[0] not in full:
             note = f"{self.where}: {full[0]!r} is not read where {own[0]!r} is blank, since a blank submission is one"
             self.notes += [note] * (note not in self.notes)
         if known.is_ranked and first:
-            return min(first, key=lambda name: known.names.index(folded(name)))
+            return min(first, key=lambda name: known.names.index(fold_name(name)))
         if len(own) == 1:
             return self._note_guess(role, own[0])
-        rivals = first or full or sorted(held, key=lambda name: folded(name) != known.own)[:1]
+        rivals = first or full or sorted(held, key=lambda name: fold_name(name) != known.own)[:1]
         if "reward_model" in full and len(first) == 1:
-            model = rubric_inside(fields["reward_model"])
+            model = find_rubric(fields["reward_model"])
             rivals = ["reward_model"] if _is_same_rubric(fields[first[0]], model) else [*first, "reward_model"]
         if len(rivals := _drop_copies(role, rivals, fields)) == 1:
             return self._note_guess(role, rivals[0])
@@ -299,7 +299,7 @@ class RowReader:
 def _drop_copies(role: str, rivals: list[str], fields: Mapping[str, Any]) -> list[str]:
     """One column if all have the same query, as in `final_full`; of a conversation, the one with its messages."""
     try:
-        asked = [read_question(plain(fields[name]), name) for name in rivals] if role == "query" else []
+        asked = [read_question(to_plain(fields[name]), name) for name in rivals] if role == "query" else []
     except InputError:
         return rivals
     if len({dump_question(one).strip() for one in asked}) != 1:
@@ -331,7 +331,7 @@ def find_weight_columns(around: Mapping[str, Any], criteria: Any) -> Iterator[st
         >>> list(find_weight_columns({"Weights": [3, -1]}, ["Is kind.", "Is rude."]))
         ["'Weights' has the weights of the criteria; write each criterion as {'requirement': 'Is kind.', ..."]
     """
-    for key in () if criteria is None else filter(lambda name: _WEIGHTS.search(folded(name)), around):
+    for key in () if criteria is None else filter(lambda name: _WEIGHTS.search(fold_name(name)), around):
         texts, weights = from_cell(criteria), from_cell(around[key])
         is_list = isinstance(texts, list) and isinstance(weights, list) and 0 < len(texts) == len(weights)
         if is_list and all(isinstance(one, str) for one in texts) and None not in map(as_weight, weights):
@@ -356,45 +356,45 @@ def is_for_models(column: str, *, reference: bool = True) -> bool:
         >>> [is_for_models(name) for name in ("System Prompt", "chat_history", "gold_answer", "system_output")]
         [True, True, True, False]
     """
-    name = folded(column)
+    name = fold_name(column)
     return bool(_CONTEXT.fullmatch(name) or (reference and _ANSWER.fullmatch(name)))
 
 
 _ENDS = (".content", ".text", ".message", ".answer", ".output", ".question")
 
 
-def inner_path(row: Any, column: str, *, is_query: bool = False) -> str:
+def find_text_path(row: Any, column: str, *, is_query: bool = False) -> str:
     """The path to the most likely text in a column, its longest, or to the messages of a query; empty if none.
 
     Example:
         >>> turns = {"messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Why?"}]}
-        >>> inner_path({"input": turns}, "input"), inner_path({"input": turns}, "input", is_query=True)
+        >>> find_text_path({"input": turns}, "input"), find_text_path({"input": turns}, "input", is_query=True)
         ('input.messages[-1].content', 'input.messages')
     """
-    paths = find_paths(value_at(row, column), column)
-    found = max(paths, key=lambda at: (at.endswith(_ENDS), len(value_at(row, at))), default="")
+    paths = find_paths(find_value(row, column), column)
+    found = max(paths, key=lambda at: (at.endswith(_ENDS), len(find_value(row, at))), default="")
     return found.partition("[-1]")[0] if is_query else found
 
 
 _NOT_SPLIT = re.compile(r"^(?!'Unnamed: ).*\w ?[\^~:!#&*+=/\\¦§] ?\w")
 
 
-def listed(columns: Iterable[str], most: int = 12) -> str:
+def join_names(columns: Iterable[str], most: int = 12) -> str:
     """The names of columns for a message, the first ones if there are many; with inner paths if given a row.
 
     Example:
-        >>> listed(["a", "b", "c"], most=2)
+        >>> join_names(["a", "b", "c"], most=2)
         "'a', 'b', …"
-        >>> listed({"id": 1, "outputs": {"answer": "So.", "n": 1}})
+        >>> join_names({"id": 1, "outputs": {"answer": "So.", "n": 1}})
         "'id', 'outputs' (outputs.answer)"
-        >>> listed(["id^question"])
+        >>> join_names(["id^question"])
         "'id^question' (the delimiter of a table is a comma, semicolon, tab or |)"
     """
     row = columns if isinstance(columns, Mapping) else {}
     names = []
     for name in columns:
         paths = [path for path in find_paths(row.get(name), name) if "." in path.removeprefix(name)]
-        names.append(f"{name!r} ({first_few(paths)})" if paths else repr(name))
+        names.append(f"{name!r} ({format_first(paths)})" if paths else repr(name))
     if len(names) == 1 and _NOT_SPLIT.search(names[0]):
         names[0] += " (the delimiter of a table is a comma, semicolon, tab or |)"
     return ", ".join([*names[:most], *(["…"] if len(names) > most else [])]) or "none"

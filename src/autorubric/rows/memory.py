@@ -9,13 +9,13 @@ from typing import Any
 
 from autorubric.errors import InputError
 from autorubric.files.json_values import to_json_value
-from autorubric.rows.columns import ROLES, folded
+from autorubric.rows.columns import ROLES, fold_name
 
 _LISTINGS = ("to_pylist", "to_dicts", "to_list", "tolist")
 """Methods that return the rows of a table or column, in pyarrow, polars, datasets or Series, and numpy."""
 
 
-def memory_rows(value: Any, *, blanks: bool = False) -> Any:
+def convert_rows(value: Any, *, blanks: bool = False) -> Any:
     """Rows in memory as JSON values; a value without rows is returned unchanged.
 
     Rows may be a list, an iterator, or a table of pandas, polars, pyarrow or datasets. Nulls inside cells are kept,
@@ -29,9 +29,9 @@ def memory_rows(value: Any, *, blanks: bool = False) -> Any:
         InputError: a cell contains bytes that are not UTF-8, or two columns have one name.
 
     Example:
-        >>> memory_rows([{"submission": "So.", "id": None, "score": float("nan"), "metadata": {"by": None}}])
+        >>> convert_rows([{"submission": "So.", "id": None, "score": float("nan"), "metadata": {"by": None}}])
         [{'submission': 'So.', 'metadata': {'by': None}}]
-        >>> memory_rows(text for text in ("So.", "No."))
+        >>> convert_rows(text for text in ("So.", "No."))
         ['So.', 'No.']
     """
     rows = _list_table_rows(value)
@@ -72,4 +72,4 @@ def _convert_cells(row: Mapping[Any, Any], where: str, *, nulls: bool, blanks: b
     if problems:
         raise InputError(problems)
     texts = ROLES["submission"].names
-    return {name: cell for name, cell in cells.items() if blanks or cell is not None or folded(name) in texts}
+    return {name: cell for name, cell in cells.items() if blanks or cell is not None or fold_name(name) in texts}

@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from autorubric.errors import InputError, counted
+from autorubric.errors import InputError, pluralize
 from autorubric.files.parquet import read_arrow, read_parquet
 from autorubric.files.remote import find_address, make_path
 from autorubric.files.strict_json import parse_json
-from autorubric.files.text import LARGEST_FILE, LONGEST_ROW, decode, iter_lines, parse_toml, read_jsonl, size_of_plain
-from autorubric.rows.columns import NESTED, ROLES, folded
+from autorubric.files.text import LARGEST_FILE, LONGEST_ROW, check_file, decode, iter_lines, parse_toml, read_jsonl
+from autorubric.rows.columns import NESTED, ROLES, fold_name
 from autorubric.rows.kind import BINARY, HEAD, Kind, detect_delimiter, detect_kind, find_files, is_dataset_folder
 from autorubric.rows.record import HOLDERS, Record
-from autorubric.rows.stream import input_name, is_stream, open_input, opened_text
+from autorubric.rows.stream import is_stream, name_input, open_input, open_text
 
 TABLES: tuple[Kind, ...] = ("csv", "parquet", "arrow", "arrow stream")
 """Kinds whose rows have columns: every row has all of them, and missing values are blank or null."""
@@ -60,7 +60,7 @@ class RowFile:
         """Whether its rows have columns."""
         return self.kind in TABLES
 
-    def rows(self, problems: list[str]) -> Iterator[Record]:
+    def iter_rows(self, problems: list[str]) -> Iterator[Record]:
         """The rows, one at a time; a document is a list of rows, an object that contains the list, or one row.
 
         Args:
@@ -71,13 +71,13 @@ class RowFile:
         """
         if self.files != (self.path,):
             number = itertools.count(1)
-            for shard in map(row_file, self.files):
-                yield from (Record(one.where, next(number), one.fields) for one in shard.rows(problems))
+            for shard in map(inspect_file, self.files):
+                yield from (Record(one.where, next(number), one.fields) for one in shard.iter_rows(problems))
             return
         if self.kind in DOCUMENTS:
-            yield from iter_objects(self.document(), self.name, problems)
+            yield from iter_objects(self.read_document(), self.name, problems)
             return
-        with (opened_text if self.kind in ("csv", "jsonl") else open_input)(self.path) as file:
+        with (open_text if self.kind in ("csv", "jsonl") else open_input)(self.path) as file:
             if self.kind == "csv":
                 rows = read_delimited(file, self.name, problems)
             elif self.kind == "jsonl":
@@ -89,7 +89,7 @@ class RowFile:
             for line, fields in rows:
                 yield Record(f"{self.name}:{line}", line, fields)
 
-    def document(self) -> Any:
+    def read_document(self) -> Any:
         """The value of a document; if it wraps a list of rows, the list.
 
         Raises:
@@ -110,8 +110,8 @@ class RowFile:
         Raises:
             InputError: it is not UTF-8, or larger than what is read at once.
         """
-        size = 0 if is_stream(self.path) or find_address(self.path) else size_of_plain(self.path)
-        with opened_text(self.path) as file:
+        size = 0 if is_stream(self.path) or find_address(self.path) else check_file(self.path)
+        with open_text(self.path) as file:
             data = b"" if size > LARGEST_FILE else file.read(LARGEST_FILE + 1)
         if max(size, len(data)) > LARGEST_FILE:
             most = f"the maximum that is read at once is {LARGEST_FILE // 2**20} MiB"
@@ -121,7 +121,7 @@ class RowFile:
         return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
-def row_file(path: str | Path, *, what: str = "File") -> RowFile:
+def inspect_file(path: str | Path, *, what: str = "File") -> RowFile:
     r"""The description of an input, detected by its first bytes, or by its extension if these are ambiguous.
 
     Args:
@@ -138,19 +138,19 @@ def row_file(path: str | Path, *, what: str = "File") -> RowFile:
         >>> import tempfile
         >>> path = Path(tempfile.mkdtemp()) / "rows"
         >>> _ = path.write_text("id,question\nq1,Why?\n")
-        >>> [record.fields for record in row_file(path).rows([])]
+        >>> [record.fields for record in inspect_file(path).iter_rows([])]
         [{'id': 'q1', 'question': 'Why?'}]
     """
     path = make_path(path)
-    name = input_name(path)
+    name = name_input(path)
     if is_dataset_folder(path):
         files = find_files(path)
-        return RowFile(path, name, row_file(files[0], what=what).kind, files)
+        return RowFile(path, name, inspect_file(files[0], what=what).kind, files)
     with open_input(path, what=what) as file:
         head = file.read(8)
     if head.startswith(tuple(BINARY)):
         return RowFile(path, name, detect_kind(head, path, name), (path,))
-    with opened_text(path, what=what) as text:
+    with open_text(path, what=what) as text:
         kind = detect_kind(text.read(HEAD), path, name)
     if kind in TABLES[1:]:
         raise InputError(f"{name}: is a {kind.capitalize()} file inside gzip or zstd; decompress it first")
@@ -171,7 +171,7 @@ def read_rows(path: str | Path, problems: list[str], *, what: str = "File") -> I
         >>> [(Path(record.where).name, record.fields) for record in read_rows(path, [])]
         [('rows.json: row 1', {'id': 1}), ('rows.json: row 2', {'id': 2})]
     """
-    return row_file(path, what=what).rows(problems)
+    return inspect_file(path, what=what).iter_rows(problems)
 
 
 def iter_objects(value: Any, name: str, problems: list[str]) -> Iterator[Record]:
@@ -180,23 +180,23 @@ def iter_objects(value: Any, name: str, problems: list[str]) -> Iterator[Record]
     Raises:
         InputError: it is neither a list nor an object, or an object of objects.
     """
-    for number, fields in enumerate(document_rows(value, name), 1):
+    for number, fields in enumerate(list_document_rows(value, name), 1):
         if isinstance(fields, dict):
             yield Record(f"{name}: row {number}", number, fields)
         else:
             problems.append(f"{name}: row {number}: expected an object, got {type(fields).__name__}")
 
 
-def document_rows(value: Any, name: str) -> list[Any]:
+def list_document_rows(value: Any, name: str) -> list[Any]:
     """The rows in the value of a document: the members of a list, or an object as the only row.
 
     Raises:
         InputError: it is neither a list nor an object, or an object of objects or of columns.
 
     Example:
-        >>> document_rows({"question": "Why?"}, "row.json")
+        >>> list_document_rows({"question": "Why?"}, "row.json")
         [{'question': 'Why?'}]
-        >>> document_rows({"q1": {"question": "Why?"}}, "rows.json")
+        >>> list_document_rows({"q1": {"question": "Why?"}}, "rows.json")
         Traceback (most recent call last):
         autorubric.errors.InputError: rows.json: an object of objects, the first under 'q1'; expected a list of ...
     """
@@ -267,7 +267,7 @@ def read_delimited(file: BinaryIO, name: str, problems: list[str]) -> Iterator[t
             raise InputError(f"{name}:{first}: {told}")
         elif len(cells) != len(header):
             problems.append(
-                f"{name}:{line}: the row has {counted(len(cells), 'cell')}, the header has {len(header)}; "
+                f"{name}:{line}: the row has {pluralize(len(cells), 'cell')}, the header has {len(header)}; "
                 "check for quotes and delimiters in the text"
             )
         else:
@@ -357,7 +357,7 @@ def _read_header(cells: list[str], where: str) -> list[str]:
 
 def _read_cell(column: str, cell: str) -> Any:
     """The value of a cell; JSON is parsed only in columns with certain names."""
-    key = folded(column)
+    key = fold_name(column)
     if key in NESTED:
         return parse_nested(cell, column)
     if key in ROLES["query"].names and cell.startswith("[{"):

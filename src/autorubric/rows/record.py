@@ -43,17 +43,17 @@ class Record(NamedTuple):
     fields: dict[str, Any]
     columns: Mapping[str, str] = _NONE
 
-    def value(self, role: str) -> Any:
+    def read_value(self, role: str) -> Any:
         """The value of a role; None if the row has no such column or the cell is blank.
 
         Example:
-            >>> Record("a.jsonl:1", 1, {"prompt": "Why?"}, {"query": "prompt"}).value("query")
+            >>> Record("a.jsonl:1", 1, {"prompt": "Why?"}, {"query": "prompt"}).read_value("query")
             'Why?'
         """
         column = self.columns.get(role)
         held = None if column is None else self.fields[column]
         if column == "reward_model":
-            held = rubric_inside(held)
+            held = find_rubric(held)
         return None if is_blank(held) else held
 
     @property
@@ -65,7 +65,7 @@ class Record(NamedTuple):
         Raises:
             InputError: the value is neither text nor messages.
         """
-        value = plain(self.value("query"))
+        value = to_plain(self.read_value("query"))
         if value is None or isinstance(value, str):
             return value
         with problems_at(f"{self.where}: "):
@@ -78,7 +78,7 @@ class Record(NamedTuple):
         Raises:
             InputError: the value is neither text nor a number.
         """
-        value = self.value("id")
+        value = self.read_value("id")
         if isinstance(value, bool | list | dict):
             raise InputError(f"{self.where}: {self.columns['id']!r} is {quote(value)}; expected a string or a number")
         return None if value is None else str(value)
@@ -90,11 +90,11 @@ class Record(NamedTuple):
         return {name: value for name, value in self.fields.items() if name not in used}
 
 
-def rubric_inside(value: Any) -> Any:
+def find_rubric(value: Any) -> Any:
     """The rubric in a `reward_model` of verl or RubricHub; None if it has none.
 
     Example:
-        >>> rubric_inside({"style": "rubric", "rubrics": ["Is brief"]}), rubric_inside({"style": "rule"})
+        >>> find_rubric({"style": "rubric", "rubrics": ["Is brief"]}), find_rubric({"style": "rule"})
         (['Is brief'], None)
     """
     if not isinstance(value, Mapping):
@@ -102,7 +102,7 @@ def rubric_inside(value: Any) -> Any:
     return next((value[name] for name in HOLDERS if not is_blank(value.get(name))), None)
 
 
-def plain(value: Any, *, nulls: bool = True) -> Any:
+def to_plain(value: Any, *, nulls: bool = True) -> Any:
     """A value with arrays of Parquet readers as lists, so that it has JSON values only.
 
     Args:
@@ -110,7 +110,7 @@ def plain(value: Any, *, nulls: bool = True) -> Any:
         nulls: whether mappings keep keys that hold None.
 
     Example:
-        >>> plain({"tags": ("a", "b"), "note": None}, nulls=False)
+        >>> to_plain({"tags": ("a", "b"), "note": None}, nulls=False)
         {'tags': ['a', 'b']}
     """
     if type(value) in _SCALARS:  # nearly all values; the tests below are slow
@@ -119,8 +119,8 @@ def plain(value: Any, *, nulls: bool = True) -> Any:
         value = value.tolist()
     if isinstance(value, Mapping):
         found = value.items()
-        return {str(key): plain(inner, nulls=nulls) for key, inner in found if nulls or inner is not None}
-    return [plain(inner, nulls=nulls) for inner in value] if isinstance(value, list | tuple) else value
+        return {str(key): to_plain(inner, nulls=nulls) for key, inner in found if nulls or inner is not None}
+    return [to_plain(inner, nulls=nulls) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def from_cell(value: Any) -> Any:
@@ -131,7 +131,7 @@ def from_cell(value: Any) -> Any:
         ([1], 'Why?', '5')
     """
     try:
-        return plain(parse_json(value) if isinstance(value, str) and value.lstrip()[:1] in ("[", "{") else value)
+        return to_plain(parse_json(value) if isinstance(value, str) and value.lstrip()[:1] in ("[", "{") else value)
     except InputError:
         return value
 
@@ -193,11 +193,11 @@ _MOVED = frozenset((*_THOUGHTS, "parts", "tool_calls", "function_call"))
 _HOLD_TEXT = ("text", "thinking", "content", "summary", "output", "reasoningText", "response")
 
 
-def speaker(role: Any) -> Any:
+def fold_role(role: Any) -> Any:
     """The usual name of the role of a message.
 
     Example:
-        >>> speaker("Agent"), speaker("tool"), speaker(None)
+        >>> fold_role("Agent"), fold_role("tool"), fold_role(None)
         ('assistant', 'tool', None)
     """
     return _SPEAKERS.get(role.casefold(), role) if isinstance(role, str) else role
@@ -223,9 +223,9 @@ def read_message(turn: Any) -> Any:
     if not isinstance(turn, Mapping):
         return turn
     if turn.keys() >= {"from", "value"} and "role" not in turn:
-        turn = {"role": speaker(turn["from"]), "content": turn["value"]}
+        turn = {"role": fold_role(turn["from"]), "content": turn["value"]}
     elif "role" not in turn and turn.get("type") in ("human", "ai", "system"):
-        turn = {"role": speaker(turn["type"]), **{key: value for key, value in turn.items() if key != "type"}}
+        turn = {"role": fold_role(turn["type"]), **{key: value for key, value in turn.items() if key != "type"}}
     content, calls = turn.get("content", turn.get("parts")), turn.get("tool_calls") or turn.get("function_call")
     said = [*map(_read_part, content)] if isinstance(content, list) else [content] if content else []
     thought = (turn[key] for key in _THOUGHTS if turn.get(key))

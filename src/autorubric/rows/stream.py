@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO
 
 from autorubric.errors import InputError
-from autorubric.files.descriptors import WITHOUT_WAITING, make_blocking, unreadable
-from autorubric.files.descriptors import opened as opened_file
+from autorubric.files.descriptors import WITHOUT_WAITING, build_read_error, make_blocking
+from autorubric.files.descriptors import open_descriptor as opened_file
 from autorubric.files.remote import cache_copy, download, find_address
-from autorubric.files.text import SharedCopy, refuse_unmarked, size_of_plain
+from autorubric.files.text import SharedCopy, check_file, refuse_unmarked
 
 STDIN = "-"
 """The path that means standard input."""
@@ -32,11 +32,11 @@ _UTF16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 _UTF32 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
 
 
-def input_name(path: str | Path) -> str:
+def name_input(path: str | Path) -> str:
     """The name of an input in messages.
 
     Example:
-        >>> input_name("-"), input_name("rows.csv"), input_name(Path("s3://bucket/rows.csv"))
+        >>> name_input("-"), name_input("rows.csv"), name_input(Path("s3://bucket/rows.csv"))
         ('<stdin>', 'rows.csv', 's3://bucket/rows.csv')
     """
     return "<stdin>" if str(path) == STDIN else find_address(path) or str(path)
@@ -71,17 +71,17 @@ def open_input(path: str | Path, *, what: str = "File") -> Iterator[io.BufferedR
             with SharedCopy(download(address, what=what) if address is not None else _copy_once(path)) as copy:
                 yield io.BufferedReader(copy)
         else:
-            size_of_plain(path, what=what)
+            check_file(path, what=what)
             with Path(path).open("rb") as file:
                 yield file
     except InputError:
         raise
     except OSError as error:
-        raise unreadable(input_name(path), error) from error
+        raise build_read_error(name_input(path), error) from error
 
 
 @contextmanager
-def opened_text(path: str | Path, *, what: str = "File") -> Iterator[BinaryIO]:
+def open_text(path: str | Path, *, what: str = "File") -> Iterator[BinaryIO]:
     r"""The bytes of a text file: gzip and zstd are decompressed, UTF-16 becomes UTF-8, a byte order mark is skipped.
 
     Raises:
@@ -92,11 +92,11 @@ def opened_text(path: str | Path, *, what: str = "File") -> Iterator[BinaryIO]:
         >>> import gzip
         >>> file = Path(tempfile.mkdtemp()) / "rows.csv.gz"
         >>> _ = file.write_bytes(gzip.compress("id;ü\n".encode("utf-16")))
-        >>> with opened_text(file) as lines:
+        >>> with open_text(file) as lines:
         ...     lines.readline().decode()
         'id;ü\n'
     """
-    name = input_name(path)
+    name = name_input(path)
     with open_input(path, what=what) as raw:
         try:
             yield _decode_stream(raw, name)
@@ -191,7 +191,7 @@ def _copy_pipe(path: str | Path) -> IO[bytes]:
         while chunk := source.read(_CHUNK):
             if copy.tell() + len(chunk) > _MOST_PIPED:
                 raise InputError(
-                    f"{input_name(path)}: more than {_MOST_PIPED // 2**30} GiB came through the pipe; use a file"
+                    f"{name_input(path)}: more than {_MOST_PIPED // 2**30} GiB came through the pipe; use a file"
                 )
             copy.write(chunk)
         copy.flush()

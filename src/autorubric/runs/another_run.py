@@ -15,7 +15,7 @@ from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.files.descriptors import sync_folder
 from autorubric.llm.records.ledger import FILE_NAME, Ledger
-from autorubric.llm.records.lock import held_run, run_lock
+from autorubric.llm.records.lock import hold_run, run_lock
 from autorubric.llm.records.union import add_all_rows, add_ledger, rename_items
 from autorubric.notes import warn
 from autorubric.runs.changes import describe_change
@@ -122,7 +122,7 @@ async def locked_ledger(
         RunLockedError: another process works in the directory.
         LedgerError: see `open_ledger`.
     """
-    with await held_run(directory / LEDGER_FOLDER, wait=opening.wait):
+    with await hold_run(directory / LEDGER_FOLDER, wait=opening.wait):
         replaces = refuse_another_run(directory, kind, find_changes, replace=opening.replace)
         await merge_shards(directory, opening.parts)
         with open_ledger(directory, start_over=opening.start_over) as ledger:
@@ -204,7 +204,7 @@ async def locked(parts: Parts, *, wait: bool) -> AsyncIterator[None]:
     """
     with ExitStack() as stack:
         for folder in parts.folders.values():
-            stack.enter_context(await held_run(folder / LEDGER_FOLDER, wait=wait))
+            stack.enter_context(await hold_run(folder / LEDGER_FOLDER, wait=wait))
         yield
 
 
@@ -251,7 +251,7 @@ async def _merge_leftovers(directory: Path, left: Path, dataset: RubricDataset |
             _merge_ray_leftovers(directory, (folder / MACHINES_FILE).read_text(encoding="utf-8").splitlines())
             shutil.rmtree(folder)
             continue
-        with await held_run(folder / LEDGER_FOLDER, wait=True):  # a worker that still runs will notice and end
+        with await hold_run(folder / LEDGER_FOLDER, wait=True):  # a worker that still runs will notice and end
             if (folder / LEDGER_FOLDER / FILE_NAME).exists():
                 _merge_ledger(directory, folder, folder.name)
             part = Part.from_manifest(read_manifest(folder) or {})

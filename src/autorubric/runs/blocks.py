@@ -144,7 +144,7 @@ def all_records() -> Iterator[None]:
         feed.reset(before)
 
 
-async def work_off(
+async def work_through(
     records: AsyncGenerator[T, None],
     work: Callable[[T], Coroutine[Any, Any, None]],
     window: int,
@@ -165,7 +165,7 @@ async def work_off(
             await asyncio.sleep(0)  # sends its first call before the next prompts are built
 
 
-async def fed(
+async def feed_records(
     records: Iterable[T], key: Callable[[T], int], grouped: Callable[[], Iterable[Sequence[T]]]
 ) -> AsyncGenerator[T, None]:
     """The records of a run: all of them, or those that a cluster worker is assigned.

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from autorubric.llm.failure_groups import NOT_MADE, kind_and_message
+from autorubric.llm.failure_groups import NOT_MADE, parse_failure
 
 FAILURE, ABSTENTION, UNASKED = "FAILED", "CANNOT_ASSESS", "NOT_REQUESTED"
 NO_VERDICT = frozenset({FAILURE, UNASKED})
@@ -54,7 +54,7 @@ class Cell(NamedTuple):
         """Whether two votes differ."""
         return len({word for _, word in self.votes}) > 1
 
-    def doubt(self, confidence: float | None) -> float:
+    def compute_doubt(self, confidence: float | None) -> float:
         """1 − confidence, or the share of votes that differ; 1 without a verdict."""
         if self.word == ABSTENTION or self.word in NO_VERDICT:
             return 1.0
@@ -75,7 +75,7 @@ def read_cells(report: Mapping[str, Any]) -> Iterator[Cell]:
         >>> votes = [{"judge_id": "a", "verdict": "MET"}, {"judge_id": "b", "verdict": "UNMET"}]
         >>> found = {"criterion": {"requirement": "Is brief"}, "final_verdict": "MET", "votes": votes}
         >>> (cell,) = read_cells({"criterion_reports": [found]})
-        >>> cell.name, cell.word, cell.doubt(None), cell.disputed
+        >>> cell.name, cell.word, cell.compute_doubt(None), cell.disputed
         ('C1', 'MET', 0.5, True)
     """
     for number, found in enumerate(report.get("criterion_reports") or (), start=1):
@@ -97,7 +97,7 @@ def read_cells(report: Mapping[str, Any]) -> Iterator[Cell]:
 def _read_word(found: Mapping[str, Any]) -> tuple[str, float | None]:
     error = found.get("error")
     if error is not None:
-        return UNASKED if kind_and_message(error)[0] in NOT_MADE else FAILURE, None
+        return UNASKED if parse_failure(error)[0] in NOT_MADE else FAILURE, None
     choice = found.get("final_multi_choice_verdict") or found.get("multi_choice_verdict")
     if choice is not None:
         if choice.get("na"):

@@ -20,7 +20,7 @@ from autorubric import __version__
 from autorubric.core.criterion import Criterion
 from autorubric.core.rubric import Rubric
 from autorubric.dataset import RubricDataset
-from autorubric.errors import InputError, counted, shortened
+from autorubric.errors import InputError, pluralize, shorten
 from autorubric.files import write_atomically
 from autorubric.llm.records.ledger import Ledger
 from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE
@@ -48,13 +48,13 @@ def describe_change(what: str, before: Any, now: Any) -> str:
     return f"{what}: {_format_value(before)} before, now {_format_value(now)}"
 
 
-def changed_grader(before: Mapping[str, Any] | None, now: Mapping[str, Any]) -> list[str]:
+def find_grader_changes(before: Mapping[str, Any] | None, now: Mapping[str, Any]) -> list[str]:
     """How a grader differs, in what changes results, from the one in a manifest.
 
     Fields that an earlier version did not record are not compared.
 
     Example:
-        >>> changed_grader({"quorum": 2, "judges": []}, {"quorum": 3, "judges": [], "seed": 1})
+        >>> find_grader_changes({"quorum": 2, "judges": []}, {"quorum": 3, "judges": [], "seed": 1})
         ['quorum: 2 before, now 3']
     """
     if before is None:
@@ -62,11 +62,13 @@ def changed_grader(before: Mapping[str, Any] | None, now: Mapping[str, Any]) -> 
     old, new = map(_index_judges, (before, now))
     changes = [] if old.keys() == new.keys() else [describe_change("judges", list(old), list(new))]
     for name in (name for name in old if name in new):
-        changes += changed_values(_drop_transport(old[name]), _drop_transport(new[name]), f"judge {name}: ")
+        changes += find_value_changes(_drop_transport(old[name]), _drop_transport(new[name]), f"judge {name}: ")
     skipped = {"judges", "stand_ins"}
     # Recorded only where it is not the default, so that other manifests do not change.
     old = {key: value for key, value in {"compound": "as_is", **before}.items() if key not in skipped}
-    return changes + changed_values(old, {key: now.get(key, "as_is" if key == "compound" else None) for key in old})
+    return changes + find_value_changes(
+        old, {key: now.get(key, "as_is" if key == "compound" else None) for key in old}
+    )
 
 
 def _index_judges(grader: Mapping[str, Any]) -> dict[str, Any]:
@@ -88,7 +90,7 @@ def describe_difference(what: str, there: Any, here: Any) -> str:
     return f"{what}: {_format_value(here)}, there {_format_value(there)}"
 
 
-def changed_values(
+def find_value_changes(
     before: Mapping[str, Any],
     now: Mapping[str, Any],
     head: str = "",
@@ -103,7 +105,7 @@ def changed_values(
         describe: makes a sentence of the name and both values.
 
     Example:
-        >>> changed_values({"model": {"temperature": 0.0}}, {"model": {"temperature": 1.0}}, "judge a: ")
+        >>> find_value_changes({"model": {"temperature": 0.0}}, {"model": {"temperature": 1.0}}, "judge a: ")
         ['judge a: model.temperature: 0.0 before, now 1.0']
     """
     old, new = dict(_flatten(before)), dict(_flatten(now))
@@ -133,7 +135,7 @@ def find_run_changes(manifest: Mapping[str, Any], now: Mapping[str, Any], free: 
         return []
     both = manifest.get("made_of") or {}, now
     old, new = ({name: value for name, value in made.items() if name not in free} for made in both)
-    return changed_values(old, new)
+    return find_value_changes(old, new)
 
 
 def find_dataset_changes(directory: Path, manifest: Mapping[str, Any], content: bytes, now_hash: str) -> list[str]:
@@ -213,7 +215,7 @@ def find_item_changes(before: RubricDataset, now: RubricDataset) -> list[str]:
     gone = [index for index, content in enumerate(old) if missing[content] > 0]
     if not gone:
         return []
-    head = f"dataset: {counted(len(old), 'item')} before, now {len(new):,}"
+    head = f"dataset: {pluralize(len(old), 'item')} before, now {len(new):,}"
     if gone[0] >= len(new):
         return [f"{head}; item {gone[0]} is missing"]
     example = next(_find_differences(before, now, gone[0]), f"item {gone[0]} has changed")
@@ -225,8 +227,8 @@ def _format_value(value: Any) -> str:
     if value is None:
         return "none"
     if isinstance(value, list | tuple) and all(isinstance(one, str) for one in value):
-        return shortened(", ".join(value), _LONGEST) or "none"
-    return shortened(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), _LONGEST) or "none"
+        return shorten(", ".join(value), _LONGEST) or "none"
+    return shorten(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), _LONGEST) or "none"
 
 
 def _flatten(values: Mapping[str, Any], head: str = "") -> Iterator[tuple[str, Any]]:
@@ -280,12 +282,14 @@ def _find_differences(before: RubricDataset, now: RubricDataset, index: int) -> 
         yield describe_change(f"criteria {of}", len(rubrics[0]), len(rubrics[1]))
     for number, (one, other) in enumerate(zip(*rubrics, strict=False), start=1):
         name = one.name or f"C{number}"
-        yield from changed_values(_dump_judged_fields(one), _dump_judged_fields(other), f"criterion {name!r} {of}: ")
+        yield from find_value_changes(
+            _dump_judged_fields(one), _dump_judged_fields(other), f"criterion {name!r} {of}: "
+        )
     yield f"rubric {of} has changed"
 
 
 def _quote_text(text: str | None) -> str:
-    return "none" if text is None else repr(shortened(text, _LONGEST))
+    return "none" if text is None else repr(shorten(text, _LONGEST))
 
 
 _NOTE = "finished"
@@ -319,7 +323,7 @@ class FinishedRun:
         self.ledger.keep_note(_NOTE, {"digest": self._digest(), "kept": value})
 
     def _digest(self) -> str:
-        calls = [[total.role, total.model, total.calls, total.failed] for total in self.ledger.totals()]
+        calls = [[total.role, total.model, total.calls, total.failed] for total in self.ledger.add_up()]
         made_of = [__version__, _list_code_files(), calls, self.made_of]
         digest = blake2b(json.dumps(made_of, sort_keys=True, default=str).encode(), digest_size=16)
         with ThreadPoolExecutor() as pool:  # hashing lets other threads run

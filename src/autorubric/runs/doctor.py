@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from autorubric import __version__
-from autorubric.errors import counted
+from autorubric.errors import pluralize
 from autorubric.files import parse_json
 from autorubric.files.descriptors import open_file_limits
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.chat import ChatModel
 from autorubric.llm.http.providers import AZURE_KEY, Endpoint, is_builtin, list_providers, resolve
 from autorubric.llm.http.retry import Fault
-from autorubric.llm.http.transport import HttpReply, transport_error
+from autorubric.llm.http.transport import HttpReply, translate_error
 from autorubric.llm.http.wire import read_answer
 from autorubric.llm.records.lock import NETWORK, find_filesystem
 from autorubric.llm.request import CallError, Message, Request
@@ -275,7 +275,7 @@ async def check_endpoint(
             listing = await _request_listing(session, endpoint)
             found = await _assess_endpoint(session, endpoint, listing)
     except (TimeoutError, aiohttp.ClientError, OSError) as error:
-        words = transport_error(error, _TIMEOUT)
+        words = translate_error(error, _TIMEOUT)
         advice = "check the address, and that the server is running"
         return [Finding("endpoint", f"{endpoint.base_url}: {words}", "problem", advice)]
     if found.verdict == "problem":
@@ -287,7 +287,7 @@ async def check_endpoint(
 
 async def _request_listing(session: aiohttp.ClientSession, endpoint: Endpoint) -> _ModelListing:
     started = time.perf_counter()
-    url, headers = endpoint.url("/models"), endpoint.authorization()
+    url, headers = endpoint.build_url("/models"), endpoint.build_authorization()
     async with session.get(url, headers=headers, allow_redirects=False) as answer:
         body = await answer.content.read(1 << 22)
         models = _parse_model_names(body) if answer.status == 200 else None
@@ -320,7 +320,7 @@ async def _assess_endpoint(session: aiohttp.ClientSession, endpoint: Endpoint, l
         value = f"{where}: HTTP {listing.status} for /models, HTTP {status} for /chat/completions"
         return Finding("endpoint", value, "problem", await _suggest_address(session, endpoint))
     if listing.models is not None:
-        return Finding("endpoint", f"{value}, {counted(len(listing.models), 'model')}")
+        return Finding("endpoint", f"{value}, {pluralize(len(listing.models), 'model')}")
     if status >= 500:
         value = f"{where}: HTTP {listing.status} for /models, HTTP {status} for an empty request"
         return Finding("endpoint", value, "note", "name a model with --model to see whether it answers")
@@ -329,7 +329,7 @@ async def _assess_endpoint(session: aiohttp.ClientSession, endpoint: Endpoint, l
 
 async def _request_chat_status(session: aiohttp.ClientSession, endpoint: Endpoint) -> int:
     """The status of a request without messages, which generates nothing; corrected by what the answer says."""
-    url, headers = endpoint.url("/chat/completions"), endpoint.authorization()
+    url, headers = endpoint.build_url("/chat/completions"), endpoint.build_authorization()
     async with session.post(url, json={}, headers=headers, allow_redirects=False) as answer:
         said = read_answer(HttpReply(answer.status, await answer.content.read(1 << 22)), 0.0)
         kind = said.kind if isinstance(said, Fault) else ""
@@ -341,7 +341,7 @@ async def _request_chat_status(session: aiohttp.ClientSession, endpoint: Endpoin
 async def _suggest_address(session: aiohttp.ClientSession, endpoint: Endpoint) -> str:
     """The corrected base URL, if something answers there."""
     if not endpoint.is_versioned:
-        other = replace(endpoint, base_url=endpoint.url("/v1"))
+        other = replace(endpoint, base_url=endpoint.build_url("/v1"))
         if await _request_chat_status(session, other) not in _NO_SUCH_PATH:
             return f"the base URL is probably {other.base_url}, which answers"
     return "no chat completions endpoint found here; check the base URL, which usually ends in /v1"

@@ -24,7 +24,7 @@ from autorubric.core.rubric import Rubric
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.errors import InputError
 from autorubric.files import write_atomically
-from autorubric.files.text import size_of_plain
+from autorubric.files.text import check_file
 from autorubric.runs.manifest import (
     DATASET_FILE,
     ITEMS_FILE,
@@ -145,7 +145,7 @@ class StoredLines(Mapping[int, tuple[float, bytes]]):
         self.damaged, self.is_changed, self.missing = list[int](), False, 0
         if not path.exists():
             return
-        size_of_plain(path)
+        check_file(path)
         self._file = path.open("rb")
         finalize(self, self._file.close)
         wrong = start = digest = 0
@@ -256,13 +256,13 @@ def _parse_head(line: bytes) -> tuple[int, float] | None:
 Report: TypeAlias = EvaluationReport | EnsembleEvaluationReport
 
 
-def report_json(report: Report) -> str:
+def dump_report(report: Report) -> str:
     """The report as one line of JSON: every field, with the criteria under `criterion_reports`.
 
     Criteria, which are many, omit fields that have their default.
 
     Example:
-        >>> report_json(EvaluationReport(score=0.5))
+        >>> dump_report(EvaluationReport(score=0.5))
         '{"report_type":"single","score":0.5,"raw_score":null,"llm_raw_score":null,"cannot_assess_count":0,...}'
     """
     kind = "ensemble" if isinstance(report, EnsembleEvaluationReport) else "single"
@@ -274,14 +274,14 @@ def report_json(report: Report) -> str:
     return ",".join(filter(None, parts)) + "}"
 
 
-def report_from(record: Mapping[str, Any]) -> Report:
+def parse_report(record: Mapping[str, Any]) -> Report:
     """The report from its JSON values.
 
     Raises:
         InputError: they are not a report.
 
     Example:
-        >>> report_from({"report_type": "single", "score": 0.5}).score
+        >>> parse_report({"report_type": "single", "score": 0.5}).score
         0.5
     """
     try:
@@ -298,14 +298,14 @@ def report_from(record: Mapping[str, Any]) -> Report:
         raise InputError(f"not a report: {error}") from None
 
 
-def stored_report(path: Path, record: Mapping[str, Any]) -> Report:
+def read_report(path: Path, record: Mapping[str, Any]) -> Report:
     """The report in a record of an items file.
 
     Raises:
         InputError: it is damaged.
     """
     try:
-        return report_from(record["report"])
+        return parse_report(record["report"])
     except InputError as error:
         raise InputError(f"{path}: the line of item {record['item_idx']} is damaged: {error}") from None
 
@@ -359,7 +359,7 @@ class StoredRun:
 def _read_rubric(record: Mapping[str, Any]) -> Rubric | None:
     """The criteria of the report in a record; None if it has none."""
     try:
-        criteria = [entry.criterion for entry in report_from(record["report"]).report or ()]
+        criteria = [entry.criterion for entry in parse_report(record["report"]).report or ()]
         return Rubric(criteria) if criteria else None
     except (InputError, TypeError, AttributeError, KeyError):
         return None

@@ -223,11 +223,11 @@ def warn_of_change(path: Path, missing: int = 0) -> str:
     return path.name + told
 
 
-def ledger_folder(directory: Path) -> Path | None:
+def find_ledger_folder(directory: Path) -> Path | None:
     """The folder of a run directory that holds its ledger; None if there is none.
 
     Example:
-        >>> ledger_folder(Path("no-such-run")) is None
+        >>> find_ledger_folder(Path("no-such-run")) is None
         True
     """
     # A grader with a `run_dir` keeps its ledger in that directory itself.

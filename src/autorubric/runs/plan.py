@@ -19,18 +19,18 @@ from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.grader import Grader
-from autorubric.llm.models import negotiated
+from autorubric.llm.models import collect_notes
 from autorubric.llm.records.ledger import Ledger
-from autorubric.llm.records.lock import held_run
+from autorubric.llm.records.lock import hold_run
 from autorubric.llm.request import Model
 from autorubric.runs.another_run import merge_shards, move_run_away, refuse_another_run
 from autorubric.runs.blocks import feed
 from autorubric.runs.changes import (
     FinishedRun,
-    changed_grader,
-    changed_values,
     find_dataset_changes,
+    find_grader_changes,
     find_places,
+    find_value_changes,
     write_dataset,
 )
 from autorubric.runs.items_file import ItemsFile, MergedLines, StoredLines
@@ -90,11 +90,11 @@ class ExperimentPlan:
             return []  # no item has a result: a corrected model name or file may use the directory
         before = manifest.get("eval_config") or {}
         names = [name for name in self.compared if name in before]
-        changes = changed_grader(manifest.get("grader_config"), describe_grader(self.grader))
+        changes = find_grader_changes(manifest.get("grader_config"), describe_grader(self.grader))
         now = {name: self.settings.get(name) for name in names}
-        changes += changed_values({name: before[name] for name in names}, now)
+        changes += find_value_changes({name: before[name] for name in names}, now)
         if self.same_items:
-            changes += find_dataset_changes(self.directory, manifest, content, dataset_hash(content))
+            changes += find_dataset_changes(self.directory, manifest, content, hash_dataset(content))
         return changes
 
 
@@ -123,7 +123,7 @@ async def experiment(plan: ExperimentPlan, content: bytes) -> AsyncIterator[tupl
     await _check_rubrics(plan)
     with ExitStack() as stack:
         stack.enter_context(rare_collections())
-        stack.enter_context(await held_run(folder, wait=plan.wait))
+        stack.enter_context(await hold_run(folder, wait=plan.wait))
         changes = partial(plan.find_changes, content)
         replaces = refuse_another_run(plan.directory, "evaluation", changes, replace=plan.replace)
         if own and plan.parts is not None and plan.parts.workers is not None:
@@ -139,7 +139,7 @@ async def experiment(plan: ExperimentPlan, content: bytes) -> AsyncIterator[tupl
         if replaces:
             move_run_away(plan.directory)
         write_dataset(plan.directory, content, places, held)
-        manifest = _build_manifest(plan, dataset_hash(content))
+        manifest = _build_manifest(plan, hash_dataset(content))
         manifest.calls = None if ledger is None else ledger.count
         manifest.save(plan.directory)
         generation = 0 if ledger is None else begin_generation(ledger, start_over=not plan.resume)
@@ -173,8 +173,8 @@ async def _attach_executor(run: EvaluationRun, grader: CriterionGrader, ledger: 
     session = await grader.open_session()
     run.executor, run.totals = session.executor, grader.totals
     if ledger is not None:
-        ledger.price(session.models.values())
-        run.executor, run.totals = grader.executor_on(ledger, detached=False), ledger.totals
+        ledger.set_costs(session.models.values())
+        run.executor, run.totals = grader.executor_on(ledger, detached=False), ledger.add_up
 
 
 async def _build_finished_run(
@@ -192,7 +192,7 @@ async def _build_finished_run(
         "grader": describe_grader(grader),
         "models": {name: model.identity() for name, model in (await grader.open_session()).models.items()},
         "first": len(grader.recipe.specs),
-        "dataset": dataset_hash(content),
+        "dataset": hash_dataset(content),
         "generation": generation,
         "settings": {name: plan.settings.get(name) for name in plan.compared},
     }
@@ -238,7 +238,7 @@ def _record_end(
         raise
     finally:
         manifest.error = manifest.error or run.stopped
-        manifest.negotiated = negotiated(models.values(), manifest.negotiated)
+        manifest.negotiated = collect_notes(models.values(), manifest.negotiated)
         manifest.completed_indices = run.completed
         manifest.calls = None if ledger is None else ledger.count
         manifest.status = "completed" if len(run.completed) == manifest.total_items else "failed"
@@ -263,7 +263,7 @@ def _build_manifest(plan: ExperimentPlan, content_hash: str) -> ExperimentManife
         dataset_path=DATASET_FILE,
         grader_config=describe_grader(plan.grader),
         eval_config=plan.settings,
-        negotiated=negotiated((), before.get("negotiated")),
+        negotiated=collect_notes((), before.get("negotiated")),
     )
 
 
@@ -371,14 +371,14 @@ def name_experiment(dataset: RubricDataset, content: bytes) -> str:
         'Essays-week-3-44136fa3'
     """
     plain = re.sub(r"[^\w.]+", "-", dataset.name or "").strip("-.")[:80]
-    return f"{plain or 'evaluation'}-{dataset_hash(content)[:8]}"
+    return f"{plain or 'evaluation'}-{hash_dataset(content)[:8]}"
 
 
-def dataset_hash(content: bytes) -> str:
+def hash_dataset(content: bytes) -> str:
     """The first 16 digits of the SHA-256 of a dataset as it is written to a file.
 
     Example:
-        >>> dataset_hash(b"{}")
+        >>> hash_dataset(b"{}")
         '44136fa355b3678a'
     """
     return sha256(content).hexdigest()[:16]

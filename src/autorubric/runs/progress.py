@@ -12,7 +12,7 @@ from importlib import import_module
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, TextIO, TypeAlias
 
-from autorubric.files.printable import escaped, raw
+from autorubric.files.printable import escape_controls, unwrap_stream
 from autorubric.llm.billing import Activity
 
 if TYPE_CHECKING:
@@ -248,7 +248,7 @@ class _TerminalView:
         from rich.console import Console
         from rich.live import Live
 
-        self._live = Live(console=Console(file=raw(out), markup=False), auto_refresh=False)
+        self._live = Live(console=Console(file=unwrap_stream(out), markup=False), auto_refresh=False)
         self._live.start()
 
     def show(self, state: RunState, elapsed: float) -> None:
@@ -271,7 +271,7 @@ def _render_table(state: RunState, elapsed: float) -> Table:
         failed = f"{stage.failed} failed" if stage.failed else ""
         bar = ProgressBar(total=max(state.rows, 1), completed=stage.done, width=24)
         done = f"{stage.done}/{state.rows}"
-        table.add_row(escaped(stage.name), bar, done, f"{stage.in_flight} {stage.unit}", failed)
+        table.add_row(escape_controls(stage.name), bar, done, f"{stage.in_flight} {stage.unit}", failed)
     outer = Table.grid()
     outer.add_row(table)
     outer.add_row("; ".join([*_format_session(state, elapsed), f"{format_duration(elapsed)} so far"]))

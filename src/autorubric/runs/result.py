@@ -10,17 +10,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from autorubric.charts.html import judged_html
-from autorubric.charts.svg import Ranged, bar_chart, interval_chart
-from autorubric.core.display import Displayed, clipped, html_charts, html_text
+from autorubric.charts.html import render_judged
+from autorubric.charts.svg import Ranged, plot_bars, plot_intervals
+from autorubric.core.display import Displayed, as_html, clip, join_charts
 from autorubric.core.report import EnsembleEvaluationReport, EvaluationReport
 from autorubric.core.usage import TokenUsage, UnknownCost, aggregate_evaluation_usage
 from autorubric.dataset import DataItem, RubricDataset
-from autorubric.errors import InputError, MissingFileError, counted
-from autorubric.llm.failure_groups import NOT_MADE, kind_and_message, quote_text
+from autorubric.errors import InputError, MissingFileError, pluralize
+from autorubric.llm.failure_groups import NOT_MADE, parse_failure, quote_text
 from autorubric.metrics.intervals import rate_interval
 from autorubric.runs.cells import list_entries
-from autorubric.runs.items_file import Report, read_items, read_run, report_from, report_json, stored_report
+from autorubric.runs.items_file import Report, dump_report, parse_report, read_items, read_report, read_run
 from autorubric.runs.manifest import DATASET_FILE, ExperimentManifest
 from autorubric.runs.summary import EvalTimingStats
 
@@ -65,30 +65,30 @@ class ItemResult(Displayed):
 
     def __repr__(self) -> str:
         name = self.item.id or self.item.description
-        shown = f" {clipped(name, 60)!r}" if name else ""
-        said = f"score={self.report.score}" if self.error is None else f"error={clipped(self.error, 200)!r}"
+        shown = f" {clip(name, 60)!r}" if name else ""
+        said = f"score={self.report.score}" if self.error is None else f"error={clip(self.error, 200)!r}"
         return f"<ItemResult {self.item_idx}{shown}: {said}>"
 
-    def _rows(self) -> Iterator[dict[str, Any]]:
+    def _build_rows(self) -> Iterator[dict[str, Any]]:
         found = getattr(self.report, "report", None) or ()
         return (one.as_row(number) for number, one in enumerate(found, start=1))
 
-    def _shown_rows(self) -> Iterator[dict[str, Any]]:
+    def _select_rows(self) -> Iterator[dict[str, Any]]:
         return iter(())
 
-    def _shown_above(self) -> str:
+    def _render_above(self) -> str:
         item = self.item
         submission = item.submission if isinstance(item.submission, str) else str(item.submission)
         labels = [getattr(label, "value", label) for label in item.ground_truth or ()]
         stored = {"ground_truth": labels, "ground_truth_reasons": item.ground_truth_reasons}
-        criteria = judged_html(list_entries(self.to_dict(), stored, {}))
-        return html_text("Submission", submission) + html_text("Reference", item.reference_submission, 600) + criteria
+        criteria = render_judged(list_entries(self.to_dict(), stored, {}))
+        return as_html("Submission", submission) + as_html("Reference", item.reference_submission, 600) + criteria
 
     def to_line(self) -> str:
         """The result as one line of JSON; the item itself is left to the dataset."""
         error = json.dumps(self.error)
         head = f'"item_idx":{self.item_idx},"duration_seconds":{self.duration_seconds:.6f},"error":{error}'
-        return f'{{{head},"report":{report_json(self.report)}}}'
+        return f'{{{head},"report":{dump_report(self.report)}}}'
 
     def to_dict(self) -> dict[str, Any]:
         """The result as JSON values; the item itself is left to the dataset."""
@@ -108,7 +108,7 @@ class ItemResult(Displayed):
             >>> ItemResult.from_dict(result.to_dict(), item) == result
             True
         """
-        return cls(data["item_idx"], item, report_from(data["report"]), data["duration_seconds"], data.get("error"))
+        return cls(data["item_idx"], item, parse_report(data["report"]), data["duration_seconds"], data.get("error"))
 
 
 @dataclass
@@ -161,10 +161,10 @@ class EvalResult(Displayed):
     estimate: list[ModelEstimate] | None = None
 
     def __repr__(self) -> str:
-        name = "" if self.experiment_name is None else f" {clipped(self.experiment_name, 60)!r}"
+        name = "" if self.experiment_name is None else f" {clip(self.experiment_name, 60)!r}"
         scores = self.get_scores()
-        parts = [f"{self.successful_items} of {counted(self.total_items, 'item')} graded"]
-        unasked = sum(kind_and_message(error)[0] in NOT_MADE for _, error in self.errors)
+        parts = [f"{self.successful_items} of {pluralize(self.total_items, 'item')} graded"]
+        unasked = sum(parse_failure(error)[0] in NOT_MADE for _, error in self.errors)
         left = self.total_items - self.successful_items - self.failed_items if self.stopped else 0
         counts = (self.failed_items - unasked, "failed"), (unasked + left, "not requested")
         parts += [f"{count} {what}" for count, what in counts if count]
@@ -178,7 +178,7 @@ class EvalResult(Displayed):
             parts.append(f"stopped: {quote_text(self.stopped)}")
         return f"<EvalResult{name}: {', '.join(parts)}>"
 
-    def _rows(self) -> Iterator[dict[str, Any]]:
+    def _build_rows(self) -> Iterator[dict[str, Any]]:
         """A row for each criterion of each item, as in the tables of `autorubric grade -f`."""
         from autorubric.runs.tables import VoteColumns, build_rows
 
@@ -187,7 +187,7 @@ class EvalResult(Displayed):
         for found in self.item_results:
             yield from build_rows(found.to_dict(), found.item, votes)
 
-    def _shown_rows(self) -> Iterator[dict[str, Any]]:
+    def _select_rows(self) -> Iterator[dict[str, Any]]:
         """A row for each item."""
         for found in self.item_results:
             yield {
@@ -198,7 +198,7 @@ class EvalResult(Displayed):
                 "error": found.error,
             }
 
-    def _shown_above(self) -> str:
+    def _render_above(self) -> str:
         """A histogram of scores, and the mean value of each criterion with its interval."""
         scores = self.get_scores()
         if not scores:
@@ -207,11 +207,11 @@ class EvalResult(Displayed):
         for score in scores:
             bins[min(max(int(round(score * _BINS, 6)), 0), _BINS - 1)] += 1
         bars = [(f"{place / _BINS:.2f}", float(count)) for place, count in enumerate(bins)]
-        charts = [bar_chart("Scores", bars, "score, from", "items")]
+        charts = [plot_bars("Scores", bars, "score, from", "items")]
         rows = list(_compute_criterion_means(self))[:_MOST_CRITERIA]
         if rows:
-            charts.append(interval_chart("Mean value of each criterion", rows, "mean value"))
-        return html_charts(charts)
+            charts.append(plot_intervals("Mean value of each criterion", rows, "mean value"))
+        return join_charts(charts)
 
     def get_scores(self) -> list[float]:
         """The scores of the items that have one, in order; fewer than `item_results` if items failed.
@@ -292,9 +292,9 @@ class StoredItems(Sequence[ItemResult]):
     def _read(self, record: dict[str, Any]) -> ItemResult:
         index = record["item_idx"]
         if index >= len(self._dataset):
-            known = f"{DATASET_FILE}, which has {counted(len(self._dataset), 'item')}"
+            known = f"{DATASET_FILE}, which has {pluralize(len(self._dataset), 'item')}"
             raise InputError(f"{self._path}: item {index} is not in {known}")
-        report = stored_report(self._path, record)
+        report = read_report(self._path, record)
         return ItemResult(index, self._dataset[index], report, record["duration_seconds"], record["error"])
 
     def __len__(self) -> int:
@@ -369,7 +369,7 @@ def _read_totals(directory: Path) -> list[Totals]:
 
     try:
         with ledger_view(directory / LEDGER_FOLDER) as ledger:
-            return ledger.totals()
+            return ledger.add_up()
     except MissingFileError:
         return []
 

@@ -17,17 +17,17 @@ from autorubric.dataset import RubricDataset
 from autorubric.errors import AutorubricError, LedgerError
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.criterion_judge import PrefixFirst
-from autorubric.graders.demands import assumed_demands
+from autorubric.graders.demands import assume_demands
 from autorubric.graders.grader import Grader
-from autorubric.graders.judge import Answered, Ask, JudgeInput, Occurrences, Read
-from autorubric.llm.batches.setting import batching, widened
+from autorubric.graders.judge import Answered, Ask, JudgeInput, QuestionCounter, Read
+from autorubric.llm.batches.setting import batching, widen_window
 from autorubric.llm.executor import Executor, FollowUp
 from autorubric.llm.limits import ModelEstimate
 from autorubric.llm.records.accounts import Totals
-from autorubric.llm.records.call_rows import request_key
+from autorubric.llm.records.call_rows import compute_key
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Answer, Failure, Model, Request
-from autorubric.runs.blocks import fed, feed, note_ended, work_off
+from autorubric.runs.blocks import feed, feed_records, note_ended, work_through
 from autorubric.runs.items_file import ItemsFile, MergedLines, Report
 from autorubric.runs.manifest import CHANGED, digest_lines
 from autorubric.runs.result import ItemResult
@@ -102,8 +102,8 @@ class EvaluationRun(StoppableRun):
         if self.parts is None and not self.is_finished:
             if self.executor is not None and batching.get() is not None:
                 await self.executor.send_ahead(self._build_first_requests())
-            places = fed(range(len(self.dataset)), int, partial(group_equal_items, self.dataset))
-            await work_off(places, self._run_item, widened(self.window), lambda: self.stopped is not None)
+            places = feed_records(range(len(self.dataset)), int, partial(group_equal_items, self.dataset))
+            await work_through(places, self._run_item, widen_window(self.window), lambda: self.stopped is not None)
         if feed.get() is None:  # in a cluster, the driver keeps the lines of earlier sessions
             await self._keep_rest()
         if self.parts is not None and self.parts.workers is not None:
@@ -288,7 +288,7 @@ class CallCounter:
         executor: Executor,
         reply_tokens: float | Callable[[Request], float],
         generation: int = 0,
-        assume: Callable[[Request, Read], Answer[Any] | None] = lambda request, _: assumed_demands(request),
+        assume: Callable[[Request, Read], Answer[Any] | None] = lambda request, _: assume_demands(request),
     ) -> None:
         self.found: dict[int, ModelEstimate] = {}
         self._executor = executor
@@ -306,7 +306,7 @@ class CallCounter:
         if isinstance(answer, Answer):
             rows.recorded += 1
             return answer
-        key = request_key(model, request)
+        key = compute_key(model, request)
         if key not in self._counted:
             self._counted.add(key)
             tokens = self._reply_tokens
@@ -330,12 +330,12 @@ def number_copies(dataset: RubricDataset) -> dict[int, tuple[int, ...]]:
         {0: (0,), 2: (1,)}
     """
     keys = [hash(_collect_texts(dataset, index)) for index in range(len(dataset))]
-    count, met, found = Counter(keys), Occurrences(), {}
+    count, met, found = Counter(keys), QuestionCounter(), {}
     for index, key in enumerate(keys):
         if count[key] > 1:
             submission, query, reference, guidelines = _collect_texts(dataset, index)
             criteria = tuple(dataset.get_item_rubric(index))
-            found[index] = met.numbered(JudgeInput(submission, criteria, query, reference, guidelines)).copies
+            found[index] = met.number_questions(JudgeInput(submission, criteria, query, reference, guidelines)).copies
     return found
 
 

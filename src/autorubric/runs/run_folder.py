@@ -12,14 +12,14 @@ from contextlib import closing, contextmanager, suppress
 from itertools import takewhile
 from pathlib import Path
 
-from autorubric.errors import AutorubricError, InputError, LedgerError, counted
+from autorubric.errors import AutorubricError, InputError, LedgerError, pluralize
 from autorubric.files.atomic import remove_drafts
 from autorubric.files.descriptors import is_exhausted, is_out_of_files
-from autorubric.files.text import size_of_plain
+from autorubric.files.text import check_file
 from autorubric.llm.batches.batch_store import FOLDER as BATCHES
 from autorubric.llm.batches.batch_store import check_collectable, open_batches
 from autorubric.llm.batches.setting import batching
-from autorubric.llm.records.accounts import LOST, Spent, read_spent_file
+from autorubric.llm.records.accounts import LOST, Spending, read_spending_file
 from autorubric.llm.records.database import MARK, START_OVER, UnreadableLedgerError, has_tables, set_aside
 from autorubric.llm.records.ledger import FILE_NAME, LINGER, Ledger
 from autorubric.llm.records.ledger_view import connect_read_only
@@ -105,7 +105,7 @@ def _make_folders(out: Path, new: list[Path]) -> None:
 
 
 def _read_spent_tokens(out: Path) -> int:
-    spent = read_spent_file(out / SPENT_FILE)
+    spent = read_spending_file(out / SPENT_FILE)
     return 0 if spent is None else spent.tokens
 
 
@@ -122,7 +122,7 @@ def _check_paths(out: Path, files: tuple[str, ...], sources: Iterable[Path]) -> 
     names = (*files, SPENT_FILE, *(f"{LEDGER_FOLDER}/{name}" for name in _LEDGER_FILES))
     for name in [name for name in names if os.path.lexists(out / name)]:
         try:
-            size_of_plain(out / name)
+            check_file(out / name)
         except FileNotFoundError:
             continue
         except InputError as error:
@@ -172,7 +172,7 @@ def open_ledger(directory: Path, *, start_over: bool = False, linger: float = LI
     Args:
         directory: the run directory.
         start_over: continue although recorded replies are lost. A ledger that cannot be read is kept under another
-            name. What the lost calls cost stays in `Ledger.spent`.
+            name. What the lost calls cost stays in `Ledger.sum_spent`.
         linger: see `Ledger.open`.
 
     Raises:
@@ -188,12 +188,12 @@ def open_ledger(directory: Path, *, start_over: bool = False, linger: float = LI
         autorubric.errors.LedgerError: .../ledger/ledger.sqlite is missing, but manifest.json records 120 calls; ...
     """
     remove_drafts(directory)
-    folder, spent = directory / LEDGER_FOLDER, read_spent_file(directory / SPENT_FILE)
+    folder, spent = directory / LEDGER_FOLDER, read_spending_file(directory / SPENT_FILE)
     manifest = read_manifest(directory) or {}
     calls, source = manifest.get("calls") or 0, MANIFEST_FILE
     if not calls and spent is not None and spent.calls:
         calls, source = spent.calls, SPENT_FILE
-    known = f"{source} records {counted(calls, 'call') if calls else 'a run that wrote to it'}"
+    known = f"{source} records {pluralize(calls, 'call') if calls else 'a run that wrote to it'}"
     if start_over:
         ledger = _open_or_replace(folder, linger)
     else:
@@ -209,7 +209,7 @@ def open_ledger(directory: Path, *, start_over: bool = False, linger: float = LI
             raise _build_lost_error(path, "empty", known)
     if calls or spent is not None:
         _count_lost(ledger, calls, spent, folder)
-    ledger.keep_spent(directory / SPENT_FILE)
+    ledger.keep_spending(directory / SPENT_FILE)
     if (folder / BATCHES).is_dir():
         _refuse_open_batches(ledger, folder)
     return ledger
@@ -225,7 +225,7 @@ def _refuse_open_batches(ledger: Ledger, folder: Path) -> None:
             noun, asked = "batch" if len(opened) == 1 else "batches", Counter[str]()
             for record in opened:
                 asked[record.model] += record.count
-            counts = ", ".join(f"{counted(count, 'request')} to {model}" for model, count in asked.items())
+            counts = ", ".join(f"{pluralize(count, 'request')} to {model}" for model, count in asked.items())
             raise InputError(
                 f"{folder.parent} has {len(opened)} open {noun} that will be charged: {counts}; collect them by the "
                 "same command with --batch (in Python: batch=True)"
@@ -235,7 +235,7 @@ def _refuse_open_batches(ledger: Ledger, folder: Path) -> None:
         raise InputError(f"{folder.parent}: {problem}" if how else problem for problem in error.problems) from None
 
 
-def _count_lost(ledger: Ledger, calls: int, spent: Spent | None, folder: Path) -> None:
+def _count_lost(ledger: Ledger, calls: int, spent: Spending | None, folder: Path) -> None:
     """Record in the ledger the cost of calls that it has lost, so that a budget counts them.
 
     Args:
@@ -244,13 +244,13 @@ def _count_lost(ledger: Ledger, calls: int, spent: Spent | None, folder: Path) -
         spent: what they cost; None if no file records it.
         folder: the ledger's folder.
     """
-    recorded = ledger.spent()
+    recorded = ledger.sum_spent()
     missing = max(calls - recorded.calls, 0)
-    lost = Spent(calls=missing, lost=missing) if spent is None else spent.beyond(recorded)
+    lost = Spending(calls=missing, lost=missing) if spent is None else spent.compute_excess(recorded)
     if not lost.calls and not lost.tokens:
         return
     before = ledger.find_note(LOST)
-    ledger.keep_note(LOST, lost.plus(Spent(*before)) if before else lost)
+    ledger.keep_note(LOST, lost.plus(Spending(*before)) if before else lost)
     what = f"calls lost from the ledger: {lost.calls:,}"
     if lost.lost:
         _LOG.warning("%s: %s; their cost is unknown, so a budget can no longer be enforced here", folder, what)

@@ -16,14 +16,14 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from autorubric.errors import InputError, MissingFileError
 from autorubric.llm.batches.batch_store import BatchRecord, BatchStore
 from autorubric.llm.failure_groups import NOT_ASKED, FailureGroup, FailureGroups
-from autorubric.llm.records.accounts import Spent, Totals, read_spent_file
-from autorubric.llm.records.ledger_view import LedgerView, Pace, ledger_view, seconds_since
-from autorubric.llm.records.lock import lock_holder
+from autorubric.llm.records.accounts import Spending, Totals, read_spending_file
+from autorubric.llm.records.ledger_view import LedgerView, Pace, count_seconds_since, ledger_view
+from autorubric.llm.records.lock import find_lock_holder
 from autorubric.runs.items_file import StoredLines
-from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, LEDGER_FOLDER, ledger_folder, read_manifest
+from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, LEDGER_FOLDER, find_ledger_folder, read_manifest
 from autorubric.runs.run_folder import SPENT_FILE
 from autorubric.runs.shard import WORKERS_FOLDER, Part
-from autorubric.runs.stopping import resumption
+from autorubric.runs.stopping import build_resume_command
 
 State: TypeAlias = Literal["running", "died", "completed", "unfinished"]
 
@@ -81,7 +81,7 @@ class RunStatus:
     row_counts: RowCounts
     failures: Mapping[str, int]
     unanswered: tuple[FailureGroup, ...]
-    spent: Spent
+    spent: Spending
     totals: tuple[Totals, ...]
     calls_per_second: float | None
     idle: float | None
@@ -107,7 +107,7 @@ class RunStatus:
         if self.state == "died":
             return f"its process has ended; saved replies are kept; to resume it, {again}"
         if "budget" in self.stopped:
-            how, command = resumption(self.stopped, self.again)
+            how, command = build_resume_command(self.stopped, self.again)
             return f"resume it with{how}:  {command}" if command else f"run it again with{how or ' a higher budget'}"
         return f"saved replies are not paid for twice; to retry the rest, {again}"
 
@@ -143,7 +143,7 @@ class RunStatus:
         return {**whole, "advice": self.advice}
 
 
-def run_status(directory: Path, counters: Mapping[str, CountRows]) -> RunStatus:
+def read_run_status(directory: Path, counters: Mapping[str, CountRows]) -> RunStatus:
     """The state of the run in `directory`. Reads only; the run may be in progress, finished or dead.
 
     Args:
@@ -154,7 +154,7 @@ def run_status(directory: Path, counters: Mapping[str, CountRows]) -> RunStatus:
         InputError: there is no run, or its ledger is damaged.
 
     Example:
-        >>> run_status(Path("no-such-run"), {})
+        >>> read_run_status(Path("no-such-run"), {})
         Traceback (most recent call last):
         autorubric.errors.InputError: no-such-run is not a run directory: it has neither manifest.json nor a ledger
     """
@@ -167,11 +167,11 @@ def run_status(directory: Path, counters: Mapping[str, CountRows]) -> RunStatus:
 
 def _read_status(directory: Path, counters: Mapping[str, CountRows]) -> RunStatus:
     """The state of a run from the files of its own directory."""
-    manifest, folder = read_manifest(directory), ledger_folder(directory)
+    manifest, folder = read_manifest(directory), find_ledger_folder(directory)
     if manifest is None and folder is None:
         raise InputError(f"{directory} is not a run directory: it has neither manifest.json nor a ledger")
     manifest = manifest or {}
-    holder = None if folder is None else lock_holder(folder)
+    holder = None if folder is None else find_lock_holder(folder)
     with ExitStack() as stack:
         view = None
         try:
@@ -182,8 +182,8 @@ def _read_status(directory: Path, counters: Mapping[str, CountRows]) -> RunStatu
         kind = str(manifest.get("kind") or "unknown")
         row_counts = counters.get(kind, count_rows)(directory, manifest, view)
         if view is not None:
-            view.hold()  # so the counts of calls below agree and are as recent as those of rows
-        pace = Pace(None, None) if view is None else view.pace()
+            view.freeze()  # so the counts of calls below agree and are as recent as those of rows
+        pace = Pace(None, None) if view is None else view.measure_pace()
         state = _determine_state(manifest, holder, row_counts)
         return RunStatus(
             str(directory),
@@ -191,19 +191,19 @@ def _read_status(directory: Path, counters: Mapping[str, CountRows]) -> RunStatu
             state,
             holder,
             row_counts,
-            {} if view is None else view.unanswered(),
+            {} if view is None else view.count_unanswered(),
             ()
             if view is None
-            else tuple(view.unanswered_groups().without([*row_counts.groups, *row_counts.lost_votes])),
-            read_spent_file(directory / SPENT_FILE) or Spent() if view is None else view.spent(),
-            () if view is None else tuple(view.totals()),
+            else tuple(view.group_unanswered().exclude([*row_counts.groups, *row_counts.lost_votes])),
+            read_spending_file(directory / SPENT_FILE) or Spending() if view is None else view.sum_spent(),
+            () if view is None else tuple(view.add_up()),
             pace.calls_per_second,
-            None if pace.last is None else seconds_since(pace.last),
+            None if pace.last is None else count_seconds_since(pace.last),
             _estimate_seconds_left(row_counts, pace, view) if state == "running" else None,
             _find_stop_reason(manifest),
             _find_command(manifest),
             folder is None and bool(read_count(manifest.get("calls"))),
-            () if folder is None else tuple(BatchStore(folder).records()),
+            () if folder is None else tuple(BatchStore(folder).read_records()),
         )
 
 
@@ -225,7 +225,7 @@ def _merge_statuses(whole: RunStatus, parts: Sequence[RunStatus]) -> RunStatus:
         row_counts=_merge_row_counts(whole.row_counts, parts),
         failures=failures,
         unanswered=_merge_groups(one.unanswered for one in (whole, *parts)),
-        spent=reduce(Spent.plus, (one.spent for one in parts), whole.spent),
+        spent=reduce(Spending.plus, (one.spent for one in parts), whole.spent),
         totals=_merge_totals([*whole.totals, *(total for one in parts for total in one.totals)]),
         calls_per_second=math.fsum(paces) if paces else whole.calls_per_second,
         idle=min((one.idle for one in (whole, *parts) if one.idle is not None), default=None),
@@ -310,7 +310,7 @@ def _find_command(manifest: Mapping[str, Any]) -> str:
 def _estimate_seconds_left(row_counts: RowCounts, pace: Pace, view: LedgerView | None) -> float | None:
     if view is None or row_counts.rows is None or not pace.calls_per_second:
         return None
-    calls, items = view.touched()
+    calls, items = view.count_replies()
     each = row_counts.calls_per_row or (calls / items if items else 0.0)
     if row_counts.calls_per_row is not None:
         return max(0.0, row_counts.rows * each - calls) / pace.calls_per_second

@@ -27,7 +27,7 @@ from autorubric.graders.grader import Grader
 from autorubric.llm.batches.setting import DETACHED
 from autorubric.llm.sharing import sharing
 from autorubric.notes import warn
-from autorubric.runs.changes import changed_grader, digest_grader
+from autorubric.runs.changes import digest_grader, find_grader_changes
 from autorubric.runs.manifest import ITEMS_FILE, read_manifest
 from autorubric.runs.plan import EvalConfig, ExperimentPlan, describe_grader, experiment, name_experiment
 from autorubric.runs.progress import Progress, ProgressDisplay, RunState, StageState, reported
@@ -197,7 +197,7 @@ class EvalRunner:
             return folder / named
         plain = folder / name_experiment(self.dataset, content)
         made_of = describe_grader(self.grader)
-        changes = changed_grader((read_manifest(plain) or {}).get("grader_config"), made_of)
+        changes = find_grader_changes((read_manifest(plain) or {}).get("grader_config"), made_of)
         if not changes or self.config.replace:
             return plain
         return plain.with_name(f"{plain.name}-{digest_grader(made_of)}")

@@ -14,7 +14,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from autorubric.errors import InputError, counted
+from autorubric.errors import InputError, pluralize
 from autorubric.runs.manifest import ITEMS_FILE
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ class Part:
     rows: int
     settings: Mapping[str, Any]
 
-    def recorded(self) -> dict[str, Any]:
+    def to_record(self) -> dict[str, Any]:
         """The part as JSON values."""
         return {
             "shard": str(self.shard),
@@ -217,7 +217,7 @@ class Parts:
                     raise InputError(f"{path} has changed since the shard wrote it; {advice}")
             if max(held, default=-1) >= len(places) or (len(held) < len(places) and not self.is_partial):
                 raise InputError(
-                    f"{path}: it has {counted(len(held), 'item')}, and the shard has {len(places):,}; {advice}"
+                    f"{path}: it has {pluralize(len(held), 'item')}, and the shard has {len(places):,}; {advice}"
                 )
             found.append((held, places))
         return found
@@ -252,7 +252,7 @@ class Division:
     settings: Mapping[str, Any] = field(default_factory=dict)
     parts: Parts | None = None
 
-    def part(self, whole: Callable[[], bytes], rows: int) -> Part | None:
+    def build_part(self, whole: Callable[[], bytes], rows: int) -> Part | None:
         """What the manifest of a shard records; None if the run is not a shard.
 
         Args:

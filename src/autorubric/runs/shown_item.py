@@ -10,7 +10,7 @@ from typing import Any
 
 from autorubric.core.judgment import CannotAssessConfig
 from autorubric.dataset import RubricDataset
-from autorubric.errors import InputError, MissingFileError, counted
+from autorubric.errors import InputError, MissingFileError, pluralize
 from autorubric.graders.assembly import EscalationConfig, JudgeSpec
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.few_shot import FewShotConfig
@@ -18,8 +18,8 @@ from autorubric.llm.config import LLMConfig
 from autorubric.llm.recorded_exchanges import Exchange, Replay
 from autorubric.llm.records.ledger_view import LedgerView, ledger_view
 from autorubric.prompts.judging import load_judge_prompts
-from autorubric.runs.items_file import StoredRun, read_items, read_run, stored_report
-from autorubric.runs.manifest import ledger_folder, read_manifest
+from autorubric.runs.items_file import StoredRun, read_items, read_report, read_run
+from autorubric.runs.manifest import find_ledger_folder, read_manifest
 from autorubric.runs.run import DRAWS_A_GENERATION, build_input, number_copies
 
 
@@ -72,7 +72,7 @@ async def show_graded(directory: Path, name: str | None) -> ShownItem:
             notes.append("the run directory has no ledger, so raw replies cannot be shown")
         else:
             replay = await _replay(run, manifest, view, index, notes)
-        others = tuple(replay.others(item.id or str(index))) if replay else ()
+        others = tuple(replay.find_others(item.id or str(index))) if replay else ()
     return ShownItem(
         directory,
         "evaluation",
@@ -106,7 +106,7 @@ def find_item(dataset: RubricDataset, name: str | None) -> int:
         return int(name)
     known = [one for one in ids if one][:5]
     named = f", such as {', '.join(known)}" if known else ""
-    raise InputError(f"the run has no item {name!r}; it has {counted(len(ids), 'item')}{named}")
+    raise InputError(f"the run has no item {name!r}; it has {pluralize(len(ids), 'item')}{named}")
 
 
 def _find_record(run: StoredRun, index: int, *, begun: bool) -> Mapping[str, Any] | None:
@@ -115,12 +115,12 @@ def _find_record(run: StoredRun, index: int, *, begun: bool) -> Mapping[str, Any
     found = [record for record in records if record["item_idx"] == index]
     if not found:
         return None
-    stored_report(run.source, found[0])
+    read_report(run.source, found[0])
     return {key: value for key, value in found[0].items() if key != "item"}
 
 
 def _open_view(stack: ExitStack, directory: Path) -> LedgerView | None:
-    folder = ledger_folder(directory)
+    folder = find_ledger_folder(directory)
     try:
         return None if folder is None else stack.enter_context(ledger_view(folder))
     except MissingFileError:
@@ -147,7 +147,7 @@ async def _replay(
     names = [criterion.name or f"C{number}" for number, criterion in enumerate(inputs.criteria, start=1)]
     whole = grader.recipe.llm_calls != "per_criterion"
     for wanted in [list(range(len(names)))] if whole else [[place] for place in range(len(names))]:
-        replay.begin(", ".join(names[place] for place in wanted))
+        replay.set_subject(", ".join(names[place] for place in wanted))
         await session.judge.judge(inputs, wanted, ask)
     return replay
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from autorubric.background import interrupt_heard
+from autorubric.background import on_interrupt
 from autorubric.llm.batches.setting import is_left_open
-from autorubric.llm.failure_groups import advice_on
+from autorubric.llm.failure_groups import find_advice
 from autorubric.runs.progress import Progress, RunState, reported
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ _BUDGET = re.compile(
 )
 
 
-def resumption(stopped: str, again: str) -> tuple[str, str]:
+def build_resume_command(stopped: str, again: str) -> tuple[str, str]:
     """The change that lets a run resume, such as a higher budget, and the command with that change.
 
     Args:
@@ -48,7 +48,7 @@ def resumption(stopped: str, again: str) -> tuple[str, str]:
 
     Example:
         >>> stopped = "budget of 900 tokens reached after 1 call: 500 spent, and the next call may cost 600; ..."
-        >>> resumption(stopped, "autorubric grade a.json --budget-tokens 900 -o run")
+        >>> build_resume_command(stopped, "autorubric grade a.json --budget-tokens 900 -o run")
         (' a budget of 1,800 tokens', 'autorubric grade a.json -o run --budget-tokens 1800')
     """
     found = _BUDGET.search(stopped)
@@ -131,14 +131,14 @@ class StoppableRun(ABC):
         failure = failure.end or failure
         if failure.ends_run and (failure.kind != "stopped" or is_left_open(failure)):
             self.refused |= failure.kind in _WRONG_INPUT
-            self.advice = self.advice or advice_on(failure.kind, failure.message)
+            self.advice = self.advice or find_advice(failure.kind, failure.message)
             self.stop(failure.message)
 
     async def run_to_end(self, progress: Progress | None, stop: Stop | None, state: Callable[[], RunState]) -> None:
         """Execute the run under `watched`; if an error ends it early, no call continues in the background."""
-        from autorubric.llm.executor import no_call_left_behind
+        from autorubric.llm.executor import abandon_on_error
 
-        async with watched(self, progress, stop, state), no_call_left_behind(self.executor):
+        async with watched(self, progress, stop, state), abandon_on_error(self.executor):
             await self.execute()
 
     @abstractmethod
@@ -160,7 +160,7 @@ class Stop:
 
     requested = False
     _told: tuple[asyncio.AbstractEventLoop, Callable[[], object]] | None = None
-    _hearing: Callable[[Callable[[], object]], AbstractContextManager[None]] = staticmethod(interrupt_heard)
+    _hearing: Callable[[Callable[[], object]], AbstractContextManager[None]] = staticmethod(on_interrupt)
 
     def __call__(self) -> None:
         """Stop the run; a run that has not started yet will do nothing."""

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.errors import InputError
 from autorubric.files import atomic_writer, parquet_writer
-from autorubric.files.printable import defused
+from autorubric.files.printable import escape_formula
 from autorubric.runs.cells import NO_VERDICT, list_votes, read_cells, read_verdict
 from autorubric.runs.items_file import read_items
 
@@ -216,7 +216,7 @@ def _write_csv(path: Path, rows: Iterator[Row], columns: Mapping[str, type]) -> 
         table = csv.DictWriter(file, list(columns), lineterminator="\n")
         table.writeheader()
         for row in rows:
-            table.writerow({name: defused(value) for name, value in row.items()})
+            table.writerow({name: escape_formula(value) for name, value in row.items()})
 
 
 def _write_parquet(path: Path, rows: Iterator[Row], columns: Mapping[str, type]) -> None:

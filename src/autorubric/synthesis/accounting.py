@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Literal, NamedTuple
 
-from autorubric.core.wording import narrowed, numbers_in
+from autorubric.core.wording import find_numbers, narrow
 from autorubric.synthesis.candidate import Candidate
 
 # Marks that change the meaning of a number or a name, and placeholders for some; other punctuation separates words.
@@ -22,7 +22,7 @@ _WIDE = r"\u2e80-\u9fff\uac00-\ud7a3\uf900-\ufaff"
 _BESIDE_WIDE = re.compile(rf"\s+(?=[{_WIDE}])|(?<=[{_WIDE}])\s+")
 
 
-def sameness_key(text: str) -> str:
+def build_sameness_key(text: str) -> str:
     """A text without case, space and punctuation: equal keys are the same demand.
 
     Numbers keep their points, signs and percent marks, and units of up to three letters after a number keep their
@@ -30,14 +30,14 @@ def sameness_key(text: str) -> str:
     narrow ones; superscripts stay.
 
     Example:
-        >>> sameness_key("Follow up  every 3 months.") == sameness_key("follow up every ３ months")
+        >>> build_sameness_key("Follow up  every 3 months.") == build_sameness_key("follow up every ３ months")
         True
-        >>> sameness_key("Follow up every 3 months") == sameness_key("Follow up every 6 months")
+        >>> build_sameness_key("Follow up every 3 months") == build_sameness_key("Follow up every 6 months")
         False
-        >>> sameness_key("提到剂量，并说明频率。") == sameness_key("提到剂量, 并说明频率")
+        >>> build_sameness_key("提到剂量，并说明频率。") == build_sameness_key("提到剂量, 并说明频率")
         True
     """
-    text = _BARE_POINT.sub("0.", narrowed(text))
+    text = _BARE_POINT.sub("0.", narrow(text))
     units = " ".join(unit for _, unit in _QUANTITY.findall(text) if not unit.islower())
     text = _NOT.sub("\x04", _SIGN.sub("\x01", text.casefold()))
     text = _BETWEEN_DIGITS.sub(lambda mark: "\x02" if mark[0] in ".:" else "\x03", text)
@@ -49,7 +49,7 @@ def sameness_key(text: str) -> str:
 
 def find_lost_numbers(source: str, merged: str) -> frozenset[str]:
     """The numbers of a wording that its merged wording lacks; "one" counts as an article."""
-    return numbers_in(source) - numbers_in(merged)
+    return find_numbers(source) - find_numbers(merged)
 
 
 class Fate(NamedTuple):
@@ -98,7 +98,7 @@ def deduplicate_sets(sets: Sequence[Sequence[Candidate]]) -> Deduplicated:
     groups: dict[tuple[bool, str], list[Candidate]] = {}
     for one in inputs:
         # A text of marks alone has an empty key, which would make all such texts one.
-        key = sameness_key(one.description) or f"\x00{one.description}"
+        key = build_sameness_key(one.description) or f"\x00{one.description}"
         groups.setdefault((one.pitfall, key), []).append(one)
     joined = {group[0].id: _merge_group(group) for group in groups.values()}
     left = tuple(tuple(joined[one.id] for one in some if one.id in joined) for some in sets)
@@ -171,7 +171,7 @@ class Account(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def account(
+def build_account(
     inputs: Sequence[Candidate],
     merged: Sequence[Merged],
     dropped: Sequence[DroppedSource] = (),
@@ -193,7 +193,7 @@ def account(
 
     Example:
         >>> sets = [Candidate("a1", "Dose", "Names the dose.", 5), Candidate("b1", "Amount", "Gives the amount.", 9)]
-        >>> found = account(sets, [Merged("Dose", "Names the dose.", 5, ("a1",))])
+        >>> found = build_account(sets, [Merged("Dose", "Names the dose.", 5, ("a1",))])
         >>> [(c.id, c.description, c.weight) for c in found.criteria]
         [('m1', 'Names the dose.', 5), ('m2', 'Gives the amount.', 9)]
         >>> found.fates[1].outcome
@@ -254,8 +254,8 @@ class _Claims:
         """The free criteria whose words an output repeats, of the sign of those it names."""
         pitfall = named[0].pitfall if named else output.weight < 0
         free = [one for one in self.free.values() if one.id not in self.refused and one.pitfall is pitfall]
-        key = sameness_key(output.description)
-        return [self.free.pop(one.id) for one in free if sameness_key(one.description) == key]
+        key = build_sameness_key(output.description)
+        return [self.free.pop(one.id) for one in free if build_sameness_key(one.description) == key]
 
     def drop(self, dropped: Sequence[DroppedSource]) -> None:
         """Record the criteria that the reply drops with a reason."""

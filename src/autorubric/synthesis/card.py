@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from autorubric.charts.svg import bar_chart
-from autorubric.errors import InputError, counted
+from autorubric.charts.svg import plot_bars
+from autorubric.errors import InputError, pluralize
 from autorubric.files import iter_jsonl, write_atomically
-from autorubric.files.printable import markdown_text
+from autorubric.files.printable import escape_markdown
 from autorubric.linting.criterion_words import detect_language
 from autorubric.runs.manifest import read_manifest
 from autorubric.synthesis.quality import MEASURES
@@ -62,14 +62,14 @@ class RunFacts:
     version: str = ""
 
 
-def run_facts(
+def read_run_facts(
     manifest: Mapping[str, Any], name: str, license: str = "unknown", data_files: Mapping[str, str] | None = None
 ) -> RunFacts:
     """The facts in the manifest of a synthesis run.
 
     Example:
         >>> usage = [{"calls": 3, "cost": 0.2, "unpriced": 0}, {"calls": 1, "cost": 0.0, "unpriced": 1}]
-        >>> facts = run_facts({"models": {"merge": "openai/a"}, "usage": usage}, "strikes")
+        >>> facts = read_run_facts({"models": {"merge": "openai/a"}, "usage": usage}, "strikes")
         >>> facts.calls, facts.cost_usd
         (4, None)
     """
@@ -171,7 +171,7 @@ def read_facts(directory: Path, name: str = "", license: str = "unknown") -> Car
     if not files:
         raise InputError(f"{directory}: no final_full.jsonl or final.jsonl to write a card from")
     tables = {config: f"{stem}.parquet" for config, stem in files.items()}
-    run = run_facts(read_manifest(directory) or {}, name or directory.resolve().name, license, tables)
+    run = read_run_facts(read_manifest(directory) or {}, name or directory.resolve().name, license, tables)
     first = next(iter(files.values()))
     return count_facts((row for _, row in iter_jsonl(directory / f"{first}.jsonl")), run)
 
@@ -192,11 +192,11 @@ def write_card(directory: Path, facts: CardFacts) -> Path:
     for name, chart in plots.items():
         write_atomically(directory / PLOTS / f"{name}.svg", [chart])
     path = directory / CARD_FILE
-    write_atomically(path, [card_text(facts, tuple(plots))])
+    write_atomically(path, [render_card(facts, tuple(plots))])
     return path
 
 
-def card_text(facts: CardFacts, plots: tuple[str, ...] = ()) -> str:
+def render_card(facts: CardFacts, plots: tuple[str, ...] = ()) -> str:
     """The text of a card; `plots` names the plots next to it."""
     from autorubric.files.strict_yaml import dump_yaml
 
@@ -230,25 +230,25 @@ def draw_plots(facts: CardFacts) -> dict[str, str]:
     plots: dict[str, str] = {}
     if counts := facts.lengths:
         lengths = [(str(n), float(counts[n])) for n in range(min(counts), max(counts) + 1)]
-        plots["criteria"] = bar_chart("Criteria per rubric", lengths, "criteria", "rubrics")
+        plots["criteria"] = plot_bars("Criteria per rubric", lengths, "criteria", "rubrics")
     if facts.weights:
         weights = [(f"{weight:g}", float(n)) for weight, n in sorted(facts.weights.items())]
-        plots["weights"] = bar_chart("Weights", weights, "weight", "criteria")
+        plots["weights"] = plot_bars("Weights", weights, "weight", "criteria")
     if facts.evolved_shares:
         tenths = [(f"{10 * tenth}", float(facts.evolved_shares[tenth])) for tenth in range(11)]
-        plots["evolved_share"] = bar_chart("Points held by evolved criteria", tenths, "per cent, from", "rubrics")
+        plots["evolved_share"] = plot_bars("Points held by evolved criteria", tenths, "per cent, from", "rubrics")
     quality = facts.total.quality
     means = [(name.replace("_", " "), quality[name][0]) for name in MEASURES if name in quality and name != "number"]
     if means:
-        plots["quality"] = bar_chart("Quality, means", means, "measure", "mean", top=1)
+        plots["quality"] = plot_bars("Quality, means", means, "measure", "mean", top=1)
     return plots
 
 
 def _render_head(facts: CardFacts) -> Iterator[str]:
     run, total = facts.run, facts.total
-    yield f"# {markdown_text(run.name)}\n"
+    yield f"# {escape_markdown(run.name)}\n"
     for sentence in run.stand_ins:
-        yield f"> **{markdown_text(sentence)}**\n"
+        yield f"> **{escape_markdown(sentence)}**\n"
     maker = f"`autorubric` {run.version}".rstrip()
     yield f"{total.rows:,} queries with rubrics of {total.criteria:,} criteria, made by {maker}.\n"
 
@@ -298,7 +298,7 @@ def _render_gates(facts: CardFacts) -> Iterator[str]:
 def _render_origin(run: RunFacts) -> Iterator[str]:
     yield "## How it was made\n"
     cost = "of unknown cost" if run.cost_usd is None else f"for ${run.cost_usd:,.2f}"
-    yield f"{counted(run.calls, 'call')} {cost}.\n"
+    yield f"{pluralize(run.calls, 'call')} {cost}.\n"
     if run.models:
         yield from _render_table(("role", "model"), [[role, model] for role, model in run.models.items()])
     if run.templates:
@@ -308,5 +308,5 @@ def _render_origin(run: RunFacts) -> Iterator[str]:
 
 def _render_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
     for cells in (columns, ["---"] * len(columns), *rows):
-        yield "| " + " | ".join(map(markdown_text, cells)) + " |"
+        yield "| " + " | ".join(map(escape_markdown, cells)) + " |"
     yield ""

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
-from autorubric.checks.language import detected_language
-from autorubric.core.wording import ENGLISH, late_pattern, whole_number
+from autorubric.checks.language import detect_language
+from autorubric.core.wording import ENGLISH, compile_late, parse_number
 
 Found: TypeAlias = tuple[str, dict[str, Any]] | None
 """A check with its parameters, or None if a wording names none."""
@@ -30,7 +30,7 @@ NOT_ZH = r"(?:不|未|没有|不得|不应|不能|不要|避免)"
 
 def compile_patterns(*texts: str) -> tuple[re.Pattern[str], ...]:
     """The patterns of texts, ignoring case."""
-    return tuple(late_pattern(text, re.IGNORECASE) for text in texts)
+    return tuple(compile_late(text, re.IGNORECASE) for text in texts)
 
 
 def match_first(options: tuple[re.Pattern[str], ...], text: str) -> re.Match[str] | None:
@@ -67,14 +67,14 @@ AFTER = rf"(?P<after>{_AFTER}|{_AFTER_ZH})?"
 """What may follow the unit: "200 words or fewer", "200字以内"."""
 
 _SENSES = (
-    (late_pattern(rf"(?:{_LEAST}|至少|不少于|不低于|最少|or\s+more|以上|及以上)$", re.I), "least"),
+    (compile_late(rf"(?:{_LEAST}|至少|不少于|不低于|最少|or\s+more|以上|及以上)$", re.I), "least"),
     (
-        late_pattern(rf"(?:{_MOST}|最多|不超过|不多于|至多|不得超过|不能超过|or\s+(?:fewer|less|under))$", re.I),
+        compile_late(rf"(?:{_MOST}|最多|不超过|不多于|至多|不得超过|不能超过|or\s+(?:fewer|less|under))$", re.I),
         "most",
     ),
-    (late_pattern(r"(?:以内|之内|以下|及以下)$"), "most"),
-    (late_pattern(rf"(?:{_BELOW}|少于|低于|小于)$", re.I), "below"),
-    (late_pattern(rf"(?:{_ABOVE}|多于|超过|大于)$", re.I), "above"),
+    (compile_late(r"(?:以内|之内|以下|及以下)$"), "most"),
+    (compile_late(rf"(?:{_BELOW}|少于|低于|小于)$", re.I), "below"),
+    (compile_late(rf"(?:{_ABOVE}|多于|超过|大于)$", re.I), "above"),
 )
 
 
@@ -94,9 +94,9 @@ def read_bounds(match: re.Match[str], bare: str = "exactly") -> Bounds | None:
     """The bounds in a match of `BOUND` and `AFTER`, or None if they contradict each other."""
     for low, high in (("low", "high"), ("from", "to")):
         if match[low] is not None:
-            pair = Bounds(whole_number(match[low]), whole_number(match[high]))
+            pair = Bounds(parse_number(match[low]), parse_number(match[high]))
             return pair if (pair.at_least or 0) <= (pair.at_most or 0) else None
-    n = whole_number(match["n"])
+    n = parse_number(match["n"])
     how, after = _read_sense(match["how"]), _read_sense(match["after"])
     if how and after and how != after:
         return None
@@ -144,8 +144,8 @@ _COUNTS = [
 ]
 
 
-_LIMIT = late_pattern(r"\blimit", re.IGNORECASE)
-_BOUND_FIRST = late_pattern(r"(至少|最少|最多|至多|不超过)(包含|使用|给出|列出|提供|含有?)(了)?")
+_LIMIT = compile_late(r"\blimit", re.IGNORECASE)
+_BOUND_FIRST = compile_late(r"(至少|最少|最多|至多|不超过)(包含|使用|给出|列出|提供|含有?)(了)?")
 
 
 def find_count_check(text: str, query: str) -> Found:
@@ -189,7 +189,7 @@ def find_number_check(text: str, query: str) -> Found:
 _QUOTE = r"[\"“”「『'‘’《`]"
 _UNQUOTE = r"[\"“”」』'‘’》`]"
 _QUOTED = rf"{_QUOTE}(?P<phrase>[^\"“”「」『』`]+?){_UNQUOTE}"
-_ANY_QUOTED = late_pattern(rf"{_QUOTE}([^\"“”「」『』`]+?){_UNQUOTE}(?![A-Za-z])")
+_ANY_QUOTED = compile_late(rf"{_QUOTE}([^\"“”「」『』`]+?){_UNQUOTE}(?![A-Za-z])")
 
 _HOLDS = r"(?:contains?|includes?|uses?|mentions?|has|have)"
 _KIND = r"(?:the\s+)?(?:exact\s+)?(?:words?|phrases?|terms?|keywords?|strings?|sentences?)?\s*"
@@ -372,7 +372,7 @@ def find_language_check(text: str, query: str) -> Found:
         return "language", {"code": _LANGUAGES[match["tongue"].lower()]}
     if match_first(_SAME, text) is None or not query:
         return None
-    code = detected_language(query)
+    code = detect_language(query)
     return None if code is None else ("language", {"code": "zh" if code.startswith("zh") else code})
 
 

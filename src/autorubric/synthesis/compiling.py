@@ -12,7 +12,7 @@ from autorubric.synthesis.candidate import Candidate, Pool
 from autorubric.synthesis.check_wordings import READERS
 from autorubric.synthesis.thresholds import CompileSettings
 
-__all__ = ["CompileSettings", "Proposal", "RecognizedCheck", "apply_proposals", "propose_checks", "recognise"]
+__all__ = ["CompileSettings", "Proposal", "RecognizedCheck", "apply_proposals", "propose_checks", "recognize_check"]
 
 _LONGEST = 300  # characters: longer texts ask for more than a count or a phrase
 
@@ -31,7 +31,7 @@ class RecognizedCheck(NamedTuple):
     kind: str
 
 
-def recognise(text: str, query: str = "") -> RecognizedCheck | None:
+def recognize_check(text: str, query: str = "") -> RecognizedCheck | None:
     """The check that decides a criterion, or None if its words need a judge.
 
     The check passes where what the words describe is present, whatever the sign of the weight.
@@ -41,11 +41,11 @@ def recognise(text: str, query: str = "") -> RecognizedCheck | None:
         query: what the submission answers, for "in the language of the question".
 
     Example:
-        >>> recognise("The response is no more than 200 words long.")
+        >>> recognize_check("The response is no more than 200 words long.")
         RecognizedCheck(name='word_count', parameters={'at_most': 200}, kind='length')
-        >>> recognise("回答不超过三句话。").parameters
+        >>> recognize_check("回答不超过三句话。").parameters
         {'at_most': 3}
-        >>> recognise("Has at most 200 words and names the dose.") is None
+        >>> recognize_check("Has at most 200 words and names the dose.") is None
         True
     """
     wording = " ".join(text.split()).rstrip(" .。!！;；")
@@ -135,7 +135,7 @@ def propose_checks(
     """
     found = []
     for candidate in candidates:
-        recognised = None if candidate.check is not None else recognise(candidate.description, query)
+        recognised = None if candidate.check is not None else recognize_check(candidate.description, query)
         if recognised is not None:
             check = {"name": recognised.name, "parameters": dict(recognised.parameters)}
             comparisons = _compare_on_pool(recognised, candidate.id, pool)

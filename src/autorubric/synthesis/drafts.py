@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from autorubric.llm.limits import MOST_CRITERIA, room_for
+from autorubric.llm.limits import MOST_CRITERIA, estimate_room
 from autorubric.llm.request import Answer, Failure, Reply, Unreadable
 from autorubric.llm.structured import read_text
 from autorubric.prompts import PromptSet
@@ -77,7 +77,7 @@ def build_criteria_stage(prompts: PromptSet, name: str, ground: str, *, draw: in
         if not has_text(fields.get(ground)):
             return fail_missing(ground)
         inputs = {"query": query_in(fields), "reference": fields[ground]}
-        room = room_for(entries=MOST_CRITERIA)
+        room = estimate_room(entries=MOST_CRITERIA)
         return [Call(slot, build_request(template, role, inputs, schema, draw=draw, room=room), read)]
 
     return Stage(

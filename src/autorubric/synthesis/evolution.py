@@ -6,10 +6,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from autorubric.llm.limits import MOST_CRITERIA, room_for
+from autorubric.llm.limits import MOST_CRITERIA, estimate_room
 from autorubric.llm.request import Answer, Reply, Unreadable
 from autorubric.prompts import Prompt
-from autorubric.synthesis.accounting import sameness_key
+from autorubric.synthesis.accounting import build_sameness_key
 from autorubric.synthesis.candidate import (
     Candidate,
     Pool,
@@ -85,7 +85,7 @@ def _build_call(
     verdicts: Mapping[str, Any] | None = None,
 ) -> Call:
     inputs = {"query": query_in(fields), "rubrics": rubric, "responses": responses, "verdicts": verdicts}
-    room = room_for(entries=MOST_CRITERIA)
+    room = estimate_room(entries=MOST_CRITERIA)
     request = build_request(template, "augment", inputs, "rubric_items", draw=draw, room=room)
     return Call("augment", request, read_additions)
 
@@ -122,7 +122,7 @@ class Round:
         # The same pair under the same rubric gets another draw in another round.
         verdicts = _show_verdicts(rubric, context.pool, scores, pair)
         call = _build_call(self.template, fields, shown, responses, self.number - 1, verdicts)
-        known = {sameness_key(one.description) for one in context.candidates}
+        known = {build_sameness_key(one.description) for one in context.candidates}
         model = models["augment"].name if "augment" in models else ""
 
         def read(reply: Reply) -> Answer[dict[str, Any]] | Unreadable:
@@ -141,7 +141,7 @@ class Round:
         criteria, dropped = list[Candidate](), list[dict[str, str]]()
         for number, item in enumerate(items, 1):
             one = Candidate(f"e{self.number}.{number}", **item, origin="evolved", round=self.number, models=(model,))
-            key = sameness_key(one.description)
+            key = build_sameness_key(one.description)
             fault = find_criterion_fault(one.description, one.weight, self.settings.filters)
             fault = fault or ("the rubric has it already" if key in taken else None)
             if fault:

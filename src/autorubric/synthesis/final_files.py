@@ -12,9 +12,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from autorubric.errors import first_few, shortened
+from autorubric.errors import format_first, shorten
 from autorubric.files import atomic_writer, parquet_writer
-from autorubric.files.parquet import final_schema
+from autorubric.files.parquet import build_final_schema
 from autorubric.synthesis.items import cap_criteria, dedup_final_rubrics, read_items
 from autorubric.synthesis.query_file import Query
 from autorubric.synthesis.stages import HIDDEN_STEP_FILES, STEP_FILES
@@ -84,7 +84,7 @@ def find_other_queries(directory: Path, queries: Iterable[Query]) -> list[str]:
     held = {hash(format_question(row.get("question"))) for row in read_rows(path)}
     if not held or any(hash(format_question(query.fields["question"])) in held for query in queries):
         return []
-    first = shortened(format_question(next(read_rows(path)).get("question")), 80)
+    first = shorten(format_question(next(read_rows(path)).get("question")), 80)
     return [f"the input has none of the queries in the directory, such as {first!r}"]
 
 
@@ -121,7 +121,7 @@ def export_final(directory: Path, made: Iterable[Mapping[str, Any]], *, full: bo
     rows = criteria = without = 0
     remarks: dict[str, list[str]] = {}
     with ExitStack() as stack:
-        stems = {"final": final_schema(), **({"final_full": _build_full_schema()} if full else {})}
+        stems = {"final": build_final_schema(), **({"final_full": _build_full_schema()} if full else {})}
         lines = {stem: stack.enter_context(atomic_writer(directory / f"{stem}.jsonl")) for stem in stems}
         tables = {
             stem: stack.enter_context(parquet_writer(directory / f"{stem}.parquet", schema))
@@ -255,14 +255,14 @@ def _build_full_schema() -> pa.Schema:
 def publish(directory: Path, manifest: Mapping[str, Any], license: str) -> None:
     """Write the files next to `final_full`: the layout of the RubricHub release, and the dataset card with plots."""
     from autorubric.formats.containers import write_release
-    from autorubric.synthesis.card import count_facts, run_facts, write_card
+    from autorubric.synthesis.card import count_facts, read_run_facts, write_card
 
     path = directory / FULL_FILES[0]
     released = write_release(directory / RELEASE_FOLDER, map(_build_release_record, read_rows(path)))
     files = {"default": FULL_FILES[1]}
     if released:
         files["rubrichub"] = f"{RELEASE_FOLDER}/RuRL/*.parquet"
-    run = run_facts(manifest, directory.resolve().name, license, files)
+    run = read_run_facts(manifest, directory.resolve().name, license, files)
     write_card(directory, count_facts(read_rows(path), run))
 
 
@@ -290,5 +290,5 @@ def _describe(remarks: Mapping[str, Sequence[str]]) -> Iterator[str]:
     }
     for name, (one, several) in sentences.items():
         if names := remarks.get(name):
-            listed = first_few([*map(repr, names)], _MOST_NAMED)
+            listed = format_first([*map(repr, names)], _MOST_NAMED)
             yield f"{len(names)} {one if len(names) == 1 else several} ({listed})"

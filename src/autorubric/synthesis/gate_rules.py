@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, cast
 
 from autorubric.linting.criterion_words import Wording
-from autorubric.linting.rules.undecidable import forced_verdict
-from autorubric.linting.rules.unseen import unseen_texts
+from autorubric.linting.rules.undecidable import find_forced_verdict
+from autorubric.linting.rules.unseen import find_unseen_text
 from autorubric.synthesis.candidate import Candidate, GateContext, Relevance
 from autorubric.synthesis.likelihood import (
     Noise,
@@ -113,8 +113,8 @@ def check_answerable(one: Candidate, context: GateContext, settings: GateSetting
     The relevance judges decide, and so do the criterion's own words: a grader sees no reference answer, other
     response or response time, unless the query mentions it, and a criterion must not dictate its verdict.
     """
-    unseen = unseen_texts(one.description, context.query_text)
-    forced = forced_verdict(Wording(one.description))
+    unseen = find_unseen_text(one.description, context.query_text)
+    forced = find_forced_verdict(Wording(one.description))
     if unseen or forced:
         reason = f"it refers to {unseen!r}, which a grader does not see"
         reason = f"{forced!r} tells the grader its verdict" if forced else reason
@@ -200,7 +200,7 @@ def _show_noise(noise: Noise, context: GateContext) -> dict[str, float | str | N
     return {"judge_error": noise.error, **worth}
 
 
-def separates(candidates: Sequence[Candidate], context: GateContext, settings: GateSettings) -> Decisions:
+def check_separation(candidates: Sequence[Candidate], context: GateContext, settings: GateSettings) -> Decisions:
     """A rejection for criteria that all responses meet or none does, and for those that better responses miss.
 
     Merged criteria are tested only if the settings demand it; they count in the score in any case.
@@ -370,7 +370,7 @@ GATES: dict[GateName, Gate] = {
     "answerable": _apply_to_each(check_answerable),
     "licensed": _apply_to_each(check_licensed),
     "surface": _apply_to_each(check_surface),
-    "separates": separates,
+    "separates": check_separation,
     "agreement": check_agreement,
     "redundant": check_redundancy,
     "share": check_share,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from autorubric.llm.limits import room_for
+from autorubric.llm.limits import estimate_room
 from autorubric.llm.request import Answer, Failure, Reply, Request, Unreadable
 from autorubric.llm.structured import fold_keys, read_json
 from autorubric.prompts.library import GatePrompts
@@ -94,7 +94,7 @@ def build_rewrite_stage(
             return Outcome({"criteria": []}, "skipped(nothing is disputed)")
         held = (fields[name].get("reasons", {}) for name in before.verdicts)
         reasons = {one: said for some in held for one, said in some.items()}
-        request = rewrite_request(prompts, context.query, criteria, context.pool, reasons)
+        request = build_rewrite_request(prompts, context.query, criteria, context.pool, reasons)
 
         return [Call("rewrite", request, partial(read_rewrites, criteria))]
 
@@ -117,7 +117,7 @@ def build_rewrite_stage(
     )
 
 
-def rewrite_request(
+def build_rewrite_request(
     prompts: GatePrompts,
     query: str | Sequence[Mapping[str, Any]],
     criteria: Sequence[Candidate],
@@ -140,7 +140,7 @@ def rewrite_request(
         for one in criteria
     ]
     inputs = {"query": query, "answers": [pool.responses[number] for number in shown], "disputes": disputes}
-    return build_request(prompts.rewrite, "rewrite", inputs, "rewrite", room=room_for(entries=len(disputes)))
+    return build_request(prompts.rewrite, "rewrite", inputs, "rewrite", room=estimate_room(entries=len(disputes)))
 
 
 def _collect_rewrites(fields: Fields, answers: Answers) -> Outcome:

@@ -204,18 +204,18 @@ def _read_item(entry: Any) -> tuple[str, str, float] | str:
             [fields[name] for name in names if fields.get(name) is not None]
             for names in (_TITLE, _DESCRIPTION, WEIGHT_KEYS)
         )
-        if len({weight_in(weight) for weight in weights}) > 1:
+        if len({parse_weight(weight) for weight in weights}) > 1:
             return f"its weights differ: {', '.join(f'{weight!r:.20}' for weight in weights)}"
         title, description, weight = (next(iter(found), None) for found in (titles, descriptions, weights))
     if not isinstance(description, str) or not description.strip():
         return f"description is {description!r:.60}; expected text"
-    exact = weight_in(weight)
+    exact = parse_weight(weight)
     if exact is None:
         return f"weight is {weight!r:.60}; expected a number"
     return title.strip() if isinstance(title, str) else "", description.strip(), exact
 
 
-def weight_in(weight: Any) -> float | None:
+def parse_weight(weight: Any) -> float | None:
     """The value of a weight as models write it, or None."""
     if isinstance(weight, bool):
         return None

@@ -15,7 +15,7 @@ from autorubric.llm.limits import ModelEstimate
 from autorubric.llm.records.ledger import Ledger
 from autorubric.synthesis.method import build_plan
 from autorubric.synthesis.query_file import Query
-from autorubric.synthesis.slots import find_shape, refreshed_slots
+from autorubric.synthesis.slots import find_refreshed_slots, find_shape
 from autorubric.synthesis.stage_runner import Row, StageRunner, count_refreshes, run_plan
 from autorubric.synthesis.stages import Call, Models, Outcome, Plan, Stage
 
@@ -88,9 +88,9 @@ async def estimate_run(prepared: Prepared, models: Models, ledger: Ledger) -> Es
     """What the queries of a run still need; sends no request and records nothing."""
     executor = Executor(ledger)
     executor.stop("dry run")
-    refreshes = count_refreshes(ledger, models, refreshed_slots(prepared.settings), keep=False)
+    refreshes = count_refreshes(ledger, models, find_refreshed_slots(prepared.settings), keep=False)
     runner = StageRunner(executor, models, ledger, refreshes)
-    measured = {total.role: total.usage.completion_tokens / total.calls for total in ledger.totals() if total.calls}
+    measured = {total.role: total.usage.completion_tokens / total.calls for total in ledger.add_up() if total.calls}
     plan, queries, rows = prepared.plan, prepared.source, prepared.report.rows
     needed = await _count_needed(plan, queries, runner)
     per_query, example = NeededCalls(), _make_example(next(iter(queries)), plan, models, {})

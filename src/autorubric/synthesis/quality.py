@@ -16,7 +16,7 @@ from autorubric.linting.rules.comparative import COMPARATIVE
 from autorubric.linting.rules.compound_demands import SEVERAL_DEMANDS
 from autorubric.linting.rules.duplicates import DUPLICATE, NEAR_DUPLICATE, Gist
 from autorubric.linting.rules.form import DOMINANT_WEIGHT, EQUAL_WEIGHTS, LANGUAGE, LENGTH, SIGN
-from autorubric.linting.rules.unseen import UNSEEN_REFERENCE, refers_to_criteria
+from autorubric.linting.rules.unseen import UNSEEN_REFERENCE, has_criterion_reference
 from autorubric.linting.rules.vague import VAGUE_WORDS
 from autorubric.synthesis.candidate import Candidate, GateContext, Pool, Relevance
 
@@ -151,7 +151,7 @@ def measure_independence(evidence: _RubricEvidence) -> float | None:
     """
     repeats = evidence.find_broken(DUPLICATE, NEAR_DUPLICATE) | _find_same_verdicts(evidence)
     criteria = enumerate(evidence.rubric.criteria, 1)
-    return compute_share([n not in repeats and not refers_to_criteria(one.wording) for n, one in criteria])
+    return compute_share([n not in repeats and not has_criterion_reference(one.wording) for n, one in criteria])
 
 
 def _find_same_verdicts(evidence: _RubricEvidence) -> frozenset[int | None]:

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from autorubric.errors import InputError
-from autorubric.files import nearest
-from autorubric.rows import Record, RowReader, input_name, listed, read_rows
-from autorubric.rows.columns import ROLES, first_part, folded, inner_path, is_for_models, value_at
-from autorubric.rows.record import read_message, speaker
+from autorubric.files import find_nearest_key
+from autorubric.rows import Record, RowReader, join_names, name_input, read_rows
+from autorubric.rows.columns import ROLES, find_base_column, find_text_path, find_value, fold_name, is_for_models
+from autorubric.rows.record import fold_role, read_message
 from autorubric.runs.shard import Shard
 from autorubric.synthesis.stages import list_letters
 
@@ -116,13 +116,13 @@ class QueryFile:
             if is_guessed:
                 reader.read(record)
         if unseen := [name for name in columns if is_for_models(name, reference=False)]:
-            told = f"models do not see {listed(unseen)}; join what they need with the query"
-            notes.append(f"{input_name(self.path)}: {told}")
-        ids = [name for name in columns if folded(name) in ROLES["id"].names]
+            told = f"models do not see {join_names(unseen)}; join what they need with the query"
+            notes.append(f"{name_input(self.path)}: {told}")
+        ids = [name for name in columns if fold_name(name) in ROLES["id"].names]
         if self.id_column is None and "id" not in columns and len(ids) == 1:
             shown = ids[0]
             notes.append(
-                f"{input_name(self.path)}: column {shown!r} is written as the id; "
+                f"{name_input(self.path)}: column {shown!r} is written as the id; "
                 f"--id-column {shown} resumes rows by it"
             )
         return replace(self, shown_id=shown, reader=reader if is_guessed else None)
@@ -170,14 +170,14 @@ class QueryFile:
 
     def _refuse(self, usable: int, problems: list[str], repeated: list[str], columns: Mapping[str, Any]) -> None:
         if not columns and not problems:
-            raise InputError(f"{input_name(self.path)}: the file has no rows; expected one per query")
+            raise InputError(f"{name_input(self.path)}: the file has no rows; expected one per query")
         is_found = usable or (problems and not any(_LACKING in problem for problem in problems))
         asked = {"question": "" if is_found else self.question_column, "id": self.id_column}
         asked |= {"responses": self.responses_column, "domain": self.domain_column}
         missing = [
             _describe_missing_column(self.path, purpose, column, columns)
             for purpose, column in asked.items()
-            if column and columns and first_part(column) not in columns
+            if column and columns and find_base_column(column) not in columns
         ]
         if missing:
             # Each row lacks the column; only other problems are reported row by row.
@@ -187,21 +187,21 @@ class QueryFile:
         if repeated:
             raise InputError(repeated)
         if usable == 0:
-            raise InputError([f"{input_name(self.path)}: no row can be used", *problems])
+            raise InputError([f"{name_input(self.path)}: no row can be used", *problems])
 
     def _read_query(self, record: Record) -> Query | str:
         """The query of a row, or why it cannot be used."""
         index, row = record.number - 1, record.fields
         column = record.columns.get("query", self.question_column)
-        question = value_at(row, column)
+        question = find_value(row, column)
         if question is None:
-            return f"nothing at {column!r}{_LACKING}{listed(row)}"
+            return f"nothing at {column!r}{_LACKING}{join_names(row)}"
         turns = read_turns(question)
         if isinstance(turns, str):
             return f"{column!r}: {turns}"
-        own_id = value_at(row, self.id_column) if self.id_column else None
+        own_id = find_value(row, self.id_column) if self.id_column else None
         held = row.get("__record_id__") or ""
-        domain = value_at(row, self.domain_column) if self.domain_column else None
+        domain = find_value(row, self.domain_column) if self.domain_column else None
         keys = {self.id_column or "": own_id, "__record_id__": held, self.domain_column or "": domain}
         for name, text in (keys if turns else {column: question, **keys}).items():
             if isinstance(text, bool | list | dict):
@@ -228,7 +228,7 @@ def read_turns(value: Any) -> list[dict[str, str]] | str | None:
         return None
     turns = []
     for number, turn in enumerate(map(read_message, value), 1):
-        role, content = speaker(turn.get("role")), turn.get("content")
+        role, content = fold_role(turn.get("role")), turn.get("content")
         if role not in _SPEAKERS or not isinstance(content, str) or not content.strip():
             return (
                 f"message {number} is {turn!r:.80}; expected a role ({', '.join(_SPEAKERS)}) and a string as content"
@@ -243,9 +243,9 @@ def read_turns(value: Any) -> list[dict[str, str]] | str | None:
 
 def _read_responses(row: Mapping[str, Any], column: str) -> dict[str, Any] | str:
     """The finished responses of a row as the fields of response slots, or what is wrong with them."""
-    given = value_at(row, column)
+    given = find_value(row, column)
     if given is None:
-        return f"nothing at {column!r}{_LACKING}{listed(row)}"
+        return f"nothing at {column!r}{_LACKING}{join_names(row)}"
     named = given.items() if isinstance(given, Mapping) else enumerate(given) if isinstance(given, list) else None
     if named is None:
         return f"{column!r} is of type {type(given).__name__}; expected a list of responses, or a mapping from models"
@@ -263,15 +263,15 @@ def _read_responses(row: Mapping[str, Any], column: str) -> dict[str, Any] | str
 def _describe_wrong_type(column: str, value: Any, row: Mapping[str, Any]) -> str:
     """The problem with a value that is not a string; for a query, with the path of a string in it."""
     told = f"{column!r} is of type {type(value).__name__}; expected a string"
-    inner = inner_path(row, column, is_query=True)
+    inner = find_text_path(row, column, is_query=True)
     return f"{told}; choose one in it with {_OPTION.replace('NAME', inner)}" if inner else told
 
 
 def _describe_missing_column(path: Path, purpose: str, column: str, columns: Mapping[str, Any]) -> str:
     candidates = [name for name in columns if purpose == "id" or not name.endswith("id")]
-    near = nearest(column, candidates) or next(
+    near = find_nearest_key(column, candidates) or next(
         (name for name in ROLES[_LIKELY[purpose]].names if name in columns), None
     )
     option = f"--{purpose}-column {near or 'NAME'} (in Python: {purpose}_column)"
     advice = f"did you mean {option}?" if near else f"choose the right one with {option}"
-    return f"{input_name(path)}: no column {column!r}; the rows have {listed(columns)}; {advice}"
+    return f"{name_input(path)}: no column {column!r}; the rows have {join_names(columns)}; {advice}"

@@ -19,7 +19,7 @@ from autorubric.graders.criterion_judge import CriterionJudge
 from autorubric.graders.judge import Ask, JudgeInput
 from autorubric.graders.rubric_judge import RubricJudge
 from autorubric.llm.executor import FollowUp
-from autorubric.llm.limits import room_for
+from autorubric.llm.limits import estimate_room
 from autorubric.llm.request import Answer, Failure, Model, Reply, Request, Unreadable
 from autorubric.llm.structured import fold_keys, read_json
 from autorubric.prompts.library import GatePrompts
@@ -217,7 +217,7 @@ def build_relevance_stage(
         found = replace_rewritten(read_criteria(fields, criteria))
         read, query = partial(read_relevance, found), query_in(fields)
         return [
-            Call(slot, relevance_request(judges.prompts, query, found, draw), read)
+            Call(slot, build_relevance_request(judges.prompts, query, found, draw), read)
             for draw, slot in enumerate(judges.turns)
         ]
 
@@ -251,12 +251,12 @@ def build_relevance_stage(
     )
 
 
-def relevance_request(
+def build_relevance_request(
     prompts: GatePrompts, query: str | Sequence[Mapping[str, Any]], candidates: Sequence[Candidate], draw: int = 0
 ) -> Request:
     """The request for the relevance of all criteria; no response is shown."""
     criteria = [{"id": one.id, "requirement": one.description, "pitfall": one.pitfall} for one in candidates]
-    room = room_for(entries=len(candidates))
+    room = estimate_room(entries=len(candidates))
     return build_request(
         prompts.licence, "licence", {"query": query, "criteria": criteria}, "licence", draw=draw, room=room
     )

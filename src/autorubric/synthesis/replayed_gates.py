@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 from pydantic import BeforeValidator, Field, ValidationError
 
 from autorubric.errors import InputError
-from autorubric.expectations import expectation, place_name
+from autorubric.expectations import describe_expectation, format_place
 from autorubric.llm.recorded_exchanges import Exchange
 from autorubric.llm.request import Answer, Reply
 from autorubric.rows import read_rows
@@ -176,9 +176,9 @@ def read_recorded(path: Path) -> list[RecordedQuery]:
 
 
 def _describe(problem: Any) -> str:
-    told = expectation(problem)
+    told = describe_expectation(problem)
     wrong = f"is {told}" if problem["type"] == "missing" else f"is {problem['input']!r:.60}; {told}"
-    return f"{place_name(problem['loc'])} {wrong}"
+    return f"{format_place(problem['loc'])} {wrong}"
 
 
 class Share(NamedTuple):
@@ -280,13 +280,13 @@ class GatesReplay:
         pairs = ([label for label in one.labels if label not in ("", "unsure")][:_PEOPLE] for one in self.judged)
         return [(pair[0] == "good", pair[1] == "good") for pair in pairs if len(pair) == _PEOPLE]
 
-    def kappa(self) -> float | None:
+    def compute_kappa(self) -> float | None:
         """Cohen's kappa of the two people; None if it is undefined."""
         from autorubric.metrics.confusion import cohen_kappa
 
         return cohen_kappa([mine for mine, _ in self.both], [other for _, other in self.both], [0, 1])
 
-    def shares(self) -> dict[str, Share]:
+    def compute_shares(self) -> dict[str, Share]:
         """The shares of the table by name."""
         bad, good = ([one for one in self.labelled if one.good is kind] for kind in (False, True))
         sure = [[one for one in some if one.outcome != "undecided"] for some in (bad, good)]
@@ -302,7 +302,7 @@ class GatesReplay:
     def _compute_share(self, some: Sequence[_JudgedCriterion], *outcomes: str) -> Share:
         return estimate_clustered_share((one.query, one.outcome in outcomes) for one in some)
 
-    def draw_error(self) -> tuple[Share, float | None]:
+    def estimate_draw_error(self) -> tuple[Share, float | None]:
         """The error rate of one relevance draw, and the correlation of the errors of two draws."""
         cases, pairs, both = list[tuple[int, bool]](), 0, 0
         for one in self.labelled:
@@ -319,7 +319,7 @@ class GatesReplay:
             return share, None
         return share, (both / pairs - error**2) / (error * (1 - error))
 
-    def by_gate(self) -> dict[str, tuple[int, int, int]]:
+    def count_by_gate(self) -> dict[str, tuple[int, int, int]]:
         """For each gate, how many criteria it rejected: bad ones, good ones, and those without an agreed label."""
         found: dict[str, list[int]] = {gate: [0, 0, 0] for gate in ORDER}
         for one in self.judged:
@@ -328,7 +328,7 @@ class GatesReplay:
         return {gate: (bad, good, rest) for gate, (bad, good, rest) in found.items()}
 
 
-def replay(queries: Sequence[RecordedQuery], settings: GateSettings) -> GatesReplay:
+def replay_gates(queries: Sequence[RecordedQuery], settings: GateSettings) -> GatesReplay:
     """The decisions of the gates on recorded replies."""
     used = settings.model_copy(update={"order": ORDER})
     judged, lost, numbers = list[_JudgedCriterion](), 0, dict[str, int]()

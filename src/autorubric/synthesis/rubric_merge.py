@@ -9,14 +9,14 @@ from itertools import pairwise
 from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from autorubric.llm.limits import most_room, room_for
+from autorubric.llm.limits import compute_most_room, estimate_room
 from autorubric.llm.request import Answer, Failure, Reply, Request, Unreadable
 from autorubric.llm.structured import read_json
 from autorubric.prompts import Prompt
-from autorubric.synthesis.accounting import Account, DroppedSource, Fate, Merged, account, deduplicate_sets
+from autorubric.synthesis.accounting import Account, DroppedSource, Fate, Merged, build_account, deduplicate_sets
 from autorubric.synthesis.candidate import Candidate, dump_criterion, is_criteria_list, make_example_criteria
 from autorubric.synthesis.drafts import find_criterion_fault, make_example_items
-from autorubric.synthesis.items import read_rubric, weight_in
+from autorubric.synthesis.items import parse_weight, read_rubric
 from autorubric.synthesis.method import FullSettings
 from autorubric.synthesis.stages import (
     PASSTHROUGH,
@@ -55,7 +55,7 @@ def build_plain_merge_stage(template: Prompt, letters: Sequence[str]) -> Stage:
             return fail_missing(names[0])
         if len(sets) == 1:
             return Outcome(sets[0], PASSTHROUGH)
-        room = room_for(copied=[str(item.get("description")) for items in sets for item in items])
+        room = estimate_room(copied=[str(item.get("description")) for items in sets for item in items])
         inputs = {"query": query_in(fields), "sets": sets}
         return [Call("merge", build_request(template, "merge", inputs, "rubric_items", room=room), read_rubric)]
 
@@ -84,9 +84,11 @@ def build_merge_stage(template: Prompt, names: Mapping[str, str], settings: Full
         sets = [one for one in deduplicate_sets(filter_drafts(fields, names, settings)[0]).sets if one]
         if len(sets) < 2:
             return []
-        whole = can_fit(sets, settings.merge_characters) and compute_merge_room(sets) <= most_room(models["merge"])
+        whole = can_fit(sets, settings.merge_characters) and compute_merge_room(sets) <= compute_most_room(
+            models["merge"]
+        )
         groups: list[Sets] = [sets] if whole else list(pairwise(sets))
-        return [Call("merge", merge_request(template, query_in(fields), group), read_merge) for group in groups]
+        return [Call("merge", build_merge_request(template, query_in(fields), group), read_merge) for group in groups]
 
     async def work(fields: Fields, access: RecordAccess) -> Outcome:
         drafts, dropped = filter_drafts(fields, names, settings)
@@ -165,7 +167,7 @@ class _RecordMerger:
         """All sets as one, in as few calls as their size permits."""
         if len(sets) == 1:
             outputs = [Merged(one.title, one.description, one.weight, (one.id,)) for one in sets[0]]
-            return account(sets[0], outputs)
+            return build_account(sets[0], outputs)
         if self._can_merge_at_once(sets):
             return await self._merge_once(sets, "m")
         fold = plan_fold(len(sets), f"{self.settings.seed}|{self.access.item}")
@@ -176,16 +178,18 @@ class _RecordMerger:
         if not can_fit(sets, self.settings.merge_characters):
             return False
         runner = self.access.runner
-        request = merge_request(self.template, self.query, sets)
-        return compute_merge_room(sets) <= most_room(runner.models["merge"]) or runner.is_recorded("merge", request)
+        request = build_merge_request(self.template, self.query, sets)
+        return compute_merge_room(sets) <= compute_most_room(runner.models["merge"]) or runner.is_recorded(
+            "merge", request
+        )
 
     async def _merge_once(self, sets: Sets, prefix: str) -> Account | Failure:
-        request = merge_request(self.template, self.query, sets)
+        request = build_merge_request(self.template, self.query, sets)
         answer = await self.access.ask(Call("merge", request, read_merge))
         if isinstance(answer, Failure):
             return answer
         inputs = [one for some in sets for one in some]
-        made = account(inputs, answer.value.merged, answer.value.dropped, prefix=prefix)
+        made = build_account(inputs, answer.value.merged, answer.value.dropped, prefix=prefix)
         return made._replace(notes=(*answer.notes, *made.notes))
 
     async def _merge_slot(self, fold: Fold, sets: Sets, place: int) -> Account | Failure:
@@ -256,7 +260,7 @@ def can_fit(sets: Sets, most_characters: int) -> bool:
 
 def compute_merge_room(sets: Sets) -> int:
     """The completion tokens that a merge of these sets can take: every criterion may stay as it is."""
-    return room_for(copied=[criterion.description for one in sets for criterion in one])
+    return estimate_room(copied=[criterion.description for one in sets for criterion in one])
 
 
 class MergeReply(NamedTuple):
@@ -266,7 +270,7 @@ class MergeReply(NamedTuple):
     dropped: tuple[DroppedSource, ...]
 
 
-def merge_request(template: Prompt, query: Any, sets: Sets) -> Request:
+def build_merge_request(template: Prompt, query: Any, sets: Sets) -> Request:
     """The request that merges all sets at once; each criterion goes with its id."""
     names = ("id", "title", "description", "weight")
     inputs = {
@@ -306,7 +310,7 @@ def _read_each(entries: Any, read: Any, noun: str, notes: list[str]) -> list[Any
 
 
 def _read_merged(entry: Mapping[str, Any]) -> Merged | None:
-    description, weight = entry.get("description"), weight_in(entry.get("weight"))
+    description, weight = entry.get("description"), parse_weight(entry.get("weight"))
     if not isinstance(description, str) or not description.strip():
         return None
     title = entry.get("title")

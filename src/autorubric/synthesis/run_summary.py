@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from autorubric.errors import counted
+from autorubric.errors import pluralize
 from autorubric.files import atomic_writer
 from autorubric.llm.failure_groups import NOT_MADE, FailureGroups, quote_text
 from autorubric.llm.records.accounts import Totals
@@ -97,7 +97,7 @@ class Summary:
             "failed": self.failed,
             "not_reached": self.rows - self.finished - self.failed,
             "skipped": len(self.skipped),
-            "failures": self.failures.counts(),
+            "failures": self.failures.count_by_kind(),
             "failure_groups": self.failures.to_list(),
             "notes": dict(self.notes.most_common()),
             "reused": dict(self.reused),
@@ -149,7 +149,7 @@ def find_progress(directory: Path, manifest: Mapping[str, Any], view: LedgerView
     calls = sum(slot in taken for slot in slots)
     done = held.done
     if view is not None and manifest.get("status") == "running" and role:
-        done = max(done, view.answered(role) - held.failed)
+        done = max(done, view.count_answered_items(role) - held.failed)
     groups = FailureGroups.from_list((manifest.get("counts") or {}).get("failure_groups"))
     return RowCounts(held.rows, done, held.failed, float(calls) or None, tuple(groups))
 
@@ -210,17 +210,17 @@ class SynthesisResult:
     @property
     def failures(self) -> dict[str, int]:
         """Failed stages by kind of failure."""
-        return self.summary.failures.counts() if self.summary else {}
+        return self.summary.failures.count_by_kind() if self.summary else {}
 
     def __repr__(self) -> str:
         if self.summary is None:
             calls = self.estimate.calls if self.estimate else 0
-            return f"SynthesisResult(dry run, {counted(calls, 'call')} to make)"
+            return f"SynthesisResult(dry run, {pluralize(calls, 'call')} to make)"
         summary, cost = self.summary, self.cost
         criteria = summary.exported.criteria if summary.exported else 0
         parts = [
-            f"{summary.finished} of {counted(summary.rows, 'query')} finished",
-            counted(criteria, "criterion"),
+            f"{summary.finished} of {pluralize(summary.rows, 'query')} finished",
+            pluralize(criteria, "criterion"),
         ]
         parts.append("unknown cost" if cost is None else f"${cost:.2f}")
         parts += [f"failures {self.failures}"] if self.failures else []
@@ -325,12 +325,12 @@ class RubricCounts:
             "quality": {name: quality[name][0] if name in quality else None for name in MEASURES},
         }
 
-    def lines(self) -> Iterator[str]:
+    def format_lines(self) -> Iterator[str]:
         """The lines of the summary; none where nothing was kept."""
         if not self.criteria:
             return
         left_out = f", {self.left_out} pitfalls left out of the files" if self.left_out else ""
-        yield f"gates: {counted(self.criteria, 'criterion')} kept, {self.rejected} rejected{left_out}"
+        yield f"gates: {pluralize(self.criteria, 'criterion')} kept, {self.rejected} rejected{left_out}"
         gates = self.gates
         width = max(map(len, gates), default=0)
         if gates:

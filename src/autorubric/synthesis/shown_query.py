@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from autorubric.errors import InputError, MissingFileError, counted
+from autorubric.errors import InputError, MissingFileError, pluralize
 from autorubric.llm.models import open_models
 from autorubric.llm.recorded_exchanges import Replay
 from autorubric.llm.records.ledger_view import LedgerView, ledger_view
@@ -18,7 +18,7 @@ from autorubric.synthesis.final_files import FULL_FILES
 from autorubric.synthesis.method import build_plan
 from autorubric.synthesis.query_file import Query
 from autorubric.synthesis.run_summary import UNFINISHED_FILE
-from autorubric.synthesis.slots import configs, find_shape
+from autorubric.synthesis.slots import build_configs, find_shape
 from autorubric.synthesis.stage_runner import Row, StageRunner, run_plan
 from autorubric.synthesis.stages import STEP_FILES, Plan, list_letters
 from autorubric.synthesis.steps import find_record_id, format_question, read_rows
@@ -49,7 +49,7 @@ async def show_query(directory: Path, manifest: Mapping[str, Any], name: str | N
                 await _replay(manifest, view, row, replay)
             except (InputError, KeyError, TypeError, ValueError) as error:
                 notes.append(f"the prompts cannot be rebuilt: {error}")
-            exchanges, others = replay.exchanges, replay.others(key)
+            exchanges, others = replay.exchanges, replay.find_others(key)
     index = row.get("__source_index__")
     return ShownItem(
         directory,
@@ -81,7 +81,7 @@ def _find_row(directory: Path, name: str | None) -> dict[str, Any]:
                 found = row
     if found is None:
         raise InputError(
-            f"{directory}: no query {name!r} in its step files, which have {counted(known, 'row')}; give an id"
+            f"{directory}: no query {name!r} in its step files, which have {pluralize(known, 'row')}; give an id"
         )
     return found
 
@@ -127,14 +127,14 @@ async def _replay(manifest: Mapping[str, Any], view: LedgerView, row: Mapping[st
     query = _rebuild_query(plan, row, given)
     # No request is sent, so no key is needed.
     unkeyed = settings.model_copy(update={"api_key_env": None, "allow_plain_http": True})
-    made = {slot: replace(config, api_key="unused") for slot, config in configs(unkeyed, _AnyKey()).items()}
+    made = {slot: replace(config, api_key="unused") for slot, config in build_configs(unkeyed, _AnyKey()).items()}
     refreshes = view.find_note("generations") or {}
     async with open_models(made, 1) as models:
         replay.names = {id(model): slot for slot, model in models.items()}
         runner = StageRunner(replay, models, None, refreshes, follow_up=prompts.follow_up)  # type: ignore[arg-type]
 
         async def answer(stage: Any, record_id: str, fields: Mapping[str, Any]) -> Any:
-            replay.begin(stage.name)
+            replay.set_subject(stage.name)
             return await runner(stage, record_id, fields)
 
         rows: list[Row] = []

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from autorubric.errors import ConfigError, collected
 from autorubric.llm.config import LLMConfig
-from autorubric.llm.http.prices import prices_by_model
-from autorubric.llm.http.providers import addressed, checked_key, keys_missing
+from autorubric.llm.http.prices import read_price_file
+from autorubric.llm.http.providers import check_key, keys_missing, resolve_address
 from autorubric.synthesis.method import Shape
 from autorubric.synthesis.role_settings import Roles, RoleSettings
 from autorubric.synthesis.stages import list_letters
@@ -83,7 +83,7 @@ def _add_run_address(settings: SynthesisSettings) -> Roles:
     """The roles, with the address of the run where they have none."""
 
     def add_address(role: RoleSettings) -> RoleSettings:
-        own = role.base_url or addressed(role.model, settings.base_url)[1]
+        own = role.base_url or resolve_address(role.model, settings.base_url)[1]
         return role.model_copy(update={"base_url": own})
 
     def add_addresses(held: Any) -> Any:
@@ -111,7 +111,7 @@ def _find_own_answer_slots(slots: Sequence[Slot]) -> list[Slot]:
     ]
 
 
-def refreshed_slots(settings: SynthesisSettings) -> frozenset[str]:
+def find_refreshed_slots(settings: SynthesisSettings) -> frozenset[str]:
     """The slots that `refresh` names: `response` means every response slot.
 
     Raises:
@@ -150,7 +150,7 @@ def find_shape(settings: SynthesisSettings, given: int) -> Shape:
     return Shape(tuple(texts), grounds, sources, finished, licence)
 
 
-def configs(settings: SynthesisSettings, environ: Mapping[str, str] | None = None) -> dict[str, LLMConfig]:
+def build_configs(settings: SynthesisSettings, environ: Mapping[str, str] | None = None) -> dict[str, LLMConfig]:
     """The model configuration of every slot, keys included.
 
     A key comes from the variable that the role names, else from `<SLOT>_API_KEY` (such as `RUBRIC_A_API_KEY`),
@@ -161,7 +161,7 @@ def configs(settings: SynthesisSettings, environ: Mapping[str, str] | None = Non
     """
     environ = os.environ if environ is None else environ
     problems: list[str] = []
-    prices = prices_by_model(settings.prices) if settings.prices else {}
+    prices = read_price_file(settings.prices) if settings.prices else {}
     made: dict[str, LLMConfig] = {}
     for slot in find_slots(settings):
         role = slot.role
@@ -179,7 +179,7 @@ def configs(settings: SynthesisSettings, environ: Mapping[str, str] | None = Non
             made[slot.name] = LLMConfig(
                 model=role.model,
                 api_base=role.base_url or None,
-                api_key=checked_key(key, variable).reveal() if key.strip() else None,
+                api_key=check_key(key, variable).reveal() if key.strip() else None,
                 api_key_env=None if key.strip() else role.api_key_env or settings.api_key_env,
                 allow_plain_http=settings.allow_plain_http,
                 temperature=temperature if role.temperature is None else role.temperature,

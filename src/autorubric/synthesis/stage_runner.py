@@ -12,13 +12,13 @@ from hashlib import blake2b
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from autorubric.core.values import changed
-from autorubric.errors import counted
+from autorubric.core.values import copy_with
+from autorubric.errors import pluralize
 from autorubric.llm.executor import Executor, FollowUp
 from autorubric.llm.failure_groups import NOT_MADE
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Answer, Failure, Request
-from autorubric.runs.blocks import fed, note_ended, work_off
+from autorubric.runs.blocks import feed_records, note_ended, work_through
 from autorubric.synthesis.query_file import FROM_INPUT, Query
 from autorubric.synthesis.stages import DERIVED, Call, Fields, Models, Outcome, Plan, Stage
 
@@ -60,7 +60,7 @@ class Row:
             self.fields |= {name: outcome.value, model: outcome.model}
             if outcome.lost:
                 # A value with an error next to it is not finished: the next run sends what is missing.
-                told = f"{counted(len(outcome.lost), 'call')} failed, the first with {outcome.lost[0]}"
+                told = f"{pluralize(len(outcome.lost), 'call')} failed, the first with {outcome.lost[0]}"
                 self.fields[error] = told[:500]
         elif outcome.failure.kind in NOT_MADE:
             self.unreached.add(name)
@@ -112,8 +112,8 @@ async def run_plan(
         finished(row)
         note_ended(query.index)
 
-    own = fed(queries, attrgetter("index"), partial(_group_distinct, queries))
-    await work_off(own, run_row, window, stopping)
+    own = feed_records(queries, attrgetter("index"), partial(_group_distinct, queries))
+    await work_through(own, run_row, window, stopping)
 
 
 def _group_distinct(queries: Iterable[Query]) -> Iterator[tuple[Query, ...]]:
@@ -202,7 +202,7 @@ class StageRunner:
     def is_recorded(self, slot: str, request: Request) -> bool:
         """Whether the complete reply to a request is in the ledger, so that asking makes no call."""
         draw = request.draw + self.refreshes.get(slot, 0) * DRAWS_PER_REFRESH
-        found = self.executor.find(self.models[slot], changed(request, draw=draw))
+        found = self.executor.find(self.models[slot], copy_with(request, draw=draw))
         return found is not None and found.finish_reason != "length"
 
     def _find_existing(self, stage: Stage, record_id: str, fields: Fields) -> Outcome | None:
@@ -243,7 +243,7 @@ class RecordAccess:
         draw = request.draw + runner.refreshes.get(call.slot, 0) * DRAWS_PER_REFRESH
         answer: Answer[Any] | Failure = await runner.executor.ask_for(
             runner.models[call.slot],
-            changed(request, draw=draw, item=self.item),
+            copy_with(request, draw=draw, item=self.item),
             call.read,
             follow_up or runner.follow_up,
         )

@@ -16,7 +16,7 @@ from typing import IO, Any, Literal, TypeAlias
 from pydantic_core import PydanticSerializationError, to_json
 
 from autorubric.files.atomic import atomic_writer
-from autorubric.files.strict_json import json_value
+from autorubric.files.strict_json import decode_json
 from autorubric.llm.failure_groups import NOT_MADE
 from autorubric.llm.records.database import ImportRow
 from autorubric.llm.records.ledger import Ledger
@@ -66,7 +66,7 @@ class RowStore:
             members = {}
         is_whole = len(pieces) > self.plan.last_step
         if self.export is not None and is_whole:
-            held = json_value(_join_pieces(pieces), share_texts=False)
+            held = decode_json(_join_pieces(pieces), share_texts=False)
             pieces.append(json.dumps(self.export(held), ensure_ascii=False).encode())
         data = b"\n".join(pieces)
         if any(f.kind not in NOT_MADE for f in row.failures.values()):
@@ -95,7 +95,7 @@ class RowStore:
         for index in range(len(self._slots)):
             pieces = self.read_pieces(index)
             if len(pieces) > self.plan.last_step + 1:
-                yield json_value(pieces[-1], share_texts=False)
+                yield decode_json(pieces[-1], share_texts=False)
 
     def read(self, index: int) -> dict[str, Any]:
         """The fields of the row with input index `index`."""
@@ -190,7 +190,7 @@ def write_steps(paths: Mapping[int, Path], queries: Iterable[Query], store: RowS
     return {name: max((getattr(kept, name) for kept in earlier), default=0) for name in ("changed", "moved")}
 
 
-def keep_steps(directory: Path, others: Iterable[Path]) -> None:
+def append_step_rows(directory: Path, others: Iterable[Path]) -> None:
     """Append the rows in the step files of other directories, so that `write_steps` keeps those it does not write."""
     folders = list(others)
     for name in (*STEP_FILES, *HIDDEN_STEP_FILES):
@@ -281,7 +281,7 @@ def format_question(question: Any) -> str:
 
 def _read_row(line: bytes) -> dict[str, Any] | None:
     try:
-        row = json_value(line, share_texts=False)
+        row = decode_json(line, share_texts=False)
     except ValueError:
         return None
     return row if isinstance(row, dict) else None

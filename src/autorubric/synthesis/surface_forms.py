@@ -8,7 +8,7 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import NamedTuple
 
-from autorubric.core.wording import NUMBER_WORDS, match_any, negations_in, numbers_in
+from autorubric.core.wording import NUMBER_WORDS, count_negations, find_numbers, match_any
 from autorubric.synthesis.thresholds import SurfaceKind
 
 _TOKEN = re.compile(r"[a-z]+(?:'[a-z]+)?|\d+(?:\.\d+)?|[\u3400-\u9fff]+")
@@ -41,7 +41,7 @@ def rate_similarity(left: str, right: str) -> float:
     Chinese counts by pairs of characters. The similarity is 0 if the numbers differ ("every 3 months", "every 6
     months"), if only one is a negation, or if only the object differs ("recommends finasteride", "… minoxidil").
     """
-    if numbers_in(left) != numbers_in(right) or bool(negations_in(left)) != bool(negations_in(right)):
+    if find_numbers(left) != find_numbers(right) or bool(count_negations(left)) != bool(count_negations(right)):
         return 0.0
     if _is_contrast(left, right):
         return 0.0
@@ -332,7 +332,7 @@ def _is_asked(kind: SurfaceKind, criterion: str, query: str) -> bool:
         if quoted:
             return any(has_quote(query, words) for words in quoted)
     if kind == "count":
-        numbers = numbers_in(criterion)
+        numbers = find_numbers(criterion)
         if numbers:
-            return bool(numbers & numbers_in(query))
+            return bool(numbers & find_numbers(query))
     return bool(_ASKED[kind].search(query))

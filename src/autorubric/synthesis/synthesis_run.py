@@ -13,10 +13,10 @@ from tempfile import TemporaryFile
 from typing import Any, cast
 
 from autorubric import __version__
-from autorubric.errors import first_cause
-from autorubric.llm.batches.setting import batching, widened
+from autorubric.errors import find_first_cause
+from autorubric.llm.batches.setting import batching, widen_window
 from autorubric.llm.executor import Executor
-from autorubric.llm.models import negotiated, stand_ins
+from autorubric.llm.models import collect_notes, find_stand_in_note
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Model
 from autorubric.rows import Record
@@ -29,7 +29,7 @@ from autorubric.synthesis.final_files import FINAL_FILES, export_final, export_r
 from autorubric.synthesis.method import build_plan
 from autorubric.synthesis.query_file import InputReport, QueryFile
 from autorubric.synthesis.run_summary import UNFINISHED_FILE, Summary, write_unfinished
-from autorubric.synthesis.slots import find_shape, refreshed_slots
+from autorubric.synthesis.slots import find_refreshed_slots, find_shape
 from autorubric.synthesis.stage_runner import Row, StageRunner, count_refreshes, run_plan
 from autorubric.synthesis.stages import HIDDEN_STEP_FILES, STEP_FILES, STEPS, Plan
 from autorubric.synthesis.steps import RowStore, import_steps, list_step_paths, read_rows, write_steps
@@ -91,7 +91,7 @@ def prepare(
         how.stages = plan.waves
     part = None
     if division.shard is not None or division.parts is not None:
-        part = division.part(lambda: report.whole, report.all_rows)
+        part = division.build_part(lambda: report.whole, report.all_rows)
     return Prepared(settings, Path(settings.out), source, report, prompts, plan, tuple(notes), part)
 
 
@@ -124,8 +124,8 @@ class SynthesisRun(StoppableRun):
     def __post_init__(self) -> None:
         prepared, settings, ledger = self.prepared, self.prepared.settings, self.ledger
         self._steps = list_step_paths(prepared.folder, prepared.plan.last_step, settings.step_files)
-        self.stand_ins = tuple(stand_ins(model.name for model in self.models.values()))
-        self.negotiated = negotiated((), (read_manifest(prepared.folder) or {}).get("negotiated"))
+        self.stand_ins = tuple(find_stand_in_note(model.name for model in self.models.values()))
+        self.negotiated = collect_notes((), (read_manifest(prepared.folder) or {}).get("negotiated"))
         tallies = {name: make() for name, make in (stage.tally for stage in prepared.plan.stages if stage.tally)}
         self.summary = Summary(prepared.report.rows, skipped=prepared.report.skipped, tallies=tallies)
         imported = ledger.find_note("taken_over")
@@ -136,7 +136,7 @@ class SynthesisRun(StoppableRun):
             self.executor,
             self.models,
             ledger if imported else None,
-            count_refreshes(ledger, self.models, refreshed_slots(settings) if settings.refresh else ()),
+            count_refreshes(ledger, self.models, find_refreshed_slots(settings) if settings.refresh else ()),
             follow_up=prepared.prompts.follow_up,
             on_end=self.end_with,
         )
@@ -165,11 +165,11 @@ class SynthesisRun(StoppableRun):
             try:
                 await self._make_files()
             except BaseException as error:
-                summary.stopped = self.stopped or str(first_cause(error)) or type(error).__name__
+                summary.stopped = self.stopped or str(find_first_cause(error)) or type(error).__name__
                 self._save_manifest("stopped")
                 raise
             summary.reused, summary.stale, summary.overwritten = runner.reused, runner.stale, runner.overwritten
-        summary.totals, summary.stopped = self.ledger.totals(), self.stopped or self.ended_early
+        summary.totals, summary.stopped = self.ledger.add_up(), self.stopped or self.ended_early
         summary.seconds = time.monotonic() - started
         if summary.complete:
             (prepared.folder / HIDDEN_STEP_FILES[prepared.plan.last_step]).unlink(missing_ok=True)
@@ -192,7 +192,7 @@ class SynthesisRun(StoppableRun):
                 prepared.plan,
                 prepared.source,
                 self.runner,
-                window=widened(2 * settings.concurrency),
+                window=widen_window(2 * settings.concurrency),
                 finished=partial(self._store_row, store),
                 stopping=lambda: bool(self.stopped),
             )
@@ -215,7 +215,7 @@ class SynthesisRun(StoppableRun):
         made_of = {
             "input": prepared.report.whole.hex(),
             "rows": prepared.report.rows,
-            "settings": {k: v for k, v in settings.recorded().items() if k not in _WITHOUT_EFFECT},
+            "settings": {k: v for k, v in settings.to_manifest().items() if k not in _WITHOUT_EFFECT},
             "models": {slot: [model.name, model.identity()] for slot, model in self.models.items()},
             "templates": prepared.prompts.fingerprints(),
             "refreshes": dict(self.runner.refreshes),
@@ -239,13 +239,13 @@ class SynthesisRun(StoppableRun):
     def _save_manifest(self, status: str) -> None:
         prepared, ledger = self.prepared, self.ledger
         self.summary.calls = sum(role.paid for role in self.activity)
-        self.negotiated = negotiated(self.models.values(), self.negotiated)
+        self.negotiated = collect_notes(self.models.values(), self.negotiated)
         content: dict[str, Any] = {
             "kind": "synthesis",
             "status": status,
             "versions": {"autorubric": __version__, "python": platform.python_version()},
             "again": self.again,
-            "settings": prepared.settings.recorded(),
+            "settings": prepared.settings.to_manifest(),
             "stand_ins": list(self.stand_ins),
             "models": {slot: model.name for slot, model in self.models.items()},
             "negotiated": self.negotiated,
@@ -253,8 +253,8 @@ class SynthesisRun(StoppableRun):
             "steps": list(STEPS[: prepared.plan.last_step + 1]),
             "stages": {stage.name: {"step": stage.step, "slots": stage.slots} for stage in prepared.plan.stages},
             "counts": self.summary.as_dict(),
-            "usage": [total.to_dict() for total in ledger.totals()] if status != "running" else [],
+            "usage": [total.to_dict() for total in ledger.add_up()] if status != "running" else [],
             "calls": ledger.count,
-            **({} if prepared.part is None else {PART: prepared.part.recorded()}),
+            **({} if prepared.part is None else {PART: prepared.part.to_record()}),
         }
         write_manifest(prepared.folder, content)

@@ -9,13 +9,13 @@ from typing import Annotated, Any, Literal, Self, TypeAlias, TypeVar, cast
 from pydantic import BaseModel, Field, GetPydanticSchema, PlainValidator, PrivateAttr, model_validator
 from pydantic.functional_validators import ModelWrapValidatorHandler
 
-from autorubric.errors import ConfigError, InputError, first_few
-from autorubric.expectations import expectation
-from autorubric.files import nearest
+from autorubric.errors import ConfigError, InputError, format_first
+from autorubric.expectations import describe_expectation
+from autorubric.files import find_nearest_key
 from autorubric.files.remote import make_path
 from autorubric.llm.endpoint_settings import EndpointSettings
 from autorubric.llm.http.secrets import NO_VARIABLE
-from autorubric.rows import memory_rows
+from autorubric.rows import convert_rows
 from autorubric.runs.manifest import read_manifest
 from autorubric.settings import FileName, Names, NewDirectory, setting
 from autorubric.synthesis.method import FullSettings
@@ -32,14 +32,14 @@ def _check_queries(value: Any) -> Any:
         raise ValueError("expected the name of a file or folder, in printable characters")
     if isinstance(value, str | Path):
         return make_path(value)
-    value = memory_rows(value, blanks=True)
+    value = convert_rows(value, blanks=True)
     if not isinstance(value, list | tuple):
         raise ValueError("expected the path of a file, or a list of strings, conversations or rows")
     if not value:
         raise ValueError("the list is empty; expected a string, conversation or row for each query")
     wrong = [f"item {n} is {one!r:.60}" for n, one in enumerate(value) if not isinstance(one, str | list | Mapping)]
     if wrong:
-        raise ValueError(f"{first_few(wrong, _MOST_NAMED)}; expected a string, conversation or row for each query")
+        raise ValueError(f"{format_first(wrong, _MOST_NAMED)}; expected a string, conversation or row for each query")
     return value
 
 
@@ -191,7 +191,7 @@ class SynthesisSettings(EndpointSettings):
             raise InputError("no queries; pass INPUT (in Python: the first argument; in a config file: input)")
         of_full = [name for name in values if name in FULL_ONLY and values[name] is not None]
         if of_full and made.profile != "full":
-            names = ", ".join(cls.flags()[name].name for name in of_full)
+            names = ", ".join(cls.list_flags()[name].name for name in of_full)
             verb = "needs" if len(of_full) == 1 else "need"
             raise ConfigError(f"{names} {verb} the full profile; pass --profile full")
         if made.profile == "full" and not made.role_models.judges:
@@ -199,26 +199,28 @@ class SynthesisSettings(EndpointSettings):
         if made.profile == "basic" and made.responses_column:
             raise ConfigError("responses_column needs the full profile; pass --profile full")
         if made.refresh:
-            from autorubric.synthesis.slots import refreshed_slots
+            from autorubric.synthesis.slots import find_refreshed_slots
 
-            refreshed_slots(made)
+            find_refreshed_slots(made)
         return made
 
-    def given(self) -> dict[str, Any]:
+    def collect_given(self) -> dict[str, Any]:
         """The settings that were passed, the nested ones as they were passed."""
-        held = {name: value for name, value in super().given().items() if name not in NESTED}
+        held = {name: value for name, value in super().collect_given().items() if name not in NESTED}
         return held | self._nested
 
-    def recorded(self) -> dict[str, Any]:
+    def to_manifest(self) -> dict[str, Any]:
         """The settings for a manifest, with each value where it took effect."""
         shown = type(self).model_fields.keys() & SynthesisSettings.model_fields.keys()
         return self.model_dump(mode="json", include=shown - ROLE_FLAGS.keys() - {"models"})
 
     @classmethod
-    def _told(cls, problem: Mapping[str, Any], named: Callable[[str], str]) -> tuple[tuple[str, ...], list[str]]:
+    def _locate_problem(
+        cls, problem: Mapping[str, Any], named: Callable[[str], str]
+    ) -> tuple[tuple[str, ...], list[str]]:
         path = [str(part) for part in problem["loc"]]
         if not path or path[0] not in NESTED:
-            return super()._told(problem, named)
+            return super()._locate_problem(problem, named)
         place = ".".join(path)
         flat = next((name for name, held in ROLE_FLAGS.items() if held == place), "")
         return (flat,) if flat else tuple(path), [_describe_problem(problem, path, named(flat) if flat else place)]
@@ -237,7 +239,7 @@ def _describe_problem(problem: Mapping[str, Any], path: list[str], told: str) ->
     if path == ["roles"] and problem["input"] is None:
         return "no model; pass --models MODEL, one --…-model for each role, or set roles in a config"
     if kind == "extra_forbidden":
-        near = nearest(path[-1], _list_keys(path[:-1]))
+        near = find_nearest_key(path[-1], _list_keys(path[:-1]))
         return f"unknown key {name!r}" + (f"; did you mean {near!r}?" if near else "")
     if kind == "missing":
         flag = _FLAGS.get(path[1], f"--{path[1]}-model")
@@ -249,7 +251,7 @@ def _describe_problem(problem: Mapping[str, Any], path: list[str], told: str) ->
     if isinstance(raised, ConfigError):
         return str(raised)
     # The value may be the key.
-    wrong = f"is {problem['input']!r}; {expectation(problem)}"
+    wrong = f"is {problem['input']!r}; {describe_expectation(problem)}"
     return f"{told} {NO_VARIABLE if path[-1] == 'api_key_env' else wrong}"
 
 

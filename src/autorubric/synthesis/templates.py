@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from autorubric.errors import ConfigError
-from autorubric.files import advice
+from autorubric.files import suggest_name
 from autorubric.linting.criterion_words import Wording
-from autorubric.llm.request import Message, Reply, ReplySchema, Request, Unreadable, ask_again
+from autorubric.llm.request import Message, Reply, ReplySchema, Request, Unreadable, build_reask
 from autorubric.prompts import Prompt, PromptSet, load_prompts, load_schema, package_prompts
 from autorubric.prompts.judging import JudgePrompts, load_judge_prompts, package_judge_prompts
 from autorubric.prompts.library import GatePrompts, load_gate_prompts, package_gate_prompts
@@ -49,7 +49,7 @@ class SynthesisPrompts:
     def follow_up(self, request: Request, reply: Reply, problem: Unreadable) -> Request:
         """The request that follows an unusable reply."""
         turns = self.drafts.reask.render(problem=problem.message)
-        return ask_again(request, reply, problem, (Message("user", text) for _, text in turns))
+        return build_reask(request, reply, problem, (Message("user", text) for _, text in turns))
 
 
 def load_synthesis_prompts(
@@ -131,7 +131,7 @@ def _with_examples(source: str, examples: Mapping[str, str]) -> str:
 @cache
 def _load_profile(name: str) -> dict[str, Any]:
     if name not in DOMAINS:
-        raise ConfigError(f"unknown domain {name!r}; {advice(name, DOMAINS)}")
+        raise ConfigError(f"unknown domain {name!r}; {suggest_name(name, DOMAINS)}")
     import yaml
 
     text = files("autorubric.synthesis").joinpath(f"domains/{name}.yaml").read_text(encoding="utf-8")

@@ -27,17 +27,17 @@ class Completion:
     def tokens(self) -> int:
         """Tokens of the reply, its reasoning included."""
         said = self.content or self.refusal or ""
-        return estimated_tokens(len(self.reasoning or "")) + estimated_tokens(len(said))
+        return estimate_tokens(len(self.reasoning or "")) + estimate_tokens(len(said))
 
 
 CHARS_A_TOKEN = 4
 
 
-def estimated_tokens(characters: int) -> int:
+def estimate_tokens(characters: int) -> int:
     """Tokens of a text of that many characters, at four characters a token, rounded up.
 
     Example:
-        >>> estimated_tokens(9)
+        >>> estimate_tokens(9)
         3
     """
     return -(-characters // CHARS_A_TOKEN)
@@ -59,7 +59,7 @@ def join_prompt(body: dict[str, Any]) -> str:
 
 def count_prompt_tokens(body: dict[str, Any]) -> int:
     """The tokens of the text of a request body."""
-    return estimated_tokens(len(join_prompt(body)))
+    return estimate_tokens(len(join_prompt(body)))
 
 
 def build_completion_body(completion: Completion, model: str, asked: int, cached_tokens: int | None = None) -> bytes:
@@ -75,7 +75,7 @@ def build_completion_body(completion: Completion, model: str, asked: int, cached
         >>> json.loads(build_completion_body(Completion("Yes."), "m", 7))["usage"]
         {'prompt_tokens': 7, 'completion_tokens': 1, 'total_tokens': 8}
     """
-    thought, spoken = estimated_tokens(len(completion.reasoning or "")), completion.tokens
+    thought, spoken = estimate_tokens(len(completion.reasoning or "")), completion.tokens
     usage: dict[str, Any] = {
         "prompt_tokens": asked,
         "completion_tokens": spoken,

@@ -14,7 +14,7 @@ from typing import Any
 from autorubric.llm import attempts
 from autorubric.llm.request import Reply, ReplySchema, Request, Usage
 from autorubric.testing import offline_reading as reading
-from autorubric.testing.completion import estimated_tokens
+from autorubric.testing.completion import estimate_tokens
 from autorubric.testing.offline_reading import Query, find_constraints, find_phrases, find_terms, load_table
 from autorubric.testing.scripted import PromptSections
 
@@ -65,7 +65,7 @@ class OfflineModel:
         text = self._write(request)
         reply = Reply(text, model=self.name, usage=self._count(request, text), cost=0.0, latency=self._latency)
         if attempts.watchers:
-            attempts.tell(attempts.Attempt(request, self.name, self.name, "", 1, time.time(), self._latency, reply))
+            attempts.emit(attempts.Attempt(request, self.name, self.name, "", 1, time.time(), self._latency, reply))
         return reply
 
     async def close(self) -> None:
@@ -73,7 +73,7 @@ class OfflineModel:
 
     def _count(self, request: Request, text: str) -> Usage:
         asked = sum(len(message.content) for message in request.messages)
-        return Usage(estimated_tokens(asked), estimated_tokens(len(text)))
+        return Usage(estimate_tokens(asked), estimate_tokens(len(text)))
 
     def _write(self, request: Request) -> str:
         prompt, schema = PromptSections(request), request.schema
@@ -145,9 +145,9 @@ def _write_findings(requirement: str) -> list[dict[str, Any]]:
 def _write_criteria(prompt: PromptSections, schema: ReplySchema, random: Random) -> list[Item]:
     if schema.name == "pitfall_items":
         return write_pitfalls(_find_query(prompt), random)
-    if sets := prompt.numbered("set"):
+    if sets := prompt.find_numbered("set"):
         return merge_sets([_read_items(text) for text in sets])
-    if responses := prompt.numbered("response"):
+    if responses := prompt.find_numbered("response"):
         return write_harder(_find_query(prompt), _read_items(prompt.get("rubric", "")), responses, random)
     return write_rubric(_find_query(prompt), prompt.get("reference", ""), random)
 

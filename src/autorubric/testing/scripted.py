@@ -13,7 +13,7 @@ from autorubric.errors import InputError
 from autorubric.llm.limits import Limit
 from autorubric.llm.request import CallError, Failure, Reply, Request, Usage
 from autorubric.prompts.fences import MARKER
-from autorubric.testing.completion import estimated_tokens
+from autorubric.testing.completion import estimate_tokens
 
 Line: TypeAlias = str | Reply | Failure
 Script: TypeAlias = Callable[[Request], Line | Awaitable[Line]] | Mapping[str, Line | Sequence[Line]]
@@ -100,7 +100,7 @@ class ScriptedModel:
             raise CallError(line)
         if isinstance(line, Reply):
             return line
-        usage = Usage(_count_prompt_tokens(request), estimated_tokens(len(line)))
+        usage = Usage(_count_prompt_tokens(request), estimate_tokens(len(line)))
         return Reply(line, model=self._name, usage=usage, cost=self.cost(usage))
 
     async def close(self) -> None:
@@ -126,7 +126,7 @@ class ScriptedModel:
 
 
 def _count_prompt_tokens(request: Request) -> int:
-    return estimated_tokens(sum(len(message.content) for message in request.messages))
+    return estimate_tokens(sum(len(message.content) for message in request.messages))
 
 
 class PromptSections(dict[str, str]):
@@ -154,7 +154,7 @@ class PromptSections(dict[str, str]):
         found = re.finditer(rf"<([a-z]\w*)-{self._code}>\n(.*?)\n</\1-{self._code}>", text, re.S)
         return {match[1]: match[2] for match in found}
 
-    def numbered(self, name: str) -> list[str]:
+    def find_numbered(self, name: str) -> list[str]:
         """The contents of the sections `name_1`, `name_2`, ..."""
         return [text for key, text in self.items() if re.fullmatch(rf"{name}_\d+", key)]
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, TypeAlias
 
-from autorubric.core.display import clipped
+from autorubric.core.display import clip
 from autorubric.core.report import EnsembleEvaluationReport
 from autorubric.errors import ConfigError
 from autorubric.graders.criterion_grader import CriterionGrader
@@ -145,15 +145,15 @@ class Auditor:
         self._ledger = ledger
         self._rule = replace(rule, on_failure="none", neutral=None, overlong=None)
         if plan.grader.has_budget:
-            self.executor = plan.grader.executor_on(ledger, spent=ledger.spent(AUDIT_ROLE))
+            self.executor = plan.grader.executor_on(ledger, spent=ledger.sum_spent(AUDIT_ROLE))
         else:
             self.executor = Executor(ledger, executor.budget)
         self._audited: set[Key] = set()
         self._queue = BackgroundQueue()
         self._readmitted = time.monotonic()
-        for at, value in ledger.observations(AUDIT):
+        for at, value in ledger.list_observations(AUDIT):
             self._add(at, AuditRecord(**value))
-        for _, since in ledger.observations(UNANSWERED):
+        for _, since in ledger.list_observations(UNANSWERED):
             self.found.note_unanswered(since)
 
     @property
@@ -243,8 +243,8 @@ class Auditor:
             record.answer,
             record.step,
             gaps,
-            clipped("" if given.query is None else as_text(given.query), _MOST_CHARACTERS),
-            clipped(given.inputs.submission, _MOST_CHARACTERS),
+            clip("" if given.query is None else as_text(given.query), _MOST_CHARACTERS),
+            clip(given.inputs.submission, _MOST_CHARACTERS),
             _collect_reasons(given.kept, report, gaps),
         )
 
@@ -281,7 +281,7 @@ def _collect_reasons(
     """The reference judge's reasons where the judges differ."""
     entries = [] if report is None or report.report is None else report.report
     return {
-        str(index): clipped(one.final_reason, _MOST_REASON)
+        str(index): clip(one.final_reason, _MOST_REASON)
         for index, one in zip(kept.kept, entries, strict=False)
         if index < len(gaps) and gaps[index] and one.final_reason
     }

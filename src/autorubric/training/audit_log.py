@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal, TypeAlias
 
-from autorubric.errors import counted
+from autorubric.errors import pluralize
 from autorubric.metrics.confidence_sequence import Growth, GrowthSequence
 from autorubric.metrics.intervals import Interval
 from autorubric.training.observations import Key
@@ -280,7 +280,7 @@ def summarize_audits(log: AuditLog, rubrics: Mapping[str, Sequence[Mapping[str, 
                 note["weight"],
                 gaps.whole.count,
                 gaps.whole.mean,
-                gaps.growth(),
+                gaps.find_growth(),
                 gaps.found,
                 log.find_examples(rubric, index),
             )
@@ -291,8 +291,8 @@ def summarize_audits(log: AuditLog, rubrics: Mapping[str, Sequence[Mapping[str, 
         dict(log.failures),
         log.blind_since,
         whole.mean if whole.count else None,
-        whole.interval() if whole.count else None,
-        log.overall.growth(),
+        whole.compute_interval() if whole.count else None,
+        log.overall.find_growth(),
         log.overall.found,
         log.tolerance,
         log.status,
@@ -326,6 +326,6 @@ def find_audit_warnings(found: AuditSummary) -> Iterator[str]:
 
 def _describe_growth(growth: Growth) -> str:
     return (
-        f"{growth.baseline:+.3f} in the first {counted(growth.since, 'audit')}, {growth.recent:+.3f} in the next "
+        f"{growth.baseline:+.3f} in the first {pluralize(growth.since, 'audit')}, {growth.recent:+.3f} in the next "
         f"{growth.count - growth.since:,} (growth at least {max(0.0, growth.interval.low):.3f})"
     )

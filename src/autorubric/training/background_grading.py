@@ -10,7 +10,7 @@ from typing import Any
 
 from autorubric.core.report import EnsembleEvaluationReport
 from autorubric.errors import AutorubricError, ConfigError, LedgerError
-from autorubric.files.strict_json import json_bytes
+from autorubric.files.strict_json import encode_json
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.criterion_judge import PrefixFirst
 from autorubric.graders.judge import Ask, JudgeInput, Query
@@ -56,7 +56,7 @@ def is_chosen(share: float, seed: str, key: Sequence[str | int | None]) -> bool:
         >>> 60 < sum(is_chosen(0.1, "audit 0", ("group", str(number), 3)) for number in range(1000)) < 140
         True
     """
-    digest = blake2b(json_bytes([seed, *key]), digest_size=8).digest()
+    digest = blake2b(encode_json([seed, *key]), digest_size=8).digest()
     return int.from_bytes(digest) < share * 2**64
 
 
@@ -129,7 +129,7 @@ class Repeater:
         self._executor = executor
         self.queue = BackgroundQueue()
         self._known: set[Key] = {
-            (value["group"], value["answer"], value["step"]) for _, value in ledger.observations(REPEAT)
+            (value["group"], value["answer"], value["step"]) for _, value in ledger.list_observations(REPEAT)
         }
 
     def offer(self, given: GivenReward) -> None:

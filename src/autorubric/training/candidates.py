@@ -9,19 +9,19 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from autorubric.dataset import DataItem, RubricDataset
-from autorubric.errors import InputError, counted
+from autorubric.errors import InputError, pluralize
 from autorubric.llm.failure_groups import NOT_ASKED
 from autorubric.llm.limits import BYTES_A_TOKEN, ModelEstimate
 from autorubric.llm.request import Answer, Failure, Message, Model, Request, Unreadable
 from autorubric.llm.structured import read_text
-from autorubric.rows import Record, RowReader, input_name, listed, read_rows, row_file, without_nulls
+from autorubric.rows import Record, RowReader, drop_nulls, inspect_file, join_names, name_input, read_rows
 from autorubric.rows.columns import COLUMN_OPTION, ROLES
 from autorubric.rows.record import FLOAT_ID, MERGED, as_text, read_prompt
-from autorubric.runs.blocks import fed, note_ended, work_off
-from autorubric.runs.items_file import read_items, stored_report
+from autorubric.runs.blocks import feed_records, note_ended, work_through
+from autorubric.runs.items_file import read_items, read_report
 from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, ExperimentManifest, load_manifest
 from autorubric.runs.run import DRAWS_A_GENERATION
-from autorubric.runs.stopping import StoppableRun, resumption
+from autorubric.runs.stopping import StoppableRun, build_resume_command
 from autorubric.training.queries import RubricQuery, group_items, read_turns
 
 _ROLES = ("query", "id", "submission", "submissions", "sample")
@@ -74,8 +74,8 @@ def read_candidates(
     directory = _QueryIndex(queries)
     counts: dict[str, int] = {}
     found = []
-    reader = RowReader(input_name(path), _ROLES, given=columns or {}, notes=[] if notes is None else notes)
-    for row in reader.rows(_read_rows(path, problems)):
+    reader = RowReader(name_input(path), _ROLES, given=columns or {}, notes=[] if notes is None else notes)
+    for row in reader.read_all(_read_rows(path, problems)):
         try:
             query = directory.find(row)
             answers = list(_read_answers(row))
@@ -86,17 +86,17 @@ def read_candidates(
             place = counts[query.id] = counts.get(query.id, -1) + 1
             found.append(CandidateAnswer(query.id, answer, own or f"{query.id}-{place}", model))
     if not found and not problems:
-        problems.append(f"{input_name(path)}: the file has no candidates")
+        problems.append(f"{name_input(path)}: the file has no candidates")
     return found
 
 
 def _read_rows(path: Path, problems: list[str]) -> Iterator[Record]:
-    found = row_file(path, what="Candidates")
+    found = inspect_file(path, what="Candidates")
     for record in read_rows(path, problems, what="Candidates"):
-        yield record._replace(fields=without_nulls(record.fields)) if found.is_table else record
+        yield record._replace(fields=drop_nulls(record.fields)) if found.is_table else record
 
 
-def own_answers(queries: Sequence[RubricQuery]) -> list[CandidateAnswer]:
+def list_answers(queries: Sequence[RubricQuery]) -> list[CandidateAnswer]:
     """The answers that the queries' own file holds, such as a dataset's submissions."""
     return [CandidateAnswer(query.id, text, name) for query in queries for name, text in query.answers]
 
@@ -114,7 +114,7 @@ def check_candidates(
     return [query for query in queries if query.id in answered], missing
 
 
-def graded_dataset(queries: Sequence[RubricQuery], candidates: Sequence[CandidateAnswer], name: str) -> RubricDataset:
+def build_dataset(queries: Sequence[RubricQuery], candidates: Sequence[CandidateAnswer], name: str) -> RubricDataset:
     """The candidates as items to grade, in order, each under the rubric of its query."""
     by_id = {query.id: query for query in queries}
     items = []
@@ -147,10 +147,10 @@ class _QueryIndex:
         own, where = row.id, row.where
         if own is not None and own in self._by_id:
             return self._by_id[own]
-        asked = row.value("query")
+        asked = row.read_value("query")
         if asked is None:
             if own is None:
-                known, keys = ", ".join(_QUERY_NAMES), listed(row.fields)
+                known, keys = ", ".join(_QUERY_NAMES), join_names(row.fields)
                 raise InputError(f"{where}: has no query; expected one of {known}; its keys are {keys}{MERGED}")
             raise InputError(f"{where}: the data has no query with the id {own!r}{FLOAT_ID * own.endswith('.0')}")
         text = as_text(read_prompt(list(read_turns(asked, where)), "the query")).strip()
@@ -165,13 +165,13 @@ class _QueryIndex:
 
 def _read_answers(row: Record) -> Iterator[tuple[str, str, str]]:
     """Sample id, model and text of each answer in a row."""
-    where, model, own = row.where, str(row.fields.get("model") or ""), row.value("sample")
+    where, model, own = row.where, str(row.fields.get("model") or ""), row.read_value("sample")
     single, several = row.columns.get("submission"), row.columns.get("submissions")
     if single is not None:
         yield ("" if own is None else str(own)), model, _check_text(row.fields[single], f"{where}: {single!r}")
         return
     if several is None:
-        told = f"has no answer; expected one of {', '.join(_ANSWER_NAMES)}; its keys are {listed(row.fields)}"
+        told = f"has no answer; expected one of {', '.join(_ANSWER_NAMES)}; its keys are {join_names(row.fields)}"
         raise InputError(f"{where}: {told}; name it with {COLUMN_OPTION.format(role='answer')}")
     held = row.fields[several]
     if not isinstance(held, list | dict) or not held:
@@ -202,7 +202,7 @@ class GradedRun:
         """The file of the run's reports."""
         return self.folder / ITEMS_FILE
 
-    def first(self, count: int | None) -> GradedRun:
+    def limit_to(self, count: int | None) -> GradedRun:
         """The run with its first `count` queries; all of them for None."""
         queries = self.queries[:count]
         wanted = {query.id for query in queries}
@@ -229,7 +229,7 @@ def read_graded_run(folder: Path) -> GradedRun:
 
 
 def _score_candidate(candidate: CandidateAnswer, record: dict[str, Any], index: int, folder: Path) -> ScoredCandidate:
-    report = stored_report(folder / ITEMS_FILE, record)
+    report = read_report(folder / ITEMS_FILE, record)
     failures = [found.error for found in report.report or () if found.error is not None]
     failure = record["error"] or (failures[0] if failures else None)
     if failure is None and report.score is None:
@@ -245,10 +245,10 @@ def _check_finished(
     beyond = [index for index in records if index >= total]
     if beyond:
         path = folder / ITEMS_FILE
-        raise InputError(f"{path}: item {beyond[0]} is not in {DATASET_FILE}, which has {counted(total, 'item')}")
+        raise InputError(f"{path}: item {beyond[0]} is not in {DATASET_FILE}, which has {pluralize(total, 'item')}")
     asked = sum(not any(words in (record["error"] or "") for words in NOT_ASKED) for record in records.values())
     if asked < total:
-        how, again = resumption(manifest.error or "", _find_resume_command(manifest))
+        how, again = build_resume_command(manifest.error or "", _find_resume_command(manifest))
         advice = f"finish it with{how}:\n  {again}" if again else f"run it again{how and f' with{how}'} to finish it"
         raise InputError(f"{folder}: the run has not finished, {asked} of {total} items are graded; {advice}")
 
@@ -287,14 +287,14 @@ class SamplingRun(StoppableRun):
 
     async def execute(self) -> None:
         """Sample every answer that is not recorded."""
-        keys = fed(self.iter_keys(), self._find_number, self._group_equal_keys)
-        await work_off(keys, self._sample, self.window, lambda: self.stopped is not None)
+        keys = feed_records(self.iter_keys(), self._find_number, self._group_equal_keys)
+        await work_through(keys, self._sample, self.window, lambda: self.stopped is not None)
 
-    def candidates(self) -> list[CandidateAnswer]:
+    def collect_candidates(self) -> list[CandidateAnswer]:
         """The answers as candidates, query by query, model by model, draw by draw."""
         return [self.build_candidate(key, self.answers[key]) for key in self.iter_keys() if key in self.answers]
 
-    def unsampled(self) -> list[tuple[CandidateAnswer, Failure]]:
+    def find_missing(self) -> list[tuple[CandidateAnswer, Failure]]:
         """The candidates without an answer, each with the reason."""
         return [(self.build_candidate(key, ""), self.failed[key]) for key in self.iter_keys() if key in self.failed]
 

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from autorubric.errors import counted
+from autorubric.errors import pluralize
 from autorubric.linting import lint_rubric
 from autorubric.linting.rules.compound_demands import SEVERAL_DEMANDS
 from autorubric.metrics.intervals import normal_quantile
-from autorubric.metrics.item_analysis import effective_criteria, score_shares
+from autorubric.metrics.item_analysis import compute_score_shares, count_effective_criteria
 from autorubric.training.audit_log import AuditSummary
 from autorubric.training.observations import Repeat, RewardRecord
 
@@ -121,7 +121,7 @@ def measure_signals(
     decisive: list[Decisive] = []
     for rubric, tables in apart.items():
         table = np.concatenate(tables)
-        if len(table) >= _MIN_ROWS and (found := effective_criteria(table)) is not None:
+        if len(table) >= _MIN_ROWS and (found := count_effective_criteria(table)) is not None:
             effective.append((found, len(table)))
             decisive += _find_decisive(table, notes.get(rubric, ()))
     rows = sum(count for _, count in effective)
@@ -148,7 +148,7 @@ def _compute_deviations(members: Sequence[RewardRecord]) -> npt.NDArray[np.float
 
 
 def _find_decisive(table: npt.NDArray[np.float64], criteria: Sequence[Mapping[str, Any]]) -> Iterator[Decisive]:
-    shares = score_shares(table, [one["weight"] for one in criteria]) if len(criteria) > 2 else None
+    shares = compute_score_shares(table, [one["weight"] for one in criteria]) if len(criteria) > 2 else None
     for note, share in zip(criteria, () if shares is None else shares, strict=False):
         if share >= _DECISIVE:
             yield Decisive(note["name"], note["requirement"], note["weight"], float(share), len(table))
@@ -165,7 +165,8 @@ def recommend(
         signals: what groups teach the policy.
     """
     for name, end, recent, count in saturated[:_MOST]:
-        yield f"drop or replace {name!r}: {end} by nearly all lately (mean {recent:.2f}, {counted(count, 'verdict')})"
+        seen = f"mean {recent:.2f}, {pluralize(count, 'verdict')}"
+        yield f"drop or replace {name!r}: {end} by nearly all lately ({seen})"
     for one in [] if audit is None else audit.criteria:
         if one.alarm is not None or (one.count >= _MIN_AUDITS and one.mean >= _MUCH):
             parts = (
@@ -181,10 +182,10 @@ def recommend(
     for each in signals.decisive[:_MOST]:
         yield (
             f"reweigh {each.name!r} (weight {each.weight:g}): it decides {each.share:.0%} of the variance within "
-            f"groups ({counted(each.submissions, 'submission')})"
+            f"groups ({pluralize(each.submissions, 'submission')})"
         )
     if signals.noise is not None and signals.noise_share is not None and signals.noise_share >= _NOISY:
         yield (
             f"use more judgments (--repeat, or a panel): the judge's noise is {signals.noise_share:.0%} of the "
-            f"variance within groups ({counted(signals.noise.pairs, 'submission')} judged twice)"
+            f"variance within groups ({pluralize(signals.noise.pairs, 'submission')} judged twice)"
         )

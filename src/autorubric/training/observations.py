@@ -10,7 +10,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
-from autorubric.core.criterion import criterion_names
+from autorubric.core.criterion import name_criteria
 from autorubric.core.report import (
     CriterionReport,
     EnsembleCriterionReport,
@@ -18,7 +18,7 @@ from autorubric.core.report import (
     EvaluationReport,
 )
 from autorubric.core.rubric import Rubric
-from autorubric.files.strict_json import json_bytes
+from autorubric.files.strict_json import encode_json
 from autorubric.graders.demands import Compound, is_compound
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import FailureKind
@@ -141,7 +141,7 @@ def describe_rubric(rubric: Rubric) -> dict[str, Any]:
     """The record of a rubric: its digest, and name, requirement and weight of each criterion."""
     criteria = [
         {"name": name, "requirement": criterion.requirement, "weight": criterion.weight}
-        for name, criterion in zip(criterion_names(list(rubric)), rubric, strict=True)
+        for name, criterion in zip(name_criteria(list(rubric)), rubric, strict=True)
     ]
     return {"rubric": digest(criteria), "criteria": criteria}
 
@@ -155,7 +155,7 @@ class Observer:
         self._replays = Replays(
             (one["group"], one["answer"], one.get("step"), one["failure"])
             for kind in (REWARD, EVALUATION)
-            for _, one in ledger.observations(kind)
+            for _, one in ledger.list_observations(kind)
         )
 
     def record_rubric(self, rubric: Rubric) -> str:
@@ -258,4 +258,4 @@ class FailureLog:
 
 def digest(value: Any) -> str:
     """The digest of a JSON value, as 16 hexadecimal digits."""
-    return blake2b(json_bytes(value), digest_size=8).hexdigest()
+    return blake2b(encode_json(value), digest_size=8).hexdigest()

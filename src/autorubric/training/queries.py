@@ -12,13 +12,13 @@ from typing import Any
 from autorubric.core.rubric import Rubric
 from autorubric.core.rubric_from import rubric_from
 from autorubric.dataset import RubricDataset
-from autorubric.dataset.item import with_last_turn
+from autorubric.dataset.item import split_last_turn
 from autorubric.dataset.storage import load
 from autorubric.errors import InputError, problems_at
 from autorubric.files.strict_json import dump_json
-from autorubric.rows import Record, RowReader, input_name, iter_objects, listed, row_file
+from autorubric.rows import Record, RowReader, inspect_file, iter_objects, join_names, name_input
 from autorubric.rows.columns import COLUMN_OPTION, ROLES
-from autorubric.rows.record import as_text, as_turns, plain, read_prompt, read_question, speaker
+from autorubric.rows.record import as_text, as_turns, fold_role, read_prompt, read_question, to_plain
 
 Turn = dict[str, str]
 
@@ -65,16 +65,16 @@ class QueryReading:
 
 def read_queries(path: Path, columns: Mapping[str, str] | None = None) -> QueryReading:
     """The queries in a `RubricDataset` file, or in a file of any kind whose rows have query and rubric."""
-    found = row_file(path, what="Data")
+    found = inspect_file(path, what="Data")
     problems: list[str] = []
     if found.is_document:
-        value = found.document()
+        value = found.read_document()
         is_row = isinstance(value, dict) and value.keys().isdisjoint(("prompt", "rubric", "items"))
         first = value if is_row else value[0] if isinstance(value, list) and value else None
         if not isinstance(first, Mapping) or "submission" in first:
             return _read_dataset(RubricDataset(*load(path, columns)), path)
         return _read_rows(iter_objects(value, found.name, problems), path, problems, columns or {})
-    rows = found.rows(problems)
+    rows = found.iter_rows(problems)
     head = next(rows, None)
     if head is not None and (head.fields.keys() == {"dataset"} or any(key in head.fields for key in _DATASET_KEYS)):
         return _read_dataset(RubricDataset(*load(path, columns)), path)
@@ -84,10 +84,10 @@ def read_queries(path: Path, columns: Mapping[str, str] | None = None) -> QueryR
 def read_turns(value: Any, where: str) -> tuple[Turn, ...]:
     """A query as turns; a conversation may be JSON text, as in `final.jsonl`."""
     with problems_at(f"{where}: "):
-        turns = tuple(as_turns(read_question(plain(value), "the query")))
+        turns = tuple(as_turns(read_question(to_plain(value), "the query")))
     if not any(turn["content"].strip() for turn in turns):
         raise InputError(f"{where}: the query is blank")
-    if speaker(turns[-1]["role"]) == "assistant":
+    if fold_role(turns[-1]["role"]) == "assistant":
         raise InputError(f"{where}: the conversation ends with the assistant; nothing is asked there")
     return turns
 
@@ -96,8 +96,8 @@ def _read_rows(rows: Iterable[Record], path: Path, problems: list[str], columns:
     """The queries in rows; the reader of the rows adds to `problems` as they are read."""
     lines: dict[str, int] = {}
     queries: dict[str | tuple[str, Rubric], RubricQuery] = {}
-    reader = RowReader(input_name(path), _ROLES, given=columns)
-    for row in map(partial(with_last_turn, reader), reader.rows(rows)):
+    reader = RowReader(name_input(path), _ROLES, given=columns)
+    for row in map(partial(split_last_turn, reader), reader.read_all(rows)):
         where, number = row.where, row.number
         try:
             query = _read_row(row)
@@ -113,7 +113,7 @@ def _read_rows(rows: Iterable[Record], path: Path, problems: list[str], columns:
         else:
             queries[query.id] = query
     if not queries and not problems:
-        raise InputError(f"{input_name(path)}: it has no rows; expected one per query")
+        raise InputError(f"{name_input(path)}: it has no rows; expected one per query")
     return QueryReading(list(queries.values()), problems, reader.notes)
 
 
@@ -127,21 +127,21 @@ def _merge_query(queries: dict[Any, RubricQuery], query: RubricQuery) -> str:
 
 
 def _read_row(row: Record) -> RubricQuery:
-    asked, value = row.value("query"), row.value("rubric")
+    asked, value = row.read_value("query"), row.read_value("rubric")
     if asked is None:
         known = ", ".join(ROLES["query"].quiet)
-        raise InputError(f"{row.where}: no query; expected one of {known}, the row has {listed(row.fields)}")
+        raise InputError(f"{row.where}: no query; expected one of {known}, the row has {join_names(row.fields)}")
     if value is None:
         known, way = ", ".join(ROLES["rubric"].quiet), COLUMN_OPTION.format(role="rubric")
         raise InputError(f"{row.where}: no rubric; expected criteria under one of {known}; name it with {way}")
-    answer, source = row.value("submission"), row.value("source")
+    answer, source = row.read_value("submission"), row.read_value("source")
     name = f"row-{row.number}" if row.id is None else row.id
     return RubricQuery(
         id=name,
         turns=read_turns(asked, row.where),
         rubric=rubric_from(value, row.where),
         source="" if source is None else str(source),
-        answers=((str(row.value("sample") or name), answer),) if isinstance(answer, str) else (),
+        answers=((str(row.read_value("sample") or name), answer),) if isinstance(answer, str) else (),
         where=row.where,
     )
 
@@ -151,7 +151,7 @@ def _read_dataset(dataset: RubricDataset, path: Path) -> QueryReading:
     if not queries and dataset.prompt and dataset.rubric is not None:
         name = dataset.name or path.stem
         only = RubricQuery(
-            name, read_turns(dataset.prompt, input_name(path)), dataset.rubric, name, where=input_name(path)
+            name, read_turns(dataset.prompt, name_input(path)), dataset.rubric, name, where=name_input(path)
         )
         return QueryReading([only])
     return QueryReading(queries)
@@ -160,13 +160,13 @@ def _read_dataset(dataset: RubricDataset, path: Path) -> QueryReading:
 def group_items(dataset: RubricDataset, path: Path) -> tuple[list[RubricQuery], list[str]]:
     """The queries that the items of a dataset answer, and the id of each item's query."""
     groups: dict[tuple[str, Rubric], RubricQuery] = {}
-    sources = RowReader(input_name(path), ("source",))
+    sources = RowReader(name_input(path), ("source",))
     own = []
     for index, item in enumerate(dataset):
         rubric, prompt = dataset.get_item_rubric(index), dataset.get_item_prompt(index)
-        where = f"{input_name(path)}: item {index}"
+        where = f"{name_input(path)}: item {index}"
         number = item.id or f"item-{index}"
-        source = sources.read(Record(where, index, dict(item.metadata))).value("source")
+        source = sources.read(Record(where, index, dict(item.metadata))).read_value("source")
         name = str(source) if source is not None else dataset.name or ""
         turns, answers = read_turns(prompt, where), ((number, item.submission),)
         own.append(_merge_query(groups, RubricQuery(number, turns, rubric, name, answers, where)))
@@ -204,13 +204,13 @@ def as_conversation(prompt: Any) -> str | tuple[Mapping[str, str], ...]:
     return turns[0]["content"] if len(turns) == 1 and turns[0]["role"] == "user" else turns
 
 
-def rubric_column(columns: Mapping[str, Any], wanted: str | None, option: str = "rubric=NAME") -> str:
+def find_rubric_column(columns: Mapping[str, Any], wanted: str | None, option: str = "rubric=NAME") -> str:
     """The column that holds rubrics; messages name `option`, which chooses between two of them."""
     reader = RowReader("the row", ("rubric",), option, {} if wanted is None else {"rubric": wanted})
     found = reader.read(Record("the row", 1, dict(columns))).columns.get("rubric")
     if found is None:
         expected = repr(wanted) if wanted else f"one of {', '.join(ROLES['rubric'].quiet)}"
-        raise InputError(f"no rubric column; expected {expected}, the columns are {listed(columns)}")
+        raise InputError(f"no rubric column; expected {expected}, the columns are {join_names(columns)}")
     return found
 
 
@@ -219,7 +219,7 @@ def read_rubric(value: Any, where: str) -> Rubric:
     if isinstance(value, Rubric):
         return value
     try:
-        return _parse_rubric(value if isinstance(value, str) else dump_json(plain(value), None))
+        return _parse_rubric(value if isinstance(value, str) else dump_json(to_plain(value), None))
     except InputError:
         return rubric_from(value, where)  # raises again, with the place in the message
 

@@ -22,7 +22,7 @@ from autorubric.graders.grader import Grader
 from autorubric.graders.judge import JudgeInput, Query
 from autorubric.graders.session import Session
 from autorubric.llm.config import LLMConfig
-from autorubric.llm.http.providers import addressed, resolve
+from autorubric.llm.http.providers import resolve, resolve_address
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.lock import run_lock
 from autorubric.rows.record import as_text
@@ -246,7 +246,7 @@ class Rewarder(RewardPath):
         """
         self._check(samples, await self._open_judge())
         if self.evolution is not None:
-            samples = self.evolution.place(samples)
+            samples = self.evolution.assign_versions(samples)
         return await gather_all(self._reward(sample) for sample in samples)
 
     async def _reward(self, sample: Sample) -> Reward:
@@ -377,7 +377,7 @@ def judge_config(
     judge: str, base_url: str | None = None, api_key_env: str | None = None, *, allow_plain_http: bool = False
 ) -> LLMConfig:
     """The configuration of a judge given by name."""
-    model, address = addressed(judge, base_url)
+    model, address = resolve_address(judge, base_url)
     return LLMConfig(
         model,
         temperature=0.0,

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Literal, TypeAlias, get_args
 
-from autorubric.core.criterion import Criterion, criterion_names
+from autorubric.core.criterion import Criterion, name_criteria
 from autorubric.core.judgment import CannotAssessConfig, CannotAssessStrategy
 from autorubric.core.report import (
     CriterionReport,
@@ -29,10 +29,10 @@ from autorubric.core.report import (
     EvaluationReport,
 )
 from autorubric.core.rubric import Rubric
-from autorubric.core.scoring import score, totals
+from autorubric.core.scoring import score, sum_cells
 from autorubric.errors import AutorubricError, ConfigError, InputError
 from autorubric.files.json_values import is_finite
-from autorubric.files.strict_json import json_bytes
+from autorubric.files.strict_json import encode_json
 from autorubric.training.compound_share import compute_criteria_share
 
 
@@ -161,7 +161,7 @@ class RewardRule:
     def check(self, criteria: Iterable[Criterion]) -> None:
         """Refuse a rubric that cannot give a reward, before anything is spent."""
         known = list(criteria)
-        names = {name for criterion in known for name in (criterion.name, criterion.id)} | {*criterion_names(known)}
+        names = {name for criterion in known for name in (criterion.name, criterion.id)} | {*name_criteria(known)}
         problems = [f"gate {gate!r} is not a criterion of the rubric" for gate in self.gates if gate not in names]
         if self.formula != "clipped" and not any(criterion.weight > 0 for criterion in known):
             divisor = f"no criterion has a positive weight, which the formula {self.formula!r} divides by"
@@ -269,7 +269,7 @@ def apply_policy(reward: Reward, rule: RewardRule) -> Reward:
 def _read_report(report: EvaluationReport | EnsembleEvaluationReport, rule: RewardRule, length: int | None) -> Reward:
     """The reward before the policy; its value is None if it depends on a failed judgment."""
     judged: Sequence[Judged] = report.report or ()
-    names = criterion_names([one.criterion for one in judged])
+    names = name_criteria([one.criterion for one in judged])
     criteria = {name: one.score_value for name, one in zip(names, judged, strict=True)}
     gates = [_check_gate(one, name, rule) for name, one in zip(names, judged, strict=True)]
     closed = tuple(name for name, open_ in zip(names, gates, strict=True) if open_ is False)
@@ -312,7 +312,7 @@ def _compute_value(judged: Sequence[Judged], gates: Sequence[bool | None], rule:
     cells = [one.cell for one in counted]
     if rule.formula == "clipped":
         return score(cells, rule.cannot_assess)
-    points, positive, _, _ = totals(cells, rule.cannot_assess)
+    points, positive, _, _ = sum_cells(cells, rule.cannot_assess)
     return points / positive if positive > 0 else None
 
 
@@ -375,7 +375,7 @@ def keep_criteria(rubric: Rubric, rule: RewardRule, group: str, step: int | None
         >>> [[one.name for one in keep_criteria(rubric, rule, "tides", step).rubric] for step in (1, 1, 2)]
         [['b', 'c'], ['b', 'c'], ['a', 'c']]
     """
-    names, criteria = criterion_names(list(rubric)), list(rubric)
+    names, criteria = name_criteria(list(rubric)), list(rubric)
     free = [index for index, one in enumerate(criteria) if not is_gate(one, names[index], rule)]
     key = [rule.dropout_seed, step] if rule.dropout_by == "step" else [rule.dropout_seed, step, group]
     ranked = sorted(free, key=lambda index: (_rank(key, criteria[index]), index))
@@ -397,4 +397,4 @@ def keep_criteria(rubric: Rubric, rule: RewardRule, group: str, step: int | None
 
 
 def _rank(key: Sequence[int | str | None], criterion: Criterion) -> bytes:
-    return blake2b(json_bytes([*key, criterion.requirement]), digest_size=8).digest()
+    return blake2b(encode_json([*key, criterion.requirement]), digest_size=8).digest()

@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 from autorubric.core.criterion import Criterion
 from autorubric.core.judgment import CannotAssessConfig, CannotAssessStrategy
 from autorubric.core.report import EnsembleEvaluationReport, EvaluationReport
-from autorubric.core.scoring import totals
+from autorubric.core.scoring import sum_cells
 from autorubric.errors import InputError
 from autorubric.training.candidates import ScoredCandidate
 
@@ -26,7 +26,7 @@ _TOP = re.compile(r"top-(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Keep:
+class KeepRule:
     """Which of a query's candidates are kept.
 
     Attributes:
@@ -39,7 +39,7 @@ class Keep:
         InputError: a number is out of its range.
 
     Example:
-        >>> Keep(threshold=1.5)
+        >>> KeepRule(threshold=1.5)
         Traceback (most recent call last):
         autorubric.errors.InputError: threshold 1.5 is outside [0, 1]
     """
@@ -61,7 +61,7 @@ class Keep:
             raise InputError(problems)
 
 
-def parse_keep(name: str, threshold: float = 0.6, margin: float = 0.1) -> Keep:
+def parse_keep(name: str, threshold: float = 0.6, margin: float = 0.1) -> KeepRule:
     """The rule for what to keep, by name: `best`, `all`, `top-N` or `pairs`.
 
     Raises:
@@ -78,7 +78,7 @@ def parse_keep(name: str, threshold: float = 0.6, margin: float = 0.1) -> Keep:
     if name not in ("best", "all", "pairs") and top is None:
         raise InputError(f"keep {name!r} is not one of best, all, top-N, pairs")
     most = int(top[1]) if top else None if name == "all" else 1
-    return Keep(threshold, most, name == "pairs", margin)
+    return KeepRule(threshold, most, name == "pairs", margin)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class Decision:
     reason: str = ""
 
 
-def decide(candidates: Sequence[ScoredCandidate], keep: Keep) -> Decision:
+def decide(candidates: Sequence[ScoredCandidate], keep: KeepRule) -> Decision:
     """The decision on the candidates of one query.
 
     Among equal scores the shorter answer goes first, then the earlier one; duplicate texts are kept once. The worse
@@ -109,9 +109,9 @@ def decide(candidates: Sequence[ScoredCandidate], keep: Keep) -> Decision:
         >>> from autorubric.training.candidates import CandidateAnswer
         >>> scores = [0.6, 0.9, 0.7]
         >>> scored = [ScoredCandidate(CandidateAnswer("q", f"Answer {n}", f"q-{n}"), s) for n, s in enumerate(scores)]
-        >>> [one.candidate.sample_id for one in decide(scored, Keep(most=None)).chosen]
+        >>> [one.candidate.sample_id for one in decide(scored, KeepRule(most=None)).chosen]
         ['q-1', 'q-2']
-        >>> decide(scored[:1], Keep()).status
+        >>> decide(scored[:1], KeepRule()).status
         'dropped'
     """
     judged = [one for one in candidates if one.score is not None]
@@ -154,7 +154,7 @@ def compute_share(report: EvaluationReport | EnsembleEvaluationReport, config: C
         cells.append(one.cell)
         if one.score_value is not None or config.strategy is not CannotAssessStrategy.SKIP:
             best += _compute_maximum(one.criterion)
-    points, _, _, scored = totals(cells, config)
+    points, _, _, scored = sum_cells(cells, config)
     if not scored:
         return None
     if best <= 0:

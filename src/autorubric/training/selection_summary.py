@@ -12,10 +12,10 @@ from typing import Any
 
 from autorubric.core.submission import word_count
 from autorubric.files import write_atomically
-from autorubric.runs.items_file import read_items, report_from
+from autorubric.runs.items_file import parse_report, read_items
 from autorubric.training.candidates import ScoredCandidate
 from autorubric.training.queries import RubricQuery
-from autorubric.training.selection import Decision, Keep, decide
+from autorubric.training.selection import Decision, KeepRule, decide
 from autorubric.training.trainer_files import Kept, write_training_files
 
 _EVERY_K = 64
@@ -130,7 +130,7 @@ class LowerThreshold:
     answers: int
 
 
-def find_lower_thresholds(groups: Sequence[Sequence[ScoredCandidate]], keep: Keep) -> tuple[LowerThreshold, ...]:
+def find_lower_thresholds(groups: Sequence[Sequence[ScoredCandidate]], keep: KeepRule) -> tuple[LowerThreshold, ...]:
     """The thresholds 0.9, 0.8, … 0 below the current one that would keep something, highest first."""
     found = []
     for tenth in reversed(range(_TENTHS)):
@@ -192,7 +192,7 @@ class SelectionSummary:
     unjudged: int
     lengths: Lengths
     curve: tuple[BestOfK, ...]
-    keep: Keep
+    keep: KeepRule
     spread: ScoreSpread | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -207,7 +207,7 @@ def summarize(
     queries: Sequence[RubricQuery],
     scored: Sequence[Sequence[ScoredCandidate]],
     decisions: Sequence[Decision],
-    keep: Keep,
+    keep: KeepRule,
 ) -> SelectionSummary:
     """Statistics of a selection."""
     sources: dict[str, list[Decision]] = {}
@@ -258,7 +258,7 @@ SUMMARY_FILE = "selection.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class Outcome:
     """A selection that was written.
 
     Attributes:
@@ -284,8 +284,8 @@ class Pool:
 
 
 def write_selection(
-    out: Path, pool: Pool, keep: Keep, trainers: Sequence[str], *, skipped: Sequence[str] = ()
-) -> Written:
+    out: Path, pool: Pool, keep: KeepRule, trainers: Sequence[str], *, skipped: Sequence[str] = ()
+) -> Outcome:
     """Decide on every query; write decisions, summary and, if an answer is kept, the files for trainers."""
     queries = pool.queries
     own: dict[str, list[ScoredCandidate]] = {query.id: [] for query in queries}
@@ -300,14 +300,14 @@ def write_selection(
     record = {**summary.to_dict(), "skipped": list(skipped)}
     write_atomically(out / SUMMARY_FILE, [json.dumps(record, ensure_ascii=False, indent=2), "\n"])
     found = () if kept else find_lower_thresholds(groups, keep)
-    return Written(summary, tuple(files), sum(bool(one.report.flags) for one in kept), found)
+    return Outcome(summary, tuple(files), sum(bool(one.report.flags) for one in kept), found)
 
 
 def _read_kept(items: Path, queries: Sequence[RubricQuery], decisions: Sequence[Decision]) -> list[Kept]:
     """The kept answers with their reports; only these are read into memory."""
     chosen = {one.place for decision in decisions for one in decision.chosen}
     records = read_items(items) if chosen else ()
-    reports = {row["item_idx"]: report_from(row["report"]) for row in records if row["item_idx"] in chosen}
+    reports = {row["item_idx"]: parse_report(row["report"]) for row in records if row["item_idx"] in chosen}
     return [
         Kept(query, one, reports[one.place], decision.rejected)
         for query, decision in zip(queries, decisions, strict=True)

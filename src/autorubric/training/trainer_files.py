@@ -14,10 +14,10 @@ from typing import Any, TypeAlias
 
 from autorubric.core.report import EnsembleCriterionReport, EnsembleEvaluationReport, EvaluationReport
 from autorubric.errors import InputError
-from autorubric.files import advice, atomic_writer, parquet_writer
+from autorubric.files import atomic_writer, parquet_writer, suggest_name
 from autorubric.formats.format import Record
-from autorubric.formats.rubrichub import RUFT, details_as_text
-from autorubric.plugins import load_plugin, plugins
+from autorubric.formats.rubrichub import RUFT, dump_details
+from autorubric.plugins import find_plugins, load_plugin
 from autorubric.training.candidates import ScoredCandidate
 from autorubric.training.queries import RubricQuery
 
@@ -44,7 +44,7 @@ class Adapter:
         other_files: other files, each with the function that writes it: `write(path, kept, pairs)`.
 
     Example:
-        >>> Adapter({"alpaca.jsonl": lambda kept: {"output": kept.chosen.candidate.answer}}).names()
+        >>> Adapter({"alpaca.jsonl": lambda kept: {"output": kept.chosen.candidate.answer}}).list_files()
         ['alpaca.jsonl']
     """
 
@@ -52,14 +52,14 @@ class Adapter:
     pair_files: Mapping[str, Callable[[Kept], Row]] = field(default_factory=dict)
     other_files: Mapping[str, Callable[[Path, Sequence[Kept], bool], None]] = field(default_factory=dict)
 
-    def names(self) -> list[str]:
+    def list_files(self) -> list[str]:
         """The paths of all files."""
         return [*self.files, *self.pair_files, *self.other_files]
 
 
-def trainer_names() -> list[str]:
+def list_trainers() -> list[str]:
     """The names of all adapters, those of installed packages last."""
-    return [*_BUILT_IN, *(name for name in plugins("adapters") if name not in _BUILT_IN)]
+    return [*_BUILT_IN, *(name for name in find_plugins("adapters") if name not in _BUILT_IN)]
 
 
 def check_trainers(names: Sequence[str]) -> tuple[str, ...]:
@@ -73,8 +73,8 @@ def check_trainers(names: Sequence[str]) -> tuple[str, ...]:
         Traceback (most recent call last):
         autorubric.errors.InputError: trainer 'llama-factory' is unknown; did you mean 'llamafactory'?
     """
-    known = trainer_names()
-    problems = [f"trainer {name!r} is unknown; {advice(name, known)}" for name in names if name not in known]
+    known = list_trainers()
+    problems = [f"trainer {name!r} is unknown; {suggest_name(name, known)}" for name in names if name not in known]
     if problems:
         raise InputError(problems)
     for name in names:
@@ -83,7 +83,7 @@ def check_trainers(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def find_adapter(name: str) -> Adapter:
-    """The adapter of a trainer by its name, which `trainer_names` lists."""
+    """The adapter of a trainer by its name, which `list_trainers` lists."""
     if name in _BUILT_IN:
         return _BUILT_IN[name]
     found = load_plugin("adapters", name)
@@ -93,9 +93,9 @@ def find_adapter(name: str) -> Adapter:
     return found
 
 
-def training_files() -> list[str]:
+def list_training_files() -> list[str]:
     """The paths of the files that a selection may write for trainers."""
-    return [path for name in trainer_names() for path in find_adapter(name).names()]
+    return [path for name in list_trainers() for path in find_adapter(name).list_files()]
 
 
 def write_training_files(folder: Path, kept: Sequence[Kept], trainers: Iterable[str], *, pairs: bool) -> list[Path]:
@@ -105,7 +105,7 @@ def write_training_files(folder: Path, kept: Sequence[Kept], trainers: Iterable[
     """
     wanted = set(trainers if kept else ())
     written = []
-    for name in trainer_names():
+    for name in list_trainers():
         adapter = find_adapter(name)
         own = {**adapter.files, **(adapter.pair_files if pairs else {})} if name in wanted else {}
         others = adapter.other_files if name in wanted else {}
@@ -116,7 +116,7 @@ def write_training_files(folder: Path, kept: Sequence[Kept], trainers: Iterable[
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             write(folder / path, kept, pairs)
         written += [folder / path for path in (*own, *others)]
-        for path in adapter.names():
+        for path in adapter.list_files():
             if path not in own and path not in others:
                 _remove(folder / path, folder)
     return written
@@ -142,9 +142,9 @@ def _build_ruft_row(kept: Kept) -> Row:
 
 
 def _write_ruft_table(path: Path, kept: Sequence[Kept], pairs: bool) -> None:
-    with parquet_writer(path, RUFT.arrow_schema()) as add:
+    with parquet_writer(path, RUFT.build_arrow_schema()) as add:
         for one in kept:
-            add(details_as_text(_build_ruft_row(one)))
+            add(dump_details(_build_ruft_row(one)))
 
 
 def _build_completion_row(kept: Kept) -> Row:

@@ -164,7 +164,7 @@ def measure_agreement(counts: Sequence[tuple[str, str, int]], scale: str = "") -
     """
     import numpy as np
 
-    from autorubric.metrics.agreement_statistics import measure, statistics
+    from autorubric.metrics.agreement_statistics import load_statistics, measure
     from autorubric.metrics.intervals import wilson_interval
     from autorubric.metrics.jackknife import Draws, kappa_interval
     from autorubric.metrics.per_criterion import build_part
@@ -180,8 +180,8 @@ def measure_agreement(counts: Sequence[tuple[str, str, int]], scale: str = "") -
     truth, judged = np.repeat(codes, times, axis=0).T
     nowhere = np.zeros_like(truth)
     part = build_part(column, Points(nowhere, nowhere, truth, judged, nowhere[None, :0]), nowhere[None, :0])
-    titles = {one.name: one.title for one in statistics() if one.title}
-    found = measure(part, [one for one in statistics() if one.name in titles])
+    titles = {one.name: one.title for one in load_statistics() if one.title}
+    found = measure(part, [one for one in load_statistics() if one.name in titles])
     size = len(column.categories)
     tables = np.eye(size * size)[codes @ [size, 1]].reshape(-1, size, size)
     ends, _ = kappa_interval(tables, column.agreement, Draws(seed=0), times.astype(float))
@@ -308,7 +308,7 @@ MOST_CALLS = 200
 
 def read_costs(source: Source) -> dict[str, Any]:
     """Calls, tokens and dollars by role and model; `problem` where the ledger cannot be read."""
-    rows, problem = _read_ledger(source, lambda view: [_flatten_usage(one.to_dict()) for one in view.totals()])
+    rows, problem = _read_ledger(source, lambda view: [_flatten_usage(one.to_dict()) for one in view.add_up()])
     unpriced = any(row["unpriced"] for row in rows)
     return {
         "rows": rows,
@@ -327,7 +327,7 @@ def read_replies(source: Source, item: str) -> dict[str, Any]:
     """The judges' calls on an item, oldest first; `problem` where the ledger cannot be read."""
 
     def read(view: LedgerView) -> list[dict[str, Any]]:
-        return [_describe_call(call) for call in view.calls_about(item) if call.role == "judge"][:MOST_CALLS]
+        return [_describe_call(call) for call in view.read_calls_about(item) if call.role == "judge"][:MOST_CALLS]
 
     calls, problem = _read_ledger(source, read)
     return {"calls": calls, "problem": problem}

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from autorubric.errors import AutorubricError, InputError
-from autorubric.jobs.label_source import LabelChoice, known_annotator, label_source
+from autorubric.jobs.label_source import LabelChoice, find_history, resolve_annotator
 
 if TYPE_CHECKING:
     from autorubric.labels.label_agreement import Agreement
@@ -62,10 +62,10 @@ def _compute_figures(run: Path, choice: LabelChoice) -> dict[str, Any]:
     from autorubric.runs.items_file import read_run
 
     stored = read_run(run)
-    history = label_source(choice, stored)
+    history = find_history(choice, stored)
     if history is None:
         raise InputError("the run has no labels of single pairs")
-    who = known_annotator(history, choice.annotator)
+    who = resolve_annotator(history, choice.annotator)
     found = label_agreement(stored, stored.dataset, history, draws=StatisticSettings().draws, annotator=who)
     return {
         "problem": "",
@@ -98,7 +98,7 @@ def _describe_agreement(one: Agreement) -> dict[str, Any]:
 def main() -> int:
     """Print the figures of the run in `sys.argv` as JSON."""
     try:
-        found = _compute_figures(Path(sys.argv[1]), LabelChoice.checked(json.loads(sys.argv[2])))
+        found = _compute_figures(Path(sys.argv[1]), LabelChoice.from_values(json.loads(sys.argv[2])))
     except AutorubricError as error:
         found = {"problem": str(error)}
     print(json.dumps(found))

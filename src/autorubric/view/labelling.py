@@ -13,7 +13,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, cast
 
-from autorubric.charts.html import spelled
+from autorubric.charts.html import escape_hidden
 from autorubric.errors import InputError
 from autorubric.view.index.dataset_lines import LazyItems
 from autorubric.view.page import Refusal
@@ -115,13 +115,13 @@ class LabelQueues:
             RunLockedError: another process labels the run.
         """
         if action == "open":
-            from autorubric.labels.event import checked_annotator
-            from autorubric.labels.queue import SECOND_SHARE, checked_share
+            from autorubric.labels.event import check_annotator
+            from autorubric.labels.queue import SECOND_SHARE, check_share
 
             if "annotator" in body:
-                checked_annotator(_read_text(body, "annotator"))
+                check_annotator(_read_text(body, "annotator"))
             percent = _read_whole(body, "second_percent", round(100 * SECOND_SHARE))
-            self.open(source, _read_ask(body), checked_share(percent / 100))
+            self.open(source, _read_ask(body), check_share(percent / 100))
             return {"open": True}
         if action == "close":
             self.close(source)
@@ -178,14 +178,14 @@ def describe_task(task: Task | None) -> dict[str, Any] | None:
     return {
         "index": task.pair.index,
         "place": task.pair.place,
-        "item": spelled(task.pair.item),
-        "criterion": spelled(task.pair.criterion),
-        "query": spelled(task.query),
-        "submission": spelled(task.submission),
-        "reference": spelled(task.reference or ""),
-        "requirement": spelled(task.requirement),
+        "item": escape_hidden(task.pair.item),
+        "criterion": escape_hidden(task.pair.criterion),
+        "query": escape_hidden(task.query),
+        "submission": escape_hidden(task.submission),
+        "reference": escape_hidden(task.reference or ""),
+        "requirement": escape_hidden(task.requirement),
         "weight": task.weight,
-        "choices": [spelled(choice) for choice in task.choices],
+        "choices": [escape_hidden(choice) for choice in task.choices],
     }
 
 

@@ -16,7 +16,7 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader
 from markupsafe import Markup
 
 from autorubric.charts.html import build_templates
-from autorubric.files.printable import csv_text
+from autorubric.files.printable import format_csv
 from autorubric.view.page import Page
 
 FORMATS = ("html", "json", "csv")
@@ -86,7 +86,7 @@ def render_page(page: Page, form: str, surroundings: Mapping[str, Any]) -> bytes
     """A page in one of `FORMATS`."""
     if form == "json":
         return render_json(page).encode()
-    text = csv_text(page.rows) if form == "csv" else render_html(page, surroundings)
+    text = format_csv(page.rows) if form == "csv" else render_html(page, surroundings)
     return text.encode("utf-8", "backslashreplace")
 
 

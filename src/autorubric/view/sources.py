@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from autorubric.errors import InputError
-from autorubric.files.text import size_of_plain
+from autorubric.files.text import check_file
 from autorubric.jobs.label_source import LabelChoice
 from autorubric.notes import warn
 from autorubric.runs.items_file import StoredLines
@@ -21,7 +21,7 @@ from autorubric.runs.manifest import (
     DATASET_FILE,
     ITEMS_FILE,
     MANIFEST_FILE,
-    ledger_folder,
+    find_ledger_folder,
     load_manifest,
     read_manifest,
     warn_of_change,
@@ -139,10 +139,10 @@ class Source:
     @property
     def status(self) -> str:
         """`running` while a process works on it, `died` if that was killed, else as `autorubric status` says."""
-        from autorubric.llm.records.lock import lock_holder
+        from autorubric.llm.records.lock import find_lock_holder
 
         folder = self.ledger
-        if folder is not None and lock_holder(folder) is not None:
+        if folder is not None and find_lock_holder(folder) is not None:
             return "running"
         states = {"completed": "completed", "running": "died", "None": "unknown"}
         return states.get(str(self.manifest.get("status")), "unfinished")
@@ -190,7 +190,7 @@ class Source:
     @property
     def ledger(self) -> Path | None:
         """The folder of its ledger, or None."""
-        return ledger_folder(self.directory)
+        return find_ledger_folder(self.directory)
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
@@ -271,7 +271,7 @@ def find_runs(directories: Iterable[Path]) -> list[Path]:
 
 def _is_run(path: Path) -> bool:
     named = any((path / name).exists() for name in (MANIFEST_FILE, ITEMS_FILE, *RUBRIC_FILES, "ledger"))
-    return named or ledger_folder(path) is not None
+    return named or find_ledger_folder(path) is not None
 
 
 def open_sources(directories: list[Path], *, make_folders: bool = True) -> list[Source]:
@@ -292,7 +292,7 @@ def open_sources(directories: list[Path], *, make_folders: bool = True) -> list[
         raise InputError(problems)
     for path in directories:
         if (path / ITEMS_FILE).exists():
-            size_of_plain(path / ITEMS_FILE)
+            check_file(path / ITEMS_FILE)
     names = [path.resolve().name for path in directories]
     return [
         Source(

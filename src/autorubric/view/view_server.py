@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, cast
 import uvicorn
 
 from autorubric import __version__
-from autorubric.background import ending_heard
+from autorubric.background import on_shutdown
 from autorubric.errors import InputError
-from autorubric.llm.http.access import checked_token, listening_at
+from autorubric.llm.http.access import listening_at, read_token
 from autorubric.view.guard import App, Receive, Scope, Send
 from autorubric.view.sources import Source, find_runs, open_sources
 from autorubric.view.view_app import View, make_app
@@ -140,7 +140,7 @@ async def serve_view(settings: ViewSettings) -> None:
     Raises:
         InputError: there is no run in a directory, or the address cannot be taken.
     """
-    token = checked_token(settings.host, settings.token_env, os.environ)
+    token = read_token(settings.host, settings.token_env, os.environ)
     with ExitStack() as stack:
         listening, url = stack.enter_context(listening_at(settings.host, settings.port))
         # Checked first: a run that cannot be shown gets no index.
@@ -165,7 +165,7 @@ async def serve_view(settings: ViewSettings) -> None:
             timeout_graceful_shutdown=_GRACE,
         )
         server = _Server(config)
-        with ending_heard(server.end):
+        with on_shutdown(server.end):
             serving = asyncio.create_task(server.serve(sockets=[listening]))
             while not server.started and not serving.done():
                 await asyncio.sleep(0.005)

@@ -25,7 +25,7 @@ from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Message, ReplySchema, Request
 from autorubric.runs.progress import RunState
 from autorubric.runs.result import EvalResult
-from autorubric.runs.run_status import run_status
+from autorubric.runs.run_status import read_run_status
 from autorubric.runs.summary import EvaluationSummary
 from autorubric.testing import BatchFaults, LoopbackEndpoint
 from autorubric.testing.offline import OfflineModel
@@ -89,8 +89,8 @@ def expected(folder: Path, dialect: str = "openai") -> ModelEstimate:
 def recorded(folder: Path) -> tuple[int, int, float]:
     """Replies and failed calls in the ledger, and the dollars spent."""
     with Ledger.open(folder / "run" / "ledger") as ledger:
-        totals = ledger.totals()
-        return sum(t.calls - t.failed for t in totals), sum(t.failed for t in totals), ledger.spent().cost
+        totals = ledger.add_up()
+        return sum(t.calls - t.failed for t in totals), sum(t.failed for t in totals), ledger.sum_spent().cost
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -241,7 +241,7 @@ def test_a_batch_that_was_created_before_a_kill_is_found_again(
         record = json.loads(path.read_text()) | {"state": "planned", "remote": ""}
         path.write_text(json.dumps(record))
         assert graded(tmp_path, dialect).get_scores() == [1.0] * ITEMS
-        assert endpoint.books.summary()["batches"] == 1
+        assert endpoint.books.summarize()["batches"] == 1
         assert endpoint.counts.requests == 0
 
 
@@ -257,7 +257,7 @@ def test_a_batch_of_somebody_else_is_not_taken_for_ours(tmp_path: Path, monkeypa
         assert graded(tmp_path, "anthropic", batch_cancel=True).stopped is not None
         assert not ours.is_cancelled
         assert graded(tmp_path, "anthropic").get_scores() == [1.0] * ITEMS
-        assert endpoint.books.summary()["batches"] == 2
+        assert endpoint.books.summarize()["batches"] == 2
         assert endpoint.books.deleted == [list(endpoint.books.jobs)[1]]  # ours alone
 
 
@@ -293,8 +293,8 @@ def test_detached_batches_are_shown_collected_and_not_paid_beside(
         assert "2 requests in 1 batch" in capsys.readouterr().out
         next(iter(endpoint.books.jobs.values())).endless = False
         assert run([*words, *batch]) == 0
-        assert endpoint.books.summary()["asked_twice"] == 0
-    [*records] = run_status(tmp_path / "run", {}).batches
+        assert endpoint.books.summarize()["asked_twice"] == 0
+    [*records] = read_run_status(tmp_path / "run", {}).batches
     assert [(one.state, one.replies) for one in records] == [("collected", 2)] * 3
 
 
@@ -341,10 +341,10 @@ def test_a_cancelled_batch_keeps_what_was_answered_and_the_rest_can_be_asked_lat
         assert left.stopped == f"batches cancelled: {words}"
         assert recorded(tmp_path)[:2] == (ASKED // 2, 0)
         assert graded(tmp_path, dialect, batch_cancel=True).stopped == "batches cancelled: none is open"
-        books = endpoint.books.summary()
+        books = endpoint.books.summarize()
         assert (books["batches"], books["paid"], endpoint.counts.requests) == (1, ASKED // 2, 0)
         assert graded(tmp_path, dialect).get_scores() == [1.0] * ITEMS
-        assert endpoint.books.summary()["paid_twice"] == 0
+        assert endpoint.books.summarize()["paid_twice"] == 0
     assert recorded(tmp_path)[:2] == (ASKED, 0)
 
 
@@ -367,7 +367,7 @@ def test_a_cancellation_is_tried_again_and_says_which_batch_is_still_open(
         told = str(graded(tmp_path, batch_cancel=True).item_results[0].report.error)
         assert f"batch {job} was not cancelled and will be charged; try --batch-cancel" in told
         assert str(graded(tmp_path, batch_cancel=True).stopped).startswith("batches cancelled: ")
-        assert (refused, endpoint.books.summary()["batches"]) == (3, 1)
+        assert (refused, endpoint.books.summarize()["batches"]) == (3, 1)
 
 
 @pytest.mark.parametrize(
@@ -395,7 +395,7 @@ def test_a_batch_whose_results_are_gone_is_given_up_at_its_worst_case(
         gone = f"the results are gone at the provider: batch {job} (HTTP {status}: 'No such File object: {job}')"
         ways = f"gives the batch up and counts it at its worst case, .* then sends its {ASKED} requests again"
         assert re.search(f"{re.escape(gone)}; --batch-cancel .* {ways}", str(dead.stopped))
-        [record] = run_status(tmp_path / "run", {}).batches
+        [record] = read_run_status(tmp_path / "run", {}).batches
         assert (record.state, record.word) == ("sent", OVER[dialect])
         assert recorded(tmp_path) == (0, 0, 0.0)  # it stays open, and counts in full
 
@@ -499,7 +499,7 @@ def test_a_batch_that_is_not_known_at_once_is_looked_for_again(
 
         monkeypatch.setattr(endpoint.books, "find", later)
         assert graded(tmp_path).get_scores() == [1.0] * ITEMS
-        assert endpoint.books.summary()["batches"] == 1
+        assert endpoint.books.summarize()["batches"] == 1
 
 
 @pytest.mark.parametrize(
@@ -529,7 +529,7 @@ def test_a_batch_whose_downloads_break_off_stays_open_with_what_arrived_on_recor
         assert told.startswith(f"the download broke off: batch {job} (")
         kept = f"replies to {arrived} of {ASKED} requests arrived and are saved; the batch stays open, and the same"
         assert f"{kept} command continues collecting it" in told
-        [record] = run_status(tmp_path / "run", {}).batches
+        [record] = read_run_status(tmp_path / "run", {}).batches
         assert record.state == "sent"
         assert run(["status", str(tmp_path / "run")]) == 0
         said = capsys.readouterr().out
@@ -540,7 +540,7 @@ def test_a_batch_whose_downloads_break_off_stays_open_with_what_arrived_on_recor
         assert (len(endpoint.books.jobs), endpoint.counts.requests) == (1, 0)
     assert recorded(tmp_path)[:2] == (ASKED, 0)
     assert not [one for one in caplog.records if one.name == "autorubric.batches"]
-    [record] = run_status(tmp_path / "run", {}).batches
+    [record] = read_run_status(tmp_path / "run", {}).batches
     assert (record.state, record.trouble, record.replies) == ("collected", "", ASKED)
 
 
@@ -591,7 +591,7 @@ def test_a_run_can_be_stopped_while_it_waits_for_a_batch_of_an_earlier_session(
         graded(tmp_path, batch_detach=True)
         monkeypatch.setattr(Carrier, "follow", stopped)
         assert graded(tmp_path, stop=stop).stopped == "interrupted"
-    [record] = run_status(tmp_path / "run", {}).batches
+    [record] = read_run_status(tmp_path / "run", {}).batches
     assert record.state == "sent"
 
 
@@ -621,7 +621,7 @@ def test_a_provider_that_cancels_no_batch_is_said_and_its_batch_stays_collectabl
             graded(tmp_path, "openrouter", batch_cancel=True)
         next(iter(endpoint.books.jobs.values())).endless = False
         assert graded(tmp_path, "openrouter").get_scores() == [1.0] * ITEMS
-        assert endpoint.books.summary()["batches"] == 1
+        assert endpoint.books.summarize()["batches"] == 1
 
 
 def test_a_budget_holds_at_batch_prices_and_takes_back_what_expired(
@@ -654,7 +654,7 @@ def test_open_batches_count_in_the_budget_of_the_next_session(
         settings: dict[str, Any] = {"rubric": RUBRIC, "judge": "openai/judge", "out": tmp_path / "run"}
         settings |= {"batch": True, "batch_poll": 0.05, "prices": tmp_path / "prices.json", "budget_usd": whole}
         assert len(grade(more, **settings).get_scores()) == 2 * ITEMS
-        assert endpoint.books.summary()["paid_twice"] == 0
+        assert endpoint.books.summarize()["paid_twice"] == 0
     assert recorded(tmp_path)[2] <= whole
 
 
@@ -675,8 +675,8 @@ def test_what_a_batch_may_cost_that_cannot_be_collected_is_not_there_for_others(
     words += ["-o", str(tmp_path / "run"), "--batch", "1", "--batch-poll", "0.05", "--retry", "1"]
     with serving(monkeypatch, replier=offline, faults={"gone": 4, "gone_status": status}):
         assert run([*words, "--budget-usd", "0.16"]) == 1
-        lost = run_status(tmp_path / "run", {}).batches
-        open_ones = sum(one.cost for one in BatchStore(tmp_path / "run" / "ledger").records() if one.is_open)
+        lost = read_run_status(tmp_path / "run", {}).batches
+        open_ones = sum(one.cost for one in BatchStore(tmp_path / "run" / "ledger").read_records() if one.is_open)
         assert len(lost) >= 4
         assert open_ones > 0
         assert recorded(tmp_path)[2] + open_ones <= 0.16
@@ -707,7 +707,7 @@ def test_every_command_takes_batches(
         # A selection that keeps nothing has status 1.
         assert status == (command == "select"), said + problem
         assert "failed" not in said
-        books, alone = endpoint.books.summary(), endpoint.counts.requests
+        books, alone = endpoint.books.summarize(), endpoint.counts.requests
         if command != "improve":  # whose labels are used up
             words += ["-o", str(tmp_path / "other"), "--batch", "--batch-detach"]
             assert run([command, *words]) == 3
@@ -766,9 +766,9 @@ def test_a_provider_without_batches_is_refused_before_anything_is_spent(
 def test_the_size_of_batches_is_checked(given: dict[str, Any], size: Any) -> None:
     if isinstance(size, str):
         with pytest.raises(ConfigError, match=size):
-            GradeSettings.checked({"judge": ["openai/m"], **given})
+            GradeSettings.from_values({"judge": ["openai/m"], **given})
         return
-    assert GradeSettings.checked({"judge": ["openai/m"], **given}).batch == size
+    assert GradeSettings.from_values({"judge": ["openai/m"], **given}).batch == size
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows forks no process")
@@ -791,4 +791,4 @@ def test_a_record_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
     [path] = (tmp_path / "batches").glob("*.json")
     path.write_text("{")
     with pytest.raises(Exception, match="the record of a batch cannot be read"):
-        store.records()
+        store.read_records()

@@ -13,7 +13,7 @@ import pytest
 
 from autorubric.errors import LedgerError
 from autorubric.llm.batches.batch_store import BatchStore
-from autorubric.runs.run_status import run_status
+from autorubric.runs.run_status import read_run_status
 from tests.llm.batches.test_batch_runs import ASKED, ITEMS, graded, recorded, serving
 from tests.offenders import each, offenders
 
@@ -48,7 +48,7 @@ def test_an_open_batch_whose_rows_are_damaged_is_named_and_paid_again_only_by_ch
                 assert left.startswith("a file of a batch is damaged: batch batch_"), left
                 assert f"{path} " in left
                 assert len(endpoint.books.jobs) == number + 1
-                [record] = run_status(folder / "run", {}).batches
+                [record] = read_run_status(folder / "run", {}).batches
                 assert record.trouble.startswith("a file of a batch is damaged: ")
                 if number % 2:
                     path.write_bytes(kept)
@@ -97,9 +97,9 @@ def test_batches_can_be_listed_while_others_are_planned(tmp_path: Path) -> None:
     with ThreadPoolExecutor(1) as pool:
         planned = pool.submit(plan)
         while not planned.done():
-            store.records()
+            store.read_records()
     planned.result()
-    assert len(store.records()) == 50
+    assert len(store.read_records()) == 50
 
 
 @each(
@@ -113,4 +113,4 @@ def test_a_record_with_another_id_or_an_unknown_state_is_an_error(changes: dict[
         path = Path(folder, "batches", f"{record.id}.json")
         path.write_bytes(json.dumps(json.loads(path.read_bytes()) | changes).encode())
         with pytest.raises(LedgerError, match="the record of a batch cannot be read"):
-            store.records()
+            store.read_records()

@@ -9,7 +9,7 @@ import pytest
 
 from autorubric import ConfigError, LLMConfig
 from autorubric.llm.http.providers import resolve
-from autorubric.llm.http.secrets import keys_in
+from autorubric.llm.http.secrets import parse_keys
 from tests.offenders import each
 
 
@@ -75,4 +75,4 @@ def test_the_file_of_another_user_is_not_read(project: Path) -> None:
     ],
 )
 def test_a_line_sets_a_key_as_a_shell_reads_it(line: str, value: str | None) -> None:
-    assert keys_in(f"B=1\n{line}\nC=2\n").get("A_API_KEY") == value
+    assert parse_keys(f"B=1\n{line}\nC=2\n").get("A_API_KEY") == value

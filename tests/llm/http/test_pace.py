@@ -58,7 +58,7 @@ def test_from_the_second_window_on_a_limit_is_used_and_little_is_refused(case: C
 def test_a_limit_on_tokens_is_kept_though_requests_differ(headers: bool, most_refused: float) -> None:
     # Requests take 100 to 1900 tokens, 1000 on average: 200 requests in each window of 10 s.
     window = RateWindow(tokens=200_000, seconds=10.0, ratelimit_headers=headers)
-    runs = [Run(window.opened(), 64, 80, 0.3, tokens=lambda rng: rng.randint(100, 1900), seed=n) for n in (3, 4)]
+    runs = [Run(window.open(), 64, 80, 0.3, tokens=lambda rng: rng.randint(100, 1900), seed=n) for n in (3, 4)]
     passed, refused = (sum(getattr(run, what)(10, 80) for run in runs) for what in ("passed", "refused"))
     assert passed >= 0.9 * 200 * 7 * len(runs)
     assert refused <= most_refused * (passed + refused)
@@ -68,14 +68,14 @@ def test_a_limit_on_tokens_is_kept_though_requests_differ(headers: bool, most_re
 def test_a_limit_on_tokens_is_used_though_the_endpoint_charges_another_number(share: float) -> None:
     # The endpoint's headers show what it charges: a tenth to five times what callers expect; 600 requests in 10 s.
     window = RateWindow(tokens=round(600 * 320 * share), seconds=10.0, ratelimit_headers=True)
-    run = Run(Charging(window.opened(), share), 256, 60, 0.3, tokens=lambda rng: 320)
+    run = Run(Charging(window.open(), share), 256, 60, 0.3, tokens=lambda rng: 320)
     passed, refused = run.passed(10, 60), run.refused(10, 60)
     assert passed >= 0.9 * 600 * 5
     assert refused <= 0.03 * (passed + refused)
 
 
 def test_900_calls_at_300_in_30_seconds_take_little_more_than_three_windows() -> None:
-    run = Run(RateWindow(300, seconds=30.0).opened(), callers=64, seconds=95)
+    run = Run(RateWindow(300, seconds=30.0).open(), callers=64, seconds=95)
     assert run.passed(0, 95) >= 900
 
 
@@ -86,7 +86,7 @@ def test_one_refusal_in_ten_at_random_costs_less_than_a_fifth(callers: int, late
 
 
 def test_a_window_is_found_behind_refusals_at_random() -> None:
-    limited = RateWindow(1200, seconds=60.0).opened()
+    limited = RateWindow(1200, seconds=60.0).open()
     run = Run(AtRandom(0.1, limited), seconds=300)
     assert run.passed(120, 300) >= 0.9 * 1200 * 3
     assert run.refused(120, 300) <= 0.13 * len([at for at, _ in run.log if at >= 120])
@@ -113,7 +113,7 @@ LIMITS = [(60, 1.0), (300, 10.0), (1200, 60.0)]
 @pytest.mark.parametrize("factor", [0.5, 2.0])
 def test_a_changed_limit_is_found_within_a_window(limit: int, window: float, factor: float) -> None:
     change = 5 * window if window > 1 else 20.0
-    before, after = (RateWindow(round(n), seconds=window).opened() for n in (limit, factor * limit))
+    before, after = (RateWindow(round(n), seconds=window).open() for n in (limit, factor * limit))
     found = change + max(window, 10.0)
     end = found + 2 * window
     run = Run(Changing(before, change, after), seconds=end)
@@ -123,13 +123,13 @@ def test_a_changed_limit_is_found_within_a_window(limit: int, window: float, fac
 
 def test_a_withdrawn_request_does_not_open_a_closed_endpoint() -> None:
     pace = Pace()
-    for sent in [pace.sent(0.0) for _ in range(8)]:
-        pace.refused(sent, 0.01)
+    for sent in [pace.record_sent(0.0) for _ in range(8)]:
+        pace.record_refused(sent, 0.01)
     now = 0.01 + pace.delay(0.01)
-    pace.withdrawn(pace.sent(now))
-    tried = pace.sent(now)  # another one tries at once
+    pace.record_withdrawn(pace.record_sent(now))
+    tried = pace.record_sent(now)  # another one tries at once
     assert pace.delay(now) > 0.0
-    pace.refused(tried, now + 0.01)
+    pace.record_refused(tried, now + 0.01)
     assert pace.delay(now + 0.01) > 0.0
     assert pace.rate == math.inf
 
@@ -139,47 +139,47 @@ def test_an_endpoint_that_never_refuses_is_slowed_for_less_than_half_a_second() 
     pace, now = Pace(), 0.0
     for _ in range(256):
         now += pace.delay(now)
-        pace.sent(now)
+        pace.record_sent(now)
     assert now == pytest.approx(0.1 * math.log2(25.6))
     for i in range(10_000):
         assert pace.delay(1 + i / 5000) == 0.0
-        pace.sent(1 + i / 5000)
+        pace.record_sent(1 + i / 5000)
     assert pace.rate == math.inf
 
 
 def test_each_reply_lets_two_more_requests_go() -> None:
     pace = Pace()
-    for sent in [pace.sent(0.0) for _ in range(10)]:
-        pace.passed(sent, 0.0)
-    delays = [pace.delay(0.0) for _ in range(21) if pace.sent(0.0)]
+    for sent in [pace.record_sent(0.0) for _ in range(10)]:
+        pace.record_passed(sent, 0.0)
+    delays = [pace.delay(0.0) for _ in range(21) if pace.record_sent(0.0)]
     assert delays == [0.0] * 19 + [pytest.approx(0.1 * math.log2(n / 10)) for n in (11, 12)]
 
 
 def test_one_refusal_holds_nobody_else() -> None:
     pace = Pace()
-    first, _ = pace.sent(0.0), pace.sent(0.0)
-    pace.refused(first, 0.1, retry_after=30.0)
+    first, _ = pace.record_sent(0.0), pace.record_sent(0.0)
+    pace.record_refused(first, 0.1, retry_after=30.0)
     assert pace.delay(0.1) == 0.0
 
 
 def test_a_retry_after_stops_everything_at_an_endpoint_that_is_closed() -> None:
     pace = Pace()
-    for sent in [pace.sent(0.0) for _ in range(8)]:
-        pace.refused(sent, 0.0, retry_after=30.0)
+    for sent in [pace.record_sent(0.0) for _ in range(8)]:
+        pace.record_refused(sent, 0.0, retry_after=30.0)
     assert pace.delay(10.0) == 19.0  # the last second may be rounding
     assert pace.delay(29.0) == 0.0
 
 
 def test_a_closed_endpoint_is_tried_with_one_request_at_a_time() -> None:
     pace, now, tried = Pace(), 0.1, 0
-    for sent in [pace.sent(0.0) for _ in range(8)]:
-        pace.refused(sent, now)
+    for sent in [pace.record_sent(0.0) for _ in range(8)]:
+        pace.record_refused(sent, now)
     while now < 60.0:
         now += pace.delay(now)
-        sent = pace.sent(now)
+        sent = pace.record_sent(now)
         assert pace.delay(now) > 0.0
         now += 0.1
-        pace.refused(sent, now)
+        pace.record_refused(sent, now)
         tried += 1
     # Gaps of 0.05 s grow by 15 % each: 0.05 (1.15^n - 1) / 0.15 = 60 at n = 37, less for the 0.1 s of each refusal.
     assert 20 <= tried <= 37
@@ -187,17 +187,17 @@ def test_a_closed_endpoint_is_tried_with_one_request_at_a_time() -> None:
 
 def test_a_refusal_that_comes_late_closes_the_endpoint_again() -> None:
     pace = Pace()
-    for sent in [pace.sent(0.0) for _ in range(8)]:
-        pace.refused(sent, 0.01)
+    for sent in [pace.record_sent(0.0) for _ in range(8)]:
+        pace.record_refused(sent, 0.01)
     now = 0.01 + pace.delay(0.01)
-    tried = pace.sent(now)
+    tried = pace.record_sent(now)
     now += pace.delay(now)
     assert pace.delay(now) == 0.0  # nothing was heard for long enough
-    pace.refused(tried, now + 1.0)
+    pace.record_refused(tried, now + 1.0)
     assert pace.delay(now + 1.0) > 0.0
 
 
 def test_a_refusal_that_took_a_minute_to_arrive_is_taken_into_account() -> None:
     pace = Pace()
-    pace.refused(pace.sent(0.0), now=60.0)
+    pace.record_refused(pace.record_sent(0.0), now=60.0)
     assert pace.delay(60.0) == 0.0

@@ -14,7 +14,7 @@ import pytest
 from genai_prices import Usage as PricedUsage
 from genai_prices import calc_price
 
-from autorubric.llm.http.prices import find_price, price_table
+from autorubric.llm.http.prices import find_price, load_prices
 from autorubric.llm.http.providers import ALIASES, PROVIDERS, Endpoint
 from autorubric.llm.request import Usage
 from tests.offenders import each
@@ -93,7 +93,7 @@ def test_prices_from_litellm_are_dollars_per_million_tokens_with_their_tiers() -
     ],
 )
 def test_every_usual_family_has_several_prices(family: str) -> None:
-    assert len([name for name in price_table() if name.startswith(family)]) >= 2
+    assert len([name for name in load_prices() if name.startswith(family)]) >= 2
 
 
 def test_every_model_that_a_guide_names_has_a_price() -> None:
@@ -104,7 +104,7 @@ def test_every_model_that_a_guide_names_has_a_price() -> None:
         for provider, model in NAMED.findall(guide.read_text())
     }
     assert "openai/gpt-5.1" in found
-    assert [name for name in sorted(found - PLACEHOLDERS) if find_price(at_home(name), price_table()) is None] == []
+    assert [name for name in sorted(found - PLACEHOLDERS) if find_price(at_home(name), load_prices()) is None] == []
 
 
 @pytest.mark.parametrize(
@@ -128,19 +128,19 @@ def test_calls_cost_what_the_source_computes(theirs: tuple[str, str], ours: str,
     day = datetime.fromisoformat(file()["as_of"]).replace(hour=12, tzinfo=UTC)
     usage = PricedUsage(input_tokens=prompt, output_tokens=700, cache_read_tokens=200)
     expected = calc_price(usage, theirs[1], provider_id=theirs[0], genai_request_timestamp=day).total_price
-    price = find_price(at_home(ours), price_table())
+    price = find_price(at_home(ours), load_prices())
     assert price is not None
     assert price.compute_dollars(Usage(prompt, 700, cached_tokens=200)) == pytest.approx(float(expected))
 
 
 def test_batch_prices_are_known_and_lower() -> None:
-    price = price_table()["openai/gpt-5.1"]
+    price = load_prices()["openai/gpt-5.1"]
     assert price.batch is not None
     assert price.batch.output < price.output
 
 
 def test_no_tier_is_cheaper_than_the_one_below() -> None:
     # A worst case is priced at the ceiling of a prompt; it would be none if a longer prompt cost less.
-    for name, price in price_table().items():
+    for name, price in load_prices().items():
         steps = [price, *(tier for _, tier in price.tiers)]
         assert all(a.input <= b.input and a.output <= b.output for a, b in pairwise(steps)), name

@@ -7,7 +7,7 @@ import pytest
 from autorubric.errors import ConfigError, MissingFileError
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.chat import ChatModel
-from autorubric.llm.http.prices import Price, find_price, price_table, prices_by_model
+from autorubric.llm.http.prices import Price, find_price, load_prices, read_price_file
 from autorubric.llm.http.providers import PROVIDERS, Endpoint
 from autorubric.llm.request import Usage
 
@@ -17,18 +17,18 @@ def at_openai(model: str, base_url: str = "https://api.openai.com/v1") -> Endpoi
 
 
 def test_every_price_belongs_to_a_known_provider() -> None:
-    assert {name.partition("/")[0] for name in price_table()} <= PROVIDERS.keys()
+    assert {name.partition("/")[0] for name in load_prices()} <= PROVIDERS.keys()
 
 
 def test_a_dated_snapshot_costs_what_its_model_costs() -> None:
-    table = price_table()
+    table = load_prices()
     assert find_price(at_openai("gpt-4.1-2025-04-14"), table) == table["openai/gpt-4.1"]
     dated = Endpoint("a", "anthropic", "claude-haiku-4-5-20251001", PROVIDERS["anthropic"].base_url)
     assert find_price(dated, table) == table["anthropic/claude-haiku-4-5"]
 
 
 def test_an_unknown_model_or_another_address_has_no_price() -> None:
-    table = price_table()
+    table = load_prices()
     assert find_price(at_openai("gpt-99"), table) is None
     assert find_price(at_openai("gpt-4.1", "http://localhost:4000"), table) is None
 
@@ -57,7 +57,7 @@ def test_a_prompt_above_a_threshold_raises_the_price_of_all_tokens() -> None:
 def test_a_users_table_is_put_over_the_builtin_one(tmp_path: Path) -> None:
     path = tmp_path / "prices.yaml"
     path.write_text("openai/gpt-4.1: {input: 1, output: 2}\nopenai/mine: {input: 0, output: 0}\n")
-    table = prices_by_model(path)
+    table = read_price_file(path)
 
     def dollars(name: str) -> float | None:
         config = LLMConfig(name, api_key="k", prices=table.get(name))
@@ -65,7 +65,7 @@ def test_a_users_table_is_put_over_the_builtin_one(tmp_path: Path) -> None:
 
     assert dollars("openai/gpt-4.1") == 1.0 + 2.0
     assert dollars("openai/mine") == 0.0
-    builtin = price_table()["openai/gpt-5.1"].compute_dollars(Usage(1_000_000, 1_000_000))
+    builtin = load_prices()["openai/gpt-5.1"].compute_dollars(Usage(1_000_000, 1_000_000))
     assert "openai/gpt-5.1" not in table and dollars("openai/gpt-5.1") == builtin
 
 
@@ -84,10 +84,10 @@ def test_a_wrong_table_is_refused(tmp_path: Path, text: str, message: str) -> No
     path = tmp_path / "prices.yaml"
     path.write_text(text)
     with pytest.raises(ConfigError) as caught:
-        prices_by_model(path)
+        read_price_file(path)
     assert message in str(caught.value)
 
 
 def test_a_missing_table_is_named(tmp_path: Path) -> None:
     with pytest.raises(MissingFileError, match=r"Price file \(--prices\) not found: .*none\.yaml"):
-        prices_by_model(tmp_path / "none.yaml")
+        read_price_file(tmp_path / "none.yaml")

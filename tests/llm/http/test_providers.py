@@ -7,7 +7,7 @@ import pytest
 from autorubric.errors import ConfigError
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.providers import PROVIDERS, resolve
-from autorubric.llm.http.secrets import checked_base_url
+from autorubric.llm.http.secrets import check_base_url
 from tests.offenders import each
 
 KEYS = {f"{name.upper()}_API_KEY": f"{name}-key-123" for name in PROVIDERS}
@@ -24,7 +24,7 @@ def test_every_provider_is_reached_by_its_prefix(provider: str) -> None:
     name, model, base_url, key = found(f"{provider}/some/model")
     assert (name, model) == (f"{provider}/some/model", "some/model")
     assert (base_url, key) == (PROVIDERS[provider].base_url, f"{provider}-key-123")
-    assert checked_base_url(base_url) == base_url
+    assert check_base_url(base_url) == base_url
 
 
 @each("spelling", ["openai/gpt-4.1", "openai:gpt-4.1", "openai:/gpt-4.1", " openai/gpt-4.1 "])
@@ -189,7 +189,7 @@ def test_addresses_that_must_not_get_a_key_are_refused(url: str, reason: str) ->
 
 
 def test_a_pasted_full_address_is_cut_to_its_base() -> None:
-    assert checked_base_url("https://host/v1/chat/completions/") == "https://host/v1"
+    assert check_base_url("https://host/v1/chat/completions/") == "https://host/v1"
 
 
 AZURE = "https://mine.openai.azure.com/openai/deployments/gpt"
@@ -206,13 +206,13 @@ AZURE = "https://mine.openai.azure.com/openai/deployments/gpt"
     ],
 )
 def test_the_query_of_an_address_stays_at_its_end(written: str, url: str) -> None:
-    assert resolve(LLMConfig("m", api_base=written, api_key="k-123456"), {}).url("/chat/completions") == url
+    assert resolve(LLMConfig("m", api_base=written, api_key="k-123456"), {}).build_url("/chat/completions") == url
 
 
 @each("query", ["api-key=k", "key=k", "x=1&access_token=k", "sig=k", "code=k"])
 def test_a_key_in_the_query_of_an_address_is_refused(query: str) -> None:
     with pytest.raises(ConfigError, match="in its query, which looks like a key") as caught:
-        checked_base_url(f"https://host/v1?{query}")
+        check_base_url(f"https://host/v1?{query}")
     assert "=k" not in str(caught.value)
 
 

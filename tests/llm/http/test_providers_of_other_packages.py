@@ -82,14 +82,14 @@ def resolve_in_process(folder: Path, source: str, model: str) -> str:
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(folder)
         patch.delitem(sys.modules, "acme", raising=False)
-        plugins.plugins.cache_clear()
+        plugins.find_plugins.cache_clear()
         providers._load_provider.cache_clear()
         try:
             with pytest.raises(InputError) as caught:
                 providers.resolve(LLMConfig(model), {"OPENAI_API_KEY": "planted-openai-key"})
         finally:
             sys.modules.pop("acme", None)
-            plugins.plugins.cache_clear()
+            plugins.find_plugins.cache_clear()
             providers._load_provider.cache_clear()
     return str(caught.value)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from autorubric.llm.http.quota import Quota, Reading, parse_reset, readings
+from autorubric.llm.http.quota import Quota, Reading, parse_reset, read_limits
 from tests.offenders import each
 
 NOW = 1_700_000_000.0  # 2023-11-14T22:13:20Z
@@ -70,7 +70,7 @@ HEADERS = {
 @each("case", HEADERS)
 def test_headers_are_read(case: str) -> None:
     headers, expected = HEADERS[case]
-    found = list(readings(headers, NOW))
+    found = list(read_limits(headers, NOW))
     assert [reading[:3] for reading in found] == [reading[:3] for reading in expected]
     assert [reading.reset for reading in found] == pytest.approx([reading.reset for reading in expected])
 

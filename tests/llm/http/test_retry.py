@@ -15,7 +15,7 @@ from autorubric.llm.http.retry import (
     Retries,
     classify_error,
     classify_error_object,
-    http_fault,
+    classify_response,
     mark_final_if_same,
     mark_unreachable,
     mark_wrong_address,
@@ -27,7 +27,7 @@ from tests.offenders import each
 
 def fault(status: int, body: Any = "", headers: dict[str, str] | None = None) -> Any:
     raw = body.encode() if isinstance(body, str) else json.dumps(body).encode()
-    return http_fault(HttpReply(status, raw, headers or {}))
+    return classify_response(HttpReply(status, raw, headers or {}))
 
 
 @each(
@@ -270,12 +270,12 @@ class Highest(random.Random):
 
 def test_waits_double_from_the_least_one_and_end_after_the_retries_that_are_allowed() -> None:
     retries, broken = Retries(3, Backoff(1.0, 60.0)), fault(500, "")
-    assert [retries.wait(broken, 0.0, Highest()) for _ in range(4)] == [2.0, 4.0, 8.0, None]
+    assert [retries.compute_wait(broken, 0.0, Highest()) for _ in range(4)] == [2.0, 4.0, 8.0, None]
 
 
 def test_waits_for_a_rate_limit_start_small_and_double() -> None:
     retries, refused = Retries(1, Backoff(1.0, 60.0)), fault(429, {"error": {"message": "slow down"}})
-    found = [retries.wait(refused, 0.0, Highest()) for _ in range(4)]
+    found = [retries.compute_wait(refused, 0.0, Highest()) for _ in range(4)]
     assert found == pytest.approx([REFUSED_WAIT * 2**n for n in (1, 2, 3, 4)])
 
 
@@ -331,13 +331,19 @@ def test_rate_limits_end_a_call_after_five_minutes_and_more_than_the_retries(
     most: int, times: tuple[float, ...], waits: tuple[bool, ...]
 ) -> None:
     retries, refused = Retries(most, Backoff(0.0, 0.0)), fault(429)
-    assert tuple(retries.wait(refused, now) is not None for now in times) == waits
+    assert tuple(retries.compute_wait(refused, now) is not None for now in times) == waits
 
 
 def test_rate_limits_use_up_no_retry_of_a_fault() -> None:
     retries = Retries(1, Backoff(0.0, 0.0))
-    assert [retries.wait(fault(status), 0.0) for status in (429, 429, 500, 429, 500)] == [0.0, 0.0, 0.0, 0.0, None]
-    assert retries.wait(fault(401), 0.0) is None  # another attempt could not succeed
+    assert [retries.compute_wait(fault(status), 0.0) for status in (429, 429, 500, 429, 500)] == [
+        0.0,
+        0.0,
+        0.0,
+        0.0,
+        None,
+    ]
+    assert retries.compute_wait(fault(401), 0.0) is None  # another attempt could not succeed
 
 
 @each(

@@ -24,7 +24,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from autorubric.llm.http.retry import classify_error
-from autorubric.llm.http.transport import LARGEST_BODY, HttpReply, Transport, TransportError, transport_error
+from autorubric.llm.http.transport import LARGEST_BODY, HttpReply, Transport, TransportError, translate_error
 from autorubric.testing import LoopbackEndpoint
 from tests.names import names
 from tests.offenders import offenders
@@ -158,7 +158,7 @@ async def test_a_broken_answer_is_a_fault_that_may_be_billed_and_is_not_sent_aga
 
 def test_an_answer_in_a_compression_that_cannot_be_read_is_a_fault_of_its_request_alone() -> None:
     for words in ("Can not decode content-encoding: brotli (br). Please install `Brotli`", "content-encoding: gzip"):
-        fault = classify_error(transport_error(ContentEncodingError(message=words), 60))
+        fault = classify_error(translate_error(ContentEncodingError(message=words), 60))
         assert (fault.kind, fault.again, fault.status, fault.maybe_billed) == ("network", True, None, True)
         assert fault.message == f"the answer is not valid HTTP: {words}"
 

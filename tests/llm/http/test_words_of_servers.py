@@ -7,14 +7,14 @@ import json
 from typing import Any
 
 from autorubric.llm.http.negotiation import Terms, revise
-from autorubric.llm.http.retry import classify_error_object, http_fault
+from autorubric.llm.http.retry import classify_error_object, classify_response
 from autorubric.llm.http.transport import HttpReply
 from tests.offenders import each
 
 
 def read(status: int, body: Any) -> Any:
     raw = body if isinstance(body, str) else json.dumps(body)
-    return http_fault(HttpReply(status, raw.encode(), {}))
+    return classify_response(HttpReply(status, raw.encode(), {}))
 
 
 ACCOUNTS = [
@@ -132,7 +132,7 @@ LIMITS = [
 def test_a_limit_that_lasts_longer_than_a_call_waits_ends_the_run(
     server: str, body: Any, headers: dict[str, str], when: str | None
 ) -> None:
-    found = http_fault(HttpReply(429, json.dumps(body).encode(), headers))
+    found = classify_response(HttpReply(429, json.dumps(body).encode(), headers))
     assert found is not None
     expected = ("rate_limit", True) if when is None else ("quota", False)
     assert (found.kind, found.again) == expected

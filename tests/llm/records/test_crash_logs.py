@@ -105,8 +105,8 @@ async def test_a_failure_that_had_arrived_is_counted_and_is_no_hit(tmp_path: Pat
     killed = await left_by_a_kill([row], tmp_path)
     with Ledger.open(killed) as ledger:
         assert ledger.find(row.key) is None
-        assert [call.outcome.attempts for call in ledger.failures()] == [3]
-        assert ledger.spent().tokens == 7
+        assert [call.outcome.attempts for call in ledger.read_failures()] == [3]
+        assert ledger.sum_spent().tokens == 7
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -303,7 +303,7 @@ async def test_a_call_in_flight_at_a_kill_counts_though_another_process_made_it_
     (tmp_path / "copy").rename(logs[0])
     with Ledger.open(tmp_path) as ledger:
         assert ledger.count == 4
-        assert ledger.spent().tokens == 2 * 50
+        assert ledger.sum_spent().tokens == 2 * 50
         assert [ledger.find(row.key) is not None for row in rows] == [True, True, False]
 
 
@@ -341,7 +341,7 @@ def test_a_call_in_flight_when_a_ledger_is_closed_counts_when_it_is_opened_again
                 ledger.in_flight.remove(row.key)
         assert (tmp_path / name / "departures").exists() is not has_ended
         with Ledger.open(tmp_path / name) as ledger:
-            assert ledger.spent().tokens == tokens
+            assert ledger.sum_spent().tokens == tokens
 
 
 async def test_what_another_process_has_recorded_and_indexed_is_found(tmp_path: Path) -> None:

@@ -102,9 +102,9 @@ async def test_a_damaged_reply_is_named_set_aside_and_recorded_again(
             assert reply is not None
             assert reply.fresh
         # What the two damaged replies cost was paid: 402 calls of 15 tokens and 0.25 dollars.
-        assert ledger.spent()[:3] == (402, 402 * 15, 402 * 0.25)
-        assert [total.failed for total in ledger.totals()] == [2]
-        assert list(ledger.failures()) == []
+        assert ledger.sum_spent()[:3] == (402, 402 * 15, 402 * 0.25)
+        assert [total.failed for total in ledger.add_up()] == [2]
+        assert list(ledger.read_failures()) == []
     caplog.clear()
     assert survivors(sound) == (set(range(ROWS)), [])
     assert caplog.records == []

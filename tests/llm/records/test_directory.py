@@ -6,7 +6,7 @@ import pytest
 
 from autorubric.errors import InputError, RunLockedError
 from autorubric.llm.records import lock
-from autorubric.llm.records.lock import HOLDER_NAME, find_filesystem, lock_holder, private_file, run_lock
+from autorubric.llm.records.lock import HOLDER_NAME, create_private_file, find_filesystem, find_lock_holder, run_lock
 
 MOUNTS = """\
 /dev/vda / ext4 rw 0 0
@@ -39,18 +39,18 @@ def test_a_network_filesystem_is_refused_with_its_type(tmp_path: Path, monkeypat
     table = mounts_under(tmp_path)
     monkeypatch.setattr(lock, "find_filesystem", lambda path: find_filesystem(path, table))
     with pytest.raises(InputError, match=r"network filesystem \(nfs4\).* choose a run directory on a local"):
-        private_file(tmp_path / "run", "ledger.sqlite")
-    assert private_file(tmp_path / "fast" / "run", "ledger.sqlite").exists()
+        create_private_file(tmp_path / "run", "ledger.sqlite")
+    assert create_private_file(tmp_path / "fast" / "run", "ledger.sqlite").exists()
 
 
 def test_a_damaged_name_of_the_holder_is_no_error(tmp_path: Path) -> None:
     with run_lock(tmp_path):
         (tmp_path / HOLDER_NAME).write_bytes(b"process \xff")
-        assert lock_holder(tmp_path) == "process \ufffd"
+        assert find_lock_holder(tmp_path) == "process \ufffd"
         with pytest.raises(RunLockedError, match="in use by process \ufffd"), run_lock(tmp_path):
             pass
     (tmp_path / HOLDER_NAME).write_bytes(b"\xff")
-    assert lock_holder(tmp_path) is None
+    assert find_lock_holder(tmp_path) is None
 
 
 def test_a_run_does_not_wait_for_one_of_its_own_thread(tmp_path: Path) -> None:

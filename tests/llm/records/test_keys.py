@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autorubric.llm.records.call_rows import request_key
+from autorubric.llm.records.call_rows import compute_key
 from autorubric.llm.request import Message, Reply, ReplySchema, Request, Usage
 from tests.offenders import each
 
@@ -67,12 +67,12 @@ SHAPES_A_REPLY: dict[str, Callable[[Request], Request]] = {
 def test_everything_of_a_request_that_shapes_its_reply_changes_the_key(
     change: Callable[[Request], Request],
 ) -> None:
-    assert request_key(MODEL, change(REQUEST)) != request_key(MODEL, REQUEST)
+    assert compute_key(MODEL, change(REQUEST)) != compute_key(MODEL, REQUEST)
 
 
 def test_all_parts_of_a_key_are_told_apart() -> None:
     parts = [replace(REQUEST, draw=d, reask=r, seat=s, copy=c) for d, r, s, c in product((0, 1, 11), repeat=4)]
-    assert len({request_key(MODEL, request) for request in parts}) == 3**4
+    assert len({compute_key(MODEL, request) for request in parts}) == 3**4
 
 
 def test_the_first_judge_and_item_have_the_keys_of_ledgers_that_know_neither_seats_nor_copies() -> None:
@@ -86,11 +86,11 @@ def test_the_first_judge_and_item_have_the_keys_of_ledgers_that_know_neither_sea
         *(b"system", b"You judge.", b"user", b"Is it so?"),
     ]
     told = b"".join(struct.pack("<Q", len(part)) + part for part in parts)
-    assert request_key(MODEL, replace(REQUEST, draw=2, reask=1)) == blake2b(told, digest_size=16).digest()
+    assert compute_key(MODEL, replace(REQUEST, draw=2, reask=1)) == blake2b(told, digest_size=16).digest()
 
 
 def test_a_draw_is_not_a_reask() -> None:
-    assert request_key(MODEL, replace(REQUEST, draw=1)) != request_key(MODEL, replace(REQUEST, reask=1))
+    assert compute_key(MODEL, replace(REQUEST, draw=1)) != compute_key(MODEL, replace(REQUEST, reask=1))
 
 
 @each(
@@ -104,34 +104,34 @@ def test_a_draw_is_not_a_reask() -> None:
     ],
 )
 def test_endpoint_model_and_parameters_change_the_key(other: Named) -> None:
-    assert request_key(other, REQUEST) != request_key(MODEL, REQUEST)
+    assert compute_key(other, REQUEST) != compute_key(MODEL, REQUEST)
 
 
 def test_where_a_request_belongs_does_not_change_the_key() -> None:
     elsewhere = replace(REQUEST, role="augment", item="q9")
-    assert request_key(MODEL, elsewhere) == request_key(MODEL, REQUEST)
+    assert compute_key(MODEL, elsewhere) == compute_key(MODEL, REQUEST)
 
 
 def test_the_order_and_kind_of_mapping_of_parameters_do_not_change_the_key() -> None:
     same = Named("http://localhost/v1", "tiny", MappingProxyType({"top_p": 1.0, "temperature": 0.0}))
-    assert request_key(same, REQUEST) == request_key(MODEL, REQUEST)
+    assert compute_key(same, REQUEST) == compute_key(MODEL, REQUEST)
 
 
 def test_text_cannot_move_across_the_boundary_of_two_messages() -> None:
     one = replace(REQUEST, messages=(Message("user", "ab"), Message("user", "c")))
     two = replace(REQUEST, messages=(Message("user", "a"), Message("user", "bc")))
-    assert request_key(MODEL, one) != request_key(MODEL, two)
+    assert compute_key(MODEL, one) != compute_key(MODEL, two)
 
 
 def test_a_lone_surrogate_has_a_key_of_its_own() -> None:
     broken = replace(REQUEST, messages=(Message("user", "\ud83d"),))
     other = replace(REQUEST, messages=(Message("user", "\ud83e"),))
-    assert request_key(MODEL, broken) != request_key(MODEL, other)
+    assert compute_key(MODEL, broken) != compute_key(MODEL, other)
 
 
 def test_an_identity_that_is_not_json_is_refused_with_its_type() -> None:
     with pytest.raises(TypeError, match="object is not a JSON value"):
-        request_key(Named(object()), REQUEST)
+        compute_key(Named(object()), REQUEST)
 
 
 turns = st.lists(st.tuples(st.sampled_from(["system", "user", "assistant"]), st.text(max_size=5)), max_size=4)
@@ -144,7 +144,7 @@ def test_two_requests_share_a_key_exactly_when_they_are_the_same(
     first = Request(tuple(Message(*turn) for turn in one), "judge", draw=draw)
     second = Request(tuple(Message(*turn) for turn in two), "judge", draw=other_draw)
     same = one == two and draw == other_draw
-    assert (request_key(MODEL, first) == request_key(MODEL, second)) == same
+    assert (compute_key(MODEL, first) == compute_key(MODEL, second)) == same
 
 
 def test_the_key_of_a_request_stays_what_it_is() -> None:
@@ -156,10 +156,10 @@ def test_the_key_of_a_request_stays_what_it_is() -> None:
     parts = [b"1", b'["e"]', b"0", b"0", b"", b"user", b"hi"]
     wire = b"".join(bytes([len(part)]) + bytes(7) + part for part in parts)
     expected = blake2b(wire, digest_size=16).digest()
-    assert request_key(Named("e"), Request((Message("user", "hi"),), "judge")) == expected
+    assert compute_key(Named("e"), Request((Message("user", "hi"),), "judge")) == expected
 
 
 @each("value", [float("nan"), float("inf")])
 def test_a_parameter_that_is_no_number_has_no_key(value: float) -> None:
     with pytest.raises(ValueError, match="JSON"):
-        request_key(Named("http://localhost/v1", "tiny", {"temperature": value}), REQUEST)
+        compute_key(Named("http://localhost/v1", "tiny", {"temperature": value}), REQUEST)

@@ -16,12 +16,12 @@ import pytest
 
 from autorubric.errors import InputError, LedgerError
 from autorubric.llm.records import key_index
-from autorubric.llm.records.accounts import LOST, Spent, read_spent_file
+from autorubric.llm.records.accounts import LOST, Spending, read_spending_file
 from autorubric.llm.records.call_rows import CallRow, compute_digest, unseal
 from autorubric.llm.records.database import ImportRow
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Failure, FailureKind, Reply, Usage
-from autorubric.llm.sharing import Sharing, Sum, sharing
+from autorubric.llm.sharing import Amount, Sharing, sharing
 
 REPLY = Reply(
     text='天空 is blue\x00 because \ud83d {"a": 1}',
@@ -98,11 +98,11 @@ async def test_a_failed_call_is_counted_but_is_never_a_hit(tmp_path: Path) -> No
     with Ledger.open(tmp_path) as ledger:
         await ledger.record(a_row(1, failure))
         assert ledger.find(a_key(1)) is None
-        assert (ledger.count, ledger.totals()[0].failed) == (1, 1)
-        assert ledger.spent() == (1, 15, 0.5, 0, 0)
+        assert (ledger.count, ledger.add_up()[0].failed) == (1, 1)
+        assert ledger.sum_spent() == (1, 15, 0.5, 0, 0)
     with Ledger.open(tmp_path) as ledger:
         assert ledger.find(a_key(1)) is None
-        (failed,) = ledger.failures()
+        (failed,) = ledger.read_failures()
         assert (failed.item, failed.role, failed.model) == ("q1", "judge", "local/tiny")
         assert failed.failure is not None
         assert failed.reply is not None
@@ -180,12 +180,12 @@ def test_totals_and_spending_cover_all_sessions(tmp_path: Path) -> None:
             for row in rows:
                 asyncio.run(ledger.record(row))
     with Ledger.open(tmp_path) as ledger:
-        judge, merge = ledger.totals()
+        judge, merge = ledger.add_up()
         assert (judge.role, judge.model, judge.calls, judge.failed) == ("judge", "local/tiny", 6, 2)
         assert (judge.usage, judge.cost, judge.unpriced) == (Usage(20, 40, 6, 8), 0.5, 2)
         assert (merge.calls, merge.failed, merge.cost, merge.unpriced) == (2, 0, 0.5, 0)
         # 8 calls; tokens 2 * (30 + 100 + 30); dollars 2 * (0.25 + 0.125 + 0.25)
-        assert ledger.spent() == (8, 320, 1.25, 2, 0)
+        assert ledger.sum_spent() == (8, 320, 1.25, 2, 0)
 
 
 def test_values_of_another_pipeline_come_back_and_are_replaced(tmp_path: Path) -> None:
@@ -432,22 +432,22 @@ async def test_one_process_of_several_finds_what_the_ledger_of_the_run_holds(tmp
         sharing.reset(token)
 
 
-async def _lend_nothing(held: Sum, missing: Sum) -> None:
+async def _lend_nothing(held: Amount, missing: Amount) -> None:
     return None
 
 
 async def test_lost_calls_count_once_and_for_no_role(tmp_path: Path) -> None:
-    lost, path = Spent(calls=2, tokens=30, cost=0.5, lost=1), tmp_path / "spent.json"
+    lost, path = Spending(calls=2, tokens=30, cost=0.5, lost=1), tmp_path / "spent.json"
     reply = Reply("MET", usage=Usage(8, 2), cost=0.25)
     with Ledger.open(tmp_path / "ledger") as ledger:
         ledger.keep_note(LOST, lost)
-        ledger.keep_spent(path)
-        assert read_spent_file(path) == ledger.spent() == lost
-        assert ledger.spent("judge") == Spent()
+        ledger.keep_spending(path)
+        assert read_spending_file(path) == ledger.sum_spent() == lost
+        assert ledger.sum_spent("judge") == Spending()
         for number in range(2):
             await ledger.record(a_row(number, reply))
-        assert read_spent_file(path) == ledger.spent() == Spent(calls=4, tokens=50, cost=1.0, lost=1)
-        assert ledger.spent("judge") == Spent(calls=2, tokens=20, cost=0.5)
+        assert read_spending_file(path) == ledger.sum_spent() == Spending(calls=4, tokens=50, cost=1.0, lost=1)
+        assert ledger.sum_spent("judge") == Spending(calls=2, tokens=20, cost=0.5)
 
 
 def test_a_note_that_another_process_keeps_is_a_change(tmp_path: Path) -> None:

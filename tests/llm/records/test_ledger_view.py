@@ -13,7 +13,7 @@ from autorubric.errors import InputError, MissingFileError
 from autorubric.llm.records.call_rows import CallRow
 from autorubric.llm.records.ledger import FILE_NAME, Ledger
 from autorubric.llm.records.ledger_view import ledger_view
-from autorubric.llm.records.lock import lock_holder, run_lock
+from autorubric.llm.records.lock import find_lock_holder, run_lock
 from autorubric.llm.request import Failure, Reply, Usage
 from tests.warm_commands import WarmPython
 
@@ -58,8 +58,8 @@ def test_what_failed_and_was_answered_later_is_no_failure_any_more(tmp_path: Pat
     record(tmp_path, *rows)
     with ledger_view(tmp_path) as view:
         # a was answered; b failed twice, the last time by a timeout; c failed once.
-        assert view.unanswered() == {"rate_limit": 1, "timeout": 1}
-        assert view.spent().calls == 5
+        assert view.count_unanswered() == {"rate_limit": 1, "timeout": 1}
+        assert view.sum_spent().calls == 5
 
 
 def test_items_and_calls_are_counted_by_role(tmp_path: Path) -> None:
@@ -71,9 +71,13 @@ def test_items_and_calls_are_counted_by_role(tmp_path: Path) -> None:
     ]
     record(tmp_path, *rows)
     with ledger_view(tmp_path) as view:
-        assert view.touched() == (3, 2)
-        assert (view.answered("merge"), view.answered("augment"), view.answered("judge")) == (2, 1, 0)
-        assert [(total.role, total.calls, total.failed) for total in view.totals()] == [
+        assert view.count_replies() == (3, 2)
+        assert (
+            view.count_answered_items("merge"),
+            view.count_answered_items("augment"),
+            view.count_answered_items("judge"),
+        ) == (2, 1, 0)
+        assert [(total.role, total.calls, total.failed) for total in view.add_up()] == [
             ("augment", 1, 0),
             ("merge", 3, 1),
         ]
@@ -85,33 +89,33 @@ def test_the_pace_is_that_of_the_last_minute_and_survives_a_clock_set_back(tmp_p
     late = [row(f"l{n}", Reply("x"), at=1130.0 + 2 * n) for n in range(3)]
     record(tmp_path, *early, *late)
     with ledger_view(tmp_path) as view:
-        assert view.pace() == (0.5, 1134.0)
+        assert view.measure_pace() == (0.5, 1134.0)
     record(tmp_path, row("back", Reply("x"), at=900.0))
     with ledger_view(tmp_path) as view:
-        assert view.pace() == (None, 900.0)
+        assert view.measure_pace() == (None, 900.0)
 
 
 def test_the_ledger_of_a_killed_process_is_read_with_its_write_ahead_log(tmp_path: Path) -> None:
     with WarmPython(["-c", _WRITER, str(tmp_path)], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None and process.stdout.readline() == "ready\n"
-        holder = lock_holder(tmp_path)
+        holder = find_lock_holder(tmp_path)
         assert holder is not None and holder.startswith(f"process {process.pid},")
         with ledger_view(tmp_path) as view:
-            assert view.spent().calls == 7
+            assert view.sum_spent().calls == 7
         process.send_signal(signal.SIGKILL)
         process.wait()
     assert (tmp_path / f"{FILE_NAME}-wal").stat().st_size > 0
     before = (tmp_path / FILE_NAME).read_bytes()
     with ledger_view(tmp_path) as view:
-        assert view.spent().calls == 7
+        assert view.sum_spent().calls == 7
     assert (tmp_path / FILE_NAME).read_bytes() == before, "looking wrote into the ledger"
-    assert lock_holder(tmp_path) is None
+    assert find_lock_holder(tmp_path) is None
     with run_lock(tmp_path), Ledger.open(tmp_path) as ledger:
         assert ledger.count == 7
 
 
 def test_asking_for_the_holder_makes_no_file(tmp_path: Path) -> None:
-    assert lock_holder(tmp_path) is None
+    assert find_lock_holder(tmp_path) is None
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(MissingFileError), ledger_view(tmp_path):
         pass

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from autorubric.errors import RunLockedError
-from autorubric.llm.records.lock import Claims, WriteLock, held_run, lock_holder, run_lock
+from autorubric.llm.records.lock import Claims, WriteLock, find_lock_holder, hold_run, run_lock
 from tests.warm_commands import WarmPython
 
 HOLDER = """
@@ -59,17 +59,17 @@ def test_a_killed_process_lets_go_of_the_directory(tmp_path: Path) -> None:
 
 async def test_other_tasks_run_while_one_waits_and_it_can_be_cancelled(tmp_path: Path) -> None:
     with run_lock(tmp_path):
-        waiting, cancelled = (asyncio.create_task(held_run(tmp_path, wait=True)) for _ in range(2))
+        waiting, cancelled = (asyncio.create_task(hold_run(tmp_path, wait=True)) for _ in range(2))
         await asyncio.sleep(0)
         cancelled.cancel()
         with pytest.raises(asyncio.CancelledError):
             await cancelled
         with pytest.raises(RunLockedError):
-            await held_run(tmp_path, wait=False)
+            await hold_run(tmp_path, wait=False)
         assert not waiting.done()
     with await waiting:
-        assert lock_holder(tmp_path) is not None
-    assert lock_holder(tmp_path) is None
+        assert find_lock_holder(tmp_path) is not None
+    assert find_lock_holder(tmp_path) is None
 
 
 def test_waiting_ends_when_the_holder_ends(tmp_path: Path) -> None:
@@ -123,12 +123,12 @@ async def test_a_claim_to_a_key_is_held_by_one_call_and_given_back(tmp_path: Pat
 
 
 def test_the_holder_of_a_directory_is_named_while_it_holds_it_and_not_after(tmp_path: Path) -> None:
-    assert lock_holder(tmp_path / "missing") is None
+    assert find_lock_holder(tmp_path / "missing") is None
     with run_lock(tmp_path):
-        assert (lock_holder(tmp_path) or "").startswith(f"process {os.getpid()}, which took it at ")
-    assert lock_holder(tmp_path) is None
+        assert (find_lock_holder(tmp_path) or "").startswith(f"process {os.getpid()}, which took it at ")
+    assert find_lock_holder(tmp_path) is None
     (tmp_path / "run.holder").write_text("process 1, which was killed", encoding="utf-8")
-    assert lock_holder(tmp_path) is None
+    assert find_lock_holder(tmp_path) is None
 
 
 def test_a_process_of_a_killed_parent_still_holds_the_directory(tmp_path: Path) -> None:

@@ -18,12 +18,12 @@ async def test_observations_of_a_kind_come_back_in_order_until_a_run_is_replaced
             ledger.observe("reward", value)
         ledger.observe("audit", 9)
         ledger.flush()
-        assert [value for _, value in ledger.observations("reward")] == [1, 2]
+        assert [value for _, value in ledger.list_observations("reward")] == [1, 2]
         ledger.begin_observations()
         ledger.observe("reward", 3)
         ledger.flush()
-        assert [value for _, value in ledger.observations("reward")] == [3]
-        assert list(ledger.observations("audit")) == []
+        assert [value for _, value in ledger.list_observations("reward")] == [3]
+        assert list(ledger.list_observations("audit")) == []
         assert ledger.folder is not None and (ledger.folder / "ledger.sqlite").is_file()
 
 
@@ -50,6 +50,6 @@ async def test_a_flipped_bit_costs_one_observation_at_most_and_is_told(
             connection.execute(f"UPDATE observations SET {damaged} = {kept} WHERE id = 2", (bytes(spoiled),))
             caplog.clear()
             with ledger_view(tmp_path) as view:
-                assert [value for _, value in view.observations("reward")] == left
+                assert [value for _, value in view.list_observations("reward")] == left
                 assert (told in caplog.text) == (damaged != "kind")
-                assert [value for _, value in view.observations("audit")] == [9]
+                assert [value for _, value in view.list_observations("audit")] == [9]

@@ -6,7 +6,7 @@ from typing import Any
 
 from autorubric import LLMConfig
 from autorubric.llm.http.chat import ChatModel
-from autorubric.llm.records.call_rows import request_key
+from autorubric.llm.records.call_rows import compute_key
 from autorubric.llm.request import Message, ReplySchema, Request
 
 ASKED = (Message("system", "You are a judge."), Message("user", "Is it kind?"))
@@ -66,7 +66,7 @@ KEYS: tuple[tuple[Fields, Fields, str], ...] = (
 def key(settings: Fields, fields: Fields) -> str:
     given = {"model": "vllm/tiny", "api_base": "http://models.example/v1", "temperature": 0.0, "max_tokens": 512}
     model = ChatModel(LLMConfig(**{**given, **settings}), environ={})
-    return request_key(model, Request(**{"messages": ASKED, "role": "judge", **fields})).hex()
+    return compute_key(model, Request(**{"messages": ASKED, "role": "judge", **fields})).hex()
 
 
 def test_requests_keep_the_keys_that_ledgers_have() -> None:

@@ -31,8 +31,8 @@ async def test_calls_get_the_price_of_their_model_that_was_unknown_before(tmp_pa
     with Ledger.open(tmp_path) as ledger:
         for one in rows:
             await ledger.record(one)
-        assert (ledger.spent().cost, ledger.spent().unpriced) == (0.25, 5)
+        assert (ledger.sum_spent().cost, ledger.sum_spent().unpriced) == (0.25, 5)
         for _ in range(2):  # the second time, nothing is left to be priced
-            ledger.price([Priced({}, name="local/priced")])
-            assert ledger.spent().cost == pytest.approx(0.25 + 0.005 + 0.04)
-            assert ledger.spent().unpriced == 3
+            ledger.set_costs([Priced({}, name="local/priced")])
+            assert ledger.sum_spent().cost == pytest.approx(0.25 + 0.005 + 0.04)
+            assert ledger.sum_spent().unpriced == 3

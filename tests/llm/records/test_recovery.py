@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from autorubric.errors import LedgerError
-from autorubric.llm.records.accounts import Spent
+from autorubric.llm.records.accounts import Spending
 from autorubric.llm.records.call_rows import CallRow
 from autorubric.llm.records.database import MARK, ImportRow, connect, recover_ledger, set_aside
 from autorubric.llm.records.ledger import FILE_NAME, Ledger
@@ -57,15 +57,15 @@ async def test_a_recovery_keeps_every_cost_and_note_and_each_reply_that_is_whole
     with Ledger.open(tmp_path) as ledger:
         replies = [ledger.find(key(number)) for number in range(1, 6)]
         assert [reply and reply.text for reply in replies] == ["reply 1", None, None, None, None]
-        assert (ledger.spent(), ledger.is_intact) == (Spent(4, 30, 1.5), True)
-        assert [(call.item, str(call.failure)) for call in ledger.failures()] == [("q5", "server: busy")]
+        assert (ledger.sum_spent(), ledger.is_intact) == (Spending(4, 30, 1.5), True)
+        assert [(call.item, str(call.failure)) for call in ledger.read_failures()] == [("q5", "server: busy")]
         assert ledger.find_note("limits") == [1, 2]
-        assert [value for _, value in ledger.observations("pace")] == [{"rate": 3}]
+        assert [value for _, value in ledger.list_observations("pace")] == [{"rate": 3}]
         assert ledger.find_import("q1", "rubric") == (b"inputs", ["Names the dose"])
     recover_ledger(path)  # without a mark, and next to an earlier damaged file
     assert (tmp_path / f"{FILE_NAME}.damaged-2").exists()
     with Ledger.open(tmp_path) as ledger:
-        assert ledger.spent() == Spent(4, 30, 1.5)
+        assert ledger.sum_spent() == Spending(4, 30, 1.5)
 
 
 async def test_a_damaged_note_is_told_and_left_out_of_the_recovered_ledger(tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ async def test_a_damaged_note_is_told_and_left_out_of_the_recovered_ledger(tmp_p
         with Ledger.open(folder) as ledger, pytest.raises(LedgerError, match="the note 'limits' is damaged; run the"):
             ledger.find_note("limits")
         with Ledger.open(folder) as ledger:
-            assert (ledger.find_note("limits"), ledger.spent()) == (None, Spent(5, 40, 2.0)), damage
+            assert (ledger.find_note("limits"), ledger.sum_spent()) == (None, Spending(5, 40, 2.0)), damage
             assert ledger.find_import("q1", "rubric") is not None
 
 

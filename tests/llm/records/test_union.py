@@ -11,11 +11,11 @@ import pytest
 from autorubric.errors import InputError
 from autorubric.llm import budget
 from autorubric.llm.records import union
-from autorubric.llm.records.accounts import LOST, Spent
+from autorubric.llm.records.accounts import LOST, Spending
 from autorubric.llm.records.call_rows import CallRow, SealedRow
 from autorubric.llm.records.database import connect
 from autorubric.llm.records.ledger import FILE_NAME, Ledger
-from autorubric.llm.records.union import add_ledger, add_rows, added_up_to, rename_items
+from autorubric.llm.records.union import add_ledger, add_rows, find_last_added, rename_items
 from autorubric.llm.request import Reply, Usage
 
 
@@ -54,7 +54,7 @@ async def test_every_call_is_copied_once_however_often_and_in_however_many_steps
         found = [ledger.find(number.to_bytes(16, "big")) for number in range(1, 8)]
         assert [reply and reply.text for reply in found] == [f"reply {number}" for number in range(1, 8)]
         # Seven calls of 10 tokens, and 1 + 2 + ... + 7 = 28 more; 0.5 dollars each.
-        assert (ledger.is_intact, ledger.spent()) == (True, Spent(7, 98, 3.5))
+        assert (ledger.is_intact, ledger.sum_spent()) == (True, Spending(7, 98, 3.5))
     assert items(whole) == [(number, f"q{number}", "judge") for number in range(1, 8)]
 
 
@@ -66,7 +66,7 @@ async def test_lost_spending_is_summed_over_ledgers_and_counted_once(tmp_path: P
     with Ledger.open(whole) as ledger:
         assert ledger.find_note(LOST) == [3, 130, 1.25, 1, 1]
         # The two calls: 10 + 1 and 10 + 2 tokens, 0.5 dollars each.
-        assert ledger.spent() == Spent(5, 153, 2.25, 1, 1)
+        assert ledger.sum_spent() == Spending(5, 153, 2.25, 1, 1)
     await written(other, notes={LOST: [3, 40, 0.75, 1, 1]})
     add_ledger(whole, other, "1/1")
     with Ledger.open(whole) as ledger:
@@ -122,13 +122,13 @@ async def test_rows_of_another_machine_are_added_once(
     rows = [(at, *one.columns, one.data, one.digest) for at, one in enumerate(sealed, 1)]
     note = {budget.NOTE: {"m": [4, 0]}}
     with closing(connect(whole / FILE_NAME)) as connection:
-        assert added_up_to(connection, "a") == 0
+        assert find_last_added(connection, "a") == 0
         assert add_rows(connection, "a", rows[:2], note) == 2
         assert add_rows(connection, "a", rows[:1], {budget.NOTE: {"m": [1, 7]}}) == 0
-        assert (added_up_to(connection, "a"), added_up_to(connection, "b")) == (2, 0)
+        assert (find_last_added(connection, "a"), find_last_added(connection, "b")) == (2, 0)
         assert add_rows(connection, "a", rows, {}) == 1
         assert add_rows(connection, "a", [], {}) == 0
-        assert added_up_to(connection, "a") == 3
+        assert find_last_added(connection, "a") == 3
     with Ledger.open(whole) as ledger:
         assert ledger.find_note(budget.NOTE) == {"m": [4, 7]}
         found = [ledger.find(number.to_bytes(16, "big")) for number in range(1, 5)]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autorubric.synthesis.accounting import Account, DroppedSource, Merged, account, find_lost_numbers
+from autorubric.synthesis.accounting import Account, DroppedSource, Merged, build_account, find_lost_numbers
 from autorubric.synthesis.candidate import Candidate
 
 DOSE = Candidate("a1", "Dose", "Names the dose.", 5, models=("x",))
@@ -20,7 +20,7 @@ def outcomes(found: Account) -> list[tuple[str, str, str]]:
 
 
 def test_what_is_merged_takes_the_highest_weight_whatever_the_reply_says() -> None:
-    found = account([DOSE, AMOUNT], [Merged("Dose", "Names the dose to take.", 1, ("a1", "b1"))])
+    found = build_account([DOSE, AMOUNT], [Merged("Dose", "Names the dose to take.", 1, ("a1", "b1"))])
     assert [(c.id, c.title, c.weight, c.models, c.parents) for c in found.criteria] == [
         ("m1", "Dose", 9, ("x", "y"), ("a1", "b1"))
     ]
@@ -28,31 +28,33 @@ def test_what_is_merged_takes_the_highest_weight_whatever_the_reply_says() -> No
 
 
 def test_what_the_reply_forgets_is_put_back() -> None:
-    found = account([DOSE, AMOUNT], [Merged("Dose", "Names the dose.", 5, ("a1",))])
+    found = build_account([DOSE, AMOUNT], [Merged("Dose", "Names the dose.", 5, ("a1",))])
     assert outcomes(found) == [("a1", "kept", "m1"), ("b1", "restored", "m2")]
     assert found.criteria[1].description == AMOUNT.description
 
 
 def test_what_the_reply_repeats_without_naming_it_is_found_by_its_words() -> None:
-    found = account([DOSE, AMOUNT], [Merged("", "names the dose", 5), Merged("", "Gives the amount to take", 9)])
+    found = build_account(
+        [DOSE, AMOUNT], [Merged("", "names the dose", 5), Merged("", "Gives the amount to take", 9)]
+    )
     assert outcomes(found) == [("a1", "kept", "m1"), ("b1", "kept", "m2")]
     assert found.criteria[0].title == "Dose"
 
 
 def test_two_thresholds_are_never_one() -> None:
-    found = account([THREE, SIX], [Merged("Check", "Advises a check every 6 months.", 6, ("a2", "b2"))])
+    found = build_account([THREE, SIX], [Merged("Check", "Advises a check every 6 months.", 6, ("a2", "b2"))])
     assert [c.description for c in found.criteria] == [SIX.description, THREE.description]
     assert found.fates[0].reason == "the merged wording lacks its 3"
 
 
 def test_a_wording_that_loses_its_number_gives_way_to_the_old_one() -> None:
-    found = account([THREE], [Merged("Check", "Advises regular checks.", 4, ("a2",))])
+    found = build_account([THREE], [Merged("Check", "Advises regular checks.", 4, ("a2",))])
     assert [c.description for c in found.criteria] == [THREE.description]
     assert found.notes == ("'Advises regular checks.' has no source of its own and was left out",)
 
 
 def test_a_pitfall_merged_into_a_demand_is_put_back() -> None:
-    found = account([DOSE, LIES], [Merged("Dose", "Names the dose and no source.", 5, ("a1", "p1"))])
+    found = build_account([DOSE, LIES], [Merged("Dose", "Names the dose and no source.", 5, ("a1", "p1"))])
     assert [(c.weight, c.description) for c in found.criteria] == [
         (5, "Names the dose and no source."),
         (-7, "Invents a source."),
@@ -61,19 +63,19 @@ def test_a_pitfall_merged_into_a_demand_is_put_back() -> None:
 
 
 def test_a_pitfall_keeps_its_sign_where_the_reply_turns_it() -> None:
-    found = account([LIES], [Merged("Lies", "Invents a source.", 7, ("p1",))])
+    found = build_account([LIES], [Merged("Lies", "Invents a source.", 7, ("p1",))])
     assert found.criteria[0].weight == -7
 
 
 def test_words_are_looked_for_under_the_sign_of_what_an_output_names() -> None:
     pitfall = Candidate("p2", "", DOSE.description, -4)
     # The reply turns the sign; the output stays what its source is, and the pitfall of the same words stays apart.
-    found = account([DOSE, pitfall], [Merged("Dose", DOSE.description, -1, ("a1",))])
+    found = build_account([DOSE, pitfall], [Merged("Dose", DOSE.description, -1, ("a1",))])
     assert [(c.weight, c.parents) for c in found.criteria] == [(5, ("a1",)), (-4, ("p2",))]
 
 
 def test_a_demand_that_nobody_made_is_left_out_with_a_note() -> None:
-    found = account([DOSE], [Merged("", "Names the dose.", 5, ("a1",)), Merged("", "Rhymes.", 5, ("z9",))])
+    found = build_account([DOSE], [Merged("", "Names the dose.", 5, ("a1",)), Merged("", "Rhymes.", 5, ("z9",))])
     assert len(found.criteria) == 1
     assert found.notes == (
         "'Rhymes.' names the unknown id 'z9'",
@@ -82,7 +84,7 @@ def test_a_demand_that_nobody_made_is_left_out_with_a_note() -> None:
 
 
 def test_dropping_takes_a_reason() -> None:
-    found = account([DOSE, AMOUNT, SIX], [], [DroppedSource("a1", "off topic"), DroppedSource("b1", "  ")])
+    found = build_account([DOSE, AMOUNT, SIX], [], [DroppedSource("a1", "off topic"), DroppedSource("b1", "  ")])
     assert outcomes(found) == [("a1", "dropped", ""), ("b1", "restored", "m1"), ("b2", "restored", "m2")]
     assert [fate.reason for fate in found.fates] == [
         "off topic",
@@ -92,13 +94,15 @@ def test_dropping_takes_a_reason() -> None:
 
 
 def test_what_is_used_and_dropped_is_used() -> None:
-    found = account([DOSE], [Merged("", "Names the dose.", 5, ("a1",))], [DroppedSource("a1", "off topic")])
+    found = build_account([DOSE], [Merged("", "Names the dose.", 5, ("a1",))], [DroppedSource("a1", "off topic")])
     assert outcomes(found) == [("a1", "kept", "m1")]
     assert found.notes == ("the reply drops 'a1', but the result contains it",)
 
 
 def test_a_source_named_twice_counts_once() -> None:
-    found = account([DOSE], [Merged("", "Names a dose.", 5, ("a1", "a1")), Merged("", "States a dose.", 5, ("a1",))])
+    found = build_account(
+        [DOSE], [Merged("", "Names a dose.", 5, ("a1", "a1")), Merged("", "States a dose.", 5, ("a1",))]
+    )
     assert [c.description for c in found.criteria] == ["Names a dose."]
 
 
@@ -122,7 +126,7 @@ def test_nothing_disappears_unseen_whatever_the_reply(
 ) -> None:
     # The last one has the words of the first, under the other sign.
     inputs = [DOSE, AMOUNT, THREE, SIX, LIES, Candidate("p2", "", DOSE.description, -4)]
-    found = account(inputs, merged, dropped)
+    found = build_account(inputs, merged, dropped)
     result = {c.id: c for c in found.criteria}
     assert len(result) == len(found.criteria)
     assert [fate.id for fate in found.fates] == [c.id for c in inputs]

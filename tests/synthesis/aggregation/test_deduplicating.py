@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autorubric.synthesis.accounting import deduplicate_sets, sameness_key
+from autorubric.synthesis.accounting import build_sameness_key, deduplicate_sets
 from autorubric.synthesis.candidate import Candidate
 
 TEXTS = ["Names the dose.", "names the DOSE", "Every 3 months", "every 6 months", "不提酒精", "提酒精", "Is calm!"]
@@ -57,9 +57,9 @@ def test_every_criterion_is_kept_or_named_as_merged(drawn: list[list[tuple[str, 
     assert len(found.sets) == len(sets)
     for fate in found.fates:
         source, target = inputs[fate.id], kept[fate.into]
-        assert sameness_key(source.description) == sameness_key(target.description)
+        assert build_sameness_key(source.description) == build_sameness_key(target.description)
         assert source.pitfall is target.pitfall
         assert abs(target.weight) >= abs(source.weight)
         assert (fate.outcome == "kept") == (fate.id == fate.into)
-    keys = [(c.pitfall, sameness_key(c.description)) for c in found.criteria]
+    keys = [(c.pitfall, build_sameness_key(c.description)) for c in found.criteria]
     assert len(keys) == len(set(keys))

@@ -8,7 +8,7 @@ import pytest
 from autorubric.llm.request import Answer, Reply, Unreadable
 from autorubric.prompts.template import Template
 from autorubric.synthesis.candidate import Candidate
-from autorubric.synthesis.rubric_merge import MergeReply, merge_request, read_merge
+from autorubric.synthesis.rubric_merge import MergeReply, build_merge_request, read_merge
 from tests.offenders import each
 
 GOLDEN = Path(__file__).parents[2] / "prompts" / "golden" / "merge_sets.txt"
@@ -20,7 +20,7 @@ SETS = [
 
 
 def test_a_changed_merge_prompt_shows_in_review() -> None:
-    request = merge_request(Template.from_package("merge_sets"), "How much paracetamol a day?", SETS)
+    request = build_merge_request(Template.from_package("merge_sets"), "How much paracetamol a day?", SETS)
     text = "".join(f"=== {message.role} ===\n{message.content}\n" for message in request.messages)
     # After a wanted change: delete the file, run this test twice, look at the difference, commit it.
     if not GOLDEN.exists():
@@ -31,7 +31,7 @@ def test_a_changed_merge_prompt_shows_in_review() -> None:
 
 def test_pitfalls_are_explained_only_where_there_are_any() -> None:
     template = Template.from_package("merge_sets")
-    texts = [merge_request(template, "q", sets).messages[0].content for sets in (SETS, SETS[:2])]
+    texts = [build_merge_request(template, "q", sets).messages[0].content for sets in (SETS, SETS[:2])]
     assert ["marks a fault" in text for text in texts] == [True, False]
 
 

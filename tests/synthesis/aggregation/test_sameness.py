@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from autorubric.synthesis.accounting import find_lost_numbers, sameness_key
+from autorubric.synthesis.accounting import build_sameness_key, find_lost_numbers
 from tests.offenders import each
 
 SAME = [
@@ -41,12 +41,12 @@ DIFFERENT = [
 
 @each(("one", "other"), SAME)
 def test_case_space_and_marks_do_not_make_a_difference(one: str, other: str) -> None:
-    assert sameness_key(one) == sameness_key(other)
+    assert build_sameness_key(one) == build_sameness_key(other)
 
 
 @each(("one", "other"), DIFFERENT)
 def test_numbers_units_signs_and_negations_do(one: str, other: str) -> None:
-    assert sameness_key(one) != sameness_key(other)
+    assert build_sameness_key(one) != build_sameness_key(other)
 
 
 @each(

@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 from autorubric.checks import CheckOutcome, run_check
-from autorubric.synthesis.compiling import recognise
+from autorubric.synthesis.compiling import recognize_check
 from tests.offenders import each
 
 CASES: list[tuple[str, str, dict[str, Any]]] = [
@@ -82,7 +82,7 @@ CASES: list[tuple[str, str, dict[str, Any]]] = [
 
 @each(("text", "name", "parameters"), CASES)
 def test_words_that_leave_no_room_name_a_check(text: str, name: str, parameters: dict[str, Any]) -> None:
-    found = recognise(text)
+    found = recognize_check(text)
     assert found is not None
     assert (found.name, {key: value for key, value in found.parameters.items() if key != "schema"}) == (
         name,
@@ -118,17 +118,17 @@ def test_words_that_leave_no_room_name_a_check(text: str, name: str, parameters:
     ],
 )
 def test_words_that_ask_for_more_stay_with_the_judge(text: str) -> None:
-    assert recognise(text) is None
+    assert recognize_check(text) is None
 
 
 def test_the_language_of_the_question_is_found_from_the_question() -> None:
     text = "The response is in the same language as the question."
-    english = recognise(text, "How do I get to the nearest station, please?")
-    chinese = recognise("使用与问题相同的语言回答", "请问最近的火车站怎么走，需要多长时间才能到达？")
+    english = recognize_check(text, "How do I get to the nearest station, please?")
+    chinese = recognize_check("使用与问题相同的语言回答", "请问最近的火车站怎么走，需要多长时间才能到达？")
     assert english is not None
     assert chinese is not None
     assert (english.parameters, chinese.parameters) == ({"code": "en"}, {"code": "zh"})
-    assert recognise(text) is None
+    assert recognize_check(text) is None
 
 
 @each(
@@ -145,7 +145,7 @@ def test_the_language_of_the_question_is_found_from_the_question() -> None:
     ],
 )
 def test_the_check_decides_as_a_reader_would(text: str, submission: str, passed: bool) -> None:
-    found = recognise(text)
+    found = recognize_check(text)
     assert found is not None
     outcome = run_check(found.name, found.parameters, submission)
     assert isinstance(outcome, CheckOutcome)

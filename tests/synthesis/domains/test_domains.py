@@ -50,15 +50,15 @@ def test_what_a_domain_adds_to_the_prompts_shows_in_review(name: str) -> None:
 
 @each("name", DOMAINS)
 def test_the_settings_of_every_domain_are_valid(name: str) -> None:
-    assert SynthesisSettings.checked({**FILES, "domain": name}).domain == name
+    assert SynthesisSettings.from_values({**FILES, "domain": name}).domain == name
 
 
 def test_what_is_set_by_hand_stays() -> None:
     by_hand = {**FILES, "domain": "medical", "full": {"gates": {"licence_draws": 1}, "rounds": 2}}
-    settings = SynthesisSettings.checked(by_hand)
+    settings = SynthesisSettings.from_values(by_hand)
     assert (settings.full_profile.gates.licence_draws, settings.full_profile.rounds) == (1, 2)
-    assert SynthesisSettings.checked({**FILES, "domain": "medical"}).full_profile.gates.licence_draws == 7
-    assert SynthesisSettings.checked({**FILES, "domain": "instruction_following"}).full_profile.pitfalls == "off"
+    assert SynthesisSettings.from_values({**FILES, "domain": "medical"}).full_profile.gates.licence_draws == 7
+    assert SynthesisSettings.from_values({**FILES, "domain": "instruction_following"}).full_profile.pitfalls == "off"
 
 
 def test_a_users_own_template_is_left_as_it_is(tmp_path: Path) -> None:

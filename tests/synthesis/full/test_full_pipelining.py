@@ -22,7 +22,9 @@ async def test_a_judge_that_is_silent_on_one_query_holds_that_query_alone(tmp_pa
     roles = dict.fromkeys(("reference", "merge", "augment"), "a/m")
     lists = {name: ["a/m", "a/n"] for name in ("responses", "rubrics", "judges")}
     files = {"input": tmp_path / "q.jsonl", "out": tmp_path}
-    settings = SynthesisSettings.checked({**files, "profile": "full", "roles": {**roles, **lists}, "concurrency": 4})
+    settings = SynthesisSettings.from_values(
+        {**files, "profile": "full", "roles": {**roles, **lists}, "concurrency": 4}
+    )
     play, ended = Play(), set[int]()
 
     async def script(slot: str, request: Request) -> str:

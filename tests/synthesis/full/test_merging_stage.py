@@ -21,7 +21,7 @@ from tests.offenders import each
 
 def merges(request: Request) -> str:
     """Joins the first criteria of the sets it is given, drops what is called Off, and keeps the rest."""
-    sets = [json.loads(text) for text in PromptSections(request).numbered("set")]
+    sets = [json.loads(text) for text in PromptSections(request).find_numbered("set")]
     firsts = [some[0] for some in sets]
     joined = {
         "sources": [one["id"] for one in firsts],
@@ -83,7 +83,7 @@ def test_the_fold_of_a_record_is_drawn_from_its_own_seed() -> None:
 
     def first_pair(item: str) -> list[str]:
         _, asked, _ = merged(rows, settings, item=item)
-        return [json.loads(text)[0]["id"] for text in PromptSections(asked[0]).numbered("set")]
+        return [json.loads(text)[0]["id"] for text in PromptSections(asked[0]).find_numbered("set")]
 
     assert first_pair("q1") == first_pair("q1")
     assert len({tuple(first_pair(f"q{n}")) for n in range(8)}) > 1

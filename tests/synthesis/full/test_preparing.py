@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from autorubric.synthesis.method import build_plan
-from autorubric.synthesis.slots import configs, find_shape, find_slots
+from autorubric.synthesis.slots import build_configs, find_shape, find_slots
 from autorubric.synthesis.synthesis_settings import SynthesisSettings
 from autorubric.synthesis.templates import load_synthesis_prompts
 
@@ -26,7 +26,7 @@ ONE: dict[str, Any] = {
 
 def reads_of(name: str, full: dict[str, Any] | None = None, given: int = 0, **roles: Any) -> tuple[str, ...]:
     values = {**FILES, "roles": {**ONE, **roles}, "full": full or {}}
-    settings = SynthesisSettings.checked({**values, "responses_column": "answers"} if given else values)
+    settings = SynthesisSettings.from_values({**values, "responses_column": "answers"} if given else values)
     plan = build_plan(load_synthesis_prompts(None, full=True), find_shape(settings, given), settings.full_profile)
     return next(stage.reads for stage in plan.stages if stage.name == name)
 
@@ -50,18 +50,18 @@ def test_the_pool_is_filled_in_turn_and_draws_come_first() -> None:
     roles = {**ONE, "responses": ["a/1", "a/2"]}
     slots = {
         s.name: s.role.model
-        for s in find_slots(SynthesisSettings.checked({**FILES, "roles": roles, "full": {"pool": 5}}))
+        for s in find_slots(SynthesisSettings.from_values({**FILES, "roles": roles, "full": {"pool": 5}}))
     }
     assert [slots[f"response_{x}"] for x in "abcde"] == ["a/1", "a/2", "a/1", "a/2", "a/1"]
     roles = {**ONE, "responses": [{"model": "a/1", "draws": 3}, "a/2"]}
-    slots = {s.name: s.role.model for s in find_slots(SynthesisSettings.checked({**FILES, "roles": roles}))}
+    slots = {s.name: s.role.model for s in find_slots(SynthesisSettings.from_values({**FILES, "roles": roles}))}
     assert [slots[f"response_{x}"] for x in "abcd"] == ["a/1", "a/1", "a/1", "a/2"]
     assert "response_e" not in slots
 
 
 def test_relevance_is_drawn_from_all_judges_in_turn_each_draw_at_another_temperature() -> None:
     def draws(**more: Any) -> list[tuple[str, float | None, str]]:
-        settings = SynthesisSettings.checked({**FILES, "roles": {**ONE, "judges": ["a/j", "a/k", "a/j"]}, **more})
+        settings = SynthesisSettings.from_values({**FILES, "roles": {**ONE, "judges": ["a/j", "a/k", "a/j"]}, **more})
         return [(s.role.model, s.role.temperature, s.source) for s in find_slots(settings) if "licence" in s.name]
 
     assert draws() == [
@@ -80,21 +80,21 @@ def test_relevance_is_drawn_from_all_judges_in_turn_each_draw_at_another_tempera
 
 def test_who_rewrites_nothing_else_is_played_by_augment() -> None:
     roles = {**ONE, "judges": ["a/j"], "augment": "a/e"}
-    slots = {slot.name: slot for slot in find_slots(SynthesisSettings.checked({**FILES, "roles": roles}))}
+    slots = {slot.name: slot for slot in find_slots(SynthesisSettings.from_values({**FILES, "roles": roles}))}
     assert (slots["rewrite"].role.model, slots["rewrite"].source) == ("a/e", "augment")
 
 
 def test_a_rubric_models_own_answer_may_be_as_long_as_a_reference() -> None:
     roles = {**ONE, "rubrics": [{"model": "a/x", "max_tokens": 900}, "a/m"]}
-    settings = SynthesisSettings.checked({**FILES, "roles": roles, "ref_max_tokens": 5000})
-    made = configs(settings, {"RUBRIC_A_API_KEY": "key-of-a", "OPENAI_API_KEY": "key"})
+    settings = SynthesisSettings.from_values({**FILES, "roles": roles, "ref_max_tokens": 5000})
+    made = build_configs(settings, {"RUBRIC_A_API_KEY": "key-of-a", "OPENAI_API_KEY": "key"})
     assert (made["own_a"].max_tokens, made["rubric_a"].max_tokens) == (5000, 900)
     assert made["own_a"].api_key == made["rubric_a"].api_key
     assert "own_b" not in made
 
 
 def test_checked_settings_are_taken_as_they_are() -> None:
-    settings = SynthesisSettings.checked({**FILES, "roles": ONE})
+    settings = SynthesisSettings.from_values({**FILES, "roles": ONE})
     assert SynthesisSettings.model_validate(settings) is settings
     with pytest.raises(ValidationError, match="Input should be a valid dictionary"):
         SynthesisSettings.model_validate(3)

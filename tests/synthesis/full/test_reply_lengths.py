@@ -12,7 +12,7 @@ import pytest
 
 from autorubric.cli.app import run
 from autorubric.testing import Completion, TokenLimits
-from autorubric.testing.completion import estimated_tokens
+from autorubric.testing.completion import estimate_tokens
 
 from .conftest import Item, Play, Stand, item
 
@@ -83,7 +83,7 @@ def finished(stand: Stand) -> int:
 def test_the_merge_of_40_criteria_fits_its_default_limit(stand: Make) -> None:
     play = full_play(20)
     # The reply of a merge, as a model writes it.
-    assert estimated_tokens(len(json.dumps({"criteria": play.rubrics["m-merge"]}))) > 2048
+    assert estimate_tokens(len(json.dumps({"criteria": play.rubrics["m-merge"]}))) > 2048
     replier = Cutting(play)
     s = stand(QUERIES[0], replier=replier)
     assert basic(s) == 0

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from autorubric.core.wording import numbers_in
+from autorubric.core.wording import find_numbers
 from autorubric.synthesis.candidate import Candidate, Pool, Relevance
 from autorubric.synthesis.gate_rules import GateContext, GateSettings, decide
 from autorubric.synthesis.surface_forms import find_forms, has_quote, rate_similarity
@@ -29,8 +29,8 @@ def test_numbers_and_negations_keep_criteria_apart(left: str, right: str) -> Non
 
 
 def test_numbers_count_whichever_way_they_are_written() -> None:
-    assert numbers_in("Three causes, １０ words") == numbers_in("3 reasons and 10 lines")
-    assert numbers_in("三个原因") == numbers_in("3 causes")
+    assert find_numbers("Three causes, １０ words") == find_numbers("3 reasons and 10 lines")
+    assert find_numbers("三个原因") == find_numbers("3 causes")
     assert rate_similarity("Names three causes.", "Names 3 causes.") == 1.0
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from autorubric.llm.request import Answer, Reply, Unreadable
 from autorubric.prompts.library import package_gate_prompts
 from autorubric.synthesis.candidate import Candidate, Relevance
-from autorubric.synthesis.relevance import combine_relevance, read_relevance, relevance_request
+from autorubric.synthesis.relevance import build_relevance_request, combine_relevance, read_relevance
 from tests.offenders import each
 
 DOSE = Candidate("m1", "Dose", "States the largest daily dose.", 9)
@@ -35,7 +35,7 @@ def answer(*entries: object) -> Answer[dict[str, Relevance]]:
 
 
 def test_one_request_asks_about_all_criteria_and_shows_no_response() -> None:
-    request = relevance_request(package_gate_prompts(), "How much ibuprofen?", BOTH, draw=2)
+    request = build_relevance_request(package_gate_prompts(), "How much ibuprofen?", BOTH, draw=2)
     text = request.messages[-1].content
     assert request.role == "licence"
     assert request.draw == 2
@@ -45,7 +45,7 @@ def test_one_request_asks_about_all_criteria_and_shows_no_response() -> None:
 
 def test_a_conversation_may_stand_for_the_query() -> None:
     turns = [{"role": "user", "content": "My leg cramps."}]
-    assert "My leg cramps." in relevance_request(package_gate_prompts(), turns, BOTH).messages[-1].content
+    assert "My leg cramps." in build_relevance_request(package_gate_prompts(), turns, BOTH).messages[-1].content
 
 
 def test_relevance_is_read_with_all_its_points() -> None:

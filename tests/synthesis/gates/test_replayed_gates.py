@@ -53,15 +53,15 @@ def replayed(path: Path, **more: Any) -> GatesReplay:
 def test_shares_count_the_criteria_on_which_two_people_agree(tmp_path: Path) -> None:
     found = replayed(write(tmp_path / "r.jsonl", FIRST, SECOND), least_error=0)
     # Good: c1 and c2 of both, of which the second c2 is refused by all draws. Bad: both c3, by five and by three.
-    shares = {name: (share.hits, share.of) for name, share in found.shares().items()}
+    shares = {name: (share.hits, share.of) for name, share in found.compute_shares().items()}
     assert shares["good kept"] == (3, 4)
     assert shares["bad rejected"] == (2, 2)
-    assert found.by_gate()["licensed"] == (2, 1, 1)
+    assert found.count_by_gate()["licensed"] == (2, 1, 1)
     # Both labelled seven criteria and agree on six: 4 good, 2 bad. Chance: 5/7 * 4/7 + 2/7 * 3/7 = 26/49.
     assert (len(found.both), len(found.labelled)) == (7, 6)
-    assert found.kappa() == pytest.approx((6 / 7 - 26 / 49) / (1 - 26 / 49))
+    assert found.compute_kappa() == pytest.approx((6 / 7 - 26 / 49) / (1 - 26 / 49))
     # Of 30 draws on these six, 1 + 5 + 2 are wrong. Pairs that err together: 10 of the second c2, 1 of its c3.
-    share, correlation = found.draw_error()
+    share, correlation = found.estimate_draw_error()
     assert (share.hits, share.of) == (8, 30)
     assert correlation == pytest.approx((11 / 60 - (8 / 30) ** 2) / (8 / 30 * 22 / 30))
 
@@ -70,18 +70,18 @@ def test_two_recordings_of_a_query_are_one_cluster_and_people_are_told_by_name(t
     once = replayed(write(tmp_path / "once.jsonl", FIRST), least_error=0)
     swapped = {**FIRST, "labels": dict(reversed(FIRST["labels"].items()))}
     twice = replayed(write(tmp_path / "twice.jsonl", FIRST, swapped), least_error=0)
-    shares = [found.shares()["good kept"] for found in (once, twice)]
+    shares = [found.compute_shares()["good kept"] for found in (once, twice)]
     assert [share.of for share in shares] == [2, 4]
     assert shares[0][2:] == shares[1][2:]
-    assert once.kappa() == pytest.approx(twice.kappa())
+    assert once.compute_kappa() == pytest.approx(twice.compute_kappa())
 
 
 def test_a_majority_worth_too_few_votes_is_undecided(tmp_path: Path) -> None:
     # Draws that never disagree are worth one vote.
     path = write(tmp_path / "r.jsonl", row({"c1": 5, "c2": 0}, {"c1": BAD, "c2": GOOD}))
-    assert replayed(path).shares()["bad undecided"].hits == 1
-    assert replayed(path, least_sure=0.6).shares()["bad rejected"].hits == 1
-    assert replayed(path, least_error=0.01).shares()["bad rejected"].hits == 1
+    assert replayed(path).compute_shares()["bad undecided"].hits == 1
+    assert replayed(path, least_sure=0.6).compute_shares()["bad rejected"].hits == 1
+    assert replayed(path, least_error=0.01).compute_shares()["bad rejected"].hits == 1
 
 
 def test_a_reply_that_cannot_be_read_is_counted_and_is_no_vote(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import re
 from autorubric.llm.request import Answer, Reply, Unreadable
 from autorubric.prompts.library import package_gate_prompts
 from autorubric.synthesis.candidate import Candidate, Pool
-from autorubric.synthesis.gated import read_rewrites, rewrite_request
+from autorubric.synthesis.gated import build_rewrite_request, read_rewrites
 from autorubric.testing.scripted import PromptSections
 
 TONE = Candidate("e1.1", "Tone", "Has a good tone.", 4, "evolved", 1, models=("evolver",))
@@ -22,9 +22,9 @@ POOL = Pool(
 
 
 def test_the_rewriter_sees_what_judges_split_on_and_no_other_response() -> None:
-    request = rewrite_request(package_gate_prompts(), "Write to Ann.", [TONE], POOL, {})
+    request = build_rewrite_request(package_gate_prompts(), "Write to Ann.", [TONE], POOL, {})
     assert request.role == "rewrite"
-    assert PromptSections(request).numbered("answer") == ["Second text.", "Third text.", "Fourth text."]
+    assert PromptSections(request).find_numbered("answer") == ["Second text.", "Third text.", "Fourth text."]
     shown = PromptSections(request).text
     assert re.findall(r"^On answer (\d)", shown, re.M) == ["1", "2", "3"]
     assert "On answer 1:\n- a judge said MET\n- a judge said UNMET\n" in shown
@@ -32,8 +32,8 @@ def test_the_rewriter_sees_what_judges_split_on_and_no_other_response() -> None:
 
 
 def test_two_disputes_share_the_responses_they_are_about() -> None:
-    request = rewrite_request(package_gate_prompts(), "Why?", [TONE, FAULT], POOL, {})
-    assert PromptSections(request).numbered("answer") == list(POOL.responses[1:])
+    request = build_rewrite_request(package_gate_prompts(), "Why?", [TONE, FAULT], POOL, {})
+    assert PromptSections(request).find_numbered("answer") == list(POOL.responses[1:])
     text = PromptSections(request).text
     assert re.findall(r"^On answer (\d)", text, re.M) == ["1", "2", "3", "1", "3", "4"]
     assert f"{FAULT.id}, a pitfall:" in text
@@ -42,7 +42,7 @@ def test_two_disputes_share_the_responses_they_are_about() -> None:
 
 def test_the_reasons_of_the_judges_go_along_where_they_are_known() -> None:
     reasons = {"e1.1": (("", "Warm.", "Cold.", "", None), ("", "Stiff.", None, "", ""))}
-    text = PromptSections(rewrite_request(package_gate_prompts(), "Why?", [TONE], POOL, reasons)).text
+    text = PromptSections(build_rewrite_request(package_gate_prompts(), "Why?", [TONE], POOL, reasons)).text
     lines = [line for line in text.partition("On answer 1:")[2].splitlines() if not line.startswith("<")]
     first = ["- a judge said MET, because", "Warm.", "- a judge said UNMET, because", "Stiff."]
     second = ["On answer 2:", "- a judge said UNMET, because", "Cold.", "- a judge said MET"]

@@ -51,7 +51,7 @@ async def test_a_new_step_is_graded_by_a_new_version_and_a_restarted_trainer_by_
         [lineage] = evolve(tmp_path / "run", **models(endpoint), out=tmp_path / "offline").lineages
         assert [one.name for one in lineage.versions[0].rubric][2:] == ["Ulcers", "Doubling"]
     with ledger_view(tmp_path / "run") as view:
-        rows = [value for _, value in view.observations("reward")]
+        rows = [value for _, value in view.list_observations("reward")]
     assert {(row["step"], row["version"]) for row in rows} == {(1, 0), (2, 0), (3, 1)}
 
 

@@ -76,7 +76,7 @@ def test_all_rollouts_of_a_step_have_one_version_and_a_killed_service_resumes_wi
         [lineage] = evolve(out, **offline).lineages
         assert [one.name for one in lineage.versions[0].rubric] == ["Limit", "Doctor", "Ulcers", "Doubling"]
     with ledger_view(out / "ledger") as view:
-        rows, rollouts = ([value for _, value in view.observations(kind)] for kind in ("reward", "rollout"))
+        rows, rollouts = ([value for _, value in view.list_observations(kind)] for kind in ("reward", "rollout"))
     assert {(row["step"], row["version"]) for row in rows} == {(1, 0), (2, 0), (3, 1)}
     assert len(rows) == len(rollouts) == 3 * len(ROLLOUTS), "what was given again counts once"
 

@@ -138,16 +138,16 @@ async def test_the_budget_of_the_audit_is_not_the_judges(serve: Serve, tmp_path:
     assert 0 < audit.audits < 40
     assert audit.audits + audit.failures["budget"] == 40
     with Ledger.open(tmp_path / "ledger") as ledger:
-        spent, audited = ledger.spent(), ledger.spent("audit")
+        spent, audited = ledger.sum_spent(), ledger.sum_spent("audit")
         assert 0 < audited.tokens <= 12_000
-        assert spent.tokens - audited.tokens == ledger.spent("judge").tokens
+        assert spent.tokens - audited.tokens == ledger.sum_spent("judge").tokens
         grader = CriterionGrader(judge_model_config=LLMConfig("j", max_tokens=100), budget_tokens=spent.tokens)
         second = CriterionGrader(judge_model_config=LLMConfig("s", max_tokens=100), budget_tokens=4000)
         engine = RewardEngine(grader, ledger, RewardRule(), AuditPlan(second))
         assert engine.executor.budget is not None and engine.auditor is not None
-        assert engine.executor.budget.spent().tokens == spent.tokens - audited.tokens
+        assert engine.executor.budget.find_spent().tokens == spent.tokens - audited.tokens
         assert engine.auditor.executor.budget is not None
-        assert engine.auditor.executor.budget.spent().tokens == audited.tokens
+        assert engine.auditor.executor.budget.find_spent().tokens == audited.tokens
 
 
 async def test_a_judge_that_does_not_answer_blinds_the_audit_and_what_has_no_room_is_dropped(
@@ -196,7 +196,7 @@ async def test_the_same_rewards_are_chosen_again_and_another_seed_chooses_others
                 await engine.reward(Sample(f"m {number}", rubric, "Why?"))
             await engine.finish(5.0)
         with ledger_view(tmp_path / name) as view:
-            chosen.append({value["submission"] for _, value in view.observations(AUDIT)})
+            chosen.append({value["submission"] for _, value in view.list_observations(AUDIT)})
     assert chosen[0] == chosen[1] != chosen[2]
     # 400 coins of 0.2: 80, with a standard deviation of 8.
     assert 48 <= len(chosen[0]) <= 112

@@ -266,8 +266,10 @@ async def test_every_reward_leaves_its_verdicts_in_the_ledger(serve: Serve, tmp_
     async with serve(judge) as served:
         await served.post({"items": [one("long enough", step=7), one("broken")]})
     with ledger_view(tmp_path / "ledger") as view:
-        [rubric] = [value for _, value in view.observations(RUBRIC)]
-        rewards = sorted((value for _, value in view.observations(REWARD)), key=lambda value: value["characters"])
+        [rubric] = [value for _, value in view.list_observations(RUBRIC)]
+        rewards = sorted(
+            (value for _, value in view.list_observations(REWARD)), key=lambda value: value["characters"]
+        )
     assert [criterion["name"] for criterion in rubric["criteria"]] == ["Kind", "Right"]
     broken, fine = rewards
     assert fine["values"] == [1.0, 0.0]
@@ -292,7 +294,7 @@ async def test_a_caller_who_gave_up_frees_its_place_and_is_counted_once_when_it_
         assert (await served.post(one(step=7)))[0] == 200
         assert served.judge.counts.requests == 2, "one a criterion: nothing is paid twice"
     with ledger_view(tmp_path / "ledger") as view:
-        assert [value["step"] for _, value in view.observations(REWARD)] == [7]
+        assert [value["step"] for _, value in view.list_observations(REWARD)] == [7]
 
 
 async def test_a_second_judge_sees_its_share_through_the_same_ledger_and_holds_nobody_up(
@@ -311,8 +313,8 @@ async def test_a_second_judge_sees_its_share_through_the_same_ledger_and_holds_n
         engine: RewardEngine = served.service.engine
         await engine.finish(5.0)
     with ledger_view(tmp_path / "ledger") as view:
-        pairs = [value for _, value in view.observations(AUDIT)]
-        models = {total.model: total.calls for total in view.totals()}
+        pairs = [value for _, value in view.list_observations(AUDIT)]
+        models = {total.model: total.calls for total in view.add_up()}
     # Chosen by digest, so always the same ones; 20 fair coins stay within 2 and 18 with a chance of 0.99996.
     assert 2 <= len(pairs) <= 18
     assert {pair["second"] for pair in pairs} == {0.0}
@@ -375,7 +377,7 @@ async def test_a_rewarder_in_this_process_leaves_its_verdicts_too(tmp_path: Path
         grader.close()
     assert reward.value == pytest.approx(3 / 13)
     with ledger_view(tmp_path) as view:
-        [seen] = [value for _, value in view.observations(REWARD)]
+        [seen] = [value for _, value in view.list_observations(REWARD)]
         assert view.count_observations(RUBRIC) == 1
     assert (seen["reward"], seen["values"]) == (pytest.approx(3 / 13), [1.0, 0.0])
 

@@ -10,7 +10,7 @@ from annotated_types import Ge, Le, MinLen
 from autorubric.checks.check import CheckOutcome, Natural, Positive, expect, expect_min, judge_count, quote, rule
 from autorubric.checks.length import split_by_model, tokenize_words
 from autorubric.checks.rules.words import EDGES, STOP_WORDS, Word, pass_unless, strip_marks
-from autorubric.errors import counted
+from autorubric.errors import pluralize
 
 Percentage = Annotated[float, Ge(0), Le(100)]
 
@@ -172,7 +172,7 @@ def two_statements_a_question(text: str) -> CheckOutcome:
         True
     """
     stated, asked, _ = _count_endings(text)
-    return CheckOutcome(stated == 2 * asked, f"{counted(stated, 'statement')}, {counted(asked, 'question')}")
+    return CheckOutcome(stated == 2 * asked, f"{pluralize(stated, 'statement')}, {pluralize(asked, 'question')}")
 
 
 @rule("ratio:sentence_balance", packages=("nltk", "punkt"))
@@ -184,7 +184,7 @@ def balanced_sentences(text: str) -> CheckOutcome:
         True
     """
     stated, asked, called = _count_endings(text)
-    said = f"{counted(stated, 'statement')}, {counted(asked, 'question')}, {counted(called, 'exclamation')}"
+    said = f"{pluralize(stated, 'statement')}, {pluralize(asked, 'question')}, {pluralize(called, 'exclamation')}"
     return CheckOutcome(stated == asked == called, said)
 
 

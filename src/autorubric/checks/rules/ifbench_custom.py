@@ -10,7 +10,7 @@ from itertools import pairwise
 from autorubric.checks.check import CheckOutcome, expect, quote, rule
 from autorubric.checks.length import split_by_model
 from autorubric.checks.rules.words import EDGES, pass_unless, strip_marks, to_ascii
-from autorubric.errors import counted
+from autorubric.errors import pluralize
 
 _CAPITALS = """
     Reykjavik Helsinki Oslo Tallinn Stockholm Riga Moscow Copenhagen Vilnius Minsk Dublin Berlin Amsterdam Warsaw
@@ -76,7 +76,7 @@ def countries_in_reverse(text: str) -> CheckOutcome:
         return CheckOutcome(False, "no line contains 'Zimbabwe'")
     listed = [to_ascii(line) for line in lines[first:]]
     if len(listed) < 52:
-        return CheckOutcome(False, f"{counted(len(listed), 'line')} from 'Zimbabwe' on; expected at least 52")
+        return CheckOutcome(False, f"{pluralize(len(listed), 'line')} from 'Zimbabwe' on; expected at least 52")
     passed = listed == sorted(listed, reverse=True)
     return CheckOutcome(passed, f"the lines are {'' if passed else 'not '}in reverse alphabetical order")
 

@@ -11,7 +11,7 @@ from annotated_types import MinLen
 from autorubric.checks.check import CheckOutcome, Natural, expect, expect_min, quote, rule
 from autorubric.checks.length import split_by_model, tokenize_words
 from autorubric.checks.rules.words import EDGES, Word, judge_copy, pass_unless, strip_marks
-from autorubric.errors import counted
+from autorubric.errors import pluralize
 
 _CLOSING = {")": "(", "]": "[", "}": "{"}
 _LETTERED = re.compile(r"\W*[aA]\W*[bB]\W*[cC]\W*")
@@ -209,7 +209,7 @@ def sentences_then_bullets(text: str) -> CheckOutcome:
             bullets += 1
             if sentences < 2:
                 return CheckOutcome(
-                    False, f"{counted(sentences, 'sentence')} before the bullets; expected at least 2"
+                    False, f"{pluralize(sentences, 'sentence')} before the bullets; expected at least 2"
                 )
         elif not prose:
             return CheckOutcome(False, f"{quote(line)} follows the bullets or a blank line")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from autorubric.checks.check import CannotCheck, CheckOutcome, Natural, Positive, expect_min, quote, rule
 from autorubric.checks.length import split_by_model, tokenize_words
 from autorubric.checks.rules.words import EDGES, Word, pass_unless, strip_marks
-from autorubric.errors import counted
+from autorubric.errors import pluralize
 
 if TYPE_CHECKING:
     from nltk.tag.perceptron import PerceptronTagger
@@ -89,7 +89,7 @@ def prime_lengths(text: str) -> CheckOutcome:
     """
     word = next((word for word in strip_marks(text).split() if len(word) not in _PRIMES), "")
     return pass_unless(
-        f"{quote(word)} has {counted(len(word), 'character')}" if word else None, "every length is prime"
+        f"{quote(word)} has {pluralize(len(word), 'character')}" if word else None, "every length is prime"
     )
 
 
@@ -139,7 +139,7 @@ def limited_repeats(text: str, *, small_n: Natural) -> CheckOutcome:
     most = Counter(strip_marks(text.lower()).split()).most_common(1)
     word, count = most[0] if most else ("", 0)
     return CheckOutcome(
-        count <= small_n, f"{quote(word)} occurs {counted(count, 'time')}; expected at most {small_n}"
+        count <= small_n, f"{quote(word)} occurs {pluralize(count, 'time')}; expected at most {small_n}"
     )
 
 
@@ -284,4 +284,4 @@ def growing_sentences(text: str, *, small_n: Natural) -> CheckOutcome:
     lengths = [len(strip_marks(sentence).split()) for sentence in split_by_model(text)]
     wrong = next((pair for pair in pairwise(lengths) if pair[1] != pair[0] + small_n), None)
     said = f"a sentence of {wrong[1]} words follows one of {wrong[0]}" if wrong else None
-    return pass_unless(said, f"every sentence has {counted(small_n, 'word')} more")
+    return pass_unless(said, f"every sentence has {pluralize(small_n, 'word')} more")

@@ -9,10 +9,10 @@ from typing import Annotated
 from annotated_types import Len
 
 from autorubric.checks.check import CheckOutcome, Natural, Positive, Relation, compare, expect, quote, rule
-from autorubric.checks.language import LanguageCode, detected_language, is_language
+from autorubric.checks.language import LanguageCode, detect_language, is_language
 from autorubric.checks.length import split_by_model, split_by_rules, tokenize_words
 from autorubric.checks.rules.words import Word
-from autorubric.errors import counted
+from autorubric.errors import pluralize
 
 
 @rule("LetterFrequencyChecker", "keywords:letter_frequency")
@@ -48,7 +48,7 @@ def lowercase_words(text: str, *, N: Natural) -> CheckOutcome:
         CheckOutcome(passed=False, reason='2 lowercase words; expected at most 1')
     """
     count = len(re.findall(r"\b[a-z]+\b", text))
-    return CheckOutcome(count <= N, f"{counted(count, 'lowercase word')}; expected at most {N}")
+    return CheckOutcome(count <= N, f"{pluralize(count, 'lowercase word')}; expected at most {N}")
 
 
 @rule("CapitalWordFrequencyChecker", "change_case:capital_word_frequency", packages=("nltk", "punkt"))
@@ -95,7 +95,7 @@ def response_language(text: str, *, language: LanguageCode) -> CheckOutcome:
         >>> response_language("Le train part à neuf heures du matin.", language="fr").passed
         True
     """
-    spoken = detected_language(text)
+    spoken = detect_language(text)
     if spoken is None:
         return CheckOutcome(True, "no language can be detected, which counts as followed")
     return CheckOutcome(is_language(spoken, language), f"the language is {spoken}; expected {language}")
@@ -159,7 +159,7 @@ def _judge_english(text: str) -> CheckOutcome:
 
 def _judge_absent(mark: str, text: str) -> CheckOutcome:
     count = text.count(mark)
-    return CheckOutcome(count == 0, f"{counted(count, f'{mark!r} place')}; expected none")
+    return CheckOutcome(count == 0, f"{pluralize(count, f'{mark!r} place')}; expected none")
 
 
 @rule("NumberOfWords", "length_constraints:number_words")
@@ -235,12 +235,12 @@ def paragraph_first_word(
     number = sum(1 for paragraph in paragraphs if paragraph.strip())
     words = paragraphs[nth_paragraph - 1].split() if nth_paragraph <= number else []
     if not words:
-        return CheckOutcome(False, f"{counted(number, 'paragraph')}; number {nth_paragraph} is empty or not there")
+        return CheckOutcome(False, f"{pluralize(number, 'paragraph')}; number {nth_paragraph} is empty or not there")
     opening = re.split(r"[.,?!'\"]", words[0].lstrip("'").lstrip('"'))[0].lower()
     passed = number == num_paragraphs and opening == first_word.lower()
     return CheckOutcome(
         passed,
-        f"{counted(number, 'paragraph')}, number {nth_paragraph} opens with {quote(opening)}; "
+        f"{pluralize(number, 'paragraph')}, number {nth_paragraph} opens with {quote(opening)}; "
         f"expected {num_paragraphs} and {quote(first_word.lower())}",
     )
 
@@ -280,7 +280,7 @@ def words_unique(text: str) -> CheckOutcome:
         if token in seen:
             return CheckOutcome(False, f"{quote(token)} occurs twice")
         seen.add(token)
-    return CheckOutcome(True, f"{counted(len(seen), 'token')}, none twice")
+    return CheckOutcome(True, f"{pluralize(len(seen), 'token')}, none twice")
 
 
 def _split_paragraphs(text: str) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from autorubric.checks.check import CheckOutcome, Natural, Positive, expect, judge_count, quote, rule
-from autorubric.checks.language import detected_language
+from autorubric.checks.language import detect_language
 from autorubric.checks.patterns import as_pattern, find_all, has_match
 from autorubric.checks.rules.formats import highlights, json_format, placeholders, quotation, sections, title
 from autorubric.checks.rules.letters import divided_paragraphs, no_comma, response_language
@@ -213,7 +213,7 @@ def _judge_bound(number: int, noun: str, bound: Bound, threshold: int) -> CheckO
 
 
 def _judge_spanish(text: str) -> CheckOutcome:
-    spoken = detected_language(text)
+    spoken = detect_language(text)
     return CheckOutcome(spoken in ("es", None), f"the language is {spoken or 'unknown'}; expected es")
 
 

@@ -13,7 +13,7 @@ from pydantic import AfterValidator
 from autorubric.checks.check import CheckOutcome, Natural, Positive, Relation, compare, expect, quote, rule
 from autorubric.checks.length import split_by_rules, tokenize_words
 from autorubric.checks.patterns import as_pattern, find_all, has_match
-from autorubric.errors import counted
+from autorubric.errors import pluralize
 
 EDGES = string.punctuation + " "
 """What the verifiers strip from both ends of a word; other white space stays."""
@@ -328,7 +328,7 @@ def repeats_phrase(text: str, *, phrase: Word, small_n: Positive) -> CheckOutcom
         changed = sum(ours != theirs for ours, theirs in zip(variant, words, strict=False))
         if len(variant) != len(words) or changed != 1:
             return CheckOutcome(False, f"{quote(' '.join(variant))} does not change exactly one word")
-    return CheckOutcome(True, f"{counted(len(variants), 'variant')}, each with one word changed")
+    return CheckOutcome(True, f"{pluralize(len(variants), 'variant')}, each with one word changed")
 
 
 @rule("EndChecker", "startend:end_checker")

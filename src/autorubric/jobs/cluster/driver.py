@@ -16,16 +16,16 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from autorubric.errors import InputError, LedgerError, counted
+from autorubric.errors import InputError, LedgerError, pluralize
 from autorubric.jobs.cluster.ray_cluster import ClusterGone, RayCluster, RemoteWorker, WorkerGone, call_ray
 from autorubric.jobs.cluster.ray_worker import list_versions
-from autorubric.jobs.lending import Lender, Purse
+from autorubric.jobs.lending import Lender, SharedBudget
 from autorubric.jobs.workers import ShardChild, WorkerProcesses
 from autorubric.llm.http.providers import keys_used
-from autorubric.llm.records.accounts import Spent
+from autorubric.llm.records.accounts import Spending
 from autorubric.llm.records.database import connect
 from autorubric.llm.records.ledger import FILE_NAME
-from autorubric.llm.records.union import add_rows, added_up_to
+from autorubric.llm.records.union import add_rows, find_last_added
 from autorubric.notes import warn
 from autorubric.runs.blocks import BlockQueue
 from autorubric.runs.manifest import ITEMS_FILE
@@ -88,7 +88,7 @@ class RayWorkers(WorkerProcesses):
     _round: int = 0
     _blocks: BlockQueue = field(default_factory=BlockQueue)
     _is_open: bool = False
-    _before: Spent = field(default_factory=Spent)
+    _before: Spending = field(default_factory=Spending)
     _taking: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def __post_init__(self) -> None:
@@ -147,16 +147,16 @@ class RayWorkers(WorkerProcesses):
             for folder in await one.remote.call("list_leftovers"):  # left by a session whose driver was killed
                 await self._merge_ledger(one, folder)
         with open_ledger(self._main.parent) as ledger:
-            spent, recorded = ledger.spent(), ledger.count
+            spent, recorded = ledger.sum_spent(), ledger.count
         if recorded:
             self._base = await asyncio.to_thread(_snapshot_ledger, self._main, self._spool / f"base{number}")
         if not number:
             self._before = spent
-            self._lender = Lender(Purse(self._compute_left(spent), self.processes), self._list_living)
+            self._lender = Lender(SharedBudget(self._compute_left(spent), self.processes), self._list_living)
         await _run_all(self._supervise_remote(one) for one in links)
         left = len(self._blocks) + sum(len(one.blocks) for one in links)
         if left and not self._is_over():
-            links[0].end = {"stopped": f"{counted(left, 'block')} of records could not be done"}
+            links[0].end = {"stopped": f"{pluralize(left, 'block')} of records could not be done"}
 
     async def _start_first_time(self, one: Link) -> None:
         try:
@@ -200,7 +200,7 @@ class RayWorkers(WorkerProcesses):
 
     def _find_last_added(self, name: str) -> int:
         with closing(connect(self._main / FILE_NAME)) as connection:
-            return added_up_to(connection, name)
+            return find_last_added(connection, name)
 
     async def _merge_ledger(self, one: Link, folder: str) -> None:
         """Merge all calls of a ledger on a worker's machine, including uncommitted ones, then remove it."""
@@ -292,7 +292,7 @@ class RayWorkers(WorkerProcesses):
         if one.state is None and not one.blocks:
             return
         made = 0 if one.state is None else one.state.calls + one.state.in_flight
-        calls, blocks = counted(max(made - one.taken, 0), "call"), counted(len(one.blocks), "block")
+        calls, blocks = pluralize(max(made - one.taken, 0), "call"), pluralize(len(one.blocks), "block")
         told = (
             f"the machine of worker {one.number} was lost: up to {calls} and {blocks} of records will be sent again"
         )
@@ -363,9 +363,9 @@ class RayWorkers(WorkerProcesses):
         super().interrupt()
         self._assign_blocks()
 
-    def _read_spent(self) -> Spent:
+    def _read_spent(self) -> Spending:
         with open_ledger(self._main.parent) as ledger:
-            return ledger.spent().beyond(self._before)
+            return ledger.sum_spent().compute_excess(self._before)
 
 
 def _snapshot_ledger(ledger: Path, folder: Path) -> Path:

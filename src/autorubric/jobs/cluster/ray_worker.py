@@ -20,7 +20,7 @@ from autorubric import __version__
 from autorubric.errors import InputError
 from autorubric.jobs.talk import Talk, carry_out
 from autorubric.jobs.workers import run_shard
-from autorubric.llm.http.secrets import environment
+from autorubric.llm.http.secrets import read_environment
 from autorubric.llm.records.union import read_rows
 from autorubric.runs.another_run import NAME_FILE, recover_ledger
 from autorubric.runs.blocks import Feed, feed
@@ -118,7 +118,7 @@ class ClusterWorker:
             keys: names of the environment variables with keys.
             marker: a file on the driver's machine.
         """
-        path, there = self._folder / NAME_FILE, environment()
+        path, there = self._folder / NAME_FILE, read_environment()
         before = path.read_text(encoding="utf-8") if path.exists() else None
         self._name = before or self._name
         return {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from autorubric.core.wording import late_pattern, match_any
+from autorubric.core.wording import compile_late, match_any
 from autorubric.linting.criterion_words import Hints, Wording
 from autorubric.linting.finding import RawCriterion, Rule, apply_to_judged
 from autorubric.linting.rules.vague import SAYING, TOLD
@@ -52,7 +52,7 @@ _WORKS = (
     r"(?:the )?(?:\w+ ){0,2}?(?:answers|responses|submissions|essays|entries|candidates|solutions|models|students"
     r"|papers|drafts|scripts)"
 )
-_FRAMES = late_pattern(
+_FRAMES = compile_late(
     rf"\b{_MORE}\b[^.;]{{0,70}}? than (?:(?:what|that|those|all|any|of|the|an?|its|in|by|from|every"
     rf"|either) ){{0,3}}(?:(?:{_RIVAL}(?: \w+){{0,2}}|\w+ )?? ?(?:{_WORK}|{_RIVAL}))(?<!than answer)(?<!than "
     rf"response)(?<!than model)\b"
@@ -90,7 +90,7 @@ _OTHER_ZH = (
     r"|基线|范文|样卷|候选|他人|别人|旁人|上一|前一|之前的|上次|以前|过去|往常|对手|竞争|全班|全校|班级|平均水平"
     r"|人类|专家写|GPT|gpt|回答[ab12甲乙一二AB]|答案[ab12甲乙AB]|模型)"
 )
-_FRAMES_ZH = late_pattern(
+_FRAMES_ZH = compile_late(
     rf"(?:与|和|同|跟){_OTHER_ZH}[^，。；]{{0,8}}?(?:相比|比起来|比较而言)|(?:比(?!较|如)起?|(?<!比)较之?|相比于?"
     rf"|相较于?|胜过|优于|超过|超越|高于|强于|好于|多于|少于|劣于|不如|不及|逊于|领先于?|落后于?|赶超|压倒|高出|远超"
     rf"|媲美|堪比|不亚于|不逊于|比得上)"
@@ -180,7 +180,7 @@ _OWN = (
     rf"|shows?|"
     r"presents?|contains?|includes?|uses?|writes?|organi[sz]es? [\w ]{1,30} into)) (?:a |an |the )?"
 )
-_COMPARED = late_pattern(
+_COMPARED = compile_late(
     rf"{_OWN}(?:(?:more|less)(?: and more)? (?:\w+ly )?{_QUALITIES}(?: {_ANSWERS}\b|(?= than\b|\W*$))"
     rf"|(?:most|least) {_QUALITIES}(?: of\b|(?=\W*$))|{_BETTER} {_ANSWERS}\b)"
     rf"|\bthe (?:best|most \w+) possible (?:answer|response|explanation|solution)\b"
@@ -202,7 +202,7 @@ _QUALITIES_ZH = match_any(
     专业, 好"""
 )
 # "更" also means "moreover", and a purpose ("以更全面地") is not a comparison: the comparison has to end the clause.
-_COMPARED_ZH = late_pattern(
+_COMPARED_ZH = compile_late(
     rf"(?<![以便为使让能了于而])更(?:加|为)?{_QUALITIES_ZH}(?:的(?:分析|解释|说明|回答|描述|结构|论述|论证"
     rf"|内容))?(?=\W|$)"
     rf"|(?:优于|胜过|好于|超越|超出|超过)(?:其他|其它|一般|普通|预期|平均|大多数|多数|大部分|绝大多数|所有)(?:模型"
@@ -216,12 +216,12 @@ _COMPARED_ZH = late_pattern(
     rf"|同类)[^，。；]{{0,4}}"
     rf"(?:回答|答案|水平|水准|作品|模型|文章|方案|实现|译文)"
 )
-_NOT_ONLY_ZH = late_pattern("不仅|不但|不只|帮助|有助|以便|从而|为了|使得|能否")
+_NOT_ONLY_ZH = compile_late("不仅|不但|不只|帮助|有助|以便|从而|为了|使得|能否")
 # A bound makes a comparison decidable: "more detailed than 3 sentences".
-_BOUND = late_pattern(r".{0,24}?\d")
+_BOUND = compile_late(r".{0,24}?\d")
 
 
-_SAYING_ZH = late_pattern(
+_SAYING_ZH = compile_late(
     r"^\W*(?:回答|文章|答案)?(?:应|需|要)?(?:指出|说明|解释|提到|提及|强调|介绍|分析|认为|描述|比较|讨论|阐述|说出"
     r"|列出)"
 )

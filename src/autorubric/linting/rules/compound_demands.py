@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from autorubric.core.wording import late_pattern, match_any
+from autorubric.core.wording import compile_late, match_any
 from autorubric.linting.criterion_words import Hints, Wording
 from autorubric.linting.finding import Rule, apply_to_judged
 
@@ -41,19 +41,19 @@ _JOINTS = (",", ";", " and", " but", " while", " as well as")  # quick to look f
 _SUBJECT_AGAIN = rf"{_JOINT} (?:the )?{_SPEAKER} (?:is|has|does|must|should)\b"
 # Without "and" a word such as "points" may be a noun, so what follows has to show that it is a verb.
 _LISTED = rf", {_ADVERB}{_THIRD} (?:a|an|the|its|their|that|how|why|what|at|which|whether|any|all|each|\d+)\b"
-_NEXT_THIRD = late_pattern(
+_NEXT_THIRD = compile_late(
     rf"{_JOINT} {_SUBJECT}{_ADVERB}({_THIRD})\b|{_LISTED}|{_SUBJECT_AGAIN}"
     r"|, (?:and )?then \w{2,14}[a-rt-z]s (?:the|an?|its?|their|them|to|on|with|that|how|why)\b"
 )
 # Any other verb, before a clause about the subject begins: "converts the units and rounds the result".
 _DETERMINED = r"(?:the|an?|its|their|each|every|all|any|it|them|\d+)"
-_NEXT_ANY = late_pattern(
+_NEXT_ANY = compile_late(
     rf"{_JOINT} {_ADVERB}(?!as\b|this\b|its\b|was\b|is\b)(?:say|tell|show|know|make|keep|give|find|set)s (?:who|what"
     rf"|which|how|why|when|where|whether|that|its|the|their)\b|(?<!s){_JOINT} {_ADVERB}(?!as\b|this\b|its\b|was\b"
     rf"|is\b)([a-z]{{2,12}}[a-rt-z]s) (?:{_DETERMINED}|with|by)\b"
 )
 # After a modal or in a question verbs have no ending; an object after the word tells a verb from a noun.
-_NEXT_ANY_BASE = late_pattern(
+_NEXT_ANY_BASE = compile_late(
     rf"{_JOINT} (?:then |also |to )?(?!the\b|an?\b|its\b|their\b|how\b|what\b|why\b|that\b|of\b|in\b|for\b|to\b"
     rf"|with\b|on\b|from\b|by\b|at\b|as\b|all\b)([a-z]{{2,14}}) (?:the|its|their|it|them|to (?:the|two|three|\d+))\b"
 )
@@ -62,10 +62,10 @@ _FORM_HINTS = Hints(
     "moreover, both, not only,  - ",
     "–, —, •",
 )
-_ASKS = late_pattern(r"^\W*(?:does|do|did) ((?:the|this|an?) [\w-]+) ")
-_MODAL_START = late_pattern(r"^\W*(?:(?:does|do|is) |(?:the \w+ |it )?(?:must|should|needs to|has to)\b)")
+_ASKS = compile_late(r"^\W*(?:does|do|did) ((?:the|this|an?) [\w-]+) ")
+_MODAL_START = compile_late(r"^\W*(?:(?:does|do|is) |(?:the \w+ |it )?(?:must|should|needs to|has to)\b)")
 # A second clause with a subject of its own: "each step is justified, and the final answer is boxed".
-_TWO_CLAUSES = late_pattern(
+_TWO_CLAUSES = compile_late(
     r"^\W*(?:the|its|each|every|all|both) (?:(?!that\b|which\b|who\b|how\b|why\b|if\b|when\b)[\w'-]+ ){1,5}?(?:is"
     r"|are|has|have|uses?|contains?|includes?|opens?|ends?|\w+s) [^.;:]{2,80}?"
     r"(?:[,;] (?:and |but |while )?|[,;]? and )((?:the|its|each|every|all|their|no) (?:[\w'-]+ ){1,4}?(?:is|are|has"
@@ -73,7 +73,7 @@ _TWO_CLAUSES = late_pattern(
     r"|begins?|rhymes?|runs?|costs?|covers?|takes?|keeps?)|it (?:(?!is\b|has\b)\w+s))\b"
 )
 # A second act in another form: "as well as describing", "while also naming", "plus tells".
-_OTHER_FORM = late_pattern(
+_OTHER_FORM = compile_late(
     r",? while(?: also)? ((?:emphasi[sz]|highlight|not|explain|describ|acknowledg|express|clarif|mention|warn|advis"
     r"|caution|cit|list|nam|stat|identif|outlin|suggest|recommend|discuss|address|point|remind|stress|quot"
     r"|compar)y?ing) (?!it\b|them\b)\w+|"
@@ -88,44 +88,44 @@ _OTHER_FORM = late_pattern(
     r"|an?|its|their|how|why|what|that|whether|it)\b"
     r"| [-–—•] \w+s [^-–—•]{2,60} ([-–—•] \w+s) "
 )
-_CLAUSE = late_pattern(
+_CLAUSE = compile_late(
     r"\b(?:that|how|why|when|where|which|who|whose|whether|what|if|because|as|since|while|after|before|until)\b"
     r"|[\"“:]"
 )
 # After "it is", another "it is" is about the answer; after "states" it is about the subject. So with "must".
-_NEXT_STATE = late_pattern(rf"{_NEXT_THIRD.pattern}|{_JOINT} (?:it )?(?:is|has|does)\b")
-_NEXT_BASE = late_pattern(
+_NEXT_STATE = compile_late(rf"{_NEXT_THIRD.pattern}|{_JOINT} (?:it )?(?:is|has|does)\b")
+_NEXT_BASE = compile_late(
     rf"{_JOINT} (?:must |should |to )?{_ADVERB}({_BASE})\b(?![-'’])|{_SUBJECT_AGAIN}"
     rf"|{_JOINT} (?:must|should|needs to) (?:not )?\w+"
 )
 # Three adjectives of the answer: "is accurate, concise, and polite".
-_ADJECTIVES = late_pattern(
+_ADJECTIVES = compile_late(
     rf"^\W*(?:the )?(?:(?:{_SPEAKER}|tone|language|style|it)(?:'s (?:tone|language|style))? )?"
     r"(?:is|are|should be|must be|be|remains?|stays?) (?:\w+ly )?[\w-]+, (?:\w+ly )?[\w-]+,? and "
     r"((?:\w+ly )?[\w-]+)\W*$"
 )
 # What comes first may be any verb; what comes second has to be one that answers do.
-_FIRST_THIRD = late_pattern(
+_FIRST_THIRD = compile_late(
     rf"^\W*{_SUBJECT}(?:also )?{_ADVERB}(?!as\b|this\b|its\b)(\w{{1,12}}s)\b(?! (?:is|are|has|have|and|of)\b)"
 )
-_AGAIN_THIRD = late_pattern(
+_AGAIN_THIRD = compile_late(
     rf"^\W*{_SUBJECT}(?:also |then |additionally,? |finally,? )?{_ADVERB}(?:({_THIRD})\b"
     r"|(?!this\b|its\b|as\b|is\b|was\b|has\b)\w{2,14}[a-rt-z]s (?:the|an?|it|them) )"
 )
-_FIRST_BASE = late_pattern(
+_FIRST_BASE = compile_late(
     rf"^\W*(?:(?:does|do) (?:the|this|an?) [\w\-]+ {_ADVERB}\w+|(?:the|this) [\w\-]+ (?:must|should|needs to"
     rf"|has to) {_ADVERB}(?:be|have|{_BASE}|\w+)|(?:should|must"
     rf"|needs to|has to) {_ADVERB}(?!be\b)\w+|{_ADVERB}{_BASE})"
     r"\b(?! of\b)"
 )
-_NUMBERED = late_pattern(r"(?:^|[\s,;:])(?:\(?[1-9]\)|\(?[a-e]\)|step [1-9]:|[①-⑨])\s*\S|（[1-9一二三四五]）")
-_COUNT = late_pattern(r"[\da-e①-⑨一二三四五]")
-_CHOICE = late_pattern(
+_NUMBERED = compile_late(r"(?:^|[\s,;:])(?:\(?[1-9]\)|\(?[a-e]\)|step [1-9]:|[①-⑨])\s*\S|（[1-9一二三四五]）")
+_COUNT = compile_late(r"[\da-e①-⑨一二三四五]")
+_CHOICE = compile_late(
     r"\b(?:any|one|either|(?:can|may|could) (?:be|include)|examples?|such as|e\.g|including|definitions)\b"
 )
-_BULLETS = late_pattern(r"(?:^|\n)[^\S\n]*(?:[-*•]|\d+[.、])[^\S\n]+\S")
+_BULLETS = compile_late(r"(?:^|\n)[^\S\n]*(?:[-*•]|\d+[.、])[^\S\n]+\S")
 # Lists of examples, and lists of which some suffice, are one demand.
-_EXAMPLES = late_pattern(
+_EXAMPLES = compile_late(
     r"(?:,? (?:such as|including(?: but not limited to)?|for (?:example|instance)|e\.g\.?|like)|:|"
     r"(?:any|one|either|some|two|three|at least \w+) of)\b[^.;]*"
 )
@@ -134,7 +134,7 @@ _EXAMPLE_HINTS = Hints(
     "such as, including, for example, for instance, e.g,  like, :, any of, one of, either of, some of, two of, "
     "three of, at least ",
 )
-_EXAMPLES_ZH = late_pattern(r"(?:例如|比如|譬如|包括但不限于|诸如|之一|任意|其中|至少)[^。；]*")
+_EXAMPLES_ZH = compile_late(r"(?:例如|比如|譬如|包括但不限于|诸如|之一|任意|其中|至少)[^。；]*")
 _VERB_ZH = match_any(
     """说明, 解释, 列出, 指出, 提供, 给出, 描述, 提及, 提到, 分析, 讨论, 建议, 强调, 总结
     比较(?!倔|[好多高大小少低强弱重轻复简常不]), 比照, 对比, 使用, 采用, 询问, 提醒, 阐述, 论述, 明确, 引用, 介绍
@@ -148,18 +148,18 @@ _OFFER_ZH = match_any("建议, 提供, 给出, 列出, 列举, 提醒, 推荐, �
 _ADVERB_ZH = match_any("逐一, 分别, 依次, 充分, 清晰, 准确, 明确, 具体, 详细, 正确, 简要, 进一步")
 _MODAL_ZH = match_any("也, 应当?, 需要?, 必须, 要, 能够?")
 _JOINT_ZH = match_any("并且?, 同时(?![使服]用), 而且, 以及, 还, 此外, 另外, 且, 然后, 再, 最后")
-_NEXT_ZH = late_pattern(
+_NEXT_ZH = compile_late(
     rf"[，；、,;]?{_JOINT_ZH}{_MODAL_ZH}?{_ADVERB_ZH}?地?{_VERB_ZH}|；{_MODAL_ZH}?{_ADVERB_ZH}?地?{_VERB_ZH}"
     rf"|，{_MODAL_ZH}?{_ADVERB_ZH}?地?{_OFFER_ZH}"
 )
 # Any verb behind "and", unless what comes before is told, advised or stressed: then it is part of that.
-_AND_ZH = late_pattern(r"[，、]并且?(?![非不发列排购存行联入用])\w{2,}")
-_TOLD_ZH = late_pattern(
+_AND_ZH = compile_late(r"[，、]并且?(?![非不发列排购存行联入用])\w{2,}")
+_TOLD_ZH = compile_late(
     "强调|提醒|建议|指出|告知|叮嘱|推荐|认为|表示|提示|说明|明确|解释|要求|应|需|如果|若|确保|避免|可以|帮助|介绍"
 )
-_FIRST_ZH = late_pattern(_VERB_ZH)
-_MEANS_ZH = late_pattern("如何|怎样|怎么|基于")
-_BOTH_ZH = late_pattern(
+_FIRST_ZH = compile_late(_VERB_ZH)
+_MEANS_ZH = compile_late("如何|怎样|怎么|基于")
+_BOTH_ZH = compile_late(
     rf"既(?:要|需|应|能|须)?{_VERB_ZH}.{{1,30}}[又也](?:要|需|应|能|须)?{_VERB_ZH}|既(?:要|需"
     rf"|应)[^，。；]{{2,20}}，[又也还](?:要|需|应)"
     rf"|(?<!首)先[^，。；、]{{1,20}}，(?:然后|再|接着|最后)[^，。；]{{2,}}|一方面.{{2,30}}另一方面|(?:除了?|不仅"
@@ -168,19 +168,19 @@ _BOTH_ZH = late_pattern(
 _QUALITY_ZH = match_any(
     "准确, 正确, 完整, 简洁, 简明, 礼貌, 客观, 友好, 清晰, 清楚, 具体, 专业, 严谨, 全面, 流畅, 生动, 中立"
 )
-_ADJECTIVES_ZH = late_pattern(
+_ADJECTIVES_ZH = compile_late(
     rf"^\W*(?:该|此)?(?:回答|回复|答案|内容|语言|语气|表达|表述|文章)(?:应当?|应该|需要?|必须|要|是)?"
     rf"{_QUALITY_ZH}[、，,]{_QUALITY_ZH}(?:、|，|,|且|而且|并且?|又|和|与){_QUALITY_ZH}"
 )
 # "First ..., then ...": an order of parts; after a verb such as "explains" it is about the subject.
-_ORDER_ZH = late_pattern(
+_ORDER_ZH = compile_late(
     r"^\W*(?:回答|文章|内容)?(?:应当?|应该|需要?|必须)?首先.{2,60}?(?P<next>其次|然后|接着|最后)"
 )
-_NARROW_COMMA = late_pattern(r"(?<=[\u4e00-\u9fff]),|,(?=[\u4e00-\u9fff])")
-_ENDS_THIRD = late_pattern(rf"(?:^|\s){_THIRD}$")
-_ENDS_VERB_ZH = late_pattern(rf"(?:{_VERB_ZH}|调研|收集|探讨|研究|整理|梳理|时)$")
-_WITH_ADVERB = late_pattern(r" (?:and|but) \w+ly ")
-_STOP = late_pattern(r"[.!?](?=\s|$)(?<!\be\.g[.!?])(?<!\bi\.e[.!?])(?<!\bvs[.!?])(?<!\bdr[.!?])")
+_NARROW_COMMA = compile_late(r"(?<=[\u4e00-\u9fff]),|,(?=[\u4e00-\u9fff])")
+_ENDS_THIRD = compile_late(rf"(?:^|\s){_THIRD}$")
+_ENDS_VERB_ZH = compile_late(rf"(?:{_VERB_ZH}|调研|收集|探讨|研究|整理|梳理|时)$")
+_WITH_ADVERB = compile_late(r" (?:and|but) \w+ly ")
+_STOP = compile_late(r"[.!?](?=\s|$)(?<!\be\.g[.!?])(?<!\bi\.e[.!?])(?<!\bvs[.!?])(?<!\bdr[.!?])")
 
 
 @lru_cache(maxsize=65_536)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cached_property, lru_cache
 
-from autorubric.core.wording import NUMBER_WORDS, negations_in
+from autorubric.core.wording import NUMBER_WORDS, count_negations
 from autorubric.linting.criterion_words import Wording
 from autorubric.linting.finding import Hit, RawCriterion, RawRubric, Rule
 
@@ -58,7 +58,7 @@ class Gist:
         """Whether it negates, and its numbers and units, sorted."""
         tokens = (NUMBER_WORDS.get(token, token) for token in self._wording.tokens)
         numbers = sorted(token for token in tokens if token[0].isdigit() or token in "%‰°$€£¥")
-        return negations_in(self._wording.text) % 2 == 1, numbers
+        return count_negations(self._wording.text) % 2 == 1, numbers
 
 
 def is_near_duplicate(one: Gist, other: Gist) -> bool:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 
 from autorubric.core.sign_wording import find_contradiction
-from autorubric.errors import InputError, counted
+from autorubric.errors import InputError, pluralize
 from autorubric.linting.criterion_words import detect_language
 from autorubric.linting.finding import Hit, RawCriterion, RawRubric, Rule
 
@@ -58,7 +58,7 @@ def _check_length(rubric: RawRubric) -> Iterator[Hit]:
             advice = lengthen if words.size < least else shorten
             yield Hit(position, f"{words.size} {unit}; expected {least} to {most}", advice)
         elif len(words.sentences) > SENTENCES:
-            yield Hit(position, f"{counted(len(words.sentences), 'sentence')}; expected 1 to {SENTENCES}", shorten)
+            yield Hit(position, f"{pluralize(len(words.sentences), 'sentence')}; expected 1 to {SENTENCES}", shorten)
 
 
 LENGTH = Rule(
@@ -160,7 +160,7 @@ def _find_unreachable(criterion: RawCriterion) -> tuple[str, str] | None:
         )
     if len(scored) < 2:
         return (
-            f"it has {counted(len(scored), 'option')} with a score; no choice makes a difference",
+            f"it has {pluralize(len(scored), 'option')} with a score; no choice makes a difference",
             "Add options, or make it a binary criterion",
         )
     if len({option.value for option in scored}) == 1:

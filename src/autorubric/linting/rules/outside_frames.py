@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autorubric.core.wording import late_pattern, match_any
+from autorubric.core.wording import compile_late, match_any
 from autorubric.linting.criterion_words import Wording
 
 _PLACE = match_any(
@@ -84,7 +84,7 @@ _PERSON = (
     r"(?:teacher|tutor|professor|instructor|lecturer|examiner|supervisor|expert|coach|boss|client"
     r"|author of the rubric|head|moderator)"
 )
-POINTED = late_pattern(
+POINTED = compile_late(
     rf"\b(?:{_PREPOSITION} (?:{_WHOSE} (?:[\w'-]+ ){{0,2}}?(?P<place>{_PLACE})"
     rf"|{_OWNER} (?:[\w'-]+ ){{0,2}}?(?P<own_place>{_OWN_PLACE}))\b(?! (?:of|for|size|action|struggle"
     rf"|actions?|file format|that (?:it|the (?:response|answer))))"
@@ -112,7 +112,7 @@ POINTED = late_pattern(
     rf"|rehearsed)(?: \w+)? (?:in|by|on|at|during)\b))"
 )
 _WITH_ZH = "(?:见|与|和|同|按照?|据|参照|参考|符合|依据|引用|结合|使用|参见)"
-POINTED_ZH = late_pattern(
+POINTED_ZH = compile_late(
     r"(?:课堂|课上|会议上|在会上|昨天|上周|前几天|老师|教师)(?:所?[讲学说教布发批示强要给展画写提讨]|的?(?:批注|答案|示范|讲解|邮件|讨论))"
     r"|上节课|批改的|达成的共识|本单元|单元(?:所学|学过)|课堂笔记"
     rf"|{_WITH_ZH}[^，。；]{{0,4}}(?:附[件录表图]|教材|课本|讲义|课件|板书|笔记|档案)"

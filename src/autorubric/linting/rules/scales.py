@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from autorubric.core.wording import late_pattern, match_any
+from autorubric.core.wording import compile_late, match_any
 from autorubric.linting.criterion_words import Hints, Wording
 from autorubric.linting.finding import RawCriterion, Rule, apply_to_judged
 
@@ -38,7 +38,7 @@ _MARKED = (
     r"(?:(?:band|level|grade|tier|score|stage|step)s? ?)?(?:\d{1,3}|[a-f]|[ivx]{1,3})(?: ?(?:points?|marks?|分"
     r"|stars?))?(?: ?[=:：–—]| - |\))"
 )
-_OPENING = late_pattern(
+_OPENING = compile_late(
     rf"^\W*(?:please |the (?:judge|grader) (?:should|must) )?{_GRADE}\b[^.;]{{0,100}}?{_MEASURE}"
     rf"|^\W*(?:please )?(?:how (?!to\b|come\b)\w+|to what (?:extent|degree)|(?:at |to )?what (?:share|percentage"
     rf"|proportion|fraction|"
@@ -58,13 +58,13 @@ _OPENING = late_pattern(
     rf"|^\W*(?:[\w'-]+ ){{0,3}}(?:earns?|gets?|receives?|scores?|is worth|gains?|loses?|lose|deserves?) (?:up to "
     rf"|at most |only |from )?(?:{_RANGE}|{_NUMBER}|half an?) (?:{_UNIT})\b"
 )
-_INSIDE = late_pattern(
+_INSIDE = compile_late(
     r"\b(?:full|half|partial|proportional|no) (?:marks?|credit|points?) (?:for|if|when|where|unless)\b"
     r"|\b(?:score|award|give|count|deduct|add|subtract)\w* (?:one|two|\d+|half an?|an?) (?:points?|marks?) (?:each"
     r"|apiece|per|for (?:each|every))\b"
     r"|[\s(]_*/ ?(?:5|10|20|100)\b"
 )
-_ASKED_ZH = late_pattern(
+_ASKED_ZH = compile_late(
     r"[（(]\s*\d+\s*[-–~～到至]\s*\d+\s*分?[^）)]{0,20}[）)]|\d+\s*[-–~～到至]\s*\d+\s*分?(?:之间|以内"
     r"|内)?(?:进行)?(?:打分|给分|评分|评定)"
     r"|^\W*(?:请)?(?:在|从|按|以|用)?.{0,6}\d+\s*[-–~～到至]\s*\d+\s*分?.{0,12}[打给评]"
@@ -97,7 +97,7 @@ def find_asked_grade(words: Wording) -> re.Match[str] | None:
     return _OPENING.match(words.own) or _INSIDE.search(words.own)
 
 
-_SCALE = late_pattern(
+_SCALE = compile_late(
     r"^\W*(?:please )?(?:give|evaluate|assess|judge|add|(?:rate|score|grade|(?:award|deduct)s?"
     r"|assign))\b[^.;]{0,80}?(?:\b(?:from|between) \d+(?: \([^)]*\))? (?:to|and|-) \d+\b|\bup to (?:\d+"
     r"|\w+) (?:points?|marks?)\b|\bfrom a to f\b|\b\d+ ?[-–] ?\d+\b(?=:| (?:scale|points?|for|on|based|accord)"
@@ -150,7 +150,7 @@ _SCALE_HINTS = Hints(
     + ", ".join(f"{letter} {when}" for letter in "abcde" for when in ("for", "if", "when")),
     "分, 评, 衡量, 为, ＝, ：",
 )
-_AMOUNT = late_pattern(r"\d|scale|a to f|points?\b|marks?\b|credit|\b[a-e] (?:for|if|when)\b|分")
+_AMOUNT = compile_late(r"\d|scale|a to f|points?\b|marks?\b|credit|\b[a-e] (?:for|if|when)\b|分")
 
 
 def _find_scale(criterion: RawCriterion) -> str:

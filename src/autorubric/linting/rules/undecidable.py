@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from autorubric.core.wording import late_pattern, match_any
+from autorubric.core.wording import compile_late, match_any
 from autorubric.linting.criterion_words import Hints, Wording
 from autorubric.linting.finding import RawCriterion, Rule, apply_to_judged
 from autorubric.linting.rules.emptiness import find_emptiness
@@ -44,7 +44,7 @@ _MEETS = match_any(
     """pass(?:es|ed|ing)?, satisf(?:y|ies|ied|ying), meets?, met, meeting, qualif(?:y|ies|ied|ying)
     fulfill?(?:s|ed|ing)?, fail(?:s|ed|ing)?, count(?:s|ed|ing)?"""
 )
-_TOLD = late_pattern(
+_TOLD = compile_late(
     rf"^\W*(?:please |simply |just |always |never |automatically |unconditionally |do not |don't |you (?:must|should"
     rf"|have to|can|may) "
     rf"|(?:the )?(?:judge|grader|marker|rater|evaluator|examiner|llm|model)s? (?:must|should|has to|is to|will"
@@ -83,7 +83,7 @@ _TOLD = late_pattern(
     rf"|\b(?:trivially|vacuously|automatically) (?:satisfied|met|true|fulfilled)\b|\bsatisfied (?:by|for) (?:every"
     rf"|any|all) (?:\w+ )?{_SUBMISSION}"
 )
-_TOLD_ZH = late_pattern(
+_TOLD_ZH = compile_late(
     r"(?:一律|凡|全体|一概|统统|人人|所有(?:的)?(?:考生|回答|答案|学生|人|提交|作答|答卷)|每[个位名](?:考生|学生|人)"
     r"|全员|任何(?:考生|回答|答案|作答|人)|不管|无论(?!是)|不论(?!是)|无需|无须|不必|不用|不看|哪怕|即使|只要(?:交卷"
     r"|作答|提交|回答|写了))"
@@ -149,7 +149,7 @@ _OUTCOME = (
 )
 _OUTCOME += r"(?:marks|points|credit|scores?|rating))"
 _SUBMISSIONS = match_any("submissions?, responses?, answers?, essays?, outputs?")
-_FORCED = late_pattern(
+_FORCED = compile_late(
     r"\b(?:always (?:be )?(?:mark|grade|rate|score|judge|count|treat|consider|return|answer|give"
     rf"|award)\w*\b[^.;]{{0,40}}\b{_OUTCOME}\b|(?:should|must|is|are) (?:to )?always (?:be )?(?:marked|graded|rated"
     r"|scored|judged|counted|considered)\b|(?:mark|grade|count|treat|give|award|return"
@@ -214,7 +214,7 @@ _OUTCOME_HINTS = Hints(
 _LONGEST_ORDER = 80
 
 
-def forced_verdict(criterion: Wording) -> str:
+def find_forced_verdict(criterion: Wording) -> str:
     """The words in which a criterion tells the judge its verdict; empty if there are none."""
     if criterion.size > _LONGEST_ORDER:
         return ""
@@ -233,7 +233,7 @@ _OF_TASK = (
     r"(?: (?:of|in|for|set by|listed in|given in) (?:the |this )?(?:rubric|task|question|prompt|assignment|query))?"
 )
 _SUBJECT = match_any("response, answer, submission, essay, text, output, solution, work, it")
-_CIRCULAR = late_pattern(
+_CIRCULAR = compile_late(
     rf"^\W*(?:the |this )?(?:{_SUBJECT} )?(?:is (?:correct|complete|good) and )?(?:should |must )?(?:fully "
     r"|completely |successfully )?(?:meets?|satisf(?:y|ies)|fulfill?s?|complies with|conforms to|follows|passes"
     r"|adheres to) (?:all |the |every |this |these |of |its )*(?:other |stated |specified |given "
@@ -298,7 +298,7 @@ DECIDED = Rule(
     "error",
     "a criterion tells the judge its verdict whatever the submission says",
     apply_to_judged(
-        lambda criterion: forced_verdict(criterion.wording),
+        lambda criterion: find_forced_verdict(criterion.wording),
         "{!r} decides the verdict whatever the submission says",
         "Say what the submission must contain",
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from autorubric.core.wording import late_pattern, strip_quotes
+from autorubric.core.wording import compile_late, strip_quotes
 from autorubric.linting.criterion_words import Hints, Wording
 from autorubric.linting.finding import RawCriterion, Rule, apply_to_judged
 
@@ -24,7 +24,7 @@ _OTHERS = frozenset(
     rephrase expand idea ideas version old""".split()  # noqa: SIM905
 )
 _MOST = 8
-_SLOT = late_pattern(
+_SLOT = compile_late(
     r"(?<=[ (])\{[a-z][a-z _]{2,30}\}(?![}_^\\])"
     r"|[\[<](?:specific|relevant|your|some|the|a|an|correct|exact|main|key|second|first|another|x|y|n)? ?(?:topic"
     r"|fact|entity|name|thing|detail|keyword|concept|person|place|event|drug|dose|number|year|date|city|country"
@@ -42,7 +42,7 @@ _SLOT = late_pattern(
         r"|某某"
     ),
 )
-_REMARK = late_pattern(
+_REMARK = compile_late(
     r"^\W*(?:sure|certainly|of course|okay|ok|absolutely|great)[,!.] (?:here|i|let|this)\b"
     r"|^\W*(?:here|below) (?:are|is) (?:the |\d+ |an? |some |my |your |ten |five "
     r"|another )(?:\w+ ){0,3}(?:criteri|rubric|item|requirement|list|json|evaluation)"
@@ -69,7 +69,7 @@ _REMARK = late_pattern(
         r"|[（(【\[]\s*(?:待|未(?!満))[^）)】\]]{0,6}[）)】\]]"
     ),
 )
-_PENDING = late_pattern(
+_PENDING = compile_late(
     r"\bto be (?:agreed|confirmed|finali[sz]ed|discussed|reworded|added|decided|written|defined|completed|updated"
     r"|filled)\b[^.;]{0,40}\W*$"
 )
@@ -103,14 +103,14 @@ def find_leftover(words: Wording) -> str:
 
 
 # Capitals tell "TODO" from a to-do list.
-_MARKS = late_pattern(
+_MARKS = compile_late(
     r"(?<!no )(?<!any )(?<!an )(?<!a )(?<!every )\b(?:TODO|TBD|TBC|FIXME)\b"
     r"(?! (?:list|item|comment|app|marker|stands|means))|(?<![-(])\bX{3,}\b(?![-)]| (?:chromosome|syndrome))"
     r"|\bXX(?= (?:hours?|days?|weeks?|months?|years?|minutes?|mg|kg|km|percent|times|people|points?|words?"
     r"|degrees)\b| ?%)"
     r"|\[[A-Z][A-Z_ ]{2,}\]|(?<=\w )<[A-Z][A-Z_ ]{3,}>(?= \w|\W*$)(?! tags?)"
 )
-_PLACEHOLDER = late_pattern(
+_PLACEHOLDER = compile_late(
     r"\blorem ipsum(?= dolor|\W*$)"
     r"|\b(?:(?:text|criterion|description|requirement) goes|(?:criterion|requirement)(?: text)?) here\b"
     r"|[\[<](?:insert|add|fill in|your|enter|placeholder)\b[^\]>\n]{0,60}[\]>]"
@@ -134,7 +134,7 @@ _PLACEHOLDER = late_pattern(
         r"|[:：]\s*[（(]略[)）]\W*$"
     ),
 )
-_NOTHING = late_pattern(
+_NOTHING = compile_late(
     r"\W*(?:n/?a|x{2,}|insert (?:\w+ )?(?:requirement|criterion|text|description)(?: here)?|none|null"
     r"|to be (?:determined|written|defined|added|confirmed|completed|decided|announced|filled in)"
     r"|asdf\w*|qwerty|blah(?: blah)*|暂无|无|略|空|placeholder|untitled|test|(?:new )?(?:criteri(?:on|a)"
@@ -149,7 +149,7 @@ _HINTS = Hints(
     "ｘ, 某某, ×, 待, 此处, 在此, 这里, 略, 占位, 填写, 插入, 输入, 补充, 添加",
 )
 # A criterion about placeholders says so, also after one: "contains {{name}} exactly once".
-_ABOUT_PLACEHOLDERS = late_pattern(
+_ABOUT_PLACEHOLDERS = compile_late(
     r".+(?:placeholder|template|syntax|variable|parameter|f-string|jinja|mustache|abbreviat|unchanged|untouched"
     r"|verbatim|exactly once|\bgaps\b|cloze|</|模板)|.*(?:such as|e\.g\.|for example|例如|如\W).*\0",
     re.DOTALL,

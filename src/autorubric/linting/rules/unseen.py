@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from autorubric.core.wording import late_pattern, match_any
+from autorubric.core.wording import compile_late, match_any
 from autorubric.linting.criterion_words import Hints, Wording
 from autorubric.linting.finding import Hit, RawRubric, Rule
 from autorubric.linting.rules.outside_frames import find_outside_reference
@@ -34,7 +34,7 @@ class _UnseenKind(NamedTuple):
 
 
 _REFERENCE = _UnseenKind(
-    late_pattern(
+    compile_late(
         rf"\b(?:(?:{_EXEMPLARY}|ground[- ]truth) {_TEXT}|expected (?:answers?|responses?|solutions?)"
         r"|model (?:solution|essay)s?"
         r"|the model answer(?= ?(?:[.,;:]|$)| (?:gives|says|states|uses|shows|is|does)\b)"
@@ -86,7 +86,7 @@ _REFERENCE = _UnseenKind(
     "Put the reference's content into the criterion",
 )
 _OTHER_RESPONSE = _UnseenKind(
-    late_pattern(
+    compile_late(
         rf"\b(?<!no )(?:(?:the )?other (?:{_TEXT}|candidates?|models?)\b(?! (?:from|by) the (?:user|assistant))"
         r"|(?:response|answer|model|assistant|candidate|system|submission) (?:[ab12]|one|two)\b"
         r"(?! (?:or|of|questions?)\b)"
@@ -119,7 +119,7 @@ _OTHER_RESPONSE = _UnseenKind(
     "Describe what this submission alone must show",
 )
 _PICTURE = _UnseenKind(
-    late_pattern(
+    compile_late(
         r"\b(?:in|shown in|from|on|visible in|depicted in|based on) the (?:attached |provided |accompanying |given "
         rf"|above )?{_MEDIUM}(?=\s*(?:[.,;:?]|$|and\b|is\b|are\b|as\b|that\b))"
         rf"|\b(?:attached|accompanying|uploaded|enclosed|linked|embedded) (?:\w+ )?(?:{_MEDIUM}|{_FIGURE}|article"
@@ -158,7 +158,7 @@ _PICTURE = _UnseenKind(
     "Describe in words what it shows",
 )
 _OTHER_CRITERION = _UnseenKind(
-    late_pattern(
+    compile_late(
         r"\b(?:same as above|as above|see above|ditto|above[- ]mentioned|(?:mentioned|given|listed|described|stated"
         r"|noted|defined|specified|shown|pictured|drawn|depicted) above|the (?:above|previous|preceding|earlier"
         r"|former|other|next|following) (?:criteri(?:on|a)|rubrics?|rubric items?)|(?:criterion|criteria"
@@ -189,7 +189,7 @@ _SECONDS = (
     r"(?:seconds?|secs?|minutes?))\b"
 )
 _SPEED = _UnseenKind(
-    late_pattern(
+    compile_late(
         rf"^\W*(?:the )?(?:{_TEXT} |model |assistant |it )?(?:is |was |must be |should be |must "
         r"|should )?(?:responds?|repl(?:y|ies)|answers?|generated|produced|returned|delivered|given|sent|arrives?"
         r"|comes back|finishes|completes)\b[^.;]{0,25}?\b(?:within|in under|in less than|in at most|under"
@@ -217,7 +217,7 @@ _SPEED = _UnseenKind(
 )
 
 
-_SHOWN = late_pattern(rf"\b(?:{_MEDIUM}|{_FIGURE})s?\b|图|照片|附件")
+_SHOWN = compile_late(rf"\b(?:{_MEDIUM}|{_FIGURE})s?\b|图|照片|附件")
 
 
 def _find_unseen(rubric: RawRubric) -> Iterator[Hit]:
@@ -241,14 +241,14 @@ def _find_unseen(rubric: RawRubric) -> Iterator[Hit]:
                 )
 
 
-def unseen_texts(criterion: str, query: str) -> str:
+def find_unseen_text(criterion: str, query: str) -> str:
     """How a criterion mentions a reference, other responses or the response time; empty if the query does too."""
     own, asked = Wording(criterion).own, query.lower()
     found = (_find_words(kind, own) for kind in (_REFERENCE, _OTHER_RESPONSE, _SPEED) if not _find_words(kind, asked))
     return next((words for words in found if words and words not in asked), "")
 
 
-def refers_to_criteria(wording: Wording) -> bool:
+def has_criterion_reference(wording: Wording) -> bool:
     """Whether a criterion mentions other criteria."""
     return bool(_find_words(_OTHER_CRITERION, wording.own))
 

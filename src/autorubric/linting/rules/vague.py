@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from autorubric.core.wording import late_pattern, match_any
+from autorubric.core.wording import compile_late, match_any
 from autorubric.linting.criterion_words import Wording
 from autorubric.linting.finding import RawCriterion, Rule, apply_to_judged
 from autorubric.linting.rules.emptiness import find_emptiness
@@ -68,14 +68,14 @@ _COUNTED = match_any(
     "examples?, sources?, details?, aspects?, points, arguments?, citations?, ideas, facts, references"
 )
 _STATE = match_any("is, are, be, sounds?, seems?, feels?, looks?, stays?, remains?")
-_MANNER = late_pattern(
+_MANNER = compile_late(
     rf"\b(?<!without )(?:(?P<adjective>{_ADJECTIVES})(?:,? (?:(?:and"
     rf"|or) )?(?!than\b)[a-z\-]+)?? {_OF_ANSWERS}"
     rf"|(?P<before>{_ADVERBS}) {_ACTS}"
     rf"|{_ACTS}(?: [\w\-']+){{1,6}}? (?P<after>{_ADVERBS}|{_LAST_ADVERBS})(?=\s*(?:[.;,]|$)))\b"
 )
 # About the answer, not its subject: "the tone is appropriate".
-_STATED = late_pattern(
+_STATED = compile_late(
     rf"\b(?:(?:^(?:(?:the |its )?\w+(?: \w+)? )??|(?:{_OF_ANSWERS}|{_SPEAKER}) )(?:should |must )?"
     rf"{_STATE} (?:\w+ly |very |quite |fairly |rather |so )?"
     rf"(?P<judged>{_JUDGED})"
@@ -84,7 +84,7 @@ _STATED = late_pattern(
     rf"|(?P<phrase>{_PHRASES})|(?P<hedge>{_HEDGES}) {_HEDGED})\b"
 )
 # After these comes what the answer says, not how it says it.
-SAYING = late_pattern(
+SAYING = compile_late(
     r"^\W*(?:the \w+ )?(?:\w+ly )?(?:not )?(?:stat|mention|not|suggest|recommend|advis|emphasi[sz]|highlight|point|"
     r"warn|instruct|encourag|indicat|inform|tell|stress|specif|conclud|claim|argu|ask|"
     r"explains? (?:that|how|why|when|what))"
@@ -98,7 +98,7 @@ _JUDGED_ZH = match_any(
     完整"""
 )
 _SUBJECT_ZH = match_any("语言, 文笔, 表达, 表述, 行文, 内容, 结构, 条理, 逻辑, 层次, 思路, 回答")
-_CHINESE = late_pattern(
+_CHINESE = compile_late(
     r"高质量|(?<!证据)(?<!空气)(?<!产品)(?<!睡眠)质量(?:较|很)?[好高]|引人入胜|差不多|基本上|一定程度上?|尽可能"
     r"|尽量|适当地?(?:说明|解释|介绍|提供"
     r"|给出|举例|使用|运用)|适当的(?:语气|语言|例子|专业术语|术语|细节|格式|解释|说明|篇幅|长度)"
@@ -113,7 +113,7 @@ _CHINESE = late_pattern(
     rf"|{_SUBJECT_ZH}(?:应当?|应该|需要?|必须|要)?(?:准确[、，])?{_JUDGED_ZH}"
 )
 # What follows the word may explain it: "an appropriate tone (no slang)".
-_EXPLAINED = late_pattern(
+_EXPLAINED = compile_late(
     r"[^.;。；]{0,160}?(?:[(:：（]|\bi\.e\b|\be\.g\b|\bsuch as\b|\bfor example\b|\bnamely\b|\bthat is\b"
     r"|\bby \w+ing\b|例如|比如|即)"
 )
@@ -229,7 +229,7 @@ _LENGTH = (
     r"\b(?P<length>(?:at|of|in|with|to) an? (?:reasonable|appropriate|suitable|good|acceptable"
     r"|adequate|decent|sensible|fair|proper|right|moderate) \w+)"
 )
-_ENDING = late_pattern(
+_ENDING = compile_late(
     r"\b(?P<sounds>(?:sounds|feels|seems|looks|reads like|comes across as) "
     r"(?:\w+ )?(?!like\b|as\b|to\b|in\b|at\b|up\b|into\b)[a-z]+)\W*$"
     r"|\b(?P<manner>in an? (?:\w+ (?:and )?){1,3}(?:manner|fashion))\W*$"
@@ -254,7 +254,7 @@ _CHOICE = (
 )
 # Without one of its hints a pattern has no match; patterns without hints match only at the start.
 _OPEN = tuple(
-    (hints, late_pattern(pattern))
+    (hints, compile_late(pattern))
     for hints, pattern in (
         ((), _QUANTITY),
         (("with ", "using ", "through "), _BY_MEANS),
@@ -285,7 +285,7 @@ _MIND_ZH = match_any(
     """理解, 掌握, 认识, 思维, 能力, 素养, 意识, 洞察力?, 把握, 功底, 思考, 共情, 同理心, 创造力, 想象力, 责任感
     专业性, 感悟, 了解, 同情, 关怀, 尊重, 关心"""
 )
-_OPEN_ZH = late_pattern(
+_OPEN_ZH = compile_late(
     rf"{_HEAD_ZH}[^，。；]{{0,6}}{_ACTS_ZH}了?(?P<amount>若干|不少|一些(?!人|患者|国家|地区|医生|学者|研究)"
     rf"|许多|很多|大量|多种|多个|各种|一系列|足够的?|适量|一定数量)"
     rf"|{_HEAD_ZH}[^，。；]{{0,6}}{_ACTS_ZH}了?(?P<which>(?:与[^，。；]{{1,10}}(?:相关|有关)的|所有|全部|各个"
@@ -314,7 +314,7 @@ _OPEN_ZH = late_pattern(
     r"|^\W*对?(?P<stressed>(?:重点|关键|主要|核心)(?:内容|部分|信息|要点))(?:进行了?|作了?|做了?|有所?"
     r"|得到)?(?:强调|说明|突出|介绍|概括)(?=\W*$)"
 )
-_EXPLAINS = late_pattern(
+_EXPLAINS = compile_late(
     r"[^.]{0,200}?(?:[(:：（]|\bi\.e\b|\be\.g\b|\bsuch as\b|\bincluding\b|\blike\b|\bfor example\b"
     r"|\bby \w+ing\b|\d|例如|比如|即|包括|如)"
 )
@@ -352,8 +352,8 @@ _LONGEST = 100
 
 
 # "Explains that ...": what follows is what the answer says.
-_PURPOSE = late_pattern(r"\bto \w+ (?:an? |the )?$")
-TOLD = late_pattern(r"^\W*(?:the \w+ )?(?:\w+ly )?\w+s (?:[\w' ]{0,30} )?(?:(?<!way )that|why|how) ")
+_PURPOSE = compile_late(r"\bto \w+ (?:an? |the )?$")
+TOLD = compile_late(r"^\W*(?:the \w+ )?(?:\w+ly )?\w+s (?:[\w' ]{0,30} )?(?:(?<!way )that|why|how) ")
 
 
 def _find_vague(criterion: RawCriterion) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from autorubric.errors import counted
+from autorubric.errors import pluralize
 from autorubric.llm.batches.batch_store import BatchRecord, BatchStore, check_collectable, open_batches
 from autorubric.llm.batches.carrier import Carrier, EarlySender
 from autorubric.llm.batches.collecting import Collection, ResultsGone, Uncollected
@@ -19,7 +19,7 @@ from autorubric.llm.batches.setting import CANCELLED, DETACHED, Batching
 from autorubric.llm.billing import Reservation, Tally
 from autorubric.llm.http.negotiation import Terms
 from autorubric.llm.http.retry import Fault
-from autorubric.llm.records.call_rows import request_key
+from autorubric.llm.records.call_rows import compute_key
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import CallError, Failure, Reply, Request
 
@@ -151,7 +151,7 @@ class BatchQueue:
         """The outcome of a request: a reply, a fault, or None if it is to be sent alone."""
         loop = asyncio.get_running_loop()
         again = again or bool(request.reask or request.cut_off)
-        one = WaitingRequest(request_key(model, request), model, request, reservation, again, loop.create_future())
+        one = WaitingRequest(compute_key(model, request), model, request, reservation, again, loop.create_future())
         met = self._met.pop(one.key, None)
         if met is not None:
             one.terms = met[0]
@@ -303,7 +303,7 @@ class BatchQueue:
         if not self._how.told:
             self._how.notice(self._how.outlook)
         self._how.told += 1
-        self._how.notice(f"batch {self._how.told}: {counted(record.count, 'request')} to {model.name}")
+        self._how.notice(f"batch {self._how.told}: {pluralize(record.count, 'request')} to {model.name}")
 
     def _detach(self) -> None:
         """Leave, if so configured, once every batch of the wave is with the provider or was refused."""
@@ -314,10 +314,10 @@ class BatchQueue:
 
     def _leave_open(self) -> None:
         """Leave, unless no batch is open because the provider refused them all."""
-        records = [record for record in self._carrier.store.records() if record.is_open]
+        records = [record for record in self._carrier.store.read_records() if record.is_open]
         if records:
             asked, many = sum(record.count for record in records), "" if len(records) == 1 else "es"
-            self.leave(f"{DETACHED}{counted(asked, 'request')} in {len(records)} batch{many}")
+            self.leave(f"{DETACHED}{pluralize(asked, 'request')} in {len(records)} batch{many}")
 
     async def _collect_before(self) -> Failure | None:
         """Bring the batches of earlier sessions into the ledger."""
@@ -336,7 +336,7 @@ class BatchQueue:
         except LinkFault as problem:
             model = next(iter(models.values()))
             return replace(model.build_error(problem.fault).failure, kind="stopped", sent=False)
-        if any(record.is_open for record in self._carrier.store.records()):
+        if any(record.is_open for record in self._carrier.store.read_records()):
             self._leave_open()
             return self.left
         if self._how.cancel:
@@ -365,7 +365,7 @@ class BatchQueue:
                 self._tally[role].count_collected(reply)
             self._keep_faults(model, record, found)
             if found.gone:
-                lost = f"its {counted(record.count - len(found.replies), 'request')} without a saved reply"
+                lost = f"its {pluralize(record.count - len(found.replies), 'request')} without a saved reply"
                 self._gone.append(f"{found.gone}, so {lost} count at their worst case and are sent again next time")
         hold = self._holds.pop(record.id, None)
         if hold is None or self._budget is None:
@@ -382,7 +382,7 @@ class BatchQueue:
         self._met |= {key: (model.terms, replace(fault, maybe_billed=False)) for key, fault in final.items()}
         passing = [fault.message for fault in found.faults.values() if fault.again]
         if passing and not self._how.cancel:
-            count = f"{len(passing):,} of {counted(record.count, 'request')}"
+            count = f"{len(passing):,} of {pluralize(record.count, 'request')}"
             self._how.notice(f"{model.name}: batch {record.remote} has no reply to {count}: {passing[0]}")
 
 

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
 from uuid import uuid4
 
-from autorubric.errors import ConfigError, LedgerError, counted
+from autorubric.errors import ConfigError, LedgerError, pluralize
 from autorubric.files.atomic import write_atomically
-from autorubric.files.descriptors import opened
-from autorubric.files.strict_json import json_bytes, json_value
+from autorubric.files.descriptors import open_descriptor
+from autorubric.files.strict_json import decode_json, encode_json
 from autorubric.llm.batches.setting import GONE, UNKNOWN
 from autorubric.llm.request import Usage
-from autorubric.llm.sharing import Sum
+from autorubric.llm.sharing import Amount
 
 if TYPE_CHECKING:
     from autorubric.llm.batches.setting import Batching
@@ -108,9 +108,9 @@ class BatchRecord:
     trouble: str = ""
 
     @property
-    def most(self) -> Sum:
+    def most(self) -> Amount:
         """The most that it can cost."""
-        return Sum.of(self.tokens, self.cost)
+        return Amount.from_dollars(self.tokens, self.cost)
 
     @property
     def metadata(self) -> dict[str, str]:
@@ -143,7 +143,7 @@ class BatchStore:
         >>> store = BatchStore(Path(tempfile.mkdtemp()))
         >>> record = store.begin("openai/gpt-5.1", "gpt-5.1", "https://api.openai.com/v1")
         >>> record = store.keep(replace(record, state="sent", remote="batch_1"))
-        >>> [(one.state, one.remote) for one in store.records()]
+        >>> [(one.state, one.remote) for one in store.read_records()]
         [('sent', 'batch_1')]
     """
 
@@ -151,7 +151,7 @@ class BatchStore:
         self._folder = ledger / FOLDER
         self._run = ""
 
-    def records(self) -> list[BatchRecord]:
+    def read_records(self) -> list[BatchRecord]:
         """All batches, oldest first; a `LedgerError` for one that cannot be read, or has lost its record."""
         names = {path.stem for kind in ("json", "rows") for path in self._folder.glob(f"*.{kind}")}
         return sorted(map(self.find, names), key=lambda record: record.planned_at)
@@ -170,7 +170,7 @@ class BatchStore:
     def begin(self, model: str, served: str, base_url: str) -> BatchRecord:
         """A new batch, to be kept once its file is complete."""
         if not self._run:
-            self._run = next((record.run for record in self.records()), uuid4().hex[:16])
+            self._run = next((record.run for record in self.read_records()), uuid4().hex[:16])
         self._folder.mkdir(mode=0o700, exist_ok=True)
         return BatchRecord(uuid4().hex[:16], self._run, model, served, base_url)
 
@@ -195,7 +195,7 @@ class BatchStore:
         _, path = self._locate_files(record)
         try:
             content = path.read_bytes()
-            found = {key: Entry(bytes.fromhex(key), *rest) for key, *rest in map(json_value, content.splitlines())}
+            found = {key: Entry(bytes.fromhex(key), *rest) for key, *rest in map(decode_json, content.splitlines())}
         except (OSError, ValueError, TypeError, RecursionError) as error:
             raise LedgerError(f"{path} cannot be read: {error}") from error
         if len(found) != record.count or record.rows != sha256(content).hexdigest():
@@ -225,16 +225,16 @@ class PlanWriter:
     def __init__(self, record: BatchRecord, requests: Path, rows: Path) -> None:
         self._record = record
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
-        self._requests = os.fdopen(opened(requests, flags), "wb", 2**20)
-        self._rows = os.fdopen(opened(rows, flags), "wb", 2**20)
+        self._requests = os.fdopen(open_descriptor(requests, flags), "wb", 2**20)
+        self._rows = os.fdopen(open_descriptor(rows, flags), "wb", 2**20)
         self._sha, self._rows_sha = sha256(), sha256()
         self.count = self.size = 0
-        self.most = Sum()
+        self.most = Amount()
 
-    def add(self, line: bytes, entry: Entry, most: Sum) -> None:
+    def add(self, line: bytes, entry: Entry, most: Amount) -> None:
         """Add a request, its line with its end, and the most that it can cost."""
         self._requests.write(line)
-        row = json_bytes([entry.key.hex(), *entry[1:]]) + b"\n"
+        row = encode_json([entry.key.hex(), *entry[1:]]) + b"\n"
         self._rows.write(row)
         self._sha.update(line)
         self._rows_sha.update(row)
@@ -259,7 +259,7 @@ def _locate_draft(path: Path) -> Path:
 
 def _read(path: Path) -> BatchRecord:
     try:
-        found = json_value(path.read_bytes())
+        found = decode_json(path.read_bytes())
         known = {one.name for one in fields(BatchRecord)}
         record = BatchRecord(**{name: value for name, value in found.items() if name in known})
         if record.id != path.stem or record.state not in get_args(State):
@@ -274,7 +274,7 @@ def _read(path: Path) -> BatchRecord:
 
 def open_batches(ledger: Path) -> list[BatchRecord]:
     """The batches of a run that are open, or not collected yet."""
-    return [record for record in BatchStore(ledger).records() if record.is_open]
+    return [record for record in BatchStore(ledger).read_records() if record.is_open]
 
 
 def check_collectable(records: Iterable[BatchRecord], how: Batching) -> None:
@@ -284,7 +284,7 @@ def check_collectable(records: Iterable[BatchRecord], how: Batching) -> None:
         ConfigError: a batch was sent to another model or address.
     """
     problems = [
-        f"batch {record.remote or '(being created)'} is open: {counted(record.count, 'request')} to {record.model} "
+        f"batch {record.remote or '(being created)'} is open: {pluralize(record.count, 'request')} to {record.model} "
         f"at {record.base_url}, which will be charged. This command does not call that model. Collect the batch by "
         "the command that sent it (autorubric status prints it), or add --batch-cancel to that command (in Python: "
         "batch_cancel=True) to cancel it"

@@ -29,7 +29,7 @@ from autorubric.llm.http.retry import Fault
 from autorubric.llm.http.wire import encode_body
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Request
-from autorubric.llm.sharing import Sum
+from autorubric.llm.sharing import Amount
 
 if TYPE_CHECKING:
     from autorubric.llm.batches.batch_queue import WaitingRequest
@@ -218,7 +218,7 @@ class Carrier:
         return found
 
     async def _find_listed(self, model: BatchModel, record: BatchRecord) -> RemoteBatch | None:
-        taken = {one.remote for one in self.store.records() if one.id != record.id} | {*record.strangers}
+        taken = {one.remote for one in self.store.read_records() if one.id != record.id} | {*record.strangers}
         older = 0
         async for batch in model.service.list(model.link):
             if batch.created is not None and batch.created < record.planned_at - _CLOCKS_APART:
@@ -247,7 +247,7 @@ class BatchLine(NamedTuple):
     terms: Terms
     line: bytes
     entry: Entry
-    most: Sum
+    most: Amount
 
 
 def make_line(model: BatchModel, key: bytes, request: Request) -> BatchLine:
@@ -266,7 +266,7 @@ def make_line(model: BatchModel, key: bytes, request: Request) -> BatchLine:
         sum(len(content) for _, content in request.messages),
     )
     line = encode_body(model.service.build_line(key.hex(), body)) + b"\n"
-    bound = Sum() if most is None else Sum.of(most.total_tokens, model.cost(most) or 0.0)
+    bound = Amount() if most is None else Amount.from_dollars(most.total_tokens, model.cost(most) or 0.0)
     return BatchLine(terms, line, entry, bound)
 
 
@@ -375,4 +375,4 @@ class EarlySender:
             # What they may have cost is on record already.
             self.faults |= {key: (terms, replace(fault, maybe_billed=False)) for key, fault in found.faults.items()}
         if hold.budget is not None and not self.carrier.store.find(record.id).is_open:
-            hold.budget.settle(hold, Sum() if found is None else found.spent)
+            hold.budget.settle(hold, Amount() if found is None else found.spent)

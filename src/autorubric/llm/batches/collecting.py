@@ -9,7 +9,7 @@ from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from autorubric.errors import LedgerError, counted
+from autorubric.errors import LedgerError, pluralize
 from autorubric.llm.batches.batch_store import BatchRecord, BatchStore, Entry
 from autorubric.llm.batches.dialect import RemoteBatch, ResultLine
 from autorubric.llm.batches.link import LinkFault
@@ -17,13 +17,13 @@ from autorubric.llm.batches.setting import BROKEN_OFF, DAMAGED, GONE, UNKNOWN
 from autorubric.llm.billing import Claim, Reservation, bill
 from autorubric.llm.http.negotiation import with_limit
 from autorubric.llm.http.prices import is_plausible
-from autorubric.llm.http.retry import Fault, http_fault
+from autorubric.llm.http.retry import Fault, classify_response
 from autorubric.llm.http.transport import HttpReply
 from autorubric.llm.http.wire import read_answer
 from autorubric.llm.records.call_rows import CallRow
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Failure, Message, Reply, Request
-from autorubric.llm.sharing import Sum
+from autorubric.llm.sharing import Amount
 
 if TYPE_CHECKING:
     from autorubric.llm.batches.model import BatchModel
@@ -52,7 +52,7 @@ class ResultsGone(Uncollected):
         other = "if it was sent with the key of another account, use that key; otherwise " if what == UNKNOWN else ""
         ways = (
             f"{other}--batch-cancel (in Python: batch_cancel=True) gives the batch up and counts it at its "
-            f"worst case, and the same command without it then sends its {counted(record.count, 'request')} again"
+            f"worst case, and the same command without it then sends its {pluralize(record.count, 'request')} again"
         )
         # The address is right, though a 404 says otherwise as a rule.
         super().__init__(f"{what}batch {record.remote} ({fault.message})", ways, replace(fault, kind="server"))
@@ -62,7 +62,7 @@ class BrokenOff(Uncollected):
     """The results of a batch broke off in every download; what arrived is in the ledger."""
 
     def __init__(self, fault: Fault, record: BatchRecord, replies: int) -> None:
-        kept = f"replies to {replies:,} of {counted(record.count, 'request')} arrived and are saved"
+        kept = f"replies to {replies:,} of {pluralize(record.count, 'request')} arrived and are saved"
         ways = (
             f"{kept}; the batch stays open, and the same command continues collecting it. If that breaks off too, "
             "--batch-cancel (in Python: batch_cancel=True) gives up the rest and counts it at its worst case"
@@ -93,7 +93,7 @@ class Collection:
     entries: Mapping[str, Entry]
     replies: dict[bytes, Reply] = field(default_factory=dict)
     faults: dict[bytes, Fault] = field(default_factory=dict)
-    spent: Sum = Sum()  # noqa: RUF009 - immutable
+    spent: Amount = Amount()  # noqa: RUF009 - immutable
     paid: list[tuple[str, Reply]] = field(default_factory=list)
     strange: int = 0
     damage: str = ""
@@ -135,7 +135,7 @@ class Collection:
             gone = problem.fault.status in _GONE
             return ResultsGone(problem.fault, record) if gone else BrokenOff(problem.fault, record, len(self.replies))
         await self._record(chunk)
-        self.damage = f"{counted(unreadable, 'line')} of its results cannot be read" if unreadable else ""
+        self.damage = f"{pluralize(unreadable, 'line')} of its results cannot be read" if unreadable else ""
         return None
 
     async def _record(self, chunk: Mapping[bytes, tuple[Entry, Reply]]) -> None:
@@ -170,7 +170,7 @@ def load_entries(store: BatchStore, record: BatchRecord) -> dict[str, Entry]:
         ways = (
             "restore it from a copy, and the same command collects the batch; otherwise --batch-cancel (in Python: "
             "batch_cancel=True) gives it up and counts it at its worst case, and the same command without it then "
-            f"sends its {counted(record.count, 'request')} again"
+            f"sends its {pluralize(record.count, 'request')} again"
         )
         raise Uncollected(f"{DAMAGED}batch {record.remote} ({error})", ways, Fault("server", str(error))) from error
 
@@ -203,7 +203,12 @@ async def collect(
         _LOG.warning(
             "batch %s of %s: %s. %s without a reply will be sent again. The provider may charge for both attempts, "
             "so the first one counts at its worst case",
-            *(remote.id, model.name, found.damage or "its results are incomplete", counted(len(missing), "request")),
+            *(
+                remote.id,
+                model.name,
+                found.damage or "its results are incomplete",
+                pluralize(len(missing), "request"),
+            ),
         )
     return found
 
@@ -224,7 +229,7 @@ def give_up(model: BatchModel, ledger: Ledger, entries: Mapping[str, Entry], wor
 def _read_outcome(model: BatchModel, entry: Entry, line: ResultLine, seconds: float) -> Reply | Fault:
     """The outcome of one line of results, by the rules for single requests."""
     if line.status == 0:
-        told = http_fault(HttpReply(500, line.body), *model.secrets)
+        told = classify_response(HttpReply(500, line.body), *model.secrets)
         words = told.text[:300] if told is not None and told.text else "no reason stated"
         return Fault("server", f"the batch did not run this request: {words}", again=True)
     reply = read_answer(HttpReply(line.status, line.body), seconds, model.secrets)

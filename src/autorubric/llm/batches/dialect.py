@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
-from autorubric.errors import counted
+from autorubric.errors import pluralize
 from autorubric.llm.batches.batch_store import BatchRecord
 from autorubric.llm.batches.link import After, Body, Link, Upload, read_object
 
@@ -212,7 +212,7 @@ def _describe_problem(found: Mapping[str, Any]) -> str:
     about = [as_text(first.get("code"))] if as_text(first.get("code")) != words else []
     about += [f"line {first['line']}"] if isinstance(first.get("line"), int) else []
     told = f"{words} ({', '.join(filter(None, about))})" if any(about) else words or "no reason stated"
-    return f"{told} and {counted(len(listed) - 1, 'more problem')}" if len(listed) > 1 else told
+    return f"{told} and {pluralize(len(listed) - 1, 'more problem')}" if len(listed) > 1 else told
 
 
 def build_error_line(custom_id: str, status: int, words: object) -> ResultLine:

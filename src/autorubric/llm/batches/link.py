@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from autorubric.files.strict_json import json_bytes, json_value
-from autorubric.llm.http.retry import Backoff, Fault, classify_error, http_fault
-from autorubric.llm.http.transport import LARGEST_BODY, HttpReply, create_session, find_proxy, transport_error
+from autorubric.files.strict_json import decode_json, encode_json
+from autorubric.llm.http.retry import Backoff, Fault, classify_error, classify_response
+from autorubric.llm.http.transport import LARGEST_BODY, HttpReply, create_session, find_proxy, translate_error
 
 if TYPE_CHECKING:
     import aiohttp
@@ -202,7 +202,7 @@ class Link:
             data = body.read_pieces()
         elif body is not None:
             sent["Content-Type"] = "application/json"
-            data = json_bytes(body)
+            data = encode_json(body)
         # A file may take long; what counts is that bytes keep moving.
         limit = aiohttp.ClientTimeout(total=None, sock_connect=self.timeout, sock_read=self.timeout)
         url = self.root + path
@@ -212,10 +212,10 @@ class Link:
             async with self._session.request(method, url, data=data, **how) as response:
                 yield response
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise LinkFault(classify_error(transport_error(error, self.timeout), *self.secrets)) from None
+            raise LinkFault(classify_error(translate_error(error, self.timeout), *self.secrets)) from None
 
     def _classify(self, reply: HttpReply) -> Fault:
-        fault = http_fault(reply, *self.secrets)
+        fault = classify_response(reply, *self.secrets)
         assert fault is not None
         return fault
 
@@ -233,6 +233,6 @@ def read_object(body: bytes, field: str = "") -> dict[str, Any]:
 
 def _parse_json(data: bytes) -> object:
     try:
-        return json_value(data)
+        return decode_json(data)
     except (ValueError, RecursionError):
         return None

@@ -153,7 +153,7 @@ class BatchModel(ChatModel):
                 asking = other
                 continue
             before = fault = mark_final_if_same(before, fault)
-            if retries.wait(fault, time.monotonic()) is None:
+            if retries.compute_wait(fault, time.monotonic()) is None:
                 raise CallError(self._build_failure(fault, tries))
             if fault.maybe_billed:
                 await reservation.extend()

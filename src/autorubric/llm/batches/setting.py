@@ -57,7 +57,7 @@ class Batching:
         models: the models opened in this context, by which batches of earlier sessions are collected.
 
     Example:
-        >>> with batches_on(Batching(size=500)):
+        >>> with use_batches(Batching(size=500)):
         ...     batching.get().size
         500
         >>> batching.get() is None
@@ -110,14 +110,14 @@ def open_batch_queue(how: Batching, records: Records, budget: Budget | None, tal
     return BatchQueue(records, records.folder, budget, how, tally)
 
 
-def widened(window: int) -> int:
+def widen_window(window: int) -> int:
     """Items to keep open: `window`, or as many as can share a batch."""
     how = batching.get()
     return window if how is None else max(window, how.size, _WINDOW)
 
 
 @contextmanager
-def batches_on(how: Batching) -> Iterator[None]:
+def use_batches(how: Batching) -> Iterator[None]:
     """Let models that are opened in the block send batches."""
     token = batching.set(how)
     try:

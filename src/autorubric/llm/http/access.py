@@ -14,7 +14,7 @@ from autorubric.files.descriptors import reuse_address
 from autorubric.llm.http.secrets import NO_VARIABLE, is_loopback, is_variable_name
 
 
-def checked_token(host: str, token_env: str | None, environ: Mapping[str, str]) -> str | None:
+def read_token(host: str, token_env: str | None, environ: Mapping[str, str]) -> str | None:
     """The token that callers must send; None if only this machine can reach the service."""
     if token_env is not None and not is_variable_name(token_env, environ):
         raise ConfigError(f"--token-env {NO_VARIABLE}")

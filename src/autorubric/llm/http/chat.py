@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
-from autorubric.core.values import changed
+from autorubric.core.values import copy_with
 from autorubric.errors import ConfigError
 from autorubric.llm import attempts
 from autorubric.llm.billing import Reservation, current_reservation
@@ -20,9 +20,9 @@ from autorubric.llm.http.limiter import Allowance, Place
 from autorubric.llm.http.negotiation import Gate, Terms, enter_gates, is_negotiable, open_gates, with_limit
 from autorubric.llm.http.prices import CUT_PROMPT, find_price, is_cut_prompt, is_plausible, quote_usage, read_price
 from autorubric.llm.http.providers import Endpoint, is_builtin, resolve
-from autorubric.llm.http.quota import readings
+from autorubric.llm.http.quota import read_limits
 from autorubric.llm.http.retry import Backoff, Fault, Retries, classify_error, mark_final_if_same, mark_not_found
-from autorubric.llm.http.secrets import HiddenHeaders, redact, without_secrets
+from autorubric.llm.http.secrets import HiddenHeaders, drop_secret_headers, redact
 from autorubric.llm.http.transport import HttpReply, TransportError, find_proxy
 from autorubric.llm.http.wire import bound_prompt, build_body, build_sampling, encode_body, read_answer, read_limit
 from autorubric.llm.limits import Limit, explain_limit
@@ -82,10 +82,10 @@ class ChatModel:
         for gate in self._dialect.gates:
             gate.renew()
         self._key = self.endpoint.key.reveal() if self.endpoint.key else None
-        self._url = self.endpoint.url("/chat/completions")
+        self._url = self.endpoint.build_url("/chat/completions")
         find_proxy(self._url)
         self._headers = _build_headers(config, self.endpoint)
-        shown = without_secrets(config.extra_headers).values()
+        shown = drop_secret_headers(config.extra_headers).values()
         hidden = (self._key, *(value for value in config.extra_headers.values() if value not in shown))
         self.secrets = tuple(secret for secret in hidden if secret)
         known = find_price(self.endpoint, self._endpoints.prices)
@@ -167,7 +167,7 @@ class ChatModel:
                 before = outcome = mark_final_if_same(before, outcome)
                 self._notify(outcome, gates, ahead, outcome.maybe_billed and reservation.budget is not None)
                 retries = retries or Retries(self._config.max_retries, self._backoff)
-                wait = retries.wait(outcome, time.monotonic())
+                wait = retries.compute_wait(outcome, time.monotonic())
                 self._report(request, tries, outcome, wait)
                 if wait is None:
                     raise CallError(self._build_failure(outcome, tries))
@@ -211,9 +211,9 @@ class ChatModel:
             outcome = attempted[2]
             heard = isinstance(outcome, Reply) or outcome.status is not None
             if isinstance(outcome, Fault) and outcome.kind == "rate_limit":
-                self._limiter.refused(place, outcome.retry_after, self._build_failure(outcome, 0))
+                self._limiter.note_rate_limit(place, outcome.retry_after, self._build_failure(outcome, 0))
             elif heard:
-                self._limiter.passed(place)
+                self._limiter.note_accepted(place)
             if estimate and isinstance(outcome, Reply) and outcome.usage:
                 off = estimate - outcome.usage.total_tokens
                 self._completion += (outcome.usage.completion_tokens - self._completion) / 8
@@ -234,7 +234,7 @@ class ChatModel:
         try:
             answer = await self._endpoints.transport.post(self._url, self._headers, data, self._config.timeout)
             latency = time.perf_counter() - started
-            self._limiter.heard(place, readings(answer.headers))
+            self._limiter.apply_readings(place, read_limits(answer.headers))
             outcome: Reply | Fault = self._read(request, answer, latency)
         except TransportError as error:
             fault = classify_error(error, *self.secrets)
@@ -307,7 +307,7 @@ class ChatModel:
             return
         ended = self._build_failure(outcome, number) if isinstance(outcome, Fault) else outcome
         where = (self.name, self.endpoint.model, self.endpoint.base_url)
-        attempts.tell(attempts.Attempt(request, *where, number, time.time(), outcome.latency, ended, retry_in))
+        attempts.emit(attempts.Attempt(request, *where, number, time.time(), outcome.latency, ended, retry_in))
 
     def _notify(self, fault: Fault, gates: tuple[Gate, Gate], ahead: list[Gate], waits_for_budget: bool) -> None:
         """Tell the calls behind this one what it met; no call waits for one that waits for the budget."""
@@ -339,7 +339,7 @@ class ChatModel:
         # A charge of 0 may mean that another party bills the call, such as the user's own provider.
         if self._price is not None and not cost:
             cost = None if reply.usage is None else self._price.compute_dollars(reply.usage)
-        return reply if (tries, cost) == (reply.attempts, reply.cost) else changed(reply, attempts=tries, cost=cost)
+        return reply if (tries, cost) == (reply.attempts, reply.cost) else copy_with(reply, attempts=tries, cost=cost)
 
     def _estimate(self, request: Request) -> int:
         """Tokens to reserve in a tokens-per-minute limit, corrected once the reply states the true number."""
@@ -363,7 +363,7 @@ class ChatModel:
             config.seed,
             level,
             dict(config.extra_params),
-            without_secrets(config.extra_headers),
+            drop_secret_headers(config.extra_headers),
         )
         try:
             json.dumps(identity, allow_nan=False)
@@ -374,4 +374,4 @@ class ChatModel:
 
 def _build_headers(config: LLMConfig, endpoint: Endpoint) -> HiddenHeaders:
     headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "autorubric"}
-    return HiddenHeaders({**headers, **endpoint.authorization(), **config.extra_headers})
+    return HiddenHeaders({**headers, **endpoint.build_authorization(), **config.extra_headers})

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from weakref import WeakValueDictionary
 
-from autorubric.files.descriptors import connections_left
+from autorubric.files.descriptors import count_free_connections
 from autorubric.llm.http.limiter import Limiter, Slots
 from autorubric.llm.http.negotiation import Dialect
-from autorubric.llm.http.prices import price_table
+from autorubric.llm.http.prices import load_prices
 from autorubric.llm.http.providers import Endpoint
 from autorubric.llm.http.transport import Transport
 
@@ -34,7 +34,7 @@ class Endpoints:
     ) -> None:
         self.max_in_flight = max_in_flight
         self._slots = _slots_of_run.get() or _make_slots(total)
-        self.prices = price_table()
+        self.prices = load_prices()
         self.transport = Transport()
         self._limiters: dict[tuple[str, str], Limiter] = {}
         self._dialects: dict[tuple[str, str], Dialect] = {}
@@ -74,7 +74,7 @@ class Endpoints:
 
 
 def _make_slots(total: int | None) -> Slots:
-    most = connections_left()
+    most = count_free_connections()
     return Slots(total if total is None or most is None else min(total, most))
 
 
@@ -82,7 +82,7 @@ _slots_of_run: ContextVar[Slots | None] = ContextVar("slots_of_run", default=Non
 
 
 @contextmanager
-def one_limit(total: int) -> Iterator[None]:
+def share_slots(total: int) -> Iterator[None]:
     """Let all endpoints that are made in the block, for writers and judges, share `total` concurrent requests."""
     before = _slots_of_run.set(_make_slots(total))
     try:

@@ -13,10 +13,10 @@ from heapq import heappop, heappush
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
-from autorubric.files.descriptors import connections_left
+from autorubric.files.descriptors import count_free_connections
 from autorubric.llm.http.address import Address
 from autorubric.llm.http.negotiation import Gate
-from autorubric.llm.http.pace import Pace, Sent
+from autorubric.llm.http.pace import Pace, SentRequest
 from autorubric.llm.http.quota import Quota, Reading, Unit
 from autorubric.llm.request import CallError, Failure
 from autorubric.llm.sharing import sharing, turn, turns
@@ -74,7 +74,7 @@ _INSTANT = 1e-6  # seconds; smaller waits are rounding errors
 class Place(NamedTuple):
     """An admitted request, the tokens taken so far, its own included, and its number among those of all processes."""
 
-    sent: Sent
+    sent: SentRequest
     tokens: float
     number: int = 0
 
@@ -230,23 +230,23 @@ class Limiter:
         if self._waiting:
             self._pump()
 
-    def heard(self, place: Place, said: Iterable[Reading]) -> None:
+    def apply_readings(self, place: Place, said: Iterable[Reading]) -> None:
         """Apply the limits that the response to a request states."""
         for reading in said:
             taken = place.sent.number if reading.unit == "requests" else place.tokens
             self._quotas[reading.unit].apply_reading(reading, taken, place.sent.at)
             self._heard.add(reading.unit)
 
-    def passed(self, place: Place) -> None:
+    def note_accepted(self, place: Place) -> None:
         """Note that a call was not refused."""
         if self._lease is not None:
             self._lease.note_passed(place.number)
-        self.pace.passed(place.sent, self._clock())
+        self.pace.record_passed(place.sent, self._clock())
 
-    def refused(self, place: Place, retry_after: float | None, failure: Failure) -> None:
+    def note_rate_limit(self, place: Place, retry_after: float | None, failure: Failure) -> None:
         """Note that a call hit a rate limit; once nothing passes for too long, all waiting calls get `failure`."""
         now = self._clock()
-        self.pace.refused(place.sent, now, retry_after)
+        self.pace.record_refused(place.sent, now, retry_after)
         if self._lease is not None:
             self._lease.note_refused(place.number, retry_after)
         if self.pace.count_closed_seconds(now) >= PATIENCE:
@@ -259,7 +259,7 @@ class Limiter:
         """Note that a call was not sent or was lost, so that its outcome will never be known."""
         if self._lease is not None:
             self._lease.note_withdrawn(place.number)
-        self.pace.withdrawn(place.sent)
+        self.pace.record_withdrawn(place.sent)
 
     def _recompute(self) -> None:
         allowances = list(self._allowances.values())
@@ -274,7 +274,7 @@ class Limiter:
             return
         now = self._clock()
         before, self._allowance = self._allowance, found
-        left = connections_left()
+        left = count_free_connections()
         self.limit = found.in_flight if left is None else min(found.in_flight, left)
         if before is None or before.requests_per_minute != found.requests_per_minute:
             self._requests = self._make_bucket(found.requests_per_minute, now)
@@ -320,7 +320,7 @@ class Limiter:
         self.in_flight += 1
         number = 0 if self._lease is None else self._lease.note_sent(now)
         self._quotas["requests"].take(1, now)
-        place = Place(self.pace.sent(now), self._quotas["tokens"].take(tokens, now), number)
+        place = Place(self.pace.record_sent(now), self._quotas["tokens"].take(tokens, now), number)
         if self._requests is not None:
             self._requests.take(1, now)
         if self._tokens is not None:

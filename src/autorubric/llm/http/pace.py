@@ -91,7 +91,7 @@ _ROUNDING = 1e-5  # seconds by which a request may leave earlier than it should
 _PATIENCE = 3.0  # times the slowest refusal, after which a request counts as accepted
 
 
-class Sent(NamedTuple):
+class SentRequest(NamedTuple):
     """A request that left: its number and when."""
 
     number: int
@@ -123,9 +123,9 @@ class Pace:
 
     Example:
         >>> pace = Pace()
-        >>> sent = [pace.sent(0.0) for _ in range(100)]
+        >>> sent = [pace.record_sent(0.0) for _ in range(100)]
         >>> for one in sent[60:]:
-        ...     pace.refused(one, now=0.1)
+        ...     pace.record_refused(one, now=0.1)
         >>> round(pace.delay(0.1), 3), pace.rate  # closed; one request goes when the first gap is over
         (0.05, inf)
     """
@@ -149,7 +149,7 @@ class Pace:
         self.is_closed = self._confirmed = False
         self._gap = FIRST_GAP
         self._closed_at = self._try_at = self._stop = -math.inf
-        self._tried: Sent | None = None
+        self._tried: SentRequest | None = None
         self._before = self.rate, self._window, self._opened
         # Raising and cutting.
         self._purse = 0.0
@@ -176,7 +176,7 @@ class Pace:
         ahead = self._so_far.sent + 1 - 2 * self._replies
         return self._began + DOUBLING * math.log2(ahead / self._start) if ahead > self._start else -math.inf
 
-    def sent(self, now: float) -> Sent:
+    def record_sent(self, now: float) -> SentRequest:
         """Note that a request leaves."""
         if not self._marks or now - self._marks[-1].at >= (self._window or LONGEST_WINDOW) / _MARKS:
             self._marks.append(self._make_mark(now))
@@ -184,7 +184,7 @@ class Pace:
             self._opened = self._changed = self._make_mark(now)
             self._began = now
         self._so_far.sent += 1
-        sent = Sent(self._so_far.sent, now)
+        sent = SentRequest(self._so_far.sent, now)
         self._purse = min(self._purse + self._find_refusal_share(), PURSE)
         if self.is_closed:
             if now >= self._try_at - _ROUNDING:  # an earlier one, of another process, tries nothing
@@ -195,7 +195,7 @@ class Pace:
             self._next = max(self._next, now - late) + 1.0 / self.rate
         return sent
 
-    def refused(self, sent: Sent, now: float, retry_after: float | None = None) -> None:
+    def record_refused(self, sent: SentRequest, now: float, retry_after: float | None = None) -> None:
         """Note that the request was refused as too fast.
 
         At a closed endpoint, a `retry_after` stops all requests until `ROUNDED_UP` seconds before it ends.
@@ -216,14 +216,14 @@ class Pace:
         if self.is_closed:
             self._stop = max(self._stop, sent.at + max(0.0, (retry_after or 0.0) - ROUNDED_UP))
 
-    def passed(self, sent: Sent, now: float) -> None:
+    def record_passed(self, sent: SentRequest, now: float) -> None:
         """Note that the request was not refused; if it left after the last refusal, the endpoint is open."""
         self._passed = max(self._passed, sent.number)
         self._replies += 1
         if self.is_closed and sent.at > self._closed_at:
             self._open(now)
 
-    def withdrawn(self, sent: Sent) -> None:
+    def record_withdrawn(self, sent: SentRequest) -> None:
         """Note that the request was never sent, or lost, which shows nothing; another one may try the endpoint."""
         self._note_not_accepted(sent)
         if self._tried is not None and sent.number == self._tried.number:
@@ -233,7 +233,7 @@ class Pace:
         """Seconds since the endpoint closed; 0 while it is open."""
         return now - self._closed_at if self.is_closed else 0.0
 
-    def _note_not_accepted(self, sent: Sent) -> None:
+    def _note_not_accepted(self, sent: SentRequest) -> None:
         for mark in {id(m): m for m in (self._so_far, self._opened, self._changed, *self._marks)}.values():
             mark.refused += sent.number <= mark.sent
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from autorubric.errors import ConfigError, InputError, MissingFileError
 from autorubric.files import read_document
-from autorubric.files.strict_json import json_value
+from autorubric.files.strict_json import decode_json
 from autorubric.llm.config import find_price_problems
 from autorubric.llm.http.providers import Endpoint, find_provider
 from autorubric.llm.request import Reply, Request, Usage
@@ -75,7 +75,7 @@ def is_cut_prompt(reply: Reply, request: Request) -> bool:
 def quote_usage(body: bytes) -> str:
     """The usage that a response states, as quoted in a message; a stream's is not quoted."""
     try:
-        found = json_value(body)
+        found = decode_json(body)
     except (ValueError, RecursionError):  # an event stream
         return "none"
     stated = found.get("usage") or found.get("usageMetadata")
@@ -207,7 +207,7 @@ class Price:
         return whole / 1_000_000
 
 
-def price_table() -> Mapping[str, Price]:
+def load_prices() -> Mapping[str, Price]:
     """Prices by `provider/model` that are in effect today; `LLMConfig.prices` overrides them."""
     return load_builtin_prices(date.today())
 
@@ -234,7 +234,7 @@ def load_builtin_prices(day: date) -> Mapping[str, Price]:
         >>> load_builtin_prices(date(2027, 1, 1))["gemini/gemini-3.8-flash"].output
         7.5
     """
-    file = json_value(Path(__file__).with_name("prices.json").read_bytes())
+    file = decode_json(Path(__file__).with_name("prices.json").read_bytes())
     prices = {}
     for name, row in file["prices"].items():
         begun = [start for start in row.get("from", ()) if start <= day.isoformat()]
@@ -249,7 +249,7 @@ def read_price(row: Mapping[str, Any]) -> Price:
     return Price(row["input"], row["output"], row.get("cached"), row.get("cache_write"), tiers, batch)
 
 
-def prices_by_model(path: str | Path | None) -> dict[str, dict[str, float]]:
+def read_price_file(path: str | Path | None) -> dict[str, dict[str, float]]:
     """The prices in a user's YAML file by model, as `LLMConfig` takes them; none without a file.
 
     Raises:

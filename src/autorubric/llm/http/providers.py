@@ -10,19 +10,19 @@ from functools import cache
 from urllib.parse import urlsplit
 
 from autorubric.errors import ConfigError
-from autorubric.files.keys import nearest
+from autorubric.files.keys import find_nearest_key
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.secrets import (
     HiddenHeaders,
     Secret,
-    checked_base_url,
-    environment,
+    check_base_url,
     is_loopback,
     is_private,
     is_secret_header,
+    read_environment,
     split_address,
 )
-from autorubric.plugins import load_plugin, plugins
+from autorubric.plugins import find_plugins, load_plugin
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,12 +124,12 @@ class Endpoint:
         parts = urlsplit(self.base_url)
         return bool(re.search(r"/v\d|/openai\b", parts.path) or _API_VERSION in parts.query)
 
-    def url(self, path: str) -> str:
+    def build_url(self, path: str) -> str:
         """The URL of `path` under the address; its query stays at the end."""
         address, mark, query = self.base_url.partition("?")
         return f"{address}{path}{mark}{query}"
 
-    def authorization(self) -> HiddenHeaders:
+    def build_authorization(self) -> HiddenHeaders:
         """The header with the key: `api-key` for keys of Azure, `Authorization` otherwise."""
         if self.key is None:
             return HiddenHeaders()
@@ -151,7 +151,7 @@ def normalize_name(model: str) -> str:
     return model
 
 
-def addressed(name: str, base_url: str | None) -> tuple[str, str | None]:
+def resolve_address(name: str, base_url: str | None) -> tuple[str, str | None]:
     """The model and address of `MODEL` or `MODEL@BASE_URL`; `base_url` is for names without one, unless built-in."""
     model, own = split_address(name)
     return model, own or (None if is_builtin(model) else base_url)
@@ -174,7 +174,7 @@ def resolve(config: LLMConfig, environ: Mapping[str, str] | None = None) -> Endp
         ConfigError: unknown provider, missing key, unacceptable base URL, or a key that would cross the internet over
             plain HTTP.
     """
-    environ = environment(config.api_key_env) if environ is None else environ
+    environ = read_environment(config.api_key_env) if environ is None else environ
     try:
         endpoint = _build_endpoint(config, environ)
     except _NoKeyError as error:
@@ -213,7 +213,7 @@ def _build_endpoint(config: LLMConfig, environ: Mapping[str, str]) -> Endpoint:
     entry = find_provider(provider) if rest else None
     if entry is not None:
         moved = environ.get(entry.base_url_env, "").strip()
-        address = checked_base_url(moved, entry.base_url_env) if moved else entry.base_url
+        address = check_base_url(moved, entry.base_url_env) if moved else entry.base_url
         key = _find_key(config, entry.key_env, environ)
         return _with_needed_key(Endpoint(name, provider, rest, address, key), entry.key_env)
     return _resolve_without_provider(config, name, environ)
@@ -226,7 +226,7 @@ def find_provider(name: str | None) -> Provider | None:
 
 def list_providers() -> dict[str, Provider]:
     """Every provider by name, those of installed packages included."""
-    names = dict.fromkeys((*PROVIDERS, *plugins("providers")))
+    names = dict.fromkeys((*PROVIDERS, *find_plugins("providers")))
     return {name: provider for name in names if (provider := find_provider(name))}
 
 
@@ -236,7 +236,7 @@ def _load_provider(name: str) -> Provider | None:
     if found is not None and not isinstance(found, Provider):
         kind = type(found).__name__
         raise ConfigError(f"entry point {name!r} in group 'autorubric.providers' is a {kind}; expected a Provider")
-    return found and replace(found, base_url=checked_base_url(found.base_url, f"base_url of provider {name}"))
+    return found and replace(found, base_url=check_base_url(found.base_url, f"base_url of provider {name}"))
 
 
 def _is_known(prefix: str) -> bool:
@@ -249,7 +249,7 @@ def _resolve_at_address(config: LLMConfig, name: str, base_url: str, environ: Ma
     `openai/NAME` at an address outside the provider table sends NAME, as LiteLLM does, unless NAME is one of the open
     weights that OpenAI publishes and servers list as `openai/gpt-oss-…`.
     """
-    address = checked_base_url(base_url, "api_base")
+    address = check_base_url(base_url, "api_base")
     provider, keys = _find_provider_at(address)
     spelled_with_colon = name != config.model.strip()
     prefix, _, rest = name.partition("/")
@@ -278,7 +278,7 @@ def _resolve_at_service(config: LLMConfig, name: str, environ: Mapping[str, str]
             f"model {name!r} has no address; write openai-api/<service>/<model> and set "
             f"{variable or '<SERVICE>'}_BASE_URL, or pass a base URL"
         )
-    address = checked_base_url(base_url, f"{variable}_BASE_URL")
+    address = check_base_url(base_url, f"{variable}_BASE_URL")
     keys = (f"{variable}_API_KEY",)
     return _with_needed_key(Endpoint(name, None, model, address, _find_key(config, keys, environ)), keys)
 
@@ -287,11 +287,11 @@ def _resolve_without_provider(config: LLMConfig, name: str, environ: Mapping[str
     prefix, *slash = re.split("[/:]", name, maxsplit=1)
     if slash and _is_known(prefix):
         raise ConfigError(f"model {name!r} has a provider but no model; write '{prefix}/<model>'")
-    known = [*PROVIDERS, *plugins("providers")]
-    near = nearest(prefix, [*known, *ALIASES]) if slash else None
+    known = [*PROVIDERS, *find_plugins("providers")]
+    near = find_nearest_key(prefix, [*known, *ALIASES]) if slash else None
     base_url = environ.get("OPENAI_BASE_URL", "").strip()
     if base_url and not near:
-        address = checked_base_url(base_url, "OPENAI_BASE_URL")
+        address = check_base_url(base_url, "OPENAI_BASE_URL")
         provider, keys = _find_provider_at(address)[0], ("OPENAI_API_KEY",)
         endpoint = Endpoint(name, provider, name, address, _find_key(config, keys, environ))
         return _with_needed_key(endpoint, keys)
@@ -342,20 +342,20 @@ class _NoKeyError(ConfigError):
 
 def _find_key(config: LLMConfig, variables: tuple[str, ...], environ: Mapping[str, str]) -> Secret | None:
     if config.api_key and config.api_key.strip():
-        return checked_key(config.api_key, "api_key")
+        return check_key(config.api_key, "api_key")
     if config.api_key_env:
         variables = (config.api_key_env,)
     for variable in variables:
         if environ.get(variable, "").strip():
             if (names := keys_used.get()) is not None:
                 names.add(variable)
-            return checked_key(environ[variable], variable)
+            return check_key(environ[variable], variable)
     if config.api_key_env:
         raise _NoKeyError(f"no key for {config.model}: set {config.api_key_env}")
     return None
 
 
-def checked_key(key: str, source: str) -> Secret:
+def check_key(key: str, source: str) -> Secret:
     """A key without surrounding space, if a header can carry it; the `ConfigError` never shows the key."""
     key = key.strip()
     if not key.isascii() or not key.isprintable() or " " in key:

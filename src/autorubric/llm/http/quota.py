@@ -61,7 +61,7 @@ _NAMES: list[tuple[Unit, str, str, str]] = [
 ]
 
 
-def readings(headers: Mapping[str, str], now: float | None = None) -> Iterator[Reading]:
+def read_limits(headers: Mapping[str, str], now: float | None = None) -> Iterator[Reading]:
     """The limits in a response, with what is left and the time of the reset.
 
     `headers` must ignore case. `now` replaces a missing `Date` header; by default it is this machine's clock.

@@ -61,7 +61,7 @@ def classify_error(error: TransportError, *secrets: str | None) -> Fault:
     return Fault(error.kind, message, again=True, maybe_billed=error.maybe_billed)
 
 
-def http_fault(reply: HttpReply, *secrets: str | None, now: float | None = None) -> Fault | None:
+def classify_response(reply: HttpReply, *secrets: str | None, now: float | None = None) -> Fault | None:
     """The fault for a response's status, or None for a 2xx."""
     if 200 <= reply.status < 300:
         return None
@@ -88,7 +88,7 @@ def classify_error_object(error: object, *secrets: str | None) -> Fault:
     """The fault for an `error` object in a 200 response, as gateways report a failure of the model behind them."""
     code = str(error.get("code", error.get("status"))) if isinstance(error, Mapping) else ""
     status = int(code) if re.fullmatch("[45][0-9][0-9]", code) else 500
-    found = http_fault(HttpReply(status, json.dumps({"error": error}).encode()), *secrets)
+    found = classify_response(HttpReply(status, json.dumps({"error": error}).encode()), *secrets)
     assert found is not None
     message = found.message.replace(f"HTTP {status}", "HTTP 200 with an error", 1)
     return Fault(found.kind, message, 200, found.again, found.retry_after, maybe_billed=True)
@@ -317,7 +317,7 @@ class Retries:
         self._faults = self._refusals = 0
         self._refused_at = math.inf
 
-    def wait(self, fault: Fault, now: float, rng: random.Random = _RANDOM) -> float | None:
+    def compute_wait(self, fault: Fault, now: float, rng: random.Random = _RANDOM) -> float | None:
         """Seconds until the next attempt, or None if there is none."""
         if not fault.again or not self._most:
             return None
@@ -352,7 +352,7 @@ def mark_wrong_address(fault: Fault) -> Fault:
 def mark_not_found(fault: Fault, endpoint: Endpoint) -> Fault:
     """The fault of an unknown model or address with the URL that was called, and what is usually wrong there."""
     hint = "" if endpoint.is_versioned else " (base URLs usually end in /v1)"
-    asked = endpoint.url("/chat/completions")
+    asked = endpoint.build_url("/chat/completions")
     message = f"{fault.message}; the URL was {asked}: check the base URL and the model's name{hint}"
     return replace(fault, message=message)
 

@@ -89,7 +89,7 @@ def is_secret_header(name: str) -> bool:
     return _SECRET_HEADER.search(name) is not None
 
 
-def without_secrets(headers: Mapping[str, str]) -> dict[str, str]:
+def drop_secret_headers(headers: Mapping[str, str]) -> dict[str, str]:
     """The headers that may be shown and stored, in their order."""
     return {name: value for name, value in headers.items() if not is_secret_header(name)}
 
@@ -148,7 +148,7 @@ def split_address(name: str) -> tuple[str, str | None]:
     return (model.strip(), address[0].strip()) if address else (name, None)
 
 
-def checked_base_url(base_url: str, source: str = "base URL") -> str:
+def check_base_url(base_url: str, source: str = "base URL") -> str:
     """`base_url` without a trailing slash or `/chat/completions`, if a key may be sent there; a query is kept.
 
     Raises:
@@ -306,7 +306,7 @@ _LINE = re.compile(
 """A line that sets a variable; keys contain neither space nor escapes, so nothing else needs parsing."""
 
 
-def environment(key_env: str | None = None) -> Mapping[str, str]:
+def read_environment(key_env: str | None = None) -> Mapping[str, str]:
     """The environment, and behind it the API keys of the nearest `.env` at or above the working directory.
 
     Only `key_env` and names that end in `_API_KEY` are taken, so that a file cannot send keys elsewhere
@@ -316,14 +316,14 @@ def environment(key_env: str | None = None) -> Mapping[str, str]:
     path = next((path for place in (here, *here.parents) if (path := place / ".env").is_file()), None)
     if path is None or path.stat().st_uid not in (0, getattr(os, "geteuid", int)()) or not os.access(path, os.R_OK):
         return os.environ
-    return {**keys_in(read_text(path), key_env), **os.environ}
+    return {**parse_keys(read_text(path), key_env), **os.environ}
 
 
-def keys_in(text: str, key_env: str | None = None) -> dict[str, str]:
+def parse_keys(text: str, key_env: str | None = None) -> dict[str, str]:
     r"""The API keys in the text of a `.env` file; variables in values are not expanded.
 
     Example:
-        >>> keys_in("OPENAI_API_KEY='sk-1'  # mine\nHTTPS_PROXY=http://proxy:1\nexport GROQ_API_KEY=gsk-2")
+        >>> parse_keys("OPENAI_API_KEY='sk-1'  # mine\nHTTPS_PROXY=http://proxy:1\nexport GROQ_API_KEY=gsk-2")
         {'OPENAI_API_KEY': 'sk-1', 'GROQ_API_KEY': 'gsk-2'}
     """
     found = {line["name"]: line["single"] or line["double"] or line["bare"] for line in _LINE.finditer(text)}

@@ -123,7 +123,7 @@ class Transport:
                 connection.release()
                 return reply
         except (aiohttp.ClientError, aiohttp.http.HttpProcessingError, OSError, ValueError) as error:
-            failed = transport_error(error, timeout, is_connected)
+            failed = translate_error(error, timeout, is_connected)
         # Raised out here: as its context, aiohttp's error would keep the request with its key.
         try:
             raise failed
@@ -282,7 +282,7 @@ async def _close_with_loop(connector: aiohttp.TCPConnector) -> AsyncGenerator[No
         await connector.close()
 
 
-def transport_error(error: Exception, timeout: float, is_connected: bool = True) -> TransportError:
+def translate_error(error: Exception, timeout: float, is_connected: bool = True) -> TransportError:
     """The `TransportError` for an error of aiohttp."""
     import aiohttp
 

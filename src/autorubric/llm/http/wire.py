@@ -9,12 +9,12 @@ from hashlib import blake2b
 from typing import Any
 
 from autorubric.files.json_values import is_finite
-from autorubric.files.strict_json import SLOW_MARK, json_bytes, json_value
+from autorubric.files.strict_json import SLOW_MARK, decode_json, encode_json
 from autorubric.llm.config import LLMConfig, ThinkingLevel
 from autorubric.llm.http.address import WEB_PAGE
 from autorubric.llm.http.negotiation import Terms
 from autorubric.llm.http.prices import read_usage
-from autorubric.llm.http.retry import Fault, classify_error_object, clean, http_fault
+from autorubric.llm.http.retry import Fault, classify_error_object, classify_response, clean
 from autorubric.llm.http.secrets import hide_secrets, redact
 from autorubric.llm.http.transport import HttpReply
 from autorubric.llm.request import FinishReason, Message, Reply, ReplySchema, Request
@@ -26,7 +26,7 @@ def join_events(raw: bytes) -> dict[str, Any] | None:
     """The chat completion that a stream's chunks add up to; None for anything else and a broken stream."""
     lines = [line[5:].strip() for line in raw.splitlines() if line.startswith(b"data:")]
     try:
-        chunks = [json_value(line) for line in lines if line not in (b"", b"[DONE]")]
+        chunks = [decode_json(line) for line in lines if line not in (b"", b"[DONE]")]
     except (ValueError, RecursionError):
         return None
     whole: dict[str, Any] = {}
@@ -184,7 +184,7 @@ def _clean_name(name: str) -> str:
 
 def encode_body(body: Mapping[str, Any]) -> bytes:
     """`body` as JSON in UTF-8; lone surrogates, which UTF-8 cannot represent, become U+FFFD."""
-    data = json_bytes(body)
+    data = encode_json(body)
     return clean(data.decode("utf-8", "surrogatepass")).encode() if data.startswith(SLOW_MARK) else data
 
 
@@ -227,7 +227,7 @@ _OUT_OF_TOKENS = re.compile("could not finish the message because max_tokens", r
 
 def read_answer(answer: HttpReply, latency: float, secrets: tuple[str | None, ...] = ()) -> Reply | Fault:
     """The reply in a response, or the fault if it has none."""
-    fault = http_fault(answer, *secrets)
+    fault = classify_response(answer, *secrets)
     if fault is not None and answer.status == 400 and _OUT_OF_TOKENS.match(fault.text):
         return Reply("", "length", latency=latency)
     return fault or read_reply(answer.body, latency, secrets)
@@ -236,7 +236,7 @@ def read_answer(answer: HttpReply, latency: float, secrets: tuple[str | None, ..
 def read_reply(raw: bytes, latency: float, secrets: tuple[str | None, ...] = ()) -> Reply | Fault:
     """The reply in a 200 response, or the fault if it has none."""
     try:
-        data = json_value(raw, share_texts=False)
+        data = decode_json(raw, share_texts=False)
     except (ValueError, RecursionError):
         data = join_events(raw)
         if data is None:
@@ -309,7 +309,7 @@ def _join_content(content: object) -> str:
         return clean(content)
     if isinstance(content, dict):  # one part, or the JSON that was asked for
         is_part = isinstance(content.get("text"), str) and content.keys() <= {"type", "text", "annotations"}
-        return clean(content["text"] if is_part else json_bytes(content).decode("utf-8", "surrogatepass"))
+        return clean(content["text"] if is_part else encode_json(content).decode("utf-8", "surrogatepass"))
     if not isinstance(content, list):
         return ""
     texts = (part.get("text") if isinstance(part, dict) else part for part in content if not is_reasoning(part))
@@ -355,5 +355,5 @@ def bound_prompt(messages: tuple[Message, ...], schema: ReplySchema | None) -> i
 @lru_cache(maxsize=64)
 def _count_schema(encoded: bytes) -> int:
     """The bytes of a schema, given `ReplySchema.encoded`."""
-    _, body = json_value(encoded)
+    _, body = decode_json(encoded)
     return len(encode_body(body))

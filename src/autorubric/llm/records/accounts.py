@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from autorubric.errors import InputError, LedgerError
-from autorubric.files.descriptors import is_exhausted, opened, written_at
+from autorubric.files.descriptors import is_exhausted, open_descriptor, write_at
 from autorubric.llm.records.call_rows import READ_COLUMNS, CallRow, read_call, unpack_reply, unseal
 from autorubric.llm.records.database import read_note
 from autorubric.llm.request import Usage
@@ -48,7 +48,7 @@ class Totals:
         return {name: value for name, value in asdict(self).items() if name != "now"}
 
 
-class Spent(NamedTuple):
+class Spending(NamedTuple):
     """What a run has cost so far, worst cases included where an endpoint may have billed without a reply.
 
     `unpriced` calls may have been billed at an unknown price; the records of `lost` calls are gone, tokens included.
@@ -60,13 +60,13 @@ class Spent(NamedTuple):
     unpriced: int = 0
     lost: int = 0
 
-    def plus(self, other: Spent) -> Spent:
+    def plus(self, other: Spending) -> Spending:
         """The sum of both."""
-        return Spent._make(mine + theirs for mine, theirs in zip(self, other, strict=True))
+        return Spending._make(mine + theirs for mine, theirs in zip(self, other, strict=True))
 
-    def beyond(self, other: Spent) -> Spent:
+    def compute_excess(self, other: Spending) -> Spending:
         """By how much this exceeds `other`, field by field."""
-        return Spent._make(max(mine - theirs, 0) for mine, theirs in zip(self, other, strict=True))
+        return Spending._make(max(mine - theirs, 0) for mine, theirs in zip(self, other, strict=True))
 
 
 _SPENT = """
@@ -83,7 +83,7 @@ _FAILED = f"""
 
 def read_spending(
     connection: sqlite3.Connection, *, after: int | None = None, role: str | None = None
-) -> tuple[int, Spent]:
+) -> tuple[int, Spending]:
     """The number of the last call, and what calls cost, worst cases included.
 
     Args:
@@ -93,9 +93,9 @@ def read_spending(
     """
     values = {"after": after or 0, "role": role}
     last, calls, tokens, cost, unpriced = connection.execute(_SPENT, values).fetchall()[0]
-    spent = Spent(calls, int(tokens), cost, int(unpriced))
+    spent = Spending(calls, int(tokens), cost, int(unpriced))
     if after is None and role is None:
-        spent = spent.plus(Spent(*read_note(connection, LOST) or ()))
+        spent = spent.plus(Spending(*read_note(connection, LOST) or ()))
     return last, spent
 
 
@@ -148,12 +148,12 @@ def _compute_highest_cost(price: Price, tokens: int) -> float | None:
 _LENGTH = 256  # bytes; longer than any five numbers, and written at once
 
 
-def read_spent_file(path: Path) -> Spent | None:
+def read_spending_file(path: Path) -> Spending | None:
     """The sums in the file of a `SpendingFile`, or None if it is missing or unreadable."""
     try:
         content = json.loads(path.read_bytes())
-        calls, tokens, cost, unpriced, lost = (content[name] for name in Spent._fields)
-        return Spent(int(calls), int(tokens), float(cost), int(unpriced), int(lost))
+        calls, tokens, cost, unpriced, lost = (content[name] for name in Spending._fields)
+        return Spending(int(calls), int(tokens), float(cost), int(unpriced), int(lost))
     except (OSError, ValueError, LookupError, TypeError, OverflowError):
         return None
 
@@ -166,9 +166,9 @@ class SpendingFile:
     """
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
-        self._last, self._spent = 0, Spent()
+        self._last, self._spent = 0, Spending()
         try:
-            self._file: int | None = opened(path, os.O_RDWR | os.O_CREAT)
+            self._file: int | None = open_descriptor(path, os.O_RDWR | os.O_CREAT)
             self.update(connection, whole=True)
             os.fsync(self._file)
         except OSError as error:
@@ -187,7 +187,7 @@ class SpendingFile:
             return
         self._last, self._spent = last, more if whole else self._spent.plus(more)
         line = json.dumps(self._spent._asdict()).encode()
-        written_at(self._file, line.ljust(_LENGTH - 1) + b"\n", 0)
+        write_at(self._file, line.ljust(_LENGTH - 1) + b"\n", 0)
 
     def close(self) -> None:
         """Sync and close the file; closing twice is harmless."""

@@ -13,7 +13,7 @@ from json import JSONEncoder
 from typing import Any, NamedTuple
 
 from autorubric.errors import LedgerError
-from autorubric.files.strict_json import json_bytes, json_value
+from autorubric.files.strict_json import decode_json, encode_json
 from autorubric.llm.billing import Bill
 from autorubric.llm.request import Failure, Message, Model, Reply, Request, Usage, as_dict
 
@@ -23,7 +23,7 @@ KEY_BYTES = 16
 _ENCODING = b"1"
 
 
-def request_key(model: Model, request: Request) -> bytes:
+def compute_key(model: Model, request: Request) -> bytes:
     """The 16 bytes under which the ledger stores the reply to this request by this model.
 
     Everything that shapes a reply counts: the model's identity, messages, schema, draw, re-ask, seat, copy and the
@@ -31,7 +31,7 @@ def request_key(model: Model, request: Request) -> bytes:
     count in theirs, because models fill in fields in the order shown.
     """
     messages, schema = request.messages, b"" if request.schema is None else request.schema.encoded
-    asked = (model_key(model), request.draw, request.reask, schema, request.seat, request.copy)
+    asked = (encode_identity(model), request.draw, request.reask, schema, request.seat, request.copy)
     before, known, content = _latest[0]
     # A request is looked up under several limits, and then sent: its texts are read once.
     if messages is not before or asked != known:
@@ -74,7 +74,7 @@ def _frame(*parts: str | bytes) -> bytes:
     return b"".join([piece for part in encoded for piece in (len(part).to_bytes(8, "little"), part)])
 
 
-def model_key(model: Model) -> bytes:
+def encode_identity(model: Model) -> bytes:
     """A model's identity as it enters the key of a request."""
     identity = model.identity()
     known = _encoded.get(id(identity))
@@ -197,7 +197,7 @@ def pack_columns(row: CallRow) -> tuple[Any, ...]:
 
 def seal(name: bytes, value: Any) -> tuple[bytes, bytes]:
     """The JSON of `value`, compressed unless it is short, and a digest of it and the name it is stored under."""
-    data = json_bytes(value)
+    data = encode_json(value)
     if len(data) > _SHORT:
         data = zlib.compress(data, level=1)
     elif len(data) > _SHORTEST:
@@ -215,7 +215,7 @@ def unseal(name: bytes, data: bytes | None, digest: bytes | None) -> Any:
     """The value passed to `seal`, once the digest shows that it is intact."""
     if data is None or not is_whole(name, data, digest):
         raise LedgerError("a recorded value is damaged: it does not match its digest")
-    return json_value(zlib.decompress(data) if data.startswith(_ZLIB) else data)
+    return decode_json(zlib.decompress(data) if data.startswith(_ZLIB) else data)
 
 
 def pack_outcome(outcome: Reply | Failure) -> list[Any] | dict[str, Any]:

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from zlib import crc32
 
 from autorubric.errors import InputError, LedgerError
-from autorubric.files.descriptors import opened, written_at
-from autorubric.files.strict_json import json_bytes, json_value
+from autorubric.files.descriptors import open_descriptor, write_at
+from autorubric.files.strict_json import decode_json, encode_json
 from autorubric.llm.records.call_rows import CallRow, SealedRow, compute_digest, pack_columns, pack_outcome, seal
 from autorubric.llm.records.database import build_write_error, insert_rows, transaction
 from autorubric.llm.records.lock import list_process_folders, release_and_remove, try_lock
@@ -57,7 +57,7 @@ class LoggedRow(NamedTuple):
     def unpack(self) -> SealedRow:
         """The row itself."""
         line, _, data = bytes(self.content).partition(b"\n")
-        return SealedRow(self.key, (self.key, *json_value(line)), data, compute_digest(self.key, data))
+        return SealedRow(self.key, (self.key, *decode_json(line)), data, compute_digest(self.key, data))
 
 
 def _read_frames(content: memoryview) -> Iterator[LoggedRow]:
@@ -124,7 +124,7 @@ class _Log:
         self._lock = try_lock(self.directory / self._kind.lock)
         self.is_open = self._lock is not None
         for name in self._kind.names if self.is_open else ():
-            self._files.append(opened(self.directory / name, os.O_RDWR | os.O_CREAT | os.O_TRUNC))
+            self._files.append(open_descriptor(self.directory / name, os.O_RDWR | os.O_CREAT | os.O_TRUNC))
 
     def close(self, *, remove: bool) -> None:
         """Close the files; `remove` deletes them, once every row is on record."""
@@ -190,7 +190,7 @@ class UncommittedLog(_Log):
         """Whether a row could be written; the next one overwrites a partial write."""
         content = frame if self._size else _MARK + frame
         with suppress(OSError):
-            if written_at(self._files[0], content, self._size) == len(content):
+            if write_at(self._files[0], content, self._size) == len(content):
                 self._size += len(content)
                 return True
         return False
@@ -259,7 +259,7 @@ class InFlightLog(_Log):
             memory[start : start + len(content)] = content
         elif not self._is_mapped:
             with suppress(OSError):
-                written_at(self._files[0], content, start)
+                write_at(self._files[0], content, start)
 
     def _grow(self, slot: int) -> mmap.mmap | None:
         """The map with room for a slot, or None if it cannot be written or its file system has no maps."""
@@ -272,7 +272,7 @@ class InFlightLog(_Log):
             held = 0 if self._memory is None else len(self._memory)
             # Zeros allocate the blocks now: writing to an unallocated page on a full disk would kill the process.
             while held < size:
-                held += written_at(self._files[0], bytes(size - held), held)
+                held += write_at(self._files[0], bytes(size - held), held)
         except InputError:
             return None
         except OSError as error:
@@ -294,7 +294,7 @@ def _pack_outcome(outcome: Reply | Failure) -> bytes:
 
 def _frame(key: bytes, columns: tuple[Any, ...], data: bytes) -> bytes:
     """A row (a line of JSON, then the data) with lengths and a checksum, so that a partial write is recognized."""
-    content = b"".join((_AT.pack(columns[-1]), key, json_bytes(columns[1:]), b"\n", data))
+    content = b"".join((_AT.pack(columns[-1]), key, encode_json(columns[1:]), b"\n", data))
     return _HEAD.pack(len(key), len(content) - _AT.size - len(key), crc32(content)) + content
 
 

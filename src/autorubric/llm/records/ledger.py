@@ -35,7 +35,7 @@ from autorubric.llm.records.database import (
 )
 from autorubric.llm.records.key_index import KeyIndex, has_intact_replies
 from autorubric.llm.records.ledger_view import OBSERVED_BEFORE, LedgerView, ledger_view, session_began
-from autorubric.llm.records.lock import LEDGER_FILE, Claims, WriteLock, private_file
+from autorubric.llm.records.lock import LEDGER_FILE, Claims, WriteLock, create_private_file
 from autorubric.llm.request import Model, Reply, Usage
 from autorubric.llm.sharing import sharing
 
@@ -122,7 +122,7 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
             InputError: the directory cannot be created or written, or is on a network filesystem.
             LedgerError: the ledger is damaged, or another version wrote it.
         """
-        path = private_file(directory, FILE_NAME)
+        path = create_private_file(directory, FILE_NAME)
         if (directory / MARK).exists():
             _recover(path)
         try:
@@ -166,7 +166,7 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
 
     def was_asked(self, item: str, role: str, model: str) -> bool:
         """Whether an earlier session called a model in a role about an item."""
-        calls = [*self.calls_about(item), *(() if self._base is None else self._base.calls_about(item))]
+        calls = [*self.read_calls_about(item), *(() if self._base is None else self._base.read_calls_about(item))]
         return any((call.role, call.model) == (role, model) and call.at < (self.began or 0.0) for call in calls)
 
     def begin_session(self) -> None:
@@ -199,10 +199,10 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
                 _LOG.warning("%s: the imported %s of %r is damaged; it is requested again", self._place, slot, record)
                 return None
 
-    def price(self, models: Iterable[Model]) -> None:
+    def set_costs(self, models: Iterable[Model]) -> None:
         """Set the cost of recorded calls whose model had no known price until now."""
         prices = {model.name: model.cost for model in models if model.cost(Usage(1, 1)) is not None}
-        if prices and self.spent().unpriced:
+        if prices and self.sum_spent().unpriced:
             self._commits.write(partial(price_calls, prices))
             if self._spent_file is not None:
                 with suppress(OSError):
@@ -241,12 +241,12 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
         with translate_read_errors(self._place, self.folder):
             return has_intact_replies(self._connection)
 
-    def keep_spent(self, path: Path) -> None:
+    def keep_spending(self, path: Path) -> None:
         """Also write what was spent to a file from now on."""
         with translate_read_errors(self._place, self.folder):
             self._spent_file = SpendingFile(path, self._connection)
 
-    def failures(self) -> Iterator[CallRow]:
+    def read_failures(self) -> Iterator[CallRow]:
         """The calls of all sessions without a reply, oldest first, with the endpoint's message."""
         with translate_read_errors(self._place, self.folder):
             yield from read_failed_calls(self._connection)

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from autorubric.errors import InputError, LedgerError, MissingFileError
-from autorubric.files.text import size_of_plain
+from autorubric.files.text import check_file
 from autorubric.llm.failure_groups import FailureGroups
-from autorubric.llm.records.accounts import Spent, Totals, read_spending
+from autorubric.llm.records.accounts import Spending, Totals, read_spending
 from autorubric.llm.records.call_rows import READ_COLUMNS, CallRow, read_call, unpack_reply, unseal
 from autorubric.llm.records.database import (
     check_version,
@@ -110,11 +110,11 @@ class LedgerView:
         with translate_read_errors(self._place, self.folder), self._reading:
             return self._connection.execute(query, values).fetchall()
 
-    def hold(self) -> None:
+    def freeze(self) -> None:
         """Answer all later queries from one state of the ledger, without what is recorded afterwards."""
         self._query("BEGIN")
 
-    def totals(self) -> list[Totals]:
+    def add_up(self) -> list[Totals]:
         """Calls, tokens and cost of all sessions, by role and model."""
         found: dict[tuple[str, str], Totals] = {}
         for is_now, role, model, calls, failed, *tokens, cost, unpriced, unmetered in self._query(
@@ -129,16 +129,16 @@ class LedgerView:
             found[role, model] = one
         return list(found.values())
 
-    def spent(self, role: str | None = None) -> Spent:
+    def sum_spent(self, role: str | None = None) -> Spending:
         """What all sessions have spent, worst cases included; of one role without calls whose records are lost."""
         with translate_read_errors(self._place, self.folder):
             return read_spending(self._connection, role=role)[1]
 
-    def unanswered(self) -> dict[str, int]:
+    def count_unanswered(self) -> dict[str, int]:
         """Requests that failed and have no reply yet, by the kind of their last failure."""
         return dict(self._query(_UNANSWERED))
 
-    def unanswered_groups(self) -> FailureGroups:
+    def group_unanswered(self) -> FailureGroups:
         """The same requests by role and cause, with the endpoint's messages."""
         groups = FailureGroups()
         for call in map(read_call, self._query(_UNANSWERED_CALLS)):
@@ -146,12 +146,12 @@ class LedgerView:
             groups.add(call.failure.kind, call.failure.message, call.item, call.role)
         return groups
 
-    def touched(self) -> tuple[int, int]:
+    def count_replies(self) -> tuple[int, int]:
         """The number of calls with a reply, and of their items."""
         [(calls, items)] = self._query(_TOUCHED)
         return calls, items
 
-    def answered(self, role: str) -> int:
+    def count_answered_items(self, role: str) -> int:
         """The number of items with a reply of a model in this role."""
         return int(self._query(_ANSWERED, role)[0][0])
 
@@ -169,7 +169,7 @@ class LedgerView:
             found = read_note(self._connection, name)
         return self._base.find_note(name) if found is None and self._base is not None else found
 
-    def calls_about(self, item: str) -> list[CallRow]:
+    def read_calls_about(self, item: str) -> list[CallRow]:
         """All calls about an item, in the order in which they ended."""
         return self._read_calls("item", item)
 
@@ -185,12 +185,12 @@ class LedgerView:
         query = "SELECT count(*) FROM observations WHERE kind = ? AND id > ?"
         return int(self._query(query, kind, self._find_last_replaced())[0][0])
 
-    def observations(self, kind: str) -> Iterator[tuple[float, Any]]:
+    def list_observations(self, kind: str) -> Iterator[tuple[float, Any]]:
         """The observations of a kind since the run was last replaced, with their times; damaged ones are left out."""
         with translate_read_errors(self._place, self.folder):
             yield from read_observations(self._connection, kind, self._find_last_replaced(), self._place)
 
-    def pace(self) -> Pace:
+    def measure_pace(self) -> Pace:
         """The pace of calls at the end of the ledger."""
         times = [at for (at,) in self._query(_RECENT, _PACE_CALLS)]
         if not times:
@@ -209,7 +209,7 @@ class LedgerView:
 def ledger_view(directory: Path) -> Iterator[LedgerView]:
     """The ledger in `directory`, opened read-only; an `InputError` if it is missing, damaged or another version's."""
     path = directory / LEDGER_FILE
-    size_of_plain(path, what="Ledger")
+    check_file(path, what="Ledger")
     try:
         with translate_read_errors(str(path)), closing(connect_read_only(path)) as connection:
             if not has_tables(connection, str(path)):
@@ -229,6 +229,6 @@ def connect_read_only(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(uri, uri=True, timeout=10, isolation_level=None)
 
 
-def seconds_since(moment: float) -> float:
+def count_seconds_since(moment: float) -> float:
     """Seconds from a time of the system clock to now; 0 for one in the future."""
     return max(0.0, time.time() - moment)

@@ -14,7 +14,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from autorubric.errors import InputError, RunLockedError
-from autorubric.files.descriptors import MOUNTS, is_exhausted, lock_byte, lock_file, opened, unlock_byte, unlock_file
+from autorubric.files.descriptors import (
+    MOUNTS,
+    is_exhausted,
+    lock_byte,
+    lock_file,
+    open_descriptor,
+    unlock_byte,
+    unlock_file,
+)
 from autorubric.notes import warn
 
 if TYPE_CHECKING:
@@ -41,12 +49,12 @@ _CLAIM_POLL = 0.02  # seconds
 _LONGEST_CLAIM_WAIT = 600.0  # seconds
 
 
-def private_file(directory: Path, name: str) -> Path:
+def create_private_file(directory: Path, name: str) -> Path:
     """Create a file that only its owner can read, and its directory; an existing directory keeps its mode."""
     path = directory / name
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        os.close(opened(path, os.O_RDWR | os.O_CREAT))
+        os.close(open_descriptor(path, os.O_RDWR | os.O_CREAT))
     except OSError as error:
         if is_exhausted(error):
             raise
@@ -87,7 +95,7 @@ def run_lock(directory: Path, *, wait: bool = False) -> Iterator[None]:
         RunLockedError: another process holds the directory, and `wait` is False.
         InputError: the directory cannot be created or written, or is on a network filesystem.
     """
-    named = private_file(directory, HOLDER_NAME)
+    named = create_private_file(directory, HOLDER_NAME)
     lock = try_lock(directory / FILE_NAME, wait=wait)
     had_processes = lock is not None and (directory / PROCESSES_FOLDER).is_dir()
     left = _find_left_process(directory, wait=wait) if had_processes else None
@@ -111,7 +119,7 @@ def run_lock(directory: Path, *, wait: bool = False) -> Iterator[None]:
         lock.release()
 
 
-async def held_run(directory: Path, *, wait: bool) -> contextlib.ExitStack:
+async def hold_run(directory: Path, *, wait: bool) -> contextlib.ExitStack:
     """Hold the run directory as `run_lock` does, until the stack is closed; other tasks run during a wait.
 
     After a second of waiting, a note names the holder.
@@ -153,7 +161,7 @@ def _find_left_process(directory: Path, *, wait: bool) -> Path | None:
     return None
 
 
-def lock_holder(directory: Path) -> str | None:
+def find_lock_holder(directory: Path) -> str | None:
     """Which process holds the run directory, such as `process 17, which took it at ...`, or None.
 
     Creates nothing and blocks no other process.
@@ -188,9 +196,9 @@ class WriteLock:
         path, created = self.directory / WRITE_LOCK, False
         if self._file is None and self._lock is None:
             try:
-                self._file, created = opened(path, os.O_RDWR | os.O_CREAT | os.O_EXCL), True
+                self._file, created = open_descriptor(path, os.O_RDWR | os.O_CREAT | os.O_EXCL), True
             except FileExistsError:
-                self._file = opened(path, os.O_RDWR | os.O_CREAT)
+                self._file = open_descriptor(path, os.O_RDWR | os.O_CREAT)
         if self._file is not None and not lock_file(self._file):  # no file locks here
             from filelock import FileLock
 
@@ -280,7 +288,7 @@ class Claims:
                 return False
             if self._path is not None:
                 if self._file is None:
-                    self._file = opened(self._path, os.O_RDWR | os.O_CREAT)
+                    self._file = open_descriptor(self._path, os.O_RDWR | os.O_CREAT)
                 if not lock_byte(self._file, place):
                     return False
             self._places.add(place)

@@ -10,7 +10,7 @@ from typing import Any
 
 from autorubric.errors import InputError
 from autorubric.llm import budget, limits
-from autorubric.llm.records.accounts import LOST, Spent
+from autorubric.llm.records.accounts import LOST, Spending
 from autorubric.llm.records.call_rows import CALL_COLUMNS, SealedRow
 from autorubric.llm.records.database import connect, insert_note, insert_rows, read_note, transaction
 from autorubric.llm.records.key_index import KeyIndex
@@ -76,20 +76,20 @@ def add_ledger(directory: Path, other: Path, name: str) -> None:
 def _copy_next(connection: sqlite3.Connection, other: Path, name: str) -> bool:
     """Copy the next calls, and the notes; returns whether these were the last."""
     merged: dict[str, Any] = read_note(connection, _MERGED) or {}
-    before = merged.get(name, {"last": 0, "spans": [], "lost": list(Spent())})
+    before = merged.get(name, {"last": 0, "spans": [], "lost": list(Spending())})
     after = before["last"]
     if after and _find_identity(connection, after) != before["mark"]:
         raise InputError(f"{other}: another ledger was merged as {name} before; merge into a new directory")
     [[here]] = connection.execute("SELECT ifnull(max(id), 0) FROM main.calls").fetchall()
     [[end]] = connection.execute("SELECT ifnull(max(id), 0) FROM other.calls").fetchall()
     last = min(end, after + _AT_ONCE)
-    lost = Spent(*read_note(connection, LOST, "other") or ())
+    lost = Spending(*read_note(connection, LOST, "other") or ())
     spans = [*before["spans"], *([[here, here + last - after]] if last > after else [])]
     merged[name] = {"last": last, "mark": last and _find_identity(connection, last), "spans": spans, "lost": lost}
     notes = {_MERGED: merged, **_merge_notes(connection), **_check_generations(connection, other)}
-    more = lost.beyond(Spent(*before["lost"]))
-    if more != Spent():
-        notes[LOST] = more.plus(Spent(*read_note(connection, LOST) or ()))
+    more = lost.compute_excess(Spending(*before["lost"]))
+    if more != Spending():
+        notes[LOST] = more.plus(Spending(*read_note(connection, LOST) or ()))
     for statement in (_CALLS, _PAYLOADS):
         connection.execute(statement, {"offset": here - after, "after": after, "last": last})
     connection.execute(_IMPORTS)
@@ -129,7 +129,7 @@ def add_all_rows(directory: Path, other: Path, name: str) -> None:
         LedgerError: the ledger of `directory` cannot be written.
     """
     with closing(connect(directory / FILE_NAME)) as connection:
-        while (found := read_rows(other, added_up_to(connection, name)))[0]:
+        while (found := read_rows(other, find_last_added(connection, name)))[0]:
             add_rows(connection, name, *found)
 
 
@@ -151,7 +151,7 @@ def add_rows(
         LedgerError: the ledger cannot be written.
     """
     with transaction(connection):
-        last = added_up_to(connection, name)
+        last = find_last_added(connection, name)
         new = [SealedRow(call[0], tuple(call), data, digest) for at, *call, data, digest in rows if at > last]
         marks = read_note(connection, _ADDED) or {}
         kept = {n: unite(read_note(connection, n), notes[n]) for n, unite in _UNITED.items() if notes.get(n)}
@@ -165,7 +165,7 @@ def add_rows(
     return len(new)
 
 
-def added_up_to(connection: sqlite3.Connection, name: str) -> int:
+def find_last_added(connection: sqlite3.Connection, name: str) -> int:
     """The id of the last call that `add_rows` added under a name; 0 for none."""
     marks = read_note(connection, _ADDED) or {}
     return int(marks.get(name, 0))

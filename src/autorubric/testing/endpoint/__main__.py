@@ -11,7 +11,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from autorubric.background import ending_heard
+from autorubric.background import on_shutdown
 from autorubric.errors import ConfigError
 from autorubric.testing.completion import sized_replies
 from autorubric.testing.endpoint.batches import BatchFaults
@@ -140,11 +140,11 @@ async def _serve(endpoint: LoopbackEndpoint, *, until_stdin_closes: bool) -> Non
             loop.call_soon_threadsafe(ended.set)
 
         threading.Thread(target=watch, daemon=True).start()
-    with ending_heard(ended.set):
+    with on_shutdown(ended.set):
         async with endpoint:
             print(endpoint.base_url, flush=True)
             await ended.wait()
-            print(json.dumps(endpoint.counts.summary()), flush=True)
+            print(json.dumps(endpoint.counts.summarize()), flush=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

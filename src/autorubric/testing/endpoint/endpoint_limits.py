@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 from autorubric.errors import ConfigError
-from autorubric.testing.completion import CHARS_A_TOKEN, Completion, estimated_tokens
+from autorubric.testing.completion import CHARS_A_TOKEN, Completion, estimate_tokens
 
 Headers: TypeAlias = tuple[tuple[str, str], ...]
 _BLOCK_TOKENS = 16
@@ -51,8 +51,8 @@ class TokenLimits:
         """The completion, truncated at the limit of its request; reasoning counts first."""
         most = read_token_limit(body) or self.default
         reasoning, content = completion.reasoning or "", completion.content or ""
-        left = most - estimated_tokens(len(reasoning))
-        if estimated_tokens(len(content)) <= left:
+        left = most - estimate_tokens(len(reasoning))
+        if estimate_tokens(len(content)) <= left:
             return completion
         return replace(
             completion,
@@ -84,7 +84,7 @@ class RateWindow:
         ConfigError: the window or a limit is not positive, or the kind is unknown.
 
     Example:
-        >>> window = RateWindow(requests=1, seconds=10.0, ratelimit_headers=True).opened()
+        >>> window = RateWindow(requests=1, seconds=10.0, ratelimit_headers=True).open()
         >>> window.admit(0.0, tokens=5)[1][1:]
         (('x-ratelimit-remaining-requests', '0'), ('x-ratelimit-reset-requests', '10s'))
         >>> window.admit(4.0, tokens=5)[0]
@@ -103,7 +103,7 @@ class RateWindow:
         if min(numbers) <= 0 or not all(map(math.isfinite, numbers)) or self.kind not in ("fixed", "sliding"):
             raise ConfigError(f"{self} has a limit or a length that is not positive, or is not fixed or sliding")
 
-    def opened(self) -> OpenWindow:
+    def open(self) -> OpenWindow:
         """A new, empty window."""
         return OpenWindow(self)
 
@@ -223,7 +223,7 @@ class PrefixCache:
             if key not in self._blocks:
                 break
             found += 1
-        return min(found * _BLOCK_TOKENS, estimated_tokens(len(prompt)))
+        return min(found * _BLOCK_TOKENS, estimate_tokens(len(prompt)))
 
     def store(self, prompt: str) -> None:
         """Store every whole block of `prompt`."""

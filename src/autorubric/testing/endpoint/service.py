@@ -17,7 +17,7 @@ from autorubric.testing.completion import (
     Replier,
     build_completion_body,
     count_prompt_tokens,
-    estimated_tokens,
+    estimate_tokens,
     join_prompt,
     sized_replies,
 )
@@ -84,11 +84,11 @@ class Counts:
         self.in_flight += 1
         self.max_in_flight = max(self.max_in_flight, self.in_flight)
 
-    def summary(self) -> dict[str, Any]:
+    def summarize(self) -> dict[str, Any]:
         """The counts as JSON values; of bodies, only how many there were and how many were repeated.
 
         Example:
-            >>> Counts(calls_by_body=Counter({"a": 1, "b": 3})).summary()["repeated_calls"]
+            >>> Counts(calls_by_body=Counter({"a": 1, "b": 3})).summarize()["repeated_calls"]
             2
         """
         completed = self.calls_by_body.total()
@@ -186,7 +186,7 @@ class Service:
         self._faults = build_fault_plan(behaviour.faults)
         self._latencies = Random(behaviour.seed)
         self._fates = Random(behaviour.seed + 1)
-        self._window = behaviour.window.opened() if behaviour.window else None
+        self._window = behaviour.window.open() if behaviour.window else None
         self._bucket = TokenBucket(behaviour.requests_per_second) if behaviour.requests_per_second else None
         self._cache = PrefixCache() if behaviour.prefix_cache else None
         self.batches = BatchBooks(behaviour.batches, self._run_alone, behaviour.seed)
@@ -201,8 +201,8 @@ class Service:
         if method == "POST" and path.endswith("/chat/completions"):
             return self._answer_completion(body, head)
         books = {
-            "/__stats": self.counts.summary,
-            "/__batches": self.batches.summary,
+            "/__stats": self.counts.summarize,
+            "/__batches": self.batches.summarize,
             "/__calls": self.counts.calls_by_body.copy,
         }
         if path in books:
@@ -316,7 +316,7 @@ class Service:
         if fault is not None and fault.change is not None:
             completion = fault.change(completion)
         prompt = join_prompt(body)
-        asked = estimated_tokens(len(prompt))
+        asked = estimate_tokens(len(prompt))
         cached = self._cache.count_cached_tokens(prompt) if self._cache else None
         return Outcome(
             200,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from autorubric.training.queries import as_conversation, read_rubric, rubric_column
+from autorubric.training.queries import as_conversation, find_rubric_column, read_rubric
 from autorubric.training.rewarder import RewardSource, Sample
 
 
@@ -24,7 +24,7 @@ def rubric_scorer(source: RewardSource, *, rubric: str | None = None) -> Any:
     @scorer(metrics=[mean(), stderr()], name="rubric")  # type: ignore[untyped-decorator]
     def build_scorer() -> Any:
         async def score(state: TaskState, target: Target) -> Score:
-            column = rubric_column(state.metadata, rubric)
+            column = find_rubric_column(state.metadata, rubric)
             submission = state.output.completion
             where = f"sample {state.sample_id}"
             held = read_rubric(state.metadata[column], where)

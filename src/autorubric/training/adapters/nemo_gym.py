@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from autorubric.errors import InputError
-from autorubric.training.queries import as_conversation, extract_text, read_rubric, rubric_column
+from autorubric.training.queries import as_conversation, extract_text, find_rubric_column, read_rubric
 from autorubric.training.rewarder import RewardSource, Sample
 from autorubric.training.rewards import RewardFailed, refuse_gap
 
@@ -90,7 +90,7 @@ def read_row(row: Mapping[str, Any], rubric: str | None = None, reference: str |
         ('Why?', 'Why not?')
     """
     extra = {name: value for name, value in row.items() if name not in ("responses_create_params", "response")}
-    held = read_rubric(extra[rubric_column(extra, rubric, "rubric_server(rubric=NAME)")], "the row")
+    held = read_rubric(extra[find_rubric_column(extra, rubric, "rubric_server(rubric=NAME)")], "the row")
     if reference is not None and reference not in extra:
         raise InputError(f"the row has no field {reference!r}, which `reference` refers to")
     asked = row["responses_create_params"]

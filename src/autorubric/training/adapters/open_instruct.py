@@ -95,10 +95,10 @@ def ground_truth(query: Query, rubric: Rubric) -> str:
         >>> ground_truth("Why?", rubric)
         '{"query": "Why?", "rubrics": [{"description": "Is brief.", "weight": 2}], "rubrics_types": ["evolving"]}'
     """
-    from autorubric.formats import Record, format_named
+    from autorubric.formats import Record, find_format
 
     prompt = query if isinstance(query, str) else [dict(turn) for turn in query]
-    row = format_named("open-instruct").write(Record(tuple(rubric), prompt)).row
+    row = find_format("open-instruct").write(Record(tuple(rubric), prompt)).row
     kinds = [_classify(criterion) for criterion in rubric]
     return json.dumps({**json.loads(row["ground_truth"]), "rubrics_types": kinds}, ensure_ascii=False)
 

@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from autorubric.core.criterion import Criterion, criterion_names
+from autorubric.core.criterion import Criterion, name_criteria
 from autorubric.core.rubric import Rubric
 from autorubric.core.rubric_from import rubric_from
 from autorubric.errors import InputError
@@ -210,7 +210,7 @@ def _read_requirement(template: str) -> str:
 
 
 def _name_criteria(rubric: Rubric) -> list[tuple[str, Criterion]]:
-    names = criterion_names(list(rubric))
+    names = name_criteria(list(rubric))
     return [(name, one.model_copy(update={"name": name})) for name, one in zip(names, rubric, strict=True)]
 
 

@@ -73,7 +73,7 @@ def remote_samples(queries: Sequence[str], prompts: Sequence[str], labels: Seque
             raise InputError(f"labels[{place}]: the query does not begin with its prompt")
         where = f"labels[{place}]"
         value = _parse_label(label, where)
-        asked = reader.read(Record(where, place, value)).value("query") if isinstance(value, dict) else None
+        asked = reader.read(Record(where, place, value)).read_value("query") if isinstance(value, dict) else None
         found.append(Sample(_strip_special_tokens(response), read_rubric(value, where), asked or prompt))
     return found
 

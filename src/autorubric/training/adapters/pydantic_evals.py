@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from autorubric.core.rubric import Rubric
-from autorubric.training.queries import as_conversation, read_rubric, rubric_column
+from autorubric.training.queries import as_conversation, find_rubric_column, read_rubric
 from autorubric.training.rewarder import RewardSource, Sample
 from autorubric.training.rewards import RewardFailed
 
@@ -50,4 +50,4 @@ def _is_conversation(inputs: Any) -> bool:
 
 def _read_own_rubric(metadata: Any, case: str) -> Rubric:
     columns = metadata if isinstance(metadata, Mapping) else {}
-    return read_rubric(columns[rubric_column(columns, None, "metadata that holds one of them")], f"case {case}")
+    return read_rubric(columns[find_rubric_column(columns, None, "metadata that holds one of them")], f"case {case}")

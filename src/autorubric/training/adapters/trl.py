@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeAlias
 
 from autorubric.background import wait_for
 from autorubric.errors import InputError
-from autorubric.training.queries import as_conversation, extract_completion_text, read_rubric, rubric_column
+from autorubric.training.queries import as_conversation, extract_completion_text, find_rubric_column, read_rubric
 from autorubric.training.rewarder import RewardSource, Sample
 
 RewardFunction: TypeAlias = Callable[..., list[float | None]]
@@ -102,7 +102,7 @@ def _build_samples(
 ) -> list[Sample]:
     lists = {name: held for name, held in columns.items() if isinstance(held, list | tuple)}
     row = {name: next((one for one in held if one is not None), None) for name, held in lists.items()}
-    rubrics = columns[rubric_column(row, names[0])]
+    rubrics = columns[find_rubric_column(row, names[0])]
     references = columns[names[1]] if names[1] else [None] * len(prompts)
     sizes = {len(prompts), len(completions), len(rubrics), len(references)}
     if len(sizes) > 1 or (completion_ids is not None and len(completion_ids) != len(prompts)):

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit
 
 from autorubric.errors import ConfigError, InputError
-from autorubric.files.keys import unknown_key
+from autorubric.files.keys import describe_unknown_key
 from autorubric.llm.http.secrets import NO_VARIABLE, is_private, is_variable_name
-from autorubric.rows.record import plain, rubric_inside
+from autorubric.rows.record import find_rubric, to_plain
 from autorubric.training.observations import FailureLog
 from autorubric.training.queries import RubricQuery, as_conversation, read_rubric
 from autorubric.training.rewarder import RewardSource, Sample, gather_all, judge_config, make_rewarder
@@ -235,7 +235,7 @@ async def compute_score(
     """
     source = _make_source(tuple(sorted((key, _freeze(value)) for key, value in settings.items() if key not in _VERL)))
     info = extra_info or {}
-    held = rubric_inside(plain(info.get("reward_model")))
+    held = find_rubric(to_plain(info.get("reward_model")))
     held = ground_truth if _is_empty(held) else held
     if _is_empty(held):
         raise InputError("the row has no rubric: expected extra_info['reward_model']['rubrics']")
@@ -271,19 +271,19 @@ def verl_row(query: RubricQuery) -> dict[str, Any]:
         >>> row["reward_model"]["rubrics"]
         [{'criterion': 'Is brief', 'points': 3, 'tags': []}]
     """
-    from autorubric.formats import Record, format_named
+    from autorubric.formats import Record, find_format
 
     turns = [dict(turn) for turn in query.turns]
     record = Record(tuple(query.rubric), turns, query.id, domain=query.source, guidelines=query.rubric.guidelines)
-    return format_named("verl").write(record).row
+    return find_format("verl").write(record).row
 
 
 def write_verl(path: Path, queries: Iterable[RubricQuery]) -> None:
     """Write the parquet file that verl trains on, atomically."""
     from autorubric.files import parquet_writer
-    from autorubric.formats import format_named
+    from autorubric.formats import find_format
 
-    with parquet_writer(path, format_named("verl").arrow_schema()) as add:
+    with parquet_writer(path, find_format("verl").build_arrow_schema()) as add:
         for query in queries:
             add(verl_row(query))
 
@@ -308,7 +308,9 @@ def _freeze(value: Any) -> Any:
 @lru_cache(maxsize=16)
 def _make_source(settings: tuple[tuple[str, Any], ...]) -> RewardSource:
     given = dict(settings)
-    problems = [unknown_key(key, (*_RULE, *_JUDGE), "reward_kwargs") for key in given if key not in (*_RULE, *_JUDGE)]
+    problems = [
+        describe_unknown_key(key, (*_RULE, *_JUDGE), "reward_kwargs") for key in given if key not in (*_RULE, *_JUDGE)
+    ]
     if problems:
         raise InputError(problems)
     rule = RewardRule(**{"on_failure": "raise", **{key: given[key] for key in _RULE if given.get(key) is not None}})

@@ -8,22 +8,22 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar, cast
 
-from autorubric.core.criterion import Criterion, criterion_names
+from autorubric.core.criterion import Criterion, name_criteria
 from autorubric.core.rubric import Rubric
-from autorubric.errors import InputError, counted
+from autorubric.errors import InputError, pluralize
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.demands import ListedDemands, build_demands_request, read_demands
 from autorubric.graders.judge import Ask, Query, Read, request_again
 from autorubric.improvement.changed_wording import IMPROVED
 from autorubric.linting.criterion_words import detect_language
-from autorubric.llm.failure_groups import kind_and_message
+from autorubric.llm.failure_groups import parse_failure
 from autorubric.llm.request import Failure, FailureKind, Model, Request
 from autorubric.prompts.library import package_gate_prompts
 from autorubric.rows.record import as_text
-from autorubric.synthesis.accounting import sameness_key
+from autorubric.synthesis.accounting import build_sameness_key
 from autorubric.synthesis.candidate import Candidate, Pool, Relevance
 from autorubric.synthesis.gate_rules import GateContext, decide, find_final_decisions
-from autorubric.synthesis.relevance import combine_relevance, read_relevance, relevance_request
+from autorubric.synthesis.relevance import build_relevance_request, combine_relevance, read_relevance
 from autorubric.training.evolution.proposals import (
     EvolutionRule,
     Proposal,
@@ -103,8 +103,8 @@ class Evolver:
             note = f"{len(shown)} different rollouts with a reward; {least} are needed to propose criteria"
             return _build_next(version, retired, [], [], replace(change, note=note))
         proposed = await self._propose(version, shown, item)
-        known = {sameness_key(one.requirement) for one in (*version.rubric, *version.inactive)}
-        fresh = [one for one in _deduplicate(proposed) if sameness_key(one.description) not in known]
+        known = {build_sameness_key(one.requirement) for one in (*version.rubric, *version.inactive)}
+        fresh = [one for one in _deduplicate(proposed) if build_sameness_key(one.description) not in known]
         foreign = find_foreign(fresh, version)
         change = replace(change, rejected=(*change.rejected, *foreign.values()))
         new = _build_criteria([one for one in fresh if one not in foreign], version, first)
@@ -189,7 +189,7 @@ class Evolver:
     def _find_missing_verdicts(self, votes: Sequence[bool | None]) -> tuple[str, str] | None:
         """The gate and its reason if a candidate has too few verdicts to decide; None if it has enough."""
         judged, least = len(votes) - votes.count(None), self.rule.gates.separates.least_responses
-        lack = f"{counted(judged, 'rollout')} with a verdict; {least} are needed"
+        lack = f"{pluralize(judged, 'rollout')} with a verdict; {least} are needed"
         return ("separates", lack) if judged < least else None
 
     async def _judge(
@@ -202,7 +202,7 @@ class Evolver:
         if report.error is not None and not report.report:
             errors.append(report.error)
         if errors:
-            kind, message = kind_and_message(errors[0])
+            kind, message = parse_failure(errors[0])
             return Failure(cast("FailureKind", kind), message)
         return Rollout(rollout.submission, rollout.reward, collect_verdicts(report))
 
@@ -213,7 +213,7 @@ class Evolver:
             raise InputError("criteria without a judge cannot evolve; pass --judge MODEL (Python: judge=)")
         asked = [(models[draw % len(models)], draw) for draw in range(self.rule.gates.licence_draws)]
         prompts, read = package_gate_prompts(), partial(read_relevance, rows)
-        requests = ((model, relevance_request(prompts, query or "", rows, draw), read) for model, draw in asked)
+        requests = ((model, build_relevance_request(prompts, query or "", rows, draw), read) for model, draw in asked)
         said = await self._ask_all("relevance", item, requests)
         return combine_relevance(said, [model.name for model, _ in asked], self.rule.gates)
 
@@ -247,7 +247,7 @@ def find_retired(rubric: Rubric, first: Rubric, rollouts: Sequence[Rollout], rul
         ['Is kind.']
     """
     original = set() if rule.retire_original else {one.requirement for one in first}
-    names = criterion_names(list(rubric))
+    names = name_criteria(list(rubric))
     found = []
     for name, one in zip(names, rubric, strict=True):
         # The parts of an original criterion are original.
@@ -277,7 +277,7 @@ def _build_next(
     returned: Sequence[Criterion],
     change: Change,
 ) -> tuple[RubricVersion | None, Change]:
-    name_of = dict(zip(map(id, version.rubric), criterion_names(list(version.rubric)), strict=True))
+    name_of = dict(zip(map(id, version.rubric), name_criteria(list(version.rubric)), strict=True))
     change = replace(
         change,
         added=tuple(str(one.name) for one in added),
@@ -309,7 +309,7 @@ def _collect_votes(criterion: Criterion, rollouts: Sequence[Rollout]) -> tuple[b
 def _build_criteria(proposals: Sequence[Proposal], version: RubricVersion, first: Rubric) -> list[Criterion]:
     """Proposals as criteria on the rubric's scale of weights: 10 is the largest weight of the first version."""
     largest = max(abs(one.weight) for one in first) or 1.0
-    taken = {*criterion_names(list(version.rubric)), *(str(one.name) for one in version.inactive)}
+    taken = {*name_criteria(list(version.rubric)), *(str(one.name) for one in version.inactive)}
     made = []
     for number, one in enumerate(proposals, 1):
         name = one.title or f"Evolved {version.number + 1}.{number}"
@@ -344,7 +344,7 @@ def find_foreign(proposals: Sequence[Proposal], version: RubricVersion) -> dict[
 
 
 def _deduplicate(proposals: Sequence[Proposal]) -> list[Proposal]:
-    return list({sameness_key(one.description): one for one in reversed(proposals)}.values())[::-1]
+    return list({build_sameness_key(one.description): one for one in reversed(proposals)}.values())[::-1]
 
 
 def _name_criteria(criteria: Sequence[Criterion]) -> list[Criterion]:

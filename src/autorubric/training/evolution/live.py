@@ -21,7 +21,7 @@ from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.ledger_view import ledger_view
 from autorubric.llm.request import Model
 from autorubric.llm.sharing import turn, turns
-from autorubric.runs.manifest import ledger_folder
+from autorubric.runs.manifest import find_ledger_folder
 from autorubric.training.evolution.evolver import Evolver, UndecidedError, digest_rollouts
 from autorubric.training.evolution.proposals import EvolutionRule
 from autorubric.training.evolution.rollouts import Rollout, RolloutGroup, map_verdicts
@@ -100,7 +100,7 @@ class LiveEvolution:
         """Load the rollouts that earlier sessions recorded."""
         self._replays = Replays(map(self._recall_rollout, kept))
 
-    def place(self, samples: Sequence[Sample]) -> list[Sample]:
+    def assign_versions(self, samples: Sequence[Sample]) -> list[Sample]:
         """The samples, each with the version of its rubric that grades its step.
 
         Raises:
@@ -217,11 +217,11 @@ async def open_evolution(
     """
     fixed = replace(plan.rule, persistent=(*plan.rule.persistent, *rule.gates))
     async with plan.opened(grader.max_in_flight) as writer:
-        ledger.price([writer])
+        ledger.set_costs([writer])
         with closing(VersionLog(out / VERSIONS_FILE)) as log:
             evolver = Evolver(fixed, writer, grader, executor.ask_for, assessor=plan.assessor)
             live = LiveEvolution(log, ledger, evolver)
-            live.recall(value for _, value in ledger.observations(ROLLOUT))
+            live.recall(value for _, value in ledger.list_observations(ROLLOUT))
             try:
                 yield live
             finally:
@@ -242,8 +242,8 @@ def read_service_rollouts(out: Path) -> list[RolloutGroup]:
             "record them"
         )
     found: dict[str, list[Rollout]] = {group: [] for group in lineages}
-    with ledger_view(ledger_folder(out) or out) as view:
-        for _, one in view.observations(ROLLOUT):
+    with ledger_view(find_ledger_folder(out) or out) as view:
+        for _, one in view.list_observations(ROLLOUT):
             newest = _find_lineage(one, lineages, out / VERSIONS_FILE).newest
             if one["version"] == newest.number:
                 rollout = _to_rollout(newest.rubric, one["submission"], one["reward"], one["values"])

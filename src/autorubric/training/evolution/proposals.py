@@ -7,22 +7,22 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, NamedTuple
 
-from autorubric.core.criterion import Criterion, criterion_names
-from autorubric.core.display import clipped
+from autorubric.core.criterion import Criterion, name_criteria
+from autorubric.core.display import clip
 from autorubric.core.rubric import Rubric
 from autorubric.errors import ConfigError
 from autorubric.graders.demands import is_compound
 from autorubric.graders.judge import Query
 from autorubric.improvement.changed_wording import IMPROVED, Wording
 from autorubric.linting.rules.compound_demands import find_second_demand
-from autorubric.llm.limits import room_for
+from autorubric.llm.limits import estimate_room
 from autorubric.llm.request import Answer, Reply, Request, Unreadable
 from autorubric.llm.structured import read_json
 from autorubric.prompts.template import Template
 from autorubric.synthesis.candidate import Candidate, Origin, Pool, Relevance
 from autorubric.synthesis.drafts import find_criterion_fault
 from autorubric.synthesis.gate_rules import GateContext, GateDecision, decide, find_final_decisions
-from autorubric.synthesis.items import weight_in
+from autorubric.synthesis.items import parse_weight
 from autorubric.synthesis.templates import build_request
 from autorubric.synthesis.thresholds import Filters, GateName, GateSettings
 from autorubric.training.evolution.rollouts import Rollout
@@ -84,25 +84,25 @@ class Proposal(NamedTuple):
 
 
 @cache
-def evolve_prompt() -> Template:
+def load_evolve_prompt() -> Template:
     """The prompt that requests criteria."""
     return Template.from_package("evolve")
 
 
 def build_proposal_request(query: Query | None, rubric: Rubric, rollouts: Sequence[Rollout], count: int) -> Request:
     """The request for at most `count` criteria that separate these rollouts."""
-    names = criterion_names(list(rubric))
+    names = name_criteria(list(rubric))
     inputs = {
         "query": "" if query is None else query,
         "rubrics": [
             {"title": name, "description": one.requirement, "weight": one.weight}
             for name, one in zip(names, rubric, strict=True)
         ],
-        "responses": [clipped(one.submission, _LONGEST_SHOWN) for one in rollouts],
+        "responses": [clip(one.submission, _LONGEST_SHOWN) for one in rollouts],
         "verdicts": [_describe(number, one, names, list(rubric)) for number, one in enumerate(rollouts, 1)],
         "count": count,
     }
-    return build_request(evolve_prompt(), ROLE, inputs, "evolve", room=room_for(entries=count))
+    return build_request(load_evolve_prompt(), ROLE, inputs, "evolve", room=estimate_room(entries=count))
 
 
 def _describe(number: int, rollout: Rollout, names: Sequence[str], criteria: Sequence[Criterion]) -> dict[str, Any]:
@@ -145,7 +145,7 @@ def _read_entry(entry: Any) -> Proposal | str:
     title, description = (fields.get(name) for name in ("title", "description"))
     if not isinstance(description, str) or not description.strip():
         return "it has no description"
-    weight, pitfall = weight_in(fields.get("weight")), fields.get("pitfall", False)
+    weight, pitfall = parse_weight(fields.get("weight")), fields.get("pitfall", False)
     if weight is None or not isinstance(pitfall, bool):
         return "weight has to be a number, and pitfall true or false"
     size = min(10, max(1, round(abs(weight)))) if weight else 0
@@ -187,7 +187,7 @@ def find_divisible(rubric: Rubric, persistent: Sequence[str] = ()) -> list[int]:
         >>> find_divisible(rubric, ["Fixed"])
         [0]
     """
-    names = criterion_names(list(rubric))
+    names = name_criteria(list(rubric))
     return [
         place
         for place, (name, one) in enumerate(zip(names, rubric, strict=True))
@@ -209,7 +209,7 @@ def make_split(rubric: Rubric, place: int, demands: Sequence[str], author: str) 
         >>> [(one.name, one.weight) for one in make_split(rubric, 0, ["States A.", "Warns of B."], "m").parts]
         [('Dose (1)', 3.0), ('Dose (2)', 3.0)]
     """
-    old, name = rubric[place], criterion_names(list(rubric))[place]
+    old, name = rubric[place], name_criteria(list(rubric))[place]
     second = find_second_demand(old.requirement)
     record = {
         "was": old.model_dump(mode="json", exclude_defaults=True),
@@ -218,7 +218,7 @@ def make_split(rubric: Rubric, place: int, demands: Sequence[str], author: str) 
         "reason": f"it has several demands (the second at {second!r})",
         "against": "gates",
     }
-    made = Wording(name, place, tuple(demands), "split").criteria(rubric)
+    made = Wording(name, place, tuple(demands), "split").to_criteria(rubric)
     parts = tuple(one.model_copy(update={"metadata": {**one.metadata, IMPROVED: record}}) for one in made)
     return Split(place, name, parts, tuple(f"e{place + 1}.{number}" for number in range(1, len(parts) + 1)))
 
@@ -291,7 +291,7 @@ def find_refusal(
 def split_rubric(rubric: Rubric, splits: Sequence[Split]) -> Rubric:
     """The rubric with the parts in place of the criteria that were split; the others keep their names in rewards."""
     by_place, criteria = {split.place: split for split in splits}, list[Criterion]()
-    for place, (name, one) in enumerate(zip(criterion_names(list(rubric)), rubric, strict=True)):
+    for place, (name, one) in enumerate(zip(name_criteria(list(rubric)), rubric, strict=True)):
         split = by_place.get(place)
         criteria += split.parts if split else [one if one.name else one.model_copy(update={"name": name})]
     return Rubric(criteria, guidelines=rubric.guidelines, metadata=rubric.metadata)

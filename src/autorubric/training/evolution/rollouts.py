@@ -15,7 +15,7 @@ from autorubric.core.report import (
 from autorubric.core.rubric import Rubric
 from autorubric.dataset import RubricDataset
 from autorubric.graders.judge import Query
-from autorubric.runs.items_file import read_items, report_from
+from autorubric.runs.items_file import parse_report, read_items
 from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE
 from autorubric.training.candidates import read_graded_run
 
@@ -72,7 +72,7 @@ def read_graded_rollouts(folder: Path) -> list[RolloutGroup]:
     """
     run = read_graded_run(folder)
     dataset = RubricDataset.from_stored(folder / DATASET_FILE)
-    reports = {record["item_idx"]: report_from(record["report"]) for record in read_items(folder / ITEMS_FILE)}
+    reports = {record["item_idx"]: parse_report(record["report"]) for record in read_items(folder / ITEMS_FILE)}
     rollouts: dict[str, list[Rollout]] = {query.id: [] for query in run.queries}
     places: dict[str, int] = {}
     for one in run.scored:

@@ -18,7 +18,7 @@ from autorubric.core.rubric import Rubric
 from autorubric.errors import InputError, NotSavedError
 from autorubric.files import write_atomically
 from autorubric.files.descriptors import sync_folder
-from autorubric.files.strict_json import json_bytes, parse_json
+from autorubric.files.strict_json import encode_json, parse_json
 from autorubric.graders.judge import Query
 from autorubric.rows.record import as_text
 from autorubric.training.observations import digest_group, digest_rubric
@@ -190,7 +190,7 @@ class VersionLog:
             return
         lines, total = b"", self._checksum
         for event in events:
-            body = json_bytes(event)[:-1]
+            body = encode_json(event)[:-1]
             total = crc32(body, total)
             lines += body + _CHECKSUM + b"%d}\n" % total
         try:

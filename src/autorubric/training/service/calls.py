@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from autorubric.errors import InputError
-from autorubric.files import nearest, parse_json
+from autorubric.files import find_nearest_key, parse_json
 from autorubric.training.adapters.openrlhf import remote_samples
 from autorubric.training.queries import read_rubric
 from autorubric.training.rewarder import Sample
@@ -148,7 +148,7 @@ def _find_unknown_keys(value: Mapping[str, Any], known: tuple[str, ...], head: s
     problems = []
     unknown = [key for key in value if key not in known and not (not head and key == "deadline_seconds")]
     for key in unknown[:_MOST_PROBLEMS]:
-        right = nearest(key[:60], known)
+        right = find_nearest_key(key[:60], known)
         advice = f"; did you mean {right!r}?" if right else f"; expected {', '.join(known)}"
         problems.append(f"{head}unknown key {key[:60]!r}{advice}")
     return problems

@@ -21,7 +21,7 @@ from typing import IO
 from aiohttp import web
 
 from autorubric.files.descriptors import lock_byte, unlock_byte
-from autorubric.llm.sharing import Sum
+from autorubric.llm.sharing import Amount
 
 _AT_ONCE = 64
 _PAUSE = 0.005  # seconds until a full process is tried again
@@ -167,8 +167,8 @@ class Board:
     Example:
         >>> import tempfile
         >>> with tempfile.TemporaryFile() as file:
-        ...     board = Board.made(file, 2)
-        ...     one, other = Seat(board, 0), Seat(board, 1)
+        ...     board = Board.create(file, 2)
+        ...     one, other = SharedSeats(board, 0), SharedSeats(board, 1)
         ...     one.reserve(3, room=4), other.reserve(2, room=4), other.reserve(1, room=4), one.open
         (0, 1, 0, 4)
     """
@@ -179,7 +179,7 @@ class Board:
         self._memory = mmap.mmap(file, _SIZE * processes)
 
     @classmethod
-    def made(cls, file: IO[bytes], processes: int) -> Board:
+    def create(cls, file: IO[bytes], processes: int) -> Board:
         """A new board in an empty file."""
         file.truncate(_SIZE * processes)
         return cls(file.fileno(), processes)
@@ -188,13 +188,13 @@ class Board:
         """Clear the row of a process that has ended."""
         self._memory[_SIZE * place : _SIZE * (place + 1)] = bytes(_SIZE)
 
-    def note_used(self, place: int, used: Sum) -> None:
+    def note_used(self, place: int, used: Amount) -> None:
         """Note the tokens and money that a process has spent and reserved."""
         _USED.pack_into(self._memory, _SIZE * place + _OPEN.size, int(used.tokens), int(used.pico))
 
-    def used(self, place: int) -> Sum:
+    def read_used(self, place: int) -> Amount:
         """What a process has spent and reserved, even if it was killed."""
-        return Sum(*_USED.unpack_from(self._memory, _SIZE * place + _OPEN.size))
+        return Amount(*_USED.unpack_from(self._memory, _SIZE * place + _OPEN.size))
 
     def count_open(self) -> int:
         """The number of open submissions in all processes."""
@@ -219,7 +219,7 @@ class Board:
             unlock_byte(self._file, 0)
 
 
-class Seat:
+class SharedSeats:
     """The open submissions of a service of several processes, for one of them to count in and out."""
 
     def __init__(self, board: Board, place: int) -> None:

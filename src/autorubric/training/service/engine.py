@@ -12,7 +12,7 @@ from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.criterion_judge import PrefixFirst
 from autorubric.graders.judge import Ask, JudgeInput
 from autorubric.llm.executor import Executor
-from autorubric.llm.records.accounts import Spent
+from autorubric.llm.records.accounts import Spending
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Model
 from autorubric.training.audit import AUDIT_ROLE, Auditor, AuditPlan
@@ -47,9 +47,9 @@ class RewardEngine(RewardPath):
         super().__init__(grader, replace(rule, on_failure="none", neutral=None))
         self.ledger = ledger
         apart = audit is not None and audit.grader.has_budget
-        judged = ledger.spent().beyond(ledger.spent(AUDIT_ROLE)) if apart else None
+        judged = ledger.sum_spent().compute_excess(ledger.sum_spent(AUDIT_ROLE)) if apart else None
         if ledger.claims is not None:  # several processes share the ledger; each spends what it has borrowed
-            judged = Spent()
+            judged = Spending()
         self.executor: Executor = grader.executor_on(ledger, spent=judged)
         self.observer = Observer(ledger, grader.recipe.compound)
         if audit is not None:

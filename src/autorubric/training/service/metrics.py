@@ -62,7 +62,7 @@ class ServiceMetrics:
         self.buckets[bisect_left(_BOUNDS, seconds)] += 1
         self.seconds += seconds
 
-    def told(self, activity: Mapping[str, Activity]) -> dict[str, Any]:
+    def to_dict(self, activity: Mapping[str, Activity]) -> dict[str, Any]:
         """The counts and these calls, as JSON values for another process."""
         return {**vars(self), "activity": {role: asdict(one) for role, one in activity.items()}}
 
@@ -72,8 +72,8 @@ class ServiceMetrics:
         Example:
             >>> one, both = ServiceMetrics(), ServiceMetrics()
             >>> one.count_request(200)
-            >>> both.add(one.told({"judge": Activity(open=2, paid=3)}))
-            >>> both.add(one.told({"judge": Activity(open=1, paid=4)}), ended=True)
+            >>> both.add(one.to_dict({"judge": Activity(open=2, paid=3)}))
+            >>> both.add(one.to_dict({"judge": Activity(open=1, paid=4)}), ended=True)
             >>> both.requests["200"], both.activity["judge"].paid, both.activity["judge"].open
             (2, 7, 2)
         """
@@ -164,7 +164,7 @@ def _build_audit_metrics(auditor: Auditor) -> Iterator[Metric]:
     yield _build_gauge("audit_alarm", "1 once the gap between the judges has grown.", int(found.status == "gap"))
     if found.audits:
         gap = found.overall.whole
-        low, high, _ = gap.interval()
+        low, high, _ = gap.compute_interval()
         words = "Training judge's reward minus the audit judge's, with its confidence interval."
         family = GaugeMetricFamily("autorubric_audit_gap", words, labels=["bound"])
         for bound, value in (("mean", gap.mean), ("low", low), ("high", high)):

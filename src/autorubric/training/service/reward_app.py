@@ -15,14 +15,14 @@ from typing import Any, TypeAlias
 from aiohttp import ClientError, web
 from aiohttp.http_exceptions import HttpProcessingError
 
-from autorubric.errors import AutorubricError, InputError, LedgerError, NotSavedError, counted
-from autorubric.files.strict_json import json_bytes
+from autorubric.errors import AutorubricError, InputError, LedgerError, NotSavedError, pluralize
+from autorubric.files.strict_json import encode_json
 from autorubric.llm.http.access import is_allowed, is_own_name
 from autorubric.training.adapters.openrlhf import remote_reply
 from autorubric.training.observations import parse_failure_kind
 from autorubric.training.rewards import Reward
 from autorubric.training.service.calls import RewardCall, Shape, read_call
-from autorubric.training.service.door import Seat
+from autorubric.training.service.door import SharedSeats
 from autorubric.training.service.engine import RewardEngine
 from autorubric.training.service.metrics import CONTENT_TYPE, ServiceMetrics
 
@@ -60,7 +60,7 @@ class OwnSeats:
 class Admission:
     """Admits submissions while there is room."""
 
-    def __init__(self, room: int, seats: OwnSeats | Seat | None = None) -> None:
+    def __init__(self, room: int, seats: OwnSeats | SharedSeats | None = None) -> None:
         self.room = room
         self._seats = seats or OwnSeats()
         self._ended: deque[float] = deque(maxlen=_WINDOW)
@@ -160,7 +160,7 @@ class RewardService:
             call = read_call(await self._read_body(request))
             await self.engine.check(call.samples)  # before evolution: a refused call must begin no step and no rubric
             if self.engine.evolution is not None:
-                call = replace(call, samples=tuple(self.engine.evolution.place(call.samples)))
+                call = replace(call, samples=tuple(self.engine.evolution.assign_versions(call.samples)))
             told = build_answer(call.shape, await self._compute_rewards(call))
         except InputError as error:
             return self._reject(Refused(400, error.problems))
@@ -191,21 +191,21 @@ class RewardService:
         if auditor is not None:
             activity |= auditor.executor.snapshot()
         if self._whole is not None:
-            counts = await self._whole(self.told())
+            counts = await self._whole(self.collect_counts())
             activity = counts.activity
         text = counts.render(activity, self.admission.open, self.admission.room, auditor, self.engine.evolution)
         return web.Response(body=text.encode(), headers={"Content-Type": CONTENT_TYPE})
 
-    def told(self) -> dict[str, Any]:
+    def collect_counts(self) -> dict[str, Any]:
         """The counts of this process, as JSON values for another."""
-        return self.counts.told(self.engine.executor.snapshot())
+        return self.counts.to_dict(self.engine.executor.snapshot())
 
     async def _compute_rewards(self, call: RewardCall) -> list[Reward]:
         count = len(call.samples)
         if count > self.admission.room:
             most = self.admission.room
             raise Refused(
-                413, f"{counted(count, 'submission')} in one call; this service accepts at most {most} per call"
+                413, f"{pluralize(count, 'submission')} in one call; this service accepts at most {most} per call"
             )
         deadline = min(call.deadline or self._limits.deadline, self._limits.deadline)
         started = time.perf_counter()
@@ -273,7 +273,7 @@ class RewardService:
 
     def _build_response(self, status: int, value: Any, headers: dict[str, str] | None = None) -> web.Response:
         self.counts.count_request(status)
-        return web.Response(body=json_bytes(value), status=status, headers=headers, content_type="application/json")
+        return web.Response(body=encode_json(value), status=status, headers=headers, content_type="application/json")
 
 
 _TOLD = ("criteria", "coverage", "failure", "closed", "penalty", "dropped", "compound", "status", "stop")

@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 
-from autorubric.background import ending_heard
-from autorubric.files.descriptors import connections_left
+from autorubric.background import on_shutdown
+from autorubric.files.descriptors import count_free_connections
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.llm.http.access import BACKLOG, listening_at
-from autorubric.llm.models import stand_ins
+from autorubric.llm.models import find_stand_in_note
 from autorubric.llm.records.ledger import Ledger
-from autorubric.llm.records.lock import held_run
+from autorubric.llm.records.lock import hold_run
 from autorubric.runs.another_run import move_run_away, refuse_another_run
-from autorubric.runs.changes import changed_grader, changed_values
+from autorubric.runs.changes import find_grader_changes, find_value_changes
 from autorubric.runs.manifest import write_manifest
 from autorubric.runs.run_folder import LEDGER_FOLDER, open_ledger
 from autorubric.runs.stopping import Stop
@@ -126,7 +126,7 @@ class Connections(web.Server):
 
 def compute_connection_limit() -> int:
     """The maximum connections of callers: half of the remaining file descriptors; the judge uses the rest."""
-    left = connections_left()
+    left = count_free_connections()
     return MOST_CONNECTIONS if left is None else max(1, min(MOST_CONNECTIONS, left // 2))
 
 
@@ -198,8 +198,8 @@ async def serve_rewards(
     async with AsyncExitStack() as stack:
         content = describe_service(settings, grader, audit)
         replaces = await stack.enter_async_context(held_service(settings, content))
-        ledger = stack.enter_context(opened_service(settings, replaces=replaces))
-        ledger.price(models)
+        ledger = stack.enter_context(open_service_ledger(settings, replaces=replaces))
+        ledger.set_costs(models)
         engine = RewardEngine(grader, ledger, rule, audit, settings.repeat_share, prefix_first=settings.prefix_first)
         if settings.evolution is not None:
             from autorubric.training.evolution.live import open_evolution
@@ -210,7 +210,7 @@ async def serve_rewards(
         listening, url = stack.enter_context(listening_at(settings.host, settings.port))
         stack.enter_context(shown_as_running(settings.out, content, lambda: engine.stopped))
         ends: asyncio.Queue[None] = asyncio.Queue()
-        stack.enter_context(ending_heard(partial(ends.put_nowait, None)))
+        stack.enter_context(on_shutdown(partial(ends.put_nowait, None)))
         stack.enter_context((stop or Stop()).heard_by(partial(ends.put_nowait, None)))
         try:
             opened, started = accept_at(listening), partial(announce, url)
@@ -227,13 +227,13 @@ async def held_service(settings: ServiceSettings, content: Mapping[str, Any]) ->
     Raises:
         InputError: the directory cannot be locked, or contains another run.
     """
-    with await held_run(settings.out / LEDGER_FOLDER, wait=settings.wait):
+    with await hold_run(settings.out / LEDGER_FOLDER, wait=settings.wait):
         changes = partial(_find_changes, content)
         yield refuse_another_run(settings.out, "service", changes, replace=settings.replace)
 
 
 @contextmanager
-def opened_service(settings: ServiceSettings, *, replaces: bool) -> Iterator[Ledger]:
+def open_service_ledger(settings: ServiceSettings, *, replaces: bool) -> Iterator[Ledger]:
     """The open ledger of a service; a run that the service replaces is moved away."""
     with open_ledger(settings.out, start_over=settings.start_over, linger=LINGER) as ledger:
         if replaces:
@@ -262,7 +262,7 @@ def describe_service(settings: ServiceSettings, grader: CriterionGrader, audit: 
         **settings.record,
         "grader": grader.describe(),
         "audit": None if audit is None else {**_describe_plan(audit), "grader": audit.grader.describe()},
-        "stand_ins": list(stand_ins(spec.llm_config.model for spec in grader.recipe.specs)),
+        "stand_ins": list(find_stand_in_note(spec.llm_config.model for spec in grader.recipe.specs)),
     }
 
 
@@ -277,9 +277,9 @@ def _find_changes(content: Mapping[str, Any], manifest: Mapping[str, Any]) -> li
     """
     rules = ("formula", "gates", "overlong", "dropout", "evolution") if "settings" in manifest else ()
     names = [name for name in rules if name in manifest and name in content]
-    rule = changed_values({name: manifest[name] for name in names}, {name: content[name] for name in names})
-    found = [*rule, *changed_grader(manifest.get("grader"), content["grader"])]
+    rule = find_value_changes({name: manifest[name] for name in names}, {name: content[name] for name in names})
+    found = [*rule, *find_grader_changes(manifest.get("grader"), content["grader"])]
     before, now = manifest.get("audit"), content["audit"]
     if before is not None and now is not None:
-        found += [f"audit {change}" for change in changed_grader(before.get("grader"), now["grader"])]
+        found += [f"audit {change}" for change in find_grader_changes(before.get("grader"), now["grader"])]
     return found

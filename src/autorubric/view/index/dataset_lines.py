@@ -14,8 +14,8 @@ from autorubric.core.rubric_shapes import unfold
 from autorubric.dataset import RubricDataset
 from autorubric.dataset.dataset_reading import REF
 from autorubric.dataset.storage import save
-from autorubric.errors import InputError, counted
-from autorubric.files.strict_json import json_value
+from autorubric.errors import InputError, pluralize
+from autorubric.files.strict_json import decode_json
 
 if TYPE_CHECKING:
     from autorubric.core.rubric import Rubric
@@ -69,12 +69,12 @@ class DatasetLines:
     def read_item_from(self, file: BinaryIO, index: int) -> dict[str, Any]:
         """`read_item` from `path`, opened as `file`."""
         if not 0 <= index < len(self):
-            raise InputError(f"item {index} is not in the dataset, which has {counted(len(self), 'item')}")
+            raise InputError(f"item {index} is not in the dataset, which has {pluralize(len(self), 'item')}")
         start = self.starts[index]
         stop = self.starts[index + 1] if index + 1 < len(self) else self._end
         file.seek(start)
         try:
-            record = json_value(file.read(stop - start).strip().rstrip(b","), share_texts=False)
+            record = decode_json(file.read(stop - start).strip().rstrip(b","), share_texts=False)
         except (ValueError, RecursionError):
             record = None
         if not isinstance(record, dict):

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from autorubric.errors import InputError
-from autorubric.files.strict_json import json_value
+from autorubric.files.strict_json import decode_json
 from autorubric.jobs.label_source import LabelChoice
 from autorubric.labels.label_store import read_history, store_path
 from autorubric.llm.failure_groups import NOT_ASKED
-from autorubric.llm.records.lock import lock_holder
+from autorubric.llm.records.lock import find_lock_holder
 from autorubric.runs.cells import NO_VERDICT, read_cells
-from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, ledger_folder
+from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, find_ledger_folder
 from autorubric.view.index.dataset_lines import DatasetLines
 from autorubric.view.index.schema import FAILED, FILE_NAME, FLAGGED, SKIPPED, SORTED, note, open_index, read_notes
 from autorubric.view.index.shown_labels import Words, compute_label_mark, read_shown_labels
@@ -101,8 +101,8 @@ class Indexer:
         """Store the agreement with labels of single pairs, once the run has ended and is read."""
         if not held.get("single_labels") or held.get("labels_at") == held.get("offset"):
             return
-        folder = ledger_folder(self._run)
-        if folder is not None and lock_holder(folder) is not None:
+        folder = find_ledger_folder(self._run)
+        if folder is not None and find_lock_holder(folder) is not None:
             return
         found = measure_labels(self._run, self._choice, self._is_stopped)
         if found is not None:
@@ -216,7 +216,7 @@ class _Batch:
         try:
             if head is None or not line.endswith(b"}\n"):
                 raise ValueError("no item")
-            record = json_value(line, share_texts=False)
+            record = decode_json(line, share_texts=False)
             self._add(record, number, start, len(line))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             self._damaged.append((number, start, len(line), int(head[1]) if head else None))

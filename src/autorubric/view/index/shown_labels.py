@@ -8,10 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from autorubric.errors import AutorubricError, InputError
-from autorubric.jobs.label_source import LabelChoice, has_completed_files, known_annotator, label_source, read_labels
-from autorubric.labels.event import find_pair, storable
+from autorubric.jobs.label_source import (
+    LabelChoice,
+    find_history,
+    has_completed_files,
+    read_labels,
+    resolve_annotator,
+)
+from autorubric.labels.event import find_pair, make_storable
 from autorubric.labels.label_store import FOLDER, History, read_history, store_path
-from autorubric.llm.records.lock import lock_holder
+from autorubric.llm.records.lock import find_lock_holder
 from autorubric.view.index.dataset_lines import DatasetLines, LazyItems
 
 DATASET = ""
@@ -45,7 +51,7 @@ def compute_label_mark(run: Path, choice: LabelChoice, before: str) -> str:
         before: the mark of the labels that an index has; empty if there is none.
     """
     own = store_path(run)
-    if before and own.exists() and lock_holder(run / FOLDER) is not None:
+    if before and own.exists() and find_lock_holder(run / FOLDER) is not None:
         return before
     files = choice.files or [own, own.with_name(f"{own.name}-wal")]
     marks = []
@@ -76,13 +82,13 @@ def read_shown_labels(run: Path, lines: DatasetLines, choice: LabelChoice) -> Sh
             "store with `autorubric labels RUN --import FILE --annotator NAME`, or pass it to `autorubric agree`"
         )
     stored = read_run(run)
-    found = label_source(choice, stored)
+    found = find_history(choice, stored)
     origin = ", ".join(path.name for path in choice.files) or "another dataset"
     if found is None:
         items = enumerate(read_labels(stored, choice).items)
         whole = {at: [_as_word(one) for one in item.ground_truth] for at, item in items if item.ground_truth}
         return ShownLabels(origin, whole, False)
-    who, names = known_annotator(found, choice.annotator), {item for item, _ in found.labelled()}
+    who, names = resolve_annotator(found, choice.annotator), {item for item, _ in found.labelled()}
     return ShownLabels(origin, _read_words(found, lines, _find_places(lines, names, is_alone=False) or {}, who), True)
 
 
@@ -95,7 +101,7 @@ def _find_places(lines: DatasetLines, names: set[str], *, is_alone: bool = True)
             if is_alone and record.get("ground_truth") is not None:
                 return None
             own = record.get("id")
-            name = f"#{index}" if own is None else storable(str(own))
+            name = f"#{index}" if own is None else make_storable(str(own))
             if name in names:
                 found[name] = index
     return found

@@ -146,7 +146,7 @@ class Tally:
             marks |= ABSTAINS
         is_open = cell.word == ABSTENTION or cell.word in NO_VERDICT
         sums, word = self._find_criterion(cell, place), self.number_word(cell.word)
-        return Outcome(cell, label, sums, word, marks, agrees, cell.doubt(None), is_open)
+        return Outcome(cell, label, sums, word, marks, agrees, cell.compute_doubt(None), is_open)
 
     def _find_criterion(self, cell: Cell, place: int) -> CriterionSums:
         key = (cell.name, cell.requirement, _strip_added_option(cell.scale))

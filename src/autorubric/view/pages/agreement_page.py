@@ -6,8 +6,8 @@ import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from autorubric.charts.svg import Axes, Point, Ranged, Series, interval_chart, plot_lines
-from autorubric.errors import counted
+from autorubric.charts.svg import Axes, Point, Ranged, Series, plot_intervals, plot_lines
+from autorubric.errors import pluralize
 from autorubric.metrics.intervals import DISTRUST, TRUST
 from autorubric.runs.cells import ABSTENTION, FAILURE, UNASKED
 from autorubric.view import figures
@@ -149,11 +149,14 @@ def _draw_charts(rows: list[dict[str, Any]], reliability: list[dict[str, Any]], 
     charts = {}
     if ranged:
         title = "Agreement with the labels" if has_labels else "Agreement between judges"
-        charts["criteria"] = interval_chart(title, ranged, "share of equal verdicts, 95 % interval")
+        charts["criteria"] = plot_intervals(title, ranged, "share of equal verdicts, 95 % interval")
     if len(reliability) > 1:
         points = [
             Point(
-                one["confidence"], one["agreement"], counted(one["n"], "verdict"), *(one["interval"] or (None, None))
+                one["confidence"],
+                one["agreement"],
+                pluralize(one["n"], "verdict"),
+                *(one["interval"] or (None, None)),
             )
             for one in reliability
         ]

@@ -8,8 +8,8 @@ from typing import Any
 
 from autorubric.charts.html import cut_part
 from autorubric.core.criterion import Criterion
-from autorubric.errors import AutorubricError, counted
-from autorubric.graders.judge import ShownOptions, as_judged, shown_order
+from autorubric.errors import AutorubricError, pluralize
+from autorubric.graders.judge import ShownOptions, as_judged, order_options
 from autorubric.prompts.judging import package_judge_prompts
 from autorubric.runs.cells import list_entries, list_votes
 from autorubric.view import figures
@@ -74,7 +74,7 @@ def build_calls_page(source: Source, query: Query, item: int) -> Page:
     record = _read_record(source, row["start"], row["size"])
     found = list((record["report"] or {}).get("criterion_reports") or ())
     if not 0 < number <= len(found):
-        raise Refusal(404, f"item {item} has {counted(len(found), 'criterion')}; criterion {number} does not exist")
+        raise Refusal(404, f"item {item} has {pluralize(len(found), 'criterion')}; criterion {number} does not exist")
     entry = found[number - 1]
     replies = figures.read_replies(source, row["id"] or str(item))
     reasons = [json.dumps(text, ensure_ascii=False)[1:-1] for text in _list_reasons(entry)]
@@ -204,7 +204,7 @@ def _order_options(criterion: Criterion, config: dict[str, Any], submission: str
         return ShownOptions(criterion, tuple(range(len(criterion.options or ()))), shuffled=False)
     judge = next((one.get("judge_id") for one in config.get("judges") or () if isinstance(one, dict)), "default")
     seed = config["seed"] if isinstance(config.get("seed"), int) else 0
-    return ShownOptions(criterion, shown_order(criterion, seed, submission, place, str(judge)))
+    return ShownOptions(criterion, order_options(criterion, seed, submission, place, str(judge)))
 
 
 def _explain_differences(config: dict[str, Any], kind: str) -> list[str]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from autorubric.files.strict_json import json_value
+from autorubric.files.strict_json import decode_json
 from autorubric.view.index.schema import ABSTAINS, DIFFERS, DISPUTED, FAILED, FLAGGED
 from autorubric.view.page import PAGE_ROWS, Page, Query, Refusal
 from autorubric.view.sources import Source, read_index_state
@@ -184,7 +184,7 @@ def _find_hits(data: bytes, ends: Sequence[int], needles: Collection[bytes]) -> 
 def _has_text(record: bytes, words: str) -> bool:
     """Whether a text of a record contains some words, and not only one of its keys."""
     try:
-        value = json_value(record.split(b"\n  ]", 1)[0].strip().rstrip(b","))  # the list may end after it
+        value = decode_json(record.split(b"\n  ]", 1)[0].strip().rstrip(b","))  # the list may end after it
     except (ValueError, RecursionError):
         return True
     wanted = words.casefold()

@@ -6,9 +6,9 @@ from typing import Any
 
 from autorubric.errors import InputError
 from autorubric.jobs.label_source import LabelChoice
-from autorubric.labels.event import checked_annotator
+from autorubric.labels.event import check_annotator
 from autorubric.labels.label_store import FOLDER, read_history, store_path
-from autorubric.llm.records.lock import lock_holder
+from autorubric.llm.records.lock import find_lock_holder
 from autorubric.view.index.schema import read_notes
 from autorubric.view.label_figures import measure_labels
 from autorubric.view.labelling import POLICIES, LabelQueues, describe_dispute
@@ -33,7 +33,7 @@ def build_label_page(source: Source, query: Query, labelling: LabelQueues) -> Pa
         "open": is_open,
         "status": source.status,
         "annotator": annotator,
-        "holder": None if is_open else lock_holder(source.directory / FOLDER),
+        "holder": None if is_open else find_lock_holder(source.directory / FOLDER),
         "policies": POLICIES,
         "criteria": names,
         "items": items,
@@ -72,6 +72,6 @@ def build_figures_page(source: Source, query: Query, labelling: LabelQueues) -> 
 def _read_annotator(query: Query) -> str:
     name = query.read_text("annotator")
     try:
-        return checked_annotator(name) if name else ""
+        return check_annotator(name) if name else ""
     except InputError as error:
         raise Refusal(400, str(error)) from None

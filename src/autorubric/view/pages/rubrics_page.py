@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
-from autorubric.core.criterion import criterion_names
+from autorubric.core.criterion import name_criteria
 from autorubric.errors import InputError
 from autorubric.rows.record import Prompt, as_text, as_turns, read_question
 from autorubric.view.page import PAGE_ROWS, Page, Query, Refusal
@@ -325,6 +325,6 @@ def _list_versions(lineage: Any) -> Iterator[dict[str, Any]]:
         yield {
             "version": version.number,
             "from_step": version.from_step,
-            "criteria": criterion_names(list(version.rubric)),
+            "criteria": name_criteria(list(version.rubric)),
             **{name: list(change.get(name, ())) for name in _CHANGES},
         }

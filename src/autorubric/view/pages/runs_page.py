@@ -74,8 +74,8 @@ def build_summary_page(source: Source, query: Query) -> Page:
 
 
 def _add_scores(source: Source, data: dict[str, Any]) -> dict[str, str]:
-    from autorubric.charts.svg import Ranged, bar_chart, interval_chart
-    from autorubric.errors import counted
+    from autorubric.charts.svg import Ranged, plot_bars, plot_intervals
+    from autorubric.errors import pluralize
 
     with source.reading() as connection:
         held = read_notes(connection)
@@ -90,28 +90,28 @@ def _add_scores(source: Source, data: dict[str, Any]) -> dict[str, str]:
         bins = [(label, float(n)) for label, n in source.cache(connection, "histogram", figures.read_histogram)]
     data["failures"] = _list_failures(json.loads(held.get("failures") or "[]"), "judgment")
     if count := made.not_requested:
-        sentence = f"{counted(count, 'judgment')} {'was' if count == 1 else 'were'} not requested"
+        sentence = f"{pluralize(count, 'judgment')} {'was' if count == 1 else 'were'} not requested"
         data["failures"].append({"kind": "not requested", "count": count, "items": [], "sentence": sentence})
     data["flags"] = json.loads(held.get("flags") or "{}")
     charts = {}
     if data["scores"]["scored"]:
-        charts["scores"] = bar_chart("Scores", bins, "score, in steps of 0.05", "items")
+        charts["scores"] = plot_bars("Scores", bins, "score, in steps of 0.05", "items")
     rows = [
         Ranged(one["name"], one["mean"], *(one["interval"] or (None, None)))
         for one in data["criteria"]
         if one["mean"] is not None
     ]
     if rows:
-        charts["criteria"] = interval_chart("Mean value of each criterion", rows, "mean value, 95 % interval")
+        charts["criteria"] = plot_intervals("Mean value of each criterion", rows, "mean value, 95 % interval")
     return charts
 
 
 def _list_failures(groups: object, noun: str) -> list[dict[str, Any]]:
     """Failures by cause, from the groups as JSON values, each with its sentence."""
-    from autorubric.llm.failure_groups import FailureGroups, failure_lines  # the list of runs needs none of these
+    from autorubric.llm.failure_groups import FailureGroups, format_failures  # the list of runs needs none of these
 
     shown = [one for one in FailureGroups.from_list(groups) if one.is_failure]
-    lines = zip(shown, failure_lines(shown, noun), strict=True)
+    lines = zip(shown, format_failures(shown, noun), strict=True)
     return [{"kind": one.kind, "count": one.count, "items": one.items, "sentence": line} for one, line in lines]
 
 

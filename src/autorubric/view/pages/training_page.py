@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-from autorubric.charts.svg import Axes, Point, Series, bar_chart, plot_lines
+from autorubric.charts.svg import Axes, Point, Series, plot_bars, plot_lines
 from autorubric.errors import InputError
 from autorubric.view.page import Page, Query, Refusal
 from autorubric.view.sources import Source
@@ -71,7 +71,7 @@ def build_best_page(source: Source, query: Query) -> Page:
     tenths = (summary.get("spread") or {}).get("tenths")
     if tenths:
         bars = [(f"{place / 10:.1f}", float(n)) for place, n in enumerate(tenths)]
-        charts["spread"] = bar_chart("Scores of candidates", bars, "score, from", "candidates")
+        charts["spread"] = plot_bars("Scores of candidates", bars, "score, from", "candidates")
     data = {
         "curve": curve,
         "keep": keep,

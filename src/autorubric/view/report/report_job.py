@@ -16,8 +16,8 @@ from typing import Any, Literal, Self
 from markupsafe import Markup
 from pydantic import model_validator
 
-from autorubric.charts.html import figure, spelled
-from autorubric.errors import ConfigError, InputError, counted
+from autorubric.charts.html import escape_hidden, format_float
+from autorubric.errors import ConfigError, InputError, pluralize
 from autorubric.files import write_atomically
 from autorubric.jobs.job import RunSource, job, refuse_existing, run_job
 from autorubric.jobs.label_source import LabelChoice, note_other_labels
@@ -329,7 +329,7 @@ def _render_change(comparison: Mapping[str, Any]) -> Iterator[str]:
     if moved:
         yield from ("", "| Criterion | before | now | change |", "|---|---:|---:|---:|")
     for one in moved:
-        cells = (figure(one["first"], 3), figure(one["second"], 3), f"{one['difference']:+.3f}")
+        cells = (format_float(one["first"], 3), format_float(one["second"], 3), f"{one['difference']:+.3f}")
         yield f"| {_format_name(one['name'])} | {' | '.join(cells)} |"
 
 
@@ -340,7 +340,7 @@ def _render_criteria(criteria: Sequence[Mapping[str, Any]], agreement: Mapping[s
     own, rule = (" agrees with labels |", "---:|") if labelled else ("", "")
     yield from ("", f"| Criterion | weight | mean value | failed |{own}", f"|---|---:|---:|---:|{rule}")
     for one in criteria[:_MOST_CRITERIA]:
-        mean = f"{figure(one['mean'], 3)} ({format_interval(one['interval'], 3)})".removesuffix(" ()")
+        mean = f"{format_float(one['mean'], 3)} ({format_interval(one['interval'], 3)})".removesuffix(" ()")
         cells = [_format_name(one["name"]), f"{one['weight']:g}", mean, f"{one['failed']:,}"]
         if labelled:
             label = labelled.get(one["criterion"])
@@ -357,7 +357,7 @@ def _render_rows(figures: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if summary["status"] != "completed":
         yield "Status", _format_name(summary["status"])
     if scores is not None:
-        mean = figure(scores["mean"], 3) + _format_interval(scores["interval"])
+        mean = format_float(scores["mean"], 3) + _format_interval(scores["interval"])
         yield "Score", f"{mean}, {scores['scored']:,} scored"
         yield "Items done", _format_part(scores["done"], summary["total"])
         yield "Judgments made", "–" if coverage is None else f"{coverage:.1%}"
@@ -379,7 +379,7 @@ def _format_part(done: int, total: int | None) -> str:
 
 
 def _format_cost(costs: Mapping[str, Any]) -> str:
-    return format_dollars(costs["cost"]) + (f", {counted(costs['calls'], 'call')}" if costs["calls"] else "")
+    return format_dollars(costs["cost"]) + (f", {pluralize(costs['calls'], 'call')}" if costs["calls"] else "")
 
 
 def _format_interval(ends: Sequence[float] | None) -> str:
@@ -388,5 +388,5 @@ def _format_interval(ends: Sequence[float] | None) -> str:
 
 def _format_name(text: str) -> str:
     """A name as code, where nothing is a link, a picture, a tag or a mention."""
-    shown = spelled(" ".join(text.split()))[:80].replace("`", "'").replace("|", "¦")
+    shown = escape_hidden(" ".join(text.split()))[:80].replace("`", "'").replace("|", "¦")
     return f"`{shown}`" if shown else "–"

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from autorubric.errors import InputError
-from autorubric.files.descriptors import unreadable
+from autorubric.files.descriptors import build_read_error
 
 MOST_BYTES = 1 << 30
 _MOST_WORDS = 80
@@ -82,7 +82,7 @@ def read_report(path: Path) -> tuple[str, dict[str, Any]]:
             raise InputError(f"{path}: it is longer than {MOST_BYTES:,} bytes, the maximum for a report")
         text = path.read_bytes().decode("utf-8-sig")
     except OSError as error:
-        raise unreadable(path, error) from None
+        raise build_read_error(path, error) from None
     except UnicodeDecodeError:
         raise InputError(f"{path}: it is not UTF-8 text; expected a file of `autorubric report`") from None
     held, form = text, detect_form(text)

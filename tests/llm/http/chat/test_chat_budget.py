@@ -62,7 +62,7 @@ async def test_an_attempt_that_may_have_been_billed_is_paid_for_twice_in_the_bud
             assert outcome.kind == "network"
             assert "not retried: budget of" in outcome.message
             assert endpoint.counts.requests == 2
-            assert ledger.spent().tokens == 2 * ceiling.total_tokens
+            assert ledger.sum_spent().tokens == 2 * ceiling.total_tokens
         await model.close()
 
 
@@ -96,8 +96,8 @@ async def test_a_call_that_is_given_up_is_charged_for_what_may_be_on_its_way_or_
                 assert isinstance(await waiting, Failure)
                 await executor.drain()
             with Ledger.open(tmp_path / fault) as ledger:
-                assert ledger.spent().calls == 1
-                found[fault] = ledger.spent().tokens / CEILING
+                assert ledger.sum_spent().calls == 1
+                found[fault] = ledger.sum_spent().tokens / CEILING
             await model.close()
     assert found == charged
 
@@ -108,13 +108,13 @@ async def test_a_call_that_was_never_sent_is_not_counted_when_it_is_given_up() -
         with Ledger.in_memory() as ledger:
             executor = Executor(ledger, Budget(tokens=100 * CEILING))
             assert isinstance(await executor.ask(model, ASK), Reply)
-            paid = ledger.spent()
+            paid = ledger.sum_spent()
             waiting = asyncio.create_task(executor.ask(model, Request((Message("user", "How?"),), "response")))
             await asyncio.sleep(0.05)
             executor.abandon("interrupted")
             assert isinstance(await waiting, Failure)
             await executor.drain()
-            assert (ledger.spent(), endpoint.counts.requests) == (paid, 1)
+            assert (ledger.sum_spent(), endpoint.counts.requests) == (paid, 1)
         await model.close()
 
 
@@ -151,7 +151,7 @@ async def test_every_attempt_that_may_have_been_billed_is_charged_the_last_one_t
             budget = Budget(tokens=10 * CEILING)
             assert isinstance(await Executor(ledger, budget).ask(model, ASK), Failure)
             assert endpoint.counts.requests == 1 + retries
-            assert ledger.spent().tokens == budget.spent().tokens == (1 + retries) * CEILING
+            assert ledger.sum_spent().tokens == budget.find_spent().tokens == (1 + retries) * CEILING
         await model.close()
 
 
@@ -160,7 +160,7 @@ async def test_a_web_page_at_a_wrong_address_costs_nothing() -> None:
         model = model_at(endpoint, endpoints)
         with Ledger.in_memory() as ledger:
             await Executor(ledger, Budget(tokens=10 * CEILING)).ask(model, ASK)
-            assert ledger.spent().tokens == 0
+            assert ledger.sum_spent().tokens == 0
         await model.close()
 
 
@@ -206,8 +206,8 @@ def test_each_attempt_is_charged_by_its_answer_and_no_mix_of_answers_overruns_th
                 await ask_all(Executor(ledger, budget), model, 12)
                 charged = sum(CHARGES[name] * count for name, count in endpoint.counts.by_fault.items())
                 # A schema adds its own 17 bytes to the worst case; 12 calls of at most 3 attempts.
-                assert charged <= budget.spent().tokens <= charged + 12 * 3 * 17
-                assert budget.spent().tokens == ledger.spent().tokens <= limit
+                assert charged <= budget.find_spent().tokens <= charged + 12 * 3 * 17
+                assert budget.find_spent().tokens == ledger.sum_spent().tokens <= limit
                 assert budget.find_reserved().tokens == 0
             await model.close()
 
@@ -255,9 +255,9 @@ def test_no_usage_object_whatsoever_makes_a_budget_overrun(limit: int, stated: l
                 budget = Budget(tokens=limit)
                 outcomes = await ask_all(Executor(ledger, budget), model, len(answers))
                 assert endpoint.counts.requests == outcomes.count("ok")
-                assert budget.spent().tokens == ledger.spent().tokens <= limit
+                assert budget.find_spent().tokens == ledger.sum_spent().tokens <= limit
                 # Ten characters and a prompt of four cost a token each at least.
-                assert budget.spent().tokens >= 2 * outcomes.count("ok")
+                assert budget.find_spent().tokens >= 2 * outcomes.count("ok")
             await model.close()
 
     asyncio.run(main())
@@ -279,7 +279,7 @@ async def test_an_endpoint_that_ignores_max_tokens_is_found_out_by_its_first_rep
             outcomes = await ask_all(Executor(ledger, budget), model, 40)
             assert outcomes == ["ok"] + ["budget"] * 39
             assert endpoint.counts.requests == 1
-            assert budget.spent().tokens == ledger.spent().tokens == 5030
+            assert budget.find_spent().tokens == ledger.sum_spent().tokens == 5030
         await model.close()
     (record,) = caplog.records
     assert "a reply took 5,030 tokens (30 of the prompt) where at most 532 + 100 were allowed" in record.getMessage()
@@ -298,12 +298,12 @@ async def test_an_overrun_is_at_most_what_was_in_flight_and_is_reported(
             budget = Budget(tokens=8 * CEILING)  # 5,056
             outcomes = await ask_all(Executor(ledger, budget), model, 40)
             assert outcomes.count("ok") == endpoint.counts.requests <= 1 + in_flight
-            assert budget.spent().tokens == 50 + (endpoint.counts.requests - 1) * 5030
-            assert ledger.spent().tokens == budget.spent().tokens
+            assert budget.find_spent().tokens == 50 + (endpoint.counts.requests - 1) * 5030
+            assert ledger.sum_spent().tokens == budget.find_spent().tokens
             assert budget.find_reserved().tokens == 0
         await model.close()
     said = [record.getMessage() for record in caplog.records]
     assert len([words for words in said if "the budget is overrun" in words]) == 1
-    refused = await budget.reserve(budget.worst_case(model, ASK))
+    refused = await budget.reserve(budget.compute_worst_case(model, ASK))
     assert isinstance(refused, Failure)
     assert "(over the budget: a reply exceeded max_tokens, or the budget was lowered)" in refused.message

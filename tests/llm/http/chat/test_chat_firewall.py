@@ -122,5 +122,5 @@ async def test_a_firewall_that_refuses_everything_after_a_reply_is_not_taken_for
     result = await run(endpoint, tmp_path, [f"So {n}." for n in range(40)])
     assert result.stopped is not None and result.summary is not None
     assert "refuses all requests now, though it accepted some before; ask its operator" in result.stopped
-    said = " ".join((result.stopped, *(group.line("judgment") for group in result.summary.failures)))
+    said = " ".join((result.stopped, *(group.format_line("judgment") for group in result.summary.failures)))
     assert "key" not in said

@@ -170,7 +170,7 @@ async def test_a_call_that_was_never_sent_because_of_a_refusal_is_no_call_in_the
     with Ledger.open(tmp_path) as ledger:
         executor = Executor(ledger)
         found = await asyncio.gather(*(executor.ask(model, endpoint.ask(str(n))) for n in range(40)))
-        assert ledger.spent().calls == len(endpoint.bodies) <= 10
+        assert ledger.sum_spent().calls == len(endpoint.bodies) <= 10
         activity = executor.snapshot()["judge"]
     assert (activity.paid, activity.failures) == (5, len(endpoint.bodies) - 5)
     assert activity.refused == 40 - len(endpoint.bodies)

@@ -223,11 +223,11 @@ class BatchBooks:
         self._downloads += 1
         return self._downloads <= self.faults.cut_downloads
 
-    def summary(self) -> dict[str, Any]:
+    def summarize(self) -> dict[str, Any]:
         """The totals as JSON values.
 
         Example:
-            >>> BatchBooks(BatchFaults(), lambda body: Completion(""), 0).summary()["paid"]
+            >>> BatchBooks(BatchFaults(), lambda body: Completion(""), 0).summarize()["paid"]
             0
         """
         asked = Counter(custom_id for job in self.jobs.values() for custom_id, _ in job.lines)
