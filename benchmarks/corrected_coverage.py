@@ -37,7 +37,7 @@ def measure(results: list[Corrections], truth: float) -> dict[str, Coverage]:
         intervals = [estimate.interval for estimate in estimates if estimate is not None and estimate.interval]
         if intervals:
             table[method] = Coverage(
-                float(np.mean([interval.holds(truth) for interval in intervals])),
+                float(np.mean([interval.contains(truth) for interval in intervals])),
                 float(np.mean([interval.width for interval in intervals])),
                 len(intervals) / len(results),
             )

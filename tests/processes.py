@@ -32,8 +32,8 @@ _WITH_PACKAGES = """
 import sys
 sys.path.insert(0, sys.argv.pop(1))
 from autorubric.cli.app import _build, run
-from autorubric.plugins import plugins
-plugins.cache_clear()
+from autorubric.plugins import find_plugins
+find_plugins.cache_clear()
 _build.cache_clear()
 sys.exit(run(sys.argv[1:]))
 """

@@ -136,7 +136,7 @@ def test_a_second_ctrl_c_in_a_notebook_leaves_at_once(tmp_path: Path) -> None:
 ENDED_TWICE = """
 import asyncio, os, signal
 from contextlib import asynccontextmanager
-from autorubric.background import interrupt_heard, wait_for
+from autorubric.background import on_interrupt, wait_for
 
 @asynccontextmanager
 async def slow_to_close():
@@ -148,7 +148,7 @@ async def slow_to_close():
 
 async def main():
     async with slow_to_close():
-        with interrupt_heard(lambda: os.kill(os.getpid(), signal.SIGINT)):
+        with on_interrupt(lambda: os.kill(os.getpid(), signal.SIGINT)):
             asyncio.get_running_loop().call_later(0.1, os.kill, os.getpid(), signal.SIGINT)
             await asyncio.sleep(600)
 

@@ -64,7 +64,7 @@ def analysis(reports: Sequence[Report | None], dataset: RubricDataset) -> Any:
 
 
 def draw_rows(shown: Any) -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(shown.text("csv"))))
+    return list(csv.DictReader(io.StringIO(shown.render("csv"))))
 
 
 def test_a_bias_that_is_the_same_on_every_item_has_no_interval_and_no_sentence() -> None:
@@ -159,7 +159,7 @@ def test_the_analysis_of_criteria_says_what_it_left_out() -> None:
         "note: 2 of 5 items have no report with criteria and are left out",
         "note: 1 of 5 items have no score and are left out of the groups",
     ]
-    assert json.loads(shown.text("json"))["notes"] == [note.removeprefix("note: ") for note in shown.below[1:]]
+    assert json.loads(shown.render("json"))["notes"] == [note.removeprefix("note: ") for note in shown.below[1:]]
     assert analysis(reports[1:3], RubricDataset("Explain.", dataset.rubric, dataset.items[1:3])).below == ()
 
 

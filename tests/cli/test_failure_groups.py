@@ -256,7 +256,7 @@ def test_remarks_of_ours_are_outside_the_quotes_of_what_an_endpoint_says(message
     [
         ("", True),
         (" (2 attempts)", True),
-        (" (run the same command again in 1,380 minutes, or use another model)", True),
+        (" (run the same command again in 23 hours, or use another model)", True),
         ("; its contents are safe; fix this and run the same command again", True),
         (f" {200 * 'b'}", False),
     ],

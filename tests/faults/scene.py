@@ -19,7 +19,7 @@ KEY = "sk-planted-in-the-fault-matrix"
 RETRIES = 1
 
 SENT_AGAIN = {
-    **dict.fromkeys(("429", "429-seconds", "429-date", "429-nan", "429-huge"), "rate_limit"),
+    **dict.fromkeys(("429", "429-seconds", "429-date", "429-nan"), "rate_limit"),
     **dict.fromkeys(("500", "502", "503", "529", "no-choices", "error-in-200"), "server"),
     **dict.fromkeys(("reset", "truncated-body", "huge-body", "html"), "network"),
     **dict.fromkeys(("hang", "endless-body"), "timeout"),
@@ -27,7 +27,7 @@ SENT_AGAIN = {
 """Faults that pass, by what they are called when they do not."""
 REFUSED = {"413": "rejected", "422": "rejected", "400-content-filter": "refusal"}
 """Faults of one request that no second attempt mends."""
-ENDING = {"401": 2, "403": 2, "404": 2, "redirect": 2, "402": 1, "429-quota": 1}
+ENDING = {"401": 2, "403": 2, "404": 2, "redirect": 2, "402": 1, "429-quota": 1, "429-huge": 1}
 """Faults that every request would meet, and the exit status: 2 where the command line is wrong."""
 UNUSABLE = ("wrong-schema", "broken-json", "prose", "refusal", "content-filter", "empty", "null", "length")
 """Replies that were paid for and do not hold what was asked."""

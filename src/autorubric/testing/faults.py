@@ -162,7 +162,8 @@ _ALL: tuple[Fault, ...] = (
     _alter("length", _truncate),
 )
 FAULTS: Mapping[str, Fault] = {fault.name: fault for fault in _ALL}
-"""Every named fault; `429-quota` and `402` mean that there is no credit, `redirect` leads to another host."""
+"""Every named fault; `429-quota` and `402` mean that there is no credit, `429-huge` states a wait of 1,000 days, and
+`redirect` leads to another host."""
 
 
 def find_fault(name: str | Fault) -> Fault:

@@ -122,7 +122,7 @@ LIMITS = [
     ("anthropic", {"type": "error", "error": {"type": "rate_limit_error", "message": ANTHROPIC.format("daily")}}, {}, DAILY),
     ("anthropic", {"type": "error", "error": {"type": "rate_limit_error", "message": ANTHROPIC.format("per-minute")}}, {}, None),
     ("mistral", {"object": "error", "message": "Rate limit exceeded", "type": "rate_limited", "code": "1300"}, {}, None),
-    ("any", {"error": {"message": "slow down"}}, {"Retry-After": "82800"}, "in 1,380 minutes"),
+    ("any", {"error": {"message": "slow down"}}, {"Retry-After": "82800"}, "in 23 hours"),
     ("any", {"error": {"message": "slow down"}}, {"Retry-After": "300"}, None),
     ("a gateway, of both", {"error": {"message": "Limits: 10 requests per minute, 500 per day. Try again in 20s."}}, {}, None),
 ]  # fmt: skip

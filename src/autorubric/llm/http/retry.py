@@ -24,6 +24,9 @@ LONGEST_RETRY_AFTER = 120.0
 REFUSED_FOR = 300.0
 """Seconds for which a call is retried after rate limits, however often."""
 
+LONGEST_STATED = 300.0
+"""Seconds; a rate limit that states a longer wait ends the run."""
+
 REFUSED_WAIT = 0.02
 """Seconds of the first wait after a rate limit; the limiter decides for the whole endpoint when requests leave."""
 
@@ -96,8 +99,8 @@ def classify_error_object(error: object, *secrets: str | None) -> Fault:
 
 def _find_reset(said: str, wait: float | None) -> str | None:
     """When a rate limit ends for which a call does not wait; None for all others."""
-    if wait is not None and REFUSED_FOR < wait < math.inf:
-        return f"in {math.ceil(wait / 60):,} minutes"
+    if wait is not None and LONGEST_STATED < wait < math.inf:
+        return f"in {math.ceil(wait / 60)} minutes" if wait <= 7200 else f"in {math.ceil(wait / 3600):,} hours"
     return "when the daily limit is reset" if _PER_DAY.search(said) else None
 
 
