@@ -49,6 +49,72 @@ def test_a_file_keeps_to_the_limits_of_the_house() -> None:
                     assert not function.name.endswith("_of"), function.name
 
 
+VERBS = """
+abandon accept account acknowledge acquire add adjudicate adjust admit advise aggregate agree align alter
+analyze announce answer append apply arrange arrive ask assert assess assign assume attach audit average avoid
+await balance begin bill bind borrow bound break build cache calibrate call cancel cap carry catch charge check
+choose claim classify clean clear clip close collect combine commit compare compile complete compute conclude
+connect construct convert copy correct correlate count cover create cut deal decide decode decorate deduplicate
+delay delete deliver describe detach detect determine diff digest discard dismiss dispatch download drain draw
+drop dump emit encode end ensure enter escape estimate evaluate evolve exchange execute expect explain export
+extend extract fail feed fence fetch fill filter find finish fit flatten flush fold follow forget format forward
+frame freeze gather generate get give grade grant group grow guard guess hand handle hash hide hold identify
+ignore import improve indent index insert inspect interpret interrupt introduce invert iter join judge keep
+label learn leave lend limit link lint list listen load locate lock log lower make map mark match measure merge
+mix move name narrow nest normalize note notify number observe occur offer open order overrule pack pair parse
+pass pause pick place plan plot pluralize pool pop post preload prepare price print probe propose protect
+publish pump put query queue quote raise rank rate read readmit rebuild recall receive recognize recommend
+recompute record recover redact reduce refill refuse register reject relabel release remember remove rename
+render renew renumber reorder repair repeat replace replay reply report reprice request require reserve reset
+resolve respond restart restore resume retire reuse reveal revert review revise reward reword rewrite round
+route rule run sample save say scale scan score seal search seek select send serialize serve set settle share
+shorten show shut simulate size skip sleep snapshot sort spell split standardize start stat state stem step stop
+store strip submit suggest sum summarize supervise suspect switch sync synthesize take tally tell test tokenize
+total trace translate trim truncate try undo unescape unfold unlock unpack unseal unwrap update upload use
+validate value verify view vote wait wake warn watch weigh weight widen withdraw work write
+"""
+FORMS = ("is", "has", "have", "are", "was", "may", "can", "must", "needs", "as", "from", "to", "with")
+"""Predicates and conversions."""
+NOUNS = """
+beta_cdf _beta_fraction bounded_interval bounded_mean_intervals clustered_interval gwet_ac gwet_pairs
+jackknife_intervals jackknife_variance kappa_interval _kappa_variance kappas kendall mean_interval
+mean_kappa_interval pearson precision_recall rogan_gladen_interval spearman standard_error t_p_value t_quantile
+wilson_interval cross_fit _cross_fit _permutation_test _mean _mode _weighted_mean _weighted_mode
+_address _full _tokens column_setting key_variable
+_at attempts_logged cut_after known_at
+async_call connection_lost connection_made model_rebuild new_event_loop on_step_end _on_timer pytest_configure
+readinto seekable _repr_html_
+annotators blocking dedup_final_rubrics differing example_run fingerprints holds identity minus nan_to_none
+origins package_gate_prompts package_prompts plus specs
+"""
+"""Mathematics as scipy names it; factories of settings; context managers; names that other libraries call; names of
+classes that users hold."""
+DECLARED = re.compile(
+    r"property|setter|contextmanager|overload|validator|serializer|\bcheck\b|rule\(|registered|validated"
+)
+
+
+def test_functions_are_named_by_verbs() -> None:
+    pages = [path.read_text("utf-8") for path in [*(ROOT / "docs").rglob("*.md"), *(ROOT / "src").rglob("*.pyi")]]
+    shown = re.findall(r"`[^`]*`|^(?:>>>|from|import|    ).*$", "\n".join(pages), re.MULTILINE)
+    published = set(re.findall(r"\w+", " ".join(shown)))
+    with offenders() as case:
+        for path in SOURCES:
+            with case(str(path.relative_to(ROOT))):
+                named = [
+                    one.name
+                    for one in functions(path)
+                    if not DECLARED.search(str([*map(ast.unparse, one.decorator_list)]))
+                ]
+                first = {name: name.strip("_").partition("_")[0] for name in named if not name.startswith("__")}
+                known = {*VERBS.split(), *FORMS}
+                assert [
+                    name
+                    for name, word in first.items()
+                    if word not in known and name not in {*NOUNS.split(), *published}
+                ] == []
+
+
 PRODUCTS = {"anthropic", "gemini", "openai", "open_instruct", "verifiers", "verl"}
 """Files may be named after the product that they serve, in each room that serves it."""
 
