@@ -63,7 +63,7 @@ def compute_metrics(  # noqa: PLR0913 (published signature)
     """Judge-human agreement: how well the verdicts of a run match the labels of its items.
 
     Args:
-        eval_result: the run: whatever has `item_results`.
+        eval_result: the run: any object with `item_results`.
         dataset: the items with their ground truth.
         bootstrap: compute confidence intervals.
         n_bootstrap: draws of the posteriors.

@@ -178,7 +178,7 @@ def gwet_pairs(counts: ArrayLike, weights: Floats | None = None) -> float | None
 def gwet_ac(ratings: ArrayLike, weights: Floats | None = None) -> float | None:
     """Gwet's AC1 (AC2 with weights) of any number of raters, at most 1; None if no item has two ratings.
 
-    Source: Gwet 2014, Handbook of Inter-Rater Reliability, chapters 2 and 5.
+    Source: Gwet 2014, Handbook of Inter-Rater Reliability, chapters 2 and 5; single ratings count only for chance.
 
     Args:
         ratings: how many raters put each item (row) into each category (column). Raters may be missing.

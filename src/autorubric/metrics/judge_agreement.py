@@ -352,7 +352,7 @@ class _Votes:
 
 
 def _rank_agreement(found: VoteAgreement) -> float:
-    """The sort key: the lowest agreement first, none last."""
+    """The sort key: the lowest agreement first, undefined ones last."""
     return 2.0 if found.agreement is None else found.agreement
 
 

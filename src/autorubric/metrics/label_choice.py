@@ -134,7 +134,7 @@ class JudgedPairs:
 
 
 def read_pairs(run: GradedRun | Sequence[Report | None], dataset: RubricDataset | None) -> JudgedPairs:
-    """The run as pairs, by the rule that it recorded. Items without a score (failed judgments, say) are left out."""
+    """The run as pairs, by the rule that it recorded. Items without a score (failed judgments) are left out."""
     return build_pairs(read_graded_table(run, dataset))
 
 
@@ -290,7 +290,7 @@ def correct_sums(pairs: JudgedPairs, errors: Floats, weights: Floats) -> Floats:
 
 
 def size_labels(pairs: JudgedPairs, truth: Floats) -> Floats:
-    """The sizes of `label_next`: by how much the error of each pair varies in the score."""
+    """The sizes to draw by: the standard deviation that the error of each pair adds to the score."""
     wrong = rate_doubt(pairs, truth)
     return np.asarray(np.abs(pairs.shares) * np.sqrt(wrong * (1.0 - wrong)))
 
