@@ -316,7 +316,7 @@ def plot_lines(title: str, series: Sequence[Series], axes: Axes) -> str:
 
     Args:
         title: what it shows.
-        series: one or more; the first three have colours of their own.
+        series: one or more; there are three colours, which repeat.
         axes: their titles and ranges; `diagonal` draws the line on which both are equal.
 
     Example:
