@@ -138,7 +138,7 @@ async def serve_view(settings: ViewSettings) -> None:
     """Show runs until SIGTERM or Ctrl-C.
 
     Raises:
-        InputError: there is no run in a directory, or the address cannot be taken.
+        InputError: there is no run in a directory, or the address cannot be bound.
     """
     token = read_token(settings.host, settings.token_env, os.environ)
     with ExitStack() as stack:
