@@ -42,7 +42,7 @@ class Budget:
     Args:
         usd: the most dollars, or None for no limit.
         tokens: the most tokens, prompts and completions together, or None for no limit.
-        spent: what earlier sessions have spent, by the ledger.
+        spent: what earlier sessions have spent, as the ledger records it.
 
     Attributes:
         refused: the refusal of the last call that was decided; None if it was admitted.

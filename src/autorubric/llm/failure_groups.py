@@ -244,7 +244,7 @@ def find_advice(kind: str, message: str) -> str:
 def quote_text(text: str, most: int = LONGEST_QUOTE) -> str:
     r"""Quote an outside text in a message: on one line, short, and without anything that looks like a key.
 
-    What follows the last quote or semicolon is often what to do, and stays.
+    The part from the last quote or semicolon on is often advice, so it is kept if it is short.
 
     Example:
         >>> quote_text("key sk-abcdefgh12345\nis " + 300 * "very " + "wrong", 30)

@@ -308,7 +308,7 @@ class EarlySender:
     _terms: dict[int, Terms] = field(default_factory=dict)
 
     async def add(self, key: bytes, model: BatchModel, request: Request) -> None:
-        """Plan a request, unless it is planned already or the budget does not cover it any more."""
+        """Plan a request, unless it is planned already or the budget no longer covers it."""
         if self.is_full or key in self._keys or key in self.faults:
             return
         made = make_line(model, key, request)

@@ -183,7 +183,7 @@ class AnthropicDialect(BatchDialect):
                 yield _read_anthropic_result(record)
 
     def read(self, found: Mapping[str, Any]) -> RemoteBatch:
-        """A batch; the stated address of its results is not followed, as the key would go along."""
+        """A batch; the stated address of its results is not followed, as the key would be sent there."""
         word = as_text(found.get("processing_status"))
         counts = as_dict(found.get("request_counts"))
         id = as_text(found.get("id"))
