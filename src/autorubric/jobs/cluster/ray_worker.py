@@ -91,7 +91,7 @@ class RemoteTalk(Talk):
 
 
 class ClusterWorker:
-    """The actor of one worker. The driver calls its methods, two at a time.
+    """The actor of one worker. The driver calls its methods, up to two at a time.
 
     Args:
         run: identifies the run in all of its sessions.
