@@ -319,7 +319,7 @@ class EvalConfig:
         prefix_first: let the first call of an item go ahead alone, so that endpoints that cache prompt prefixes
             compute the item's once.
         share_equal: let items with the same prompt, submission, reference and criteria share their replies. By
-            default each item is asked about by requests of its own.
+            default, each item has its own requests.
         replace: replace another run in the directory; its files move to `replaced-N` there, and its saved replies
             stay usable.
 
