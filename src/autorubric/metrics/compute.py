@@ -330,7 +330,7 @@ def _find_most_frequent(table: Table, votes: Ints) -> Ints:
 
 
 def _compute_mean_alpha(table: Table, judges: Ints) -> float | None:
-    """Krippendorff's α among some judges, averaged over criteria."""
+    """Krippendorff's α among the given judges, averaged over criteria."""
     alphas = []
     for column in table.columns:
         raw = table.points.select(table.points.column == column.index)

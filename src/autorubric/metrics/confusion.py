@@ -11,7 +11,7 @@ from autorubric.metrics.arrays import Floats, Ints, nan_to_none, ratio
 
 
 def count_pairs(truth: ArrayLike, judged: ArrayLike, categories: int) -> Ints:
-    """The confusion matrix, categories × categories: rows are the truth, columns what was judged."""
+    """The confusion matrix, categories × categories: rows are the truth, columns the verdicts."""
     pairs = np.asarray(truth, np.int64) * categories + np.asarray(judged, np.int64)
     return np.bincount(pairs, minlength=categories * categories).reshape(categories, categories).astype(np.int64)
 

@@ -79,13 +79,13 @@ class JudgedPairs:
     """The scored items of a run as pairs of item and criterion, one item's after the other; NaN where unknown."""
 
     items: tuple[int, ...]  # each item's place in the dataset
-    starts: Floats  # what each item scores with nothing met: 1 where its rubric has pitfalls alone, else 0
+    starts: Floats  # the score of each item with nothing met: 1 if its rubric has only pitfalls, else 0
     rows: Ints  # of each pair, its item's place in `items`
     places: Ints  # its criterion's place in the item's rubric
     criteria: tuple[Criterion, ...]
     kinds: Ints  # groups of similar errors: the criterion; with item-specific rubrics, criterion or pitfall
     shares: Floats  # its share of the item's score; 0 if the score leaves it out
-    values: Floats  # of the verdict, in [0, 1]; of an abstention what it counts by the run's rule
+    values: Floats  # of the verdict, in [0, 1]; an abstention counts by the run's rule
     truth: Floats  # the value of the label
     dissent: Floats  # the share of pairs of votes that differ; NaN with fewer than two votes
     confidence: Floats  # of the judge, where it states one
