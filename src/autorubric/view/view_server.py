@@ -124,7 +124,7 @@ _GRACE = 2  # seconds for open requests to end; a live page would never end
 
 
 def _check_labels(sources: Sequence[Source]) -> None:
-    """Raise an error unless the labels that were chosen are for what was graded in each run."""
+    """Raise an error unless the chosen labels are for the graded items of each run."""
     from autorubric.view.index.shown_labels import read_shown_labels
 
     for source in sources:
