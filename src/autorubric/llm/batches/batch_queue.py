@@ -100,7 +100,7 @@ class BatchQueue:
         self._last = 0.0
         self.left: Failure | None = None
         self._ahead: EarlySender | None = None
-        self._met: dict[bytes, tuple[Terms, Fault]] = {}  # of requests in batches that nobody waited for
+        self._met: dict[bytes, tuple[Terms, Fault]] = {}  # of requests in batches without a waiting caller
         self._requests_sent = self._sent_alone = 0
         self._gone: list[str] = []  # about batches that were given up
         self._most_of: dict[int, int] = {}  # requests in a batch of a model, where the provider refused more
@@ -172,7 +172,7 @@ class BatchQueue:
         for task in (*self._open, self._clerk, self._resuming):
             if task is not None and task is not _find_current_task():
                 task.cancel()
-        # Nothing more is sent, so nobody has to wait for what open batches leave of the budget.
+        # Nothing more is sent, so no call has to wait for what open batches leave of the budget.
         for hold in (*self._holds.values(), *(self._ahead.holds if self._ahead is not None else ())):
             if hold.budget is not None:
                 hold.budget.give_back(hold)
@@ -378,7 +378,7 @@ class BatchQueue:
     def _keep_faults(self, model: BatchModel, record: BatchRecord, found: Collection) -> None:
         """Keep final faults for later lookups, and report why the other requests are sent again."""
         final = {key: fault for key, fault in found.faults.items() if not fault.again}
-        # What they may have cost is on record already.
+        # Their possible cost is already recorded.
         self._met |= {key: (model.terms, replace(fault, maybe_billed=False)) for key, fault in final.items()}
         passing = [fault.message for fault in found.faults.values() if fault.again]
         if passing and not self._how.cancel:

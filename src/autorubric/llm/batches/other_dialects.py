@@ -72,7 +72,7 @@ class MistralDialect(BatchDialect):
 
 
 _LARGEST = 256_000_000
-"""The most bytes of a batch with its results, which come in one piece."""
+"""The maximum bytes of a batch with its results, which come in one piece."""
 
 
 @dataclass(frozen=True)
@@ -249,7 +249,7 @@ _FILTERED = frozenset({"SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT"
 
 @dataclass(frozen=True)
 class GeminiDialect(BatchDialect):
-    """Batches of the Gemini API. Their display name is what others keep as metadata."""
+    """Batches of the Gemini API. Their display name is used as metadata."""
 
     limits: Limits = field(default_factory=lambda: Limits(50_000, 2_000_000_000))
     path: ClassVar[str] = _VERSION
