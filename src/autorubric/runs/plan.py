@@ -180,7 +180,7 @@ async def _attach_executor(run: EvaluationRun, grader: CriterionGrader, ledger: 
 async def _build_finished_run(
     plan: ExperimentPlan, content: bytes, ledger: Ledger | None, generation: int
 ) -> FinishedRun | None:
-    """The record of an earlier finish; None if third-party code shapes the results."""
+    """The record of an earlier finish; None without a ledger, in merges and cluster workers, or with foreign code."""
     grader = plan.grader
     if ledger is None or (plan.parts is not None and plan.parts.workers is None) or feed.get() is not None:
         return None
