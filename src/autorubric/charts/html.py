@@ -1,6 +1,6 @@
 """HTML without scripts, fonts or requests: escaped text, judged criteria, and self-contained pages.
 
-In untrusted text, characters that are invisible or change the direction are spelled out. Judged criteria have one
+In untrusted text, characters that are invisible or change its direction are spelled out. Judged criteria have one
 template for the view, the report and the cards of notebooks.
 """
 
@@ -29,7 +29,7 @@ _HIDDEN = re.compile(
 
 
 class Span(NamedTuple):
-    """A stretch of a text, by character."""
+    """A range of characters in a text."""
 
     start: int
     end: int
@@ -46,11 +46,11 @@ def escape_hidden(text: str) -> str:
 
 
 def render_text(text: str, marks: Iterable[Span] = ()) -> str:
-    r"""A text as HTML: escaped, hidden characters as labelled elements, and stretches of it marked.
+    r"""A text as HTML: escaped, hidden characters as labelled elements, and ranges of it marked.
 
     Args:
         text: as it is.
-        marks: stretches, in any order; those that overlap become one.
+        marks: ranges, in any order; overlapping ones are joined.
 
     Example:
         >>> render_text("a < b", [Span(0, 1)])
@@ -135,7 +135,7 @@ def format_float(value: float | None, places: int = 2) -> str:
 
 
 def render_marked(text: str, marks: Iterable[Sequence[int]] = ()) -> Any:
-    """A text for a template, with stretches of it marked."""
+    """A text for a template, with ranges of it marked."""
     from markupsafe import Markup
 
     return Markup(render_text(text, [Span(*one) for one in marks]))

@@ -159,7 +159,7 @@ def plot_bars(title: str, bars: Sequence[tuple[str, float]], x_title: str, y_tit
     """
     highest = top or max((height for _, height in bars), default=0) or 1
     step = (WIDTH - _LEFT - _RIGHT) / max(len(bars), 1)
-    # Words do not fit under their bars and are slanted; of too many numbers every n-th is written.
+    # Words do not fit under their bars and are slanted; if there are too many numbers, every n-th is written.
     letters = max((len(label) for label, _ in bars), default=0) + 1
     slanted = letters > 6 and _LETTER * letters > step
     every = 1 if slanted else max(1, ceil(_LARGE_LETTER * letters / step))
@@ -302,7 +302,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Axes:
-    """What the two axes are called, and the range of the vertical one; by default that of the points."""
+    """The titles of the two axes, and the range of the vertical one; by default that of the points."""
 
     x_title: str
     y_title: str
@@ -316,7 +316,7 @@ def plot_lines(title: str, series: Sequence[Series], axes: Axes) -> str:
 
     Args:
         title: what it shows.
-        series: one or more; the first three have colours of their own.
+        series: one or more; there are three colours, which repeat.
         axes: their titles and ranges; `diagonal` draws the line on which both are equal.
 
     Example:

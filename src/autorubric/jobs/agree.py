@@ -239,7 +239,7 @@ OF_LABEL_STORES = "with a label store, whose pairs may be drawn with unequal pro
 
 
 def refuse_simulation(settings: AgreeSettings, where: str) -> None:
-    """Refuse `simulate` unless the run has labels of whole items and is not compared."""
+    """Refuse `simulate`; `where` says in which mode it has no effect."""
     if settings.simulate:
         raise InputError(
             f"--simulate (Python: simulate=True) resamples the labelled items of one run; it has no effect {where}"

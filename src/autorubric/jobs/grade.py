@@ -1,4 +1,4 @@
-"""`autorubric.grade`: submissions in, scores out."""
+"""`autorubric.grade`: score submissions."""
 
 from __future__ import annotations
 

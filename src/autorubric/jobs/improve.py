@@ -1,4 +1,4 @@
-"""`autorubric.improve`: changes of a rubric's wordings and weights that labels prove."""
+"""`autorubric.improve`: change a rubric where labels prove a gain."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ class ImprovementRun(RecordedRun):
         return counts.wanted, counts.done - counts.failed, counts.failed
 
     def build_entries(self) -> dict[str, Any]:
-        """How often the writer returned alternatives, at most in any session; and the prompt."""
+        """How often the writer returned alternatives (the maximum of all sessions), and the prompt."""
         now = sum(note["event"] == "written" for note in self.notes)
         return {"written": max(self.before, now), "templates": {"improve": load_writer_prompt().fingerprint}}
 
@@ -227,7 +227,7 @@ def _restore_result(rubric: Rubric, record: dict[str, Any], out: Path, ledger: L
 
 
 def _list_exchangeable(manifest: Mapping[str, Any]) -> list[str]:
-    """`writer` if it may differ: the last session ended, and its writer returned nothing."""
+    """`writer` if it may differ: no alternatives were returned, and the last session was not killed."""
     return ["writer"] if manifest.get("written") == 0 and manifest.get("status") != "running" else []
 
 

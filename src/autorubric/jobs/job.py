@@ -66,7 +66,7 @@ class Job(Protocol[Data_contra, Model_contra, P, Returned_co]):
     def __call__(
         self, data: Data_contra | Model_contra | None = None, /, *args: P.args, **kwargs: P.kwargs
     ) -> Returned_co:
-        """Do the job."""
+        """Call the function."""
         ...
 
 

@@ -71,7 +71,7 @@ def read_labels(run: StoredRun, settings: LabelChoice) -> RubricDataset:
 
 
 def read_stored_labels(run: StoredRun, settings: LabelChoice, history: History | None) -> RubricDataset:
-    """The labels of the label store if they are for whole items and not drawn; else those of `read_labels`.
+    """The graded dataset with the labels of `history`; without it, with the chosen or its own labels.
 
     Args:
         run: the run.
@@ -160,7 +160,7 @@ def _read_pair_labels(settings: LabelChoice, run: StoredRun) -> History | None:
         except InputError:
             if not all(map(exchange.is_rows, paths)):
                 raise
-            # A label store decides which labels count if annotators disagree.
+            # Read as a label store, which decides between annotators that disagree.
     columns = parse_columns(list(settings.column), ("id", *LABEL_ROLES))
     read = exchange.read_labels(run.dataset, paths, NAMELESS, columns)
     for note in read.notes:

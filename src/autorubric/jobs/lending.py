@@ -14,7 +14,7 @@ from autorubric.llm.http.pace import SPENDS, Pace, SentRequest
 from autorubric.llm.sharing import Amount
 
 _PIECES = 4
-"""A process normally borrows 1 / (this · number of processes) of what is left of a budget."""
+"""A loan is what is left of a budget / (this · number of processes), or what is missing if that is more."""
 
 
 @dataclass(slots=True)

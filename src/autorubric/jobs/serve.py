@@ -90,7 +90,7 @@ class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
 
     @property
     def splits(self) -> bool:
-        """Whether a model that evolves rubrics can split criteria."""
+        """Whether a model is named that can split criteria: the one that evolves rubrics."""
         return self.evolve is not None
 
     @model_validator(mode="after")

@@ -381,5 +381,5 @@ def list_rubrics(dataset: RubricDataset, source: object) -> Iterator[tuple[str, 
 
 
 def _name_run(path: Path) -> str:
-    """The name of a run on a file: the file's name without suffixes."""
+    """The name of a run on a file: the file's name without its suffix and that of compression."""
     return "stdin" if is_stream(path) else path.with_suffix("").stem if path.suffix in (".gz", ".zst") else path.stem

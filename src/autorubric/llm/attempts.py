@@ -55,7 +55,7 @@ class Attempt:
 
     @property
     def reply(self) -> Reply | None:
-        """The reply, be it usable or not."""
+        """The reply, usable or not."""
         return self.outcome.reply if isinstance(self.outcome, Failure) else self.outcome
 
 
@@ -65,7 +65,7 @@ _named = True
 """Whether the environment names a tracer provider, when a model was last opened."""
 
 watchers: list[Watcher] = []
-"""Called with each attempt. Models create no `Attempt` while nobody watches (`is_watched`)."""
+"""Called with each attempt. Models create no `Attempt` without a watcher (`is_watched`)."""
 
 
 @contextmanager
@@ -185,7 +185,7 @@ def _open_log(path: Path) -> Iterator[Callable[[bytes], object]]:
         return
     _refuse_other_content(path)
     try:
-        # Without this, opening a pipe that nobody reads would block.
+        # Without this, opening a pipe without a reader would block.
         descriptor = open_nonblocking(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     except OSError as error:
         raise InputError(f"--log-json {path}: cannot be written: {error.strerror}") from error

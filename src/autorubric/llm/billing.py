@@ -142,7 +142,7 @@ class Bill(NamedTuple):
 
     @property
     def most(self) -> Amount:
-        """The most that the call can have cost."""
+        """The maximum that the call can have cost."""
         tokens = self.usage.total_tokens + (self.token_bound or 0)
         return Amount.from_dollars(tokens, (self.cost or 0.0) + (self.cost_bound or 0.0))
 

@@ -42,7 +42,7 @@ class Budget:
     Args:
         usd: the most dollars, or None for no limit.
         tokens: the most tokens, prompts and completions together, or None for no limit.
-        spent: what earlier sessions have spent, by the ledger.
+        spent: what earlier sessions have spent, as the ledger records it.
 
     Attributes:
         refused: the refusal of the last call that was decided; None if it was admitted.
@@ -89,7 +89,7 @@ class Budget:
         self._known_excess = dict(records.find_note(NOTE) or {})
 
     def compute_worst_case(self, model: Model, request: Request) -> Amount:
-        """The most that one attempt at `request` can cost; a `ConfigError` if that is unbounded."""
+        """The maximum cost of one attempt at `request`; a `ConfigError` if that is unbounded."""
         return self._compute_need(_build_claim(model, request))
 
     async def reserve_for(self, model: Model, request: Request) -> Reservation | Failure:
@@ -187,7 +187,7 @@ class Budget:
         return self._spent
 
     def find_reserved(self) -> Amount:
-        """What calls in flight may still cost."""
+        """The maximum that calls in flight may still cost."""
         return self._reserved
 
     async def _wait_for_admission(self, reservation: Reservation) -> bool:
@@ -238,7 +238,7 @@ class Budget:
             place.set_result(False)
 
     def compute_rest(self) -> Amount:
-        """What is neither spent nor reserved."""
+        """The budget that is neither spent nor reserved."""
         return self._limit.minus(self._spent).minus(self._reserved)
 
     def give_spare(self) -> Amount:
@@ -279,7 +279,7 @@ class Budget:
         self._note_running(reservation, False)
 
     def _release(self, reservation: Reservation, attempts: int) -> None:
-        """Release what is reserved for some attempts of a call."""
+        """Release the reservation of some attempts of a call."""
         self._reserved = self._reserved.plus(reservation.need.times(-attempts))
         reservation.held -= attempts
         self._may_borrow = self._shared is not None  # with what was released, less may be missing

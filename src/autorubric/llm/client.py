@@ -80,7 +80,7 @@ class LLMClient:
         self._open: dict[_Place, tuple[AbstractAsyncContextManager[Any], Model]] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        """The settings: a copy opens connections and records of its own."""
+        """The settings: a copy opens its own connections and records."""
         return {**self.__dict__, "_ledger": None, "_held": ExitStack(), "_open": {}}
 
     async def generate(

@@ -363,7 +363,7 @@ def _find_mapping_problems(config: LLMConfig) -> Iterator[str]:
 
 
 def find_price_problems(prices: object) -> Iterator[str]:
-    """What is wrong with dollars per million tokens by kind of token."""
+    """Problems of a mapping of dollars per million tokens by kind of token."""
     if not isinstance(prices, dict) or not {"input", "output"} <= prices.keys():
         yield "expected 'input' and 'output' in dollars per million tokens"
         return

@@ -46,10 +46,10 @@ NOT_ASKED = ("infrastructure: stopped: ", "infrastructure: budget: ")
 """Parts of the error of an item some of whose calls were not made, because the run or its budget ended."""
 _TOO_LONG = "shorten the texts, or use a model that takes such requests"
 _LENGTH = re.compile(r"\b(?:tokens?|context|length|characters)\b|context_length|too (?:long|large)", re.IGNORECASE)
-"""Words of endpoints about requests that are too long."""
+"""Phrases of endpoints about requests that are too long."""
 _CONTEXT = re.compile(r"context[ _](?:size|length|window)", re.IGNORECASE)  # llama.cpp: under status 500
 _ADVISED = ("use another model", "raise --max-tokens-ceiling", "raise the budget", "firewall or proxy")
-"""Words of messages that already say what to do."""
+"""Phrases of messages that already say what to do."""
 NOT_MADE = frozenset({"budget", "stopped"})
 """Kinds of failures of calls that were not made."""
 _KIND = re.compile(rf"(?:^|[\s:])({'|'.join((*get_args(FailureKind), 'check', 'unknown'))}): ")
@@ -244,7 +244,7 @@ def find_advice(kind: str, message: str) -> str:
 def quote_text(text: str, most: int = LONGEST_QUOTE) -> str:
     r"""Quote an outside text in a message: on one line, short, and without anything that looks like a key.
 
-    What follows the last quote or semicolon is often what to do, and stays.
+    The part from the last quote or semicolon on is often advice, so it is kept if it is short.
 
     Example:
         >>> quote_text("key sk-abcdefgh12345\nis " + 300 * "very " + "wrong", 30)

@@ -1,4 +1,4 @@
-"""What was asked about an item and what came back: requests rebuilt, and their replies found in a ledger."""
+"""The requests about an item, rebuilt, and their replies, found in a ledger."""
 
 from __future__ import annotations
 

@@ -190,7 +190,7 @@ class Failure:
         attempts: HTTP requests made.
         reply: the unusable reply, kept as evidence.
         sent: False if nothing reached the endpoint (unknown host, refused connection) and so nothing was billed.
-        end: what ends the run, if this failure does so together with earlier ones.
+        end: the failure that ends the run, if this one completes a series that does; else None.
     """
 
     kind: FailureKind

@@ -130,7 +130,7 @@ class Trial:
         self.standing.doubted |= reply.fresh and problem.kind != "refusal"
 
     def note_lost(self, failure: Failure, records: Records) -> Failure:
-        """Count a request without a usable reply, and return its failure; the last of `_ENOUGH` ends the run."""
+        """Count a request without a usable reply; return its failure. After `_ENOUGH`, the model is dropped."""
         standing, model, request = self.standing, self.standing.model, self.request
         how = "no_reply" if failure.kind in _NO_REPLY else "unusable" if failure.reply else failure.kind
         shared = sharing.get()

@@ -63,7 +63,7 @@ def compute_metrics(  # noqa: PLR0913 (published signature)
     """Judge-human agreement: how well the verdicts of a run match the labels of its items.
 
     Args:
-        eval_result: the run: whatever has `item_results`.
+        eval_result: the run: any object with `item_results`.
         dataset: the items with their ground truth.
         bootstrap: compute confidence intervals.
         n_bootstrap: draws of the posteriors.
@@ -330,7 +330,7 @@ def _find_most_frequent(table: Table, votes: Ints) -> Ints:
 
 
 def _compute_mean_alpha(table: Table, judges: Ints) -> float | None:
-    """Krippendorff's α among some judges, averaged over criteria."""
+    """Krippendorff's α among the given judges, averaged over criteria."""
     alphas = []
     for column in table.columns:
         raw = table.points.select(table.points.column == column.index)

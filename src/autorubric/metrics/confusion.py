@@ -11,7 +11,7 @@ from autorubric.metrics.arrays import Floats, Ints, nan_to_none, ratio
 
 
 def count_pairs(truth: ArrayLike, judged: ArrayLike, categories: int) -> Ints:
-    """The confusion matrix, categories × categories: rows are the truth, columns what was judged."""
+    """The confusion matrix, categories × categories: rows are the truth, columns the verdicts."""
     pairs = np.asarray(truth, np.int64) * categories + np.asarray(judged, np.int64)
     return np.bincount(pairs, minlength=categories * categories).reshape(categories, categories).astype(np.int64)
 
@@ -178,7 +178,7 @@ def gwet_pairs(counts: ArrayLike, weights: Floats | None = None) -> float | None
 def gwet_ac(ratings: ArrayLike, weights: Floats | None = None) -> float | None:
     """Gwet's AC1 (AC2 with weights) of any number of raters, at most 1; None if no item has two ratings.
 
-    Source: Gwet 2014, Handbook of Inter-Rater Reliability, chapters 2 and 5.
+    Source: Gwet 2014, Handbook of Inter-Rater Reliability, chapters 2 and 5; single ratings count only for chance.
 
     Args:
         ratings: how many raters put each item (row) into each category (column). Raters may be missing.

@@ -163,7 +163,7 @@ class RoganGladen(Estimate):
 def rogan_gladen(cells: LabelledCells, rest_met: int, rest: int, confidence: float = 0.95) -> RoganGladen:
     """The pass rate (q + Sp - 1) / (Se + Sp - 1), where q is the rate at which the judge says MET.
 
-    Valid also where the labelled items were chosen by their label (as many MET as UNMET, say): only how the
+    Valid also where the labelled items were chosen by their label (such as equal numbers of each): only how the
     judge errs on each class is taken from them. Where they are a random part of the run, the
     prediction-powered interval is narrower.
 

@@ -91,7 +91,7 @@ class CoverageStats(MetricModel):
 
     Attributes:
         n_total: labelled points, those of items without any judgment among them.
-        n_covered: those with a category on both sides, abstentions settled as the mode says.
+        n_covered: those with a category on both sides, abstentions resolved by the mode.
         coverage: n_covered / n_total.
         judge_abstain_rate: share that the judge abstained on.
         gt_abstain_rate: share that the labels abstain on, of items with a judgment.

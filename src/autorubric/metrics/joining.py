@@ -1,4 +1,4 @@
-"""The items and criteria of a run in a dataset, and labels from one dataset for another."""
+"""Finds the items and criteria of a run in a dataset, and copies labels between datasets."""
 
 from __future__ import annotations
 

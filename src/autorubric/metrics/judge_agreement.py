@@ -273,7 +273,7 @@ class _Votes:
         return np.asarray((self.cast[pair[0]] >= 0) & (self.cast[pair[1]] >= 0))
 
     def compare(self, name: str, pairs: Sequence[tuple[int, int]], column: Column | None = None) -> VoteAgreement:
-        """How often some pairs of judges agree, on one criterion or on all, with items as clusters."""
+        """How often the given pairs of judges agree, on one criterion or on all, with items as clusters."""
         chosen = np.ones(len(self.table.points), bool)
         if column is not None:
             chosen = self.table.points.column == column.index
@@ -352,7 +352,7 @@ class _Votes:
 
 
 def _rank_agreement(found: VoteAgreement) -> float:
-    """The sort key: the lowest agreement first, none last."""
+    """The sort key: the lowest agreement first, undefined ones last."""
     return 2.0 if found.agreement is None else found.agreement
 
 

@@ -79,13 +79,13 @@ class JudgedPairs:
     """The scored items of a run as pairs of item and criterion, one item's after the other; NaN where unknown."""
 
     items: tuple[int, ...]  # each item's place in the dataset
-    starts: Floats  # what each item scores with nothing met: 1 where its rubric has pitfalls alone, else 0
+    starts: Floats  # the score of each item with nothing met: 1 if its rubric has only pitfalls, else 0
     rows: Ints  # of each pair, its item's place in `items`
     places: Ints  # its criterion's place in the item's rubric
     criteria: tuple[Criterion, ...]
     kinds: Ints  # groups of similar errors: the criterion; with item-specific rubrics, criterion or pitfall
     shares: Floats  # its share of the item's score; 0 if the score leaves it out
-    values: Floats  # of the verdict, in [0, 1]; of an abstention what it counts by the run's rule
+    values: Floats  # of the verdict, in [0, 1]; an abstention counts by the run's rule
     truth: Floats  # the value of the label
     dissent: Floats  # the share of pairs of votes that differ; NaN with fewer than two votes
     confidence: Floats  # of the judge, where it states one
@@ -134,7 +134,7 @@ class JudgedPairs:
 
 
 def read_pairs(run: GradedRun | Sequence[Report | None], dataset: RubricDataset | None) -> JudgedPairs:
-    """The run as pairs, by the rule that it recorded. Items without a score (failed judgments, say) are left out."""
+    """The run as pairs, by the rule that it recorded. Items without a score (failed judgments) are left out."""
     return build_pairs(read_graded_table(run, dataset))
 
 
@@ -290,7 +290,7 @@ def correct_sums(pairs: JudgedPairs, errors: Floats, weights: Floats) -> Floats:
 
 
 def size_labels(pairs: JudgedPairs, truth: Floats) -> Floats:
-    """The sizes of `label_next`: by how much the error of each pair varies in the score."""
+    """The sizes to draw by: the standard deviation that the error of each pair adds to the score."""
     wrong = rate_doubt(pairs, truth)
     return np.asarray(np.abs(pairs.shares) * np.sqrt(wrong * (1.0 - wrong)))
 

@@ -72,7 +72,7 @@ class SimulatedCoverage(MetricModel):
 
 
 class CoverageSimulation(MetricModel):
-    """How often intervals cover the true values with as many items, by resampling a run's own labelled items.
+    """How often intervals cover the true values at a run's sample size, by resampling its labelled items.
 
     Attributes:
         method: how samples are drawn.

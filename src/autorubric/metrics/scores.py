@@ -66,7 +66,7 @@ class ScorePairs(NamedTuple):
 
     rows: Ints  # which rows
     judged: Floats  # the run's scores
-    true: Floats  # what the labels would have scored
+    true: Floats  # the scores by the labels
     rule: ScoreRule  # by which rule
     warnings: tuple[str, ...] = ()
     span: float = 1.0  # the largest possible error of a score

@@ -123,7 +123,7 @@ def add_repeats(
 
 
 def _read_value(vote: JudgeVote | MultiChoiceJudgeVote) -> float | None:
-    """What a vote is worth, in [0, 1]; None for an abstention."""
+    """The value of a vote, in [0, 1]; None for an abstention."""
     if isinstance(vote, MultiChoiceJudgeVote):
         return None if vote.na else vote.value
     if vote.verdict in (CriterionVerdict.MET, CriterionVerdict.UNMET):

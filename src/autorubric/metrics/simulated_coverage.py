@@ -1,6 +1,6 @@
 """How often intervals of agreement and of corrected scores would cover the true values, by resampling a run's items.
 
-The labelled items are taken as a population whose values are known. Samples of as many items are drawn from it with
+The labelled items are taken as a population whose values are known. Samples of the same size are drawn from it with
 replacement (a pseudo-population bootstrap), and each interval is computed on each sample.
 """
 
@@ -120,10 +120,10 @@ def simulate_corrections(
     seed: int | None = 0,
     resamples: int = _RESAMPLES,
 ) -> CoverageSimulation:
-    """How often each interval of `corrected_scores` covers the true value with as many items and labels.
+    """How often each interval of `corrected_scores` covers the true value at the run's numbers of items and labels.
 
     The labelled items are the population. A sample has as many items with and without labels as the run, drawn from
-    the population with replacement; of those without, only what the judge said counts.
+    the population with replacement; for those without, only the judge's verdicts count.
 
     Args:
         run: the graded run.

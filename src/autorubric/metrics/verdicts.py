@@ -69,7 +69,7 @@ def verdict_to_string(verdicts: Sequence[CriterionVerdict]) -> list[str]:
 
 
 def verdict_to_binary(verdicts: Sequence[CriterionVerdict]) -> list[int]:
-    """1 for each MET, 0 for UNMET and CANNOT_ASSESS; `filter_cannot_assess` first leaves out the latter.
+    """1 for each MET, 0 for UNMET and CANNOT_ASSESS; apply `filter_cannot_assess` first to leave out the latter.
 
     Example:
         >>> verdict_to_binary([CriterionVerdict.MET, CriterionVerdict.UNMET])

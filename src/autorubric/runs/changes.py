@@ -96,7 +96,7 @@ def find_value_changes(
     head: str = "",
     describe: Callable[[str, Any, Any], str] = describe_change,
 ) -> list[str]:
-    """How nested settings differ; an empty list counts as absent.
+    """How nested settings differ; an absent setting and an empty list count as None.
 
     Args:
         before: the settings of the earlier run.
@@ -312,7 +312,7 @@ class FinishedRun:
     files: tuple[Path, ...]
 
     def find(self) -> Any:
-        """The value kept when the same run finished; None if its files or replies have changed since."""
+        """The value kept when the same run finished; None if it did not, or files or replies have changed since."""
         found = self.ledger.find_note(_NOTE)
         if found is None or found["digest"] != self._digest() or not self.ledger.is_intact:
             return None

@@ -180,7 +180,7 @@ async def _attach_executor(run: EvaluationRun, grader: CriterionGrader, ledger: 
 async def _build_finished_run(
     plan: ExperimentPlan, content: bytes, ledger: Ledger | None, generation: int
 ) -> FinishedRun | None:
-    """The record of an earlier finish; None if third-party code shapes the results."""
+    """The record of an earlier finish; None without a ledger, in merges and cluster workers, or with foreign code."""
     grader = plan.grader
     if ledger is None or (plan.parts is not None and plan.parts.workers is None) or feed.get() is not None:
         return None
@@ -319,7 +319,7 @@ class EvalConfig:
         prefix_first: let the first call of an item go ahead alone, so that endpoints that cache prompt prefixes
             compute the item's once.
         share_equal: let items with the same prompt, submission, reference and criteria share their replies. By
-            default each item is asked about by requests of its own.
+            default, each item has its own requests.
         replace: replace another run in the directory; its files move to `replaced-N` there, and its saved replies
             stay usable.
 

@@ -87,7 +87,7 @@ async def show_graded(directory: Path, name: str | None) -> ShownItem:
 
 
 def find_item(dataset: RubricDataset, name: str | None) -> int:
-    """The index of an item, by its id or, if no item has that id, by its index as text.
+    """The index of an item, by its id or, if no item has that id, by its number from 0.
 
     Raises:
         InputError: the item does not exist.

@@ -113,7 +113,7 @@ class Judgments(NamedTuple):
 
 
 def count_judgments(connection: sqlite3.Connection, source: Source | None = None) -> Judgments:
-    """The judgments of a run; once it has ended, also those of items that were not begun."""
+    """The judgments of a run; once it has ended, including those of items that never started."""
     made, failed, unasked = connection.execute(
         "SELECT total(judged + abstained), total(failed), total(unasked) FROM criteria"
     ).fetchone()

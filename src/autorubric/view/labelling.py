@@ -168,7 +168,7 @@ ACTIONS: dict[str, Callable[[Queue, str, Mapping[str, Any]], dict[str, Any]]] = 
     "undo": _undo,
     "adjudicate": _adjudicate,
 }
-"""What a request to a queue can ask for, other than `open` and `close`."""
+"""The actions that a request to a queue can name, other than `open` and `close`."""
 
 
 def describe_task(task: Task | None) -> dict[str, Any] | None:

@@ -64,7 +64,7 @@ class Query:
         return value
 
     def read_choice(self, name: str, allowed: Sequence[str]) -> str:
-        """One of some words, the first one by default."""
+        """One of several words; by default the first."""
         value = self._values.get(name, allowed[0])
         if value not in allowed:
             raise Refusal(400, f"{name}={value[:40]!r} is not one of {', '.join(filter(None, allowed))}")

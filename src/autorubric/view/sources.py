@@ -209,7 +209,7 @@ class Source:
             yield connection
 
     def open_dataset(self) -> DatasetLines | None:
-        """What was graded; None if it is missing.
+        """The graded dataset; None if it is missing.
 
         Raises:
             Refusal: it cannot be read.
@@ -261,7 +261,7 @@ class Source:
 
 
 def find_runs(directories: Iterable[Path]) -> list[Path]:
-    """The directories, each once, with the runs in a folder of runs in place of the folder, by name."""
+    """The directories, each once; a folder of runs is replaced by its runs, by name."""
     found: dict[Path, Path] = {}
     for path in directories:
         inside = [] if _is_run(path) else sorted(filter(_is_run, path.glob("*/")))

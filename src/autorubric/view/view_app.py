@@ -90,7 +90,7 @@ class View:
         """The run that a URL names, if its verdicts may be shown.
 
         Raises:
-            Refusal: as `source`, or the run is being labelled.
+            Refusal: as `find_source`, or the run is being labelled.
         """
         found = self.find_source(request)
         if self.labelling.is_hidden(found):

@@ -124,7 +124,7 @@ _GRACE = 2  # seconds for open requests to end; a live page would never end
 
 
 def _check_labels(sources: Sequence[Source]) -> None:
-    """Raise an error unless the labels that were chosen are for what was graded in each run."""
+    """Raise an error unless the chosen labels are for the graded items of each run."""
     from autorubric.view.index.shown_labels import read_shown_labels
 
     for source in sources:
@@ -138,7 +138,7 @@ async def serve_view(settings: ViewSettings) -> None:
     """Show runs until SIGTERM or Ctrl-C.
 
     Raises:
-        InputError: there is no run in a directory, or the address cannot be taken.
+        InputError: there is no run in a directory, or the address cannot be bound.
     """
     token = read_token(settings.host, settings.token_env, os.environ)
     with ExitStack() as stack:

@@ -95,7 +95,7 @@ class RayWorkers(WorkerProcesses):
         keys_used.set(self._keys)
 
     async def run(self, directory: Path) -> Mapping[Shard, Path]:
-        """Run all records once; return the folder with the lines of their results.
+        """Run all records to their end; return the folder with the lines of their results.
 
         Raises:
             InputError: Ray, a version, a key, the input, a model or a price is wrong; nothing was spent.

@@ -91,7 +91,7 @@ class RemoteTalk(Talk):
 
 
 class ClusterWorker:
-    """The actor of one worker. The driver calls its methods, two at a time.
+    """The actor of one worker. The driver calls its methods, up to two at a time.
 
     Args:
         run: identifies the run in all of its sessions.
@@ -192,7 +192,7 @@ class ClusterWorker:
             self._talk.call_soon(self._talk.receive, word)
 
     def wait_for_messages(self) -> list[dict[str, Any]]:
-        """Wait for messages to the driver and return them; after a finished block, with all calls since the last."""
+        """Wait for messages to the driver and return them; after a block or at the end, with the calls so far."""
         with self._urgent:
             self._urgent.wait_for(lambda: self._words, _PATIENCE)
             words, self._words = self._words, []

@@ -53,7 +53,7 @@ class WaitingRequest:
     terms: Terms | None = None
 
     def resolve(self, outcome: Reply | Fault | None) -> None:
-        """Tell whoever waits what became of the request; only once."""
+        """Give the waiting caller the outcome of the request, once."""
         if self.done.done():
             return
         if isinstance(outcome, Fault):
@@ -100,7 +100,7 @@ class BatchQueue:
         self._last = 0.0
         self.left: Failure | None = None
         self._ahead: EarlySender | None = None
-        self._met: dict[bytes, tuple[Terms, Fault]] = {}  # of requests in batches that nobody waited for
+        self._met: dict[bytes, tuple[Terms, Fault]] = {}  # of requests in batches without a waiting caller
         self._requests_sent = self._sent_alone = 0
         self._gone: list[str] = []  # about batches that were given up
         self._most_of: dict[int, int] = {}  # requests in a batch of a model, where the provider refused more
@@ -131,7 +131,7 @@ class BatchQueue:
         return self._ahead
 
     async def send_ahead(self, ahead: EarlySender) -> None:
-        """Bring the results of requests into the ledger; leave if the provider still has them."""
+        """Record the results of requests in the ledger; leave if the provider still has them."""
         try:
             await ahead.send_and_collect()
         except Uncollected as problem:
@@ -172,7 +172,7 @@ class BatchQueue:
         for task in (*self._open, self._clerk, self._resuming):
             if task is not None and task is not _find_current_task():
                 task.cancel()
-        # Nothing more is sent, so nobody has to wait for what open batches leave of the budget.
+        # Nothing more is sent, so no call has to wait for what open batches leave of the budget.
         for hold in (*self._holds.values(), *(self._ahead.holds if self._ahead is not None else ())):
             if hold.budget is not None:
                 hold.budget.give_back(hold)
@@ -288,7 +288,7 @@ class BatchQueue:
         return True
 
     async def _fetch(self, model: BatchModel, record: BatchRecord, held: Sequence[WaitingRequest]) -> None:
-        """Wait for a batch, collect it, and tell each request what it got."""
+        """Wait for a batch, collect it, and give each request its outcome."""
         found = await self._carrier.fetch(model, record, self._sent)
         outcomes: dict[bytes, Reply | Fault] = {}
         if found is not None:
@@ -320,7 +320,7 @@ class BatchQueue:
             self.leave(f"{DETACHED}{pluralize(asked, 'request')} in {len(records)} batch{many}")
 
     async def _collect_before(self) -> Failure | None:
-        """Bring the batches of earlier sessions into the ledger."""
+        """Record the results of earlier sessions' batches in the ledger."""
         self._carrier.store.clear_drafts()
         check_collectable(self._before, self._how)
         models = {record.id: model for record in self._before if (model := self._how.find_model(record)) is not None}
@@ -355,7 +355,7 @@ class BatchQueue:
     async def _collect_earlier(self, model: BatchModel, record: BatchRecord) -> None:
         record = await self._carrier.recover(model, record)
         if self._how.cancel and record.state == "sent":
-            with suppress(ResultsGone):  # one that is not known any more is given up where it is collected
+            with suppress(ResultsGone):  # one that is no longer known is given up when it is collected
                 await self._carrier.cancel(model, record)
         found = await self._carrier.fetch(model, record, once=self._how.detach)
         if found is None and self._carrier.store.find(record.id).is_open:
@@ -378,7 +378,7 @@ class BatchQueue:
     def _keep_faults(self, model: BatchModel, record: BatchRecord, found: Collection) -> None:
         """Keep final faults for later lookups, and report why the other requests are sent again."""
         final = {key: fault for key, fault in found.faults.items() if not fault.again}
-        # What they may have cost is on record already.
+        # Their possible cost is already recorded.
         self._met |= {key: (model.terms, replace(fault, maybe_billed=False)) for key, fault in final.items()}
         passing = [fault.message for fault in found.faults.values() if fault.again]
         if passing and not self._how.cancel:

@@ -1,4 +1,4 @@
-"""The batches of a run on disk: what was planned, what was sent, what is collected."""
+"""The batches of a run on disk: planned, sent and collected ones."""
 
 from __future__ import annotations
 
@@ -109,12 +109,12 @@ class BatchRecord:
 
     @property
     def most(self) -> Amount:
-        """The most that it can cost."""
+        """Its maximum cost."""
         return Amount.from_dollars(self.tokens, self.cost)
 
     @property
     def metadata(self) -> dict[str, str]:
-        """What the provider keeps with the batch, by which a later session finds it."""
+        """The metadata that the provider keeps with the batch, by which a later session finds it."""
         return {"autorubric_run": self.run, "autorubric_batch": self.id, "autorubric_sha": self.sha}
 
     @property
@@ -220,7 +220,7 @@ class BatchStore:
 
 
 class PlanWriter:
-    """Writes the two files of a batch: the requests, and what the ledger needs of each."""
+    """Writes the two files of a batch: the requests, and the data of each for the ledger."""
 
     def __init__(self, record: BatchRecord, requests: Path, rows: Path) -> None:
         self._record = record

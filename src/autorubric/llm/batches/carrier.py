@@ -308,7 +308,7 @@ class EarlySender:
     _terms: dict[int, Terms] = field(default_factory=dict)
 
     async def add(self, key: bytes, model: BatchModel, request: Request) -> None:
-        """Plan a request, unless it is planned already or the budget does not cover it any more."""
+        """Plan a request, unless it is planned already or the budget no longer covers it."""
         if self.is_full or key in self._keys or key in self.faults:
             return
         made = make_line(model, key, request)
@@ -372,7 +372,7 @@ class EarlySender:
             for role, reply in found.paid:
                 self.tally[role].count_collected(reply)
             terms = self._terms[id(model)]
-            # What they may have cost is on record already.
+            # Their possible cost is already recorded.
             self.faults |= {key: (terms, replace(fault, maybe_billed=False)) for key, fault in found.faults.items()}
         if hold.budget is not None and not self.carrier.store.find(record.id).is_open:
             hold.budget.settle(hold, Amount() if found is None else found.spent)

@@ -1,4 +1,4 @@
-"""The results of a batch that has ended: replies into the ledger, and what became of every other request."""
+"""The results of a batch that has ended: replies into the ledger, and the outcome of every other request."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _GONE = frozenset({403, 404, 410})  # Google answers 403 where a file does not e
 
 
 class Uncollected(LinkFault):
-    """Results, or the rest of them, cannot be collected; `words` give the batch and the reason.
+    """Results, or some of them, cannot be collected; `words` give the batch and the reason.
 
     Nothing is charged for it: the batch stays open, and counts in full until it is collected or given up.
     """

@@ -1,4 +1,4 @@
-"""What a provider's batch service has to offer: one dialect is one class and one line of a table."""
+"""The interface of a provider's batch service: one dialect is one class and one line of a table."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from autorubric.llm.batches.link import After, Body, Link, Upload, read_object
 
 
 class Limits(NamedTuple):
-    """The most requests and bytes of one batch."""
+    """The maximum requests and bytes of one batch."""
 
     requests: int = 50_000
     bytes: int = 200_000_000
@@ -150,7 +150,7 @@ class BatchDialect:
         return self.read(await link.find(f"{self.path}/{id}"))
 
     async def cancel(self, link: Link, id: str) -> None:
-        """Ask the provider to answer no more requests of a batch; what it has answered by then stays."""
+        """Ask the provider to answer no more requests of a batch; earlier answers stay."""
         await link.post(f"{self.path}/{id}/cancel")
 
     async def list(self, link: Link) -> AsyncIterator[RemoteBatch]:

@@ -49,7 +49,7 @@ class Upload:
 
     @property
     def length(self) -> int:
-        """The bytes of the whole."""
+        """The size of the body in bytes."""
         return len(self.head) + self.path.stat().st_size - self.comma + len(self.tail)
 
     async def read_pieces(self) -> AsyncIterator[bytes]:

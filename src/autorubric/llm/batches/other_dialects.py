@@ -72,7 +72,7 @@ class MistralDialect(BatchDialect):
 
 
 _LARGEST = 256_000_000
-"""The most bytes of a batch with its results, which come in one piece."""
+"""The maximum bytes of a batch with its results, which come in one piece."""
 
 
 @dataclass(frozen=True)
@@ -183,7 +183,7 @@ class AnthropicDialect(BatchDialect):
                 yield _read_anthropic_result(record)
 
     def read(self, found: Mapping[str, Any]) -> RemoteBatch:
-        """A batch; the stated address of its results is not followed, as the key would go along."""
+        """A batch; the stated address of its results is not followed, as the key would be sent there."""
         word = as_text(found.get("processing_status"))
         counts = as_dict(found.get("request_counts"))
         id = as_text(found.get("id"))
@@ -249,7 +249,7 @@ _FILTERED = frozenset({"SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT"
 
 @dataclass(frozen=True)
 class GeminiDialect(BatchDialect):
-    """Batches of the Gemini API. Their display name is what others keep as metadata."""
+    """Batches of the Gemini API. Their display name is used as metadata."""
 
     limits: Limits = field(default_factory=lambda: Limits(50_000, 2_000_000_000))
     path: ClassVar[str] = _VERSION

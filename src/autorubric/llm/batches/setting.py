@@ -21,25 +21,25 @@ POLL = 30.0
 """Seconds before a batch is first checked."""
 
 DETACHED = "waiting for the provider: "
-"""Begins the reason of a run that left its batches with the provider."""
+"""Start of the stop reason of a run that left its batches with the provider."""
 
 _WINDOW = 20_000
 """Minimum number of items that a run keeps open, so that their requests can share a batch."""
 
 CANCELLED = "batches cancelled: "
-"""Begins the reason of a run that cancelled its batches."""
+"""Start of the stop reason of a run that cancelled its batches."""
 
 GONE = "the results are gone at the provider: "
-"""Begins the reason of a run whose batch has lost its results."""
+"""Start of the stop reason of a run if the results of a batch are lost."""
 
 UNKNOWN = "the provider no longer knows "
-"""Begins the reason of a run whose batch is unknown to its provider."""
+"""Start of the stop reason of a run if the provider does not know a batch."""
 
 BROKEN_OFF = "the download broke off: "
-"""Begins the reason of a run that has only a part of a batch's results."""
+"""Start of the stop reason of a run that has only a part of a batch's results."""
 
 DAMAGED = "a file of a batch is damaged: "
-"""Begins the reason of a run that cannot read the requests of a batch."""
+"""Start of the stop reason of a run that cannot read the requests of a batch."""
 
 
 @dataclass(slots=True)

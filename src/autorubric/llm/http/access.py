@@ -62,7 +62,7 @@ def listening_at(host: str, port: int) -> Iterator[tuple[socket.socket, str]]:
         port: 0 takes a free one.
 
     Raises:
-        InputError: the address cannot be taken.
+        InputError: the address cannot be bound.
 
     Example:
         >>> with listening_at("127.0.0.1", 0) as (listening, url):

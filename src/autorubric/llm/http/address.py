@@ -32,7 +32,7 @@ class Address:
     """What was learned about an address with one key.
 
     Attributes:
-        answered: whether anything that speaks this protocol has ever answered there.
+        answered: whether an endpoint of this protocol has ever answered there.
         accepted: whether a request has ever had a reply.
     """
 

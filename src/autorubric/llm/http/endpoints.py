@@ -1,4 +1,4 @@
-"""What the models of a run or of a process share: connections, limits, and what was learned about each endpoint."""
+"""Shared state of the models of a run or process: connections, limits, and what was learned about endpoints."""
 
 from __future__ import annotations
 

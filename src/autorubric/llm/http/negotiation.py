@@ -210,7 +210,7 @@ def _is_about(fault: Fault, parameter: str, body: Mapping[str, Any]) -> bool:
 SCOUT_PATIENCE = 2.0
 """Seconds after which the first call no longer holds the others: a wrong key or parameter is refused sooner."""
 MOST_HELD = 16
-"""Calls that go one after the other where each fails: as many as may end the run, if none is retried."""
+"""Calls that go one after the other while each fails: enough to end the run if none is retried."""
 
 
 class Gate:

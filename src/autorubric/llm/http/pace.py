@@ -287,7 +287,7 @@ class Pace:
         self.is_closed, self._next = False, now
         self._before = self.rate, self._window, self._opened
         # It opened between the last refusal and now. The earlier moment gives the higher rate, and only a
-        # rate that is too high is put right by the next measurement.
+        # rate that is too high is corrected by the next measurement.
         opened, since = self._stop, self._opened
         # Less than half a window is a gap in a closed endpoint, such as one that takes small requests at its limit.
         unsure = opened - since.at < max(EVIDENCE, self._window / 2) or (

@@ -98,7 +98,7 @@ def classify_error_object(error: object, *secrets: str | None) -> Fault:
 
 
 def _find_reset(said: str, wait: float | None) -> str | None:
-    """When a rate limit ends for which a call does not wait; None for all others."""
+    """When a rate limit ends that is too long to wait for; None for all others."""
     if wait is not None and LONGEST_STATED < wait < math.inf:
         return f"in {math.ceil(wait / 60)} minutes" if wait <= 7200 else f"in {math.ceil(wait / 3600):,} hours"
     return "when the daily limit is reset" if _PER_DAY.search(said) else None
@@ -143,7 +143,7 @@ _THROTTLED = re.compile(
 )
 """Rate limits under another status than 429 (Alibaba, Bedrock, Volcengine and gateways)."""
 _PER_DAY = re.compile(r"(?is)^(?!.*(?:per[ _-](?:second|minute)|\b[rt]p[ms]\b)).*(?:per[ _-]?day|daily|\b[rt]pd\b)")
-"""A limit of a day, without words on a shorter one; Gemini's ids of quotas (`PerMinute`) do not count as such."""
+"""Words of a daily limit without words of a shorter one; Gemini's quota ids (`PerMinute`) are no such words."""
 _UNPAID = re.compile(
     r"arrearage|overdue|out of call volume quota|insufficient.{0,20}(?:balance|credit|funds)|"
     r"balance is (?:insufficient|too low)|credit balance|billing.hard.limit|余额不足|欠费|"

@@ -84,9 +84,9 @@ class TransportError(Exception):
 class Transport:
     """Connections that are kept open, for one event loop at a time; each loop gets its own.
 
-    A request is never sent twice. Redirects are not followed, because the key would go along; no cookies are kept; no
-    connection goes to a link-local address. The proxies of the environment are used, except for this machine's own
-    addresses (`find_proxy`).
+    A request is never sent twice. Redirects are not followed, because the key would be sent along; no cookies are
+    kept; no connection goes to a link-local address. The proxies of the environment are used, except for this
+    machine's own addresses (`find_proxy`).
 
     The requests of a model differ only in their bodies, so their heads are made once, and what aiohttp's client does
     for any request (cookies, redirects, traces, forms) is not done for each of them.

@@ -307,7 +307,7 @@ def _build_fault(message: str) -> Fault:
 def _join_content(content: object) -> str:
     if isinstance(content, str):
         return clean(content)
-    if isinstance(content, dict):  # one part, or the JSON that was asked for
+    if isinstance(content, dict):  # one part, or the JSON that was requested
         is_part = isinstance(content.get("text"), str) and content.keys() <= {"type", "text", "annotations"}
         return clean(content["text"] if is_part else encode_json(content).decode("utf-8", "surrogatepass"))
     if not isinstance(content, list):

@@ -130,7 +130,7 @@ class CallRow:
 
     @property
     def reply(self) -> Reply | None:
-        """The reply, be it usable or not."""
+        """The reply, usable or not."""
         return self.outcome.reply if isinstance(self.outcome, Failure) else self.outcome
 
     @classmethod

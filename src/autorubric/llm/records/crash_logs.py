@@ -187,7 +187,7 @@ class UncommittedLog(_Log):
         super().close(remove=remove)
 
     def _append(self, frame: bytes) -> bool:
-        """Whether a row could be written; the next one overwrites a partial write."""
+        """Write a row; return whether it is complete. The next one overwrites a partial write."""
         content = frame if self._size else _MARK + frame
         with suppress(OSError):
             if write_at(self._files[0], content, self._size) == len(content):
@@ -206,9 +206,9 @@ class InFlightLog(_Log):
     """Logs the worst case of each call in flight, so that a budget counts it even if the process is killed.
 
     Each call has a slot in one file, which is overwritten when the call has ended. A kill loses no slot; a power cut
-    may. The file is mapped into memory, because a system call for each call would also release the interpreter's
+    may. The file is mapped into memory: a write then needs no system call and does not release the interpreter's
     lock. On file systems without maps, it is written in the usual way. A slot that cannot be written is skipped,
-    unless the disk is full: then nothing could be recorded of the call.
+    unless the disk is full: then nothing about the call could be recorded.
     """
 
     _memory: mmap.mmap | None = None

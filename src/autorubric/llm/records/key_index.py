@@ -55,7 +55,7 @@ class KeyFilter:
 class KeyIndex:
     """Finds replies by key, including those that other processes recorded.
 
-    Keys are hashes, so that each one changes another page of the index. Therefore keys wait in memory and are indexed
+    Keys are hashes, so each one changes a different page of the index. Therefore keys wait in memory and are indexed
     thousands at a time: the larger the index, the more, as a batch writes nearly all of its pages.
     """
 

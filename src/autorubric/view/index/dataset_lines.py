@@ -90,7 +90,7 @@ class DatasetLines:
         return [entry for entry in unfold(rubric).entries if isinstance(entry, dict)]
 
     def find_field(self, record: Mapping[str, Any], name: str) -> Any:
-        """A field of an item, or of the dataset where the item has none of its own."""
+        """A field of an item, or of the dataset if the item has none."""
         found = record.get(name)
         return self.head.get(name) if found is None else found
 

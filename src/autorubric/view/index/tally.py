@@ -15,7 +15,7 @@ from autorubric.runs.cells import ABSTENTION, FAILURE, NO_VERDICT, UNASKED, Cell
 from autorubric.view.index.schema import ABSTAINS, DIFFERS, DISPUTED, FAILED, FINAL, HUMAN, SKIPPED, note
 
 MOST_CRITERIA = 20_000
-"""Criteria with figures of their own. If every item has its own rubric, later ones share a row per place."""
+"""Maximum criteria with separate figures. If every item has its own rubric, later ones share a row per place."""
 
 _MOST_OUTCOMES = 20_000
 _SHARED = "(criteria of their own)"

@@ -211,7 +211,7 @@ def build_criterion_page(source: Source, query: Query, criterion: int) -> Page:
 
 
 def _use_single_labels(row: Mapping[str, Any], name: str, single: Mapping[str, Any]) -> dict[str, Any]:
-    """The agreement of two raters on a criterion; with the labels by the figures of single pairs."""
+    """The agreement of two raters on a criterion; for the labels, by the figures of `single`."""
     if row["one"] != figures.name_rater(HUMAN):
         return dict(row)
     part = "criteria" if row["other"] == figures.name_rater(FINAL) else ""

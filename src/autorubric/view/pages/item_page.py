@@ -105,7 +105,7 @@ def _read_record(source: Source, start: int, size: int) -> dict[str, Any]:
 
 
 def _read_stored_item(source: Source, item: int) -> Mapping[str, Any]:
-    """The item in the dataset, with what it shares with others filled in."""
+    """The item in the dataset, with the fields that items share filled in."""
     dataset = source.open_dataset()
     if dataset is None or not 0 <= item < len(dataset):
         return {}

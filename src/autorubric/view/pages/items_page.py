@@ -47,7 +47,7 @@ class ItemSelection:
 
 
 def read_selection(source: Source, connection: sqlite3.Connection, query: Query) -> ItemSelection:
-    """The items that a URL asks for."""
+    """The items that a URL selects."""
     made = ItemSelection(key=SORTS[query.read_choice("sort", tuple(SORTS))])
     for name, mark in SWITCHES.items():
         if query.is_set(name):
@@ -113,7 +113,7 @@ def _to_row(row: sqlite3.Row) -> dict[str, Any]:
 
 
 def find_neighbours(source: Source, connection: sqlite3.Connection, query: Query, item: int) -> dict[str, int | None]:
-    """The items before and after one, in the list that a URL asks for."""
+    """The items before and after one, in the list that a URL selects."""
     choice = read_selection(source, connection, query)
     key = choice.key
     here = connection.execute(f"SELECT {key} FROM items WHERE item = ?", (item,)).fetchone()
@@ -134,7 +134,7 @@ _STRUCTURE = re.compile(r"^[a-z_0-9.,:{}\[\]\" ]*$")
 
 
 def _search(source: Source, connection: sqlite3.Connection, words: str) -> set[int]:
-    """The items whose texts contain some words; letters of ASCII match in either case."""
+    """The items whose texts contain the given words; letters of ASCII match in either case."""
     found: set[int] = set()
     rows = connection.execute("SELECT start, item FROM items ORDER BY start").fetchall()
     starts, items = array("Q", (row[0] for row in rows)), array("Q", (row[1] for row in rows))
@@ -148,7 +148,7 @@ def _search(source: Source, connection: sqlite3.Connection, words: str) -> set[i
 
 
 def _find_places(path: Path, starts: Sequence[int], words: str, careful: bool) -> Iterator[int]:
-    """The places of the records in a file that hold some words."""
+    """The places of the records in a file that contain the given words."""
     escaped, plain = json.dumps(words)[1:-1], json.dumps(words, ensure_ascii=False)[1:-1]
     needles = {escaped.lower().encode(), plain.encode("utf-8", "replace").lower()}
     try:
@@ -182,7 +182,7 @@ def _find_hits(data: bytes, ends: Sequence[int], needles: Collection[bytes]) -> 
 
 
 def _has_text(record: bytes, words: str) -> bool:
-    """Whether a text of a record contains some words, and not only one of its keys."""
+    """Whether a text of a record, not only one of its keys, contains the given words."""
     try:
         value = decode_json(record.split(b"\n  ]", 1)[0].strip().rstrip(b","))  # the list may end after it
     except (ValueError, RecursionError):

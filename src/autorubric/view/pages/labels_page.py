@@ -59,7 +59,7 @@ def build_adjudication_page(source: Source, query: Query, labelling: LabelQueues
 
 
 def build_figures_page(source: Source, query: Query, labelling: LabelQueues) -> Page:
-    """How far judge and annotators agree with the labels, and what more labels would bring."""
+    """How well judge and annotators agree with the labels, and what more labels would bring."""
     store = store_path(source.directory)
     own = LabelChoice(labels=[store.parent])
     found = measure_labels(source.directory, own) if store.exists() else None

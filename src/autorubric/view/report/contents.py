@@ -122,7 +122,7 @@ def _build_summary(source: Source) -> Section:
 
 
 def _build_rubric_sections(source: Source, wanted: ReportScope) -> Iterator[Section]:
-    """The sections on a synthesis run: its rubrics in order, as many as items of a graded run would be."""
+    """The sections on a synthesis run: its rubrics in order, at most `wanted.items` of them."""
     yield _build_summary(source)
     page = _join_pages(partial(build_rubrics_page, source), "rubrics", most=wanted.items)
     yield Section("rubrics", page, "Rubrics", _note_rest(page, page.data["count"], "rubrics", "rubrics"))
