@@ -44,7 +44,7 @@ def describe_violations(document: Any, schema: Any) -> str | None:
     """The first few places where the document violates the schema; None if it does not.
 
     Raises:
-        CannotCheck: a reference cannot be resolved, or the schema or the document is nested too deeply.
+        CannotCheck: a reference cannot be resolved, or references or nesting go too deep.
 
     Example:
         >>> describe_violations([1, "2"], {"items": {"type": "integer"}})
