@@ -147,7 +147,7 @@ class JudgeInput:
     copies: tuple[int, ...] = ()
 
     def find_copy(self, wanted: Sequence[int]) -> int:
-        """The number, from 0, of the copy of its question that a request about the wanted criteria is.
+        """The copy number of a request about the wanted criteria, from 0.
 
         It is the minimum over the criteria: each later submission with all of these questions has a greater one.
 
