@@ -112,7 +112,7 @@ class CriterionReport(_Judged, Criterion):
 
     @property
     def criterion(self) -> Criterion:
-        """What was judged: the report itself. Reports of several judges have it separately."""
+        """The criterion: the report itself, as it is one. Reports of several judges have it as a field."""
         return self
 
     @property
