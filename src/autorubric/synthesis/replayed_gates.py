@@ -34,7 +34,7 @@ from autorubric.synthesis.thresholds import GateName, GateSettings
 Label: TypeAlias = Literal[
     "good", "not asked", "form", "not answerable", "repeats", "ambiguous", "other", "unsure", ""
 ]
-"""What a person says of a criterion: good, its fault, unsure, or nothing yet."""
+"""A person's label of a criterion: good, its fault, unsure, or none yet."""
 
 _PEOPLE = 2
 """How many people have to label a criterion."""

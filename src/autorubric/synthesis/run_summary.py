@@ -114,7 +114,7 @@ class Summary:
         }
 
     def restore(self, counts: Mapping[str, Any]) -> None:
-        """Take over the counts of a finished run, as `as_dict` gives them, and what it `exported`."""
+        """Restore the counts of a finished run, in the form of `as_dict`, and what it `exported`."""
         self.finished = counts["finished"]
         self.notes, self.reused = Counter(counts["notes"]), Counter(counts["reused"])
         self.stale, self.overwritten = Counter(counts["asked_anew"]), Counter(counts["overwritten"])
