@@ -40,7 +40,7 @@ class Ask:
             the judge is unsure of; `random` draws all pairs alike, `criterion` those of one criterion,
             `disagreements` those on which the judges differ.
         criterion: the criterion's name, for `criterion`.
-        size: pairs a batch.
+        size: pairs per batch.
         seed: random seed of the first batch; batch n has the seed plus n.
     """
 

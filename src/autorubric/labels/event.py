@@ -49,7 +49,7 @@ class Pair:
 
     @property
     def key(self) -> PairKey:
-        """What events are found by."""
+        """The key by which events are found."""
         return self.item, self.digest
 
 

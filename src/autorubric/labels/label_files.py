@@ -3,7 +3,7 @@
 Argilla (`records.to_json`, the flat `records.to_list(flatten=True)` and `to_datasets()`, and rows of the Hugging Face
 hub) and Label Studio (JSON export) are recognized by their keys. A question of either is a criterion, by name, unless
 the record names the criterion itself (`criterion` in Argilla's metadata, in Label Studio's data). The item is named
-by `id` or `item` in these, in Argilla by the id of the record, or is the one with this submission.
+by `id` or `item` there, in Argilla also by the record's id, or else found by its submission.
 """
 
 from __future__ import annotations
