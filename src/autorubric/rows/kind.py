@@ -65,7 +65,7 @@ def detect_kind(head: bytes, path: str | Path, name: str) -> Kind:
         name: its name in messages.
 
     Raises:
-        InputError: the kind is unknown or cannot be read.
+        InputError: the file is of an unknown or unsupported kind.
 
     Example:
         >>> detect_kind(b'{"id": 1}\n{"id": 2}\n', "rows", "rows")
