@@ -125,7 +125,7 @@ class Settings(BaseModel, metaclass=_Checked):  # type: ignore[metaclass]
 
     @classmethod
     def model_rebuild(cls, *, _parent_namespace_depth: int = 2, **options: Any) -> bool | None:
-        """Build the model on its first use; pydantic 2.12 does not keep other threads from doing so too."""
+        """Build the model in one thread at a time, which pydantic 2.12 does not ensure."""
         with _BUILDING:
             return super().model_rebuild(_parent_namespace_depth=_parent_namespace_depth + 1, **options)
 
