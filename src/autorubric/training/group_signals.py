@@ -107,7 +107,7 @@ def measure_signals(
         records: the rewards of the last window.
         notes: the recorded criteria by the rubric's digest.
         variance: the variance of these rewards within groups.
-        noise: the training judge's.
+        noise: the training judge's noise.
     """
     groups: dict[tuple[str, str, int | None], list[RewardRecord]] = {}
     for record in records:

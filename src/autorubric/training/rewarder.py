@@ -109,7 +109,7 @@ class RewardPath(ABC):
         self._checked: OrderedDict[int, Rubric] = OrderedDict()
 
     async def reward(self, sample: Sample) -> Reward:
-        """The reward of one submission whose rubric was checked; its value is None if a judgment failed."""
+        """The reward of one submission whose rubric was checked; its value is None if the reward is missing."""
         started = time.perf_counter()
         group = digest_group(sample.query, sample.rubric) if self.rule.dropout else ""
         kept = keep_criteria(sample.rubric, self.rule, group, sample.step)
