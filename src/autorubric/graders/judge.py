@@ -1,4 +1,4 @@
-"""The input of judges and how options are shown, the interface of every judge, and how judges reach models."""
+"""The input of judges, the order of options, the interface of every judge, and how judges reach models."""
 
 from __future__ import annotations
 
