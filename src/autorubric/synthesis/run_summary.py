@@ -307,7 +307,7 @@ class RubricCounts:
 
     @property
     def gates(self) -> dict[str, dict[str, int]]:
-        """How often each gate decided what."""
+        """The number of decisions by gate and outcome."""
         names = [name for name in dict.fromkeys((*self.order, *sorted(self._gates))) if name in self._gates]
         return {name: {outcome: self._gates[name][outcome] for outcome in OUTCOMES} for name in names}
 

@@ -116,7 +116,7 @@ class GateSettings(Settings):
 
 
 class Filters(Settings):
-    """What is abnormal in length or broken in form; each drop is counted and kept with its reason.
+    """Limits of length and form; each drop is counted and kept with its reason.
 
     Attributes:
         response_least_characters: shorter responses leave the pool.
