@@ -100,7 +100,7 @@ def build_original(rubric: Rubric, place: int) -> Wording:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a judge said about one item under one wording.
+    """The result of a judge on one item under one wording.
 
     Attributes:
         code: the category (see `measures.list_categories`), `ABSTAINED` or `FAILED`.
@@ -118,7 +118,7 @@ class Outcome:
 
 
 Outcomes: TypeAlias = Mapping[int, Outcome]
-"""What a judge said about each item."""
+"""The result of a judge on each item, by index."""
 
 
 def read_outcome(criterion: Criterion, judgments: Sequence[Judgment]) -> Outcome:
