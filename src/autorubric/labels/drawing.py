@@ -156,7 +156,7 @@ def select_scope(pairs: JudgedPairs, policy: str, criterion: str | None) -> Flag
 
 
 def _compute_sizes(pairs: JudgedPairs, policy: str, truth: Floats) -> Floats:
-    """What the probabilities of a policy are proportional to."""
+    """The sizes that the probabilities of a policy are proportional to."""
     if policy == "label_next":
         return size_labels(pairs, truth)
     return rate_doubt(pairs, truth) if policy == "uncertain" else np.ones(len(pairs))

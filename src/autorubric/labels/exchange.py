@@ -285,7 +285,7 @@ def format_labels(history: History, dataset: RubricDataset, form: Form, *, final
 
 
 def build_labelled_dataset(history: History, dataset: RubricDataset, annotator: str | None = None) -> RubricDataset:
-    """What was graded, with the labels that count as ground truth of the items that have one for every criterion.
+    """The graded dataset; items with a label for every criterion have the labels that count as ground truth.
 
     Raises:
         InputError: no item has a label for every criterion.

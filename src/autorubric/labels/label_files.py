@@ -40,7 +40,7 @@ _DATASET, _ARGILLA, _STUDIO = "a dataset", "an export of Argilla", "an export of
 
 
 def _detect_kind(keys: Collection[str]) -> str:
-    """What a file is by the keys of its first record; empty for a table."""
+    """The kind of a file, by the keys of its first record; empty for a table."""
     if has_items(keys):
         return _DATASET
     if {"fields", "responses"} <= {*keys} or any(is_question(keys, key) for key in keys):

@@ -235,7 +235,7 @@ class LabelStore:
 
 
 def store_path(run: Path) -> Path:
-    """Where the labels of a run are.
+    """The path of the label store of a run.
 
     Example:
         >>> store_path(Path("graded")).as_posix()
