@@ -314,7 +314,7 @@ def _is_file(path: Path) -> bool:
 
 
 def _list_parents(path: Path) -> Sequence[Path]:
-    """The folders above a path, the nearest first; of an address, those within the bucket."""
+    """The folders above a path, the nearest first; for an address, only those within the bucket."""
     return path.parents if find_address(path) is None else path.parents[:-3]
 
 
