@@ -294,7 +294,7 @@ FileName = Annotated[Path | str, PlainValidator(_check_path)]
 """A file or directory; `-` is standard input where that can be read. Always a `Path` after validation."""
 
 LocalName = Annotated[Path | str, PlainValidator(_check_local_path)]
-"""A file or directory that has to be on this machine. Always a `Path` after validation."""
+"""A file or directory that must be on this machine. Always a `Path` after validation."""
 
 NewDirectory = Annotated[Path | str, PlainValidator(_check_new_path)]
 """A directory to write to, whose name files and messages can show. Always a `Path` after validation."""
