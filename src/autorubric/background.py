@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 _RARELY = 200_000
-"""Net new objects before a collection: 256 calls in flight allocate 20,000, a limit that caused one per 500 calls."""
+"""Net new objects before a collection. 256 calls in flight allocate 20,000; with that, 500 calls caused one."""
 
 _STEP = 1.0
 """Seconds after which a waiting thread checks for signals."""

@@ -125,7 +125,7 @@ class Settings(BaseModel, metaclass=_Checked):  # type: ignore[metaclass]
 
     @classmethod
     def model_rebuild(cls, *, _parent_namespace_depth: int = 2, **options: Any) -> bool | None:
-        """Build the model on its first use; pydantic 2.12 does not keep other threads from doing so too."""
+        """Build the model in one thread at a time, which pydantic 2.12 does not ensure."""
         with _BUILDING:
             return super().model_rebuild(_parent_namespace_depth=_parent_namespace_depth + 1, **options)
 
@@ -294,7 +294,7 @@ FileName = Annotated[Path | str, PlainValidator(_check_path)]
 """A file or directory; `-` is standard input where that can be read. Always a `Path` after validation."""
 
 LocalName = Annotated[Path | str, PlainValidator(_check_local_path)]
-"""A file or directory that has to be on this machine. Always a `Path` after validation."""
+"""A file or directory that must be on this machine. Always a `Path` after validation."""
 
 NewDirectory = Annotated[Path | str, PlainValidator(_check_new_path)]
 """A directory to write to, whose name files and messages can show. Always a `Path` after validation."""

@@ -63,7 +63,7 @@ class Check:
     """A check in the table of checks.
 
     Attributes:
-        name: what a criterion calls it.
+        name: its name in criteria.
         function: submission and keyword parameters to outcome.
         packages: optional packages that it imports.
         needs_text: whether a blank submission fails it outright, as in both published rule harnesses.
@@ -120,7 +120,7 @@ def check(name: str, *, packages: Sequence[str] = ()) -> Callable[[F], F]:
     `autorubric.checks`, with the name of the check and the decorated function.
 
     Args:
-        name: what a criterion calls it.
+        name: its name in criteria.
         packages: optional packages of the extra `checks` that it imports.
 
     Raises:
@@ -179,7 +179,7 @@ def quote(text: str, longest: int = 60) -> str:
 
 
 def compare(count: int, noun: str, relation: Relation, threshold: int) -> CheckOutcome:
-    """Whether a count is less than its threshold, or at least as high.
+    """Whether a count is less than, or at least, its threshold.
 
     Example:
         >>> compare(3, "word", "less than", 3)

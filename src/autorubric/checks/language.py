@@ -1,4 +1,4 @@
-"""The language of a text: by its script where that is enough, else by two detectors that have to agree."""
+"""The language of a text: by its script where that is enough, else by two detectors that must agree."""
 
 from __future__ import annotations
 

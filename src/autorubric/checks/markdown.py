@@ -57,7 +57,7 @@ def list_shape(
     at_most: Count | None = None,
     lists: Count | None = None,
 ) -> CheckOutcome:
-    r"""Passed when the number of items in outermost lists is within the bounds, and there are `lists` such lists.
+    r"""Passed when there are `lists` outermost lists (if given), and their number of items is within the bounds.
 
     Items of nested lists belong to their outer item.
 

@@ -44,7 +44,7 @@ def describe_violations(document: Any, schema: Any) -> str | None:
     """The first few places where the document violates the schema; None if it does not.
 
     Raises:
-        CannotCheck: a reference cannot be resolved, or the schema or the document is nested too deeply.
+        CannotCheck: a reference cannot be resolved, or references or nesting go too deep.
 
     Example:
         >>> describe_violations([1, "2"], {"items": {"type": "integer"}})
@@ -126,7 +126,7 @@ def _validate_additional_properties(validator: Any, below: Any, instance: Any, s
 
 
 def _find_forbidden(part: Any) -> Iterator[str]:
-    """What a schema has that could reach outside it or run without bound."""
+    """The parts of a schema that could reach outside it or run without bound."""
     if isinstance(part, Mapping):
         yield from _find_forbidden_keywords(part)
     below = part.values() if isinstance(part, Mapping) else part if isinstance(part, list) else ()

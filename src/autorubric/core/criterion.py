@@ -327,7 +327,7 @@ def name_criteria(criteria: Sequence[Criterion]) -> list[str]:
 
 
 def with_distinct_names(criteria: Sequence[Criterion]) -> list[Criterion]:
-    """The criteria with distinct names and ids, as a rubric requires: repeated names get a number, repeated ids go.
+    """The criteria with distinct names and ids: repeated names get a number, repeated ids are removed.
 
     Example:
         >>> twice = [Criterion(name="Tone", requirement="Is kind"), Criterion(name="Tone", requirement="Is calm")]

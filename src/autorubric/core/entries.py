@@ -30,9 +30,9 @@ class Names:
     """The keys of an entry.
 
     Attributes:
-        text: of the requirement, in order of preference.
-        weight: of the weight, likewise.
-        name: of the title, likewise.
+        text: the keys of the requirement, in order of preference.
+        weight: the keys of the weight, in the same order.
+        name: the keys of the title, in the same order.
         default: the weight of an entry without one; None if every entry needs one.
     """
 

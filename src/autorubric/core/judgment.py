@@ -108,17 +108,17 @@ class Judgment:
         failure: why there is neither.
         reason: the judge's explanation, given before the verdict.
         reasoning: the model's thinking, where the endpoint sends it.
-        weight: how much this judge counts in a panel.
+        weight: the weight of this judge in a panel.
         confidence: in [0, 1], where the judge states one.
         probabilities: of the verdicts or option labels, where the judge states them.
         quotes: the passages cited, in evidence mode.
         shuffle_order: for shown options, the original index at each shown place.
-        superseded: a stronger judge was asked after this one, and its word counts.
+        superseded: whether a stronger judge was asked afterwards; then only its judgment counts.
         flags: what a reader of the report should know about this judgment, such as `unsupported`.
-        usage: tokens of the reply this rests on; where one reply judged several criteria, on the first alone.
+        usage: tokens of the reply; if it judged several criteria, only the first judgment has them.
         cost: dollars of that reply, or None if it has no known price.
         repeats: its judgments, if the judge was asked repeatedly; usage and cost are their sums.
-        votes: the judgments of the judges inside, in order, where this one combines several.
+        votes: the judgments of the judges inside, in order, if this one combines several.
     """
 
     judge_id: str
@@ -156,7 +156,7 @@ class MultiChoiceVerdict(BriefModel):
     Attributes:
         selected_index: its index in the criterion's options; None for an abstention where no option means
             "not applicable".
-        selected_label: its label; None likewise.
+        selected_label: its label; None if the index is.
         value: its value.
         na: whether it means that the criterion does not apply or cannot be assessed, so that it has no score.
 
@@ -195,12 +195,12 @@ class JudgeVote(BriefModel):
         judge_id: who judged.
         verdict: its verdict; None if it failed, and then `error` says why.
         reason: its explanation.
-        weight: how much it counts in a panel.
+        weight: its weight in a panel.
         error: why the verdict is missing: its category, a colon, one sentence.
         reasoning: the model's thinking.
         probabilities: of the verdicts, where the judge states them.
         confidence: in [0, 1], where the judge states one.
-        superseded: a stronger judge was asked after this one, and its word counts.
+        superseded: whether a stronger judge was asked afterwards; then only its judgment counts.
         quotes: the passages it cites.
         repeats: its votes, if it was asked repeatedly; `verdict` is their majority.
 
@@ -238,14 +238,14 @@ class MultiChoiceJudgeVote(BriefModel):
         selected_label: its label.
         value: its value; None if the judge failed.
         reason: its explanation.
-        weight: how much it counts in a panel.
+        weight: its weight in a panel.
         na: whether the option means "not applicable".
         shuffle_order: the original index of the option shown at each position.
         error: why there is no option: its category, a colon, one sentence.
         reasoning: the model's thinking.
         probabilities: of the option labels, where the judge states them.
         confidence: in [0, 1], where the judge states one.
-        superseded: a stronger judge was asked after this one, and its word counts.
+        superseded: whether a stronger judge was asked afterwards; then only its judgment counts.
         repeats: its votes, if it was asked repeatedly; this vote combines them.
 
     Example:

@@ -100,7 +100,7 @@ def find_misread(entry: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator
 
 
 def _find_misread_weight(key: str, words: frozenset[str], value: Any, weight: Any) -> str:
-    """What is wrong with a key that has a weight: the criterion has none, or another one. Empty if nothing is."""
+    """What is wrong with a key that has a weight: the criterion has none, or another one. Empty if it is fine."""
     if weight is None and _is_weight(words, value):
         kind = "" if as_weight(value) is not None else ", as a number,"
         advice = f"rename it to 'weight'{kind} if that is the weight, else to something else"

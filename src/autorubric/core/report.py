@@ -40,7 +40,7 @@ class _Judged:
 
     @property
     def score_value(self) -> float | None:
-        """What is scored, in [0, 1]; None for an abstention or a failure."""
+        """The value that is scored, in [0, 1]; None for an abstention or a failure."""
         verdict, choice = self.final()
         if self.error is not None or (choice is not None and choice.na):
             return None
@@ -50,7 +50,7 @@ class _Judged:
 
     @property
     def cell(self) -> Cell:
-        """What it adds to a score."""
+        """The cell that it adds to a score."""
         return Cell(self.criterion.weight, self.score_value, find_worst(self.criterion))
 
     @property
@@ -112,7 +112,7 @@ class CriterionReport(_Judged, Criterion):
 
     @property
     def criterion(self) -> Criterion:
-        """What was judged: the report itself. Reports of several judges have it separately."""
+        """The report itself, which is a criterion. Reports of several judges have it as a field."""
         return self
 
     @property

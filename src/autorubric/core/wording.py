@@ -128,7 +128,7 @@ def read_assertion(text: str) -> str:
 
 
 def match_any(listing: str) -> str:
-    """A pattern that matches any entry of a list, whose entries are separated by commas and line ends.
+    """A pattern that matches any entry of a list; entries are separated by commas and line ends.
 
     Example:
         >>> match_any("errors?, typos?")

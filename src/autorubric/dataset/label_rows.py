@@ -193,7 +193,7 @@ class LabelRows:
             yield from (NEAR.format(*pair) for pair in find_near_columns(unnamed, self._rubrics[0]).items())
 
     def _find_layout(self, fields: Mapping[str, Any]) -> _Layout:
-        """The columns named like criteria, unless one is the role `criterion`; and those of the submission."""
+        """The columns named like criteria, or none if a column names the criterion; and those of the submission."""
         names = tuple(fields)
         if names not in self._layouts:
             own = {fold_name(name) for criteria in self._rubrics for name in _list_criterion_names(criteria)}

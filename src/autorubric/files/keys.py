@@ -10,8 +10,8 @@ from functools import lru_cache
 def find_nearest_key(key: str, known: Collection[str]) -> str | None:
     """The known key that `key` is a misspelling of, or None.
 
-    Case and separators are ignored. Keys of three letters may have one typo, keys of seven two: a letter added,
-    omitted, wrong, or swapped with its neighbour. An id is not a misspelling of what it identifies.
+    Case and separators are ignored. From three letters on a key may have one typo, from seven on two: a letter
+    added, omitted, wrong, or swapped with its neighbour. An id is not a misspelling of what it identifies.
 
     Example:
         >>> find_nearest_key("wieght", ["weight", "requirement"])

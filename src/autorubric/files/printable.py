@@ -84,7 +84,7 @@ def format_csv(rows: Iterable[Mapping[str, Any]], end: str = "\n") -> str:
 
 
 class PrintableStream(io.TextIOWrapper):
-    """A text stream that writes `escaped` text."""
+    """A text stream that escapes control characters; see `escape_controls`."""
 
     def write(self, text: str) -> int:
         """Write `text`; returns its length before escaping."""

@@ -47,7 +47,7 @@ def find_address(path: str | Path) -> str | None:
 
 
 def make_path(value: str | Path) -> Path:
-    """The path of an input; of an address, a path that `find_address` turns back.
+    """The path of an input; for an address, a path that `find_address` converts back.
 
     Raises:
         InputError: an address has an unknown scheme, no bucket, credentials, or parts that a path cannot contain.

@@ -30,7 +30,7 @@ class Unsupported(Unreadable):
 
 @dataclass(frozen=True, slots=True)
 class JudgeOptions:
-    """How a judge asks.
+    """How a judge makes its requests.
 
     Attributes:
         shuffle_options: show the options of multi-choice criteria in a shuffled order, recorded in each judgment.
@@ -95,7 +95,7 @@ class ModelJudge:
 
 
 def collect_values(inputs: JudgeInput, evidence: bool) -> dict[str, Any]:
-    """The values that every prompt on a submission is given."""
+    """The values for every prompt on a submission."""
     return {
         "query": inputs.query,
         "reference": inputs.reference,

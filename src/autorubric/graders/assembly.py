@@ -121,7 +121,7 @@ def find_judge_kind(name: str) -> Callable[..., Judge]:
 
 @dataclass(frozen=True)
 class EscalationConfig:
-    """Stronger judges for criteria of which the first ones are not sure; see `Cascade`.
+    """Stronger judges for criteria that the first ones are not sure about; see `Cascade`.
 
     Attributes:
         judges: a model, or several judges that form a panel.

@@ -207,7 +207,7 @@ class CascadeCurve:
             tolerance: how much agreement to give up for a smaller share.
 
         Raises:
-            InputError: no point has a share this small.
+            InputError: no point with an agreement has a share this small.
         """
         allowed = [
             (point, point.agreement)

@@ -27,7 +27,7 @@ class Cascade:
       that agree with its verdict, so a threshold of 0.6 accepts a majority of two in three. A language model that is
       asked once has no confidence; one that is asked repeatedly (`Repeated`) has one.
 
-    If `then` was asked, its judgment counts, also a failed one; the first's votes stay in the report, marked as
+    If `then` was asked, its judgment counts, even if it failed; the first's votes stay in the report, marked as
     superseded.
 
     Attributes:

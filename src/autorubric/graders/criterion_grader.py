@@ -205,7 +205,7 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
 
     @property
     def has_few_shot(self) -> bool:
-        """Whether judges are shown examples."""
+        """Whether judges see few-shot examples."""
         return self.recipe.options.few_shot is not None
 
     @property

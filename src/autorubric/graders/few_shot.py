@@ -64,7 +64,7 @@ class FewShotExample:
     query: str | None = None
 
     def values(self) -> dict[str, Any]:
-        """The example as a prompt is given it; the order of the keys is part of request keys."""
+        """The example as values for a prompt; the order of the keys is part of request keys."""
         return {"query": self.query, "submission": self.submission, "reason": self.reason, "verdict": self.verdict}
 
 

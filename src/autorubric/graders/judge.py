@@ -1,4 +1,4 @@
-"""The input of judges and how options are shown, the interface of every judge, and how judges reach models."""
+"""The input of judges, the order of options, the interface of every judge, and how judges reach models."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ class JudgeInput:
     copies: tuple[int, ...] = ()
 
     def find_copy(self, wanted: Sequence[int]) -> int:
-        """The number, from 0, of the copy of its question that a request about the wanted criteria is.
+        """The copy number of a request about the wanted criteria, from 0.
 
         It is the minimum over the criteria: each later submission with all of these questions has a greater one.
 

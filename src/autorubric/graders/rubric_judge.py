@@ -143,7 +143,7 @@ class RubricJudge(ModelJudge):
             return []
 
         def render_verdict(index: int, verdict: str) -> str:
-            """Outside text such as a label must stay in its section, so the option is named by its number."""
+            """The number of an option; its label is untrusted text, which must stay in its section."""
             shown = self._find_options(inputs, index)
             return f"option {shown.find_number(verdict)}" if shown else verdict
 
@@ -228,7 +228,7 @@ _ID = re.compile(r"\W*(?:criterion[\s_-]*)?(c\d+)(?:-[0-9a-f]{12})?(?:\W*| *[:(]
 
 
 def _find_id(entry: Mapping[str, Any]) -> str:
-    """The id of an entry's criterion, such as `c0`; other text only in lower case."""
+    """The id of an entry's criterion, such as `c0`; any other text is stripped and in lower case."""
     keys = entry if "criterion_id" in entry else fold_keys(entry)
     stated = next((keys[key] for key in ("criterion_id", "id", "criterion") if isinstance(keys.get(key), str)), "")
     found = _ID.fullmatch(stated)

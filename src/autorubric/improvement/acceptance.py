@@ -127,7 +127,7 @@ def compute_permutation_p_value(pairs: Pairs, seed: int = 0) -> float:
 
 
 def compute_p_value(pairs: Pairs, seed: int = 0) -> float:
-    """The larger p-value of the t test behind the interval and of the permutation test: both have to agree.
+    """The larger p-value of the t test behind the interval and of the permutation test: both must agree.
 
     Example:
         >>> old, new = np.array([[1.0, 0.0]] * 5), np.array([[1.0, 1.0]] * 5)

@@ -100,11 +100,11 @@ def build_original(rubric: Rubric, place: int) -> Wording:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a judge said about one item under one wording.
+    """The result of a judge on one item under one wording.
 
     Attributes:
-        code: the category (see `measures.categories`), `ABSTAINED` or `FAILED`.
-        votes: likewise for each judge of a panel.
+        code: the category (see `measures.list_categories`), `ABSTAINED` or `FAILED`.
+        votes: the code of each judge of a panel.
         reason: the explanation.
         value: what the verdict is worth; None without one. Half for a split of which one half is met.
         outage: whether the endpoint failed, so that the same call may succeed later.
@@ -118,7 +118,7 @@ class Outcome:
 
 
 Outcomes: TypeAlias = Mapping[int, Outcome]
-"""What a judge said about each item."""
+"""The result of a judge on each item, by index."""
 
 
 def read_outcome(criterion: Criterion, judgments: Sequence[Judgment]) -> Outcome:

@@ -66,7 +66,7 @@ def describe_sets(record: Mapping[str, Any]) -> str:
 
 
 def list_warnings(record: Mapping[str, Any]) -> list[str]:
-    """What a reader should know before the figures."""
+    """Warnings that a reader needs before the figures."""
     found = list(record.get("stand_ins") or [])
     if record["split"] == "nested":
         few = "labels" if record["has_labels"] else "items"

@@ -172,7 +172,7 @@ def undo(rubric: Rubric, names: Iterable[str]) -> Rubric:
 
     Args:
         rubric: an improved rubric, which carries its provenance.
-        names: of criteria; of a split either half, or the name before it.
+        names: of criteria; for a split, either half or the original name.
 
     Raises:
         InputError: no such criterion was changed.

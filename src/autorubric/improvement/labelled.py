@@ -26,7 +26,7 @@ class LabelledRubric:
     Attributes:
         rubric: the rubric to improve.
         dataset: the items, with this rubric.
-        truth: items × criteria: the code of each label (see `measures.categories`), or `NO_LABEL`.
+        truth: items × criteria: the code of each label (see `measures.list_categories`), or `NO_LABEL`.
         groups: the group of each item.
         target: the score that people gave each item, in [0, 1]; NaN where unknown.
     """

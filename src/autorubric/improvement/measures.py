@@ -35,7 +35,7 @@ def list_categories(criterion: Criterion) -> list[str]:
 
 
 def list_values(criterion: Criterion) -> Floats:
-    """What each category is worth; NaN for an option that does not apply."""
+    """The value of each category; NaN for an option that does not apply."""
     if criterion.options is None:
         return np.array([1.0, 0.0])
     return np.array([np.nan if option.na else option.value for option in criterion.options])
@@ -111,7 +111,7 @@ def compute_scores(verdict_values: Floats, weights: Floats) -> Floats:
 
 
 def sum_closeness(scores: Floats, target: Floats) -> Floats:
-    """What each item adds: its number of targets, and minus the error of its score; 1 if the score is missing."""
+    """What each item adds: its number of targets, and minus the error of its score (1 without a score)."""
     known = ~np.isnan(target)
     error = np.where(np.isnan(scores), 1.0, np.abs(scores - target))
     return np.stack([known.astype(float), np.where(known, -error, 0.0)], axis=-1)
@@ -268,7 +268,7 @@ class NestedResult:
         pairs: of all folds together; None if no candidate won anywhere.
         winner: the best candidate on all items.
         wins: folds in which that one won.
-        folds: how many there are.
+        folds: the number of folds.
     """
 
     pairs: Pairs | None

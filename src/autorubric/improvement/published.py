@@ -134,7 +134,7 @@ class IterationResult:
 
 @dataclass
 class ImprovementResult:
-    """What `improve_rubric` returns.
+    """The result of `improve_rubric`.
 
     Attributes:
         original_rubric: the rubric as it was.

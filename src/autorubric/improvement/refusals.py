@@ -88,7 +88,7 @@ def find_refusal(wording: Wording, old: Criterion, guard: Guard, taken: Collecti
         wording: the candidate.
         old: the criterion that it would replace.
         guard: what it may not contain.
-        taken: texts of the original and of earlier candidates, folded by `folded`.
+        taken: texts of the original and of earlier candidates, folded by `fold_texts`.
     """
     reason = _find_form_problem(wording, old, taken)
     if reason:

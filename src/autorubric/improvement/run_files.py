@@ -28,7 +28,7 @@ FILES = (SPLIT_FILE, FINALISTS_FILE, RECORD_FILE, LOG_FILE, PAGE_FILE, ORIGINAL_
 
 
 def read_record(directory: Path, name: str) -> dict[str, Any] | None:
-    """A file of the run directory; None where there is none.
+    """A file of the run directory; None if there is none.
 
     Raises:
         InputError: it is damaged.
@@ -72,7 +72,7 @@ class DrawnSplit:
 
     @classmethod
     def read(cls, directory: Path, labels: str) -> DrawnSplit | None:
-        """The split of these labels in a directory; None where there is none."""
+        """The split of these labels in a directory; None if there is none."""
         record = read_record(directory, SPLIT_FILE)
         if record is None or record.get("labels") != labels:
             return None
@@ -90,7 +90,7 @@ class FileUseRecorder(UseRecorder):
 
     Attributes:
         directory: of the run.
-        run_id: see `Drawn`.
+        run_id: see `DrawnSplit`.
         used: the record of used items, next to the labels.
         digests: of all items.
         rubric: a digest of the rubric.

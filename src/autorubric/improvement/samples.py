@@ -222,7 +222,7 @@ def hash_item(prompt: str, submission: str) -> str:
 class UsedItems:
     """The items that runs have learned from or tested on, one JSON line for each, next to the labels.
 
-    What a run was shown or decided by can teach and choose in another run, but never decide again.
+    Items that a run has used can teach and choose in another run, but never decide again.
 
     Attributes:
         path: the file.

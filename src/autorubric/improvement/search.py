@@ -29,7 +29,7 @@ class WordingJudge(Protocol):
 
 @dataclass(frozen=True)
 class ShownItem:
-    """An item that the writer is shown.
+    """An item that the writer sees.
 
     Attributes:
         item: its index.
@@ -48,7 +48,7 @@ class ShownItem:
 
 @dataclass(frozen=True)
 class Commission:
-    """What the writer is asked for.
+    """A task for the writer.
 
     Attributes:
         wording: the version to revise.
@@ -99,7 +99,7 @@ class Trial:
 
 @dataclass
 class SearchResult:
-    """What the search found for a criterion.
+    """The result of the search for a criterion.
 
     Attributes:
         place: the criterion.

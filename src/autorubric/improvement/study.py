@@ -26,7 +26,7 @@ _LEFT_FOR_OTHERS = "others have a proposal or more disagreement"
 
 @dataclass(frozen=True)
 class Aims:
-    """What is to be improved.
+    """The aims of an improvement.
 
     Attributes:
         measure: what counts.

@@ -1,4 +1,4 @@
-"""Alternative wordings: from the writer, which is shown errors on the teaching set, or from elsewhere."""
+"""Alternative wordings: from the writer, which sees errors on the teaching set, or from elsewhere."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from autorubric.rows import drop_nulls, inspect_file
 
 ROLE = "writer"
 _LONGEST_SHOWN = 4000
-"""Characters of a submission that the writer is shown."""
+"""Maximum characters of a submission that the writer sees."""
 
 
 @cache

@@ -40,7 +40,7 @@ class Ask:
             the judge is unsure of; `random` draws all pairs alike, `criterion` those of one criterion,
             `disagreements` those on which the judges differ.
         criterion: the criterion's name, for `criterion`.
-        size: pairs a batch.
+        size: pairs per batch.
         seed: random seed of the first batch; batch n has the seed plus n.
     """
 
@@ -156,7 +156,7 @@ def select_scope(pairs: JudgedPairs, policy: str, criterion: str | None) -> Flag
 
 
 def _compute_sizes(pairs: JudgedPairs, policy: str, truth: Floats) -> Floats:
-    """What the probabilities of a policy are proportional to."""
+    """The sizes that the probabilities of a policy are proportional to."""
     if policy == "label_next":
         return size_labels(pairs, truth)
     return rate_doubt(pairs, truth) if policy == "uncertain" else np.ones(len(pairs))

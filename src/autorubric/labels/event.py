@@ -49,7 +49,7 @@ class Pair:
 
     @property
     def key(self) -> PairKey:
-        """What events are found by."""
+        """The key by which events are found."""
         return self.item, self.digest
 
 
@@ -160,7 +160,7 @@ def find_pair(items: Items, index: int, place: int) -> Pair:
 
 
 def _list_content(rubric: Sequence[Criterion], place: int) -> list[Any]:
-    """What an annotator reads of a criterion; a repetition within its rubric gets its number."""
+    """The parts of a criterion that annotators read; a repetition within its rubric gets its number."""
     own = _list_words(rubric[place])
     before = sum(one.requirement == own[0] and _list_words(one) == own for one in rubric[:place])
     return [*own, before] if before else own
@@ -171,7 +171,7 @@ def _list_words(criterion: Criterion) -> list[Any]:
 
 
 def name_item(item: DataItem, index: int) -> str:
-    """What the store calls an item: its id, or `#` and its place."""
+    """The name of an item in the store: its id, or `#` and its place."""
     return f"#{index}" if item.id is None else make_storable(item.id)
 
 

@@ -43,7 +43,7 @@ _ROW = ("id", "criterion", "label", "annotator", "note", "quote", "seconds", "ti
 
 @dataclass(frozen=True)
 class Imported:
-    """What an import did.
+    """The result of an import.
 
     Attributes:
         labels: labels that were added.
@@ -61,7 +61,7 @@ class LabelsRead(NamedTuple):
 
     Attributes:
         events: an event for each label; those of an export with their numbers and draws.
-        exports: the files that `exported` wrote.
+        exports: the files among these that `export_labels` wrote.
         notes: columns that were guessed, and what was left out.
     """
 
@@ -81,7 +81,7 @@ def read_labels(
     Args:
         dataset: what was graded.
         paths: CSV or other rows of id, criterion, label; a dataset with ground truth; a JSON export of Argilla or
-            Label Studio; or events that `exported` wrote.
+            Label Studio; or events that `export_labels` wrote.
         annotator: whose labels these are, where a file does not say.
         columns: columns that the user named, by role.
 
@@ -267,9 +267,9 @@ def format_labels(history: History, dataset: RubricDataset, form: Form, *, final
     Args:
         history: the events.
         dataset: what was graded.
-        form: `csv`: one row a label; `jsonl`: one line an event, undone ones and draws included; `dataset`: what was
-            graded, with the labels that count as ground truth where all criteria of an item have one.
-        final: one row a pair in `csv`: the verdict that counts, without an annotator.
+        form: `csv`: one row per label; `jsonl`: one line per event, with undone ones and draws; `dataset`: what was
+            graded, with the labels that count as ground truth if all criteria of an item have one.
+        final: one row per pair in `csv`: the verdict that counts, without an annotator.
 
     Raises:
         InputError: there is nothing to export.
@@ -285,7 +285,7 @@ def format_labels(history: History, dataset: RubricDataset, form: Form, *, final
 
 
 def build_labelled_dataset(history: History, dataset: RubricDataset, annotator: str | None = None) -> RubricDataset:
-    """What was graded, with the labels that count as ground truth of the items that have one for every criterion.
+    """The graded dataset; items with a label for every criterion have the labels that count as ground truth.
 
     Raises:
         InputError: no item has a label for every criterion.

@@ -3,7 +3,7 @@
 Argilla (`records.to_json`, the flat `records.to_list(flatten=True)` and `to_datasets()`, and rows of the Hugging Face
 hub) and Label Studio (JSON export) are recognized by their keys. A question of either is a criterion, by name, unless
 the record names the criterion itself (`criterion` in Argilla's metadata, in Label Studio's data). The item is named
-by `id` or `item` in these, in Argilla by the id of the record, or is the one with this submission.
+by `id` or `item` there, in Argilla also by the record's id, or else found by its submission.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _DATASET, _ARGILLA, _STUDIO = "a dataset", "an export of Argilla", "an export of
 
 
 def _detect_kind(keys: Collection[str]) -> str:
-    """What a file is by the keys of its first record; empty for a table."""
+    """The kind of a file, by the keys of its first record; empty for a table."""
     if has_items(keys):
         return _DATASET
     if {"fields", "responses"} <= {*keys} or any(is_question(keys, key) for key in keys):

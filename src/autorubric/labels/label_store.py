@@ -44,7 +44,7 @@ class History:
             self.add(event)
 
     def add(self, event: Event) -> None:
-        """Take in the next event."""
+        """Add the next event."""
         self.events.append(event)
         if event.kind == "draw":
             if event.draw is not None:
@@ -79,7 +79,7 @@ class History:
         return stack[-1] if stack else None
 
     def own(self, key: PairKey, annotator: str) -> Event | None:
-        """What an annotator said last about a pair: a label, a skip or None."""
+        """An annotator's last word on a pair: a label, a skip or None."""
         stack = self._said.get(key, {}).get(annotator)
         return stack[-1] if stack else None
 
@@ -235,7 +235,7 @@ class LabelStore:
 
 
 def store_path(run: Path) -> Path:
-    """Where the labels of a run are.
+    """The path of the label store of a run.
 
     Example:
         >>> store_path(Path("graded")).as_posix()

@@ -1,4 +1,4 @@
-"""What is wrong with a rubric that can be seen without a model: one rule a file."""
+"""Problems of rubrics that are found without a model; one rule per file."""
 
 from autorubric.lazy_names import build_lazy_names
 

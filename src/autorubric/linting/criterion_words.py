@@ -72,11 +72,11 @@ class Wording:
 
 
 class Hints:
-    """Strings without which a pattern has no match; to look for them first saves time.
+    """Strings without which a pattern has no match; looking for them first saves time.
 
     Args:
         english: the strings, separated by a comma and a space.
-        chinese: those with characters that are not ASCII, likewise.
+        chinese: those with characters that are not ASCII, separated in the same way.
 
     Example:
         >>> places = Hints("on the map, figure", "图")

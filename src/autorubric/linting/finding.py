@@ -1,4 +1,4 @@
-"""What a lint rule is, the rubric that it reads, and what it finds."""
+"""Lint rules, the rubrics that they read, and their findings."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class RawCriterion:
 
     @property
     def label(self) -> str:
-        """What messages call it: its name, or its first words."""
+        """Its label in messages: its name, or its first words."""
         shown = " ".join((self.name or self.text).split())
         return shown if len(shown) <= _LONGEST_NAME else shown[: _LONGEST_NAME - 1].rstrip() + "…"
 
@@ -72,7 +72,7 @@ class RawRubric:
     Attributes:
         criteria: the criteria, in order.
         query: the query of the submissions; empty where it is unknown.
-        reference: whether a judge is shown a reference submission.
+        reference: whether a judge sees a reference submission.
         place: where the rubric is.
         refusals: why grading would reject the rubric, each with the position of its criterion from 1.
     """

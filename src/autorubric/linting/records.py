@@ -60,7 +60,7 @@ def build_row_reader(file: str, columns: Mapping[str, str] | None = None) -> Row
 
 
 def read_row(record: Record, place: Place) -> Iterator[RawRubric]:
-    """The rubrics of a row of `build_row_reader`: one, or one for each candidate rubric of a step file.
+    """The rubrics of a row (see `build_row_reader`): one, or one per candidate rubric of a step file.
 
     Raises:
         InputError: the row has no rubric, or one that cannot be read.

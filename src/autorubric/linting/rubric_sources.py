@@ -178,7 +178,7 @@ def lint_rubric(
     Args:
         rubric: a `Rubric`, or criteria in any shape that rubric files have.
         query: what is asked of the submissions; empty if it is not known.
-        reference: whether the judge is shown a reference submission.
+        reference: whether the judge sees a reference submission.
         rules: the rules to run.
 
     Raises:

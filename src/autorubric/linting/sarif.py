@@ -76,7 +76,7 @@ def _build_result(finding: Finding, places: dict[str, int]) -> dict[str, Any]:
 def _find_line(finding: Finding) -> int:
     """The line of a finding, which code hosts require; 1 if it is unknown."""
     place = finding.place
-    if place.row is not None and place.file.endswith(".jsonl"):  # only in JSON Lines is a row a line
+    if place.row is not None and place.file.endswith(".jsonl"):  # in other files, a row is not a line
         return place.row
     if finding.criterion is None or not place.file.endswith((".json", ".yaml", ".yml", ".toml")):
         return 1

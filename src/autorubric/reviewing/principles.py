@@ -57,7 +57,7 @@ def list_principles(*, in_context: bool, of: str = "") -> tuple[Principle, ...]:
 
     Args:
         in_context: whether the query is known.
-        of: `criterion` or `rubric` for those of one kind; both where it is empty.
+        of: `criterion` or `rubric` for those of one kind; empty for both.
 
     Example:
         >>> [one.id for one in list_principles(in_context=False, of="rubric")]

@@ -55,7 +55,7 @@ class ReviewFinding:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one request is about.
+    """The subject of one request.
 
     Attributes:
         rubric: the rubric.
@@ -69,7 +69,7 @@ class Part:
 
     @property
     def principles(self) -> tuple[Principle, ...]:
-        """What it is reviewed against."""
+        """The principles that it is reviewed against."""
         return list_principles(in_context=bool(self.query), of="criterion" if self.number else "rubric")
 
 

@@ -65,7 +65,7 @@ def detect_kind(head: bytes, path: str | Path, name: str) -> Kind:
         name: its name in messages.
 
     Raises:
-        InputError: the kind is unknown or cannot be read.
+        InputError: the file is of an unknown or unsupported kind.
 
     Example:
         >>> detect_kind(b'{"id": 1}\n{"id": 2}\n', "rows", "rows")
@@ -314,7 +314,7 @@ def _is_file(path: Path) -> bool:
 
 
 def _list_parents(path: Path) -> Sequence[Path]:
-    """The folders above a path, the nearest first; of an address, those within the bucket."""
+    """The folders above a path, the nearest first; for an address, only those within the bucket."""
     return path.parents if find_address(path) is None else path.parents[:-3]
 
 

@@ -19,7 +19,7 @@ def convert_rows(value: Any, *, blanks: bool = False) -> Any:
     """Rows in memory as JSON values; a value without rows is returned unchanged.
 
     Rows may be a list, an iterator, or a table of pandas, polars, pyarrow or datasets. Nulls inside cells are kept,
-    as in JSON Lines, but dropped in tables, whose rows have each other's keys.
+    as in JSON Lines, but dropped in tables, where every row has all keys.
 
     Args:
         value: the rows.

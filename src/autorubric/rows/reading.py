@@ -132,7 +132,7 @@ def inspect_file(path: str | Path, *, what: str = "File") -> RowFile:
 
     Raises:
         MissingFileError: the file does not exist.
-        InputError: its kind is unknown or cannot be read.
+        InputError: it is of an unknown or unsupported kind.
 
     Example:
         >>> import tempfile

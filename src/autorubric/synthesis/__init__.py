@@ -1,1 +1,1 @@
-"""synthesis."""
+"""Synthesis of rubrics: queries in, rubrics with their evidence out."""

@@ -38,7 +38,7 @@ _WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class RunFacts:
-    """What a card reports about the run that made the data.
+    """The facts about the run that a card reports.
 
     Attributes:
         name: of the dataset.

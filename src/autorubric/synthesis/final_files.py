@@ -32,7 +32,7 @@ FINAL_FILES = ("final.jsonl", "final.parquet")
 FULL_FILES = ("final_full.jsonl", "final_full.parquet")
 RELEASE_FOLDER = "rubrichub"
 
-# What `final_full` holds of a criterion, besides its check and gates.
+# The fields of a criterion in `final_full`, in addition to its check and gates.
 _CRITERION = ("id", "title", "description", "weight", "origin", "round", "models", "parents")
 # The lists of criteria in `final_full`, and the fields of `gated` that they come from.
 _LISTS = {
@@ -57,7 +57,7 @@ _POINTLESS = "no criterion with positive points; left out of the final files"
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """What the export wrote.
+    """The counts and remarks of an export.
 
     Attributes:
         rows: rows in the final files.

@@ -73,7 +73,7 @@ DISPUTED = "judges split on a criterion"
 """The condition of a rewrite."""
 
 MOST_ANSWERS = 3
-"""Maximum number of responses that the rewriter is shown for one criterion."""
+"""Maximum number of responses that the rewriter sees for one criterion."""
 
 Reasons = Mapping[str, Sequence[Sequence[str | None]]]
 """Why judges gave their verdicts: by criterion id, shaped like `Pool.votes`."""

@@ -199,7 +199,7 @@ class _FullStageBuilder:
         self.add_relevance(f"licences_{last}", 4, f"round_{last}" if last > 1 else "", f"round {last} adds criteria")
 
     def add_gates(self) -> None:
-        """Add the gates, with a rewrite before them where judges have to agree."""
+        """Add the gates, with a rewrite before them if judges must agree."""
         from autorubric.synthesis.gated import DISPUTED, build_gated_stage, build_rewrite_stage
 
         before = self.evidence

@@ -85,7 +85,7 @@ class Estimate:
 
 
 async def estimate_run(prepared: Prepared, models: Models, ledger: Ledger) -> Estimate:
-    """What the queries of a run still need; sends no request and records nothing."""
+    """The estimate of what a run still needs; sends no request and records nothing."""
     executor = Executor(ledger)
     executor.stop("dry run")
     refreshes = count_refreshes(ledger, models, find_refreshed_slots(prepared.settings), keep=False)

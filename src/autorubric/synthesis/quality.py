@@ -155,7 +155,7 @@ def measure_independence(evidence: _RubricEvidence) -> float | None:
 
 
 def _find_same_verdicts(evidence: _RubricEvidence) -> frozenset[int | None]:
-    """The positions of criteria with every judge's verdicts on an earlier one, and partly the same words."""
+    """The positions of criteria that share all judges' verdicts and some words with an earlier one."""
     places = {candidate.id: n for n, candidate in enumerate(evidence.candidates, 1)}
     gists = {
         candidate.id: Gist(evidence.rubric.criteria[places[candidate.id] - 1].wording, candidate.pitfall)

@@ -187,7 +187,7 @@ class NewCriteria:
 
 @dataclass(frozen=True, slots=True)
 class RelevanceJudges:
-    """Who assesses relevance: prompts, the slots of the draws in turn with the model behind each, settings."""
+    """The judges of relevance: prompts, the model of each slot, settings."""
 
     prompts: GatePrompts
     slots: Mapping[str, str]
@@ -316,7 +316,7 @@ def combine_relevance(
 
 
 POINTS = ("need", "surface", "answerable")
-"""What an assessment can contain against a criterion."""
+"""The points of an assessment that can speak against a criterion."""
 
 _PRIOR_AGAINST = 0.2
 """The chance that one of these points speaks against a criterion, before any assessment."""

@@ -34,10 +34,10 @@ from autorubric.synthesis.thresholds import GateName, GateSettings
 Label: TypeAlias = Literal[
     "good", "not asked", "form", "not answerable", "repeats", "ambiguous", "other", "unsure", ""
 ]
-"""What a person says of a criterion: good, its fault, unsure, or nothing yet."""
+"""A person's label of a criterion: good, its fault, unsure, or none yet."""
 
 _PEOPLE = 2
-"""How many people have to label a criterion."""
+"""The number of people who must label a criterion."""
 
 ORDER: tuple[GateName, ...] = ("answerable", "licensed", "surface", "agreement", "redundant")
 """The gates that people can be asked about. Whether a criterion separates the pool is not a matter of judgment."""

@@ -193,7 +193,7 @@ class _RecordMerger:
         return made._replace(notes=(*answer.notes, *made.notes))
 
     async def _merge_slot(self, fold: Fold, sets: Sets, place: int) -> Account | Failure:
-        """What a slot of the fold holds: a set, or the merge of two slots."""
+        """The content of a slot of the fold: a set, or the merge of two slots."""
         if place < len(sets):
             return Account(tuple(sets[fold.order[place]]), ())
         inner = fold.merges[place - len(sets)]

@@ -114,7 +114,7 @@ class Summary:
         }
 
     def restore(self, counts: Mapping[str, Any]) -> None:
-        """Take over the counts of a finished run, as `as_dict` gives them, and what it `exported`."""
+        """Restore the counts of a finished run, in the form of `as_dict`, and what it `exported`."""
         self.finished = counts["finished"]
         self.notes, self.reused = Counter(counts["notes"]), Counter(counts["reused"])
         self.stale, self.overwritten = Counter(counts["asked_anew"]), Counter(counts["overwritten"])
@@ -307,7 +307,7 @@ class RubricCounts:
 
     @property
     def gates(self) -> dict[str, dict[str, int]]:
-        """How often each gate decided what."""
+        """The number of decisions by gate and outcome."""
         names = [name for name in dict.fromkeys((*self.order, *sorted(self._gates))) if name in self._gates]
         return {name: {outcome: self._gates[name][outcome] for outcome in OUTCOMES} for name in names}
 

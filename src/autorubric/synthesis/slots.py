@@ -132,7 +132,7 @@ def find_shape(settings: SynthesisSettings, given: int) -> Shape:
         [slot for slot in slots if slot.name.startswith(part)] for part in ("response_", "rubric_", "judge_")
     )
     # A candidate rubric is grounded in a response of its own model. Draws of one model take its responses in turn; a
-    # model that is not a response model gives an answer of its own.
+    # model that is not a response model writes its own answer.
     own: dict[tuple[str, str | None], list[str]] = {}
     for name, role, _ in responses:
         own.setdefault((role.model, role.base_url), []).append(name)

@@ -78,7 +78,7 @@ class Stage:
         step: the step file in which the field first appears, 0 to 5.
         reads: the fields it needs; it starts when all of them exist.
         build: makes the calls for a row, or the outcome that makes calls unnecessary. Pure.
-        fold: combines the calls' answers, in order, to an outcome; None takes the value of the only call. Pure.
+        fold: combines the calls' answers, in order, into an outcome; None takes the value of the only call. Pure.
         slots: every slot it may call; empty for a stage that needs no model.
         role: the role of its requests.
         reply_tokens: assumed length of a reply, if the ledger has none.
@@ -87,7 +87,7 @@ class Stage:
         empty: what the row shows when the stage failed.
         only_if: the condition under which it makes calls; empty if it always does.
         work: replaces build and fold where calls depend on earlier replies; `build` makes those known beforehand.
-        tally: the name of the counts of its values in the manifest, and what makes the counter.
+        tally: the name of its counts in the manifest, and the function that makes their counter.
         keys: the three fields it owns.
     """
 

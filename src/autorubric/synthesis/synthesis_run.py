@@ -208,7 +208,7 @@ class SynthesisRun(StoppableRun):
                 self.summary.exported = export_final(prepared.folder, made, full=full)
 
     def _find_finished_run(self) -> FinishedRun | None:
-        """The record of an earlier finish of the run; None for shards, and where a summary has counts of stages."""
+        """The identity of a finished run; None for shards, stopped runs, and where a summary has stage counts."""
         prepared, settings = self.prepared, self.prepared.settings
         if self.summary.tallies or self.stopped or prepared.part is not None:
             return None

@@ -63,13 +63,13 @@ def _address(slot: str) -> Any:
 
 
 class SynthesisSettings(EndpointSettings):
-    """What a synthesis run makes of which queries; the defaults are the seed's.
+    """The settings of a synthesis run; the defaults are the seed's.
 
     The models of the roles and the settings of the full profile are nested, in `roles` and `full`. The parameters of
     `ROLE_FLAGS` set single values in these; `models` fills the roles that nothing else names.
 
-    Where a limit of tokens is not set, a reply that needs more room starts higher: a merge by what it merges, a
-    judgment of a whole rubric and relevance by the number of criteria.
+    Without a token limit, long replies get a higher one: a merge by the size of its input, a judgment of a whole
+    rubric and relevance by the number of criteria.
     """
 
     profile: Literal["basic", "full"] = setting("basic", "basic (five steps) or full (with gates and evidence).")

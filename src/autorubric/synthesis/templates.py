@@ -158,7 +158,7 @@ def build_request(
     draw: int = 0,
     room: int = 0,
 ) -> Request:
-    """The request of a filled-in template; `schema` (or its packaged name) and `room` (length) are of a reply."""
+    """The request of a filled-in template; `schema` (or its name) and `room` (tokens) describe the reply."""
     # A prompt is given only what it uses: its section codes follow from all values.
     given = {name: value for name, value in inputs.items() if name != "verdicts" or name in template.variables}
     if "chinese" in template.variables:

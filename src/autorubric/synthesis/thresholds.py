@@ -58,8 +58,8 @@ class RedundantSettings(Settings):
     Attributes:
         least_same: reject the one of lower weight where the chance that both demand the same is this or more.
         prior_said_same: that chance before any verdict, where the relevance judges call them the same.
-        prior_alike: likewise where their words are alike.
-        prior_other: likewise for any two criteria of one rubric; 0, so that equal verdicts alone make no two one.
+        prior_alike: that chance where their words are alike.
+        prior_other: that chance for any two criteria of a rubric; with 0, equal verdicts alone never suffice.
         least_alike: how alike words have to be, from 0 to 1.
     """
 
@@ -92,7 +92,7 @@ class GateSettings(Settings):
             counts all votes as independent.
         least_sure: reject where the chance that the relevance judges are right to is this or more; below it a
             majority against a criterion leaves it undecided.
-        separates: see `SeparatesSettings`; likewise the next ones.
+        separates: see `SeparatesSettings`; the other gates have such settings too.
     """
 
     order: tuple[GateName, ...] = get_args(GateName)
@@ -116,7 +116,7 @@ class GateSettings(Settings):
 
 
 class Filters(Settings):
-    """What is abnormal in length or broken in form; each drop is counted and kept with its reason.
+    """Limits of length and form; each drop is counted and kept with its reason.
 
     Attributes:
         response_least_characters: shorter responses leave the pool.

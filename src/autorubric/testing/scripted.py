@@ -61,7 +61,7 @@ class ScriptedModel:
 
     @property
     def name(self) -> str:
-        """The name it was given."""
+        """Its name, as given."""
         return self._name
 
     def identity(self) -> tuple[Any, ...]:

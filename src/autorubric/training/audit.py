@@ -116,7 +116,7 @@ class AuditPlan:
             raise ConfigError(f"on_gap={self.on_gap!r}; expected 'warn' or 'stop'")
 
     def check_family(self, judge: CriterionGrader) -> None:
-        """Warn if the reference judge is of the training judge's family, since both make the same errors."""
+        """Warn if the reference judge is of the training judge's family, since both tend to make the same errors."""
         own, others = (
             {family for spec in one.recipe.specs for family in find_model_families(spec.llm_config.model)}
             for one in (self.grader, judge)

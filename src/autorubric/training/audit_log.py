@@ -1,4 +1,4 @@
-"""The findings of audits: the gap between training judge and reference judge, its growth, and since when it is blind.
+"""The findings of audits: the gap between the two judges, its growth, and since when the audit is blind.
 
 `drift` and the viewer show them as an `AuditSummary`.
 
@@ -148,7 +148,7 @@ class AuditLog:
         self._open[key] = at
 
     def find_blind_since(self, now: float) -> float | None:
-        """When the audit became blind, including by an audit that takes over a minute and 10 times the mean time."""
+        """When the audit became blind, or None. An audit over a minute and 10 times the mean time counts too."""
         waiting = min((at for at in self._open.values() if at > self._succeeded), default=now)
         if now - waiting <= self.patience:
             return self.blind_since

@@ -61,11 +61,11 @@ class GroupSignals:
 
     Attributes:
         groups: the number of groups of two or more rewards.
-        variance: of rewards within groups; None if no group has two.
+        variance: the variance of rewards within groups; None if no group has two.
         criteria: the mean number of criteria of their rubrics; None without groups.
-        effective: the number of independent criteria within groups that they amount to; None if all are constant.
+        effective: the number of independent criteria that they amount to within groups; None if all are constant.
         decisive: criteria that decide most of the variance within groups, the strongest first.
-        noise: the training judge's over the whole run; None without repeated judgments.
+        noise: the training judge's noise over the whole run; None without repeated judgments.
         noise_share: the share of the variance within groups that is the judge's noise, at most 1; None if unknown.
     """
 
@@ -107,7 +107,7 @@ def measure_signals(
         records: the rewards of the last window.
         notes: the recorded criteria by the rubric's digest.
         variance: the variance of these rewards within groups.
-        noise: the training judge's.
+        noise: the training judge's noise.
     """
     groups: dict[tuple[str, str, int | None], list[RewardRecord]] = {}
     for record in records:

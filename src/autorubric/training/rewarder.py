@@ -109,7 +109,7 @@ class RewardPath(ABC):
         self._checked: OrderedDict[int, Rubric] = OrderedDict()
 
     async def reward(self, sample: Sample) -> Reward:
-        """The reward of one submission whose rubric was checked; its value is None if a judgment failed."""
+        """The reward of one submission whose rubric was checked; its value is None if the reward is missing."""
         started = time.perf_counter()
         group = digest_group(sample.query, sample.rubric) if self.rule.dropout else ""
         kept = keep_criteria(sample.rubric, self.rule, group, sample.step)
@@ -229,7 +229,7 @@ class Rewarder(RewardPath):
                 resolve(spec.llm_config)
 
     def __getstate__(self) -> dict[str, Any]:
-        """The same settings, before any reward; a TypeError if audits, repetitions or versions need one process."""
+        """The settings for a copy, without rewards; a TypeError with audits, repetitions or evolution."""
         if self._audit is not None or self._repeat_share or self._plan is not None:
             told = "a rewarder with audits, repetitions or rubric versions cannot be copied"
             raise TypeError(f"{told}; use one `autorubric serve` for all processes, and HttpRewards in each")

@@ -86,7 +86,7 @@ class Decision:
     """The decision on one query.
 
     Attributes:
-        status: `selected`; `dropped` if no candidate qualifies; `undecided` if one that failed might.
+        status: `selected`; `dropped` if no candidate qualifies; `undecided` if a failed one might.
         chosen: the kept candidates, best first.
         rejected: the worse answer of a preference pair.
         reason: why nothing was kept; empty if something was.

@@ -29,7 +29,7 @@ class BestOfK:
         k: the number of candidates per query.
         score: the mean over queries of the expected best score.
         kept: the mean over queries of the probability that one is above the threshold.
-        queries: the number of queries with at least k judged candidates, over which the means are.
+        queries: the number of queries with at least k judged candidates; the means are over these.
     """
 
     k: int

@@ -55,7 +55,7 @@ def sections(text: str, *, section_spliter: Word, num_sections: Natural) -> Chec
 
 @rule("TitleChecker", "detectable_format:title")
 def title(text: str) -> CheckOutcome:
-    r"""TitleChecker: it contains a `<<…>>` within a line that is not blank.
+    r"""TitleChecker: a line contains a `<<…>>` whose content is not blank.
 
     Example:
         >>> title("<<Ode to rain>>\nDrip.").passed, title("<< >>").passed

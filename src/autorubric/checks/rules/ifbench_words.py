@@ -95,7 +95,7 @@ def prime_lengths(text: str) -> CheckOutcome:
 
 @rule("words:start_verb", packages=("nltk", "punkt"))
 def starts_with_verb(text: str) -> CheckOutcome:
-    """The first token is a verb by NLTK's part-of-speech tagger, whose model has to be downloaded once.
+    """The first token is a verb by NLTK's part-of-speech tagger, whose model must be downloaded once.
 
     Raises:
         CannotCheck: NLTK's model of English parts of speech is not on this machine.

@@ -99,7 +99,7 @@ def japanese_highlights(text: str, *, num_highlights: Natural) -> CheckOutcome:
 
 @rule("ja:detectable_format:title")
 def japanese_title(text: str) -> CheckOutcome:
-    """It contains a `『…』` within a line that is not blank.
+    """A line contains a `『…』` whose content is not blank.
 
     Example:
         >>> japanese_title("『雨の歌』").passed

@@ -175,7 +175,7 @@ def spanish_paragraph_start(
 
 @rule("es:punctuation:question_marks")
 def spanish_question(text: str) -> CheckOutcome:
-    """It contains a `¿…?` that is not blank.
+    """It contains a `¿…?` whose content is not blank.
 
     Example:
         >>> spanish_question("¿Qué?").passed
@@ -186,7 +186,7 @@ def spanish_question(text: str) -> CheckOutcome:
 
 @rule("es:punctuation:exclamation_marks")
 def spanish_exclamation(text: str) -> CheckOutcome:
-    """It contains a `¡…!` that is not blank.
+    """It contains a `¡…!` whose content is not blank.
 
     Example:
         >>> spanish_exclamation("¡Sol!").passed

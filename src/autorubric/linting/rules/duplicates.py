@@ -41,7 +41,7 @@ _MOST_CHANGED = 1 / 6
 
 
 class Gist:
-    """What two criteria are compared by.
+    """The parts of criteria that are compared.
 
     Attributes:
         content: the stems of the words with content.

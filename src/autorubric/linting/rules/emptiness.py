@@ -16,11 +16,11 @@ from autorubric.core.wording import match_any
 from autorubric.linting.criterion_words import Wording
 
 Lack: TypeAlias = Literal["circular", "praise"]
-"""What a criterion without content is made of."""
+"""The kinds of criteria without content."""
 
 
 class Empty(NamedTuple):
-    """What a criterion without content is made of, and the word that shows it."""
+    """The kind of a criterion without content, and the word that shows it."""
 
     lack: Lack
     word: str
@@ -198,7 +198,7 @@ _PRAISED_ZH = re.compile(_PRAISE_ZH)
 
 
 def find_emptiness(words: Wording) -> Empty | None:
-    """What a criterion without content is made of; None if it names something to look for.
+    """How a criterion lacks content; None if it names something to look for.
 
     Example:
         >>> [find_emptiness(Wording(text)) for text in ("A good assessment.", "Deserves this point.", "Good costs.")]

@@ -96,7 +96,7 @@ def _parse_window(options: argparse.Namespace) -> RateWindow | None:
 
 
 def make_endpoint(arguments: Sequence[str]) -> LoopbackEndpoint:
-    """The endpoint of command-line options, not started.
+    """The endpoint that command-line options describe, not started.
 
     Raises:
         ConfigError: an option is wrong.

@@ -110,7 +110,7 @@ class RateWindow:
 
 @dataclass(slots=True)
 class OpenWindow:
-    """The use of a window."""
+    """What a window has admitted."""
 
     limits: RateWindow
     _taken: deque[tuple[float, int]] = field(default_factory=deque)  # when, and how many tokens

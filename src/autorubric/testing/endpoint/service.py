@@ -85,7 +85,7 @@ class Counts:
         self.max_in_flight = max(self.max_in_flight, self.in_flight)
 
     def summarize(self) -> dict[str, Any]:
-        """The counts as JSON values; of bodies, only how many there were and how many were repeated.
+        """The counts as JSON values; of bodies, only the number of distinct ones and of repeated calls.
 
         Example:
             >>> Counts(calls_by_body=Counter({"a": 1, "b": 3})).summarize()["repeated_calls"]

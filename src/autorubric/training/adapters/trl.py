@@ -51,7 +51,7 @@ def reward_function(
 def async_reward_function(
     source: RewardSource, *, rubric: str | None = None, reference: str | None = None, name: str = "rubric_reward"
 ) -> AsyncRewardFunction:
-    """The same as a coroutine function, which TRL awaits together with its others."""
+    """The same as a coroutine function; TRL awaits all of these together."""
 
     async def reward(
         prompts: Sequence[Any], completions: Sequence[Any], completion_ids: Any = None, **columns: Any

@@ -129,7 +129,7 @@ class HttpRewards:
         return Reward(None, {}, f"service: {problem}")
 
     async def _ask_until_admitted(self, session: aiohttp.ClientSession, sample: Sample) -> Reward | _Problem:
-        """The service's answer; if it is busy, the request is repeated."""
+        """The service's answer; requests to a busy service are repeated for up to `_PATIENCE` seconds."""
         ends = time.monotonic() + _PATIENCE
         while True:
             answer = await self._ask(session, sample)

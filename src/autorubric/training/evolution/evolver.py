@@ -328,7 +328,7 @@ def _build_criteria(proposals: Sequence[Proposal], version: RubricVersion, first
 
 
 def find_foreign(proposals: Sequence[Proposal], version: RubricVersion) -> dict[Proposal, dict[str, str]]:
-    """The proposals in another language than query and rubric, with the reason; both languages have to be certain."""
+    """The proposals in another language than query and rubric, with the reason; both languages must be certain."""
     texts = [as_text(version.query or ""), *(one.requirement for one in version.rubric)]
     here = detect_language("\n".join(texts))
     found = {one: detect_language(one.description) for one in proposals}

@@ -115,7 +115,7 @@ class LiveEvolution:
         return [self._assign_version(one) for one in samples]
 
     def note(self, sample: Sample, reward: Reward) -> None:
-        """Record a graded rollout once, unless it has no reward or is of an evaluation."""
+        """Record a graded rollout once, unless it has no reward or belongs to an evaluation."""
         lineage = self.log.find(sample.query, sample.rubric)
         is_used = reward.failure is None and is_training(sample.split)
         if not is_used or reward.value is None or lineage is None:

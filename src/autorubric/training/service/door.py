@@ -113,7 +113,7 @@ class HandedSite(web.BaseSite):
 
     @property
     def name(self) -> str:
-        """Where the connections come from."""
+        """The origin of the connections."""
         return "handed over"
 
     async def start(self) -> None:

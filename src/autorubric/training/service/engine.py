@@ -63,7 +63,7 @@ class RewardEngine(RewardPath):
 
     @property
     def stopped(self) -> str | None:
-        """Why it gives no more rewards: ledger, judge, budget or interruption; None if it does."""
+        """Why it gives no more rewards: ledger, judge, budget or interruption; None while it does."""
         return self.broken or ("interrupted" if self.interrupted else self.executor.find_refusal(self._judges))
 
     async def check(self, samples: Sequence[Sample]) -> None:

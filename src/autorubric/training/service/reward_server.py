@@ -135,14 +135,14 @@ Open: TypeAlias = Callable[[web.ServerRunner], Awaitable[object]]
 
 
 def accept_at(listening: socket.socket) -> Open:
-    """Lets in the connections of a listening socket."""
+    """Accepts the connections of a listening socket."""
     return lambda runner: web.SockSite(runner, listening, backlog=BACKLOG).start()
 
 
 async def serve_connections(
     handle: Handle, opened: Open, grace: float, started: Callable[[], object], ends: asyncio.Queue[None]
 ) -> bool:
-    """Answer requests until the first of `ends`, then open ones for `grace` seconds; True if a second interrupts."""
+    """Answer requests until the first of `ends`, then open ones for `grace` seconds; True if a second cuts in."""
     runner = web.ServerRunner(Connections(handle, compute_connection_limit()), shutdown_timeout=grace)
     await runner.setup()
     try:
@@ -244,7 +244,7 @@ def open_service_ledger(settings: ServiceSettings, *, replaces: bool) -> Iterato
 
 @contextmanager
 def shown_as_running(out: Path, content: Mapping[str, Any], stopped: Callable[[], str | None]) -> Iterator[None]:
-    """Write to the manifest that the service runs, and at its end that it has completed, or why it stopped."""
+    """Record in the manifest that the service runs and, at the end, that it completed or why it stopped."""
     write_manifest(out, {**content, "status": "running"})
     try:
         yield

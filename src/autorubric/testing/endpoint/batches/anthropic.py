@@ -1,4 +1,4 @@
-"""Message batches of Anthropic."""
+"""Anthropic's message batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Batches of `generateContent` requests of Gemini."""
+"""Gemini's batches of `generateContent` requests."""
 
 from __future__ import annotations
 
