@@ -288,6 +288,18 @@ def test_the_dataset_has_ground_truth_where_every_criterion_is_labelled(run: Pat
             assert history.verdict(key) in labelled[key[0]]
 
 
+def test_partial_labels_of_an_item_that_had_ground_truth_are_named(tmp_path: Path) -> None:
+    dataset = answers(2, RUBRIC)
+    truth: list[Any] = ["MET"] * len(RUBRIC)
+    dataset = replace(dataset, items=[replace(item, ground_truth=truth) for item in dataset.items])
+    run = graded(tmp_path / "run", dataset=dataset)
+    with label_queue(run) as queue:
+        queue.label("ana", 0, 0, "UNMET")
+    with pytest.warns(UserWarning, match="1 of 1 labelled items have labels for some criteria only; left out"):
+        file = autorubric.export_labels(run, target=tmp_path / "labelled.json")
+    assert [json.loads(file.read_text())["items"][place]["ground_truth"] for place in range(2)] == [truth] * 2
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [

@@ -296,20 +296,18 @@ def build_labelled_dataset(history: History, dataset: RubricDataset, annotator: 
         if pair is not None and verdict is not None and _is_ground_truth(dataset, pair, verdict):
             found.setdefault(pair.index, {})[pair.place] = verdict
     items = list(dataset.items)
-    for index, by_place in found.items():
-        size = len(dataset.get_item_rubric(index))
-        if len(by_place) == size:
-            truth: list[Any] = [by_place[place] for place in range(size)]
-            items[index] = replace(items[index], ground_truth=truth, ground_truth_reasons=None)
+    whole = {index for index, by_place in found.items() if len(by_place) == len(dataset.get_item_rubric(index))}
+    for index in whole:
+        truth: list[Any] = [found[index][place] for place in sorted(found[index])]
+        items[index] = replace(items[index], ground_truth=truth, ground_truth_reasons=None)
     if all(item.ground_truth is None for item in items):
         raise InputError(
             f"no item has a label for every criterion ({len(found)} have some), so none has ground truth",
             "`autorubric agree RUN` without another mode measures labels of single pairs (Python: "
             "autorubric.label_agreement), and --export FILE.csv or FILE.jsonl writes them.",
         )
-    whole = sum(items[index].ground_truth is not None for index in found)
-    if whole < len(found):
-        warn(f"{len(found) - whole} of {len(found)} labelled items have labels for some criteria only; left out")
+    if len(whole) < len(found):
+        warn(f"{len(found) - len(whole)} of {len(found)} labelled items have labels for some criteria only; left out")
     return replace(dataset, items=items)
 
 
