@@ -6,14 +6,13 @@ import json
 import math
 import random
 import re
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from typing import Any
 
 from autorubric.llm.http.providers import Endpoint
-from autorubric.llm.http.quota import find_wait, parse_number, parse_reset
+from autorubric.llm.http.quota import find_wait, parse_number, parse_reset, read_clock
 from autorubric.llm.http.secrets import redact
 from autorubric.llm.http.transport import HttpReply, TransportError
 from autorubric.llm.request import FailureKind
@@ -281,7 +280,7 @@ def _join_lines(text: str) -> str:
 
 def read_retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:
     """Seconds to wait by `Retry-After` (a number, an HTTP date or a form of `parse_reset`), or None."""
-    now = time.time() if now is None else now
+    now = read_clock(headers, now)
     milliseconds = parse_number(headers.get("retry-after-ms") or headers.get("Retry-After-Ms"))
     value = headers.get("Retry-After") or headers.get("retry-after")
     wait = parse_reset(value, now) if milliseconds is None else milliseconds / 1000
