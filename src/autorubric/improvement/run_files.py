@@ -90,7 +90,7 @@ class FileUseRecorder(UseRecorder):
 
     Attributes:
         directory: of the run.
-        run_id: see `Drawn`.
+        run_id: see `DrawnSplit`.
         used: the record of used items, next to the labels.
         digests: of all items.
         rubric: a digest of the rubric.
