@@ -256,7 +256,8 @@ def quote_text(text: str, most: int = LONGEST_QUOTE) -> str:
     """
     words = " ".join(redact(text[: 10 * most]).split())
     last = max((found.start() for found in re.finditer(r"'?; |'(?!\w)", words)), default=-1)
-    end = words[last:] if len(words) - last < 0.75 * most else ""
+    is_whole = len(text) <= 10 * most  # otherwise a key may be cut in half at the end
+    end = words[last:] if is_whole and len(words) - last < 0.75 * most else ""
     return words if len(words) <= most else f"{words[: most - 1 - len(end)]}…{end}"
 
 
