@@ -256,7 +256,7 @@ class Run:
                 limiter.note_accepted(place)
                 return None
             hint = float(told["Retry-After"]) if "Retry-After" in told else None
-            limiter.note_rate_limit(place, hint, Failure("rate_limit", ""))
+            limiter.note_refused(place, hint, Failure("rate_limit", ""))
             return Fault("rate_limit", "", 429, True, hint)
         finally:
             limiter.release()

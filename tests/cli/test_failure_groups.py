@@ -259,6 +259,7 @@ def test_remarks_of_ours_are_outside_the_quotes_of_what_an_endpoint_says(message
         (" (run the same command again in 23 hours, or use another model)", True),
         ("; its contents are safe; fix this and run the same command again", True),
         (f" {200 * 'b'}", False),
+        (f" {2076 * 'b'}; {KEY}", False),  # only the first 2,400 characters are searched for keys
     ],
 )
 def test_a_long_quote_is_shortened_in_the_middle_and_what_follows_stays(end: str, is_kept: bool) -> None:

@@ -43,7 +43,7 @@ async def refuse(process: Queue, count: int, retry_after: float | None = None) -
     async def refused() -> None:
         place = await process.limiter.acquire()
         await asyncio.sleep(0.1)
-        process.limiter.note_rate_limit(place, retry_after, SLOW_DOWN)
+        process.limiter.note_refused(place, retry_after, SLOW_DOWN)
         process.limiter.release()
 
     await asyncio.gather(*(refused() for _ in range(count)))
@@ -153,7 +153,7 @@ def test_a_process_sends_as_many_requests_as_it_has_permits() -> None:
             place = await limiter.acquire()
             sent.append(loop.time())
             if len(sent) <= 2:
-                limiter.note_rate_limit(place, None, SLOW_DOWN)
+                limiter.note_refused(place, None, SLOW_DOWN)
             else:
                 limiter.note_accepted(place)
             limiter.release()

@@ -31,7 +31,7 @@ def hinted(*hints: Hints) -> Callable[[str], bool]:
 
 def told(text: str) -> bool:
     # Words are compared whole there, and "always-met" is one.
-    return _JOINED.search(text) is not None or undecidable.find_verdict_order(Wording(text)) is not None
+    return _JOINED.search(text) is not None or undecidable.find_verdict_command(Wording(text)) is not None
 
 
 def holding(words: tuple[str, ...]) -> Callable[[str], bool]:

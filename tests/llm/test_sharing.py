@@ -52,14 +52,14 @@ def test_outcomes_are_told_soon_once_permits_are_needed_and_refusals_at_once_bef
     async def main() -> None:
         told, now = Told(), [0.0]
         _, lease = a_lease(told, now)
-        lease.note_passed(lease.note_sent(0.0))
+        lease.note_accepted(lease.note_sent(0.0))
         await asyncio.sleep(0.05)
         assert told == []
         lease.note_refused(lease.note_sent(0.0), 3.0)
         assert told == [{"a": {"sent": [(-1, 0.0), (-2, 0.0)], "passed": [-1], "refused": [(-2, 3.0)]}}]
         lease.add_permits([1, 2])
         await asyncio.sleep(0.05)
-        for tell in (lease.note_passed, lambda number: lease.note_refused(number, None)):
+        for tell in (lease.note_accepted, lambda number: lease.note_refused(number, None)):
             told.clear()
             tell(lease.note_sent(0.0))
             assert told == []

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autorubric.llm.request import Answer, Reply, Unreadable
-from autorubric.llm.structured import Wanted, read_json, read_text, unwrap
+from autorubric.llm.structured import WantedValue, read_json, read_text, unwrap
 from tests.offenders import each
 
 UNTIMED = settings(deadline=None)
@@ -387,7 +387,7 @@ def test_a_value_is_found_in_five_wrappers_and_no_more(wrappers: int, is_found: 
     value: Any = {"verdict": "MET"}
     for _ in range(wrappers):
         value = {"result": value}
-    found = unwrap(value, Wanted("object", ("verdict",)), [])
+    found = unwrap(value, WantedValue("object", ("verdict",)), [])
     assert found == ({"verdict": "MET"} if is_found else None)
 
 

@@ -54,7 +54,7 @@ def _print(result: ImproveResult, *, weights: bool) -> None:
         print("  decided in an earlier session; the test set is used only once")
     print(f"  items: {describe_sets(record)}")
     skipped = (f"{name}: skipped: {reason}" for name, reason in record["skipped"].items())
-    for line in (*skipped, *_format_tests(record), *_format_weights(record, asked=weights), *_format_tried(record)):
+    for line in (*skipped, *_format_tests(record), *_format_weights(record, asked=weights), *_format_fates(record)):
         print(f"  {line}")
     for note in list_warnings({**record, "stand_ins": []}):  # already printed
         print(f"  note: {note}")
@@ -89,7 +89,7 @@ def _format_weights(record: dict[str, Any], *, asked: bool) -> Iterator[str]:
         yield "weights: no other weights fit the scores better"
 
 
-def _format_tried(record: dict[str, Any]) -> Iterator[str]:
+def _format_fates(record: dict[str, Any]) -> Iterator[str]:
     fates = [one["fate"] for one in record["tried"]]
     counts = ", ".join(f"{fates.count(fate)} {fate}" for fate in ("refused", "dropped", "tested") if fate in fates)
     if fates:

@@ -90,7 +90,7 @@ class RubricJudge(ModelJudge):
                 by_id.setdefault(_find_id(entry), []).append(entry)
         if len(wanted) > 1 and by_id.keys() == {f"c{index + 1}" for index in wanted}:
             return Unreadable("unreadable", f"the reply numbers the criteria from c{wanted[0] + 1}, not c{wanted[0]}")
-        said = {index: self._read_said(inputs, index, by_id.get(f"c{index}", [])) for index in wanted}
+        said = {index: self._read_answer(inputs, index, by_id.get(f"c{index}", [])) for index in wanted}
         _discard_contradicted(said, remove_thinking(reply.text))
         if all(isinstance(one, Unreadable) for one in said.values()):
             first = next(one.message for one in said.values() if isinstance(one, Unreadable))
@@ -150,7 +150,7 @@ class RubricJudge(ModelJudge):
         found = self.options.few_shot.choose_whole_examples(inputs, wanted, self.judge_id, render_verdict)
         return [one.values() for one in found]
 
-    def _read_said(self, inputs: JudgeInput, index: int, entries: list[Mapping[str, Any]]) -> Said | Unreadable:
+    def _read_answer(self, inputs: JudgeInput, index: int, entries: list[Mapping[str, Any]]) -> Said | Unreadable:
         if not entries:
             return Unreadable("unreadable", f"the reply has no entry for criterion c{index}")
         if len(entries) > 1:

@@ -110,7 +110,7 @@ class SharedPace:
         for number, ago in told.get("sent", ()):
             self._sent[one.name, number] = self.pace.record_sent(now - ago)
         for sent in self._pop_sent(one, told.get("passed", ())):
-            self.pace.record_passed(sent, now)
+            self.pace.record_accepted(sent, now)
         for number, retry_after in told.get("refused", ()):
             for sent in self._pop_sent(one, (number,)):
                 self.pace.record_refused(sent, now, retry_after)

@@ -119,7 +119,7 @@ async def reward_async(data: RewardData, settings: RewardSettings) -> list[Rewar
             rewarder, session = _CountingRewarder(grader, settings.build_reward_rule()), await grader.open_session()
             models = session.models.values()
             run = _RewardRun(executor=session.executor, samples=samples, models=models, rewarder=rewarder)
-            with run.recorded_in(out):
+            with run.record_progress(out):
                 await run.run_to_end(settings.progress, settings.stop, run.build_state)
             return run.rewards
 
@@ -152,7 +152,7 @@ class _RewardRun(StoppableRun):
         self.rewards = await self.rewarder.rewards(self.samples)
 
     @contextmanager
-    def recorded_in(self, out: Path) -> Iterator[None]:
+    def record_progress(self, out: Path) -> Iterator[None]:
         """Record the progress in the manifest of the directory, unless another run owns it."""
         before = read_manifest(out)
         if before is not None and before.get("kind") != REWARDS:

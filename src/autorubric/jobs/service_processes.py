@@ -263,7 +263,7 @@ async def serve_by_processes(
         replaces = await stack.enter_async_context(held_service(service, content))
         with open_service_ledger(service, replaces=replaces) as ledger:
             ledger.set_costs((await grader.open_session()).models.values())
-            processes.left = budget(spent=ledger.sum_spent()).compute_rest()
+            processes.left = budget(spent=ledger.sum_spent()).compute_left()
         listening, url = stack.enter_context(listening_at(service.host, service.port))
         stack.enter_context(shown_as_running(service.out, content, lambda: processes.stopped))
         stack.callback(_record_leftovers, service)

@@ -196,7 +196,7 @@ class Talk:
         budget = self._shared.budget
         if "lent" in word and self._answer is not None and not self._answer.done():
             if word["lent"] is None and budget is not None:
-                self._shared.left = Amount(*word["left"]).plus(budget.compute_rest())
+                self._shared.left = Amount(*word["left"]).plus(budget.compute_left())
             self._answer.set_result(None if word["lent"] is None else Amount(*word["lent"]))
         if "give" in word:
             is_lent = self._answer is not None and self._answer.done()  # to a call that is about to run

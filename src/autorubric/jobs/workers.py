@@ -111,7 +111,7 @@ class WorkerProcesses:
             shutil.rmtree(one.folder, ignore_errors=True)
 
     def _compute_left(self, spent: Spending) -> Amount:
-        return Budget(usd=self.settings.budget_usd, tokens=self.settings.budget_tokens, spent=spent).compute_rest()
+        return Budget(usd=self.settings.budget_usd, tokens=self.settings.budget_tokens, spent=spent).compute_left()
 
     async def _supervise(self, one: ShardChild, base: Path | None) -> None:
         for attempt in range(_MOST_RESTARTS + 1):

@@ -214,7 +214,7 @@ class LabelStore:
                 if isinstance(error, sqlite3.IntegrityError):
                     raise InputError(f"{self.path}: an event is not valid: {error}; nothing was stored") from error
                 if isinstance(error, sqlite3.Error):
-                    raise _make_not_saved_error(self.path, error) from error
+                    raise _build_save_error(self.path, error) from error
                 raise
             for event in made:
                 self.history.add(event)
@@ -280,7 +280,7 @@ def _open_connection(path: Path) -> sqlite3.Connection:
             connection.close()
         if isinstance(error, sqlite3.DatabaseError):
             is_full = getattr(error, "sqlite_errorcode", 0) & 0xFF in _NO_ROOM
-            raise (_make_not_saved_error(path, error) if is_full else _make_unreadable_error(path, error)) from error
+            raise (_build_save_error(path, error) if is_full else _build_read_error(path, error)) from error
         raise
     return connection
 
@@ -296,11 +296,11 @@ def _check_header(connection: sqlite3.Connection, path: Path) -> None:
         raise InputError(f"{path} was written by a newer autorubric (version {version}); use that one")
 
 
-def _make_not_saved_error(path: Path, error: sqlite3.Error) -> NotSavedError:
+def _build_save_error(path: Path, error: sqlite3.Error) -> NotSavedError:
     return NotSavedError(f"{path}: not saved: {error}; check the disk and try again")
 
 
-def _make_unreadable_error(path: Path, error: sqlite3.Error) -> InputError:
+def _build_read_error(path: Path, error: sqlite3.Error) -> InputError:
     return InputError(f"{path} cannot be read as a label store: {error}; restore it from a copy, or move it away")
 
 
@@ -337,7 +337,7 @@ def read_history(run: Path, known: History | None = None) -> History:
             for event in _read_events(connection, history.last, path):
                 history.add(event)
     except sqlite3.DatabaseError as error:
-        raise _make_unreadable_error(path, error) from error
+        raise _build_read_error(path, error) from error
     return history
 
 

@@ -237,13 +237,13 @@ class Budget:
         for _, _, _, place in waiting:
             place.set_result(False)
 
-    def compute_rest(self) -> Amount:
+    def compute_left(self) -> Amount:
         """The budget that is neither spent nor reserved."""
         return self._limit.minus(self._spent).minus(self._reserved)
 
     def give_spare(self) -> Amount:
         """Give back what was lent to this process and is neither spent nor reserved, and return it."""
-        spare = self.compute_rest().clip()
+        spare = self.compute_left().clip()
         self._limit = self._limit.minus(spare)
         return spare
 

@@ -141,7 +141,7 @@ class Executor:
             read: finds the answer in a reply, or says why there is none.
             follow_up: builds the re-ask from the first request, the unreadable reply and the reason.
         """
-        asking = self._limits.set_limit(model, request)
+        asking = self._limits.apply_limit(model, request)
         standing = self._trials.find((id(model), request.role)) or self._trials.open_standing(model, request.role)
         trial = Trial(self._trials, standing, request)
         try:
@@ -183,7 +183,7 @@ class Executor:
         if problem.kind != "truncated":
             if reply.fresh and (not problem.again or trial.asked > self.max_reasks):
                 return trial.unread or build_unread_failure(problem, reply)
-            return self._limits.set_limit(model, again)
+            return self._limits.apply_limit(model, again)
         if reply.limit is None and self.ledger.find(compute_key(model, again)) is not None:
             return again  # an earlier version repeated the request with the same limit
         if not problem.again:
@@ -195,7 +195,7 @@ class Executor:
 
         Of several with different limits, the last; it may be truncated.
         """
-        placed = self._limits.set_limit(model, request)
+        placed = self._limits.apply_limit(model, request)
         found = self.ledger.find(compute_key(model, placed))
         while found is not None and found.finish_reason == "length":
             longer = self._limits.raise_limit(model, placed, found, _CUT_OFF)
@@ -216,7 +216,7 @@ class Executor:
 
         ahead = queue.open_early_sender()
         async for model, request in requests:
-            placed = self._limits.set_limit(model, request)
+            placed = self._limits.apply_limit(model, request)
             key = compute_key(model, placed)
             if ahead.is_full or self._find_stop(model) is not None:
                 break

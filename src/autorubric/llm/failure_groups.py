@@ -251,10 +251,13 @@ def quote_text(text: str, most: int = LONGEST_QUOTE) -> str:
         'key <hidden> is very very ver…'
         >>> quote_text("HTTP 429: 'too many, too many' (run it again later)", 40)
         "HTTP 429: 'too ma…' (run it again later)"
+        >>> quote_text("HTTP 500: 'too many, too many'; look at the server's log", 40)
+        "HTTP 500: 't…'; look at the server's log"
     """
     words = " ".join(redact(text[: 10 * most]).split())
-    last = max(words.rfind("'"), words.rfind("; "))
-    end = words[last:] if len(words) - last < 0.75 * most else ""
+    last = max((found.start() for found in re.finditer(r"'?; |'(?!\w)", words)), default=-1)
+    is_whole = len(text) <= 10 * most  # otherwise a key may be cut in half at the end
+    end = words[last:] if is_whole and len(words) - last < 0.75 * most else ""
     return words if len(words) <= most else f"{words[: most - 1 - len(end)]}…{end}"
 
 

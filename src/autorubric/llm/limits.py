@@ -96,7 +96,7 @@ class ReplyLimits:
         self._known: dict[tuple[str, str], _RoleLimits] = {}
         self._read()
 
-    def set_limit(self, model: Model, request: Request) -> Request:
+    def apply_limit(self, model: Model, request: Request) -> Request:
         """`request` with the lowest limit under which a reply is recorded, otherwise with the limit to send."""
         if self._read_at != self._records.version:
             self._read()  # others may have found a limit that works

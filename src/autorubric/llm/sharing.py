@@ -114,7 +114,7 @@ class Lease:
         self._told.sent.append((self._free, now))
         return self._free
 
-    def note_passed(self, number: int) -> None:
+    def note_accepted(self, number: int) -> None:
         """Note that a request was not refused."""
         self._told.passed.append(number)
         if self.needs_permits:

@@ -47,7 +47,7 @@ _BARE_QUOTE = re.compile(r'(?<!\\)"')
 _INVISIBLE = "\ufeff\u200b\u2060"
 
 
-class Wanted(NamedTuple):
+class WantedValue(NamedTuple):
     """The wanted value of a reply; `keys` and `named` as in `read_json`."""
 
     want: Want
@@ -123,7 +123,7 @@ def read_json(reply: Reply, want: Want, keys: tuple[str, ...] = (), named: str =
     text = text if text.startswith("{") else remove_thinking(text).strip(_INVISIBLE).strip()
     if not text:
         return Unreadable("empty", _describe_no_answer(reply))
-    asked, sent = Wanted(want, keys, named), text
+    asked, sent = WantedValue(want, keys, named), text
     value = _parse_whole(text, asked, notes)
     if value is None and (inner := _unescape(text, notes)) != text:
         text, value = inner, _parse_whole(inner, asked, notes)
@@ -154,7 +154,7 @@ def _unescape(text: str, notes: list[str]) -> str:
     return str(inner).strip()
 
 
-def _parse_whole(text: str, asked: Wanted, notes: list[str]) -> Any:
+def _parse_whole(text: str, asked: WantedValue, notes: list[str]) -> Any:
     """The wanted value if the text is nothing but JSON, as it usually is."""
     if not text.startswith(("[", "{")):
         return None
@@ -167,7 +167,7 @@ def _parse_whole(text: str, asked: Wanted, notes: list[str]) -> Any:
     return value
 
 
-def _choose_best(text: str, scan: Scan, asked: Wanted, notes: list[str]) -> Any:
+def _choose_best(text: str, scan: Scan, asked: WantedValue, notes: list[str]) -> Any:
     """The best wanted value: fenced, then with objects, then last; `UncertainError` if others contradict it."""
     readings, loose = [], []
     for span in scan.spans:
@@ -256,16 +256,16 @@ def _explain_missing(scan: Scan, want: Want) -> str:
     return f"the reply holds no JSON {want}"
 
 
-def unwrap(value: Any, asked: Wanted, notes: list[str], depth: int = 5) -> Any:
+def unwrap(value: Any, asked: WantedValue, notes: list[str], depth: int = 5) -> Any:
     """The wanted array or object inside `value`, or None, found in up to `depth` of the wrappers that models add.
 
     Wrappers are an object with one of the keys, a tool call, a list of one, and JSON inside a string.
 
     Example:
-        >>> unwrap({"arguments": {"criteria": [{"title": "Dose"}]}}, Wanted("array", ("criteria",)), [])
+        >>> unwrap({"arguments": {"criteria": [{"title": "Dose"}]}}, WantedValue("array", ("criteria",)), [])
         [{'title': 'Dose'}]
         >>> entries = {"Dose": {"weight": 8}, "Tone": {"weight": 2}}
-        >>> unwrap(entries, Wanted("array", named="title"), [])
+        >>> unwrap(entries, WantedValue("array", named="title"), [])
         [{'title': 'Dose', 'weight': 8}, {'title': 'Tone', 'weight': 2}]
     """
     if isinstance(value, str) and depth and may_hold_data(value.lstrip()):
@@ -288,7 +288,7 @@ def unwrap(value: Any, asked: Wanted, notes: list[str], depth: int = 5) -> Any:
     return _from_object(value, asked, notes, depth) if depth else None
 
 
-def _from_list(value: list[Any], asked: Wanted, notes: list[str], depth: int) -> Any:
+def _from_list(value: list[Any], asked: WantedValue, notes: list[str], depth: int) -> Any:
     alone = value[0] if len(value) == 1 and depth else None
     if asked.want == "array":
         taken = [key for key in asked.keys if _has_list(alone, key)] if isinstance(alone, dict) else []
@@ -322,7 +322,7 @@ def _from_texts(value: list[Any], notes: list[str]) -> list[Any]:
     return parsed
 
 
-def _from_object(value: dict[str, Any], asked: Wanted, notes: list[str], depth: int) -> Any:
+def _from_object(value: dict[str, Any], asked: WantedValue, notes: list[str], depth: int) -> Any:
     by_name = fold_keys(value)
     for key in (*(asked.keys if asked.want == "array" else ()), *_ENVELOPES):
         if isinstance(by_name.get(key), (list, dict, str)):
@@ -342,7 +342,7 @@ def _from_object(value: dict[str, Any], asked: Wanted, notes: list[str], depth: 
     return inner
 
 
-def _note_others(by_name: dict[str, Any], taken: str, asked: Wanted, notes: list[str]) -> None:
+def _note_others(by_name: dict[str, Any], taken: str, asked: WantedValue, notes: list[str]) -> None:
     """Note the lists of objects next to the one taken; an `UncertainError` if one is also under a known key."""
     for key, inner in by_name.items():
         if key == taken or not isinstance(inner, list) or not any(isinstance(one, dict) for one in inner):
@@ -354,7 +354,7 @@ def _note_others(by_name: dict[str, Any], taken: str, asked: Wanted, notes: list
         notes.append(f"the list under {key!r} was left out")
 
 
-def _find_array(value: dict[str, Any], asked: Wanted, notes: list[str]) -> list[Any] | None:
+def _find_array(value: dict[str, Any], asked: WantedValue, notes: list[str]) -> list[Any] | None:
     """The array in an object without a known key, if it is unambiguous."""
     lists = [key for key, inner in value.items() if _has_list(value, key) and all(isinstance(i, dict) for i in inner)]
     if len(lists) == 1:

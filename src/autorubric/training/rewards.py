@@ -238,7 +238,7 @@ def compute_reward(
         >>> compute_reward(EvaluationReport(score=None, report=[met, failed])).value is None
         True
     """
-    return apply_policy(_read_report(report, rule, length), rule)
+    return apply_policy(_to_reward(report, rule, length), rule)
 
 
 def refuse_gap(rewards: Iterable[Reward]) -> None:
@@ -266,7 +266,7 @@ def apply_policy(reward: Reward, rule: RewardRule) -> Reward:
     return replace(reward, value=math.nan if rule.on_failure == "nan" else rule.neutral)
 
 
-def _read_report(report: EvaluationReport | EnsembleEvaluationReport, rule: RewardRule, length: int | None) -> Reward:
+def _to_reward(report: EvaluationReport | EnsembleEvaluationReport, rule: RewardRule, length: int | None) -> Reward:
     """The reward before the policy; its value is None if it depends on a failed judgment."""
     judged: Sequence[Judged] = report.report or ()
     names = name_criteria([one.criterion for one in judged])

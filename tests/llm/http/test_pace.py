@@ -150,7 +150,7 @@ def test_an_endpoint_that_never_refuses_is_slowed_for_less_than_half_a_second() 
 def test_each_reply_lets_two_more_requests_go() -> None:
     pace = Pace()
     for sent in [pace.record_sent(0.0) for _ in range(10)]:
-        pace.record_passed(sent, 0.0)
+        pace.record_accepted(sent, 0.0)
     delays = [pace.delay(0.0) for _ in range(21) if pace.record_sent(0.0)]
     assert delays == [0.0] * 19 + [pytest.approx(0.1 * math.log2(n / 10)) for n in (11, 12)]
 

@@ -56,6 +56,8 @@ def fault(status: int, body: Any = "", headers: dict[str, str] | None = None) ->
 )
 def test_retry_after_is_read_in_all_its_forms(value: str, seconds: float | None) -> None:
     assert read_retry_after({"Retry-After": value}, now=1000.0) == seconds
+    server_clock = {"Date": "Thu, 01 Jan 1970 00:16:40 GMT"}
+    assert read_retry_after({"Retry-After": value, **server_clock}, now=500.0) == seconds
 
 
 @each(
@@ -68,6 +70,7 @@ def test_retry_after_is_read_in_all_its_forms(value: str, seconds: float | None)
         ("Please try again in 7m12s.", LONGEST_RETRY_AFTER),
         ("Try again in 500 milliseconds.", 0.5),
         ("Please wait 5 more seconds.", 5.0),
+        ("Try again after 2026-11-29 00:00.", None),
         ("Retry after 1 minute and 30 seconds.", 90.0),
         ("Limit of 15 per 60s exceeded. Please wait 43 seconds before retrying.", 43.0),
         ("slow down", None),

@@ -116,7 +116,7 @@ LIMITS = [
     ("groq", {"error": {"message": GROQ.format("tokens per minute (TPM): Limit 6000, Used 5034, Requested 1443. Please try again in 4.77s"), "code": "rate_limit_exceeded"}}, {}, None),
     ("openai", {"error": {"message": "Rate limit reached for m in organization o on requests per day (RPD): Limit 200, Used 200, Requested 1. Please try again in 7m12s. Visit https://platform.openai.com/account/rate-limits to learn more.", "type": "requests", "code": "rate_limit_exceeded"}}, {}, "in 8 minutes"),
     ("openrouter", {"error": {"message": "Rate limit exceeded: free-models-per-day. Add 10 credits to unlock 1000 free model requests per day", "code": 429, "metadata": {"headers": {"X-RateLimit-Limit": "50", "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "1741305600000"}}}}, {}, DAILY),
-    ("openrouter", {"error": {"message": "Rate limit exceeded: free-models-per-min.", "code": 429}}, {}, None),
+    ("openrouter", {"error": {"message": "Rate limit exceeded: free-models-per-min. Add 10 credits to unlock 1000 free model requests per day", "code": 429}}, {}, None),
     ("gemini", gemini("Minute", "Day"), {}, DAILY),
     ("gemini", gemini("Minute"), {}, None),
     ("anthropic", {"type": "error", "error": {"type": "rate_limit_error", "message": ANTHROPIC.format("daily")}}, {}, DAILY),
@@ -125,6 +125,8 @@ LIMITS = [
     ("any", {"error": {"message": "slow down"}}, {"Retry-After": "82800"}, "in 23 hours"),
     ("any", {"error": {"message": "slow down"}}, {"Retry-After": "300"}, None),
     ("a gateway, of both", {"error": {"message": "Limits: 10 requests per minute, 500 per day. Try again in 20s."}}, {}, None),
+    ("a gateway, in passing", {"error": {"message": "slow down: 60/min (10,000 per day)"}}, {}, None),
+    ("a gateway, in passing", {"error": {"message": "slow down. Upgrade for 50,000 requests per day."}}, {"Retry-After": "5"}, None),
 ]  # fmt: skip
 
 

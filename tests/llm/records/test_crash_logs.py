@@ -400,6 +400,7 @@ async def test_a_reply_for_which_no_file_had_room_is_written_when_the_ledger_is_
                 await ledger.record(rows[1])
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        ledger.close()  # twice
     # Room on a full disk comes from the log of calls in flight, which has 64 slots of 4,096 bytes at first.
     assert (tmp_path / "departures").stat().st_size == 4096
     with Ledger.open(tmp_path) as ledger:

@@ -121,13 +121,13 @@ _ALIKE = frozenset(
 _ORDERS = frozenset(_ORDER[3:-1].split("|"))
 
 
-def find_verdict_order(words: Wording) -> re.Match[str] | None:
+def find_verdict_command(words: Wording) -> re.Match[str] | None:
     """The words of a criterion that tell the judge its verdict; None if there are none.
 
     Example:
-        >>> find_verdict_order(Wording("Every candidate gets this mark, whatever they wrote."))[0]
+        >>> find_verdict_command(Wording("Every candidate gets this mark, whatever they wrote."))[0]
         'every candidate gets this mark'
-        >>> find_verdict_order(Wording("Marks the route on the map.")) is None
+        >>> find_verdict_command(Wording("Marks the route on the map.")) is None
         True
     """
     if words.chinese:
@@ -219,7 +219,7 @@ def find_forced_verdict(criterion: Wording) -> str:
     if criterion.size > _LONGEST_ORDER:
         return ""
     text = criterion.own
-    found = find_verdict_order(criterion)
+    found = find_verdict_command(criterion)
     if not found and _OUTCOME_HINTS.occur_in(text):
         found = _FORCED.search(text)
     return found.group().strip() if found else ""

@@ -211,7 +211,7 @@ class ChatModel:
             outcome = attempted[2]
             heard = isinstance(outcome, Reply) or outcome.status is not None
             if isinstance(outcome, Fault) and outcome.kind == "rate_limit":
-                self._limiter.note_rate_limit(place, outcome.retry_after, self._build_failure(outcome, 0))
+                self._limiter.note_refused(place, outcome.retry_after, self._build_failure(outcome, 0))
             elif heard:
                 self._limiter.note_accepted(place)
             if estimate and isinstance(outcome, Reply) and outcome.usage:

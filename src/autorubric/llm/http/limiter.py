@@ -240,10 +240,10 @@ class Limiter:
     def note_accepted(self, place: Place) -> None:
         """Note that a call was not refused."""
         if self._lease is not None:
-            self._lease.note_passed(place.number)
-        self.pace.record_passed(place.sent, self._clock())
+            self._lease.note_accepted(place.number)
+        self.pace.record_accepted(place.sent, self._clock())
 
-    def note_rate_limit(self, place: Place, retry_after: float | None, failure: Failure) -> None:
+    def note_refused(self, place: Place, retry_after: float | None, failure: Failure) -> None:
         """Note that a call hit a rate limit; once nothing passes for too long, all waiting calls get `failure`."""
         now = self._clock()
         self.pace.record_refused(place.sent, now, retry_after)

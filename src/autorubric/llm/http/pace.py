@@ -216,7 +216,7 @@ class Pace:
         if self.is_closed:
             self._stop = max(self._stop, sent.at + max(0.0, (retry_after or 0.0) - ROUNDED_UP))
 
-    def record_passed(self, sent: SentRequest, now: float) -> None:
+    def record_accepted(self, sent: SentRequest, now: float) -> None:
         """Note that the request was not refused; if it left after the last refusal, the endpoint is open."""
         self._passed = max(self._passed, sent.number)
         self._replies += 1

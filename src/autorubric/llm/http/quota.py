@@ -70,7 +70,7 @@ def read_limits(headers: Mapping[str, str], now: float | None = None) -> Iterato
     for unit, remaining, until, most in _NAMES:
         if remaining not in headers or unit in found:
             continue
-        left, reset = parse_number(headers[remaining]), parse_reset(headers.get(until), _read_clock(headers, now))
+        left, reset = parse_number(headers[remaining]), parse_reset(headers.get(until), read_clock(headers, now))
         if left is None or reset is None or math.inf in (left, reset):
             continue
         found.add(unit)
@@ -106,7 +106,7 @@ def parse_reset(text: str | None, now: float) -> float | None:
 _UNITS = re.compile(
     r"(?<=[0-9]) ?(?:(m)illi(s)econds?|(s)ec(?:ond)?s?|(m)in(?:ute)?s?|(h)(?:ou)?rs?|(d)ays?)\b(?: and )?"
 )
-_SPANS = r"((?:[0-9]+(?:\.[0-9]+)? ?(?:ms|[dhms])?(?![a-z]))+)"
+_SPANS = r"((?:[0-9]+(?:\.[0-9]+)? ?(?:ms|[dhms])?(?![a-z]))+)(?![0-9]|[-:/][0-9])"  # no date
 _IN_WORDS = re.compile(rf'(?:(?:retry|try again) (?:in|after) |please wait |"retrydelay": *"){_SPANS}')
 
 
@@ -122,7 +122,7 @@ def find_wait(words: str) -> float | None:
     return parse_reset(found[1].replace(" ", ""), 0.0) if found else None
 
 
-def _read_clock(headers: Mapping[str, str], now: float | None) -> float:
+def read_clock(headers: Mapping[str, str], now: float | None) -> float:
     """The endpoint's clock, which its resets refer to."""
     try:
         return parsedate_to_datetime(headers["Date"]).timestamp()

@@ -6,14 +6,13 @@ import json
 import math
 import random
 import re
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from typing import Any
 
 from autorubric.llm.http.providers import Endpoint
-from autorubric.llm.http.quota import find_wait, parse_number, parse_reset
+from autorubric.llm.http.quota import find_wait, parse_number, parse_reset, read_clock
 from autorubric.llm.http.secrets import redact
 from autorubric.llm.http.transport import HttpReply, TransportError
 from autorubric.llm.request import FailureKind
@@ -101,7 +100,8 @@ def _find_reset(said: str, wait: float | None) -> str | None:
     """When a rate limit ends that is too long to wait for; None for all others."""
     if wait is not None and LONGEST_STATED < wait < math.inf:
         return f"in {math.ceil(wait / 60)} minutes" if wait <= 7200 else f"in {math.ceil(wait / 3600):,} hours"
-    return "when the daily limit is reset" if _PER_DAY.search(said) else None
+    is_daily = (_PER_DAY if wait is None else _DAY_LIMIT).search(said) and not _SHORTER.search(said)
+    return "when the daily limit is reset" if is_daily else None
 
 
 def quote_words(words: str) -> str:
@@ -142,8 +142,14 @@ _THROTTLED = re.compile(
     r"限流|速率限制|频率超|请求过于频繁"
 )
 """Rate limits under another status than 429 (Alibaba, Bedrock, Volcengine and gateways)."""
-_PER_DAY = re.compile(r"(?is)^(?!.*(?:per[ _-](?:second|minute)|\b[rt]p[ms]\b)).*(?:per[ _-]?day|daily|\b[rt]pd\b)")
-"""Words of a daily limit without words of a shorter one; Gemini's quota ids (`PerMinute`) are no such words."""
+_SHORTER = re.compile(
+    r"(?:per[ _-]|/ ?|\b(?:a|each|every) )(?:\d+ ?)?(?:sec(?:ond)?|min(?:ute)?|hour)s?(?![a-z])|\b[rt]p[ms]\b|每分钟",
+    re.IGNORECASE,
+)
+"""A limit shorter than a day: if one is named, it counts as the one hit. Gemini's ids (`PerMinute`) do not match."""
+_PER_DAY = re.compile(r"per[ _-]?day|daily|\b[rt]pd\b", re.IGNORECASE)
+_DAY_LIMIT = re.compile(r"perday|\b[rt]pd\b", re.IGNORECASE)
+"""A daily limit that was hit, whatever wait is stated: other words on days may advertise a larger one."""
 _UNPAID = re.compile(
     r"arrearage|overdue|out of call volume quota|insufficient.{0,20}(?:balance|credit|funds)|"
     r"balance is (?:insufficient|too low)|credit balance|billing.hard.limit|余额不足|欠费|"
@@ -274,7 +280,7 @@ def _join_lines(text: str) -> str:
 
 def read_retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:
     """Seconds to wait by `Retry-After` (a number, an HTTP date or a form of `parse_reset`), or None."""
-    now = time.time() if now is None else now
+    now = read_clock(headers, now)
     milliseconds = parse_number(headers.get("retry-after-ms") or headers.get("Retry-After-Ms"))
     value = headers.get("Retry-After") or headers.get("retry-after")
     wait = parse_reset(value, now) if milliseconds is None else milliseconds / 1000

@@ -184,6 +184,7 @@ class UncommittedLog(_Log):
         for number, frame in self._skipped:
             if number > self.committed:
                 self._append(frame)
+        self._skipped = []
         super().close(remove=remove)
 
     def _append(self, frame: bytes) -> bool:

@@ -200,7 +200,7 @@ def build_criterion_page(source: Source, query: Query, criterion: int) -> Page:
         ]
         single = figures.read_single_labels(connection, source)
     if single is not None:
-        pairs = [_use_single_labels(row, found["name"], single) for row in pairs]
+        pairs = [_apply_single_labels(row, found["name"], single) for row in pairs]
     items, whole = dict(counts), sum(n for _, n in counts)
     verdicts = [
         {"verdict": word, "items": items[word], "share": items[word] / whole}
@@ -210,7 +210,7 @@ def build_criterion_page(source: Source, query: Query, criterion: int) -> Page:
     return Page("criterion", found["name"], data, verdicts)
 
 
-def _use_single_labels(row: Mapping[str, Any], name: str, single: Mapping[str, Any]) -> dict[str, Any]:
+def _apply_single_labels(row: Mapping[str, Any], name: str, single: Mapping[str, Any]) -> dict[str, Any]:
     """The agreement of two raters on a criterion; for the labels, by the figures of `single`."""
     if row["one"] != figures.name_rater(HUMAN):
         return dict(row)

@@ -245,8 +245,8 @@ def _collect_rubric_figures(source: Source, sections: Sequence[Section]) -> Mapp
         }
         for one in shown
     ]
-    whole = {"summary": data["summary"], "rubrics": data["rubrics"]["count"], "shown": rows}
-    return {"run": source.name, "comparison": None, **select_figures(whole)}
+    whole = {"summary": data["summary"], "comparison": None, "rubrics": data["rubrics"]["count"], "shown": rows}
+    return {"run": source.name, **select_figures(whole)}
 
 
 _LEFT_OUT = frozenset(
