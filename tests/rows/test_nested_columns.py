@@ -387,6 +387,8 @@ def test_columns_for_models_are_known_by_the_words_of_their_names() -> None:
         ("reference", "expected", "1", False),
         ("reference", "expected", "incorrect", True),
         ("reference", "expected", "不满足", True),
+        ("reference", "标准答案", "否", True),
+        ("reference", "参考答案", "是因为密度小。", False),
         ("reference", "reference", "Yes", False),
         ("query", "task", "travel_plan", True),
         ("query", "task", "t1", True),

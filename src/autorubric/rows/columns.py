@@ -15,7 +15,8 @@ from autorubric.rows.record import Record, dump_question, find_paths, find_rubri
 _ROWS_SEEN = 100
 _SOURCES = ("source", "data_source", "domain", "ability")
 _DOUBTS = {
-    "reference": r"(?i)(un)?met|cannot_assess|(pass|fail)(ed)?|true|false|yes|no|accept|reject|(in)?correct|不?满足",
+    "reference": r"(un)?met|cannot_assess|(pass|fail)(ed)?|true|false|yes|no|accept|reject|(in)?correct"
+    r"|不?(满足|符合|合格)|[是否对错]",
     "query": r"[\w-]*[_\d][\w-]*",
 }
 """What a `fallback` column may contain instead of its role: a label, or the name of a task."""
@@ -259,7 +260,7 @@ class RowReader:
         """What would be misread (a label, the name of a task, weights of a rubric), in words; empty if nothing."""
         for role, words in _DOUBTS.items():
             guess = found.get(role, "") if role not in self.given else ""
-            if fold_name(guess) in ROLES[role].fallback and re.fullmatch(words, str(fields[guess]).strip()):
+            if fold_name(guess) in ROLES[role].fallback and re.fullmatch(words, str(fields[guess]).strip(), re.I):
                 told = f"{guess!r} is {fields[guess]!r}, which may not be the {role}"
                 label = ", or labels with --column labels=NAME" * (role == "reference")
                 return f"{told}; name the {role} with {self.option.format(role=role)}{label}"
@@ -376,9 +377,6 @@ def find_text_path(row: Any, column: str, *, is_query: bool = False) -> str:
     return found.partition("[-1]")[0] if is_query else found
 
 
-_NOT_SPLIT = re.compile(r"^(?!'Unnamed: ).*\w ?[\^~:!#&*+=/\\¦§] ?\w")
-
-
 def join_names(columns: Iterable[str], most: int = 12) -> str:
     """The names of columns for a message, the first ones if there are many; with inner paths if given a row.
 
@@ -395,6 +393,6 @@ def join_names(columns: Iterable[str], most: int = 12) -> str:
     for name in columns:
         paths = [path for path in find_paths(row.get(name), name) if "." in path.removeprefix(name)]
         names.append(f"{name!r} ({format_first(paths)})" if paths else repr(name))
-    if len(names) == 1 and _NOT_SPLIT.search(names[0]):
+    if len(names) == 1 and re.search(r"^(?!'Unnamed: ).*\w ?[\^~:!#&*+=/\\¦§] ?\w", names[0]):
         names[0] += " (the delimiter of a table is a comma, semicolon, tab or |)"
     return ", ".join([*names[:most], *(["…"] if len(names) > most else [])]) or "none"

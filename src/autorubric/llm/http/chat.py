@@ -234,8 +234,9 @@ class ChatModel:
         try:
             answer = await self._endpoints.transport.post(self._url, self._headers, data, self._config.timeout)
             latency = time.perf_counter() - started
-            self._limiter.apply_readings(place, read_limits(answer.headers))
             outcome: Reply | Fault = self._read(request, answer, latency)
+            if isinstance(outcome, Reply) or outcome.kind != "quota":  # no call waits for the reset of a daily limit
+                self._limiter.apply_readings(place, read_limits(answer.headers))
         except TransportError as error:
             fault = classify_error(error, *self.secrets)
             outcome = dataclasses.replace(fault, latency=time.perf_counter() - started)

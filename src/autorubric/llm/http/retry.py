@@ -106,7 +106,8 @@ def _find_reset(said: str, wait: float | None) -> str | None:
 
 def quote_words(words: str) -> str:
     """What an endpoint says, as it follows a status: in quotes, so that no remark of ours seems to be part of it."""
-    return f": '{words[:LONGEST_QUOTE]}'" if words else ""
+    shown = words if len(words) <= LONGEST_QUOTE else f"{words[: LONGEST_QUOTE - 1]}…"
+    return f": '{shown}'" if words else ""
 
 
 _KINDS: dict[int, tuple[FailureKind, bool]] = {

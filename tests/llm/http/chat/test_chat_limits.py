@@ -345,3 +345,17 @@ def _ask() -> Any:
     from autorubric.llm.request import Message, Request
 
     return Request((Message("user", "Hi"),), "judge")
+
+
+async def test_no_call_waits_for_the_reset_of_a_daily_limit(endpoint: Loopback) -> None:
+    spent = {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "7m12s"}
+    words = "Rate limit reached on requests per day (RPD): Limit 200, Used 200. Please try again in 7m12s."
+    endpoint.answer = lambda n, body: endpoint.error(429, words, spent) if n else endpoint.ok()
+    model = endpoint.model()
+    await model.complete(endpoint.ask("one"))
+    async with asyncio.timeout(60):  # of the 120 seconds for which a limiter waits at most
+        for text in "ab":
+            with pytest.raises(CallError) as refused:
+                await model.complete(endpoint.ask(text))
+            assert refused.value.failure.kind == "quota"
+    assert len(endpoint.bodies) == 3
