@@ -366,7 +366,7 @@ def print_at_random(seeds: int, shares: Sequence[float], processes: Sequence[int
         print(flush=True)
 
 
-def run() -> None:
+def main() -> None:
     """Print the worst of all callers and latencies for each kind of limit, and every case that misses a target."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.simulated_limits", description=__doc__)
     parser.add_argument("--rate", type=float, default=20.0, help="requests a second that the endpoint takes at most")
@@ -403,4 +403,4 @@ def run() -> None:
 
 
 if __name__ == "__main__":
-    run()
+    main()

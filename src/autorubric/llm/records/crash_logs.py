@@ -175,26 +175,25 @@ class UncommittedLog(_Log):
                 self._switch_files()
         except (OSError, InputError):
             self.is_open = bool(self._files)  # a disk without room now is not tried again at every call
+        if not self.is_open:
+            return
         frame = _frame(*row[:3])
-        if self.is_open and not self._append(frame):
-            self._skipped = [one for one in self._skipped if one[0] > self.committed] + [(self._put, frame)]
-
-    def close(self, *, remove: bool) -> None:
-        """Close the files; `remove` deletes them, once every row is on record."""
-        for number, frame in self._skipped:
-            if number > self.committed:
-                self._append(frame)
-        self._skipped = []
-        super().close(remove=remove)
-
-    def _append(self, frame: bytes) -> bool:
-        """Write a row; return whether it is complete. The next one overwrites a partial write."""
         content = frame if self._size else _MARK + frame
         with suppress(OSError):
             if write_at(self._files[0], content, self._size) == len(content):
                 self._size += len(content)
-                return True
-        return False
+                return
+        # The next row overwrites a partial write.
+        self._skipped = [one for one in self._skipped if one[0] > self.committed] + [(self._put, frame)]
+
+    def close(self, *, remove: bool) -> None:
+        """Close the files; `remove` deletes them, once every row is on record."""
+        left = sorted((frame for number, frame in self._skipped if number > self.committed), key=len)
+        if left:
+            with suppress(OSError):  # of a partial write, the whole rows are read
+                write_at(self._files[0], (b"" if self._size else _MARK) + b"".join(left), self._size)
+        self._skipped = []
+        super().close(remove=remove)
 
     def _switch_files(self) -> None:
         self._files.reverse()
