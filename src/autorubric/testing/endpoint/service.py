@@ -221,11 +221,9 @@ class Service:
         if not outcome.digest:
             return
         counts = self.counts
-        counts.in_flight -= 1
-        if not sent:
-            return
-        counts.by_status[outcome.status] += 1
-        if outcome.status == 200:
+        if sent:
+            counts.by_status[outcome.status] += 1
+        if sent and outcome.status == 200:
             counts.calls_by_body[outcome.digest] += 1
             prompt, cached, completion = outcome.tokens
             counts.prompt_tokens += prompt
@@ -233,6 +231,7 @@ class Service:
             counts.completion_tokens += completion
             if self._cache is not None:
                 self._cache.store(outcome.prompt)
+        counts.in_flight -= 1  # last: another thread that sees 0 finds all counts
 
     def _answer_batches(self, method: str, head: bytes, body: bytes) -> Outcome | None:
         asked, key = Request.read(method, head, body), self._behaviour.key
