@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from autorubric.errors import InputError
+from autorubric.files.printable import align_columns
 
 if TYPE_CHECKING:
     import pytest
@@ -85,14 +86,11 @@ def format_verdicts(report: EnsembleEvaluationReport) -> str:
         >>> format_verdicts(EnsembleEvaluationReport(score=None, report=[]))
         ''
     """
-    from rich.cells import cell_len, set_cell_size
-
     rows = []
     for number, found in enumerate(report.report or [], start=1):
         name, weight = found.criterion.name or f"C{number}", f"weight {found.criterion.weight:g}"
         rows.append((name[:_WIDEST], weight, found.word or "FAILED", found.error or found.final_reason or ""))
-    widths = [max((cell_len(row[column]) for row in rows), default=0) for column in range(3)]
-    return "\n".join("  " + "  ".join([*map(set_cell_size, row[:3], widths), row[3]]).rstrip() for row in rows)
+    return "\n".join(align_columns(rows))
 
 
 def _load_rubric(given: Any) -> Rubric:

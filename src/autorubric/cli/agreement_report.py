@@ -8,10 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from rich.cells import cell_len, set_cell_size
-
 from autorubric.errors import InputError, pluralize
-from autorubric.files.printable import escape_markdown, format_csv
+from autorubric.files.printable import align_columns, escape_markdown, format_csv
 from autorubric.metrics.agreement_statistics import MeasuredModel, load_statistics
 from autorubric.metrics.compare import JudgeComparison, describe_winner
 from autorubric.metrics.intervals import DISTRUST, TRUST
@@ -93,8 +91,7 @@ class TableReport:
             table = ["| " + " | ".join(map(escape_markdown, row)) + " |" for row in cells]
             table[1:1] = ["| " + " | ".join("---" for _ in names) + " |"] if names else []
         else:
-            widths = [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
-            table = [("  " + "  ".join(map(set_cell_size, row, widths))).rstrip() for row in cells]
+            table = align_columns(cells)
         return "\n".join([*self.above, *table, *self.below])
 
 

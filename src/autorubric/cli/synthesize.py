@@ -14,7 +14,7 @@ from autorubric.cli import EXIT_DETACHED, EXIT_INTERRUPTED, EXIT_UNFINISHED
 from autorubric.cli.command import command, run_with_display
 from autorubric.cli.spending import format_division, print_early_end, print_failures, print_spending
 from autorubric.errors import pluralize
-from autorubric.files.printable import escape_controls, unwrap_stream
+from autorubric.files.printable import align_columns, escape_controls
 from autorubric.jobs.synthesize import SynthesizeSettings, synthesize_async
 from autorubric.runs.progress import format_cost, format_count, format_duration
 from autorubric.synthesis.run_summary import UNFINISHED_FILE, Summary, SynthesisResult
@@ -123,20 +123,13 @@ def print_rubrics(out: Path, count: int) -> None:
 
 def print_estimate(estimate: Estimate) -> None:
     """Print calls, tokens and cost of a run that was not started."""
-    from rich.console import Console
-    from rich.table import Table
-
-    title = f"{pluralize(estimate.queries, 'query')}; no request was sent"
-    table = Table(title=title, title_justify="left", padding=0)
-    for name in ("role", "model", "calls", "tokens in", "tokens out", "cost", "tokens at most", "cost at most"):
-        left = name in {"role", "model"}
-        # Roles and numbers fit eighty columns; long model names are wrapped.
-        table.add_column(name, justify="left" if left else "right", no_wrap=name == "role", overflow="fold")
-    for slot, row in estimate.slots.items():
-        table.add_row(slot, escape_controls(row.model.name), *_format_estimate([row]))
-    table.add_section()
-    table.add_row("total", "", *_format_estimate(list(estimate.slots.values())))
-    Console(file=unwrap_stream(sys.stdout), markup=False).print(table)
+    names = ("role", "model", "calls", "tokens in", "tokens out", "cost", "tokens at most", "cost at most")
+    slots = [
+        (slot, escape_controls(row.model.name), *_format_estimate([row])) for slot, row in estimate.slots.items()
+    ]
+    total = ("total", "", *_format_estimate(list(estimate.slots.values())))
+    print(f"{pluralize(estimate.queries, 'query')}; no request was sent")
+    print(*align_columns([names, *slots, total], right=range(2, len(names))), sep="\n")
     print(
         "Calls are exact if no request has to be repeated. Tokens are estimated from the first rows, at 4 bytes"
         " a token and usual reply lengths; the maximum assumes one token per byte and replies at their first limit."

@@ -6,7 +6,7 @@ import csv
 import io
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, TextIO, cast
 
 # C0 and C1 controls (escape sequences begin with one), line separators, and what reorders text on a line.
@@ -66,6 +66,31 @@ def unescape_formula(text: str) -> str:
         ('=HYPERLINK(A1)', "'tis", '-x')
     """
     return text[1:] if text[:1] == "'" and escape_formula(text[1:]) == text else text
+
+
+def align_columns(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> list[str]:
+    """The lines of a table for a terminal, its columns two spaces apart; wide characters count double.
+
+    Args:
+        rows: the cells; all rows have the same length.
+        right: the right-aligned columns.
+
+    Example:
+        >>> for line in align_columns([("role", "calls"), ("merge", "1,030"), ("augment", "30")], {1}):
+        ...     print(line)
+          role     calls
+          merge    1,030
+          augment     30
+    """
+    from rich.cells import cell_len
+
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        fills = [" " * (width - cell_len(text)) for text, width in zip(row, widths, strict=True)]
+        cells = (f + t if n in right else t + f for n, (t, f) in enumerate(zip(row, fills, strict=True)))
+        lines.append(f"  {'  '.join(cells)}".rstrip())
+    return lines
 
 
 def format_csv(rows: Iterable[Mapping[str, Any]], end: str = "\n") -> str:
