@@ -89,7 +89,7 @@ async def estimate_run(prepared: Prepared, models: Models, ledger: Ledger) -> Es
     executor = Executor(ledger)
     executor.stop("dry run")
     refreshes = count_refreshes(ledger, models, find_refreshed_slots(prepared.settings), keep=False)
-    runner = StageRunner(executor, models, ledger, refreshes)
+    runner = StageRunner(executor, models, ledger, refreshes, follow_up=prepared.prompts.follow_up)
     measured = {total.role: total.usage.completion_tokens / total.calls for total in ledger.add_up() if total.calls}
     plan, queries, rows = prepared.plan, prepared.source, prepared.report.rows
     needed = await _count_needed(plan, queries, runner)
