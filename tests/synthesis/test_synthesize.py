@@ -306,6 +306,15 @@ def test_a_dry_run_asks_nothing_writes_nothing_and_counts_what_is_left(
     assert "14" in capsys.readouterr().out.split("total")[1]
 
 
+def test_rows_that_are_left_out_are_not_said_to_have_failed(bench: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    b = bench("one", " ")
+    assert b.synthesize("--skip-bad-rows") == 1
+    told = capsys.readouterr().out
+    assert "1 of 1 queries finished" in told
+    assert "correct and add the rows left out with:" in told
+    assert "retry what failed" not in told
+
+
 def test_a_shorter_input_keeps_what_was_there(bench: Make) -> None:
     b = bench("one", "two", "three")
     b.synthesize()
