@@ -97,9 +97,7 @@ async def estimate_run(prepared: Prepared, models: Models, ledger: Ledger) -> Es
     needed = await _count_needed(plan, queries, runner)
     per_query, example = NeededCalls(), _make_example(next(iter(queries)), plan, models, {})
     per_query.add_example(plan.stages, example, runner, is_new=True)
-    sampled = {
-        judging: _sample_calls(other, queries, models, measured) for judging, other in _build_plans(prepared).items()
-    }
+    sampled = {how: _sample_calls(one, queries, models, measured) for how, one in _build_plans(prepared).items()}
     slots = _estimate_slots(next(iter(sampled.values())), models, needed, measured)
     judges = {judging: price for judging, calls in sampled.items() if (price := _price_judges(calls, models, rows))}
     return Estimate(rows, slots, per_query, needed, judges)
@@ -136,14 +134,15 @@ async def _count_needed(plan: Plan, queries: Iterable[Query], runner: StageRunne
                 needed.fixed.update((stage.name, call.slot) for call in asked or calls[:1])
             else:
                 later.append(stage)
+        if not later:
+            return
         reached = replace(row.query, fields=row.fields)
         mark = _hash_calls(plan, later, reached, besides="question")  # its words do not change their number
-        if later and mark not in not_reached:
+        if mark not in not_reached:
             example, not_reached[mark] = _make_example(reached, plan, runner.models, {}), NeededCalls()
             not_reached[mark].add_example(later, example, runner, is_new=False)
-        counted = not_reached.get(mark, NeededCalls())
-        needed.fixed.update(counted.fixed)
-        needed.conditional.update(counted.conditional)
+        needed.fixed.update(not_reached[mark].fixed)
+        needed.conditional.update(not_reached[mark].conditional)
 
     await run_plan(plan, queries, runner, window=64, finished=count)
     return needed
