@@ -93,6 +93,17 @@ def test_tables_without_a_known_heading_are_refused_with_what_to_do(tmp_path: Pa
         read_rubric(path)
 
 
+def test_the_rubrics_of_several_queries_are_not_one_rubric(tmp_path: Path) -> None:
+    path = tmp_path / "final.jsonl"
+    for key in ("rubrics", "criteria"):  # of final.jsonl, of final_full.jsonl
+        row = json.dumps({"question": "Why?", key: [{"criterion": "Is brief.", "points": 3}], "id": "q0"}) + "\n"
+        path.write_text(row)
+        assert [(one.requirement, one.weight) for one in read_rubric(path)] == [("Is brief.", 3)]
+        path.write_text(row * 2)
+        with pytest.raises(InputError, match=r"final\.jsonl: it has 2 rubrics, each of one query; expected one"):
+            read_rubric(path)
+
+
 def test_weights_are_read_as_people_write_them(tmp_path: Path) -> None:
     tables = {
         "criterion;points\nIs kind.;60%\nIs brief.;40 %\n": [60, 40],

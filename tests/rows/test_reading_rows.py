@@ -205,6 +205,21 @@ def test_a_split_with_missing_or_foreign_shards_is_refused(tmp_path: Path) -> No
         list(read_rows(tmp_path / "test", []))
 
 
+def test_a_split_with_a_file_in_two_forms_is_refused(tmp_path: Path) -> None:
+    for number, names in enumerate((("final.jsonl", "final.parquet"), ("final.CSV", "final.csv.gz"))):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        for name in names:
+            (folder / name).write_bytes(parquet())
+        for path in (folder, folder / "final"):
+            with pytest.raises(InputError, match=rf"it has {names[0]} and {names[1]}, which may be the same rows"):
+                list(read_rows(path, []))
+    for name in ("part.1.parquet", "part.2.parquet"):
+        (tmp_path / "2").mkdir(exist_ok=True)
+        (tmp_path / "2" / name).write_bytes(parquet())
+    assert len(list(read_rows(tmp_path / "2", []))) == 4
+
+
 def test_every_split_that_a_folder_has_is_found_by_its_name(tmp_path: Path) -> None:
     files = {
         "train": "data/train-00000-of-00001.parquet",

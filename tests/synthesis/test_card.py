@@ -207,10 +207,12 @@ def test_a_card_is_written_beside_the_files_of_a_run(tmp_path: Path) -> None:
     (run / "final.jsonl").write_text("")
     usage = [{"role": "merge", "model": "m", "calls": 4, "cost": 0.25, "unpriced": 0}]
     manifest = {"models": {"merge": "m"}, "usage": usage, "versions": {"autorubric": "9.9"}, "templates": {}}
+    manifest |= {"models": {"reference": "unused", "merge": "m"}, "stages": {"merge": {"slots": ["merge"]}}}
     (run / "manifest.json").write_text(json.dumps(manifest))
     text = write_card(run, read_facts(run, license="mit")).read_text()
     assert "# strikes" in text
     assert "4 calls for $0.25." in text
+    assert "| merge | m |" in text and "unused" not in text
     assert "made by `autorubric` 9.9." in text
     held = yaml.safe_load(text.split("---\n")[1])
     assert [one["config_name"] for one in held["configs"]] == ["full", "default"]

@@ -181,6 +181,9 @@ def test_ids_that_occur_twice_are_listed_with_both_lines(tmp_path: Path) -> None
     path = write(tmp_path / "q.jsonl", {"question": "a", "id": "x"}, {"question": "b", "id": "x"})
     message = refused(QueryFile(path, id_column="id"))
     assert "q.jsonl:2: id 'x' is already used on line 1" in message
+    # --skip-bad-rows does not choose between the two.
+    write(path, {"question": "a", "id": "x"}, {"question": "b", "id": "x"}, {"question": " ", "id": "y"})
+    assert "pass --skip-bad-rows to leave all but the repeated ids out" in refused(QueryFile(path, id_column="id"))
 
 
 def test_resume_keys_that_occur_twice_are_listed_without_an_id_column_too(tmp_path: Path) -> None:
@@ -247,7 +250,10 @@ def test_the_answer_at_the_end_of_a_conversation_is_not_part_of_the_query(
     [
         (TURNS[1:2], "the conversation does not end with a message of the user or a tool"),
         ([{"role": "user"}], "message 1 is {'role': 'user'}; expected a role"),
-        ([{"role": "judge", "content": "x"}], "expected a role (user, assistant, system, developer, tool)"),
+        (
+            [{"role": "judge", "content": "x"}],
+            "expected a role (user, assistant, system, developer, tool) and text, no images",
+        ),
         ([*TURNS, {"role": "user", "content": "  "}], "message 4 is"),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -184,7 +185,9 @@ def test_a_model_the_endpoint_does_not_have_ends_the_run(bench: Make, capsys: py
     assert "does not exist" in capsys.readouterr().err
 
 
-def test_an_unreadable_rubric_is_asked_again_with_what_was_wrong(bench: Make) -> None:
+def test_an_unreadable_rubric_is_asked_again_with_what_was_wrong(
+    bench: Make, capsys: pytest.CaptureFixture[str]
+) -> None:
     replies = sized_replies()
 
     def stubborn_once(body: dict[str, Any]) -> str | Completion:
@@ -198,6 +201,10 @@ def test_an_unreadable_rubric_is_asked_again_with_what_was_wrong(bench: Make) ->
     assert [len(messages) for messages in again] == [2, 4]
     assert again[1][2] == {"role": "assistant", "content": "I would look at three to five things."}
     assert "holds no JSON array" in again[1][3]["content"]
+    # A dry run finds the reply to the second request as a run does, so nothing is left.
+    capsys.readouterr()
+    assert b.synthesize("--dry-run") == 0
+    assert re.search(r"total[│ ]+0│", capsys.readouterr().out)
 
 
 def test_an_empty_rubric_is_a_failure_that_is_asked_a_bounded_number_of_times(bench: Make) -> None:
@@ -297,6 +304,15 @@ def test_a_dry_run_asks_nothing_writes_nothing_and_counts_what_is_left(
     b.synthesize("--limit", "1")
     b.synthesize("--dry-run")
     assert "14" in capsys.readouterr().out.split("total")[1]
+
+
+def test_rows_that_are_left_out_are_not_said_to_have_failed(bench: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    b = bench("one", " ")
+    assert b.synthesize("--skip-bad-rows") == 1
+    told = capsys.readouterr().out
+    assert "1 of 1 queries finished" in told
+    assert "correct and add the rows left out with:" in told
+    assert "retry what failed" not in told
 
 
 def test_a_shorter_input_keeps_what_was_there(bench: Make) -> None:

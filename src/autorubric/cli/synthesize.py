@@ -62,7 +62,8 @@ def print_result(result: SynthesisResult, settings: SynthesizeSettings) -> int:
     if ended in (EXIT_INTERRUPTED, EXIT_DETACHED):
         return ended
     if ended is None and not summary.complete:
-        what = "request what is missing" if settings.export_only else "retry what failed"
+        rest = "retry what failed" if summary.failed or not summary.skipped else "correct and add the rows left out"
+        what = "request what is missing" if settings.export_only else rest
         print(f"{what} with:\n  {settings.again}")
     return 0 if summary.complete else EXIT_UNFINISHED
 

@@ -292,7 +292,7 @@ def read_rubric_file(path: str | Path) -> Any:
     if without and len(without) < len(rows):
         told = f"{len(without)} of {len(rows)} criteria have no section, the first is criterion {without[0]}"
         warn(f"{found.name}: {told}; if cells were merged, fill them all in")
-    return rows[0] if len(rows) == 1 and not found.is_table and "criteria" in rows[0] else rows
+    return rows[0] if len(rows) == 1 and not found.is_table and not rows[0].keys().isdisjoint(HOLDERS) else rows
 
 
 def read_source(source: Any) -> tuple[str, str, str]:

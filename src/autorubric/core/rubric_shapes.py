@@ -18,11 +18,11 @@ from autorubric.core.described_scores import has_described_scores, read_scored_c
 from autorubric.core.entries import USUAL, find_parts, is_foreign, read_columns, read_entries, read_weights
 from autorubric.core.known_keys import format_errors
 from autorubric.core.misread_keys import find_section_weights, find_stray_keys, find_total_rows, find_uneven_weights
-from autorubric.errors import InputError
+from autorubric.errors import InputError, pluralize
 from autorubric.files.keys import describe_unknown_key, find_nearest_key
 from autorubric.files.strict_json import parse_json
-from autorubric.rows.columns import join_names
-from autorubric.rows.record import HOLDERS, is_blank
+from autorubric.rows.columns import ROLES, join_names
+from autorubric.rows.record import HOLDERS, find_rubric, is_blank
 
 _HOLDERS = ("rubric", "sections", "criteria", *sorted({*HOLDERS} - {"rubric", "criteria"}), "reward_model")
 _RUBRIC_KEYS = (*_HOLDERS, "guidelines", "metadata")
@@ -30,6 +30,8 @@ _SECTION_KEYS = ("criteria", "name", "title")
 _PLAIN = frozenset({"weight", "requirement", "name", "id", "section", "tags", "metadata"})
 _CRITERIA = TypeAdapter(list[Criterion])
 TREE = "a tree of criteria, as in PaperBench; convert it: autorubric convert TREE RUBRIC --to llmdc"
+_QUERY = frozenset(ROLES["query"].quiet)
+_OF_QUERIES = "each of one query; expected one; to grade answers, add them to its rows, or use `select --candidates`"
 _ADVICE: dict[type, str] = {
     list: "; write groups of criteria as a list of {'name': …, 'criteria': […]}",
     dict: "; write criteria as a list of {'name': …, 'requirement': …, 'weight': …}",
@@ -56,10 +58,17 @@ def unfold(data: Any) -> Unfolded:
         [{'requirement': 'Is brief', 'section': 'Style'}]
     """
     if isinstance(data, list):
+        if rubrics := sum(map(_is_rubric_of_query, data)):
+            raise InputError(f"it has {pluralize(rubrics, 'rubric')}, {_OF_QUERIES}")
         return Unfolded(_flatten(data), None, {})
     if not isinstance(data, dict):
         raise InputError(f"Invalid rubric format. Expected a list or a mapping, got {type(data).__name__}")
     return _unfold_mapping(data)
+
+
+def _is_rubric_of_query(entry: Any) -> bool:
+    """Whether an entry is a row with a query and its rubric, as in the final files of a synthesis."""
+    return isinstance(entry, dict) and isinstance(find_rubric(entry), list) and not _QUERY.isdisjoint(entry)
 
 
 def parse_rubric(text: str, where: str = "") -> Any:

@@ -19,7 +19,7 @@ from autorubric.llm.sharing import Amount, Sharing, sharing, turn, turns
 _log = logging.getLogger("autorubric.llm")
 
 NOTE = "reply excess"
-_OVER = " (over the budget: a reply exceeded max_tokens, or the budget was lowered)"
+_OVER = " (over the budget: a reply exceeded max_tokens, or earlier sessions had a higher budget or none)"
 _EXCEEDED = (
     "%s: a reply took %s tokens (%s of the prompt) where at most %s + %s were allowed, so the endpoint ignores "
     "max_tokens or adds to the prompt. The budget reserves more for its calls from now on, but those already in "

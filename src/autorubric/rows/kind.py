@@ -34,18 +34,9 @@ _FOREIGN = (
     (b"FEA1", "a Feather file of version 1; write it again with a current pyarrow or pandas"),
 )
 _BY_ENDING: dict[str, Kind] = {
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".json": "json",
-    ".yaml": "yaml",
-    ".yml": "yaml",
-    ".toml": "toml",
-    ".parquet": "parquet",
-    ".arrow": "arrow",
-    ".feather": "arrow",
-}
+    ".csv": "csv", ".tsv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json", ".yaml": "yaml",
+    ".yml": "yaml", ".toml": "toml", ".parquet": "parquet", ".arrow": "arrow", ".feather": "arrow",
+}  # fmt: skip
 ENDINGS = tuple(_BY_ENDING)
 """Extensions of files that contain rows, in lower case."""
 ROW_ENDINGS = tuple(ending for ending in _BY_ENDING if ending not in (".json", ".yaml", ".yml"))
@@ -109,10 +100,8 @@ def _detect_json_kind(text: str, ending: Kind | None) -> Kind:
     if ending == "csv" and not _is_json(first) and not first.rstrip().endswith(_GOES_ON):
         return "csv"
     if first.startswith("[") or first.rstrip().endswith(_GOES_ON):
-        is_bad_row = (
-            ending == "jsonl" and first.startswith("[") and first.strip() != "[" and following.startswith("{")
-        )
-        return "jsonl" if is_bad_row else "json"
+        is_row = ending == "jsonl" and first.startswith("[") and first.strip() != "[" and following.startswith("{")
+        return "jsonl" if is_row else "json"
     if following.startswith("{") and _is_json(first):
         return "jsonl"
     return "jsonl" if ending == "jsonl" or (following and _is_json(first)) else "json"
@@ -191,7 +180,8 @@ def find_files(path: str | Path) -> tuple[Path, ...]:
     """The files of a dataset folder with one split, or of the split that follows the folder in the path.
 
     Raises:
-        InputError: the folder has several splits, no such split, no data, or not every shard of the split.
+        InputError: the folder has several splits, no such split, no data, a file in two forms, or not every shard
+            of the split.
 
     Example:
         >>> find_files("no-such-folder")
@@ -209,8 +199,18 @@ def find_files(path: str | Path) -> tuple[Path, ...]:
             f"{path}: the folder has the splits {', '.join(parts)}; name one, such as {path}/{next(iter(parts))}"
         )
     files = next(iter(parts.values())) if split is None else parts[split]
+    _check_copies(path, files)
     _check_shards(path, files)
     return files
+
+
+def _check_copies(path: str | Path, files: tuple[Path, ...]) -> None:
+    """Refuse a split with a file in two forms, such as `final.jsonl` and `final.parquet`."""
+    forms: dict[str, str] = {}
+    for file in files:
+        stem = file.name.lower().removesuffix(".gz").removesuffix(".zst").removesuffix(find_ending(file))
+        if (other := forms.setdefault(stem, file.name)) != file.name:
+            raise InputError(f"{path}: it has {other} and {file.name}, which may be the same rows; name one of them")
 
 
 def _check_shards(path: str | Path, files: tuple[Path, ...]) -> None:

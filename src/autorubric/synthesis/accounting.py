@@ -121,8 +121,6 @@ def _check_ids(inputs: Sequence[Candidate]) -> None:
 def _merge_group(group: Sequence[Candidate]) -> Candidate:
     """The criterion of a group with the highest weight, with the models and parents of all."""
     winner = _find_heaviest(group)
-    if len(group) == 1:
-        return winner
     others = [one.id for one in group if one.id != winner.id]
     return replace(
         winner,
@@ -206,7 +204,7 @@ def build_account(
     criteria: list[Candidate] = []
     for output, group in zip(merged, groups, strict=True):
         if not group:
-            claims.notes.append(f"{output.description!r:.80} has no source of its own and was left out")
+            claims.notes.append("a merged criterion has no source of its own and was left out")
             continue
         criteria.append(_build_criterion(f"{prefix}{len(criteria) + 1}", output.title, output.description, group))
         outcome: Literal["kept", "merged"] = "kept" if len(group) == 1 else "merged"
@@ -234,7 +232,7 @@ class _Claims:
     def claim_named(self, output: Merged) -> list[Candidate]:
         """The free criteria that an output names and may have: of one sign, no number lost."""
         strangers = [source for source in output.sources if source not in self.known]
-        self.notes += (f"{output.description!r:.80} names the unknown id {source!r}" for source in strangers)
+        self.notes += (f"a merged criterion names the unknown id {source!r}" for source in strangers)
         sources = [self.free[source] for source in dict.fromkeys(output.sources) if source in self.free]
         signs = {source.pitfall for source in sources}
         # The sign that the reply gives counts where a source has it.

@@ -76,11 +76,14 @@ def read_run_facts(
     usage = manifest.get("usage") or []
     priced = not any(one.get("unpriced") or one.get("cost") is None for one in usage)
     full = (manifest.get("settings") or {}).get("full") or {}
+    called = {slot for stage in (manifest.get("stages") or {}).values() for slot in stage["slots"]}
     return RunFacts(
         name=name,
         license=license,
         data_files=dict(data_files or {"default": "final_full.parquet"}),
-        models=dict(manifest.get("models") or {}),
+        models={
+            slot: model for slot, model in (manifest.get("models") or {}).items() if slot in called or not called
+        },
         templates=dict(manifest.get("templates") or {}),
         cost_usd=sum(one["cost"] for one in usage) if priced and usage else None,
         calls=sum(one["calls"] for one in usage),

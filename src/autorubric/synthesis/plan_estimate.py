@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -17,7 +17,7 @@ from autorubric.synthesis.method import build_plan
 from autorubric.synthesis.query_file import Query
 from autorubric.synthesis.slots import find_refreshed_slots, find_shape
 from autorubric.synthesis.stage_runner import Row, StageRunner, count_refreshes, run_plan
-from autorubric.synthesis.stages import Call, Models, Outcome, Plan, Stage
+from autorubric.synthesis.stages import Call, Fields, Models, Outcome, Plan, Stage
 
 if TYPE_CHECKING:
     from autorubric.synthesis.synthesis_run import Prepared
@@ -37,9 +37,11 @@ class NeededCalls:
     fixed: Counter[tuple[str, str]] = field(default_factory=Counter)
     conditional: Counter[str] = field(default_factory=Counter)
 
-    def add_example(self, stages: Iterable[Stage], fields: Mapping[str, Any], models: Models) -> None:
-        """Count the calls of stages for an example row."""
-        for stage, call in ((one, call) for one in stages for call in one.list_calls(fields, models)):
+    def add_example(self, stages: Iterable[Stage], fields: Fields, runner: StageRunner, *, is_new: bool) -> None:
+        """Count the calls of stages for an example row: all if `is_new`, else those without a recorded reply."""
+        for stage, call in ((one, call) for one in stages for call in one.list_calls(fields, runner.models)):
+            if not is_new and runner.is_recorded(call.slot, call.request):
+                continue
             if stage.only_if:
                 self.conditional[stage.only_if] += 1
             else:
@@ -89,15 +91,13 @@ async def estimate_run(prepared: Prepared, models: Models, ledger: Ledger) -> Es
     executor = Executor(ledger)
     executor.stop("dry run")
     refreshes = count_refreshes(ledger, models, find_refreshed_slots(prepared.settings), keep=False)
-    runner = StageRunner(executor, models, ledger, refreshes)
+    runner = StageRunner(executor, models, ledger, refreshes, follow_up=prepared.prompts.follow_up)
     measured = {total.role: total.usage.completion_tokens / total.calls for total in ledger.add_up() if total.calls}
     plan, queries, rows = prepared.plan, prepared.source, prepared.report.rows
     needed = await _count_needed(plan, queries, runner)
     per_query, example = NeededCalls(), _make_example(next(iter(queries)), plan, models, {})
-    per_query.add_example(plan.stages, example, models)
-    sampled = {
-        judging: _sample_calls(other, queries, models, measured) for judging, other in _build_plans(prepared).items()
-    }
+    per_query.add_example(plan.stages, example, runner, is_new=True)
+    sampled = {how: _sample_calls(one, queries, models, measured) for how, one in _build_plans(prepared).items()}
     slots = _estimate_slots(next(iter(sampled.values())), models, needed, measured)
     judges = {judging: price for judging, calls in sampled.items() if (price := _price_judges(calls, models, rows))}
     return Estimate(rows, slots, per_query, needed, judges)
@@ -134,13 +134,15 @@ async def _count_needed(plan: Plan, queries: Iterable[Query], runner: StageRunne
                 needed.fixed.update((stage.name, call.slot) for call in asked or calls[:1])
             else:
                 later.append(stage)
-        mark = _hash_calls(plan, later, row.query, besides="question")  # its words do not change their number
-        if later and mark not in not_reached:
-            example, not_reached[mark] = _make_example(row.query, plan, runner.models, {}), NeededCalls()
-            not_reached[mark].add_example(later, example, runner.models)
-        counted = not_reached.get(mark, NeededCalls())
-        needed.fixed.update(counted.fixed)
-        needed.conditional.update(counted.conditional)
+        if not later:
+            return
+        reached = replace(row.query, fields=row.fields)
+        mark = _hash_calls(plan, later, reached, besides="question")  # its words do not change their number
+        if mark not in not_reached:
+            example, not_reached[mark] = _make_example(reached, plan, runner.models, {}), NeededCalls()
+            not_reached[mark].add_example(later, example, runner, is_new=False)
+        needed.fixed.update(not_reached[mark].fixed)
+        needed.conditional.update(not_reached[mark].conditional)
 
     await run_plan(plan, queries, runner, window=64, finished=count)
     return needed

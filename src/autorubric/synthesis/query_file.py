@@ -183,7 +183,8 @@ class QueryFile:
             # Each row lacks the column; only other problems are reported row by row.
             raise InputError([*missing, *(p for p in problems if _LACKING not in p)])
         if problems and not self.skip_bad_rows:
-            raise InputError([*problems, *repeated], "fix these rows, or pass --skip-bad-rows to leave them out")
+            which = "all but the repeated ids" if repeated else "them"
+            raise InputError([*problems, *repeated], f"fix these rows, or pass --skip-bad-rows to leave {which} out")
         if repeated:
             raise InputError(repeated)
         if usable == 0:
@@ -230,9 +231,7 @@ def read_turns(value: Any) -> list[dict[str, str]] | str | None:
     for number, turn in enumerate(map(read_message, value), 1):
         role, content = fold_role(turn.get("role")), turn.get("content")
         if role not in _SPEAKERS or not isinstance(content, str) or not content.strip():
-            return (
-                f"message {number} is {turn!r:.80}; expected a role ({', '.join(_SPEAKERS)}) and a string as content"
-            )
+            return f"message {number} is {turn!r:.80}; expected a role ({', '.join(_SPEAKERS)}) and text, no images"
         turns.append({"role": role, "content": content})
     while turns and turns[-1]["role"] == "assistant":
         turns.pop()

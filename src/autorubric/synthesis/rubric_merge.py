@@ -179,9 +179,8 @@ class _RecordMerger:
             return False
         runner = self.access.runner
         request = build_merge_request(self.template, self.query, sets)
-        return compute_merge_room(sets) <= compute_most_room(runner.models["merge"]) or runner.is_recorded(
-            "merge", request
-        )
+        is_short = compute_merge_room(sets) <= compute_most_room(runner.models["merge"])
+        return is_short or runner.is_recorded("merge", request)
 
     async def _merge_once(self, sets: Sets, prefix: str) -> Account | Failure:
         request = build_merge_request(self.template, self.query, sets)
@@ -303,7 +302,7 @@ def _read_each(entries: Any, read: Any, noun: str, notes: list[str]) -> list[Any
     for number, entry in enumerate(entries if isinstance(entries, list) else [], 1):
         value = read(entry) if isinstance(entry, Mapping) else None
         if value is None:
-            notes.append(f"{noun} {number} was ignored: {entry!r:.60}")
+            notes.append(f"{noun} {number} was ignored: {str(entry)[:60]!r}")
         else:
             found.append(value)
     return found

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from autorubric.synthesis.plan_estimate import Estimate
 
 UNFINISHED_FILE = "unfinished.jsonl"
-_DIGITS = re.compile(r"\d+")
+_VARYING = re.compile(r"""\d+|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""")  # notes of one kind differ in these
 
 
 @dataclass(slots=True)
@@ -81,8 +81,7 @@ class Summary:
         for name, failure in row.failures.items():
             if failure.kind not in NOT_MADE | {"missing_input"}:
                 self.failures.add(failure.kind, failure.message, row.query.record_id, name)
-        for outcome in row.outcomes.values():
-            self.notes.update(_DIGITS.sub("#", note) for note in outcome.notes)
+        self.notes.update(_VARYING.sub("#", note) for one in row.outcomes.values() for note in one.notes)
         for stage in plan.stages:
             if stage.tally and row.fields.get(stage.name):
                 self.tallies[stage.tally[0]].add(row.fields[stage.name])
@@ -125,9 +124,7 @@ class Summary:
 def write_unfinished(directory: Path, plan: Plan, queries: Iterable[Query], store: RowStore) -> None:
     """List every row with a failed stage: its id, its line, and each failure with its reason."""
     with atomic_writer(directory / UNFINISHED_FILE) as file:
-        for query in queries:
-            if query.index not in store.failed:
-                continue
+        for query in (one for one in queries if one.index in store.failed):
             fields = store.read(query.index)
             failures = {s.name: fields[f"{s.name}_error"] for s in plan.stages if f"{s.name}_error" in fields}
             row = {"record_id": query.record_id, "line": query.index + 1, "failures": failures}
@@ -221,8 +218,8 @@ class SynthesisResult:
         parts = [
             f"{summary.finished} of {pluralize(summary.rows, 'query')} finished",
             pluralize(criteria, "criterion"),
+            "unknown cost" if cost is None else f"${cost:.2f}",
         ]
-        parts.append("unknown cost" if cost is None else f"${cost:.2f}")
         parts += [f"failures {self.failures}"] if self.failures else []
         parts += [f"stopped: {quote_text(self.stopped)}"] if self.stopped else []
         return f"SynthesisResult({', '.join(parts)}, out={str(self.out)!r})"
@@ -334,8 +331,7 @@ class RubricCounts:
         gates = self.gates
         width = max(map(len, gates), default=0)
         if gates:
-            heads = ("kept", "rewritten", "rejected", "undecided")
-            yield "  " + " " * width + "".join(f"{name:>11}" for name in heads)
+            yield "  " + " " * width + "".join(f"{head:>11}" for head in ("kept", "rewritten", *OUTCOMES[2:]))
         for gate, outcomes in gates.items():
             yield f"  {gate:<{width}}" + "".join(f"{count:>11,}" for count in outcomes.values())
         if self.votes:

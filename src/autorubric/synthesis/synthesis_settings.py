@@ -11,7 +11,7 @@ from pydantic.functional_validators import ModelWrapValidatorHandler
 
 from autorubric.errors import ConfigError, InputError, format_first
 from autorubric.expectations import describe_expectation
-from autorubric.files import find_nearest_key
+from autorubric.files.keys import suggest_name
 from autorubric.files.remote import make_path
 from autorubric.llm.endpoint_settings import EndpointSettings
 from autorubric.llm.http.secrets import NO_VARIABLE
@@ -239,8 +239,7 @@ def _describe_problem(problem: Mapping[str, Any], path: list[str], told: str) ->
     if path == ["roles"] and problem["input"] is None:
         return "no model; pass --models MODEL, one --…-model for each role, or set roles in a config"
     if kind == "extra_forbidden":
-        near = find_nearest_key(path[-1], _list_keys(path[:-1]))
-        return f"unknown key {name!r}" + (f"; did you mean {near!r}?" if near else "")
+        return f"unknown key {name!r}; {suggest_name(path[-1], _list_keys(path[:-1]))}"
     if kind == "missing":
         flag = _FLAGS.get(path[1], f"--{path[1]}-model")
         lacking = f"no model for the role {path[1]!r}; pass {flag} or set {name} in a config"

@@ -50,7 +50,7 @@ def test_two_thresholds_are_never_one() -> None:
 def test_a_wording_that_loses_its_number_gives_way_to_the_old_one() -> None:
     found = build_account([THREE], [Merged("Check", "Advises regular checks.", 4, ("a2",))])
     assert [c.description for c in found.criteria] == [THREE.description]
-    assert found.notes == ("'Advises regular checks.' has no source of its own and was left out",)
+    assert found.notes == ("a merged criterion has no source of its own and was left out",)
 
 
 def test_a_pitfall_merged_into_a_demand_is_put_back() -> None:
@@ -78,8 +78,8 @@ def test_a_demand_that_nobody_made_is_left_out_with_a_note() -> None:
     found = build_account([DOSE], [Merged("", "Names the dose.", 5, ("a1",)), Merged("", "Rhymes.", 5, ("z9",))])
     assert len(found.criteria) == 1
     assert found.notes == (
-        "'Rhymes.' names the unknown id 'z9'",
-        "'Rhymes.' has no source of its own and was left out",
+        "a merged criterion names the unknown id 'z9'",
+        "a merged criterion has no source of its own and was left out",
     )
 
 

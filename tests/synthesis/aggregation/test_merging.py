@@ -64,8 +64,8 @@ def test_what_is_ignored_is_noted() -> None:
     answer = read_merge(Reply(f'{{"criteria": [{ITEM}, 7], "dropped": [{{"reason": "x"}}]}}'))
     assert isinstance(answer, Answer)
     assert [note for note in answer.notes if "ignored" in note] == [
-        "criterion 2 was ignored: 7",
-        "dropped 1 was ignored: {'reason': 'x'}",
+        "criterion 2 was ignored: '7'",
+        "dropped 1 was ignored: \"{'reason': 'x'}\"",
     ]
 
 

@@ -70,3 +70,13 @@ def test_a_role_that_is_to_be_asked_anew_is_stated(stand: Make, capsys: Captured
     # What was requested again is what counts from then on.
     assert stated(s, capsys)[0] == 0
     assert made(s) == 0
+
+
+def test_a_larger_pool_is_stated_without_the_verdicts_that_are_recorded(stand: Make, capsys: Captured) -> None:
+    s = stand("one?")
+    made(s, "--pool", "3")
+    # The fourth response, 2 judges on it alone, evolution and 5 licence judgments.
+    fixed, added = stated(s, capsys, "--pool", "4")
+    assert fixed == 1 + 2 + 1 + 5
+    assert made(s, "--pool", "4") <= fixed + added
+    assert stated(s, capsys, "--pool", "4")[0] == 0

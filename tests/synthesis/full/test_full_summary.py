@@ -10,7 +10,10 @@ import pytest
 
 from autorubric.cli.app import run
 from autorubric.synthesis.gate_rules import GateSettings
-from autorubric.synthesis.run_summary import RubricCounts
+from autorubric.synthesis.query_file import Query
+from autorubric.synthesis.run_summary import RubricCounts, Summary
+from autorubric.synthesis.stage_runner import Row
+from autorubric.synthesis.stages import Outcome, Plan, Stage
 from tests.synthesis.full.conftest import Finished, jsonl
 
 Make = Callable[..., Any]  # makes a `Stand`, see conftest
@@ -25,6 +28,17 @@ def test_the_summary_holds_the_measures_and_the_gates_in_their_order(finished: F
     assert gates["quality"]["stability"] is None
     assert gates["quality"]["number"] == sum(row["quality"]["number"] for row in rows) / 2
     assert "  quality: consistency 1.00, " in finished.printed
+
+
+def test_notes_that_differ_only_in_words_of_a_reply_are_counted_together() -> None:
+    summary, row = Summary(2), Row(Query(0, "q0", {}), {})
+    dropped = ("criterion 2 was dropped: weight is 'high'; expected a number", 'criterion 3 was ignored: "it\'s"')
+    row.outcomes["merge"] = Outcome(notes=dropped)
+    summary.add(row, Plan((Stage("merge", 3, (), lambda fields, models: ()),)), failed=False)
+    row.outcomes["merge"] = Outcome(notes=(r"criterion 7 was dropped: weight is 'it\'s \"low\"'; expected a number",))
+    summary.add(row, Plan((Stage("merge", 3, (), lambda fields, models: ()),)), failed=False)
+    weight, ignored = "criterion # was dropped: weight is #; expected a number", "criterion # was ignored: #"
+    assert summary.notes == {weight: 2, ignored: 1}
 
 
 def test_a_criterion_whose_rewrite_failed_counts_as_rejected_alone() -> None:

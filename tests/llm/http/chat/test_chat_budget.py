@@ -306,4 +306,4 @@ async def test_an_overrun_is_at_most_what_was_in_flight_and_is_reported(
     assert len([words for words in said if "the budget is overrun" in words]) == 1
     refused = await budget.reserve(budget.compute_worst_case(model, ASK))
     assert isinstance(refused, Failure)
-    assert "(over the budget: a reply exceeded max_tokens, or the budget was lowered)" in refused.message
+    assert "a reply exceeded max_tokens, or earlier sessions had a higher budget or none)" in refused.message
