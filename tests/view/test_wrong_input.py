@@ -220,7 +220,17 @@ def refused(code: str, arguments: Sequence[str]) -> subprocess.CompletedProcess[
 
 
 def test_a_directory_that_cannot_be_written_is_shown_all_the_same(tmp_path: Path) -> None:
-    folder = small(tmp_path / "run")
-    (folder / ".view").write_text("a file in the way")
-    with viewing(folder) as viewer:
-        assert viewer.indexed().data("/r/0/items")["count"] == 3
+    for name in ("one", "two", "two/three"):
+        small(tmp_path / name / "run")
+    (tmp_path / "one" / "run" / ".view").write_text("a file in the way")
+    (tmp_path / "two" / "run" / ".view").mkdir(0o555)  # as another user made it
+    (tmp_path / "temporary").mkdir()
+    runs = sorted(tmp_path.glob("**/run"))
+    with viewing(*runs, variables={"TMPDIR": str(tmp_path / "temporary")}) as viewer:
+        viewer.indexed(0, 1, 2)
+        assert [row["name"] for row in viewer.data("/")["runs"]] == ["one/run", "two/run", "three/run"]
+        assert viewer.data("/r/0/items")["count"] == viewer.data("/r/1/items")["count"] == 3
+        viewer.process.send_signal(signal.SIGTERM)
+        assert viewer.process.wait(timeout=600) == 0
+        assert viewer.process.stderr is not None and not viewer.process.stderr.read()
+    assert not list((tmp_path / "temporary").iterdir())

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import tempfile
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -109,7 +109,7 @@ class Source:
         number: its place on the command line, from 0; URLs name it by this.
         directory: of the run.
         place: the folder of its index.
-        name: the directory's name, with a number where several runs share one.
+        name: the directory's name, with folders around it where several runs share one.
         choice: which labels count; by default those that `autorubric agree` uses.
     """
 
@@ -274,8 +274,8 @@ def _is_run(path: Path) -> bool:
     return named or find_ledger_folder(path) is not None
 
 
-def open_sources(directories: list[Path], *, make_folders: bool = True) -> list[Source]:
-    """The runs of some directories; `make_folders` makes the folder of each index.
+def open_sources(directories: list[Path]) -> list[Source]:
+    """The runs of some directories; the folders of their indexes are not made.
 
     Raises:
         InputError: there is no run in one of them, all are named; or the results of one are not a plain file.
@@ -293,28 +293,34 @@ def open_sources(directories: list[Path], *, make_folders: bool = True) -> list[
     for path in directories:
         if (path / ITEMS_FILE).exists():
             check_file(path / ITEMS_FILE)
-    names = [path.resolve().name for path in directories]
+    names = _name_runs([path.resolve() for path in directories])
     return [
-        Source(
-            number,
-            path,
-            make_index_folder(path) if make_folders else path / INDEX_FOLDER,
-            name if names.count(name) == 1 else f"{name} ({number + 1})",
-        )
+        Source(number, path, path / INDEX_FOLDER, name)
         for number, (path, name) in enumerate(zip(directories, names, strict=True))
     ]
 
 
-def make_index_folder(run: Path) -> Path:
-    """Create the folder of a run's index; a temporary one if the run directory is not writable."""
+def _name_runs(paths: Sequence[Path]) -> list[str]:
+    """The name of each directory, with as many of the folders around it as tell it from the others."""
+    names = [path.name for path in paths]
+    for depth in range(2, max((len(path.parts) for path in paths), default=0) + 1):
+        same = {name for name, n in Counter(names).items() if n > 1}
+        names = [
+            Path(*path.parts[-depth:]).as_posix() if name in same else name
+            for path, name in zip(paths, names, strict=True)
+        ]
+    return names
+
+
+def make_index_folder(run: Path, make_spare: Callable[[], str], *, in_run: bool) -> Path:
+    """Create the folder of a run's index; `make_spare()` if it must not be `in_run`, or that is not writable."""
     place = run / INDEX_FOLDER
     with suppress(OSError):
-        place.mkdir(exist_ok=True)
-        ignored = place / ".gitignore"
-        if not ignored.exists():
-            ignored.write_text("*\n", encoding="utf-8")
-        return place
-    return Path(tempfile.mkdtemp(prefix="autorubric-view-"))
+        if in_run:
+            place.mkdir(exist_ok=True)
+            (place / ".gitignore").write_text("*\n", encoding="utf-8")  # fails too if another user made the folder
+            return place
+    return Path(make_spare())
 
 
 def read_index_state(connection: sqlite3.Connection) -> dict[str, Any]:

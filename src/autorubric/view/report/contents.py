@@ -75,7 +75,7 @@ def indexed(run: Path, choice: LabelChoice, baseline_of: Source | None = None) -
         raise InputError(
             f"{run} is not a run directory" if os.path.lexists(run) else f"the run directory {run} does not exist"
         )
-    [found] = open_sources([run], make_folders=False)
+    [found] = open_sources([run])
     found.check()
     if not found.has_items and (found.rubrics is None or baseline_of is not None):
         what = "grade` or `select" if baseline_of is not None else "grade`, `select` or `synthesize"
