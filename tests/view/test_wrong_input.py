@@ -137,7 +137,7 @@ def test_odd_sizes_and_texts_are_shown(tmp_path: Path) -> None:
         "word": write_run(
             tmp_path / "word",
             [item(0, submission="x" * 300_000)],
-            [line(0, 1.0, [judged(CAUSE, "MET", reason="y" * 300_000)])],
+            [line(0, 1.0, [judged({**CAUSE, "requirement": "z " * 3500}, "MET", reason="y" * 300_000)])],
         ),
         "lone": write_run(
             tmp_path / "lone",
@@ -159,6 +159,8 @@ def test_odd_sizes_and_texts_are_shown(tmp_path: Path) -> None:
                     assert viewer.page(f"/r/{number}/{page}?format=json").json["title"]
         with case("the last of 10,000 criteria"):
             assert viewer.data("/r/0/items/0?criteria=9950")["criteria"][-1]["name"] == "K9999"
+        with case("a criterion that is cut says so"):
+            assert "The first 6,000 of 7,000 characters" in viewer.page("/r/2/criteria/0").text
         with case("the last characters of a long text"):
             last = viewer.data("/r/2/items/0?submission=288000")["texts"][1]
             assert (last["start"], len(last["text"])) == (288_000, 12_000)

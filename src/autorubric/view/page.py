@@ -11,6 +11,9 @@ from urllib.parse import urlencode
 PAGE_ROWS = 50
 """Rows of a table on one page."""
 
+ALL_ROWS = 1 << 40
+"""Rows of a table that is not divided into pages, as in CSV."""
+
 LONGEST_VALUE = 1000
 """Characters of a value in a URL."""
 
@@ -47,13 +50,18 @@ class Page:
 class Query:
     """The parameters of a URL. All state of a page is in them.
 
+    Args:
+        pairs: names and values.
+        rows: of a table on the page.
+
     Example:
         >>> query = Query([("sort", "worst"), ("after", "")])
         >>> query.read_choice("sort", ("place", "worst")), query.link(sort="best", after="0.5,3")
         ('worst', '?sort=best&after=0.5%2C3')
     """
 
-    def __init__(self, pairs: Iterable[tuple[str, str]]) -> None:
+    def __init__(self, pairs: Iterable[tuple[str, str]], rows: int = PAGE_ROWS) -> None:
+        self.rows = rows
         self._values = {name: value for name, value in pairs if value}
 
     def read_text(self, name: str) -> str:

@@ -13,7 +13,7 @@ from autorubric.graders.judge import ShownOptions, as_judged, order_options
 from autorubric.prompts.judging import package_judge_prompts
 from autorubric.runs.cells import list_entries, list_votes
 from autorubric.view import figures
-from autorubric.view.page import PAGE_ROWS, Page, Query, Refusal
+from autorubric.view.page import Page, Query, Refusal
 from autorubric.view.pages.items_page import find_neighbours
 from autorubric.view.sources import Source
 
@@ -39,7 +39,7 @@ def build_item_page(source: Source, query: Query, item: int) -> Page:
     stored = {**_read_stored_item(source, item), **labels}
     focus, start = query.read_whole("focus"), query.read_whole("criteria", 0) or 0
     entries = list_entries(record, stored, numbers)
-    shown = entries[start : start + PAGE_ROWS]
+    shown = entries[start : start + query.rows]
     quotes = [] if focus is None or not 0 < focus <= len(entries) else entries[focus - 1]["quotes"]
     report = (record or {}).get("report") or {}
     data = {
@@ -55,7 +55,7 @@ def build_item_page(source: Source, query: Query, item: int) -> Page:
         "criteria": shown,
         "criteria_count": len(entries),
         "criteria_from": start,
-        "criteria_next": start + PAGE_ROWS if start + PAGE_ROWS < len(entries) else None,
+        "criteria_next": start + query.rows if start + query.rows < len(entries) else None,
         "focus": focus,
         "unfound": [quote["text"] for quote in quotes if quote.get("start") is None],
         "damaged_line": None if damage is None or row is not None else damage["line"],

@@ -14,7 +14,7 @@ from typing import Any
 
 from autorubric.files.strict_json import decode_json
 from autorubric.view.index.schema import ABSTAINS, DIFFERS, DISPUTED, FAILED, FLAGGED
-from autorubric.view.page import PAGE_ROWS, Page, Query, Refusal
+from autorubric.view.page import Page, Query, Refusal
 from autorubric.view.sources import Source, read_index_state
 
 SORTS = {"place": "item", "worst": "low", "best": "high", "doubt": "doubt", "longest": "length"}
@@ -95,10 +95,12 @@ def build_items_page(source: Source, query: Query) -> Page:
 
 def _read_rows(connection: sqlite3.Connection, choice: ItemSelection, query: Query) -> tuple[list[Any], str | None]:
     page = choice if query.after is None else choice.narrow(f"({choice.key}, item) > (?, ?)", *query.after)
-    order = f" ORDER BY {choice.key}, item LIMIT {PAGE_ROWS + 1}"
+    order = f" ORDER BY {choice.key}, item LIMIT {query.rows + 1}"
     found = connection.execute(page.to_sql(f"{_COLUMNS}, {choice.key} AS place", order), page.values).fetchall()
-    last = found[PAGE_ROWS - 1] if len(found) > PAGE_ROWS else None
-    return [_to_row(row) for row in found[:PAGE_ROWS]], None if last is None else f"{last['place']!r},{last['item']}"
+    last = found[query.rows - 1] if len(found) > query.rows else None
+    return [
+        _to_row(row) for row in found[: query.rows]
+    ], None if last is None else f"{last['place']!r},{last['item']}"
 
 
 def _to_row(row: sqlite3.Row) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from autorubric.core.criterion import name_criteria
 from autorubric.errors import InputError
 from autorubric.rows.record import Prompt, as_text, as_turns, read_question
-from autorubric.view.page import PAGE_ROWS, Page, Query, Refusal
+from autorubric.view.page import Page, Query, Refusal
 from autorubric.view.sources import Source
 
 _Row: TypeAlias = Mapping[str, Any]
@@ -181,15 +181,14 @@ def _parse_json(value: Any) -> Any:
 
 _CHANGES = ("added", "returned", "retired")
 _MOST_TEXT = 6_000
-_MOST_CRITERIA = 60
 
 
 def build_rubrics_page(source: Source, query: Query) -> Page:
     """A line for each rubric, fifty a page."""
     lines = source.open_rubrics()
     start = query.read_whole("after", 0) or 0
-    rows = [_describe_rubric(number, row) for number, row in lines.read_rows(start, PAGE_ROWS)]
-    following = start + PAGE_ROWS if start + PAGE_ROWS < len(lines) else None
+    rows = [_describe_rubric(number, row) for number, row in lines.read_rows(start, query.rows)]
+    following = start + query.rows if start + query.rows < len(lines) else None
     data = {"rubrics": rows, "count": len(lines), "next": following, "file": lines.path.name}
     return Page("rubrics", f"Rubrics of {source.name}", data, rows)
 
@@ -213,9 +212,9 @@ def build_rubric_page(source: Source, query: Query, rubric: int) -> Page:
         "question": as_text(asked),
         "turns": [] if isinstance(asked, str) else as_turns(asked),
         "domain": str(row.get("domain") or ""),
-        "criteria": found[start : start + _MOST_CRITERIA],
+        "criteria": found[start : start + query.rows],
         "criteria_count": len(found),
-        "criteria_next": start + _MOST_CRITERIA if start + _MOST_CRITERIA < len(found) else None,
+        "criteria_next": start + query.rows if start + query.rows < len(found) else None,
         "dropped": list_dropped(row, step),
         "verdicts": build_verdict_table(row, step),
         "responses": [_describe_response(one, step) for one in row.get("responses") or ()],
@@ -291,15 +290,20 @@ def build_versions_page(source: Source, query: Query) -> Page:
     except InputError as error:
         raise Refusal(500, str(error)) from None
     after = query.read_whole("after", 0) or 0
-    shown = [_describe_lineage(number, one) for number, one in enumerate(lineages)][after : after + PAGE_ROWS]
-    more = after + PAGE_ROWS < len(lineages)
+    shown = [_describe_lineage(number, one) for number, one in enumerate(lineages)][after : after + query.rows]
+    more = after + query.rows < len(lineages)
     rows = [
         {"rubric": one["rubric"], "query": one["query"], **_flatten_version(version)}
         for one in shown
         for version in one["versions"]
     ]
     changed = sum(len(one.versions) > 1 for one in lineages)
-    data = {"rubrics": shown, "count": len(lineages), "changed": changed, "next": after + PAGE_ROWS if more else None}
+    data = {
+        "rubrics": shown,
+        "count": len(lineages),
+        "changed": changed,
+        "next": after + query.rows if more else None,
+    }
     return Page("versions", f"Versions in {source.name}", data, rows)
 
 
