@@ -216,13 +216,15 @@ def _build_response(view: View, request: Request, query: Query, page: Page, sour
         form = query.read_choice("format", FORMATS)
     except Refusal as error:
         form, page = "html", _build_problem_page(error.status, error.problem)
+    home = request.scope.get("root_path", "")
     surroundings = {
         "runs_shown": [{"number": one.number, "name": one.name} for one in view.sources],
         "run": None if source is None else {"number": source.number, "name": source.name, "change": source.change},
         "tabs": [] if source is None or source.is_gone else list_tabs(source, len(view.sources)),
         "path": request.url.path,
         "query": query,
-        "root": "" if source is None else f"/r/{source.number}",
+        "home": home,
+        "root": home if source is None else f"{home}/r/{source.number}",
         "version": view.version,
     }
     body = render_page(page, form, surroundings)
