@@ -132,6 +132,12 @@ def test_a_run_that_graded_nothing_has_no_pages_of_items(view: Viewer, runs: lis
         assert (found.status, "has no graded items" in found.text) == (404, True)
 
 
+def test_the_list_of_runs_says_when_each_was_written(view: Viewer, runs: list[Path]) -> None:
+    rows = re.findall("<tr>.*?</tr>", view.page("/").text, re.DOTALL)[1:]
+    found = dict(zip([run.name for run in runs], rows, strict=True))
+    assert ">2026-11-22 17:13</td>" in found["grade"] and ">–</td>" in found["many"]
+
+
 def test_pages_by_keyset_show_each_item_once_in_order(view: Viewer) -> None:
     worst = sorted(range(120), key=lambda n: (SCORES[n], n))
     assert walked(view, "sort=place") == list(range(120))

@@ -148,7 +148,7 @@ def test_requests_that_name_another_host_are_refused(view: Viewer) -> None:
 
 def test_under_the_path_of_a_proxy_all_links_begin_with_it(view: Viewer) -> None:
     found = view.page("/r/0/items/0", X_Forwarded_Prefix="/team/rubrics/").text
-    links = [link for link in re.findall('(?:href|src|action)="(/[^"]*)"', found)]
+    links = re.findall('(?:href|src|action)="(/[^"]*)"', found)
     assert len(links) > 10 and all(link.startswith("/team/rubrics/") for link in links)
     assert ' aria-current="page">Items</a>' in view.page("/r/0/items", X_Forwarded_Prefix="/a").text
     moved = view.page("/r/0", X_Forwarded_Prefix="/a").headers["location"]

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlencode
 
+T = TypeVar("T")
 PAGE_ROWS = 50
 """Rows of a table on one page."""
 
@@ -109,6 +110,16 @@ class Query:
             return float(key), int(item)
         except ValueError:
             raise Refusal(400, "after= is not a position in the list; go back to the first page") from None
+
+    def cut(self, found: Sequence[T]) -> tuple[Sequence[T], str | None]:
+        """The rows of a page of a sorted list, and the `after` of the next one if `found` has one row more."""
+        last: Any = found[self.rows - 1] if len(found) > self.rows else None
+        return found[: self.rows], last and f"{last['place']!r},{last['item']}"
+
+    def read_part(self, name: str, count: int) -> tuple[int, int | None]:
+        """Where a page of a list with `count` rows begins, and where the next one does."""
+        start = self.read_whole(name, 0) or 0
+        return start, start + self.rows if start + self.rows < count else None
 
     def is_set(self, name: str) -> bool:
         """Whether a switch is on."""

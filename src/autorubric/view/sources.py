@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import sqlite3
 from array import array
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from autorubric.errors import InputError
@@ -293,34 +293,29 @@ def open_sources(directories: list[Path]) -> list[Source]:
     for path in directories:
         if (path / ITEMS_FILE).exists():
             check_file(path / ITEMS_FILE)
-    names = _name_runs([path.resolve() for path in directories])
+    paths = [path.resolve() for path in directories]
     return [
-        Source(number, path, path / INDEX_FOLDER, name)
-        for number, (path, name) in enumerate(zip(directories, names, strict=True))
+        Source(number, path, path / INDEX_FOLDER, _name_run(paths[number], paths))
+        for number, path in enumerate(directories)
     ]
 
 
-def _name_runs(paths: Sequence[Path]) -> list[str]:
-    """The name of each directory, with as many of the folders around it as tell it from the others."""
-    names = [path.name for path in paths]
-    for depth in range(2, max((len(path.parts) for path in paths), default=0) + 1):
-        same = {name for name, n in Counter(names).items() if n > 1}
-        names = [
-            Path(*path.parts[-depth:]).as_posix() if name in same else name
-            for path, name in zip(paths, names, strict=True)
-        ]
-    return names
+def _name_run(path: Path, all_runs: Sequence[Path]) -> str:
+    """The name of a directory, with as many of the folders around it as tell it from the others."""
+    ends = (path.parts[-depth:] for depth in range(1, len(path.parts)))
+    own = (end for end in ends if sum(one.parts[-len(end) :] == end for one in all_runs) == 1)
+    return Path(*next(own, path.parts)).as_posix()
 
 
-def make_index_folder(run: Path, make_spare: Callable[[], str], *, in_run: bool) -> Path:
-    """Create the folder of a run's index; `make_spare()` if it must not be `in_run`, or that is not writable."""
+def make_index_folder(run: Path, stack: ExitStack, *, in_run: bool) -> Path:
+    """Create the folder of a run's index; a temporary one, until `stack` ends, if it is not `in_run` or cannot be."""
     place = run / INDEX_FOLDER
     with suppress(OSError):
         if in_run:
             place.mkdir(exist_ok=True)
             (place / ".gitignore").write_text("*\n", encoding="utf-8")  # fails too if another user made the folder
             return place
-    return Path(make_spare())
+    return Path(stack.enter_context(TemporaryDirectory(prefix="autorubric-view-")))
 
 
 def read_index_state(connection: sqlite3.Connection) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, cast
 
 import uvicorn
@@ -142,16 +141,10 @@ async def serve_view(settings: ViewSettings) -> None:
     token = read_token(settings.host, settings.token_env, os.environ)
     with ExitStack() as stack:
         listening, url = stack.enter_context(listening_at(settings.host, settings.port))
-
-        def make_spare() -> str:
-            return stack.enter_context(TemporaryDirectory(prefix="autorubric-view-"))
-
-        # The index in a run has the labels that count by default. Sources are opened first: a run that cannot be
-        # shown gets no index.
+        # Sources are opened first: a run that cannot be shown gets no index. The index in a run has the labels that
+        # count by default.
         sources = [
-            replace(
-                one, place=make_index_folder(one.directory, make_spare, in_run=settings.is_default), choice=settings
-            )
+            replace(one, place=make_index_folder(one.directory, stack, in_run=settings.is_default), choice=settings)
             for one in open_sources(find_runs(cast("list[Path]", settings.runs)))
         ]
         if not settings.is_default:

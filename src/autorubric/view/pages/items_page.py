@@ -97,10 +97,8 @@ def _read_rows(connection: sqlite3.Connection, choice: ItemSelection, query: Que
     page = choice if query.after is None else choice.narrow(f"({choice.key}, item) > (?, ?)", *query.after)
     order = f" ORDER BY {choice.key}, item LIMIT {query.rows + 1}"
     found = connection.execute(page.to_sql(f"{_COLUMNS}, {choice.key} AS place", order), page.values).fetchall()
-    last = found[query.rows - 1] if len(found) > query.rows else None
-    return [
-        _to_row(row) for row in found[: query.rows]
-    ], None if last is None else f"{last['place']!r},{last['item']}"
+    shown, following = query.cut(found)
+    return [_to_row(row) for row in shown], following
 
 
 def _to_row(row: sqlite3.Row) -> dict[str, Any]:

@@ -185,10 +185,7 @@ _BARE: dict[str, Callable[[Any], Any]] = {
 
 def _collect_figures(source: Source, sections: Sequence[Section], wanted: ReportScope) -> Mapping[str, Any]:
     data = {one.anchor: one.page.data for one in sections}
-    criteria = list(data["criteria"]["criteria"])
-    if wanted.all_criteria:
-        with source.reading() as connection:
-            criteria = figures.read_criteria(connection, most=-1)
+    criteria = build_criteria_page(source, _ask_for(None)).data if wanted.all_criteria else data["criteria"]
     with source.reading() as connection:
         histogram = figures.read_histogram(connection)
     cards = [collect_item_figures(row, data[f"item-{row['item']}"]) for row in data["items"]["items"]]
@@ -198,7 +195,7 @@ def _collect_figures(source: Source, sections: Sequence[Section], wanted: Report
         "run": source.name,
         **parts,
         "histogram": [list(one) for one in histogram],
-        "criteria": select_figures(criteria),
+        "criteria": select_figures(criteria["criteria"]),
         "items": cards,
         "statistics": _collect_statistics(data),
         "damaged_lines": len(data["items"]["damaged"]),
