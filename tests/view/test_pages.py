@@ -171,6 +171,9 @@ def test_filters_find_the_items_that_they_name(view: Viewer) -> None:
         "q=essay+77": [77],
         "q=submission": [],  # a key of every record, and the text of none
         "q=ground_truth": [],
+        "q=ensemble": [],  # the type of every report
+        "q=Names+a+cause": [],  # the requirement in every report
+        "q=because+UNMET": disputed,
         "q=moon&disputed=1": [0],
     }
     found = {query: walked(view, query) for query in expected}

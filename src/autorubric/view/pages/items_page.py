@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sqlite3
 from array import array
 from bisect import bisect_right
@@ -129,8 +128,8 @@ def find_neighbours(source: Source, connection: sqlite3.Connection, query: Query
 
 
 _CHUNK = 1 << 21
-# Words that may be keys of records.
-_STRUCTURE = re.compile(r"^[a-z_0-9.,:{}\[\]\" ]*$")
+# Fields of records that are no texts of an item; its `criterion` is in the rubric of all items.
+_NO_TEXTS = frozenset(("report_type", "criterion", "verdict", "final_verdict", "ground_truth"))
 
 
 def _search(source: Source, connection: sqlite3.Connection, words: str) -> set[int]:
@@ -138,16 +137,15 @@ def _search(source: Source, connection: sqlite3.Connection, words: str) -> set[i
     found: set[int] = set()
     rows = connection.execute("SELECT start, item FROM items ORDER BY start").fetchall()
     starts, items = array("Q", (row[0] for row in rows)), array("Q", (row[1] for row in rows))
-    careful = _STRUCTURE.match(words.lower()) is not None
-    found |= {items[place] for place in _find_places(source.items, starts, words, careful)}
+    found |= {items[place] for place in _find_places(source.items, starts, words)}
     dataset = source.open_dataset()
     if dataset is not None:
         known = set(items)
-        found |= {place for place in _find_places(dataset.path, dataset.starts, words, careful) if place in known}
+        found |= {place for place in _find_places(dataset.path, dataset.starts, words) if place in known}
     return found
 
 
-def _find_places(path: Path, starts: Sequence[int], words: str, careful: bool) -> Iterator[int]:
+def _find_places(path: Path, starts: Sequence[int], words: str) -> Iterator[int]:
     """The places of the records in a file that contain the given words."""
     escaped, plain = json.dumps(words)[1:-1], json.dumps(words, ensure_ascii=False)[1:-1]
     needles = {escaped.lower().encode(), plain.encode("utf-8", "replace").lower()}
@@ -164,7 +162,7 @@ def _find_places(path: Path, starts: Sequence[int], words: str, careful: bool) -
             ends = [*(start - starts[first] for start in starts[first + 1 : last]), len(data)]
             for place in sorted(_find_hits(data.lower(), ends, needles)):
                 record = data[ends[place - 1] if place else 0 : ends[place]]
-                if not careful or _has_text(record, words):
+                if _has_text(record, words):
                     yield first + place
             first = last
 
@@ -182,7 +180,7 @@ def _find_hits(data: bytes, ends: Sequence[int], needles: Collection[bytes]) -> 
 
 
 def _has_text(record: bytes, words: str) -> bool:
-    """Whether a text of a record, not only one of its keys, contains the given words."""
+    """Whether a text of a record, not only a key or a fixed field, contains the given words."""
     try:
         value = decode_json(record.split(b"\n  ]", 1)[0].strip().rstrip(b","))  # the list may end after it
     except (ValueError, RecursionError):
@@ -198,6 +196,6 @@ def _list_texts(value: Any) -> Iterator[str]:
         if isinstance(one, str):
             yield one
         elif isinstance(one, dict):
-            stack.extend(one.values())
+            stack.extend(held for name, held in one.items() if name not in _NO_TEXTS)
         elif isinstance(one, list):
             stack.extend(one)
