@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -264,9 +265,14 @@ def find_runs(directories: Iterable[Path]) -> list[Path]:
     """The directories, each once; a folder of runs is replaced by its runs, by name."""
     found: dict[Path, Path] = {}
     for path in directories:
-        inside = [] if _is_run(path) else sorted(filter(_is_run, path.glob("*/")))
+        inside = [] if _is_run(path) else sorted(filter(_is_run, path.glob("*/")), key=_split_numbers)
         found.update((run.resolve(), run) for run in inside or [path])
     return list(found.values())
+
+
+def _split_numbers(path: Path) -> list[tuple[int, str]]:
+    """A sort key of a name: `run-2` comes before `run-10`."""
+    return [(int(part) if part.isdecimal() else 0, part) for part in re.split("([0-9]+)", path.name)]
 
 
 def _is_run(path: Path) -> bool:
