@@ -182,7 +182,8 @@ def _find_hits(data: bytes, ends: Sequence[int], needles: Collection[bytes]) -> 
 def _has_text(record: bytes, words: str) -> bool:
     """Whether a text of a record, not only a key or a fixed field, contains the given words."""
     try:
-        value = decode_json(record.split(b"\n  ]", 1)[0].strip().rstrip(b","))  # the list may end after it
+        own = record.split(b"\n  ]", 1)[0].strip().rstrip(b",")  # the list may end after it
+        value = decode_json(own, share_texts=False)
     except (ValueError, RecursionError):
         return True
     wanted = words.casefold()
