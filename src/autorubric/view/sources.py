@@ -321,7 +321,7 @@ def make_index_folder(run: Path, stack: ExitStack, *, in_run: bool) -> Path:
             place.mkdir(exist_ok=True)
             (place / ".gitignore").write_text("*\n", encoding="utf-8")  # fails too if another user made the folder
             return place
-    return Path(stack.enter_context(TemporaryDirectory(prefix="autorubric-view-")))
+    return Path(stack.enter_context(TemporaryDirectory(prefix="autorubric-view-", ignore_cleanup_errors=True)))
 
 
 def read_index_state(connection: sqlite3.Connection) -> dict[str, Any]:
