@@ -47,6 +47,7 @@ def test_a_better_wording_is_accepted_with_its_evidence(tmp_path: Path, capsys: 
     page = (tmp_path / "out" / "report.html").read_text()
     assert "<script" not in page and "http" not in page.replace("http-equiv", "").replace("http://www.w3.org", "")
     assert "<ins>" in page and "<del>" in page
+    assert page.count("<main>") == 1 and "<th></th>" not in page and "max-width: 40rem" in page  # read on a phone
 
 
 def test_a_finished_run_asks_nothing_again_and_opens_nothing_again(tmp_path: Path, capsys: Capture) -> None:

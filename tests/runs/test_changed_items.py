@@ -153,7 +153,7 @@ def test_a_run_in_progress_and_one_of_an_earlier_version_are_read_without_a_word
             warnings.simplefilter("always")
             EvalResult.from_experiment(tmp_path / "run")
             list(read_run(tmp_path / "run").item_results)
-            open_sources([tmp_path / "run"], make_folders=False)[0].check()
+            open_sources([tmp_path / "run"])[0].check()
         return [str(one.message) for one in found]
 
     assert [TOLD in message for message in told()] == [True] * 3

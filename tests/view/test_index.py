@@ -11,7 +11,7 @@ import pytest
 from autorubric.dataset import RubricDataset
 from autorubric.view import figures
 from autorubric.view.index.dataset_lines import DatasetLines
-from autorubric.view.index.indexer import Indexer
+from autorubric.view.index.indexer import BATCH_BYTES, Indexer
 from autorubric.view.index.schema import reading
 from tests.oracles import proportion_confint
 from tests.view.viewing import RUBRIC, STORED, item, judged, line, vote, write_run
@@ -91,6 +91,15 @@ def test_an_index_grows_with_the_file_and_leaves_a_torn_last_line(tmp_path: Path
     indexer.step()
     assert rows(indexer.path, "SELECT item, score FROM items") == [(0, 1.0), (1, 0.25), (2, None)]
     assert rows(indexer.path, "SELECT sum(judged + abstained + failed) FROM criteria") == [(6,)]
+    indexer.close()
+
+
+def test_where_the_sums_of_a_file_are_rounded_depends_on_its_bytes_and_not_on_the_clock(tmp_path: Path) -> None:
+    # Two lines of 3/5 of a batch each fill a batch, so five lines take three.
+    lines = [line(n, 1.0, [judged(CAUSE, "MET", reason="x" * (BATCH_BYTES * 3 // 5))]) for n in range(5)]
+    indexer = Indexer(write_run(tmp_path / "run", [item(n) for n in range(5)], lines), tmp_path)
+    assert [indexer.step() for _ in range(4)] == [True, True, False, False]
+    assert rows(indexer.path, "SELECT judged, total FROM criteria") == [(5, 5.0)]
     indexer.close()
 
 

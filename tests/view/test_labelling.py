@@ -179,6 +179,9 @@ def test_annotators_who_differ_are_adjudicated_without_the_judge(view: Viewer, f
     assert "SECRET" not in view.page("/r/0/label/adjudicate?annotator=cy").text
     do(view, "adjudicate", "cy", index=task["index"], place=task["place"], verdict="UNMET")
     assert view.data("/r/0/label/adjudicate?annotator=cy")["count"] == 0
+    pair = {"index": task["index"], "place": task["place"]}
+    late = view.post("/r/0/label/adjudicate", {"annotator": "dee", **pair, "verdict": "MET"})
+    assert (late.status, late.json["problem"]) == (409, "cy has decided this pair already: UNMET; reload the page")
     history = read_history(folder)
     (key,) = history.differing(decided=True)
     assert history.verdict(key) == "UNMET"

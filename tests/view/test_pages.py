@@ -103,6 +103,8 @@ def test_each_page_is_there_in_each_form(view: Viewer, runs: list[Path]) -> None
                 assert html.headers["content-type"] == "text/html; charset=utf-8"
                 assert len(html.text.encode()) <= 100_000
                 assert html.text.count("<h1>") == 1
+                texts = re.findall('<div class="text"[^>]*>', html.text)  # they scroll, also by keys
+                assert all('tabindex="0" role="group" aria-label="' in one for one in texts)
                 assert "<script>" not in html.text and " style=" not in html.text and " onclick=" not in html.text
                 mark = "&" if "?" in path else "?"
                 assert view.page(f"{path}{mark}format=json").json["title"]
@@ -130,6 +132,12 @@ def test_a_run_that_graded_nothing_has_no_pages_of_items(view: Viewer, runs: lis
         assert (found.status, "has no graded items" in found.text) == (404, True)
 
 
+def test_the_list_of_runs_says_when_each_was_written(view: Viewer, runs: list[Path]) -> None:
+    rows = re.findall("<tr>.*?</tr>", view.page("/").text, re.DOTALL)[1:]
+    found = dict(zip([run.name for run in runs], rows, strict=True))
+    assert ">2026-11-22 17:13</td>" in found["grade"] and ">–</td>" in found["many"]
+
+
 def test_pages_by_keyset_show_each_item_once_in_order(view: Viewer) -> None:
     worst = sorted(range(120), key=lambda n: (SCORES[n], n))
     assert walked(view, "sort=place") == list(range(120))
@@ -138,6 +146,14 @@ def test_pages_by_keyset_show_each_item_once_in_order(view: Viewer) -> None:
     # Judge b says MET everywhere: on Cause half of the votes differ where the verdict is UNMET.
     doubt = [0.25 if JUDGED[n] == "UNMET" else 0.0 for n in range(120)]
     assert walked(view, "sort=doubt") == sorted(range(120), key=lambda n: (-doubt[n], n))
+
+
+def test_a_table_in_csv_has_the_rows_of_all_its_pages(view: Viewer) -> None:
+    second = view.page("/r/0/items?sort=worst&min=0.3&after=0.5,70").text
+    [link] = re.findall('<a href="([^"]*)">CSV</a>', second)
+    found = csv.DictReader(io.StringIO(view.page(f"/r/0/items{unescape(link)}").text))
+    worst = sorted((n for n in range(120) if SCORES[n] >= 0.3), key=lambda n: (SCORES[n], n))
+    assert [int(row["item"]) for row in found] == worst and len(worst) > 50
 
 
 def test_filters_find_the_items_that_they_name(view: Viewer) -> None:
@@ -155,6 +171,9 @@ def test_filters_find_the_items_that_they_name(view: Viewer) -> None:
         "q=essay+77": [77],
         "q=submission": [],  # a key of every record, and the text of none
         "q=ground_truth": [],
+        "q=ensemble": [],  # the type of every report
+        "q=Names+a+cause": [],  # the requirement in every report
+        "q=because+UNMET": disputed,
         "q=moon&disputed=1": [0],
     }
     found = {query: walked(view, query) for query in expected}
@@ -240,8 +259,9 @@ def test_only_what_is_stored_as_messages_is_shown_turn_by_turn(tmp_path: Path) -
         text = view.indexed(0).page("/r/0/items/0?focus=1").text
         assert f">{escape(as_text(TALK))}</div>" in text
         assert ">user: I <mark>ask</mark>.\n\nassistant: is no turn here</div>" in text
-        pieces = view.page("/r/1/rubrics/0").text.split("<h2>Criteria")[0].split('<div class="text" dir="auto">')[1:]
-        assert [piece.partition("</div>")[0] for piece in pieces] == [escape(turn["content"]) for turn in TALK]
+        head = view.page("/r/1/rubrics/0").text.split("<h2>Criteria")[0]
+        turns = [escape(turn["content"]) for turn in TALK]
+        assert re.findall('<div class="text"[^>]*>(.*?)</div>', head, re.DOTALL) == turns
         assert "<h3>assistant</h3>" in view.page("/r/1/rubrics/0").text
         assert view.page("/r/1/rubrics/1").text.count("<h3>") == 1  # the criterion
         assert [one["title"] for one in view.data("/r/1/rubrics/0")["criteria"]] == ["Short"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from collections.abc import Iterator
 from html.parser import HTMLParser
@@ -143,6 +144,19 @@ def test_requests_that_name_another_host_are_refused(view: Viewer) -> None:
         assert view.page("/", Host=host).status == 421
     for host in ("localhost", "127.0.0.1:1", "[::1]:8200"):
         assert view.page("/", Host=host).status == 200
+
+
+def test_under_the_path_of_a_proxy_all_links_begin_with_it(view: Viewer) -> None:
+    found = view.page("/r/0/items/0", X_Forwarded_Prefix="/team/rubrics/").text
+    links = re.findall('(?:href|src|action)="(/[^"]*)"', found)
+    assert len(links) > 10 and all(link.startswith("/team/rubrics/") for link in links)
+    assert ' aria-current="page">Items</a>' in view.page("/r/0/items", X_Forwarded_Prefix="/a").text
+    moved = view.page("/r/0", X_Forwarded_Prefix="/a").headers["location"]
+    assert urlsplit(moved).path == "/a/r/0/"
+    with offenders() as case:
+        for prefix in ('/"><script>', "//evil.example", "evil", "/..//x", "/a b", "https://evil.example"):
+            with case(prefix):
+                assert view.page("/r/0/", X_Forwarded_Prefix=prefix).text == view.page("/r/0/").text
 
 
 def test_writes_from_pages_of_others_are_refused(view: Viewer) -> None:

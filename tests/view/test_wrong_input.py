@@ -40,12 +40,11 @@ def test_directories_without_a_run_are_all_named_before_anything_starts(
 
 
 def test_a_folder_of_runs_stands_for_the_runs_in_it(tmp_path: Path) -> None:
-    first, _ = small(tmp_path / "all" / "one"), small(tmp_path / "all" / "two")
+    first, *_ = (small(tmp_path / "all" / name) for name in ("one-2", "one-10", "٢"))
     (tmp_path / "all" / "empty").mkdir()
     with viewing(tmp_path / "all", first) as viewer:
-        shown = viewer.indexed(0, 1).page("/").text
-        assert shown.index("<bdi>one</bdi>") < shown.index("<bdi>two</bdi>")
-        assert viewer.page("/r/2/").status == 404
+        found = viewer.indexed(0, 1, 2).data("/")["runs"]
+        assert [row["name"] for row in found] == ["one-2", "one-10", "٢"]
 
 
 def test_a_port_that_is_taken_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -137,7 +136,7 @@ def test_odd_sizes_and_texts_are_shown(tmp_path: Path) -> None:
         "word": write_run(
             tmp_path / "word",
             [item(0, submission="x" * 300_000)],
-            [line(0, 1.0, [judged(CAUSE, "MET", reason="y" * 300_000)])],
+            [line(0, 1.0, [judged({**CAUSE, "requirement": "z " * 3500}, "MET", reason="y" * 300_000)])],
         ),
         "lone": write_run(
             tmp_path / "lone",
@@ -159,6 +158,8 @@ def test_odd_sizes_and_texts_are_shown(tmp_path: Path) -> None:
                     assert viewer.page(f"/r/{number}/{page}?format=json").json["title"]
         with case("the last of 10,000 criteria"):
             assert viewer.data("/r/0/items/0?criteria=9950")["criteria"][-1]["name"] == "K9999"
+        with case("a criterion that is cut says so"):
+            assert "The first 6,000 of 7,000 characters" in viewer.page("/r/2/criteria/0").text
         with case("the last characters of a long text"):
             last = viewer.data("/r/2/items/0?submission=288000")["texts"][1]
             assert (last["start"], len(last["text"])) == (288_000, 12_000)
@@ -220,7 +221,17 @@ def refused(code: str, arguments: Sequence[str]) -> subprocess.CompletedProcess[
 
 
 def test_a_directory_that_cannot_be_written_is_shown_all_the_same(tmp_path: Path) -> None:
-    folder = small(tmp_path / "run")
-    (folder / ".view").write_text("a file in the way")
-    with viewing(folder) as viewer:
-        assert viewer.indexed().data("/r/0/items")["count"] == 3
+    for name in ("one", "two", "two/three"):
+        small(tmp_path / name / "run")
+    (tmp_path / "one" / "run" / ".view").write_text("a file in the way")
+    (tmp_path / "two" / "run" / ".view").mkdir(0o555)  # as another user made it
+    (tmp_path / "temporary").mkdir()
+    runs = sorted(tmp_path.glob("**/run"))
+    with viewing(*runs, variables={"TMPDIR": str(tmp_path / "temporary")}) as viewer:
+        viewer.indexed(0, 1, 2)
+        assert [row["name"] for row in viewer.data("/")["runs"]] == ["one/run", "two/run", "three/run"]
+        assert viewer.data("/r/0/items")["count"] == viewer.data("/r/1/items")["count"] == 3
+        viewer.process.send_signal(signal.SIGTERM)
+        assert viewer.process.wait(timeout=600) == 0
+        assert viewer.process.stderr is not None and not viewer.process.stderr.read()
+    assert not list((tmp_path / "temporary").iterdir())

@@ -235,7 +235,7 @@ def read_single_labels(connection: sqlite3.Connection, source: Source | None = N
     if not held.get("single_labels"):
         return None
     if held.get("labels_at") != held.get("offset"):
-        return {"problem": "the agreement is computed once the run has ended and its results are read"}
+        return {"problem": "the agreement is computed once the run has ended and is read; reload the page"}
     found: dict[str, Any] = json.loads(held["label_figures"])
     return found
 

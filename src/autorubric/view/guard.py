@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, TypeAlias
 
@@ -26,10 +27,13 @@ HEADERS = (
     (b"cross-origin-resource-policy", b"same-origin"),
 )
 _READS = ("GET", "HEAD")
+_PREFIX = re.compile(r"(/[\w.~-]+)+", re.ASCII)
 
 
 class Guard:
     """Refuses requests that a page of another origin could have sent, and adds headers to all responses.
+
+    A proxy that serves the pages under a path names it in `X-Forwarded-Prefix`, and passes requests without it.
 
     Args:
         app: answers the other requests.
@@ -51,6 +55,9 @@ class Guard:
             await send(message)
 
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        prefix = headers.get("x-forwarded-prefix", "").rstrip("/")
+        if _PREFIX.fullmatch(prefix):
+            scope = {**scope, "root_path": prefix, "path": prefix + scope["path"]}
         answer = self._app
         if (refused := find_refusal(scope["method"], headers, self._token)) is not None:
             challenge = {"www-authenticate": 'Basic realm="autorubric view", charset="UTF-8"'}
@@ -74,7 +81,7 @@ def find_refusal(method: str, headers: MutableMapping[str, str], token: str | No
         403
     """
     if token is None and not is_own_name(headers.get("host")):
-        return 421, "only requests from this machine to localhost are accepted\n"
+        return 421, "only requests from this machine to localhost are accepted; a proxy needs --token-env\n"
     if token is not None and not is_allowed(headers.get("authorization"), token):
         return 401, "send the token of this server as the password, or as Authorization: Bearer\n"
     return None if method in _READS else _find_write_refusal(method, headers)
@@ -84,7 +91,7 @@ def _find_write_refusal(method: str, headers: MutableMapping[str, str]) -> tuple
     site, origin = headers.get("sec-fetch-site", "same-origin"), headers.get("origin")
     own = {f"{scheme}://{headers.get('host', '')}" for scheme in ("http", "https")}
     if site != "same-origin" or (origin is not None and origin not in own):
-        return 403, "a page of another site sent this; nothing was written\n"
+        return 403, "a page of another site sent this, or a proxy changed the Host header; nothing was written\n"
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
     if method != "POST":
         return 405, "expected GET, HEAD or POST\n"

@@ -157,6 +157,9 @@ def _undo(queue: Queue, annotator: str, body: Mapping[str, Any]) -> dict[str, An
 
 def _adjudicate(queue: Queue, annotator: str, body: Mapping[str, Any]) -> dict[str, Any]:
     place = _read_whole(body, "index"), _read_whole(body, "place")
+    earlier = queue.history.decision(queue.task(*place).pair.key)
+    if earlier is not None and earlier.annotator != annotator:
+        raise Refusal(409, f"{earlier.annotator} has decided this pair already: {earlier.verdict}; reload the page")
     event = queue.adjudicate(annotator, *place, _read_text(body, "verdict"), note=_read_text(body, "note"))
     return {"saved": event.id}
 

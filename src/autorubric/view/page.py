@@ -5,11 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlencode
 
+T = TypeVar("T")
 PAGE_ROWS = 50
 """Rows of a table on one page."""
+
+ALL_ROWS = 1 << 40
+"""Rows of a table that is not divided into pages, as in CSV."""
 
 LONGEST_VALUE = 1000
 """Characters of a value in a URL."""
@@ -47,13 +51,18 @@ class Page:
 class Query:
     """The parameters of a URL. All state of a page is in them.
 
+    Args:
+        pairs: names and values.
+        rows: of a table on the page.
+
     Example:
         >>> query = Query([("sort", "worst"), ("after", "")])
         >>> query.read_choice("sort", ("place", "worst")), query.link(sort="best", after="0.5,3")
         ('worst', '?sort=best&after=0.5%2C3')
     """
 
-    def __init__(self, pairs: Iterable[tuple[str, str]]) -> None:
+    def __init__(self, pairs: Iterable[tuple[str, str]], rows: int = PAGE_ROWS) -> None:
+        self.rows = rows
         self._values = {name: value for name, value in pairs if value}
 
     def read_text(self, name: str) -> str:
@@ -101,6 +110,16 @@ class Query:
             return float(key), int(item)
         except ValueError:
             raise Refusal(400, "after= is not a position in the list; go back to the first page") from None
+
+    def cut(self, found: Sequence[T]) -> tuple[Sequence[T], str | None]:
+        """The rows of a page of a sorted list, and the `after` of the next one if `found` has one row more."""
+        last: Any = found[self.rows - 1] if len(found) > self.rows else None
+        return found[: self.rows], last and f"{last['place']!r},{last['item']}"
+
+    def read_part(self, name: str, count: int) -> tuple[int, int | None]:
+        """Where a page of a list with `count` rows begins, and where the next one does."""
+        start = self.read_whole(name, 0) or 0
+        return start, start + self.rows if start + self.rows < count else None
 
     def is_set(self, name: str) -> bool:
         """Whether a switch is on."""

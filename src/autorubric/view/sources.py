@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
-import tempfile
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from autorubric.errors import InputError
@@ -109,7 +110,7 @@ class Source:
         number: its place on the command line, from 0; URLs name it by this.
         directory: of the run.
         place: the folder of its index.
-        name: the directory's name, with a number where several runs share one.
+        name: the directory's name, with folders around it where several runs share one.
         choice: which labels count; by default those that `autorubric agree` uses.
     """
 
@@ -264,9 +265,14 @@ def find_runs(directories: Iterable[Path]) -> list[Path]:
     """The directories, each once; a folder of runs is replaced by its runs, by name."""
     found: dict[Path, Path] = {}
     for path in directories:
-        inside = [] if _is_run(path) else sorted(filter(_is_run, path.glob("*/")))
+        inside = [] if _is_run(path) else sorted(filter(_is_run, path.glob("*/")), key=_split_numbers)
         found.update((run.resolve(), run) for run in inside or [path])
     return list(found.values())
+
+
+def _split_numbers(path: Path) -> list[tuple[int, str]]:
+    """A sort key of a name: `run-2` comes before `run-10`."""
+    return [(int(part) if part.isdecimal() else 0, part) for part in re.split("([0-9]+)", path.name)]
 
 
 def _is_run(path: Path) -> bool:
@@ -274,8 +280,8 @@ def _is_run(path: Path) -> bool:
     return named or find_ledger_folder(path) is not None
 
 
-def open_sources(directories: list[Path], *, make_folders: bool = True) -> list[Source]:
-    """The runs of some directories; `make_folders` makes the folder of each index.
+def open_sources(directories: list[Path]) -> list[Source]:
+    """The runs of some directories; the folders of their indexes are not made.
 
     Raises:
         InputError: there is no run in one of them, all are named; or the results of one are not a plain file.
@@ -293,28 +299,29 @@ def open_sources(directories: list[Path], *, make_folders: bool = True) -> list[
     for path in directories:
         if (path / ITEMS_FILE).exists():
             check_file(path / ITEMS_FILE)
-    names = [path.resolve().name for path in directories]
+    paths = [path.resolve() for path in directories]
     return [
-        Source(
-            number,
-            path,
-            make_index_folder(path) if make_folders else path / INDEX_FOLDER,
-            name if names.count(name) == 1 else f"{name} ({number + 1})",
-        )
-        for number, (path, name) in enumerate(zip(directories, names, strict=True))
+        Source(number, path, path / INDEX_FOLDER, _name_run(paths[number], paths))
+        for number, path in enumerate(directories)
     ]
 
 
-def make_index_folder(run: Path) -> Path:
-    """Create the folder of a run's index; a temporary one if the run directory is not writable."""
+def _name_run(path: Path, all_runs: Sequence[Path]) -> str:
+    """The name of a directory, with as many of the folders around it as tell it from the others."""
+    ends = (path.parts[-depth:] for depth in range(1, len(path.parts)))
+    own = (end for end in ends if sum(one.parts[-len(end) :] == end for one in all_runs) == 1)
+    return Path(*next(own, path.parts)).as_posix()
+
+
+def make_index_folder(run: Path, stack: ExitStack, *, in_run: bool) -> Path:
+    """Create the folder of a run's index; a temporary one, until `stack` ends, if it is not `in_run` or cannot be."""
     place = run / INDEX_FOLDER
     with suppress(OSError):
-        place.mkdir(exist_ok=True)
-        ignored = place / ".gitignore"
-        if not ignored.exists():
-            ignored.write_text("*\n", encoding="utf-8")
-        return place
-    return Path(tempfile.mkdtemp(prefix="autorubric-view-"))
+        if in_run:
+            place.mkdir(exist_ok=True)
+            (place / ".gitignore").write_text("*\n", encoding="utf-8")  # fails too if another user made the folder
+            return place
+    return Path(stack.enter_context(TemporaryDirectory(prefix="autorubric-view-", ignore_cleanup_errors=True)))
 
 
 def read_index_state(connection: sqlite3.Connection) -> dict[str, Any]:

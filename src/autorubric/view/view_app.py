@@ -22,7 +22,7 @@ from starlette.routing import Route
 from autorubric.errors import AutorubricError, InputError, NotSavedError, RunLockedError
 from autorubric.view.guard import App, Guard
 from autorubric.view.labelling import ACTIONS, LabelQueues
-from autorubric.view.page import Page, Query, Refusal
+from autorubric.view.page import ALL_ROWS, PAGE_ROWS, Page, Query, Refusal
 from autorubric.view.rendering import FORMATS, KINDS, digest_asset, read_asset, render_page
 from autorubric.view.sources import Source
 
@@ -154,7 +154,7 @@ def _route(view: View, path: str, name: str, *, slow: bool = False, blind: bool 
     """
 
     async def answer(request: Request) -> Response:
-        query = Query(request.query_params.multi_items())
+        query = _read_query(request)
         source: Source | None = None
         try:
             source = view.find_source(request)
@@ -180,9 +180,14 @@ def _load_page(name: str) -> Callable[..., Any]:
     return found
 
 
+def _read_query(request: Request) -> Query:
+    pairs = request.query_params.multi_items()
+    return Query(pairs, ALL_ROWS if ("format", "csv") in pairs else PAGE_ROWS)
+
+
 def _route_all(view: View) -> Callable[[Request], Any]:
     async def answer(request: Request) -> Response:
-        query = Query(request.query_params.multi_items())
+        query = _read_query(request)
         page = _load_page("runs_page.build_runs_page")(view.sources, view.labelling.is_hidden)
         return _build_response(view, request, query, page, None)
 
@@ -211,13 +216,15 @@ def _build_response(view: View, request: Request, query: Query, page: Page, sour
         form = query.read_choice("format", FORMATS)
     except Refusal as error:
         form, page = "html", _build_problem_page(error.status, error.problem)
+    home = request.scope.get("root_path", "")
     surroundings = {
         "runs_shown": [{"number": one.number, "name": one.name} for one in view.sources],
         "run": None if source is None else {"number": source.number, "name": source.name, "change": source.change},
         "tabs": [] if source is None or source.is_gone else list_tabs(source, len(view.sources)),
         "path": request.url.path,
         "query": query,
-        "root": "" if source is None else f"/r/{source.number}",
+        "home": home,
+        "root": home if source is None else f"{home}/r/{source.number}",
         "version": view.version,
     }
     body = render_page(page, form, surroundings)
@@ -276,7 +283,7 @@ async def _read_body(request: Request) -> dict[str, Any]:
 async def _answer_not_found(view: View, request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 404
     page = _build_problem_page(status, "page not found" if status == 404 else HTTPStatus(status).phrase)
-    return _build_response(view, request, Query(request.query_params.multi_items()), page, None)
+    return _build_response(view, request, _read_query(request), page, None)
 
 
 async def _answer_internal_error(view: View, request: Request, error: Exception) -> Response:

@@ -12,7 +12,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, cast
 
 import uvicorn
@@ -22,7 +21,7 @@ from autorubric.background import on_shutdown
 from autorubric.errors import InputError
 from autorubric.llm.http.access import listening_at, read_token
 from autorubric.view.guard import App, Receive, Scope, Send
-from autorubric.view.sources import Source, find_runs, open_sources
+from autorubric.view.sources import Source, find_runs, make_index_folder, open_sources
 from autorubric.view.view_app import View, make_app
 from autorubric.view.view_settings import ViewSettings
 
@@ -128,7 +127,6 @@ def _check_labels(sources: Sequence[Source]) -> None:
     from autorubric.view.index.shown_labels import read_shown_labels
 
     for source in sources:
-        source.place.mkdir()
         lines = source.open_dataset()
         if lines is not None:
             read_shown_labels(source.directory, lines, source.choice)
@@ -143,11 +141,13 @@ async def serve_view(settings: ViewSettings) -> None:
     token = read_token(settings.host, settings.token_env, os.environ)
     with ExitStack() as stack:
         listening, url = stack.enter_context(listening_at(settings.host, settings.port))
-        # Checked first: a run that cannot be shown gets no index.
-        sources = open_sources(find_runs(cast("list[Path]", settings.runs)), make_folders=settings.is_default)
-        if not settings.is_default:  # the index of a run has the labels that count by default
-            folder = Path(stack.enter_context(TemporaryDirectory(prefix="autorubric-view-")))
-            sources = [replace(source, place=folder / str(source.number), choice=settings) for source in sources]
+        # Sources are opened first: a run that cannot be shown gets no index. The index in a run has the labels that
+        # count by default.
+        sources = [
+            replace(one, place=make_index_folder(one.directory, stack, in_run=settings.is_default), choice=settings)
+            for one in open_sources(find_runs(cast("list[Path]", settings.runs)))
+        ]
+        if not settings.is_default:
             _check_labels(sources)
         indexing = IndexWorker(sources)
         view = View(sources, __version__)

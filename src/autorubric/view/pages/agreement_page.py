@@ -13,7 +13,7 @@ from autorubric.runs.cells import ABSTENTION, FAILURE, UNASKED
 from autorubric.view import figures
 from autorubric.view.index.schema import FINAL, HUMAN, read_notes
 from autorubric.view.index.tally import build_scaled_criterion
-from autorubric.view.page import PAGE_ROWS, Page, Query, Refusal
+from autorubric.view.page import Page, Query, Refusal
 from autorubric.view.sources import Source, read_index_state
 
 _MOST_CHARTED = 25
@@ -86,10 +86,10 @@ def _compare_raters(connection: sqlite3.Connection) -> list[dict[str, Any]]:
 
 
 def _read_criteria(connection: sqlite3.Connection, query: Query) -> tuple[list[sqlite3.Row], int | None]:
-    """The fifty criteria of a page, and the one that the next page follows."""
+    """The criteria of a page, and the one that the next page follows."""
     select = "SELECT * FROM criteria WHERE criterion > ? ORDER BY criterion LIMIT ?"
-    found = connection.execute(select, (query.read_whole("after", -1), PAGE_ROWS + 1)).fetchall()
-    return found[:PAGE_ROWS], found[PAGE_ROWS - 1]["criterion"] if len(found) > PAGE_ROWS else None
+    found = connection.execute(select, (query.read_whole("after", -1), query.rows + 1)).fetchall()
+    return found[: query.rows], found[query.rows - 1]["criterion"] if len(found) > query.rows else None
 
 
 def _measure_criterion(connection: sqlite3.Connection, row: sqlite3.Row) -> dict[str, Any]:

@@ -74,14 +74,13 @@ def _compare_items(connection: sqlite3.Connection, query: Query) -> tuple[list[d
     after = query.after
     where = "" if after is None else " AND (-abs(two.score - one.score), item) > (?, ?)"
     found = connection.execute(
-        "SELECT item, one.id, one.description, one.score, two.score, -abs(two.score - one.score) "
-        f"{_SCORED} AND abs(two.score - one.score) > 1e-12{where} ORDER BY 6, item LIMIT {PAGE_ROWS + 1}",
+        "SELECT item, one.id, one.description, one.score, two.score, -abs(two.score - one.score) AS place "
+        f"{_SCORED} AND abs(two.score - one.score) > 1e-12{where} ORDER BY place, item LIMIT {query.rows + 1}",
         after or (),
     ).fetchall()
     names = ("item", "id", "description", "first", "second")
-    rows = [{**dict(zip(names, row[:5], strict=True)), "difference": row[4] - row[3]} for row in found[:PAGE_ROWS]]
-    last = found[PAGE_ROWS - 1] if len(found) > PAGE_ROWS else None
-    return rows, None if last is None else f"{last[5]!r},{last[0]}"
+    shown, following = query.cut(found)
+    return [{**dict(zip(names, row[:5], strict=True)), "difference": row[4] - row[3]} for row in shown], following
 
 
 def _compare_criteria(connection: sqlite3.Connection) -> list[dict[str, Any]]:

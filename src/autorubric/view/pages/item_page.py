@@ -13,7 +13,7 @@ from autorubric.graders.judge import ShownOptions, as_judged, order_options
 from autorubric.prompts.judging import package_judge_prompts
 from autorubric.runs.cells import list_entries, list_votes
 from autorubric.view import figures
-from autorubric.view.page import PAGE_ROWS, Page, Query, Refusal
+from autorubric.view.page import Page, Query, Refusal
 from autorubric.view.pages.items_page import find_neighbours
 from autorubric.view.sources import Source
 
@@ -37,9 +37,8 @@ def build_item_page(source: Source, query: Query, item: int) -> Page:
         raise Refusal(404, f"item {item} has not been graded in this run{lines}")
     record = None if row is None else _read_record(source, *row)
     stored = {**_read_stored_item(source, item), **labels}
-    focus, start = query.read_whole("focus"), query.read_whole("criteria", 0) or 0
-    entries = list_entries(record, stored, numbers)
-    shown = entries[start : start + PAGE_ROWS]
+    focus, entries = query.read_whole("focus"), list_entries(record, stored, numbers)
+    start, following = query.read_part("criteria", len(entries))
     quotes = [] if focus is None or not 0 < focus <= len(entries) else entries[focus - 1]["quotes"]
     report = (record or {}).get("report") or {}
     data = {
@@ -52,10 +51,10 @@ def build_item_page(source: Source, query: Query, item: int) -> Page:
         "seconds": (record or {}).get("duration_seconds"),
         "error": (record or {}).get("error"),
         "flags": list(report.get("flags") or ()),
-        "criteria": shown,
+        "criteria": entries[start:following],
         "criteria_count": len(entries),
         "criteria_from": start,
-        "criteria_next": start + PAGE_ROWS if start + PAGE_ROWS < len(entries) else None,
+        "criteria_next": following,
         "focus": focus,
         "unfound": [quote["text"] for quote in quotes if quote.get("start") is None],
         "damaged_line": None if damage is None or row is not None else damage["line"],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sqlite3
 from array import array
 from bisect import bisect_right
@@ -14,7 +13,7 @@ from typing import Any
 
 from autorubric.files.strict_json import decode_json
 from autorubric.view.index.schema import ABSTAINS, DIFFERS, DISPUTED, FAILED, FLAGGED
-from autorubric.view.page import PAGE_ROWS, Page, Query, Refusal
+from autorubric.view.page import Page, Query, Refusal
 from autorubric.view.sources import Source, read_index_state
 
 SORTS = {"place": "item", "worst": "low", "best": "high", "doubt": "doubt", "longest": "length"}
@@ -95,10 +94,10 @@ def build_items_page(source: Source, query: Query) -> Page:
 
 def _read_rows(connection: sqlite3.Connection, choice: ItemSelection, query: Query) -> tuple[list[Any], str | None]:
     page = choice if query.after is None else choice.narrow(f"({choice.key}, item) > (?, ?)", *query.after)
-    order = f" ORDER BY {choice.key}, item LIMIT {PAGE_ROWS + 1}"
+    order = f" ORDER BY {choice.key}, item LIMIT {query.rows + 1}"
     found = connection.execute(page.to_sql(f"{_COLUMNS}, {choice.key} AS place", order), page.values).fetchall()
-    last = found[PAGE_ROWS - 1] if len(found) > PAGE_ROWS else None
-    return [_to_row(row) for row in found[:PAGE_ROWS]], None if last is None else f"{last['place']!r},{last['item']}"
+    shown, following = query.cut(found)
+    return [_to_row(row) for row in shown], following
 
 
 def _to_row(row: sqlite3.Row) -> dict[str, Any]:
@@ -129,8 +128,8 @@ def find_neighbours(source: Source, connection: sqlite3.Connection, query: Query
 
 
 _CHUNK = 1 << 21
-# Words that may be keys of records.
-_STRUCTURE = re.compile(r"^[a-z_0-9.,:{}\[\]\" ]*$")
+# Fields of records that are no texts of an item; its `criterion` is in the rubric of all items.
+_NO_TEXTS = frozenset(("report_type", "criterion", "verdict", "final_verdict", "ground_truth"))
 
 
 def _search(source: Source, connection: sqlite3.Connection, words: str) -> set[int]:
@@ -138,16 +137,15 @@ def _search(source: Source, connection: sqlite3.Connection, words: str) -> set[i
     found: set[int] = set()
     rows = connection.execute("SELECT start, item FROM items ORDER BY start").fetchall()
     starts, items = array("Q", (row[0] for row in rows)), array("Q", (row[1] for row in rows))
-    careful = _STRUCTURE.match(words.lower()) is not None
-    found |= {items[place] for place in _find_places(source.items, starts, words, careful)}
+    found |= {items[place] for place in _find_places(source.items, starts, words)}
     dataset = source.open_dataset()
     if dataset is not None:
         known = set(items)
-        found |= {place for place in _find_places(dataset.path, dataset.starts, words, careful) if place in known}
+        found |= {place for place in _find_places(dataset.path, dataset.starts, words) if place in known}
     return found
 
 
-def _find_places(path: Path, starts: Sequence[int], words: str, careful: bool) -> Iterator[int]:
+def _find_places(path: Path, starts: Sequence[int], words: str) -> Iterator[int]:
     """The places of the records in a file that contain the given words."""
     escaped, plain = json.dumps(words)[1:-1], json.dumps(words, ensure_ascii=False)[1:-1]
     needles = {escaped.lower().encode(), plain.encode("utf-8", "replace").lower()}
@@ -164,7 +162,7 @@ def _find_places(path: Path, starts: Sequence[int], words: str, careful: bool) -
             ends = [*(start - starts[first] for start in starts[first + 1 : last]), len(data)]
             for place in sorted(_find_hits(data.lower(), ends, needles)):
                 record = data[ends[place - 1] if place else 0 : ends[place]]
-                if not careful or _has_text(record, words):
+                if _has_text(record, words):
                     yield first + place
             first = last
 
@@ -182,9 +180,10 @@ def _find_hits(data: bytes, ends: Sequence[int], needles: Collection[bytes]) -> 
 
 
 def _has_text(record: bytes, words: str) -> bool:
-    """Whether a text of a record, not only one of its keys, contains the given words."""
+    """Whether a text of a record, not only a key or a fixed field, contains the given words."""
     try:
-        value = decode_json(record.split(b"\n  ]", 1)[0].strip().rstrip(b","))  # the list may end after it
+        own = record.split(b"\n  ]", 1)[0].strip().rstrip(b",")  # the list may end after it
+        value = decode_json(own, share_texts=False)
     except (ValueError, RecursionError):
         return True
     wanted = words.casefold()
@@ -198,6 +197,6 @@ def _list_texts(value: Any) -> Iterator[str]:
         if isinstance(one, str):
             yield one
         elif isinstance(one, dict):
-            stack.extend(one.values())
+            stack.extend(held for name, held in one.items() if name not in _NO_TEXTS)
         elif isinstance(one, list):
             stack.extend(one)

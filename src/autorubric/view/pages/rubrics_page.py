@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from autorubric.core.criterion import name_criteria
 from autorubric.errors import InputError
 from autorubric.rows.record import Prompt, as_text, as_turns, read_question
-from autorubric.view.page import PAGE_ROWS, Page, Query, Refusal
+from autorubric.view.page import Page, Query, Refusal
 from autorubric.view.sources import Source
 
 _Row: TypeAlias = Mapping[str, Any]
@@ -181,15 +181,13 @@ def _parse_json(value: Any) -> Any:
 
 _CHANGES = ("added", "returned", "retired")
 _MOST_TEXT = 6_000
-_MOST_CRITERIA = 60
 
 
 def build_rubrics_page(source: Source, query: Query) -> Page:
     """A line for each rubric, fifty a page."""
     lines = source.open_rubrics()
-    start = query.read_whole("after", 0) or 0
-    rows = [_describe_rubric(number, row) for number, row in lines.read_rows(start, PAGE_ROWS)]
-    following = start + PAGE_ROWS if start + PAGE_ROWS < len(lines) else None
+    start, following = query.read_part("after", len(lines))
+    rows = [_describe_rubric(number, row) for number, row in lines.read_rows(start, query.rows)]
     data = {"rubrics": rows, "count": len(lines), "next": following, "file": lines.path.name}
     return Page("rubrics", f"Rubrics of {source.name}", data, rows)
 
@@ -204,18 +202,18 @@ def build_rubric_page(source: Source, query: Query, rubric: int) -> Page:
     steps = [source.directory / name for name in reversed(STEP_FILES)]
     held = (find_same(path, row) for path in steps if path.is_file())
     step: dict[str, Any] = next(filter(None, held), {})
-    start = query.read_whole("criteria", 0) or 0
     asked = _read_question(row)
     found = trace_criteria(row, step, source.manifest) if "criteria" in row else _list_basic_criteria(row, step)
+    start, following = query.read_part("criteria", len(found))
     data = {
         "rubric": rubric,
         "id": str(row.get("id") or ""),
         "question": as_text(asked),
         "turns": [] if isinstance(asked, str) else as_turns(asked),
         "domain": str(row.get("domain") or ""),
-        "criteria": found[start : start + _MOST_CRITERIA],
+        "criteria": found[start:following],
         "criteria_count": len(found),
-        "criteria_next": start + _MOST_CRITERIA if start + _MOST_CRITERIA < len(found) else None,
+        "criteria_next": following,
         "dropped": list_dropped(row, step),
         "verdicts": build_verdict_table(row, step),
         "responses": [_describe_response(one, step) for one in row.get("responses") or ()],
@@ -290,16 +288,15 @@ def build_versions_page(source: Source, query: Query) -> Page:
         lineages = list(read_log(path).lineages.values())
     except InputError as error:
         raise Refusal(500, str(error)) from None
-    after = query.read_whole("after", 0) or 0
-    shown = [_describe_lineage(number, one) for number, one in enumerate(lineages)][after : after + PAGE_ROWS]
-    more = after + PAGE_ROWS < len(lineages)
+    start, following = query.read_part("after", len(lineages))
+    shown = [_describe_lineage(number, one) for number, one in enumerate(lineages)][start:following]
     rows = [
         {"rubric": one["rubric"], "query": one["query"], **_flatten_version(version)}
         for one in shown
         for version in one["versions"]
     ]
     changed = sum(len(one.versions) > 1 for one in lineages)
-    data = {"rubrics": shown, "count": len(lineages), "changed": changed, "next": after + PAGE_ROWS if more else None}
+    data = {"rubrics": shown, "count": len(lineages), "changed": changed, "next": following}
     return Page("versions", f"Versions in {source.name}", data, rows)
 
 

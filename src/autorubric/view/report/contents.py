@@ -7,7 +7,6 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +14,7 @@ from autorubric.errors import InputError
 from autorubric.jobs.label_source import LabelChoice
 from autorubric.view import figures
 from autorubric.view.index.indexer import Indexer
-from autorubric.view.page import Page, Query
+from autorubric.view.page import ALL_ROWS, Page, Query
 from autorubric.view.pages.agreement_page import build_agreement_page, build_criteria_page
 from autorubric.view.pages.comparison_page import build_comparison_page
 from autorubric.view.pages.item_page import build_item_page
@@ -75,7 +74,7 @@ def indexed(run: Path, choice: LabelChoice, baseline_of: Source | None = None) -
         raise InputError(
             f"{run} is not a run directory" if os.path.lexists(run) else f"the run directory {run} does not exist"
         )
-    [found] = open_sources([run], make_folders=False)
+    [found] = open_sources([run])
     found.check()
     if not found.has_items and (found.rubrics is None or baseline_of is not None):
         what = "grade` or `select" if baseline_of is not None else "grade`, `select` or `synthesize"
@@ -124,12 +123,10 @@ def _build_summary(source: Source) -> Section:
 def _build_rubric_sections(source: Source, wanted: ReportScope) -> Iterator[Section]:
     """The sections on a synthesis run: its rubrics in order, at most `wanted.items` of them."""
     yield _build_summary(source)
-    page = _join_pages(partial(build_rubrics_page, source), "rubrics", most=wanted.items)
+    page = build_rubrics_page(source, _ask_for(wanted.items))
     yield Section("rubrics", page, "Rubrics", _note_rest(page, page.data["count"], "rubrics", "rubrics"))
     for row in page.data["rubrics"]:
-        build = partial(build_rubric_page, source, rubric=row["rubric"])
-        one = _join_pages(build, "criteria", "criteria", "criteria_next")
-        yield Section(f"rubric-{row['rubric']}", replace(one, data={**one.data, "previous": None, "next": None}))
+        yield Section(f"rubric-{row['rubric']}", build_rubric_page(source, _ask_for(None), row["rubric"]))
 
 
 def _build_sections(source: Source, other: Source | None, wanted: ReportScope) -> Iterator[Section]:
@@ -148,39 +145,21 @@ def _build_sections(source: Source, other: Source | None, wanted: ReportScope) -
     note = _note_rest(criteria, criteria.data["count"], "criteria", "criteria")
     yield Section("criteria", criteria, "Criteria", note)
     order = "place" if wanted.items is None else "worst"
-    items = _join_pages(partial(build_items_page, source), "items", most=wanted.items, sort=order)
+    items = build_items_page(source, _ask_for(wanted.items, sort=order))
     note = _note_rest(items, items.data["count"], "items", "items with the lowest scores")
     yield Section("items", items, "Items", note)
     for row in items.data["items"]:
-        one = _join_pages(partial(build_item_page, source, item=row["item"]), "criteria", "criteria", "criteria_next")
-        yield Section(f"item-{row['item']}", one)
+        yield Section(f"item-{row['item']}", build_item_page(source, _ask_for(None), row["item"]))
+
+
+def _ask_for(most: int | None, **asked: str) -> Query:
+    """The query of a page with `most` rows, or with all."""
+    return Query(asked.items(), ALL_ROWS if most is None else most)
 
 
 def _note_rest(page: Page, count: int, name: str, words: str) -> str:
     shown = len(page.data[name])
     return f"{shown:,} of {count:,} {words}" if shown < count else ""
-
-
-def _join_pages(
-    page_of: Callable[..., Page], rows: str, start: str = "after", following: str = "next", *,
-    most: int | None = None, **asked: str,
-) -> Page:  # fmt: skip
-    """A page that also has the rows of the pages after it.
-
-    Args:
-        page_of: makes a page of a query.
-        rows: their name in its data.
-        start: the parameter that says where a page begins.
-        following: the name of where the next one begins.
-        most: how many rows; None for all.
-        asked: further parameters.
-    """
-    page = page_of(query=Query(asked.items()))
-    held, after = list(page.data[rows]), page.data[following]
-    while after is not None and (most is None or len(held) < most):
-        more = page_of(query=Query([*asked.items(), (start, str(after))])).data
-        held, after = held + more[rows], more[following]
-    return replace(page, data={**page.data, rows: held[:most], following: None})
 
 
 def remove_texts(value: Any) -> Any:
@@ -206,10 +185,7 @@ _BARE: dict[str, Callable[[Any], Any]] = {
 
 def _collect_figures(source: Source, sections: Sequence[Section], wanted: ReportScope) -> Mapping[str, Any]:
     data = {one.anchor: one.page.data for one in sections}
-    criteria = list(data["criteria"]["criteria"])
-    if wanted.all_criteria:
-        with source.reading() as connection:
-            criteria = figures.read_criteria(connection, most=-1)
+    criteria = build_criteria_page(source, _ask_for(None)).data if wanted.all_criteria else data["criteria"]
     with source.reading() as connection:
         histogram = figures.read_histogram(connection)
     cards = [collect_item_figures(row, data[f"item-{row['item']}"]) for row in data["items"]["items"]]
@@ -219,7 +195,7 @@ def _collect_figures(source: Source, sections: Sequence[Section], wanted: Report
         "run": source.name,
         **parts,
         "histogram": [list(one) for one in histogram],
-        "criteria": select_figures(criteria),
+        "criteria": select_figures(criteria["criteria"]),
         "items": cards,
         "statistics": _collect_statistics(data),
         "damaged_lines": len(data["items"]["damaged"]),
