@@ -59,7 +59,9 @@ def check_data(value: Any) -> Any:
         raise ValueError(f"expected a RubricDataset, a path, a DataFrame, or {_LISTED}")
     for index, one in enumerate(rows):
         if not (isinstance(one, str | DataItem | Mapping) or is_missing(one)):
-            raise InputError(f"item {index} is of type {type(one).__name__}; expected a string, a row or a DataItem")
+            raise InputError(
+                f"item {index} is of type {type(one).__name__}; expected a string, a mapping or a DataItem"
+            )
     return [one if isinstance(one, str | DataItem | Mapping) else None for one in rows]
 
 
