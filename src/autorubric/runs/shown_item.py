@@ -23,6 +23,7 @@ from autorubric.runs.items_file import StoredRun, read_items, read_report, read_
 from autorubric.runs.manifest import find_ledger_folder, read_manifest
 from autorubric.runs.run import DRAWS_A_GENERATION, build_input, number_copies
 
+_SAME_NAMES = ("quorum", "llm_calls", "shuffle_options", "auto_na_option", "seed", "evidence", "normalize")
 _SHORT = 200
 _LISTS = {"criteria": "kept", "rewritten": "rewritten", "rejected": "rejected", "pitfalls_left_out": "left out"}
 
@@ -198,17 +199,11 @@ def _make_grader(made_of: Mapping[str, Any], settings: Mapping[str, Any]) -> Cri
         aggregation=rules["binary"],
         ordinal_aggregation=rules["ordinal"],
         nominal_aggregation=rules["nominal"],
-        quorum=made_of["quorum"],
-        llm_calls=made_of["llm_calls"],
-        shuffle_options=made_of["shuffle_options"],
-        auto_na_option=made_of["auto_na_option"],
-        seed=made_of["seed"],
-        evidence=made_of["evidence"],
         training_data=RubricDataset.from_file(training) if training and few_shot else None,
         few_shot_config=FewShotConfig(**few_shot) if training and few_shot else None,
         prompts=load_judge_prompts(Path(prompts)) if prompts else None,
-        normalize=made_of["normalize"],
         cannot_assess_config=CannotAssessConfig.model_validate(made_of["cannot_assess"]),
+        **{name: made_of[name] for name in _SAME_NAMES},
     )
 
 
