@@ -57,6 +57,8 @@ def tables() -> Iterator[tuple[str, Any]]:
     yield "list", ROWS
     yield "generator", (row for row in ROWS)
     yield "DataFrame", frame
+    yield "DataFrame with the ids as its index", frame.set_index("id")
+    yield "DataFrame with the ids twice", frame.set_index("id", drop=False)
     yield "DataFrame of Arrow", pa.Table.from_pylist(ROWS).to_pandas(types_mapper=pandas.ArrowDtype)
     yield "pyarrow.Table", pa.Table.from_pylist(ROWS)
     yield "pyarrow.RecordBatch", pa.RecordBatch.from_pylist(ROWS)

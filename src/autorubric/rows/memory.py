@@ -66,7 +66,8 @@ def _list_table_rows(value: Any) -> Any:
     if repeated:
         raise InputError(f"the DataFrame has two columns named {', '.join(map(repr, repeated))}; rename one")
     if is_frame:
-        return value.astype(object).to_dict("records")
+        levels = [name for name in value.index.names if name is not None and name not in value.columns]
+        return (value.reset_index(levels) if levels else value).astype(object).to_dict("records")
     listing = next((name for name in _LISTINGS if callable(getattr(value, name, None))), None)
     return None if listing is None else getattr(value, listing)()
 
