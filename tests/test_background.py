@@ -86,8 +86,8 @@ grader = CriterionGrader(judge_model_config=LLMConfig("judge", api_base=sys.argv
 async def cell():  # as in a notebook: a loop is running
     try:
         evaluate_sync(dataset, grader, experiments_dir=sys.argv[2], experiment_name="e", show_progress=False)
-    except KeyboardInterrupt:
-        print("interrupted")
+    except KeyboardInterrupt as interrupt:
+        print("interrupted", *getattr(interrupt, "__notes__", []))
 
 loop = asyncio.new_event_loop()  # asyncio.run would take Ctrl-C for itself; a kernel does not
 loop.run_until_complete(cell())
@@ -104,7 +104,8 @@ def test_ctrl_c_in_a_notebook_lets_calls_in_flight_end_and_the_next_run_goes_on(
                 time.sleep(0.01)
             process.send_signal(signal.SIGINT)
             said, warned = process.communicate(timeout=600)
-        assert (said, process.returncode) == ("interrupted\n", 0)
+        told = "replies are saved; to resume, make the same call again"
+        assert (said, process.returncode) == (f"interrupted {told}\n", 0)
         assert "requests in flight have 10 s to finish" in warned
         before = endpoint.counts.requests
         assert 4 <= before < 20

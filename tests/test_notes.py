@@ -19,7 +19,7 @@ ROWS = [{"Question": "Why?", "Reply": "Because of the moon."}]
 
 
 @contextmanager
-def filtered(action: Literal["error", "ignore", "always"], category: type[Warning]) -> Iterator[list[str]]:
+def filtered(action: Literal["default", "error", "ignore", "always"], category: type[Warning]) -> Iterator[list[str]]:
     """The notes that are shown under one filter only."""
     shown: list[str] = []
     with warnings.catch_warnings():
@@ -61,6 +61,17 @@ def test_a_program_with_warnings_as_errors_keeps_its_result(tmp_path: Path) -> N
     )
     assert done.stdout == "made\n"
     assert done.stderr.startswith(f"{program}:2: Note: judge 'a' is asked 3 times at temperature 0")
+
+
+def test_a_note_is_shown_once_for_each_call_that_it_is_about(tmp_path: Path) -> None:
+    calls = [
+        lambda out: grade(ROWS, rubric=SHORT, judge="builtin/offline", out=tmp_path / out),
+        lambda out: asyncio.run(grade_async(ROWS, rubric=SHORT, judge="builtin/offline", out=tmp_path / out)),
+    ]
+    with filtered("default", Note) as shown:
+        for out in "abcd":
+            calls[out > "b"](out)
+    assert len(set(shown)) == 2 and len(shown) == 8
 
 
 def test_a_note_of_a_thread_or_task_is_placed_at_the_package(tmp_path: Path) -> None:

@@ -144,7 +144,7 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
         "d.json: 'items' must be a list, got int",
     ),
     (lambda: graded(data=[{"submission": 3}]), "submissions: item 0: 'submission' must be a string, got int"),
-    (lambda: graded(data=[3]), "data: item 0 is of type int; expected a string, a row or a DataItem"),
+    (lambda: graded(data=[3]), "data: item 0 is of type int; expected a string, a mapping or a DataItem"),
     (lambda: graded(judge=3), "judge is 3; expected a string or a list of strings"),
     (
         lambda: graded(judge=CriterionGrader(judge_model_config="builtin/offline")),

@@ -286,7 +286,7 @@ def _run(client: socket.socket, python: str) -> None:
     for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
         # The old streams remember whether their files can seek.
         old = getattr(sys, name)
-        stream = os.fdopen(number, mode, encoding=old.encoding, errors=old.errors)
+        stream = os.fdopen(number, mode, 1 if name == "stderr" else -1, encoding=old.encoding, errors=old.errors)
         setattr(sys, name, stream)
         setattr(sys, f"__{name}__", stream)
     os.chdir(asked[0])

@@ -57,12 +57,13 @@ def wait_for(coroutine: Coroutine[Any, Any, T]) -> T:
     try:
         try:
             return _await_result(future)
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as interrupt:
             told = listeners.copy()
             listeners.clear()
             for heard in told:
                 loop.call_soon_threadsafe(heard)
             if told:
+                interrupt.add_note("replies are saved; to resume, make the same call again")
                 _await_result(future)
             raise
     except BaseException:

@@ -7,6 +7,8 @@ import sys
 import warnings
 
 _OWN = __file__.removesuffix("notes.py"), contextlib.__file__
+_shown: dict[str | tuple[str, type[Warning], int], int] = {}
+"""The notes that have been shown without a line of the user."""
 
 
 class Note(UserWarning):
@@ -33,15 +35,23 @@ def warn(note: str) -> None:
         frame = frame.f_back
     # A task, or the thread behind a synchronous function, has no frame of the user.
     if frame.f_globals.get("__name__", "").partition(".")[0] in ("asyncio", "threading", "concurrent"):
-        place, names = ("autorubric", 1), globals()
+        place, shown = ("autorubric", 1), _shown
     else:
-        place, names = (frame.f_code.co_filename, frame.f_lineno), frame.f_globals
+        place, shown = (
+            (frame.f_code.co_filename, frame.f_lineno),
+            frame.f_globals.setdefault("__warningregistry__", {}),
+        )
     try:
-        warnings.warn_explicit(note, Note, *place, registry=names.setdefault("__warningregistry__", {}))
+        warnings.warn_explicit(note, Note, *place, registry=shown)
     except Note as raised:
         if any(action == "error" and category is Note for action, _, category, *_ in warnings.filters):
             raise
         warnings.showwarning(raised, Note, *place)
 
 
-__all__ = ["Note", "warn"]
+def show_again() -> None:
+    """Let a new call show notes that an earlier one has shown: they are about other data."""
+    _shown.clear()
+
+
+__all__ = ["Note", "show_again", "warn"]

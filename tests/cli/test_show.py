@@ -73,6 +73,8 @@ def test_the_report_is_the_one_that_the_run_recorded(tmp_path: Path, capsys: pyt
     assert "    vllm/lenient: MET: vllm/lenient#1: Read as number 66. | vllm/lenient#2: Read as number 62." in lines
     assert "      vllm/strict#2: UNMET: Read as number 57." in lines
     assert not any("Cause" in line or line.startswith("---") for line in lines)
+    in_python = show(folder, item="e1", brief=True, criterion="Short")
+    assert repr(in_python).splitlines() == str(in_python).splitlines() == lines
 
 
 def test_quotes_are_shown_with_their_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from autorubric import Criterion, Rubric, RubricDataset
+from autorubric import Criterion, Rubric, RubricDataset, status
 from autorubric.cli.app import run
 from autorubric.testing import LoopbackEndpoint
 from tests.cli.in_process import NearEndpoint
@@ -49,6 +49,8 @@ def test_a_finished_grading_run_is_complete(tmp_path: Path, capsys: pytest.Captu
     text = capsys.readouterr().out
     assert "done       3 of 3 rows (100%), 0 failed, 0 left" in text
     assert "next       nothing; the run is complete" in text
+    lines = [line for line in text.splitlines() if not line.startswith("  pace")]
+    assert [line for line in repr(status(tmp_path)).splitlines() if not line.startswith("  pace")] == lines
 
 
 def test_failures_are_told_by_their_kind_with_the_command_that_goes_on(

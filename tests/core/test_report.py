@@ -81,6 +81,10 @@ def test_agreement_is_the_share_of_counting_votes_that_say_the_final_word() -> N
     old = votes(UNMET)[0].model_copy(update={"superseded": True})
     assert agreement([old, *votes(MET)]) == 1.0
     assert agreement(votes(MET), agreement=0.25) == 0.25
+    failed = EnsembleCriterionReport(
+        criterion=Criterion(requirement="r"), final_verdict=None, final_reason=None, error="parse: empty"
+    )
+    assert failed.as_row(1)["agreement"] is None  # in a table, nobody voted is not nobody agreed
     assert agreement(votes(None), final_verdict=None, error="parse: empty") == 0.0
 
 

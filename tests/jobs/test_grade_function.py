@@ -284,7 +284,7 @@ def test_what_is_wrong_is_refused_by_name_before_anything_is_spent(tmp_path: Pat
         ),
         (
             {"data": ["So.", 3], "rubric": RUBRIC},
-            "data: item 1 is of type int; expected a string, a row or a DataItem",
+            "data: item 1 is of type int; expected a string, a mapping or a DataItem",
         ),
         ({"data": [{"submission": "So."}]}, "submissions: 1 of 1 rows have no rubric; pass --rubric FILE"),
         (
@@ -404,3 +404,31 @@ async def test_runs_of_one_event_loop_wait_for_each_other_and_let_it_run(tmp_pat
     settings: dict[str, Any] = {"rubric": RUBRIC, "judge": "builtin/offline", "out": tmp_path / "run"}
     found = await asyncio.gather(*(grade_async(TEXTS[:count], **settings, wait=True) for count in (1, 2)))
     assert [result.get_scores() for result in found] == [[1.0], [1.0, 0.0]]
+
+
+def test_a_tilde_is_the_home_directory_wherever_a_directory_is_created(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, work = tmp_path / "home", tmp_path / "work"
+    home.mkdir()
+    work.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.chdir(work)
+    rubric = Rubric([Criterion(requirement="Is kind.")])
+    dataset = RubricDataset("Say hello.", rubric, items=[DataItem("Hello", "")])
+    (work / "grade.yaml").write_text("data: ~/rows.jsonl\nout: ~/config\njudge: builtin/offline\n")
+    grade(dataset, judge="builtin/offline", out="~/out")
+    dataset.to_file(home / "rows.jsonl")
+    assert run(["grade", "--config", "grade.yaml"]) == 0
+    grader = autorubric.CriterionGrader(judge_model_config=LLMConfig("builtin/offline"), run_dir="~/cache")
+    autorubric.evaluate_sync(
+        dataset, grader, experiments_dir="~/experiments", experiment_name="e", show_progress=False
+    )
+    rubric.grade_sync("Hello", grader)
+    cached = LLMConfig("builtin/offline", cache_enabled=True, cache_dir="~/replies")
+    rubric.grade_sync("Hello", autorubric.CriterionGrader(judge_model_config=cached))
+    assert EvalResult.from_experiment("~/experiments/e").get_scores() == [0.0]
+    assert autorubric.status("~/out").state == "completed"
+    made = {"cache", "config", "experiments", "out", "replies", "rows.jsonl"}
+    assert {path.name for path in home.iterdir()} == made
+    assert [path.name for path in work.iterdir()] == ["grade.yaml"]

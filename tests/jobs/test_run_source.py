@@ -59,7 +59,7 @@ def test_what_is_no_run_is_refused_with_the_value(tmp_path: Path) -> None:
     expected = "expected a run directory, or the result of a run that has one"
     dry = grade(ROWS, rubric=RUBRIC, judge="builtin/offline", out=tmp_path / "dry", dry_run=True)
     with offenders() as case:
-        for given, shown in ((3, "3"), ("", "''"), (dry, "<EvalResult: 0 of 2 items graded>")):
+        for given, shown in ((3, "3"), ("", "''"), (dry, r"<EvalResult: dry run of 2 items, 2 calls, \$0.00>")):
             with case(shown), pytest.raises(ConfigError, match=f"^run is {shown}; {expected}$"):
                 status(given)  # type: ignore[arg-type]
         with case("nothing to merge"), pytest.raises(InputError, match=r"^no run directories\npass each shard"):

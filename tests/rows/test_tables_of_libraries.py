@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, time
 from decimal import Decimal
 from pathlib import Path
@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import feather
 
-from autorubric import InputError, convert, grade, lint, select, synthesize
+from autorubric import InputError, convert, grade, lint, reward, select, synthesize
 from autorubric.rows import convert_rows, read_rows
 from tests.offenders import offenders
 
@@ -31,7 +31,25 @@ class Listed:
 
     def __init__(self, method: str) -> None:
         self.columns = list(ROWS[0])
+        if method == "to_dicts":
+            self.collect_schema = dict  # a DataFrame of polars has it, like a LazyFrame
         setattr(self, method, lambda: json.loads(json.dumps(ROWS)))
+
+
+class LazyFrame:
+    """A query of polars that was not run: it has a schema and no rows."""
+
+    collect_schema = dict
+
+
+class Column(Sequence[str]):
+    """A column of datasets, which is a sequence and has no method that lists it."""
+
+    def __getitem__(self, place: Any) -> Any:
+        return ["So.", "No."][place]
+
+    def __len__(self) -> int:
+        return 2
 
 
 def tables() -> Iterator[tuple[str, Any]]:
@@ -39,6 +57,8 @@ def tables() -> Iterator[tuple[str, Any]]:
     yield "list", ROWS
     yield "generator", (row for row in ROWS)
     yield "DataFrame", frame
+    yield "DataFrame with the ids as its index", frame.set_index("id")
+    yield "DataFrame with the ids twice", frame.set_index("id", drop=False)
     yield "DataFrame of Arrow", pa.Table.from_pylist(ROWS).to_pandas(types_mapper=pandas.ArrowDtype)
     yield "pyarrow.Table", pa.Table.from_pylist(ROWS)
     yield "pyarrow.RecordBatch", pa.RecordBatch.from_pylist(ROWS)
@@ -64,8 +84,24 @@ def test_rows_in_the_tables_of_libraries_become_the_items_of_a_file_of_them(tmp_
 
 def test_texts_in_columns_of_libraries_are_submissions_and_queries() -> None:
     frame: Any = pandas.Series(["So.", "No."])
-    for column in (frame, frame.to_numpy(), pa.array(frame), iter(frame)):
+    for column in (frame, frame.to_numpy(), pa.array(frame), iter(frame), Column()):
         assert convert_rows(column) == ["So.", "No."]
+
+
+def test_a_value_that_only_leads_to_rows_is_refused_with_how_to_get_them(tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text(json.dumps(ROWS[0]))
+    splits = {name: pa.Table.from_pylist(ROWS) for name in ("train", "test")}
+    asks: list[Any] = [grade, synthesize, lint, reward]
+    with (tmp_path / "rows.jsonl").open() as file, offenders() as case:
+        for value, told in (
+            (LazyFrame(), "got a LazyFrame; call its collect()"),
+            (splits, "got a dict; pass one of its splits: 'train', 'test'"),
+            (file, "got a TextIOWrapper; pass the path of the file"),
+        ):
+            for ask in asks:
+                with case(f"{told} to {ask.__name__}"), pytest.raises(InputError) as caught:
+                    ask(value, **({} if ask is lint else {"out": tmp_path / "out"}))
+                assert f"expected rows, {told}" in str(caught.value)
 
 
 def test_queries_in_memory_may_hold_what_tables_hold(tmp_path: Path) -> None:

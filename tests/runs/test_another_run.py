@@ -52,11 +52,11 @@ def other_weight(dataset: RubricDataset) -> RubricDataset:
 DATASETS: dict[str, tuple[Callable[[RubricDataset], RubricDataset], str]] = {
     "submission": (
         lambda d: changed(d, submission="New."),
-        "dataset: 4 items before, now 4; submission of item 2 (e2): 'Essay 2.' before, now 'New.'",
+        "dataset: changed in 1 of 4 earlier items; submission of item 2 (e2): 'Essay 2.' before, now 'New.'",
     ),
     "prompt": (
         lambda d: replace(d, prompt="Say why."),
-        "prompt of item 0 (e0): 'Explain.' before, now 'Say why.', and 3 more earlier items differ",
+        "changed in 4 of 4 earlier items; prompt of item 0 (e0): 'Explain.' before, now 'Say why.'",
     ),
     "reference": (
         lambda d: changed(d, reference_submission="So."),
@@ -67,7 +67,10 @@ DATASETS: dict[str, tuple[Callable[[RubricDataset], RubricDataset], str]] = {
         lambda d: replace(d, rubric=Rubric([d.rubric[0]])),  # type: ignore[index]
         "criteria of item 0 (e0): 2 before, now 1",
     ),
-    "fewer items": (lambda d: replace(d, items=d.items[:2]), "dataset: 4 items before, now 2; item 2 is missing"),
+    "fewer items": (
+        lambda d: replace(d, items=d.items[:2]),
+        "changed in 2 of 4 earlier items; item 2 is missing",
+    ),
 }
 
 
@@ -252,6 +255,7 @@ async def test_a_start_names_the_worker_of_a_killed_run_that_it_waits_for_and_ca
         with pytest.raises(asyncio.CancelledError):
             await start
     [note] = notes
-    assert str(note.message).startswith(f"waiting: {worker} is in use by process {os.getpid()}, which took it at ")
+    holder = f"another run of this process {os.getpid()}"
+    assert str(note.message).startswith(f"waiting: {worker} is in use by {holder}, which took it at ")
     await merge_shards(tmp_path, None)
     assert not worker.exists()

@@ -214,7 +214,7 @@ async def test_a_fingerprint_keeps_finished_items_and_only_those(tmp_path: Path)
 async def test_two_processes_cannot_work_in_one_experiment(bench: Bench, tmp_path: Path) -> None:
     with (
         run_lock(tmp_path / "e" / "ledger"),
-        pytest.raises(RunLockedError, match=r"is in use by process .* in Python another experiment_name"),
+        pytest.raises(RunLockedError, match=r"another run of this process .* in Python: out or experiment_name"),
     ):
         await run(essays(), bench.grader, tmp_path)
     assert bench.asked == []

@@ -37,12 +37,14 @@ def test_a_schema_gets_a_document_that_follows_it() -> None:
         "properties": {
             "verdict": {"enum": ["MET", "UNMET"]},
             "sure": {"type": "boolean"},
+            "selected_option": {"type": "integer"},
             "note": {"anyOf": [{"type": "null"}, {"type": "string"}]},
             "criteria": {"type": "array", "items": item, "maxItems": 2},
         },
     }
     reply = json.loads(answered("x", response_format={"type": "json_schema", "json_schema": {"schema": schema}}))
     assert (reply["verdict"], reply["sure"], reply["note"]) == ("MET", True, None)
+    assert reply["selected_option"] == 1  # every question has a first option
     assert [criterion["weight"] for criterion in reply["criteria"]] == [3, 3]
 
 

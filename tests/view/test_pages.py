@@ -16,7 +16,6 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from autorubric import Criterion, Rubric, drift, grade, report, status
-from autorubric.cli.status import format_status
 from autorubric.rows.record import as_text
 from autorubric.testing import LoopbackEndpoint
 from autorubric.training.evolution.versions import VERSIONS_FILE, Change, RubricVersion, VersionLog
@@ -212,7 +211,7 @@ def test_a_synthesis_says_what_failed_and_why_where_it_is_watched_and_where_it_i
     counts = {"rows": 7, "finished": 5, "failed": 2, "failure_groups": [group], "stopped": "budget of $1 is spent"}
     manifest = {"kind": "synthesis", "status": "incomplete", "counts": counts}
     (tmp_path / "manifest.json").write_text(json.dumps(manifest))
-    (reason,) = (line for line in format_status(status(tmp_path)) if line.startswith("  failures"))
+    (reason,) = (line for line in repr(status(tmp_path)).splitlines() if line.startswith("  failures"))
     with viewing(tmp_path) as view:
         found = view.data("/r/0/")
         assert found["rows"] == {"total": 7, "done": 5, "failed": 2}

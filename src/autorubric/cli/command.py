@@ -22,7 +22,7 @@ from autorubric.background import new_event_loop, on_shutdown, wait_for
 from autorubric.errors import ConfigError
 from autorubric.files import read_document
 from autorubric.files.descriptors import can_open_more, raise_open_file_limit
-from autorubric.files.remote import find_address
+from autorubric.files.remote import find_address, make_path
 from autorubric.runs.progress import ProgressDisplay
 from autorubric.runs.stopping import STOPPING, Stop
 from autorubric.settings import Flag, Settings, build_flag, list_kinds
@@ -150,7 +150,7 @@ def _find_collections(annotation: Any) -> Iterator[Any]:
 def _resolve_path(path: Path, value: Any) -> Any:
     if not isinstance(value, str) or value.strip() in ("", "-") or find_address(value):
         return value
-    return str(path.parent / value)
+    return str(path.parent / make_path(value))
 
 
 def _build_parameters(model: type[Settings]) -> list[inspect.Parameter]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import reduce
 from itertools import islice
 from typing import TYPE_CHECKING, TextIO
@@ -12,6 +12,7 @@ from autorubric.errors import pluralize
 from autorubric.llm.batches.setting import DETACHED
 from autorubric.llm.failure_groups import format_failures
 from autorubric.runs.progress import format_cost, format_count, format_duration
+from autorubric.runs.status_text import list_cost_notes
 from autorubric.runs.stopping import build_resume_command, strip_advice
 
 if TYPE_CHECKING:
@@ -106,30 +107,3 @@ def format_division(rows: Iterable[ModelEstimate]) -> str:
         f"one process sends {calls:,} calls in about {time}; more processes help only if the endpoint accepts over "
         f"{ONE_PROCESS:,} calls a second"
     )
-
-
-def list_cost_notes(totals: Iterable[Totals]) -> Iterator[str]:
-    """Sentences about replies without usable token counts, and about models without a price.
-
-    Example:
-        >>> from autorubric.llm.records.accounts import Totals
-        >>> from autorubric.llm.request import Usage
-        >>> print(*list_cost_notes([Totals("judge", "vllm/tiny", 6, 0, Usage(60, 6), 0.0, 6)]))
-        no price is known for vllm/tiny; give it in dollars per million tokens with --prices FILE
-        (vllm/tiny: {input: ..., output: ...}) or LLMConfig.prices
-    """
-    unmetered: dict[str, int] = {}
-    unpriced: dict[str, None] = {}
-    for total in totals:
-        if total.unmetered:
-            unmetered[total.model] = unmetered.get(total.model, 0) + total.unmetered
-        if total.unpriced > total.unmetered:
-            unpriced[total.model] = None
-    for model, count in unmetered.items():
-        replies = pluralize(count, "reply")
-        yield f"{replies} of {model} had no usable token counts; a budget charges each at its worst case"
-    if unpriced:
-        yield (
-            f"no price is known for {', '.join(unpriced)}; give it in dollars per million tokens with "
-            f"--prices FILE ({next(iter(unpriced))}: {{input: ..., output: ...}}) or LLMConfig.prices"
-        )

@@ -249,7 +249,7 @@ class EnsembleCriterionReport(_Judged, BriefModel):
             number,
             verdict=self.word,
             value=self.score_value,
-            agreement=self.agreement,
+            agreement=None if self.is_error else self.agreement,
             votes=format_votes([*self.votes, *self.multi_choice_votes]),
             reason=self.final_reason,
             error=self.error,

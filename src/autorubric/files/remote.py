@@ -47,7 +47,7 @@ def find_address(path: str | Path) -> str | None:
 
 
 def make_path(value: str | Path) -> Path:
-    """The path of an input; for an address, a path that `find_address` converts back.
+    """The path that a user means, with `~` as the home directory; `find_address` converts one of an address back.
 
     Raises:
         InputError: an address has an unknown scheme, no bucket, credentials, or parts that a path cannot contain.
@@ -60,7 +60,8 @@ def make_path(value: str | Path) -> Path:
     address = find_address(value)
     if address is not None:
         check_address(address)
-    return Path(value)
+    path = Path(value)
+    return path.expanduser() if path.parts[:1] == ("~",) else path
 
 
 def check_address(address: str) -> None:

@@ -252,7 +252,7 @@ def parse_toml(text: str, where: str) -> dict[str, Any]:
     try:
         value = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # its own error, and the one about numbers of thousands of digits
-        raise InputError(f"{where}: {describe_parse_error(error)}") from None
+        raise InputError(f"{where}: not valid TOML: {describe_parse_error(error)}") from None
     if is_too_deep(value):
         raise InputError(f"{where}: nested too deeply; the maximum is {DEEPEST} levels")
     problems = [f"{where}: {problem}" for problem in find_json_problems(value)]

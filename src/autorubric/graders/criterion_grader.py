@@ -15,6 +15,7 @@ from autorubric.core.report import EnsembleEvaluationReport
 from autorubric.core.scoring import LengthPenalty
 from autorubric.core.submission import ToGradeInput, normalize_to_grade_input
 from autorubric.errors import ConfigError
+from autorubric.files.remote import make_path
 from autorubric.graders.aggregation import Rules
 from autorubric.graders.asking import JudgeOptions
 from autorubric.graders.assembly import EscalationConfig, JudgeSpec, LLMCalls, Recipe, resolve_judge_specs
@@ -372,7 +373,7 @@ def _choose_run_dir(run_dir: Path | str | None, specs: Sequence[JudgeSpec]) -> P
     """The named folder, or the cache folder of the judges' configurations."""
     cached = sorted({str(spec.llm_config.cache_dir) for spec in specs if spec.llm_config.cache_enabled})
     if run_dir is not None:
-        return Path(run_dir)
+        return make_path(run_dir)
     if len(cached) > 1:
         raise ConfigError(f"judges have different cache folders ({', '.join(cached)}); pass run_dir instead")
-    return Path(cached[0]) if cached else None
+    return make_path(cached[0]) if cached else None

@@ -45,8 +45,6 @@ from autorubric.settings import FileNames, Names, setting
 GradeData: TypeAlias = RubricDataset | Path | str | Rows
 """A dataset, the file of a dataset or of rows, or submissions in memory."""
 
-_LISTED = "a list of texts, rows or DataItems"
-
 
 def check_data(value: Any) -> Any:
     """The `data` argument, with a string as a path and a DataFrame as rows; anything else is refused."""
@@ -56,10 +54,11 @@ def check_data(value: Any) -> Any:
         return value
     rows = convert_rows(value)
     if not isinstance(rows, list):
-        raise ValueError(f"expected a RubricDataset, a path, a DataFrame, or {_LISTED}")
+        raise ValueError("expected a RubricDataset, a path, a DataFrame, or a list of texts, rows or DataItems")
     for index, one in enumerate(rows):
         if not (isinstance(one, str | DataItem | Mapping) or is_missing(one)):
-            raise InputError(f"item {index} is of type {type(one).__name__}; expected a string, a row or a DataItem")
+            kind = type(one).__name__
+            raise InputError(f"item {index} is of type {kind}; expected a string, a mapping or a DataItem")
     return [one if isinstance(one, str | DataItem | Mapping) else None for one in rows]
 
 

@@ -36,7 +36,7 @@ from autorubric.files.remote import find_address, make_path
 from autorubric.llm.batches.setting import POLL, Batching, use_batches
 from autorubric.llm.http.providers import keys_missing
 from autorubric.llm.records.ledger_view import session
-from autorubric.notes import warn
+from autorubric.notes import show_again, warn
 from autorubric.runs.progress import Progress, RunState
 from autorubric.runs.stopping import Stop
 from autorubric.settings import LocalName, Names, NewDirectory, Settings, build_flag, setting
@@ -103,6 +103,7 @@ def job(model: Callable[P, S]) -> Callable[[Callable[[D, S], R]], Job[D, S, P, R
             return function(*read(data, given))
 
         async def call_async(data: Any = None, /, **given: Any) -> Any:
+            show_again()
             value, settings = read(data, given)
             with session(), ExitStack() as stack:
                 if (size := getattr(settings, "batch", None)) is not None:
@@ -241,7 +242,7 @@ def _read_directory(value: Any) -> Any:
             raise ValueError("a run directory has to be on this machine")
         if "\0" in str(found):
             raise ValueError("a path cannot contain a null byte")
-        return Path(found)
+        return make_path(found)
     raise ValueError("expected a run directory, or the result of a run that has one")
 
 

@@ -23,12 +23,14 @@ from autorubric.jobs.submissions import parse_columns
 from autorubric.linting import SEVERITIES, Finding, Rule, chosen_rules, lint_raw_rubric, lint_rubric
 from autorubric.linting.records import NO_RUBRIC, is_row
 from autorubric.linting.rubric_sources import iter_rubrics, iter_rubrics_in_memory
-from autorubric.rows import convert_rows
+from autorubric.rows import Table, convert_rows
 from autorubric.rows.columns import COLUMN_OPTION
 from autorubric.settings import FileName, FileNames, LocalName, Names, Settings, setting
 
 _Row: TypeAlias = Mapping[str, Any]
-LintData: TypeAlias = Rubric | RubricDataset | Path | str | _Row | Sequence[Path | str | Rubric | Criterion | _Row]
+LintData: TypeAlias = (
+    Rubric | RubricDataset | Path | str | Table | _Row | Sequence[Path | str | Rubric | Criterion | _Row]
+)
 """A rubric or several, what `Rubric.from_dict` reads, a dataset, rows with rubrics, or one or several such files."""
 
 _ROLES = ("query", "rubric", "id", "reference")

@@ -174,17 +174,18 @@ async def show_async(run: Path, settings: ShowSettings) -> ShownItem:
         >>> found.texts["submission"], [(one.judge, one.about) for one in found.exchanges]
         ('Dear reader', [('builtin/offline', 'Kind')])
     """
-    from autorubric.runs.shown_item import show_graded
+    from autorubric.runs.shown_item import filter_criterion, show_graded
     from autorubric.synthesis.shown_query import show_query
 
     manifest = require_manifest(run)
     kind = manifest.get("kind", "evaluation")
     item = None if settings.item is None else str(settings.item)
-    if kind == "synthesis":
-        return await show_query(run, manifest, item)
-    if kind != "evaluation":
+    if kind not in ("evaluation", "synthesis"):
         raise InputError(f"{run} is a run of {kind}; expected a run of grade, select or synthesize")
-    return await show_graded(run, item)
+    found = await (show_query(run, manifest, item) if kind == "synthesis" else show_graded(run, item))
+    if settings.brief:
+        found = replace(found, exchanges=(), others=())
+    return found if settings.criterion is None else filter_criterion(found, settings.criterion)
 
 
 show = blocking(show_async)

@@ -26,7 +26,7 @@ from autorubric.dataset.label_table import LabelTable
 from autorubric.errors import InputError, format_first, problems_at
 from autorubric.files import find_nearest_key, read_text
 from autorubric.notes import warn
-from autorubric.rows import Record, inspect_file, is_dataset_folder, is_stream, list_document_rows, name_input
+from autorubric.rows import Record, Table, inspect_file, is_dataset_folder, is_stream, list_document_rows, name_input
 from autorubric.rows.columns import ROLES as NAMES
 from autorubric.rows.columns import SYNONYMS, fold_name
 from autorubric.rows.record import to_plain
@@ -37,7 +37,7 @@ _KEYS = ("submission", "id", "description", "prompt", "query", "reference_submis
 _TEXTS = (".txt", ".md")
 IN_MEMORY = "submissions"
 """The name of submissions in memory, in messages and runs."""
-Rows: TypeAlias = Sequence[str | DataItem | Mapping[str, Any]]
+Rows: TypeAlias = Table | Iterable[str | DataItem | Mapping[str, Any]]
 """Submissions in memory: strings, items, or rows like those of JSON Lines."""
 _MOST_NAMED = 10
 

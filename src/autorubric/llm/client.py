@@ -15,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 
 from autorubric.core.usage import TokenUsage
 from autorubric.errors import ConfigError
+from autorubric.files.remote import make_path
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.executor import Executor
 from autorubric.llm.models import open_models
@@ -165,7 +166,7 @@ class LLMClient:
 
     @property
     def _folder(self) -> Path:
-        return Path(self.config.cache_dir)
+        return make_path(self.config.cache_dir)
 
     def _open_records(self) -> Ledger:
         if self._ledger is None:

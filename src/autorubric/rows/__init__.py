@@ -3,7 +3,7 @@
 from autorubric.files.json_values import drop_nulls
 from autorubric.rows.columns import RowReader, join_names
 from autorubric.rows.kind import is_dataset_folder
-from autorubric.rows.memory import convert_rows
+from autorubric.rows.memory import Table, convert_rows
 from autorubric.rows.reading import RowFile, inspect_file, iter_objects, list_document_rows, read_rows, unwrap_rows
 from autorubric.rows.record import Record
 from autorubric.rows.stream import is_stream, name_input
@@ -12,6 +12,7 @@ __all__ = [
     "Record",
     "RowFile",
     "RowReader",
+    "Table",
     "convert_rows",
     "drop_nulls",
     "inspect_file",

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from io import IOBase
+from typing import Any, Protocol
 
 from autorubric.errors import InputError
 from autorubric.files.json_values import to_json_value
@@ -15,18 +16,27 @@ _LISTINGS = ("to_pylist", "to_dicts", "to_list", "tolist")
 """Methods that return the rows of a table or column, in pyarrow, polars, datasets or Series, and numpy."""
 
 
+class Table(Protocol):
+    """A table or column of pandas, polars, pyarrow, datasets or numpy."""
+
+    @property
+    def shape(self) -> Any:
+        """The number of rows, and of columns if it is a table."""
+
+
 def convert_rows(value: Any, *, blanks: bool = False) -> Any:
     """Rows in memory as JSON values; a value without rows is returned unchanged.
 
-    Rows may be a list, an iterator, or a table of pandas, polars, pyarrow or datasets. Nulls inside cells are kept,
-    as in JSON Lines, but dropped in tables, where every row has all keys.
+    Rows may be a sequence, an iterator, or a table of pandas, polars, pyarrow or datasets. Nulls inside cells are
+    kept, as in JSON Lines, but dropped in tables, where every row has all keys.
 
     Args:
         value: the rows.
         blanks: whether to keep all empty cells as null, not only those of submissions.
 
     Raises:
-        InputError: a cell contains bytes that are not UTF-8, or two columns have one name.
+        InputError: a cell contains bytes that are not UTF-8, two columns have one name, or the rows have to be taken
+            out of the value first.
 
     Example:
         >>> convert_rows([{"submission": "So.", "id": None, "score": float("nan"), "metadata": {"by": None}}])
@@ -35,8 +45,8 @@ def convert_rows(value: Any, *, blanks: bool = False) -> Any:
         ['So.', 'No.']
     """
     rows = _list_table_rows(value)
-    listed = list(value) if rows is None and isinstance(value, Iterator) else value if rows is None else rows
-    if not isinstance(listed, list | tuple):
+    listed = value if rows is None else rows
+    if isinstance(listed, str | bytes | bytearray) or not isinstance(listed, Iterator | Sequence):
         return value
     return [
         _convert_cells(row, f"item {index}", nulls=rows is None, blanks=blanks) if isinstance(row, Mapping) else row
@@ -46,8 +56,8 @@ def convert_rows(value: Any, *, blanks: bool = False) -> Any:
 
 def _list_table_rows(value: Any) -> Any:
     """The rows of a table in memory, or the cells of a single column; None for any other value."""
-    if hasattr(value, "collect_schema"):
-        raise InputError("expected rows, got a LazyFrame; call its collect()")
+    if advice := _advise_on_holder(value):
+        raise InputError(f"expected rows, got a {type(value).__name__}; {advice}")
     columns = getattr(value, "column_names", getattr(value, "columns", ()))
     pandas: Any = sys.modules.get("pandas")  # a caller with a DataFrame has imported it
     is_frame = pandas is not None and isinstance(value, pandas.DataFrame)
@@ -56,9 +66,21 @@ def _list_table_rows(value: Any) -> Any:
     if repeated:
         raise InputError(f"the DataFrame has two columns named {', '.join(map(repr, repeated))}; rename one")
     if is_frame:
-        return value.astype(object).to_dict("records")
+        levels = [name for name in value.index.names if name is not None and name not in value.columns]
+        return (value.reset_index(levels) if levels else value).astype(object).to_dict("records")
     listing = next((name for name in _LISTINGS if callable(getattr(value, name, None))), None)
     return None if listing is None else getattr(value, listing)()
+
+
+def _advise_on_holder(value: Any) -> str:
+    """How to get the rows out of a value that only leads to them; empty for any other value."""
+    if isinstance(value, IOBase):
+        return "pass the path of the file"
+    if hasattr(value, "collect_schema") and not hasattr(value, "to_dicts"):
+        return "call its collect()"
+    if isinstance(value, Mapping) and value and all(hasattr(one, "column_names") for one in value.values()):
+        return f"pass one of its splits: {', '.join(map(repr, value))}"
+    return ""
 
 
 def _convert_cells(row: Mapping[Any, Any], where: str, *, nulls: bool, blanks: bool) -> dict[str, Any]:

@@ -207,7 +207,7 @@ def find_item_changes(before: RubricDataset, now: RubricDataset) -> list[str]:
         >>> first.add_item("Yes.", "")
         >>> second.add_item("No.", "")
         >>> find_item_changes(first, second)
-        ["dataset: 1 item before, now 1; submission of item 0: 'Yes.' before, now 'No.'"]
+        ["dataset: changed in 1 of 1 earlier item; submission of item 0: 'Yes.' before, now 'No.'"]
     """
     old, new = _hash_items(before), _hash_items(now)
     missing = Counter(old)
@@ -215,12 +215,9 @@ def find_item_changes(before: RubricDataset, now: RubricDataset) -> list[str]:
     gone = [index for index, content in enumerate(old) if missing[content] > 0]
     if not gone:
         return []
-    head = f"dataset: {pluralize(len(old), 'item')} before, now {len(new):,}"
-    if gone[0] >= len(new):
-        return [f"{head}; item {gone[0]} is missing"]
-    example = next(_find_differences(before, now, gone[0]), f"item {gone[0]} has changed")
-    more = f", and {len(gone) - 1} more earlier items differ" if len(gone) > 1 else ""
-    return [f"{head}; {example}{more}"]
+    differences = _find_differences(before, now, gone[0]) if gone[0] < len(new) else iter(())
+    example = next(differences, f"item {gone[0]} {'has changed' if gone[0] < len(new) else 'is missing'}")
+    return [f"dataset: changed in {len(gone):,} of {pluralize(len(old), 'earlier item')}; {example}"]
 
 
 def _format_value(value: Any) -> str:

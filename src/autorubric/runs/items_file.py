@@ -24,6 +24,7 @@ from autorubric.core.rubric import Rubric
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.errors import InputError
 from autorubric.files import write_atomically
+from autorubric.files.remote import make_path
 from autorubric.files.text import check_file
 from autorubric.runs.manifest import (
     DATASET_FILE,
@@ -374,7 +375,7 @@ def read_run(directory: Path | str) -> StoredRun:
         MissingFileError: the directory contains no experiment, or lacks the dataset that its manifest names.
         InputError: a file of the run is not valid.
     """
-    folder = Path(directory)
+    folder = make_path(directory)
     manifest, path = load_manifest(folder), folder / DATASET_FILE
     if manifest.dataset_path is not None or path.exists():
         dataset = RubricDataset.from_stored(path)

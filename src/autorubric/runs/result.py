@@ -22,6 +22,7 @@ from autorubric.metrics.intervals import rate_interval
 from autorubric.runs.cells import list_entries
 from autorubric.runs.items_file import Report, dump_report, parse_report, read_items, read_report, read_run
 from autorubric.runs.manifest import DATASET_FILE, ExperimentManifest
+from autorubric.runs.progress import format_cost
 from autorubric.runs.summary import EvalTimingStats
 
 if TYPE_CHECKING:
@@ -161,6 +162,12 @@ class EvalResult(Displayed):
     estimate: list[ModelEstimate] | None = None
 
     def __repr__(self) -> str:
+        if self.estimate is not None:
+            calls, costs = sum(row.calls for row in self.estimate), [row.cost for row in self.estimate]
+            cost = format_cost(None if None in costs else sum(filter(None, costs)))
+            return (
+                f"<EvalResult: dry run of {pluralize(self.total_items, 'item')}, {pluralize(calls, 'call')}, {cost}>"
+            )
         name = "" if self.experiment_name is None else f" {clip(self.experiment_name, 60)!r}"
         scores = self.get_scores()
         parts = [f"{self.successful_items} of {pluralize(self.total_items, 'item')} graded"]

@@ -23,6 +23,7 @@ from autorubric.runs.items_file import StoredLines
 from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, LEDGER_FOLDER, find_ledger_folder, read_manifest
 from autorubric.runs.run_folder import SPENT_FILE
 from autorubric.runs.shard import WORKERS_FOLDER, Part
+from autorubric.runs.status_text import format_status
 from autorubric.runs.stopping import build_resume_command
 
 State: TypeAlias = Literal["running", "died", "completed", "unfinished"]
@@ -53,7 +54,7 @@ CountRows: TypeAlias = Callable[[Path, Mapping[str, Any], LedgerView | None], Ro
 
 @dataclass(frozen=True, slots=True)
 class RunStatus:
-    """The state of a run.
+    """The state of a run; its `repr` is the text that `autorubric status` prints.
 
     Attributes:
         directory: the run's directory.
@@ -90,6 +91,9 @@ class RunStatus:
     again: str
     is_ledger_missing: bool = False
     batches: tuple[BatchRecord, ...] = ()
+
+    def __repr__(self) -> str:
+        return "\n".join(format_status(self))
 
     @property
     def advice(self) -> str:

@@ -22,6 +22,7 @@ from autorubric.core.rubric import Rubric, check_grader
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.dataset.ground_truth import GroundTruthReader
 from autorubric.errors import AutorubricError, InputError
+from autorubric.files.remote import make_path
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.grader import Grader
 from autorubric.llm.batches.setting import DETACHED
@@ -192,7 +193,7 @@ class EvalRunner:
 
     def _choose_directory(self, content: bytes) -> Path:
         """The directory of the run; without a name, each grader of a dataset gets its own."""
-        folder, named = Path(self.config.experiments_dir), self.config.experiment_name
+        folder, named = make_path(self.config.experiments_dir), self.config.experiment_name
         if named is not None:
             return folder / named
         plain = folder / name_experiment(self.dataset, content)

@@ -163,6 +163,6 @@ def _write_document(schema: dict[str, Any], mark: str, characters: int) -> Any:
         count = max(schema.get("minItems", 1), characters // _CRITERION_CHARACTERS)
         count = min(count, schema.get("maxItems", count))
         return [_write_document(schema.get("items", {}), f"{mark}-{n}", characters) for n in range(1, count + 1)]
-    number = min(5, schema.get("maximum", 5))
+    number = min(5, schema.get("maximum", 1))
     plain = {"integer": number, "number": number, "boolean": True, "null": None}
     return plain.get(str(kind), f"States point {mark} and what supports it.")

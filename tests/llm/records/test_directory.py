@@ -54,5 +54,5 @@ def test_a_damaged_name_of_the_holder_is_no_error(tmp_path: Path) -> None:
 
 
 def test_a_run_does_not_wait_for_one_of_its_own_thread(tmp_path: Path) -> None:
-    with run_lock(tmp_path), pytest.raises(RunLockedError, match="in use by process"), run_lock(tmp_path, wait=True):
+    with run_lock(tmp_path), pytest.raises(RunLockedError, match="of this process"), run_lock(tmp_path, wait=True):
         pass

@@ -133,7 +133,7 @@ def test_the_holder_of_a_directory_is_named_while_it_holds_it_and_not_after(tmp_
 
 def test_a_process_of_a_killed_parent_still_holds_the_directory(tmp_path: Path) -> None:
     folder = tmp_path / "processes" / "1"
-    told = pytest.raises(RunLockedError, match=f"in use by process {os.getpid()}")
+    told = pytest.raises(RunLockedError, match=f"in use by another run of this process {os.getpid()}")
     with run_lock(folder), told, run_lock(tmp_path):
         pass
     with run_lock(tmp_path):

@@ -96,8 +96,9 @@ _OTHER_FIELD: dict[TokenField, TokenField] = {
     "max_tokens": "max_completion_tokens",
     "max_completion_tokens": "max_tokens",
 }
-DISPENSABLE: tuple[str, ...] = ("temperature", "top_p", "seed", "reasoning_effort", "thinking", "reasoning")
-"""Parameters that can be left out."""
+_LITELLM = "allowed_openai_params drop_params additional_drop_params custom_llm_provider num_retries fallbacks"
+DISPENSABLE = ("temperature", "top_p", "seed", "reasoning_effort", "thinking", "reasoning", *_LITELLM.split())
+"""Parameters that can be left out. Programs for AutoRubric 1.6 set those of LiteLLM, which only its proxy accepts."""
 
 
 @dataclass(frozen=True, slots=True)

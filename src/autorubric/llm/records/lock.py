@@ -102,12 +102,11 @@ def run_lock(directory: Path, *, wait: bool = False) -> Iterator[None]:
     if lock is None or left is not None:
         if lock is not None:
             lock.release()
-        holder = _read_holder(left or named) or "another process"
-        advice = (
-            "stop it, or wait for it (--wait; in Python: wait=True), or use another directory "
-            "(--out; in Python another experiment_name or experiments_dir)"
+        own, holder = f"process {os.getpid()},", _read_holder(left or named) or "another process"
+        raise RunLockedError(
+            f"{directory} is in use by {holder.replace(own, f'another run of this {own}')}; stop it, or wait for it "
+            "(--wait; in Python: wait=True), or use another directory (--out; in Python: out or experiment_name)"
         )
-        raise RunLockedError(f"{directory} is in use by {holder}; {advice}")
     try:
         now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
         named.write_text(f"process {os.getpid()}, which took it at {now}", encoding="utf-8")

@@ -57,6 +57,7 @@ async def test_both_names_refused_is_a_failure_and_not_a_loop(endpoint: Loopback
         ("top_p", {"message": "`temperature` and `top_p` cannot both be specified", "param": "top_p"}),
         ("seed", {"message": [{"loc": ["body", "seed"], "msg": "Extra inputs are not permitted"}]}),
         ("reasoning_effort", {"message": "Unrecognized request argument supplied: reasoning_effort"}),
+        ("allowed_openai_params", {"message": "Unrecognized request argument supplied: allowed_openai_params"}),
     ],
 )
 async def test_a_refused_parameter_is_left_out_from_then_on(
@@ -66,10 +67,11 @@ async def test_a_refused_parameter_is_left_out_from_then_on(
         return web.json_response({"error": error}, status=422) if param in body else endpoint.ok()
 
     endpoint.answer = answer
-    model = endpoint.model(temperature=0.2, top_p=0.9, seed=1, thinking="low", max_retries=0)
+    extra = {"allowed_openai_params": ["reasoning_effort"]}
+    model = endpoint.model(temperature=0.2, top_p=0.9, seed=1, thinking="low", extra_params=extra, max_retries=0)
     assert (await model.complete(endpoint.ask())).attempts == 2
     assert (await model.complete(endpoint.ask())).attempts == 1
-    left = {"temperature", "top_p", "seed", "reasoning_effort"} - {param}
+    left = {"temperature", "top_p", "seed", "reasoning_effort", *extra} - {param}
     assert left <= endpoint.bodies[-1].keys()
     assert model.list_notes() == (f"{endpoint.url} does not accept {param} for served-name; left out",)
 
