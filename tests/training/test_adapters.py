@@ -157,6 +157,16 @@ def test_trl_s_plain_texts_and_overlong_lengths_are_used() -> None:
     assert function(**given, rubric=[json.dumps(RUBRIC)] * 2) == [0.75, 0.25]
 
 
+def test_a_prompt_s_calls_of_tools_are_shown_to_the_judge() -> None:
+    model = ScriptedModel(says)
+    source = Rewarder(CriterionGrader(judge=CriterionJudge(model, "judge")))
+    call = {"function": {"name": "look_up", "arguments": '{"word": "tide"}'}}
+    asked = [{"role": "user", "content": "Why?"}, {"role": "assistant", "content": None, "tool_calls": [call]}]
+    prompts = [[*asked, {"role": "tool", "content": "the moon"}]]
+    assert trl.reward_function(source)(prompts=prompts, completions=["right"], rubrics=[RUBRIC]) == [0.75]
+    assert 'calls look_up({"word": "tide"})' in PromptSections(model.requests[0])["request"]
+
+
 def test_trl_rows_without_a_rubric_are_named() -> None:
     function = trl.reward_function(rewarder())
     with pytest.raises(InputError, match="no rubric column; expected one of rubrics, rubric"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -18,7 +19,16 @@ from autorubric.errors import InputError, problems_at
 from autorubric.files.strict_json import dump_json
 from autorubric.rows import Record, RowReader, inspect_file, iter_objects, join_names, name_input
 from autorubric.rows.columns import COLUMN_OPTION, ROLES
-from autorubric.rows.record import as_text, as_turns, fold_role, read_prompt, read_question, to_plain
+from autorubric.rows.record import (
+    as_text,
+    as_turns,
+    fold_role,
+    from_cell,
+    read_message,
+    read_prompt,
+    read_question,
+    to_plain,
+)
 
 Turn = dict[str, str]
 
@@ -38,6 +48,8 @@ class RubricQuery:
         answers: id and text of the answers in the same file.
         where: its place in the file, for messages.
         aliases: further ids of the same query.
+        messages: the turns for trainers, with calls of tools as they are; `turns` have them as text.
+        tools: the definitions of the tools, as trainers take them.
     """
 
     id: str
@@ -47,6 +59,8 @@ class RubricQuery:
     answers: tuple[tuple[str, str], ...] = ()
     where: str = ""
     aliases: tuple[str, ...] = ()
+    messages: tuple[Mapping[str, Any], ...] = ()
+    tools: Any = None
 
     @property
     def text(self) -> str:
@@ -90,6 +104,28 @@ def read_turns(value: Any, where: str) -> tuple[Turn, ...]:
     if fold_role(turns[-1]["role"]) == "assistant":
         raise InputError(f"{where}: the conversation ends with the assistant; nothing is asked there")
     return turns
+
+
+def _read_messages(value: Any) -> tuple[Mapping[str, Any], ...]:
+    held = from_cell(value)
+    return tuple(map(_read_call, as_turns(read_question(held, "")), held)) if isinstance(held, list) else ()
+
+
+def _read_call(turn: Turn, message: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A message with its calls of tools as they are, or the result of one; other messages are role and content."""
+    kept = {key: message[key] for key in ("tool_calls", "tool_call_id", "name") if message.get(key)}
+    if "tool_calls" in kept:
+        turn = {**turn, "content": read_message({**message, "tool_calls": None}).get("content") or ""}
+    return {**turn, **kept}
+
+
+def _find_conversation(metadata: Mapping[str, Any], prompt: str | None) -> Any:
+    """The conversation that an item's prompt shows as one text, or else the prompt."""
+    for held in metadata.values():
+        with suppress(InputError):
+            if isinstance(held, list) and as_text(read_prompt(held, "")) == prompt:
+                return held
+    return prompt
 
 
 def _read_rows(rows: Iterable[Record], path: Path, problems: list[str], columns: Mapping[str, str]) -> QueryReading:
@@ -143,6 +179,8 @@ def _read_row(row: Record) -> RubricQuery:
         source="" if source is None else str(source),
         answers=((str(row.read_value("sample") or name), answer),) if isinstance(answer, str) else (),
         where=row.where,
+        messages=_read_messages(asked),
+        tools=from_cell(row.fields.get("tools")),
     )
 
 
@@ -168,8 +206,10 @@ def group_items(dataset: RubricDataset, path: Path) -> tuple[list[RubricQuery], 
         number = item.id or f"item-{index}"
         source = sources.read(Record(where, index, dict(item.metadata))).read_value("source")
         name = str(source) if source is not None else dataset.name or ""
-        turns, answers = read_turns(prompt, where), ((number, item.submission),)
-        own.append(_merge_query(groups, RubricQuery(number, turns, rubric, name, answers, where)))
+        asked, answers = _find_conversation(item.metadata, prompt), ((number, item.submission),)
+        query = RubricQuery(number, read_turns(asked, where), rubric, name, answers, where)
+        query = replace(query, messages=_read_messages(asked), tools=item.metadata.get("tools"))
+        own.append(_merge_query(groups, query))
     return list(groups.values()), own
 
 
@@ -188,20 +228,29 @@ def extract_text(content: Any, kinds: Collection[str] = ("text",)) -> str:
     return "".join(str(part.get("text") or "") for part in content if part.get("type", "text") in kinds)
 
 
-def as_conversation(prompt: Any) -> str | tuple[Mapping[str, str], ...]:
+def as_conversation(prompt: Any) -> str | tuple[Turn, ...]:
     """A prompt as the judge sees it: a text or turns; a single user turn becomes a text.
 
-    Turns are mappings or pydantic models.
+    Turns are mappings or pydantic models. Calls of tools become text.
 
     Example:
         >>> as_conversation([{"role": "user", "content": [{"type": "text", "text": "Why?"}]}])
         'Why?'
+        >>> call = {"function": {"name": "look_up", "arguments": '{"word": "sky"}'}}
+        >>> as_conversation([{"role": "assistant", "content": None, "tool_calls": [call]}])[0]["content"]
+        'calls look_up({"word": "sky"})'
     """
     if isinstance(prompt, str):
         return prompt
-    held = [turn.model_dump() if hasattr(turn, "model_dump") else turn for turn in prompt]
-    turns = tuple({"role": str(turn["role"]), "content": extract_text(turn.get("content"))} for turn in held)
+    turns = tuple(_read_turn(turn.model_dump() if hasattr(turn, "model_dump") else turn) for turn in prompt)
     return turns[0]["content"] if len(turns) == 1 and turns[0]["role"] == "user" else turns
+
+
+def _read_turn(turn: Mapping[str, Any]) -> Turn:
+    content = turn.get("content")
+    is_text = not isinstance(content, list) or all(part.get("type", "text") == "text" for part in content)
+    told = read_message({**turn, "content": extract_text(content)} if is_text else turn).get("content")
+    return {"role": str(turn["role"]), "content": told if isinstance(told, str) else extract_text(content)}
 
 
 def find_rubric_column(columns: Mapping[str, Any], wanted: str | None, option: str = "rubric=NAME") -> str:
