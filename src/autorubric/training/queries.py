@@ -20,6 +20,7 @@ from autorubric.files.strict_json import dump_json
 from autorubric.rows import Record, RowReader, inspect_file, iter_objects, join_names, name_input
 from autorubric.rows.columns import COLUMN_OPTION, ROLES
 from autorubric.rows.record import (
+    Prompt,
     as_text,
     as_turns,
     fold_role,
@@ -42,30 +43,34 @@ class RubricQuery:
 
     Attributes:
         id: unique among the queries of a run.
-        turns: the conversation that the answer continues; a plain query is one user turn.
+        turns: the conversation that the answer continues, with calls of tools as they are; a plain query is one user
+            turn.
         rubric: grades the answers.
         source: the domain or dataset it comes from; empty if unknown.
         answers: id and text of the answers in the same file.
         where: its place in the file, for messages.
         aliases: further ids of the same query.
-        messages: the turns for trainers, with calls of tools as they are; `turns` have them as text.
         tools: the definitions of the tools, as trainers take them.
     """
 
     id: str
-    turns: tuple[Turn, ...]
+    turns: tuple[Mapping[str, Any], ...]
     rubric: Rubric
     source: str = ""
     answers: tuple[tuple[str, str], ...] = ()
     where: str = ""
     aliases: tuple[str, ...] = ()
-    messages: tuple[Mapping[str, Any], ...] = ()
     tools: Any = None
+
+    @property
+    def prompt(self) -> Prompt:
+        """The query as a text, or the messages of a conversation with calls of tools as text."""
+        return read_prompt(list(self.turns), "the query")
 
     @property
     def text(self) -> str:
         """The query as one text; a conversation is shown with the role of each turn."""
-        return as_text(read_prompt(list(self.turns), "the query"))
+        return as_text(self.prompt)
 
 
 @dataclass(slots=True)
@@ -95,24 +100,21 @@ def read_queries(path: Path, columns: Mapping[str, str] | None = None) -> QueryR
     return _read_rows(itertools.chain([head] if head else [], rows), path, problems, columns or {})
 
 
-def read_turns(value: Any, where: str) -> tuple[Turn, ...]:
+def read_turns(value: Any, where: str) -> tuple[Mapping[str, Any], ...]:
     """A query as turns; a conversation may be JSON text, as in `final.jsonl`."""
     with problems_at(f"{where}: "):
-        turns = tuple(as_turns(read_question(to_plain(value), "the query")))
+        turns = as_turns(read_question(to_plain(value), "the query"))
     if not any(turn["content"].strip() for turn in turns):
         raise InputError(f"{where}: the query is blank")
     if fold_role(turns[-1]["role"]) == "assistant":
         raise InputError(f"{where}: the conversation ends with the assistant; nothing is asked there")
-    return turns
-
-
-def _read_messages(value: Any) -> tuple[Mapping[str, Any], ...]:
     held = from_cell(value)
-    return tuple(map(_read_call, as_turns(read_question(held, "")), held)) if isinstance(held, list) else ()
+    is_conversation = isinstance(held, list) and isinstance(held[0], Mapping)
+    return tuple(map(_keep_calls, turns, held)) if is_conversation else tuple(turns)
 
 
-def _read_call(turn: Turn, message: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A message with its calls of tools as they are, or the result of one; other messages are role and content."""
+def _keep_calls(turn: Turn, message: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A turn with its calls of tools as they are in the message, not as text."""
     kept = {key: message[key] for key in ("tool_calls", "tool_call_id", "name") if message.get(key)}
     if "tool_calls" in kept:
         turn = {**turn, "content": read_message({**message, "tool_calls": None}).get("content") or ""}
@@ -179,7 +181,6 @@ def _read_row(row: Record) -> RubricQuery:
         source="" if source is None else str(source),
         answers=((str(row.read_value("sample") or name), answer),) if isinstance(answer, str) else (),
         where=row.where,
-        messages=_read_messages(asked),
         tools=from_cell(row.fields.get("tools")),
     )
 
@@ -206,10 +207,9 @@ def group_items(dataset: RubricDataset, path: Path) -> tuple[list[RubricQuery], 
         number = item.id or f"item-{index}"
         source = sources.read(Record(where, index, dict(item.metadata))).read_value("source")
         name = str(source) if source is not None else dataset.name or ""
-        asked, answers = _find_conversation(item.metadata, prompt), ((number, item.submission),)
-        query = RubricQuery(number, read_turns(asked, where), rubric, name, answers, where)
-        query = replace(query, messages=_read_messages(asked), tools=item.metadata.get("tools"))
-        own.append(_merge_query(groups, query))
+        turns = read_turns(_find_conversation(item.metadata, prompt), where)
+        answers, tools = ((number, item.submission),), item.metadata.get("tools")
+        own.append(_merge_query(groups, RubricQuery(number, turns, rubric, name, answers, where, tools=tools)))
     return list(groups.values()), own
 
 

@@ -125,7 +125,7 @@ def write_training_files(folder: Path, kept: Sequence[Kept], trainers: Iterable[
 
 def build_chat_row(kept: Kept) -> Row:
     """A conversation that ends with the kept answer, and the tools that it may call."""
-    return {"messages": [*_list_messages(kept), _build_turn(kept.chosen)], **_build_tools(kept)}
+    return {"messages": [*kept.query.turns, _build_turn(kept.chosen)], **_build_tools(kept)}
 
 
 def _build_ruft_row(kept: Kept) -> Row:
@@ -150,14 +150,14 @@ def _write_ruft_table(path: Path, kept: Sequence[Kept], pairs: bool) -> None:
 
 def _build_completion_row(kept: Kept) -> Row:
     """TRL's conversational prompt and completion, for `SFTTrainer`."""
-    return {"prompt": _list_messages(kept), "completion": [_build_turn(kept.chosen)], **_build_tools(kept)}
+    return {"prompt": list(kept.query.turns), "completion": [_build_turn(kept.chosen)], **_build_tools(kept)}
 
 
 def _build_preference_row(kept: Kept) -> Row:
     """TRL's conversational preference, for `DPOTrainer`."""
     worse = _find_rejected(kept)
     return {
-        "prompt": _list_messages(kept),
+        "prompt": list(kept.query.turns),
         "chosen": [_build_turn(kept.chosen)],
         "rejected": [_build_turn(worse)],
         "chosen_score": kept.chosen.score,
@@ -229,10 +229,6 @@ def _flatten(one: Any) -> Row:
 
 def _build_turn(scored: ScoredCandidate) -> dict[str, str]:
     return {"role": "assistant", "content": scored.candidate.answer}
-
-
-def _list_messages(kept: Kept) -> list[Mapping[str, Any]]:
-    return [*(kept.query.messages or kept.query.turns)]
 
 
 def _build_tools(kept: Kept) -> Row:

@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 from autorubric.errors import ConfigError, InputError
 from autorubric.files.keys import describe_unknown_key
 from autorubric.llm.http.secrets import NO_VARIABLE, is_private, is_variable_name
-from autorubric.rows.record import find_rubric, to_plain
+from autorubric.rows.record import as_turns, find_rubric, to_plain
 from autorubric.training.observations import FailureLog
 from autorubric.training.queries import RubricQuery, as_conversation, read_rubric
 from autorubric.training.rewarder import RewardSource, Sample, gather_all, judge_config, make_rewarder
@@ -273,8 +273,9 @@ def verl_row(query: RubricQuery) -> dict[str, Any]:
     """
     from autorubric.formats import Record, find_format
 
-    turns = [dict(turn) for turn in query.turns]
-    record = Record(tuple(query.rubric), turns, query.id, domain=query.source, guidelines=query.rubric.guidelines)
+    record = Record(
+        tuple(query.rubric), as_turns(query.prompt), query.id, domain=query.source, guidelines=query.rubric.guidelines
+    )
     return find_format("verl").write(record).row
 
 
