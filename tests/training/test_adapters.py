@@ -20,12 +20,13 @@ from aiohttp import web
 from autorubric import CriterionGrader, Rubric
 from autorubric.core.rubric_from import rubric_from
 from autorubric.errors import ConfigError, InputError
+from autorubric.formats import Record, find_format, write_records
 from autorubric.graders.criterion_judge import CriterionJudge
 from autorubric.llm.request import Failure, Request
 from autorubric.testing import PromptSections, ScriptedModel
 from autorubric.training.adapters import open_instruct, openrlhf, trl, verifiers, verl
 from autorubric.training.adapters.verl import HttpRewards
-from autorubric.training.queries import RubricQuery, read_rubric
+from autorubric.training.queries import read_rubric
 from autorubric.training.rewarder import Rewarder, Sample, make_rewarder, rewards_now
 from autorubric.training.rewards import RewardFailed, RewardGap, RewardRule
 from tests.offenders import each, offenders
@@ -185,9 +186,12 @@ def test_trl_columns_of_unequal_length_are_counted() -> None:
         function(prompts=["Why?"] * 2, completions=["x"] * 2, completion_ids=[[1]], rubrics=[RUBRIC] * 2)
 
 
+def verl_row() -> dict[str, Any]:
+    return find_format("verl").write(Record(tuple(rubric_from(RUBRIC, "here")), "Why?", "q", domain="chat")).row
+
+
 def verl_call(text: str, **settings: Any) -> dict[str, float]:
-    query = RubricQuery("q", ({"role": "user", "content": "Why?"},), rubric_from(RUBRIC, "here"), "chat")
-    row = verl.verl_row(query)
+    row = verl_row()
     truth = row["reward_model"]["ground_truth"]
     return asyncio.run(verl.compute_score("chat", text, truth, row["extra_info"], **settings))
 
@@ -222,10 +226,35 @@ def test_verl_s_failures_raise_by_default_and_none_is_refused() -> None:
         verl_call("x", jugde="builtin/offline")
     with pytest.raises(ConfigError, match="neither judge nor service"):
         verl_call("x")
-    with pytest.raises(ConfigError, match="both judge and service"):
-        verl_call("x", judge="builtin/offline", service="http://127.0.0.1:9")
-    with pytest.raises(InputError, match="the row has no rubric"):
-        asyncio.run(verl.compute_score("chat", "x", "", {}, judge="builtin/offline"))
+    with pytest.raises(ConfigError, match="would have no effect: formula, judge; pass them to `autorubric serve`"):
+        verl_call("x", judge="builtin/offline", service="http://127.0.0.1:9", formula="positive")
+    with pytest.raises(ConfigError, match="a service has its own rule"):
+        HttpRewards("http://127.0.0.1:9", RewardRule(formula="positive"))
+    with pytest.raises(InputError, match=r"the row has no rubric: expected one of rubrics, .* its keys are 'index'"):
+        asyncio.run(verl.compute_score("chat", "x", "", {"index": 1}, judge="builtin/offline"))
+
+
+def test_verl_s_extra_info_has_its_query_and_rubric_under_usual_names_or_those_given() -> None:
+    own = {"reward_model": {"rubrics": RUBRIC}, "prompt": [{"role": "user", "content": "Why?"}]}
+    other = [{"criterion": "Is kind.", "points": 1}]
+    rows: list[tuple[dict[str, Any], str, dict[str, str], tuple[str | None, int]]] = [
+        (own, "", {}, ("Why?", 2)),
+        (own | {"question": "Who?"}, json.dumps(other), {}, ("Why?", 2)),
+        (own | {"asked": "Who?", "held": other}, "", {"query": "asked", "rubric": "held"}, ("Who?", 1)),
+        ({"question": "Who?", "rubrics": json.dumps(other)}, "", {}, ("Who?", 1)),
+        (
+            {"messages": np.array(own["prompt"], dtype=object), "rubric": np.array(RUBRIC, dtype=object)},
+            "",
+            {},
+            ("Why?", 2),
+        ),
+        ({"index": 3}, json.dumps(other), {}, (None, 1)),
+    ]
+    for info, truth, names, expected in rows:
+        query, rubric = verl._read_columns(dict(info), truth, names)
+        assert (query, len(rubric)) == expected, (info, names)
+    with pytest.raises(InputError, match=r"the query may be column 'question' or 'query'; choose .*query: NAME"):
+        verl._read_columns({"question": "Who?", "query": "Why?", "rubric": RUBRIC}, "", {})
 
 
 def test_verl_rows_have_one_schema_and_mirror_their_reward_model(tmp_path: Any) -> None:
@@ -233,9 +262,8 @@ def test_verl_rows_have_one_schema_and_mirror_their_reward_model(tmp_path: Any) 
 
     check = {"name": "CommaChecker", "parameters": {}}
     rule = rubric_from([{"requirement": "No commas", "weight": 2.5, "check": check}], "here")
-    turns = ({"role": "user", "content": "Why?"},)
-    queries = [RubricQuery("a", turns, rule, "if"), RubricQuery("b", turns, rubric_from(RUBRIC, "here"), "chat")]
-    verl.write_verl(tmp_path / "train.parquet", queries)
+    records = [Record(tuple(rule), "Why?", "a"), Record(tuple(rubric_from(RUBRIC, "here")), "Why?", "b")]
+    write_records(tmp_path / "train.parquet", "verl", records)
     first, second = pq.read_table(tmp_path / "train.parquet").to_pylist()
     for row in (first, second):
         assert row["extra_info"]["reward_model"] == row["reward_model"]
@@ -243,8 +271,6 @@ def test_verl_rows_have_one_schema_and_mirror_their_reward_model(tmp_path: Any) 
         assert row["reward_model"]["ground_truth"] == ""
     assert read_rubric(first["reward_model"], "row")[0].check == check
     assert read_rubric(first["reward_model"], "row")[0].weight == 2.5
-    verl.write_verl(tmp_path / "none.parquet", [])
-    assert pq.read_schema(tmp_path / "none.parquet").equals(pq.read_schema(tmp_path / "train.parquet"))
 
 
 def test_openrlhf_s_queries_are_cut_at_their_prompt_and_special_tokens_go() -> None:
@@ -323,7 +349,7 @@ def test_a_service_whose_audit_says_stop_ends_a_training_by_an_exception() -> No
     task = SimpleNamespace(rubric=RUBRIC, prompt="Why?")
 
     async def by_verl(url: str) -> None:
-        row = verl.verl_row(RubricQuery("q", ({"role": "user", "content": "Why?"},), rubric_from(RUBRIC, "it"), "a"))
+        row = verl_row()
         await verl.compute_score("chat", "right", "", row["extra_info"], service=url)
 
     async def by_verifiers(url: str) -> None:
@@ -341,7 +367,7 @@ def test_a_service_whose_audit_says_stop_ends_a_training_by_an_exception() -> No
 
 def test_verl_s_step_is_the_version_of_the_weights_that_began_the_response() -> None:
     seen: list[Any] = []
-    row = verl.verl_row(RubricQuery("q", ({"role": "user", "content": "Why?"},), rubric_from(RUBRIC, "it"), "a"))
+    row = verl_row()
     given: list[Any] = [7, np.int64(8), None, -1, "9"]
 
     async def asked() -> None:
