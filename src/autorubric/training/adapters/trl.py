@@ -7,12 +7,15 @@ completion. A completion whose reward is None is left out of the group's baselin
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from autorubric.background import wait_for
 from autorubric.errors import InputError
 from autorubric.training.queries import as_conversation, extract_completion_text, find_rubric_column, read_rubric
-from autorubric.training.rewarder import RewardSource, Sample
+from autorubric.training.rewarder import Rewarder, RewardSource, Sample
+
+if TYPE_CHECKING:
+    from autorubric.training.adapters.verl import HttpRewards
 
 RewardFunction: TypeAlias = Callable[..., list[float | None]]
 AsyncRewardFunction: TypeAlias = Callable[..., Coroutine[Any, Any, list[float | None]]]
@@ -63,16 +66,7 @@ def async_reward_function(
     return reward
 
 
-class StoppingSource(Protocol):
-    """A source of rewards that knows whether training should stop: a `Rewarder` or `HttpRewards`."""
-
-    @property
-    def should_stop(self) -> bool:
-        """Whether the audit requests a stop."""
-        ...
-
-
-def stop_callback(source: StoppingSource) -> Any:
+def stop_callback(source: Rewarder | HttpRewards) -> Any:
     """A callback for `GRPOTrainer(callbacks=[…])` that ends training after the step in which an audit requests it.
 
     The trainer ends as after its last step: it saves as configured, and `train()` returns.
