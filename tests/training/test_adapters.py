@@ -7,8 +7,11 @@ import inspect
 import json
 import logging
 import math
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -23,7 +26,7 @@ from autorubric.errors import ConfigError, InputError
 from autorubric.formats import Record, find_format, write_records
 from autorubric.graders.criterion_judge import CriterionJudge
 from autorubric.llm.request import Failure, Request
-from autorubric.testing import PromptSections, ScriptedModel
+from autorubric.testing import LoopbackEndpoint, PromptSections, ScriptedModel
 from autorubric.training.adapters import open_instruct, openrlhf, trl, verifiers, verl
 from autorubric.training.adapters.verl import HttpRewards
 from autorubric.training.queries import read_rubric
@@ -202,6 +205,18 @@ def test_verl_finds_a_plain_coroutine_function_that_returns_the_same_numeric_key
     second = verl_call("It is not.", judge="builtin/offline", on_failure="neutral", neutral=0.25, formula="signed")
     assert list(first) == list(second)
     assert all(type(value) is float for value in (*first.values(), *second.values()))
+
+
+def test_a_restarted_verl_worker_pays_for_no_reward_again(tmp_path: Path) -> None:
+    with LoopbackEndpoint(replier=lambda body: MET).in_thread() as endpoint:
+        settings = {"judge": f"judge@{endpoint.base_url}", "run_dir": str(tmp_path / "run")}
+        assert verl_call("right", **settings)["score"] == 1.0
+        asked = endpoint.counts.requests
+        code = (
+            f"from tests.training.test_adapters import verl_call\nprint(verl_call('right', **{settings!r})['score'])"
+        )
+        again = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        assert (again.stdout.strip(), endpoint.counts.requests) == ("1.0", asked) == ("1.0", 2)
 
 
 def test_verl_sends_a_key_over_plain_http_to_a_remote_host_only_where_that_is_allowed(

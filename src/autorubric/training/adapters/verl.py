@@ -10,6 +10,7 @@ import asyncio
 import math
 import numbers
 import os
+import platform
 import random
 import time
 from collections.abc import Mapping, Sequence
@@ -314,8 +315,8 @@ def _make_source(settings: tuple[tuple[str, Any], ...]) -> RewardSource:
     return make_rewarder(
         judge_config(given["judge"], given.get("base_url"), given.get("api_key_env"), allow_plain_http=plain),
         rule,
-        # Each process needs its own ledger; verl runs several.
-        run_dir=None if run_dir is None else Path(run_dir) / f"reward-{os.getpid()}",
+        # Workers of one machine share a ledger; SQLite cannot share one over a network.
+        run_dir=None if run_dir is None else Path(run_dir) / f"reward-{platform.node()}",
         max_in_flight=given.get("max_in_flight", 64),
         compound=given.get("compound") or "as_is",
     )
