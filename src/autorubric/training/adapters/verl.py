@@ -23,6 +23,7 @@ from urllib.parse import urlsplit
 from autorubric.core.rubric import Rubric
 from autorubric.errors import ConfigError, InputError
 from autorubric.files.keys import describe_unknown_key
+from autorubric.llm.http.retry import read_retry_after
 from autorubric.llm.http.secrets import NO_VARIABLE, is_private, is_variable_name
 from autorubric.rows import Record, RowReader, join_names
 from autorubric.rows.columns import ROLES
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 _LATER = frozenset({408, 429, 500, 502, 503, 504})
 _PATIENCE = 300.0  # seconds that a submission waits for a busy service
+_LONGEST_WAIT = 60.0
 _Problem: TypeAlias = tuple[str, int, float | None]
 """The problem, the HTTP status (0 without one), and the seconds to wait if the service names them."""
 
@@ -150,7 +152,8 @@ class HttpRewards:
         try:
             async with session.post(self._url, json=_build_item(sample)) as answer:
                 if answer.status in _LATER:
-                    wait = _parse_retry_after(answer.headers.get("Retry-After"))
+                    wait = read_retry_after(answer.headers)
+                    wait = None if wait is None else min(wait, _LONGEST_WAIT)
                     return f"HTTP {answer.status} from {self._url}", answer.status, wait
                 if answer.status != 200:
                     raise InputError(f"{self._url}: HTTP {answer.status}: {(await answer.text())[:500]}")
@@ -184,13 +187,6 @@ def _read_reward(body: Any) -> Reward:
     told |= {name: body[name] for name in _FIELDS if body.get(name) is not None}
     told |= {name: tuple(told[name]) for name in ("closed", "dropped") if name in told}
     return Reward(body["reward"] if failure is None else None, **{**told, "failure": failure})
-
-
-def _parse_retry_after(header: str | None) -> float | None:
-    try:
-        return None if header is None else max(0.0, min(float(header), 60.0))
-    except ValueError:
-        return None
 
 
 _RULE = ("formula", "on_failure", "neutral", "gates", "dropout", "dropout_by", "dropout_seed")
