@@ -9,8 +9,9 @@ import logging
 import math
 import subprocess
 import sys
+import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -169,6 +170,25 @@ def test_a_prompt_s_calls_of_tools_are_shown_to_the_judge() -> None:
     prompts = [[*asked, {"role": "tool", "content": "the moon"}]]
     assert trl.reward_function(source)(prompts=prompts, completions=["right"], rubrics=[RUBRIC]) == [0.75]
     assert 'calls look_up({"word": "tide"})' in PromptSections(model.requests[0])["request"]
+
+
+@each(
+    ("version", "policy", "told"),
+    [
+        ("1.5.1", {}, "TRL 1.5.1 counts a missing reward as 0; install trl>=1.6"),
+        ("0.24.0.dev0", {"on_failure": "nan"}, "TRL 0.24.0.dev0 counts a missing reward as 0"),
+        ("0.24.0", {"on_failure": "raise"}, None),
+        ("1.6.0", {}, None),
+        ("1.16.0", {}, None),
+    ],
+)
+def test_a_trl_that_counts_none_as_zero_is_refused(version: str, policy: dict[str, Any], told: str | None) -> None:
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        (Path(folder) / f"trl-{version}.dist-info").mkdir()
+        (Path(folder) / f"trl-{version}.dist-info" / "METADATA").write_text(f"Name: trl\nVersion: {version}\n")
+        patch.syspath_prepend(folder)
+        with pytest.raises(ConfigError, match=told) if told else nullcontext():
+            trl.reward_function(rewarder(**policy))
 
 
 def test_trl_rows_without_a_rubric_are_named() -> None:
