@@ -70,9 +70,11 @@ def test_a_verl_row_and_a_healthbench_row_are_read_as_conversations(tmp_path: Pa
     turns.append({"role": "user", "content": "Why?"})
     verl = {"prompt": turns, "ability": "chat", "reward_model": {"rubrics": RUBRICS, "ground_truth": ""}}
     healthbench = {"prompt_id": "h1", "prompt": turns, "rubrics": RUBRICS}
-    first, second = read_queries(lines(tmp_path / "rows.jsonl", [verl, healthbench])).queries
+    named = {"prompt": [{"role": "user", "content": "Who?", "name": "Ann"}], "rubrics": RUBRICS}
+    first, second, third = read_queries(lines(tmp_path / "rows.jsonl", [verl, healthbench, named])).queries
     assert (first.id, first.source, second.id) == ("row-1", "chat", "h1")
     assert first.text == "user: Hi\n\nassistant: Yes?\n\nuser: Why?"
+    assert third.text == "Who?"
 
 
 def test_items_of_one_prompt_are_answers_to_one_query(tmp_path: Path) -> None:

@@ -115,7 +115,8 @@ def read_turns(value: Any, where: str) -> tuple[Mapping[str, Any], ...]:
 
 def _keep_calls(turn: Turn, message: Mapping[str, Any]) -> Mapping[str, Any]:
     """A turn with its calls of tools as they are in the message, not as text."""
-    kept = {key: message[key] for key in ("tool_calls", "tool_call_id", "name") if message.get(key)}
+    keys = () if turn["role"] == "user" else ("tool_calls", "tool_call_id", "name")
+    kept = {key: message[key] for key in keys if message.get(key)}
     if "tool_calls" in kept:
         turn = {**turn, "content": read_message({**message, "tool_calls": None}).get("content") or ""}
     return {**turn, **kept}
