@@ -190,11 +190,8 @@ def _read_reward(body: Any) -> Reward:
 
 
 _RULE = ("formula", "on_failure", "neutral", "gates", "dropout", "dropout_by", "dropout_seed")
-_JUDGE = (
-    *("judge", "base_url", "api_key_env", "service", "token_env", "run_dir", "max_in_flight", "allow_plain_http"),
-    "compound",
-)
-_BESIDE_SERVICE = ("service", "token_env", "on_failure", "neutral", "allow_plain_http")
+_SERVICE = ("service", "token_env", "allow_plain_http")
+_JUDGE = ("judge", "base_url", "api_key_env", "run_dir", "max_in_flight", "compound", *_SERVICE)
 _COLUMNS = ("query", "rubric")
 _VERL = ("reward_router_address", "reward_model_tokenizer")
 
@@ -261,9 +258,7 @@ def _read_step(info: Mapping[str, Any]) -> int | None:
     return int(value) if isinstance(value, numbers.Integral) and int(value) >= 0 else None
 
 
-def _read_columns(
-    info: dict[str, Any], truth: Any, names: Mapping[str, str | None]
-) -> tuple[str | tuple[Mapping[str, str], ...] | None, Rubric]:
+def _read_columns(info: dict[str, Any], truth: Any, names: Mapping[str, str | None]) -> tuple[Any, Rubric]:
     """The query and the rubric of a row."""
     usual = {"query": "prompt"} if not is_blank(info.get("prompt")) else {}
     given = usual | {role: name for role, name in names.items() if name is not None}
@@ -289,19 +284,15 @@ def _freeze(value: Any) -> Any:
 @lru_cache(maxsize=16)
 def _make_source(settings: tuple[tuple[str, Any], ...]) -> RewardSource:
     given = dict(settings)
-    problems = [
-        describe_unknown_key(key, (*_RULE, *_JUDGE, *_COLUMNS), "reward_kwargs")
-        for key in given
-        if key not in (*_RULE, *_JUDGE)
-    ]
-    if problems:
-        raise InputError(problems)
+    if unknown := [key for key in given if key not in (*_RULE, *_JUDGE)]:
+        raise InputError(describe_unknown_key(key, (*_RULE, *_JUDGE, *_COLUMNS), "reward_kwargs") for key in unknown)
     rule = RewardRule(**{"on_failure": "raise", **{key: given[key] for key in _RULE if given.get(key) is not None}})
     if rule.on_failure == "none":
         raise ConfigError("verl does not accept None; set on_failure to raise, nan or neutral")
     service, plain = given.get("service"), given.get("allow_plain_http") or False
     if service is not None:
-        if beside := [key for key, value in settings if value is not None and key not in _BESIDE_SERVICE]:
+        ours = (*_SERVICE, "on_failure", "neutral")
+        if beside := [key for key, value in settings if value is not None and key not in ours]:
             told = "reward_kwargs has service, so these settings would have no effect"
             raise ConfigError(f"{told}: {', '.join(beside)}; pass them to `autorubric serve`")
         return HttpRewards(service, rule, token_env=given.get("token_env"), allow_plain_http=plain)
