@@ -200,11 +200,11 @@ def _read_inputs(settings: SelectSettings, path: Path) -> tuple[list[RubricQuery
     found = read_queries(path, columns)
     problems, queries = found.problems, found.queries
     candidates: list[CandidateAnswer] = []
-    if file is not None:
-        candidates = read_candidates(file, queries, problems, answer, found.notes)
-    elif not settings.sample:
-        candidates = list_answers(queries)
-        if queries and not candidates:
+    if not settings.sample:
+        candidates = (
+            list_answers(queries) if file is None else read_candidates(file, queries, problems, answer, found.notes)
+        )
+        if file is None and queries and not candidates:
             raise InputError(
                 "nothing to select from; pass --candidates FILE, or --sample MODEL (in Python: candidates, sample); "
                 "FILE may be the data itself, if its rows have lists of answers"

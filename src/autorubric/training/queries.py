@@ -18,7 +18,7 @@ from autorubric.dataset.storage import load
 from autorubric.errors import InputError, problems_at
 from autorubric.files.strict_json import dump_json
 from autorubric.rows import Record, RowReader, inspect_file, iter_objects, join_names, name_input
-from autorubric.rows.columns import COLUMN_OPTION, ROLES
+from autorubric.rows.columns import COLUMN_OPTION, ROLES, find_value
 from autorubric.rows.record import (
     Prompt,
     as_text,
@@ -117,7 +117,10 @@ def _keep_calls(turn: Turn, message: Mapping[str, Any]) -> Mapping[str, Any]:
     """A turn with its calls of tools as they are in the message, not as text."""
     keys = () if turn["role"] == "user" else ("tool_calls", "tool_call_id", "name")
     kept = {key: message[key] for key in keys if message.get(key)}
-    if "tool_calls" in kept:
+    calls = kept.get("tool_calls", [])
+    if not isinstance(calls, list) or not all(isinstance(find_value(call, "function"), Mapping) for call in calls):
+        del kept["tool_calls"]  # text, as in `turn`
+    elif calls:
         turn = {**turn, "content": read_message({**message, "tool_calls": None}).get("content") or ""}
     return {**turn, **kept}
 

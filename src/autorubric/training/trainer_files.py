@@ -176,8 +176,8 @@ def _build_llamafactory_row(kept: Kept) -> Row:
 def _build_function_turn(message: Mapping[str, Any]) -> Row:
     role, content = message["role"], message["content"]
     if calls := message.get("tool_calls"):
-        given = [call.get("function", call) for call in calls]
-        given = [{**call, "arguments": from_cell(call.get("arguments") or {})} for call in given]
+        named = (call["function"] for call in calls)
+        given = [{**call, "arguments": from_cell(call.get("arguments") or {})} for call in named]
         told = json.dumps(given, ensure_ascii=False)
         role, content = "function", f"{content}<tool_call>{told}</tool_call>" if content else told
     return {"role": role, "content": content}

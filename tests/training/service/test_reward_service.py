@@ -67,6 +67,8 @@ async def test_a_query_s_calls_of_tools_are_shown_to_the_judge(serve: Serve) -> 
             status, found = await served.post(one(query=[*turns, {"role": "tool", "content": "the moon"}]))
             assert (status, found["failure"]) == (200, None), content
             assert 'calls look_up({"word": "tide"})' in shown[-1] and "the moon" in shown[-1], content
+        odd = [{"role": "user", "content": [{"type": ["text"], "thought": True, "text": "Why?"}]}]
+        assert (await served.post(one(query=odd)))[0] == 200  # a type that is not a string
         image = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}
         assert (await served.post(one(query=[image])))[0] == 400
 
