@@ -15,8 +15,8 @@ from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 from autorubric.core.rubric_from import rubric_from
+from autorubric.formats import Record, find_format, write_records
 from autorubric.training.adapters import verl as adapter
-from autorubric.training.queries import RubricQuery
 from autorubric.training.rewards import RewardFailed
 
 verl = pytest.importorskip("verl", reason="verl is not installed")
@@ -29,6 +29,7 @@ RUBRIC = [
     {"criterion": "Contains at most 3 words.", "points": 2},
     {"criterion": "Contains at least 3 words.", "points": 2},
 ]
+RECORD = Record(tuple(rubric_from(RUBRIC, "here")), "Why?", "q", domain="chat")
 
 
 class Letters:
@@ -49,8 +50,7 @@ def recipe(*overrides: str) -> DictConfig:
 
 
 def data(text: str) -> DataProto:
-    query = RubricQuery("q", ({"role": "user", "content": "Why?"},), rubric_from(RUBRIC, "here"), "chat")
-    row = adapter.verl_row(query)
+    row = find_format("verl").write(RECORD).row
     ids = torch.tensor([[ord(letter) for letter in text]])
     return DataProto.from_dict(
         tensors={"responses": ids, "attention_mask": torch.ones_like(ids), "prompts": ids[:, :1]},
@@ -140,8 +140,7 @@ def test_a_judge_that_is_down_ends_verl_s_step_and_gives_no_zero() -> None:
 def test_verl_reads_the_written_rows(tmp_path: Path) -> None:
     from datasets import load_dataset
 
-    query = RubricQuery("q", ({"role": "user", "content": "Why?"},), rubric_from(RUBRIC, "here"), "chat")
-    adapter.write_verl(tmp_path / "train.parquet", [query] * 3)
+    write_records(tmp_path / "train.parquet", "verl", [RECORD] * 3)
     row = load_dataset("parquet", data_files=str(tmp_path / "train.parquet"), split="train")[0]
     settings = {"judge": "builtin/offline"}
     truth = row["reward_model"]["ground_truth"]

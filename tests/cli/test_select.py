@@ -293,7 +293,8 @@ def test_queries_without_candidates_and_bad_rows_are_named_or_left_out(
     assert run([*command, "--skip-bad-rows"]) == 1
     assert len(json.loads((tmp_path / "run" / "selection.json").read_text())["skipped"]) == 3
     assert run(["select", str(data(tmp_path, 2)), "--judge", "builtin/offline"]) == 2
-    assert "pass --candidates FILE, or --sample MODEL" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "pass --candidates FILE, or --sample MODEL" in told and "FILE may be the data itself" in told
 
 
 def test_a_rubric_of_zero_weights_and_a_file_in_the_place_of_the_directory_are_told_once(

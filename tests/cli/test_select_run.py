@@ -170,3 +170,41 @@ def test_a_directory_that_holds_another_run_or_none_is_named(
     source = graded(tmp_path)
     assert run(["select", str(source), "-o", str(source)]) == 2
     assert "pass another --out" in capsys.readouterr().err
+
+
+def test_a_conversation_keeps_its_turns_and_calls_of_tools_in_the_files_of_trainers(tmp_path: Path) -> None:
+    call = {"id": "1", "type": "function", "function": {"name": "look_up", "arguments": '{"word": "tide"}'}}
+    told = {"role": "tool", "tool_call_id": "1", "content": "the moon"}
+    turn = {"role": "assistant", "content": None, "tool_calls": [call]}
+    asked: list[dict[str, Any]] = [{"role": "user", "content": "Why?"}, turn, told]
+    tools = [{"type": "function", "function": {"name": "look_up", "parameters": {}}}]
+    row = {"messages": asked, "tools": tools, "rubrics": [{"criterion": "Contains at most 5 words.", "points": 1}]}
+    messages = [asked[0], {**turn, "content": ""}, told]
+    for name in ("response", "submission"):  # a row with `submission` is an item of a dataset
+        path = tmp_path / f"{name}.jsonl"
+        path.write_text("".join(json.dumps({**row, name: text}) + "\n" for text in ("So.", "Thus.", "a b c d e f g")))
+        run_dir, judge = tmp_path / f"{name}-run", ("--judge", "builtin/offline")
+        assert run(["grade", str(path), *judge, "--out", str(run_dir)]) == 0
+        for data, more in ((path, judge), (run_dir, ())):
+            out = tmp_path / f"{name}-{data.suffix}-selected"
+            assert run(["select", str(data), *more, "--keep", "pairs", "--out", str(out)]) == 0
+            where = f"{name}, {data.name}"
+            answer = {"role": "assistant", "content": "So."}
+            assert _read_one(out / "chat.jsonl") == {"messages": [*messages, answer], "tools": tools}, where
+            assert _read_one(out / "trl_sft.jsonl") == {"prompt": messages, "completion": [answer], "tools": tools}
+            pair = _read_one(out / "trl_dpo.jsonl")
+            assert (pair["prompt"], pair["tools"]) == (messages, tools), where
+            # LlamaFactory: a call is JSON text in a turn of its own, and arguments are values.
+            called = {"role": "function", "content": '[{"name": "look_up", "arguments": {"word": "tide"}}]'}
+            turns = [asked[0], called, {"role": "tool", "content": "the moon"}]
+            sft, dpo = (_read_one(out / "llamafactory" / file) for file in ("sft.jsonl", "dpo.jsonl"))
+            assert sft == {"messages": [*turns, answer], "tools": json.dumps(tools)}, where
+            assert (dpo["messages"], dpo["chosen"]) == (turns, answer), where
+            info = json.loads((out / "llamafactory" / "dataset_info.json").read_text())["autorubric_sft"]
+            assert (info["tags"]["observation_tag"], info["tags"]["function_tag"]) == ("tool", "function")
+            assert info["columns"] == {"messages": "messages", "tools": "tools"}
+
+
+def _read_one(path: Path) -> Any:
+    [line] = path.read_text(encoding="utf-8").splitlines()
+    return json.loads(line)

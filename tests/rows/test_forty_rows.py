@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import warnings
 from collections.abc import Callable
@@ -19,7 +18,6 @@ from autorubric.jobs.submissions import Submissions
 from autorubric.linting.rubric_sources import iter_rubrics
 from autorubric.rows.record import as_text, read_prompt, read_question
 from autorubric.synthesis.query_file import QueryFile
-from autorubric.training.adapters import verl
 from autorubric.training.adapters.openrlhf import remote_samples
 from autorubric.training.candidates import read_candidates
 from autorubric.training.queries import find_rubric_column, read_queries, read_rubric
@@ -248,15 +246,8 @@ CONTRACTS: list[tuple[str, Callable[[dict[str, Any]], object], dict[str, Any], d
         {"question": ASKED, "submission": SAID, "rubric": POINTS},
         "unknown key 'question'",
     ),
-    (
-        "verl hands over extra_info, where the rubric is under reward_model",
-        lambda row: asyncio.run(verl.compute_score("chat", SAID, "", row, judge="builtin/offline")),
-        {"prompt": ASKED, "reward_model": {"rubric": POINTS}},
-        {"prompt": ASKED, "rubrics": POINTS},
-        "the row has no rubric",
-    ),
 ]
-"""Readers that another program calls: its keys are fixed, and no usual name stands in for one."""
+"""Readers of calls with documented keys: no usual name stands in for one."""
 
 
 def test_keys_of_a_contract_have_no_usual_names() -> None:

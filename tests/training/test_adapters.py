@@ -7,8 +7,12 @@ import inspect
 import json
 import logging
 import math
+import subprocess
+import sys
+import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,12 +24,13 @@ from aiohttp import web
 from autorubric import CriterionGrader, Rubric
 from autorubric.core.rubric_from import rubric_from
 from autorubric.errors import ConfigError, InputError
+from autorubric.formats import Record, find_format, write_records
 from autorubric.graders.criterion_judge import CriterionJudge
 from autorubric.llm.request import Failure, Request
-from autorubric.testing import PromptSections, ScriptedModel
+from autorubric.testing import LoopbackEndpoint, PromptSections, ScriptedModel
 from autorubric.training.adapters import open_instruct, openrlhf, trl, verifiers, verl
 from autorubric.training.adapters.verl import HttpRewards
-from autorubric.training.queries import RubricQuery, read_rubric
+from autorubric.training.queries import read_rubric
 from autorubric.training.rewarder import Rewarder, Sample, make_rewarder, rewards_now
 from autorubric.training.rewards import RewardFailed, RewardGap, RewardRule
 from tests.offenders import each, offenders
@@ -157,6 +162,35 @@ def test_trl_s_plain_texts_and_overlong_lengths_are_used() -> None:
     assert function(**given, rubric=[json.dumps(RUBRIC)] * 2) == [0.75, 0.25]
 
 
+def test_a_prompt_s_calls_of_tools_are_shown_to_the_judge() -> None:
+    model = ScriptedModel(says)
+    source = Rewarder(CriterionGrader(judge=CriterionJudge(model, "judge")))
+    call = {"function": {"name": "look_up", "arguments": '{"word": "tide"}'}}
+    asked = [{"role": "user", "content": "Why?"}, {"role": "assistant", "content": None, "tool_calls": [call]}]
+    prompts = [[*asked, {"role": "tool", "content": "the moon"}]]
+    assert trl.reward_function(source)(prompts=prompts, completions=["right"], rubrics=[RUBRIC]) == [0.75]
+    assert 'calls look_up({"word": "tide"})' in PromptSections(model.requests[0])["request"]
+
+
+@each(
+    ("version", "policy", "told"),
+    [
+        ("1.5.1", {}, "TRL 1.5.1 counts a missing reward as 0; install trl>=1.6"),
+        ("0.24.0.dev0", {"on_failure": "nan"}, "TRL 0.24.0.dev0 counts a missing reward as 0"),
+        ("0.24.0", {"on_failure": "raise"}, None),
+        ("1.6.0", {}, None),
+        ("1.16.0", {}, None),
+    ],
+)
+def test_a_trl_that_counts_none_as_zero_is_refused(version: str, policy: dict[str, Any], told: str | None) -> None:
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        (Path(folder) / f"trl-{version}.dist-info").mkdir()
+        (Path(folder) / f"trl-{version}.dist-info" / "METADATA").write_text(f"Name: trl\nVersion: {version}\n")
+        patch.syspath_prepend(folder)
+        with pytest.raises(ConfigError, match=told) if told else nullcontext():
+            trl.reward_function(rewarder(**policy))
+
+
 def test_trl_rows_without_a_rubric_are_named() -> None:
     function = trl.reward_function(rewarder())
     with pytest.raises(InputError, match="no rubric column; expected one of rubrics, rubric"):
@@ -175,9 +209,12 @@ def test_trl_columns_of_unequal_length_are_counted() -> None:
         function(prompts=["Why?"] * 2, completions=["x"] * 2, completion_ids=[[1]], rubrics=[RUBRIC] * 2)
 
 
+def verl_row() -> dict[str, Any]:
+    return find_format("verl").write(Record(tuple(rubric_from(RUBRIC, "here")), "Why?", "q", domain="chat")).row
+
+
 def verl_call(text: str, **settings: Any) -> dict[str, float]:
-    query = RubricQuery("q", ({"role": "user", "content": "Why?"},), rubric_from(RUBRIC, "here"), "chat")
-    row = verl.verl_row(query)
+    row = verl_row()
     truth = row["reward_model"]["ground_truth"]
     return asyncio.run(verl.compute_score("chat", text, truth, row["extra_info"], **settings))
 
@@ -188,6 +225,18 @@ def test_verl_finds_a_plain_coroutine_function_that_returns_the_same_numeric_key
     second = verl_call("It is not.", judge="builtin/offline", on_failure="neutral", neutral=0.25, formula="signed")
     assert list(first) == list(second)
     assert all(type(value) is float for value in (*first.values(), *second.values()))
+
+
+def test_a_restarted_verl_worker_pays_for_no_reward_again(tmp_path: Path) -> None:
+    with LoopbackEndpoint(replier=lambda body: MET).in_thread() as endpoint:
+        settings = {"judge": f"judge@{endpoint.base_url}", "run_dir": str(tmp_path / "run")}
+        assert verl_call("right", **settings)["score"] == 1.0
+        asked = endpoint.counts.requests
+        code = (
+            f"from tests.training.test_adapters import verl_call\nprint(verl_call('right', **{settings!r})['score'])"
+        )
+        again = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        assert (again.stdout.strip(), endpoint.counts.requests) == ("1.0", asked) == ("1.0", 2)
 
 
 def test_verl_sends_a_key_over_plain_http_to_a_remote_host_only_where_that_is_allowed(
@@ -212,10 +261,35 @@ def test_verl_s_failures_raise_by_default_and_none_is_refused() -> None:
         verl_call("x", jugde="builtin/offline")
     with pytest.raises(ConfigError, match="neither judge nor service"):
         verl_call("x")
-    with pytest.raises(ConfigError, match="both judge and service"):
-        verl_call("x", judge="builtin/offline", service="http://127.0.0.1:9")
-    with pytest.raises(InputError, match="the row has no rubric"):
-        asyncio.run(verl.compute_score("chat", "x", "", {}, judge="builtin/offline"))
+    with pytest.raises(ConfigError, match="would have no effect: formula, judge; pass them to `autorubric serve`"):
+        verl_call("x", judge="builtin/offline", service="http://127.0.0.1:9", formula="positive")
+    with pytest.raises(ConfigError, match="a service has its own rule"):
+        HttpRewards("http://127.0.0.1:9", RewardRule(formula="positive"))
+    with pytest.raises(InputError, match=r"the row has no rubric: expected one of rubrics, .* its keys are 'index'"):
+        asyncio.run(verl.compute_score("chat", "x", "", {"index": 1}, judge="builtin/offline"))
+
+
+def test_verl_s_extra_info_has_its_query_and_rubric_under_usual_names_or_those_given() -> None:
+    own = {"reward_model": {"rubrics": RUBRIC}, "prompt": [{"role": "user", "content": "Why?"}]}
+    other = [{"criterion": "Is kind.", "points": 1}]
+    rows: list[tuple[dict[str, Any], str, dict[str, str], tuple[str | None, int]]] = [
+        (own, "", {}, ("Why?", 2)),
+        (own | {"question": "Who?"}, json.dumps(other), {}, ("Why?", 2)),
+        (own | {"asked": "Who?", "held": other}, "", {"query": "asked", "rubric": "held"}, ("Who?", 1)),
+        ({"question": "Who?", "rubrics": json.dumps(other)}, "", {}, ("Who?", 1)),
+        (
+            {"messages": np.array(own["prompt"], dtype=object), "rubric": np.array(RUBRIC, dtype=object)},
+            "",
+            {},
+            ("Why?", 2),
+        ),
+        ({"index": 3}, json.dumps(other), {}, (None, 1)),
+    ]
+    for info, truth, names, expected in rows:
+        query, rubric = verl._read_columns(dict(info), truth, names)
+        assert (query, len(rubric)) == expected, (info, names)
+    with pytest.raises(InputError, match=r"the query may be column 'question' or 'query'; choose .*query: NAME"):
+        verl._read_columns({"question": "Who?", "query": "Why?", "rubric": RUBRIC}, "", {})
 
 
 def test_verl_rows_have_one_schema_and_mirror_their_reward_model(tmp_path: Any) -> None:
@@ -223,9 +297,8 @@ def test_verl_rows_have_one_schema_and_mirror_their_reward_model(tmp_path: Any) 
 
     check = {"name": "CommaChecker", "parameters": {}}
     rule = rubric_from([{"requirement": "No commas", "weight": 2.5, "check": check}], "here")
-    turns = ({"role": "user", "content": "Why?"},)
-    queries = [RubricQuery("a", turns, rule, "if"), RubricQuery("b", turns, rubric_from(RUBRIC, "here"), "chat")]
-    verl.write_verl(tmp_path / "train.parquet", queries)
+    records = [Record(tuple(rule), "Why?", "a"), Record(tuple(rubric_from(RUBRIC, "here")), "Why?", "b")]
+    write_records(tmp_path / "train.parquet", "verl", records)
     first, second = pq.read_table(tmp_path / "train.parquet").to_pylist()
     for row in (first, second):
         assert row["extra_info"]["reward_model"] == row["reward_model"]
@@ -233,8 +306,6 @@ def test_verl_rows_have_one_schema_and_mirror_their_reward_model(tmp_path: Any) 
         assert row["reward_model"]["ground_truth"] == ""
     assert read_rubric(first["reward_model"], "row")[0].check == check
     assert read_rubric(first["reward_model"], "row")[0].weight == 2.5
-    verl.write_verl(tmp_path / "none.parquet", [])
-    assert pq.read_schema(tmp_path / "none.parquet").equals(pq.read_schema(tmp_path / "train.parquet"))
 
 
 def test_openrlhf_s_queries_are_cut_at_their_prompt_and_special_tokens_go() -> None:
@@ -313,7 +384,7 @@ def test_a_service_whose_audit_says_stop_ends_a_training_by_an_exception() -> No
     task = SimpleNamespace(rubric=RUBRIC, prompt="Why?")
 
     async def by_verl(url: str) -> None:
-        row = verl.verl_row(RubricQuery("q", ({"role": "user", "content": "Why?"},), rubric_from(RUBRIC, "it"), "a"))
+        row = verl_row()
         await verl.compute_score("chat", "right", "", row["extra_info"], service=url)
 
     async def by_verifiers(url: str) -> None:
@@ -331,7 +402,7 @@ def test_a_service_whose_audit_says_stop_ends_a_training_by_an_exception() -> No
 
 def test_verl_s_step_is_the_version_of_the_weights_that_began_the_response() -> None:
     seen: list[Any] = []
-    row = verl.verl_row(RubricQuery("q", ({"role": "user", "content": "Why?"},), rubric_from(RUBRIC, "it"), "a"))
+    row = verl_row()
     given: list[Any] = [7, np.int64(8), None, -1, "9"]
 
     async def asked() -> None:

@@ -44,6 +44,7 @@ def test_a_criterion_that_decides_most_of_the_variance_is_named() -> None:
     assert 0.9 < found.decisive[0].share <= 1.1
     [words] = recommend([], None, found)
     assert words.startswith("reweigh 'A' (weight 9): it decides ")
+    assert words.endswith(f"(64 submissions): {NOTES[0]['requirement']}")  # rubrics of rows repeat the name C1
 
 
 def test_the_noise_of_a_judge_is_half_the_mean_square_of_differences() -> None:

@@ -14,7 +14,7 @@ from autorubric.errors import InputError
 from autorubric.formats import read_records
 from autorubric.formats.rubrichub import RUBRICHUB
 from autorubric.training.candidates import CandidateAnswer, read_candidates, read_graded_run
-from autorubric.training.queries import RubricQuery, read_queries
+from autorubric.training.queries import RubricQuery, read_queries, read_turns
 
 RUBRICS = [{"criterion": "Names a cause.", "points": 3}]
 
@@ -70,9 +70,22 @@ def test_a_verl_row_and_a_healthbench_row_are_read_as_conversations(tmp_path: Pa
     turns.append({"role": "user", "content": "Why?"})
     verl = {"prompt": turns, "ability": "chat", "reward_model": {"rubrics": RUBRICS, "ground_truth": ""}}
     healthbench = {"prompt_id": "h1", "prompt": turns, "rubrics": RUBRICS}
-    first, second = read_queries(lines(tmp_path / "rows.jsonl", [verl, healthbench])).queries
+    named = {"prompt": [{"role": "user", "content": "Who?", "name": "Ann"}], "rubrics": RUBRICS}
+    first, second, third = read_queries(lines(tmp_path / "rows.jsonl", [verl, healthbench, named])).queries
     assert (first.id, first.source, second.id) == ("row-1", "chat", "h1")
     assert first.text == "user: Hi\n\nassistant: Yes?\n\nuser: Why?"
+    assert third.text == "Who?"
+
+
+def test_calls_of_tools_that_are_not_in_the_usual_form_are_text() -> None:
+    call = {"function": {"name": "look_up", "arguments": "{}"}}
+    for calls, content in (([call], "Wait."), ([call, 5], None), (5, None), ([{"function": "x"}], None)):
+        said = {"role": "assistant", "content": "Wait.", "tool_calls": calls}
+        _, turn, _ = read_turns(
+            [{"role": "user", "content": "Why?"}, said, {"role": "tool", "content": "So."}], "here"
+        )
+        assert ("tool_calls" in turn) == (content is not None), calls
+        assert turn["content"] == content or turn["content"].startswith("Wait.\ncalls "), calls
 
 
 def test_items_of_one_prompt_are_answers_to_one_query(tmp_path: Path) -> None:

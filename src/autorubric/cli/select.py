@@ -75,12 +75,7 @@ def print_selection(
         f"\n{total.selected} of {total.queries} queries have {found}; "
         f"{total.dropped} dropped, {total.undecided} undecided; {pluralize(summary.answers, 'answer')} kept"
     )
-    lines = (
-        *_format_spread(written),
-        *_format_curve(summary),
-        *_format_shares(summary),
-    )
-    for line in lines:
+    for line in (*_format_spread(written), *_format_curve(summary), *_format_shares(summary)):
         print(f"  {line}")
     if written.flagged:
         print(f"  {written.flagged} kept answers may contain a prompt injection; see 'flags' in items.jsonl")

@@ -242,12 +242,12 @@ def _build_item(record: Record, is_item: bool) -> dict[str, Any]:
     query, rubric = record.query, record.read_value("rubric")
     if "ground_truth" in item:
         item["ground_truth"] = _read_truth(record, item["ground_truth"])
-    if query is not None:
-        item["prompt"] = as_text(query)
     if rubric is not None:
         item["rubric"] = rubric_from(rubric, record.where)
     used = {*record.columns.values()}
     own = {key: row[key] for key in _BESIDES if key in row and key not in used}
+    if query is not None:
+        item["prompt"], own["metadata"] = as_text(query), _keep_messages(record, own.get("metadata", {}))
     rest = {key: value for key, value in row.items() if key not in used and key not in own}
     if is_item:
         return {"description": "", **rest, **own, **item}
@@ -255,6 +255,13 @@ def _build_item(record: Record, is_item: bool) -> dict[str, Any]:
     if not isinstance(metadata, dict):
         metadata = {"metadata": metadata}
     return {**item, "description": "", **own, "metadata": {**metadata, **rest}}
+
+
+def _keep_messages(record: Record, metadata: Any) -> Any:
+    """The metadata of an item, with the messages that its prompt shows as one text; trainers need them."""
+    if not isinstance(record.query, list) or not isinstance(metadata, dict):
+        return metadata
+    return {**metadata, record.columns["query"]: to_plain(record.read_value("query"))}
 
 
 def _read_truth(record: Record, labels: Any) -> Any:

@@ -206,7 +206,8 @@ def _read_inputs(settings: SelectSettings, path: Path) -> tuple[list[RubricQuery
         )
         if file is None and queries and not candidates:
             raise InputError(
-                "nothing to select from; pass --candidates FILE, or --sample MODEL (in Python: candidates, sample)"
+                "nothing to select from; pass --candidates FILE, or --sample MODEL (in Python: candidates, sample); "
+                "FILE may be the data itself, if its rows have lists of answers"
             )
     for note in found.notes:
         warn(note)

@@ -242,7 +242,7 @@ def _read_part(part: Any) -> str | None:
     """The text of a part of a message; None for an image and anything else that is not text."""
     if not isinstance(part, Mapping):
         return part if isinstance(part, str) else None
-    kind = part.get("type") or next((key for key in (*_CALLS, *_RESULTS, *_THOUGHTS) if key in part), "")
+    kind = str(part.get("type") or next((key for key in (*_CALLS, *_RESULTS, *_THOUGHTS) if key in part), ""))
     if kind in _CALLS:
         return _format_call(part.get(kind, part))
     if kind in _RESULTS or kind in _THOUGHTS or part.get("thought") is True:

@@ -1,4 +1,5 @@
 from autorubric.core.rubric_from import rubric_from as rubric_from
+from autorubric.training.adapters.verl import HttpRewards as HttpRewards
 from autorubric.training.audit import AuditPlan as AuditPlan
 from autorubric.training.evolution.live import EvolutionPlan as EvolutionPlan
 from autorubric.training.evolution.proposals import EvolutionRule as EvolutionRule

@@ -16,7 +16,7 @@ from autorubric.llm.request import Answer, Failure, Message, Model, Request, Unr
 from autorubric.llm.structured import read_text
 from autorubric.rows import Record, RowReader, drop_nulls, inspect_file, join_names, name_input, read_rows
 from autorubric.rows.columns import COLUMN_OPTION, ROLES
-from autorubric.rows.record import FLOAT_ID, MERGED, as_text, read_prompt
+from autorubric.rows.record import FLOAT_ID, MERGED, as_text, as_turns, read_prompt
 from autorubric.runs.blocks import feed_records, note_ended, work_through
 from autorubric.runs.items_file import read_items, read_report
 from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, ExperimentManifest, load_manifest
@@ -324,7 +324,7 @@ class SamplingRun(StoppableRun):
     def build_request(self, query: int, draw: int) -> Request:
         """The request for one answer: the query itself, without a prompt template."""
         asked = self.queries[query]
-        turns = tuple(Message(turn["role"], turn["content"]) for turn in asked.turns)  # type: ignore[arg-type]
+        turns = tuple(Message(**turn) for turn in as_turns(asked.prompt))  # type: ignore[arg-type]
         return Request(turns, ROLE, draw=draw + self.generation * DRAWS_A_GENERATION, item=asked.id)
 
     async def _sample(self, key: Key) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from autorubric.core.display import clip
 from autorubric.errors import pluralize
 from autorubric.linting import lint_rubric
 from autorubric.linting.rules.compound_demands import SEVERAL_DEMANDS
@@ -169,20 +170,17 @@ def recommend(
         yield f"drop or replace {name!r}: {end} by nearly all lately ({seen})"
     for one in [] if audit is None else audit.criteria:
         if one.alarm is not None or (one.count >= _MIN_AUDITS and one.mean >= _MUCH):
-            parts = (
-                lint_rubric([{"requirement": one.requirement}], rules=(SEVERAL_DEMANDS,)) if one.requirement else []
-            )
             evidence = f"the training judge gives {one.mean:+.2f} more than the audit's judge in {one.count:,} audits"
-            if parts:
-                yield f"split {one.name!r}: {evidence}, and it has several demands ({parts[0].message})"
-            else:
-                yield f"reword {one.name!r}: {evidence}"
+            rubric = [{"requirement": one.requirement}] if one.requirement else []
+            found = [one.message for one in lint_rubric(rubric, rules=(SEVERAL_DEMANDS,))]
+            told = f", and it has several demands ({found[0]})" if found else ""
+            yield f"{'split' if found else 'reword'} {one.name!r}: {evidence}{told}"
     if signals is None:
         return
     for each in signals.decisive[:_MOST]:
         yield (
             f"reweigh {each.name!r} (weight {each.weight:g}): it decides {each.share:.0%} of the variance within "
-            f"groups ({pluralize(each.submissions, 'submission')})"
+            f"groups ({pluralize(each.submissions, 'submission')}): {clip(each.requirement, 70)}"
         )
     if signals.noise is not None and signals.noise_share is not None and signals.noise_share >= _NOISY:
         yield (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -17,8 +18,18 @@ from autorubric.dataset.storage import load
 from autorubric.errors import InputError, problems_at
 from autorubric.files.strict_json import dump_json
 from autorubric.rows import Record, RowReader, inspect_file, iter_objects, join_names, name_input
-from autorubric.rows.columns import COLUMN_OPTION, ROLES
-from autorubric.rows.record import as_text, as_turns, fold_role, read_prompt, read_question, to_plain
+from autorubric.rows.columns import COLUMN_OPTION, ROLES, find_value
+from autorubric.rows.record import (
+    Prompt,
+    as_text,
+    as_turns,
+    fold_role,
+    from_cell,
+    read_message,
+    read_prompt,
+    read_question,
+    to_plain,
+)
 
 Turn = dict[str, str]
 
@@ -32,26 +43,34 @@ class RubricQuery:
 
     Attributes:
         id: unique among the queries of a run.
-        turns: the conversation that the answer continues; a plain query is one user turn.
+        turns: the conversation that the answer continues, with calls of tools as they are; a plain query is one user
+            turn.
         rubric: grades the answers.
         source: the domain or dataset it comes from; empty if unknown.
         answers: id and text of the answers in the same file.
         where: its place in the file, for messages.
         aliases: further ids of the same query.
+        tools: the definitions of the tools, as trainers take them.
     """
 
     id: str
-    turns: tuple[Turn, ...]
+    turns: tuple[Mapping[str, Any], ...]
     rubric: Rubric
     source: str = ""
     answers: tuple[tuple[str, str], ...] = ()
     where: str = ""
     aliases: tuple[str, ...] = ()
+    tools: Any = None
+
+    @property
+    def prompt(self) -> Prompt:
+        """The query as a text, or the messages of a conversation with calls of tools as text."""
+        return read_prompt(list(self.turns), "the query")
 
     @property
     def text(self) -> str:
         """The query as one text; a conversation is shown with the role of each turn."""
-        return as_text(read_prompt(list(self.turns), "the query"))
+        return as_text(self.prompt)
 
 
 @dataclass(slots=True)
@@ -81,15 +100,38 @@ def read_queries(path: Path, columns: Mapping[str, str] | None = None) -> QueryR
     return _read_rows(itertools.chain([head] if head else [], rows), path, problems, columns or {})
 
 
-def read_turns(value: Any, where: str) -> tuple[Turn, ...]:
+def read_turns(value: Any, where: str) -> tuple[Mapping[str, Any], ...]:
     """A query as turns; a conversation may be JSON text, as in `final.jsonl`."""
     with problems_at(f"{where}: "):
-        turns = tuple(as_turns(read_question(to_plain(value), "the query")))
+        turns = as_turns(read_question(to_plain(value), "the query"))
     if not any(turn["content"].strip() for turn in turns):
         raise InputError(f"{where}: the query is blank")
     if fold_role(turns[-1]["role"]) == "assistant":
         raise InputError(f"{where}: the conversation ends with the assistant; nothing is asked there")
-    return turns
+    held = from_cell(value)
+    is_conversation = isinstance(held, list) and isinstance(held[0], Mapping)
+    return tuple(map(_keep_calls, turns, held)) if is_conversation else tuple(turns)
+
+
+def _keep_calls(turn: Turn, message: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A turn with its calls of tools as they are in the message, not as text."""
+    keys = () if turn["role"] == "user" else ("tool_calls", "tool_call_id", "name")
+    kept = {key: message[key] for key in keys if message.get(key)}
+    calls = kept.get("tool_calls", [])
+    if not isinstance(calls, list) or not all(isinstance(find_value(call, "function"), Mapping) for call in calls):
+        del kept["tool_calls"]  # text, as in `turn`
+    elif calls:
+        turn = {**turn, "content": read_message({**message, "tool_calls": None}).get("content") or ""}
+    return {**turn, **kept}
+
+
+def _find_conversation(metadata: Mapping[str, Any], prompt: str | None) -> Any:
+    """The conversation that an item's prompt shows as one text, or else the prompt."""
+    for held in metadata.values():
+        with suppress(InputError):
+            if isinstance(held, list) and as_text(read_prompt(held, "")) == prompt:
+                return held
+    return prompt
 
 
 def _read_rows(rows: Iterable[Record], path: Path, problems: list[str], columns: Mapping[str, str]) -> QueryReading:
@@ -143,6 +185,7 @@ def _read_row(row: Record) -> RubricQuery:
         source="" if source is None else str(source),
         answers=((str(row.read_value("sample") or name), answer),) if isinstance(answer, str) else (),
         where=row.where,
+        tools=from_cell(row.fields.get("tools")),
     )
 
 
@@ -168,8 +211,9 @@ def group_items(dataset: RubricDataset, path: Path) -> tuple[list[RubricQuery], 
         number = item.id or f"item-{index}"
         source = sources.read(Record(where, index, dict(item.metadata))).read_value("source")
         name = str(source) if source is not None else dataset.name or ""
-        turns, answers = read_turns(prompt, where), ((number, item.submission),)
-        own.append(_merge_query(groups, RubricQuery(number, turns, rubric, name, answers, where)))
+        turns = read_turns(_find_conversation(item.metadata, prompt), where)
+        answers, tools = ((number, item.submission),), item.metadata.get("tools")
+        own.append(_merge_query(groups, RubricQuery(number, turns, rubric, name, answers, where, tools=tools)))
     return list(groups.values()), own
 
 
@@ -188,20 +232,29 @@ def extract_text(content: Any, kinds: Collection[str] = ("text",)) -> str:
     return "".join(str(part.get("text") or "") for part in content if part.get("type", "text") in kinds)
 
 
-def as_conversation(prompt: Any) -> str | tuple[Mapping[str, str], ...]:
+def as_conversation(prompt: Any) -> str | tuple[Turn, ...]:
     """A prompt as the judge sees it: a text or turns; a single user turn becomes a text.
 
-    Turns are mappings or pydantic models.
+    Turns are mappings or pydantic models. Calls of tools become text.
 
     Example:
         >>> as_conversation([{"role": "user", "content": [{"type": "text", "text": "Why?"}]}])
         'Why?'
+        >>> call = {"function": {"name": "look_up", "arguments": '{"word": "sky"}'}}
+        >>> as_conversation([{"role": "assistant", "content": None, "tool_calls": [call]}])[0]["content"]
+        'calls look_up({"word": "sky"})'
     """
     if isinstance(prompt, str):
         return prompt
-    held = [turn.model_dump() if hasattr(turn, "model_dump") else turn for turn in prompt]
-    turns = tuple({"role": str(turn["role"]), "content": extract_text(turn.get("content"))} for turn in held)
+    turns = tuple(_read_turn(turn.model_dump() if hasattr(turn, "model_dump") else turn) for turn in prompt)
     return turns[0]["content"] if len(turns) == 1 and turns[0]["role"] == "user" else turns
+
+
+def _read_turn(turn: Mapping[str, Any]) -> Turn:
+    content = turn.get("content")
+    is_text = not isinstance(content, list) or all(part.get("type", "text") == "text" for part in content)
+    told = read_message({**turn, "content": extract_text(content)} if is_text else turn).get("content")
+    return {"role": str(turn["role"]), "content": told if isinstance(told, str) else extract_text(content)}
 
 
 def find_rubric_column(columns: Mapping[str, Any], wanted: str | None, option: str = "rubric=NAME") -> str:

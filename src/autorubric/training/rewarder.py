@@ -348,7 +348,7 @@ def make_rewarder(  # noqa: PLR0913 (settings of one rewarder)
         rule: how a report becomes a reward.
         base_url: address of an OpenAI-compatible endpoint, for a judge given by name.
         api_key_env: the variable that holds its API key, for a judge given by name.
-        run_dir: where replies are recorded; one process per directory.
+        run_dir: where replies are recorded; processes of one machine may share it.
         max_in_flight: maximum concurrent calls.
         audit: a reference judge for a share of the rewards; needs a run directory.
         evolution: who proposes criteria between training steps; needs a run directory.

@@ -18,6 +18,7 @@ from autorubric.files import atomic_writer, parquet_writer, suggest_name
 from autorubric.formats.format import Record
 from autorubric.formats.rubrichub import RUFT, dump_details
 from autorubric.plugins import find_plugins, load_plugin
+from autorubric.rows.record import from_cell
 from autorubric.training.candidates import ScoredCandidate
 from autorubric.training.queries import RubricQuery
 
@@ -123,8 +124,8 @@ def write_training_files(folder: Path, kept: Sequence[Kept], trainers: Iterable[
 
 
 def build_chat_row(kept: Kept) -> Row:
-    """A conversation that ends with the kept answer."""
-    return {"messages": [*kept.query.turns, _build_turn(kept.chosen)]}
+    """A conversation that ends with the kept answer, and the tools that it may call."""
+    return {"messages": [*kept.query.turns, _build_turn(kept.chosen)], **_build_tools(kept)}
 
 
 def _build_ruft_row(kept: Kept) -> Row:
@@ -149,7 +150,7 @@ def _write_ruft_table(path: Path, kept: Sequence[Kept], pairs: bool) -> None:
 
 def _build_completion_row(kept: Kept) -> Row:
     """TRL's conversational prompt and completion, for `SFTTrainer`."""
-    return {"prompt": list(kept.query.turns), "completion": [_build_turn(kept.chosen)]}
+    return {"prompt": list(kept.query.turns), "completion": [_build_turn(kept.chosen)], **_build_tools(kept)}
 
 
 def _build_preference_row(kept: Kept) -> Row:
@@ -161,23 +162,43 @@ def _build_preference_row(kept: Kept) -> Row:
         "rejected": [_build_turn(worse)],
         "chosen_score": kept.chosen.score,
         "rejected_score": worse.score,
+        **_build_tools(kept),
     }
+
+
+def _build_llamafactory_row(kept: Kept) -> Row:
+    """LlamaFactory's SFT row: calls of tools, and the tools, are JSON text."""
+    row = build_chat_row(kept)
+    tools = {"tools": json.dumps(row["tools"], ensure_ascii=False)} if "tools" in row else {}
+    return {"messages": [*map(_build_function_turn, row["messages"])], **tools}
+
+
+def _build_function_turn(message: Mapping[str, Any]) -> Row:
+    role, content = message["role"], message["content"]
+    if calls := message.get("tool_calls"):
+        named = (call["function"] for call in calls)
+        given = [{**call, "arguments": from_cell(call.get("arguments") or {})} for call in named]
+        told = json.dumps(given, ensure_ascii=False)
+        role, content = "function", f"{content}<tool_call>{told}</tool_call>" if content else told
+    return {"role": role, "content": content}
 
 
 def _build_ranking_row(kept: Kept) -> Row:
     """LlamaFactory's ranking row."""
-    worse = _find_rejected(kept)
-    return {"messages": list(kept.query.turns), "chosen": _build_turn(kept.chosen), "rejected": _build_turn(worse)}
+    row, worse = _build_llamafactory_row(kept), _find_rejected(kept)
+    return {**row, "messages": row["messages"][:-1], "chosen": row["messages"][-1], "rejected": _build_turn(worse)}
 
 
 def _write_dataset_info(path: Path, kept: Sequence[Kept], pairs: bool) -> None:
     """LlamaFactory's description of the files in the same folder."""
-    names = ("role", "content", "user", "assistant", "system")
-    tags = {f"{name}_tag": name for name in names}
-    sft = {"file_name": "sft.jsonl", "formatting": "sharegpt", "columns": {"messages": "messages"}, "tags": tags}
+    tags = {f"{name}_tag": name for name in ("role", "content", "user", "assistant", "system")}
+    if any(turn["role"] in ("tool", "function") for one in kept for turn in _build_llamafactory_row(one)["messages"]):
+        tags |= {"function_tag": "function", "observation_tag": "tool"}
+    columns = {"messages": "messages"} | ({"tools": "tools"} if any(one.query.tools for one in kept) else {})
+    sft = {"file_name": "sft.jsonl", "formatting": "sharegpt", "columns": columns, "tags": tags}
     info: dict[str, Any] = {"autorubric_sft": sft}
     if pairs:
-        columns = {"messages": "messages", "chosen": "chosen", "rejected": "rejected"}
+        columns = {**columns, "chosen": "chosen", "rejected": "rejected"}
         info["autorubric_dpo"] = {**sft, "file_name": "dpo.jsonl", "ranking": True, "columns": columns}
     _write_json(path, [info], indent=2)
 
@@ -187,7 +208,7 @@ _BUILT_IN = {
     "chat": Adapter({"chat.jsonl": build_chat_row}),
     "trl": Adapter({"trl_sft.jsonl": _build_completion_row}, {"trl_dpo.jsonl": _build_preference_row}),
     "llamafactory": Adapter(
-        {"llamafactory/sft.jsonl": build_chat_row},
+        {"llamafactory/sft.jsonl": _build_llamafactory_row},
         {"llamafactory/dpo.jsonl": _build_ranking_row},
         {"llamafactory/dataset_info.json": _write_dataset_info},
     ),
@@ -208,6 +229,10 @@ def _flatten(one: Any) -> Row:
 
 def _build_turn(scored: ScoredCandidate) -> dict[str, str]:
     return {"role": "assistant", "content": scored.candidate.answer}
+
+
+def _build_tools(kept: Kept) -> Row:
+    return {"tools": kept.query.tools} if kept.query.tools else {}
 
 
 def _find_rejected(kept: Kept) -> ScoredCandidate:

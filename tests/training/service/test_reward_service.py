@@ -52,6 +52,27 @@ async def test_a_submission_gets_its_reward_and_the_values_it_is_made_of(serve: 
     assert (found["coverage"], found["failure"]) == (1.0, None)
 
 
+async def test_a_query_s_calls_of_tools_are_shown_to_the_judge(serve: Serve) -> None:
+    shown: list[str] = []
+
+    def replies(body: Any) -> Any:
+        shown.append(body["messages"][-1]["content"])
+        return verdict(body)
+
+    call = {"id": "1", "type": "function", "function": {"name": "look_up", "arguments": '{"word": "tide"}'}}
+    asked = {"role": "user", "content": [{"type": "text", "text": "Why?"}]}
+    async with serve(LoopbackEndpoint(replier=replies)) as served:
+        for content in ("", None, "Wait."):
+            turns = [asked, {"role": "assistant", "content": content, "tool_calls": [call]}]
+            status, found = await served.post(one(query=[*turns, {"role": "tool", "content": "the moon"}]))
+            assert (status, found["failure"]) == (200, None), content
+            assert 'calls look_up({"word": "tide"})' in shown[-1] and "the moon" in shown[-1], content
+        odd = [{"role": "user", "content": [{"type": ["text"], "thought": True, "text": "Why?"}]}]
+        assert (await served.post(one(query=odd)))[0] == 200  # a type that is not a string
+        image = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}
+        assert (await served.post(one(query=[image])))[0] == 400
+
+
 async def test_a_batch_is_answered_in_order_and_a_repeated_call_asks_nothing(serve: Serve) -> None:
     async with serve(LoopbackEndpoint(replier=verdict)) as served:
         items = [one("a"), one("b", rubric=CRITERIA[:1]), one("c")]

@@ -23,7 +23,8 @@ _LONGEST = 50
 def reward_function(source: RewardSource) -> Callable[..., dict[str, Any]]:
     """A `reward_func(queries, prompts, labels)` for the file that `--reward.remote_url` names.
 
-    A missing reward raises; OpenRLHF logs the error and leaves the sample without a reward.
+    A missing reward raises. OpenRLHF logs the error, and its training step fails without the sample's reward;
+    `on_failure='neutral'` of the source's rule avoids that.
 
     Args:
         source: gives the rewards.

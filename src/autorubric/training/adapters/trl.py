@@ -7,12 +7,17 @@ completion. A completion whose reward is None is left out of the group's baselin
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, Protocol, TypeAlias
+from importlib import metadata
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from autorubric.background import wait_for
-from autorubric.errors import InputError
+from autorubric.errors import ConfigError, InputError
 from autorubric.training.queries import as_conversation, extract_completion_text, find_rubric_column, read_rubric
-from autorubric.training.rewarder import RewardSource, Sample
+from autorubric.training.rewarder import Rewarder, RewardSource, Sample
+from autorubric.training.rewards import DEFAULT_RULE
+
+if TYPE_CHECKING:
+    from autorubric.training.adapters.verl import HttpRewards
 
 RewardFunction: TypeAlias = Callable[..., list[float | None]]
 AsyncRewardFunction: TypeAlias = Callable[..., Coroutine[Any, Any, list[float | None]]]
@@ -28,6 +33,10 @@ def reward_function(
         rubric: the column of rubrics; by default the one with a usual name, such as rubric or rubrics.
         reference: the column of reference answers, if any.
         name: the name of the reward in the trainer's logs.
+
+    Raises:
+        ConfigError: the installed TRL counts a missing reward as 0 (before 1.6), and the failure policy of `source`
+            is `none` or `nan`.
 
     TRL does not mark evaluations. A column `split` with a value other than `train`, for example in an
     `eval_dataset`, marks them, and `autorubric drift` leaves them out.
@@ -52,6 +61,7 @@ def async_reward_function(
     source: RewardSource, *, rubric: str | None = None, reference: str | None = None, name: str = "rubric_reward"
 ) -> AsyncRewardFunction:
     """The same as a coroutine function; TRL awaits all of these together."""
+    _refuse_zeros(source)
 
     async def reward(
         prompts: Sequence[Any], completions: Sequence[Any], completion_ids: Any = None, **columns: Any
@@ -63,16 +73,7 @@ def async_reward_function(
     return reward
 
 
-class StoppingSource(Protocol):
-    """A source of rewards that knows whether training should stop: a `Rewarder` or `HttpRewards`."""
-
-    @property
-    def should_stop(self) -> bool:
-        """Whether the audit requests a stop."""
-        ...
-
-
-def stop_callback(source: StoppingSource) -> Any:
+def stop_callback(source: Rewarder | HttpRewards) -> Any:
     """A callback for `GRPOTrainer(callbacks=[…])` that ends training after the step in which an audit requests it.
 
     The trainer ends as after its last step: it saves as configured, and `train()` returns.
@@ -91,6 +92,17 @@ def stop_callback(source: StoppingSource) -> Any:
             return control
 
     return StopOnGap()
+
+
+def _refuse_zeros(source: RewardSource) -> None:
+    try:
+        installed = metadata.version("trl")
+    except metadata.PackageNotFoundError:
+        return
+    policy = getattr(source, "rule", DEFAULT_RULE).on_failure
+    if policy in ("none", "nan") and tuple(map(int, installed.split(".")[:2])) < (1, 6):
+        advice = "install trl>=1.6, or set on_failure to raise or neutral"
+        raise ConfigError(f"TRL {installed} counts a missing reward as 0; {advice}")
 
 
 def _build_samples(

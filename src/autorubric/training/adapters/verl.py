@@ -10,21 +10,26 @@ import asyncio
 import math
 import numbers
 import os
+import platform
 import random
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit
 
+from autorubric.core.rubric import Rubric
 from autorubric.errors import ConfigError, InputError
 from autorubric.files.keys import describe_unknown_key
+from autorubric.llm.http.retry import read_retry_after
 from autorubric.llm.http.secrets import NO_VARIABLE, is_private, is_variable_name
-from autorubric.rows.record import find_rubric, to_plain
+from autorubric.rows import Record, RowReader, join_names
+from autorubric.rows.columns import ROLES
+from autorubric.rows.record import is_blank, to_plain
 from autorubric.training.observations import FailureLog
-from autorubric.training.queries import RubricQuery, as_conversation, read_rubric
+from autorubric.training.queries import as_conversation, read_rubric
 from autorubric.training.rewarder import RewardSource, Sample, gather_all, judge_config, make_rewarder
 from autorubric.training.rewards import DEFAULT_RULE, Reward, RewardRule, apply_policy, refuse_gap
 
@@ -34,6 +39,7 @@ if TYPE_CHECKING:
 
 _LATER = frozenset({408, 429, 500, 502, 503, 504})
 _PATIENCE = 300.0  # seconds that a submission waits for a busy service
+_LONGEST_WAIT = 60.0
 _Problem: TypeAlias = tuple[str, int, float | None]
 """The problem, the HTTP status (0 without one), and the seconds to wait if the service names them."""
 
@@ -41,9 +47,9 @@ _Problem: TypeAlias = tuple[str, int, float | None]
 class HttpRewards:
     """Gives rewards from a reward service.
 
-    The service decides how a report becomes a reward; of the rule, only the failure policy applies here. An
-    unreachable service counts as a failed judgment, never as 0. A submission waits up to 5 minutes for a busy
-    service (HTTP 429). Retries are safe: the service pays for no judgment twice.
+    The service decides how a report becomes a reward; the rule here has only the failure policy. An unreachable
+    service counts as a failed judgment, never as 0. A submission waits up to 5 minutes for a busy service (HTTP 429).
+    Retries are safe: the service pays for no judgment twice.
 
     Args:
         url: the address of the service, such as `http://rewards:8100`.
@@ -55,7 +61,8 @@ class HttpRewards:
         allow_plain_http: send the token over plain HTTP to hosts outside this machine and private networks.
 
     Raises:
-        ConfigError: the address is not valid, the variable is not set, or the token would go over plain HTTP.
+        ConfigError: the address is not valid, the variable is not set, the token would go over plain HTTP, or the
+            rule has more than a failure policy.
 
     Example:
         >>> HttpRewards("rewards:8100")
@@ -74,6 +81,8 @@ class HttpRewards:
         in_flight: int = 64,
         allow_plain_http: bool = False,
     ) -> None:
+        if rule != replace(DEFAULT_RULE, on_failure=rule.on_failure, neutral=rule.neutral):
+            raise ConfigError("a service has its own rule; only on_failure and neutral of a rule apply here")
         if not url.startswith(("http://", "https://")):
             raise ConfigError(f"service {url!r} is not an address; expected http://… or https://…")
         host = urlsplit(url).hostname or ""
@@ -143,7 +152,8 @@ class HttpRewards:
         try:
             async with session.post(self._url, json=_build_item(sample)) as answer:
                 if answer.status in _LATER:
-                    wait = _parse_retry_after(answer.headers.get("Retry-After"))
+                    wait = read_retry_after(answer.headers)
+                    wait = None if wait is None else min(wait, _LONGEST_WAIT)
                     return f"HTTP {answer.status} from {self._url}", answer.status, wait
                 if answer.status != 200:
                     raise InputError(f"{self._url}: HTTP {answer.status}: {(await answer.text())[:500]}")
@@ -179,18 +189,10 @@ def _read_reward(body: Any) -> Reward:
     return Reward(body["reward"] if failure is None else None, **{**told, "failure": failure})
 
 
-def _parse_retry_after(header: str | None) -> float | None:
-    try:
-        return None if header is None else max(0.0, min(float(header), 60.0))
-    except ValueError:
-        return None
-
-
 _RULE = ("formula", "on_failure", "neutral", "gates", "dropout", "dropout_by", "dropout_seed")
-_JUDGE = (
-    *("judge", "base_url", "api_key_env", "service", "token_env", "run_dir", "max_in_flight", "allow_plain_http"),
-    "compound",
-)
+_SERVICE = ("service", "token_env", "allow_plain_http")
+_JUDGE = ("judge", "base_url", "api_key_env", "run_dir", "max_in_flight", "compound", *_SERVICE)
+_COLUMNS = ("query", "rubric")
 _VERL = ("reward_router_address", "reward_model_tokenizer")
 
 
@@ -203,8 +205,8 @@ async def compute_score(
 ) -> dict[str, float]:
     """The reward of one sample, and statistics about it; the same keys for every sample.
 
-    The rubric is read from `extra_info["reward_model"]["rubrics"]`, or else from `ground_truth` as JSON text; the
-    query from `extra_info["prompt"]`.
+    The query and the rubric are read from `extra_info`, under their usual names: first `prompt` and `reward_model`,
+    which `convert --to verl` writes. Without a rubric there, `ground_truth` is its JSON text.
 
     Args:
         data_source: the row's; not used.
@@ -213,8 +215,8 @@ async def compute_score(
         extra_info: the row's; not changed.
         settings: `judge` (and `base_url`, `api_key_env`) or `service` (and `token_env`); `formula`, `on_failure`
             (raise, nan or neutral), `neutral`, `gates`, `dropout`, `dropout_by` and `dropout_seed`; `compound`,
-            `run_dir`, `max_in_flight`; `allow_plain_http` sends keys over plain HTTP to hosts outside this machine
-            and private networks.
+            `run_dir`, `max_in_flight`; `query` and `rubric` name keys of `extra_info`; `allow_plain_http` sends keys
+            over plain HTTP to hosts outside this machine and private networks.
 
     The training step is the version of the weights that began the response, which verl's rollout servers report
     (`min_global_steps`); a rollout that reports none has no step. An `extra_info["split"]` that does not begin with
@@ -233,16 +235,11 @@ async def compute_score(
         >>> found["score"], sorted(found)
         (1.0, ['acc', 'coverage', 'gate_closed', 'judge_failed', 'score'])
     """
-    source = _make_source(tuple(sorted((key, _freeze(value)) for key, value in settings.items() if key not in _VERL)))
-    info = extra_info or {}
-    held = find_rubric(to_plain(info.get("reward_model")))
-    held = ground_truth if _is_empty(held) else held
-    if _is_empty(held):
-        raise InputError("the row has no rubric: expected extra_info['reward_model']['rubrics']")
-    prompt = info.get("prompt")
-    query = None if _is_empty(prompt) else as_conversation(prompt)
+    own = {key: _freeze(value) for key, value in settings.items() if key not in (*_VERL, *_COLUMNS)}
+    source = _make_source(tuple(sorted(own.items())))
+    info = to_plain(dict(extra_info or {}))
+    query, rubric = _read_columns(info, ground_truth, {role: settings.get(role) for role in _COLUMNS})
     split = info.get("split") if isinstance(info.get("split"), str) else None
-    rubric = read_rubric(held, "the row")
     [reward] = await source.rewards([Sample(solution_str, rubric, query, step=_read_step(info), split=split)])
     refuse_gap([reward])
     if reward.value is None:
@@ -256,46 +253,25 @@ async def compute_score(
     }
 
 
-def verl_row(query: RubricQuery) -> dict[str, Any]:
-    """A row of verl's RL dataset, as `convert --to verl` writes it.
-
-    `reward_model.ground_truth` is empty, but verl requires it in every row. `extra_info` repeats what the reward
-    function needs. Tags are strings, so that every row has the same schema.
-
-    Example:
-        >>> from autorubric.core.rubric import Rubric
-        >>> rubric = Rubric.from_dict([{"requirement": "Is brief", "weight": 3}])
-        >>> row = verl_row(RubricQuery("q1", ({"role": "user", "content": "Why?"},), rubric, "chat"))
-        >>> row["reward_model"]["ground_truth"], row["extra_info"]["reward_model"] == row["reward_model"]
-        ('', True)
-        >>> row["reward_model"]["rubrics"]
-        [{'criterion': 'Is brief', 'points': 3, 'tags': []}]
-    """
-    from autorubric.formats import Record, find_format
-
-    turns = [dict(turn) for turn in query.turns]
-    record = Record(tuple(query.rubric), turns, query.id, domain=query.source, guidelines=query.rubric.guidelines)
-    return find_format("verl").write(record).row
-
-
-def write_verl(path: Path, queries: Iterable[RubricQuery]) -> None:
-    """Write the parquet file that verl trains on, atomically."""
-    from autorubric.files import parquet_writer
-    from autorubric.formats import find_format
-
-    with parquet_writer(path, find_format("verl").build_arrow_schema()) as add:
-        for query in queries:
-            add(verl_row(query))
-
-
 def _read_step(info: Mapping[str, Any]) -> int | None:
     value = info.get("min_global_steps")
     return int(value) if isinstance(value, numbers.Integral) and int(value) >= 0 else None
 
 
-def _is_empty(value: Any) -> bool:
-    """Whether a field is empty; an array has no truth value."""
-    return value is None or len(value) == 0
+def _read_columns(info: dict[str, Any], truth: Any, names: Mapping[str, str | None]) -> tuple[Any, Rubric]:
+    """The query and the rubric of a row."""
+    usual = {"query": "prompt"} if not is_blank(info.get("prompt")) else {}
+    given = usual | {role: name for role, name in names.items() if name is not None}
+    row = RowReader("extra_info", _COLUMNS, "{role}: NAME in reward_kwargs", given).read(
+        Record("extra_info", 1, info)
+    )
+    held, where, query = row.read_value("rubric"), "extra_info", row.read_value("query")
+    if held is None:
+        held, where = to_plain(truth), "ground_truth"
+    if is_blank(held):
+        known, found = ", ".join(ROLES["rubric"].quiet), join_names(info)
+        raise InputError(f"the row has no rubric: expected one of {known} in extra_info; its keys are {found}")
+    return None if query is None else as_conversation(query), read_rubric(held, where)
 
 
 def _freeze(value: Any) -> Any:
@@ -308,18 +284,17 @@ def _freeze(value: Any) -> Any:
 @lru_cache(maxsize=16)
 def _make_source(settings: tuple[tuple[str, Any], ...]) -> RewardSource:
     given = dict(settings)
-    problems = [
-        describe_unknown_key(key, (*_RULE, *_JUDGE), "reward_kwargs") for key in given if key not in (*_RULE, *_JUDGE)
-    ]
-    if problems:
-        raise InputError(problems)
+    if unknown := [key for key in given if key not in (*_RULE, *_JUDGE)]:
+        raise InputError(describe_unknown_key(key, (*_RULE, *_JUDGE, *_COLUMNS), "reward_kwargs") for key in unknown)
     rule = RewardRule(**{"on_failure": "raise", **{key: given[key] for key in _RULE if given.get(key) is not None}})
     if rule.on_failure == "none":
         raise ConfigError("verl does not accept None; set on_failure to raise, nan or neutral")
     service, plain = given.get("service"), given.get("allow_plain_http") or False
-    if service is not None and given.get("judge") is not None:
-        raise ConfigError("reward_kwargs has both judge and service; set one of them")
     if service is not None:
+        ours = (*_SERVICE, "on_failure", "neutral")
+        if beside := [key for key, value in settings if value is not None and key not in ours]:
+            told = "reward_kwargs has service, so these settings would have no effect"
+            raise ConfigError(f"{told}: {', '.join(beside)}; pass them to `autorubric serve`")
         return HttpRewards(service, rule, token_env=given.get("token_env"), allow_plain_http=plain)
     if given.get("judge") is None:
         raise ConfigError("reward_kwargs has neither judge nor service; set one of them")
@@ -327,8 +302,8 @@ def _make_source(settings: tuple[tuple[str, Any], ...]) -> RewardSource:
     return make_rewarder(
         judge_config(given["judge"], given.get("base_url"), given.get("api_key_env"), allow_plain_http=plain),
         rule,
-        # Each process needs its own ledger; verl runs several.
-        run_dir=None if run_dir is None else Path(run_dir) / f"reward-{os.getpid()}",
+        # Workers of one machine share a ledger; SQLite cannot share one over a network.
+        run_dir=None if run_dir is None else Path(run_dir) / f"reward-{platform.node()}",
         max_in_flight=given.get("max_in_flight", 64),
         compound=given.get("compound") or "as_is",
     )

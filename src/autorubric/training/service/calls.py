@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 from autorubric.errors import InputError
 from autorubric.files import find_nearest_key, parse_json
+from autorubric.rows.record import read_message
 from autorubric.training.adapters.openrlhf import remote_samples
 from autorubric.training.queries import read_rubric
 from autorubric.training.rewarder import Sample
@@ -92,6 +93,7 @@ def _read_sample(item: Any, where: str) -> Sample:
         raise InputError(f"{head}is a JSON {_describe_kind(item)}; expected an object")
     problems = _find_unknown_keys(item, _ITEM_KEYS, head)
     submission, query = item.get("submission"), item.get("query")
+    query = [*map(read_message, query)] if isinstance(query, list) else query
     if not isinstance(submission, str):
         problems.append(f"{head}submission is {_describe(item, 'submission')}; expected a string")
     if not _is_query(query):
