@@ -354,10 +354,13 @@ def test_the_command_imports_shows_exports_and_agrees(
     kappas = rf"mean kappa {figure}, kappa of all binary pairs {figure}"
     assert re.fullmatch(rf"accuracy {figure} {majority}, {kappas}", shown[1]), shown[1]
     assert any(
-        re.fullmatch(rf"judge and ana: accuracy {figure} over 4 pairs, kappa of the binary ones {figure}", one)
+        re.fullmatch(
+            rf"judge and ana: accuracy {figure} over 4 pairs, mean kappa {figure}, kappa of the binary ones {figure}",
+            one,
+        )
         for one in shown
     )
-    assert "ana and ben: agree on 1.000 of 4 pairs, kappa of the binary ones 1.000" in shown
+    assert "ana and ben: agree on 1.000 of 4 pairs, mean kappa 1.000, kappa of the binary ones 1.000" in shown
     assert command(["agree", str(run), "--json"]) == 0
     assert json.loads(out())["judge"]["n"] == 4
     assert command(["labels", str(run), "--export", str(tmp_path / "out.csv")]) == 0

@@ -103,10 +103,11 @@ def test_intervals_of_correlations_cover_the_true_one_although_most_values_are_t
     rng = np.random.default_rng(0)
     x = rng.normal(size=(20_000, 1))
     population = np.digitize(np.hstack([x, 0.8 * x + 0.6 * rng.normal(size=x.shape)]), [-2.5, -2.0, -1.6, -1.2])
-    for way, correlate in (("pearson", stats.pearsonr), ("kendall", stats.kendalltau)):
+    ways: list[tuple[CorrelationMethod, Any]] = [("pearson", stats.pearsonr), ("kendall", stats.kendalltau)]
+    for way, correlate in ways:
         true, covered = correlate(*population.T)[0], 0
         for rows in rng.integers(len(population), size=(60, 150)):
-            found = compute_correlation(*population[rows].T, way).ci  # type: ignore[arg-type]
+            found = compute_correlation(population[rows, 0], population[rows, 1], way).ci
             covered += found is not None and found.lower <= true <= found.upper
         assert covered >= 50, (way, covered)
 

@@ -146,8 +146,8 @@ def show_label_agreement(found: LabelAgreement, confidence: float, by: str = "cr
     above = [
         f"{pluralize(judge.items, 'item')} with labels, {pluralize(judge.n, 'pair')} of label and verdict, {how}; "
         f"{INTERVALS.format(100.0 * confidence)} clustered by item",
-        f"accuracy {_to_cell(judge.accuracy)} (majority-class baseline {show(judge.baseline)}), "
-        f"mean kappa {_to_cell(judge.mean_kappa)}, kappa of all binary pairs {_to_cell(judge.kappa)}",
+        f"accuracy {_to_cell(judge.accuracy)} (majority-class baseline {show(judge.baseline)})"
+        + _format_kappas(_to_cell(judge.mean_kappa), _to_cell(judge.kappa), "kappa of all binary pairs"),
     ]
     if found.mean_score is not None:
         above.append(f"{_name_mean_score(found.apart)} {_to_cell(found.mean_score)}, corrected by the labels")
@@ -171,20 +171,27 @@ def _format_label_agreement(found: LabelAgreement) -> Iterator[str]:
     for one in (*found.by_annotator, *((decided,) if decided is not None else ())):
         who = "the adjudicated labels" if one is decided else one.name
         pairs = pluralize(one.n, "pair")
-        yield f"judge and {who}: accuracy {_to_cell(one.accuracy)} over {pairs}, {_BINARY} {_to_cell(one.kappa)}"
+        kappas = _format_kappas(_to_cell(one.mean_kappa), _to_cell(one.kappa), _BINARY)
+        yield f"judge and {who}: accuracy {_to_cell(one.accuracy)} over {pairs}{kappas}"
     yield from format_annotators(found.annotators)
 
 
 def format_annotators(found: Annotators) -> Iterator[str]:
     """How much annotators agree with each other; nothing if no pair has two labels."""
     for two in found.by_two:
-        yield (
-            f"{two.a} and {two.b}: agree on {two.agreement:.3f} of {pluralize(two.n, 'pair')}, "
-            f"{_BINARY} {show(two.kappa)}"
-        )
+        kappas = _format_kappas(Ranged(two.mean_kappa), Ranged(two.kappa), _BINARY)
+        yield f"{two.a} and {two.b}: agree on {two.agreement:.3f} of {pluralize(two.n, 'pair')}{kappas}"
     if found.n:
         alphas = ", ".join(f"{name} {show(alpha)}" for name, alpha in found.by_criterion.items())
-        yield f"Krippendorff's alpha among annotators: binary pairs {show(found.alpha)}; by criterion: {alphas}"
+        binary = "" if found.alpha is None else f"binary pairs {show(found.alpha)}; "
+        yield f"Krippendorff's alpha among annotators: {binary}by criterion: {alphas}"
+
+
+def _format_kappas(mean: Ranged, pooled: Ranged, name: str) -> str:
+    """The two kappas over several criteria, without one that is undefined while the other is not."""
+    both = [("mean kappa", mean), (name, pooled)]
+    known = [(named, kappa) for named, kappa in both if kappa.value is not None] or both[:1]
+    return "".join(f", {named} {kappa}" for named, kappa in known)
 
 
 def _list_corrections(found: CorrectedScores) -> list[tuple[str, Corrections]]:

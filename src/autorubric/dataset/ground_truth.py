@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -171,6 +172,25 @@ def match_label(criterion: Criterion, word: str, notes: list[str] | None = None)
     if notes is not None and meant is not None and meant.casefold() != word.casefold() and note not in notes:
         notes.append(note)
     return meant
+
+
+def choose_majority(criterion: Criterion, labels: Sequence[str]) -> str | None:
+    """The most frequent label; of equally frequent ones the middle label, if the options are ordered; else None.
+
+    Example:
+        >>> how = Criterion(requirement="How?", options=[{"label": str(n), "value": n / 5} for n in range(1, 6)])
+        >>> choose_majority(how, "445"), choose_majority(how, "524"), choose_majority(how, "24")
+        ('4', '4', None)
+    """
+    counts = Counter(labels).most_common(2)
+    if len(counts) == 1 or (counts and counts[0][1] > counts[1][1]):
+        return counts[0][0]
+    is_ordered = criterion.options is not None and criterion.scale_type == "ordinal"
+    scored = sorted((one for one in criterion.options or () if is_ordered and not one.na), key=lambda one: one.value)
+    order = [option.label for option in scored]
+    given = sorted(order.index(label) for label in labels if label in order)
+    low, high = given[(len(given) - 1) // 2 :][:1], given[len(given) // 2 :][:1]
+    return order[low[0]] if low and low == high else None
 
 
 def parse_number(word: str) -> float | None:

@@ -292,7 +292,7 @@ def build_labelled_dataset(history: History, dataset: RubricDataset, annotator: 
     """
     finder, found = PairFinder(dataset), dict[int, dict[int, str]]()
     for key in history.labelled():
-        pair, verdict = finder.find_key(key), history.verdict(key, annotator)
+        pair, verdict = finder.find_key(key), history.verdict(key, annotator, finder.find_criterion(key))
         if pair is not None and verdict is not None and _is_ground_truth(dataset, pair, verdict):
             found.setdefault(pair.index, {})[pair.place] = verdict
     items = list(dataset.items)
@@ -323,20 +323,20 @@ def _format_csv(history: History, finder: PairFinder, *, final: bool) -> Iterato
     for key in history.labelled():
         if finder.find_key(key) is None:
             continue
-        for event in _select_events(history, key, final=final):
+        for event in _select_events(history, key, finder, final=final):
             count += 1
             yield _format_line([escape_formula(value) for value in _list_cells(event, history)])
     if not count:
         raise InputError("no label of the run counts, so there is nothing to export")
 
 
-def _select_events(history: History, key: Any, *, final: bool) -> Iterator[Event]:
+def _select_events(history: History, key: Any, finder: PairFinder, *, final: bool) -> Iterator[Event]:
     labels = history.labels(key)
     if not final:
         yield from labels.values()
         return
     first = history.decision(key) or next(iter(labels.values()))
-    yield replace(first, verdict=history.verdict(key), annotator="")
+    yield replace(first, verdict=history.verdict(key, None, finder.find_criterion(key)), annotator="")
 
 
 def _list_cells(event: Event, history: History) -> list[Any]:
