@@ -441,6 +441,10 @@ def test_a_label_file_that_cannot_be_used_is_named(
                 (tmp_path / "labels.csv").write_text(content)
                 assert run(["agree", str(one), "--labels", str(tmp_path / "labels.csv")]) == 2
                 assert says in capsys.readouterr().err
+    (tmp_path / "labels.csv").write_text("id,criterion,label\nt0,Short,MET\n")
+    assert run(["agree", str(one), "--labels", str(tmp_path / "labels.csv"), "--label-next", "2"]) == 2
+    told = "no column item, name, probability, batch, draw, verdict; expected a completed file of --label-next"
+    assert told in capsys.readouterr().err
 
 
 def test_judgments_that_a_budget_left_out_are_counted_apart_from_failed_ones(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import numpy.typing as npt
 import pytest
 
 from autorubric import Criterion, CriterionVerdict, Rubric, RubricDataset
-from autorubric.core.judgment import JudgeVote
+from autorubric.core.judgment import JudgeVote, MultiChoiceVerdict
 from autorubric.core.report import (
     CriterionReport,
     EnsembleCriterionReport,
@@ -175,6 +175,26 @@ def test_a_judge_that_misses_the_labels_asks_for_new_labels() -> None:
     rows = criteria_of(reports, labelled(dataset, truth))
     assert (rows[0].name, rows[0].advice) == ("c0", "relabel")
     assert rows[1].label_agreement.value == 1.0
+
+
+def test_a_judge_that_is_one_step_off_on_an_ordered_scale_agrees_in_part() -> None:
+    options = [{"label": str(n), "value": n / 4} for n in range(5)]
+    one = Criterion(name="Tone", requirement="How kind?", options=options)
+    places, steps = np.tile([0, 1, 2, 3], 30), np.tile([0, 1, 1], 40)
+    for scale, expected, advice in (("ordinal", 1.0 - steps.mean() / 4, "keep"), ("nominal", 1 / 3, "relabel")):
+        criterion = one.model_copy(update={"scale_type": scale})
+        dataset = RubricDataset("Why?", Rubric([criterion]))
+        reports: list[Report | None] = []
+        for place, step in zip(places.tolist(), steps.tolist(), strict=True):
+            dataset.add_item("So.", "", ground_truth=[str(place)])
+            choice = MultiChoiceVerdict(
+                selected_index=place + step, selected_label=str(place + step), value=(place + step) / 4
+            )
+            entry = CriterionReport(**criterion.model_dump(), multi_choice_verdict=choice, reason="")
+            reports.append(EvaluationReport(score=choice.value, report=[entry]))
+        [found] = criteria_of(reports, dataset)
+        assert found.label_agreement.value == pytest.approx(expected)
+        assert found.advice == advice
 
 
 def test_judges_that_differ_ask_for_sharper_words() -> None:

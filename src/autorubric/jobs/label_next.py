@@ -249,8 +249,8 @@ def _check_columns(row: Mapping[str, Any], path: Path) -> None:
     missing = [name for name in COLUMNS if name not in row]
     if missing:
         raise InputError(
-            f"{path}: no column {', '.join(missing)}",
-            f"Expected rows of id, criterion, label, or a file of --label-next ({', '.join(COLUMNS)}).",
+            f"{path}: no column {', '.join(missing)}; expected a completed file of --label-next (add other labels to "
+            "the label store of the run with `autorubric labels RUN --import FILE`)"
         )
 
 

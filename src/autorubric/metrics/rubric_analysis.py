@@ -69,7 +69,8 @@ class CriterionAnalysis:
         same_verdicts: the share of submissions on which both say the same.
         score_share: the share of the variance of the score that it decides; all sum to 1.
         disagreement: the share of pairs of votes that differ; None for one judge.
-        label_agreement: the share of labelled submissions on which the judge says what the label says.
+        label_agreement: the share of labelled submissions on which the judge says what the label says; for ordered
+            options the mean of 1 − the difference of their values.
         advice: what to do: drop, merge, sharpen, relabel or keep.
         reason: why, with the numbers.
     """
@@ -224,9 +225,10 @@ class _RubricStatistics(NamedTuple):
 def _analyze_table(table: Table) -> _RubricStatistics:
     columns = table.rubric_columns
     values = table.to_matrix(table.values)
-    # By category: the mean of a panel's options is the value of none.
     truth, judged = table.points.truth, table.points.judged
-    agrees = np.where((truth >= 0) & (judged >= 0), truth == judged, np.nan)
+    is_ordered = np.array([column.kind == "ordinal" for column in table.columns])[table.points.column]
+    agrees = np.where(is_ordered, 1.0 - np.abs(table.truth_values - table.values), truth == judged)
+    agrees[(truth < 0) | (judged < 0)] = np.nan
     weights = np.array([column.criterion.weight for column in columns])
     return _RubricStatistics(
         columns,
@@ -256,7 +258,7 @@ def _analyze_criterion(
         same = estimate_rate(own[both] == other[both], confidence)
         lighter = bool((abs(weights[place]), -place) < (abs(weights[partner]), -partner))
     agrees, split = (table[~np.isnan(table[:, place]), place] for table in (whole.agrees, whole.dissent))
-    rate = _estimate_pass_rate(own[~np.isnan(own)], confidence)
+    rate = _estimate_mean(own[~np.isnan(own)], confidence, "it was judged on no submission")
     ends, limit = rate.interval, thresholds.saturated
     # A criterion that all submissions meet, or none, has no difficulty: the model would only return its priors.
     model = None if math.isnan(whole.alike[place, place]) else whole.model
@@ -275,19 +277,19 @@ def _analyze_criterion(
         same_verdicts=same,
         score_share=None if whole.shares is None else float(whole.shares[place]),
         disagreement=float(split.mean()) if len(split) else None,
-        label_agreement=estimate_rate(agrees, confidence, "nothing to compare with"),
+        label_agreement=_estimate_mean(agrees, confidence, "nothing to compare with"),
     )
     advice, reason = advise(found, lighter, thresholds)
     return replace(found, advice=advice, reason=reason)
 
 
-def _estimate_pass_rate(values: Floats, confidence: float) -> Estimate:
-    """The mean value of verdicts, with the interval of `rate_interval`."""
+def _estimate_mean(values: Floats, confidence: float, missing: str) -> Estimate:
+    """The mean of values in [0, 1], with the interval of `rate_interval`; `missing` is the reason without any."""
     if not len(values):
-        return Estimate(None, reason="it was judged on no submission")
+        return Estimate(None, reason=missing)
     total = float(values.sum())
     interval = rate_interval(len(values), total, float(values @ values), confidence)
-    reason = None if interval else "judged on 1 submission; an interval needs 2"
+    reason = None if interval else "only 1 submission; an interval needs 2"
     return Estimate(total / len(values), interval, len(values), reason)
 
 
