@@ -213,6 +213,26 @@ def test_two_runs_are_compared(one: Path, tmp_path: Path, capsys: pytest.Capture
     assert "is not significant" in capsys.readouterr().out
 
 
+def test_a_mean_kappa_below_a_threshold_is_a_status_of_its_own(
+    one: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = ["id,criterion,label"]
+    for number in range(12):
+        met = number % 2 == 0 or number % 4 == 3
+        rows += [f"t{number},{name},{'yes' if met == (name == 'Short') else 'no'}" for name in ("Short", "Long")]
+    (tmp_path / "labels.csv").write_text("\n".join([*rows, ""]))
+    stored = graded(tmp_path, labels=False)
+    assert run(["labels", str(stored), "--import", str(tmp_path / "labels.csv"), "--annotator", "ana"]) == 0
+    for path in (one, stored):
+        # Each criterion: 9 of 12 agree, and half would by chance, as the judge says MET of half of the items.
+        assert run(["agree", str(path), "--fail-under", "0.5"]) == 0
+        capsys.readouterr()
+        assert run(["agree", str(path), "--fail-under", "0.51"]) == 100
+        assert capsys.readouterr().err.endswith("the mean kappa is 0.500; expected 0.51 or more\n")
+    assert run(["agree", str(one), "--criteria", "--fail-under", "0.5"]) == 2
+    assert "--fail-under has no effect with --criteria" in capsys.readouterr().err
+
+
 def test_criteria_are_shown_with_what_to_do(one: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["agree", str(one), "--criteria"]) == 0
     out = capsys.readouterr().out

@@ -62,6 +62,7 @@ class TableReport:
         above: lines before the table.
         below: lines after it.
         texts: columns of long texts, which only CSV includes.
+        kappa: the mean κ of the judge and the labels, or that of all pairs where items have their own rubrics.
     """
 
     rows: Sequence[Mapping[str, Any]]
@@ -69,6 +70,7 @@ class TableReport:
     above: Sequence[str] = ()
     below: Sequence[str] = ()
     texts: Sequence[str] = ()
+    kappa: float | None = None
 
     def render(self, form: str) -> str:
         """The report as `text`, `md`, `csv` or `json`.
@@ -133,7 +135,8 @@ def show_agreement(found: MetricsResult, by: str) -> TableReport:
     below = ["", *([_AC] if any("AC" in row for row in rows) else ()), *told, *notes]
     if found.simulation is not None:
         below += format_simulation(found.simulation)
-    return TableReport(rows, found.model_dump(mode="json"), above, below)
+    mean = found.micro_kappa if found.pooled_by_scale is not None else found.mean_kappa
+    return TableReport(rows, found.model_dump(mode="json"), above, below, kappa=mean)
 
 
 def format_simulation(found: CoverageSimulation) -> Iterator[str]:

@@ -163,7 +163,8 @@ def show_label_agreement(found: LabelAgreement, confidence: float, by: str = "cr
     ]
     conclusions = describe_intervals(sorted(named, key=lambda one: one[0]))
     below = ["", *_format_label_agreement(found), *conclusions, *(f"note: {note}" for note in found.notes)]
-    return TableReport(rows, asdict(found), [*above, ""], below)
+    mean = judge.kappa.value if judge.mean_kappa.value is None else judge.mean_kappa.value
+    return TableReport(rows, asdict(found), [*above, ""], below, kappa=mean)
 
 
 def _format_label_agreement(found: LabelAgreement) -> Iterator[str]:
