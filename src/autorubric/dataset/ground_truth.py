@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from statistics import median_high, median_low
 from typing import Any, TypeAlias
 
 from autorubric.core.criterion import Criterion, name_criteria
@@ -187,12 +188,10 @@ def choose_majority(criterion: Criterion, labels: Sequence[str]) -> str | None:
     counts = Counter(labels).most_common(2)
     if len(counts) == 1 or (counts and counts[0][1] > counts[1][1]):
         return counts[0][0]
-    is_ordered = criterion.options is not None and criterion.scale_type == "ordinal"
-    scored = sorted((one for one in criterion.options or () if is_ordered and not one.na), key=lambda one: one.value)
-    order = [option.label for option in scored]
-    given = sorted(order.index(label) for label in labels if label in order)
-    low, high = given[(len(given) - 1) // 2 :][:1], given[len(given) // 2 :][:1]
-    return order[low[0]] if low and low == high else None
+    options = () if criterion.scale_type == "nominal" else criterion.options or ()
+    order = [option.label for option in sorted(options, key=lambda option: option.value) if not option.na]
+    given = [order.index(label) for label in labels if label in order]
+    return order[median_low(given)] if given and median_low(given) == median_high(given) else None
 
 
 def parse_number(word: str) -> float | None:

@@ -14,7 +14,7 @@ from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError, pluralize
 from autorubric.metrics.arrays import Floats, nan_to_none
 from autorubric.metrics.corrected_rate import estimate_rate
-from autorubric.metrics.intervals import Estimate, check_confidence, rate_interval
+from autorubric.metrics.intervals import Estimate, check_confidence
 from autorubric.metrics.item_analysis import (
     GroupVariance,
     ItemResponse,
@@ -258,7 +258,7 @@ def _analyze_criterion(
         same = estimate_rate(own[both] == other[both], confidence)
         lighter = bool((abs(weights[place]), -place) < (abs(weights[partner]), -partner))
     agrees, split = (table[~np.isnan(table[:, place]), place] for table in (whole.agrees, whole.dissent))
-    rate = _estimate_mean(own[~np.isnan(own)], confidence, "it was judged on no submission")
+    rate = estimate_rate(own[~np.isnan(own)], confidence, "it was judged on no submission")
     ends, limit = rate.interval, thresholds.saturated
     # A criterion that all submissions meet, or none, has no difficulty: the model would only return its priors.
     model = None if math.isnan(whole.alike[place, place]) else whole.model
@@ -277,20 +277,10 @@ def _analyze_criterion(
         same_verdicts=same,
         score_share=None if whole.shares is None else float(whole.shares[place]),
         disagreement=float(split.mean()) if len(split) else None,
-        label_agreement=_estimate_mean(agrees, confidence, "nothing to compare with"),
+        label_agreement=estimate_rate(agrees, confidence, "nothing to compare with"),
     )
     advice, reason = advise(found, lighter, thresholds)
     return replace(found, advice=advice, reason=reason)
-
-
-def _estimate_mean(values: Floats, confidence: float, missing: str) -> Estimate:
-    """The mean of values in [0, 1], with the interval of `rate_interval`; `missing` is the reason without any."""
-    if not len(values):
-        return Estimate(None, reason=missing)
-    total = float(values.sum())
-    interval = rate_interval(len(values), total, float(values @ values), confidence)
-    reason = None if interval else "only 1 submission; an interval needs 2"
-    return Estimate(total / len(values), interval, len(values), reason)
 
 
 def _find_partner(alike: Floats, place: int) -> int | None:
