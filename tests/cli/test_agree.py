@@ -427,6 +427,18 @@ HEAD = "item,id,criterion,name,probability,batch,draw,verdict\n"
 DRAW = '"2 of 24, seed 0"'
 
 
+# A word stands for a verdict, as in other files of labels.
+def test_a_completed_file_may_have_words_for_verdicts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    one, found = graded(tmp_path, labels=False), []
+    capsys.readouterr()
+    for words in (("MET", "UNMET"), ("yes", "n")):
+        rows = [f'{n},,0,Short,0.5,0,"4 of 24, seed 0",{words[n % 2]}\n' for n in range(4)]
+        (tmp_path / "labels.csv").write_text(HEAD + "".join(rows))
+        assert run(["agree", str(one), "--labels", str(tmp_path / "labels.csv")]) == 0
+        found.append(capsys.readouterr().out)
+    assert found[0] == found[1]
+
+
 BAD_LABELS: list[tuple[str, str]] = [
     ("a,b\n1,2\n", "no column for id, criterion, label"),
     ("id,Tone,Length\na,MET,UNMET\n", "no column for criterion, label; the columns are 'id', 'Tone', 'Length'"),

@@ -28,6 +28,7 @@ from autorubric.metrics.corrected_rate import Corrections
 from autorubric.metrics.intervals import Estimate
 from autorubric.metrics.metrics_text import show
 from autorubric.metrics.results import CoverageSimulation
+from autorubric.metrics.simulated_coverage import CORRECTIONS
 from autorubric.metrics.statistic_results import ConfidenceInterval
 from autorubric.settings import setting
 
@@ -96,13 +97,7 @@ def format_label_status(found: LabelStatus) -> Iterator[str]:
 
 _MANY_LABELS = 100
 """From this number of labels on, the normal interval of PPI++ needs no note."""
-_METHODS = {
-    "raw": "as judged",
-    "labels_only": "labels alone",
-    "ppi": "corrected (PPI)",
-    "rogan_gladen": "Rogan-Gladen",
-    "ppi_plus_plus": "PPI++",
-}
+_METHODS = {"raw": "as judged", **CORRECTIONS}
 
 
 def show_corrected(

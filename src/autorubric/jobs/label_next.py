@@ -13,6 +13,7 @@ from autorubric.core.criterion import Criterion, name_criteria
 from autorubric.core.judgment import CriterionVerdict
 from autorubric.core.scoring import build_cell
 from autorubric.dataset import RubricDataset
+from autorubric.dataset.ground_truth import match_label
 from autorubric.errors import InputError, collected
 from autorubric.files.printable import escape_formula
 from autorubric.jobs.job import run_job
@@ -259,7 +260,7 @@ def _read_row(
 ) -> tuple[list[CellLabel], list[str]]:
     """The label of a row (none if its verdict is open), and the problems of the row."""
     try:
-        made = list(_read_label(row))
+        made = list(_read_label(row, dataset))
         batch, draw = int(row["batch"]), row["draw"].strip()
         read_draw(draw)
     except (ValueError, TypeError, AttributeError):
@@ -273,15 +274,17 @@ def _read_row(
     return made, [wrong for label in made for wrong in _find_problems(row, label, dataset)]
 
 
-def _read_label(row: Mapping[str, str]) -> Iterator[CellLabel]:
+def _read_label(row: Mapping[str, str], dataset: RubricDataset) -> Iterator[CellLabel]:
     word = (row["verdict"] or "").strip()
     if not word:
         return
-    verdict = CriterionVerdict(word.upper()) if word.upper() in CriterionVerdict.__members__ else word
-    probability, batch = float(row["probability"]), int(row["batch"])
+    probability = float(row["probability"])
+    batch, item, place = (int(row[name]) for name in ("batch", "item", "criterion"))
     if batch < 0 or not _LEAST_PROBABILITY < probability <= 1.0:
         raise ValueError
-    yield CellLabel(int(row["item"]), int(row["criterion"]), verdict, probability, batch)
+    criteria = dataset.get_item_rubric(item).rubric if 0 <= item < len(dataset) else []
+    meant = match_label(criteria[place], word) if 0 <= place < len(criteria) else None
+    yield CellLabel(item, place, word if meant is None else meant, probability, batch)
 
 
 def _list_choices(criterion: Criterion) -> list[str]:
@@ -309,5 +312,4 @@ def _find_problems(row: Mapping[str, str], label: CellLabel, dataset: RubricData
         if is_known:
             build_cell(rubric[label.criterion], label.verdict)
     except ValueError:
-        word = label.verdict.value if isinstance(label.verdict, CriterionVerdict) else label.verdict
-        yield f"verdict {word!r} is not one of {', '.join(_list_choices(rubric[label.criterion]))}"
+        yield f"verdict {str(label.verdict)!r} is not one of {', '.join(_list_choices(rubric[label.criterion]))}"
