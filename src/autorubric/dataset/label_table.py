@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from autorubric.core.criterion import Criterion, name_criteria
+from autorubric.core.criterion import name_criteria
 from autorubric.core.rubric import Rubric
 from autorubric.dataset.ground_truth import MAJORITY, GroundTruthReader, choose_majority
 from autorubric.dataset.label_rows import GivenLabel, ItemFinder, LabelRows
@@ -117,7 +117,7 @@ class _LabelJoin:
         """The labels of an item; None if it has none, or after adding to the problems."""
         rubric = self._dataset.get_item_rubric(place).rubric
         names, given = name_criteria(rubric), self._labels[place]
-        chosen = {at: self._choose_label(place, rubric[at], names[at], by) for at, by in given.items()}
+        chosen = {at: self._choose_label(place, at, by) for at, by in given.items()}
         found = {at: label for at, label in chosen.items() if label is not None}
         is_one = self._annotator not in (None, MAJORITY)
         missing = [name for at, name in enumerate(names) if at not in (found if is_one else given)]
@@ -126,18 +126,18 @@ class _LabelJoin:
             self.parts.append(f"item {own!r}: no label for {join_names(missing)}; label all criteria or none")
         return [found[at] for at in range(len(names))] if len(found) == len(names) else None
 
-    def _choose_label(
-        self, place: int, criterion: Criterion, name: str, by_annotator: Mapping[str, str]
-    ) -> str | None:
+    def _choose_label(self, place: int, at: int, by_annotator: Mapping[str, str]) -> str | None:
         """The label that counts."""
+        rubric = self._dataset.get_item_rubric(place).rubric
         if self._annotator not in (None, MAJORITY):
             return by_annotator.get(self._annotator or "")
-        found = choose_majority(criterion, [*by_annotator.values()])
+        found = choose_majority(rubric[at], [*by_annotator.values()])
         if found is not None and (self._annotator == MAJORITY or len({*by_annotator.values()}) == 1):
             return found
         said = ", ".join(f"{who or 'one'} {label}" for who, label in by_annotator.items())
         what = "annotators disagree; pass --annotator NAME or majority"
         if self._annotator == MAJORITY:
             what = "no label has a majority; remove one of them, or pass --annotator NAME"
-        self._problems.append(f"item {self._dataset.items[place].id!r}, criterion {name!r} ({said}): {what}")
+        where = f"item {self._dataset.items[place].id!r}, criterion {name_criteria(rubric)[at]!r}"
+        self._problems.append(f"{where} ({said}): {what}")
         return None

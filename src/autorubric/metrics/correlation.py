@@ -22,7 +22,7 @@ from autorubric.metrics.statistic_results import (
 _CONSTANT = 1e-13
 """A spread below this share of the values is a rounding error; so is a smaller distance of |r| from 0 or 1."""
 
-_GROUPS = 50
+_GROUPS = 20
 """The groups of pairs that the jackknife leaves out at most: each costs another correlation."""
 
 
@@ -154,7 +154,7 @@ def compute_correlation(
 ) -> CorrelationResult:
     """The correlation of two series.
 
-    The interval is Student's t of the jackknife on the scale of artanh r; more than 50 pairs are left out in 50
+    The interval is Student's t of the jackknife on the scale of artanh r; more than 20 pairs are left out in 20
     groups. The formulas for Fisher's z assume normal values or ranks without ties; scores and options have ties.
 
     Args:
