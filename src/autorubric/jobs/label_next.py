@@ -18,13 +18,15 @@ from autorubric.errors import InputError, collected
 from autorubric.files.printable import escape_formula
 from autorubric.jobs.job import run_job
 from autorubric.jobs.label_source import LabelSettings, read_labels
+from autorubric.labels.drawing import Ask, KnownPair, draw_from_pairs
+from autorubric.labels.event import PairFinder
+from autorubric.labels.label_store import read_history
 from autorubric.metrics.intervals import Estimate
 from autorubric.metrics.label_choice import (
     CellLabel,
     JudgedPairs,
     LabelRequest,
     apply_labels,
-    choose_pairs,
     find_open_pairs,
     read_pairs,
     score_from_labels,
@@ -68,7 +70,8 @@ def label_next(run: Path, settings: LabelNextSettings) -> list[dict[str, Any]]:
     """The n (item, criterion) pairs whose labels would narrow the interval of the mean score most, as rows.
 
     Write the rows to a CSV file, fill in the column `verdict`, and pass the file as `labels` to the next call or to
-    `autorubric agree --labels`.
+    `autorubric agree --labels`, or import it into the label store of the run. Without `labels`, pairs that the store
+    has drawn are left out.
 
     Args:
         run: a run directory, or the result of a run that has one.
@@ -89,10 +92,17 @@ def label_next(run: Path, settings: LabelNextSettings) -> list[dict[str, Any]]:
     truth, filled, pairs = _read_filled(settings)
     _refuse_other_state(pairs, filled)
     batch = 1 + max((label.batch for label in filled.labels), default=-1)
-    seed = settings.seed + batch
-    asked = choose_pairs(pairs, settings.n, filled.labels, seed)
-    draw = f"{len(asked)} of {len(find_open_pairs(pairs, apply_labels(pairs, filled.labels)))}, seed {seed}"
-    return [build_row(request, batch, draw, truth) for request in asked]
+    known = [KnownPair(label.item, label.criterion, label.verdict) for label in filled.labels]
+    if not settings.files and settings.dataset is None:
+        history, finder = read_history(settings.run), PairFinder(truth)
+        batch, drawn = len(history.batches), {key: finder.find_key(key) for key in history.draws}
+        words = {key: history.verdict(key, None, finder.find_criterion(key)) for key in drawn}
+        known = [KnownPair(pair.index, pair.place, words[key]) for key, pair in drawn.items() if pair is not None]
+    found = draw_from_pairs(pairs, Ask("label_next", size=settings.n, seed=settings.seed), known, batch)
+    if not found.pairs:
+        raise InputError("every judged criterion has a label; nothing is left to label")
+    draw = f"{len(found.pairs)} of {found.open}, seed {settings.seed + batch}"
+    return [build_row(request, batch, draw, truth) for request in sorted(found.pairs)]
 
 
 def estimate_labelled_score(settings: LabelSettings, confidence: float) -> LabelledScore:

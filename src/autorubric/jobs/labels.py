@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -21,7 +22,9 @@ from autorubric.labels.exchange import FORMS, Imported, add_labels, format_label
 from autorubric.labels.label_agreement import LabelAgreement, correct_by_labels
 from autorubric.labels.label_agreement import label_agreement as measured
 from autorubric.labels.label_store import label_store, read_history
+from autorubric.labels.weights import weight_labels
 from autorubric.metrics.corrected import CorrectedScores, correct_table
+from autorubric.metrics.label_choice import read_pairs
 from autorubric.metrics.reading_runs import read_graded_table
 from autorubric.metrics.results import CoverageSimulation
 from autorubric.metrics.simulated_coverage import simulate_table
@@ -213,8 +216,10 @@ def import_labels(run: Path, settings: ImportLabelsSettings) -> Imported:
     others = [path for path in paths if path not in drawn]
     read = read_labels(stored.dataset, others, settings.annotator, columns)
     read = read._replace(events=(*events, *read.events))
+    finder, pairs = PairFinder(stored.dataset), read_pairs(stored, stored.dataset) if drawn else None
+    check = None if pairs is None else partial(weight_labels, finder=finder, pairs=pairs)
     with label_store(Path(run)) as store:
-        done = add_labels(store, read)
+        done = add_labels(store, read, check)
     for note in done.notes:
         warn(note)
     return done

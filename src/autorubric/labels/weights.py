@@ -212,6 +212,7 @@ def _refuse_other_state(
     if draw is not None and int(free.sum()) != draw.open:
         raise InputError(
             f"batch {batch.number} was drawn from {draw.open} open pairs, and {int(free.sum())} are open to it now: "
-            "the run has continued or was graded again since, so the probabilities no longer apply",
+            "other pairs were drawn before it, or the run has continued or was graded again since, so the "
+            "probabilities do not apply",
             f"Draw again from the finished run. {_EXPORT}",
         )
