@@ -88,7 +88,9 @@ def test_the_interval_of_a_correlation_is_the_jackknife_of_scipys_coefficient(wa
     correlate = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall": stats.kendalltau}[way]
     for n, groups in ((15, 15), (120, 20)):
         x, y = samples(5, n, True)
-        kept = [np.arange(n) % groups != group for group in range(groups)]
+        order = np.lexsort((y, x))
+        x, y, place = x[order], y[order], np.random.default_rng(0).permutation(n) % groups
+        kept = [place != group for group in range(groups)]
         z = np.arctanh([correlate(x[rows], y[rows])[0] for rows in kept])
         error = np.sqrt((groups - 1) / groups * np.sum((z - z.mean()) ** 2))
         centre, reach = np.arctanh(correlate(x, y)[0]), stats.t.ppf(0.95, groups - 1) * error

@@ -155,7 +155,8 @@ def compute_correlation(
     """The correlation of two series.
 
     The interval is Student's t of the jackknife on the scale of artanh r; more than 20 pairs are left out in 20
-    groups. The formulas for Fisher's z assume normal values or ranks without ties; scores and options have ties.
+    random groups. The formulas for Fisher's z assume normal values, or ranks without ties, which scores and options
+    are not.
 
     Args:
         x: one series.
@@ -177,10 +178,13 @@ def compute_correlation(
     r, p_value = found
     ci = None
     if n >= 5 and 1.0 - abs(r) > _CONSTANT:
-        series, place = read_numbers(x, y), np.arange(n) % _GROUPS
+        # In the order of the values, so that the groups do not depend on the order of the pairs.
+        first, second = read_numbers(x, y)
+        order = np.lexsort((second, first))
+        place = np.random.default_rng(0).permutation(n) % _GROUPS
 
         def correlate(kept: Floats) -> float:
-            without = _METHODS[method](*(values[kept[place] > 0] for values in series))
+            without = _METHODS[method](*(values[kept[place] > 0] for values in (first[order], second[order])))
             return math.nan if without is None else without[0]
 
         [found_ci] = jackknife_intervals(
