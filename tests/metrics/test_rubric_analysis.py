@@ -1,5 +1,6 @@
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -218,6 +219,26 @@ def test_judges_that_differ_ask_for_sharper_words() -> None:
     assert rows["vague"].disagreement == pytest.approx(2 / 3) and rows["clear"].disagreement == 0.0
     # All 40 are MET: the interval reaches from 0.94 and does not lie beyond 0.95.
     assert rows["vague"].advice == "sharpen"
+
+
+def test_judges_that_are_one_step_apart_on_an_ordered_scale_hardly_disagree(graded: Callable[..., Any]) -> None:
+    options = [{"label": str(n), "value": n / 4} for n in range(5)]
+    for scale, expected in (("ordinal", (0.25 + 0.25 + 0.5) / 3), ("nominal", 1.0)):
+        criterion = Criterion.model_validate({"requirement": "How?", "options": options, "scale_type": scale})
+        made = graded([criterion])
+        for _ in range(30):
+            made.add(None, {"a": ["1"], "b": ["2"], "c": ["3"]})
+        [found] = analyze_rubric(made.run, made.dataset).criteria
+        assert found.disagreement == pytest.approx(expected)
+        assert found.advice == "sharpen"
+    ordered = Criterion.model_validate({"requirement": "How?", "options": options})
+    made = graded([ordered])
+    for place in (1, 2, 3) * 10:
+        made.add(None, {"a": [str(place)], "b": [str(place + 1)], "c": [str(place)]})
+    [found] = analyze_rubric(made.run, made.dataset).criteria
+    # Two of three pairs of votes are a quarter of the scale apart.
+    assert found.disagreement == pytest.approx(0.5 / 3)
+    assert found.advice == "keep"
 
 
 def test_a_criterion_that_all_meet_has_no_difficulty() -> None:

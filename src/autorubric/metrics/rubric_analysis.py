@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +13,7 @@ import numpy as np
 from autorubric.core.display import Displayed, flatten, join_first
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError, pluralize
-from autorubric.metrics.arrays import Floats, nan_to_none
+from autorubric.metrics.arrays import Floats, nan_to_none, ratio
 from autorubric.metrics.corrected_rate import estimate_rate
 from autorubric.metrics.intervals import Estimate, check_confidence
 from autorubric.metrics.item_analysis import (
@@ -39,7 +40,7 @@ class Thresholds:
     Attributes:
         saturated: a criterion with a pass rate above this, or below 1 minus this, is saturated.
         agreement: the minimum share of labels that a judge should match.
-        disagreement: the largest acceptable share of pairs of votes that differ.
+        disagreement: the largest acceptable disagreement between votes.
         redundant: the correlation beyond which two criteria are redundant.
     """
 
@@ -68,7 +69,8 @@ class CriterionAnalysis:
         redundancy: the correlation (φ for binary criteria) with the partner.
         same_verdicts: the share of submissions on which both say the same.
         score_share: the share of the variance of the score that it decides; all sum to 1.
-        disagreement: the share of pairs of votes that differ; None for one judge.
+        disagreement: the share of pairs of votes that differ, or for ordered options the mean difference of their
+            values; None for one judge.
         label_agreement: the share of labelled submissions on which the judge says what the label says; for ordered
             options the mean of 1 − the difference of their values.
         advice: what to do: drop, merge, sharpen, relabel or keep.
@@ -110,7 +112,7 @@ def advise(found: CriterionAnalysis, lighter: bool, thresholds: Thresholds) -> t
         labels = pluralize(found.label_agreement.n, "label")
         return "relabel", f"agreement with {labels} is {_format_estimate(found.label_agreement)}"
     if split:
-        return "sharpen", f"{found.disagreement:.0%} of the pairs of votes differ"
+        return "sharpen", f"the disagreement between votes is {found.disagreement:.2f}"
     if rest is not None and rest.high < 0.0:
         return (
             "sharpen",
@@ -229,12 +231,15 @@ def _analyze_table(table: Table) -> _RubricStatistics:
     is_ordered = np.array([column.kind == "ordinal" for column in table.columns])[table.points.column]
     agrees = np.where(is_ordered, 1.0 - np.abs(table.truth_values - table.values), truth == judged)
     agrees[(truth < 0) | (judged < 0)] = np.nan
+    votes = [table.find_values(codes) for codes in table.points.votes]
+    gaps = np.array([np.abs(a - b) for a, b in itertools.combinations(votes, 2)]).reshape(-1, len(truth))
+    apart = ratio(np.nansum(gaps, axis=0), (~np.isnan(gaps)).sum(axis=0))
     weights = np.array([column.criterion.weight for column in columns])
     return _RubricStatistics(
         columns,
         values,
         table.to_matrix(agrees),
-        table.to_matrix(table.dissent),
+        table.to_matrix(np.where(is_ordered, apart, table.dissent)),
         weights,
         compute_item_rest_correlations(values, weights),
         correlate_columns(values),
