@@ -138,7 +138,8 @@ def _list_notes(pairs: JudgedPairs, filled: FilledLabels, estimate: Estimate) ->
 def _refuse_other_state(pairs: JudgedPairs, filled: FilledLabels) -> None:
     """Refuse labels that were drawn when another number of pairs was open."""
     apply_labels(pairs, filled.labels)
-    for batch, (_, then) in sorted(filled.draws.items()):
+    for batch in sorted({label.batch for label in filled.labels}):
+        then = filled.draws[batch][1]
         earlier = [label for label in filled.labels if label.batch < batch]
         now = len(find_open_pairs(pairs, apply_labels(pairs, earlier)))
         if now != then:
@@ -164,23 +165,25 @@ class FilledLabels(NamedTuple):
 
     Attributes:
         labels: the labels.
-        draws: by batch, the number of pairs drawn and the number of pairs that were open.
+        draws: by batch, the number of pairs drawn, the number of pairs that were open, and the seed.
+        rows: the labels, and the drawn pairs without one, whose verdict is empty.
     """
 
     labels: list[CellLabel]
-    draws: dict[int, tuple[int, int]]
+    draws: dict[int, tuple[int, int, int]]
+    rows: list[CellLabel]
 
     def weight_labels(self) -> list[CellLabel]:
         """The labels, weighted for those of their batch that are still open."""
         got = Counter(label.batch for label in self.labels)
-        shares = {batch: min(1.0, got[batch] / asked) for batch, (asked, _) in self.draws.items()}
+        shares = {batch: min(1.0, got[batch] / asked) for batch, (asked, _, _) in self.draws.items()}
         return [replace(label, probability=label.probability * shares[label.batch]) for label in self.labels]
 
     def find_open_batches(self) -> Iterator[str]:
         """A note on each batch that has open labels."""
         got = Counter(label.batch for label in self.labels)
-        for batch, (asked, _) in sorted(self.draws.items()):
-            if got[batch] < asked:
+        for batch, (asked, _, _) in sorted(self.draws.items()):
+            if 0 < got[batch] < asked:
                 yield (
                     f"batch {batch}: {got[batch]} of {asked} labels; valid if these are a random part, "
                     "not the easy ones"
@@ -225,7 +228,7 @@ def read_filled_labels(paths: Sequence[Path], dataset: RubricDataset) -> FilledL
         InputError: a column is missing, a value is invalid, a row's id and name are not those of its item and
             criterion, or a batch comes from two draws; reports all problems together.
     """
-    labels: list[CellLabel] = []
+    found: list[CellLabel] = []
     draws: dict[int, str] = {}
     problems: list[str] = []
     for path in paths:
@@ -233,14 +236,14 @@ def read_filled_labels(paths: Sequence[Path], dataset: RubricDataset) -> FilledL
             for record in read_rows(path, problems, what="Label file"):
                 _check_columns(record.fields, path)
                 made, wrong = _read_row(record.fields, dataset, draws)
-                labels += made
+                found += made
                 problems += (f"{record.where}: {sentence}" for sentence in wrong)
+    labels = [label for label in found if label.verdict]
     if not labels and not problems and paths:
         problems.append(f"{', '.join(map(str, paths))}: no row has a verdict")
     if problems:
         raise InputError(problems)
-    batches = {label.batch for label in labels}
-    return FilledLabels(labels, {batch: read_draw(draw)[:2] for batch, draw in draws.items() if batch in batches})
+    return FilledLabels(labels, {batch: read_draw(draw) for batch, draw in draws.items()}, found)
 
 
 def read_draw(text: str) -> tuple[int, int, int]:
@@ -268,33 +271,30 @@ def _check_columns(row: Mapping[str, Any], path: Path) -> None:
 def _read_row(
     row: Mapping[str, str], dataset: RubricDataset, draws: dict[int, str]
 ) -> tuple[list[CellLabel], list[str]]:
-    """The label of a row (none if its verdict is open), and the problems of the row."""
+    """The label of a row, with an empty verdict if it is open, or the problems of the row."""
     try:
-        made = list(_read_label(row, dataset))
-        batch, draw = int(row["batch"]), row["draw"].strip()
+        label, draw = _read_label(row, dataset), row["draw"].strip()
         read_draw(draw)
     except (ValueError, TypeError, AttributeError):
         held = ", ".join(f"{name}={row.get(name)!r}" for name in _KEPT)
         return [], [f"item, criterion, probability, batch and draw must stay as written; found {held}"]
-    if draws.setdefault(batch, draw) != draw:
+    if draws.setdefault(label.batch, draw) != draw:
         return [], [
-            f"batch {batch} comes from two draws ({draws[batch]}; {draw}); "
+            f"batch {label.batch} comes from two draws ({draws[label.batch]}; {draw}); "
             "pass the labels of the first with --labels before drawing the next"
         ]
-    return made, [wrong for label in made for wrong in _find_problems(row, label, dataset)]
+    return [label], list(_find_problems(row, label, dataset)) if label.verdict else []
 
 
-def _read_label(row: Mapping[str, str], dataset: RubricDataset) -> Iterator[CellLabel]:
+def _read_label(row: Mapping[str, str], dataset: RubricDataset) -> CellLabel:
     word = (row["verdict"] or "").strip()
-    if not word:
-        return
     probability = float(row["probability"])
     batch, item, place = (int(row[name]) for name in ("batch", "item", "criterion"))
     if batch < 0 or not _LEAST_PROBABILITY < probability <= 1.0:
         raise ValueError
     criteria = dataset.get_item_rubric(item).rubric if 0 <= item < len(dataset) else []
     meant = match_label(criteria[place], word) if 0 <= place < len(criteria) else None
-    yield CellLabel(item, place, word if meant is None else meant, probability, batch)
+    return CellLabel(item, place, word if meant is None else meant, probability, batch)
 
 
 def _list_choices(criterion: Criterion) -> list[str]:
