@@ -213,6 +213,26 @@ def test_two_runs_are_compared(one: Path, tmp_path: Path, capsys: pytest.Capture
     assert "is not significant" in capsys.readouterr().out
 
 
+def test_a_mean_kappa_below_a_threshold_is_a_status_of_its_own(
+    one: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = ["id,criterion,label"]
+    for number in range(12):
+        met = number % 2 == 0 or number % 4 == 3
+        rows += [f"t{number},{name},{'yes' if met == (name == 'Short') else 'no'}" for name in ("Short", "Long")]
+    (tmp_path / "labels.csv").write_text("\n".join([*rows, ""]))
+    stored = graded(tmp_path, labels=False)
+    assert run(["labels", str(stored), "--import", str(tmp_path / "labels.csv"), "--annotator", "ana"]) == 0
+    for path in (one, stored):
+        # Each criterion: 9 of 12 agree, and half would by chance, as the judge says MET of half of the items.
+        assert run(["agree", str(path), "--fail-under", "0.5"]) == 0
+        capsys.readouterr()
+        assert run(["agree", str(path), "--fail-under", "0.51"]) == 100
+        assert capsys.readouterr().err.endswith("the mean kappa is 0.500; expected 0.51 or more\n")
+    assert run(["agree", str(one), "--criteria", "--fail-under", "0.5"]) == 2
+    assert "--fail-under has no effect with --criteria" in capsys.readouterr().err
+
+
 def test_criteria_are_shown_with_what_to_do(one: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["agree", str(one), "--criteria"]) == 0
     out = capsys.readouterr().out
@@ -407,6 +427,18 @@ HEAD = "item,id,criterion,name,probability,batch,draw,verdict\n"
 DRAW = '"2 of 24, seed 0"'
 
 
+# A word stands for a verdict, as in other files of labels.
+def test_a_completed_file_may_have_words_for_verdicts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    one, found = graded(tmp_path, labels=False), []
+    capsys.readouterr()
+    for words in (("MET", "UNMET"), ("yes", "n")):
+        rows = [f'{n},,0,Short,0.5,0,"4 of 24, seed 0",{words[n % 2]}\n' for n in range(4)]
+        (tmp_path / "labels.csv").write_text(HEAD + "".join(rows))
+        assert run(["agree", str(one), "--labels", str(tmp_path / "labels.csv")]) == 0
+        found.append(capsys.readouterr().out)
+    assert found[0] == found[1]
+
+
 BAD_LABELS: list[tuple[str, str]] = [
     ("a,b\n1,2\n", "no column for id, criterion, label"),
     ("id,Tone,Length\na,MET,UNMET\n", "no column for criterion, label; the columns are 'id', 'Tone', 'Length'"),
@@ -441,6 +473,10 @@ def test_a_label_file_that_cannot_be_used_is_named(
                 (tmp_path / "labels.csv").write_text(content)
                 assert run(["agree", str(one), "--labels", str(tmp_path / "labels.csv")]) == 2
                 assert says in capsys.readouterr().err
+    (tmp_path / "labels.csv").write_text("id,criterion,label\nt0,Short,MET\n")
+    assert run(["agree", str(one), "--labels", str(tmp_path / "labels.csv"), "--label-next", "2"]) == 2
+    told = "no column item, name, probability, batch, draw, verdict; expected a completed file of --label-next"
+    assert told in capsys.readouterr().err
 
 
 def test_judgments_that_a_budget_left_out_are_counted_apart_from_failed_ones(tmp_path: Path) -> None:

@@ -112,14 +112,14 @@ def test_labels_of_a_table_join_a_dataset_and_a_run(folder: Path, capsys: pytest
     both = ["--labels", "labels.csv", "--labels", "more.csv"]
     for words in (["--annotator", "majority"], ["--by", "criterion"]):
         assert run(["agree", "run", *both, *words]) == 2
-        assert "(ana: UNMET, ben: MET)" in capsys.readouterr().err
+        assert "(ana UNMET, ben MET)" in capsys.readouterr().err
     Path("labels.csv").write_text(f"{LABELS}a,Short,MET,ana\na,Kind,UNMET,ana\n", encoding="utf-8")
     assert run(["agree", "run", *both, "--by", "criterion", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)
     rows = "a,short,MET,ana\na,Is kind.,UNMET,ana\na,Short,met,ben\na,Kind,MET,ben\n"
     Path("labels.csv").write_text(LABELS + rows, encoding="utf-8")
     assert run(["agree", "run", "--labels", "labels.csv"]) == 2
-    told = "item 'a', criterion 'Kind': annotators disagree (ana: UNMET, ben: MET); pass --annotator NAME or majority"
+    told = "item 'a', criterion 'Kind' (ana UNMET, ben MET): annotators disagree; pass --annotator NAME or majority"
     assert told in capsys.readouterr().err
 
 
@@ -138,7 +138,7 @@ def test_labels_of_a_table_join_a_dataset_and_a_run(folder: Path, capsys: pytest
         (
             "a,Kind,MET,ana\na,Kind,UNMET,ben\na,Short,MET,ana\n",
             ["--annotator", "majority"],
-            "no label has a majority (ana: MET, ben: UNMET)",
+            "(ana MET, ben UNMET): no label has a majority; remove one of them, or pass --annotator NAME",
         ),
     ],
 )

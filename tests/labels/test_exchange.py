@@ -354,10 +354,13 @@ def test_the_command_imports_shows_exports_and_agrees(
     kappas = rf"mean kappa {figure}, kappa of all binary pairs {figure}"
     assert re.fullmatch(rf"accuracy {figure} {majority}, {kappas}", shown[1]), shown[1]
     assert any(
-        re.fullmatch(rf"judge and ana: accuracy {figure} over 4 pairs, kappa of the binary ones {figure}", one)
+        re.fullmatch(
+            rf"judge and ana: accuracy {figure} over 4 pairs, mean kappa {figure}, kappa of the binary ones {figure}",
+            one,
+        )
         for one in shown
     )
-    assert "ana and ben: agree on 1.000 of 4 pairs, kappa of the binary ones 1.000" in shown
+    assert "ana and ben: agree on 1.000 of 4 pairs, mean kappa 1.000, kappa of the binary ones 1.000" in shown
     assert command(["agree", str(run), "--json"]) == 0
     assert json.loads(out())["judge"]["n"] == 4
     assert command(["labels", str(run), "--export", str(tmp_path / "out.csv")]) == 0
@@ -544,3 +547,25 @@ def round_trip(run: Path, file: Path, flags: dict[str, bool], capsys: pytest.Cap
         names = {key: next(iter(history.labels(key).values())) for key in history.labelled()}
         expected = {(one.item, one.criterion, "someone"): history.verdict(key) for key, one in names.items()}
     assert said(other) == expected
+
+
+def test_batches_of_label_next_exclude_those_in_the_store_and_one_that_does_not_is_refused(
+    run: Path, tmp_path: Path
+) -> None:
+    def add(rows: list[dict[str, Any]]) -> None:
+        write_csv(tmp_path / "filled.csv", [row | {"verdict": row["choices"].split(" | ")[0]} for row in rows])
+        autorubric.import_labels(run, files=tmp_path / "filled.csv", annotator="ana")
+
+    first, beside = autorubric.label_next(run, n=6), autorubric.label_next(run, n=6, seed=5)
+    add(first)
+    with pytest.raises(
+        InputError, match="batch 1 was drawn from 18 open pairs, and 12 are open to it now: other pairs"
+    ):
+        add(beside)
+    assert autorubric.label_status(run).pairs == 6
+    second = autorubric.label_next(run, n=6)
+    assert {row["draw"] for row in second} == {"6 of 12, seed 1"}
+    pairs = [{(row["item"], row["criterion"]) for row in rows} for rows in (first, second)]
+    assert not pairs[0] & pairs[1]
+    add(second)
+    assert autorubric.label_agreement(run).judge.n == 12

@@ -402,7 +402,11 @@ def test_annotators_against_one_another_the_judge_and_the_adjudication(run: Path
     assert found.adjudicated is not None
     assert (found.adjudicated.n, found.adjudicated.accuracy.value) == (2, 1.0)
     assert any("annotators differ on 1 pair without a decision" in note for note in found.notes)
-    assert autorubric.label_agreement(run, annotator="ben").judge.accuracy.value == pytest.approx(2 / 7)
+    left = "1 of 8 labelled pairs left out: the judgment failed, or the judge or the label abstains (not applicable)"
+    assert left in found.notes
+    of_ben = autorubric.label_agreement(run, annotator="ben")
+    assert of_ben.judge.accuracy.value == pytest.approx(2 / 7)
+    assert of_ben.notes == (left,)
     as_unmet = autorubric.label_agreement(run, cannot_assess="as_unmet")
     assert as_unmet.judge.n == 8
 
@@ -487,6 +491,29 @@ def test_not_applicable_can_be_said_of_options_that_lack_it_and_counts_as_an_abs
     # Ground truth has no such verdict, so these items stay without it.
     made = autorubric.export_labels(run, target=tmp_path / "labelled.json")
     assert sum(item.ground_truth is not None for item in RubricDataset.from_file(made).items) == 3
+
+
+def test_annotators_of_ordered_options_have_the_kappa_of_the_judge_and_their_middle_label_counts(
+    tmp_path: Path,
+) -> None:
+    options = [CriterionOption(label=str(n), value=n / 5) for n in range(1, 6)]
+    rubric = Rubric([Criterion(name="Tone", requirement="How kind is it?", options=options)])
+    run = graded(tmp_path / "run", dataset=answers(6, rubric))
+    said = {"ana": [5, 1, 3, 2, 4, 5], "ben": [3, 2, 3, 5, 4, 1], "cy": [4, 5, 3, 1, 5, 2]}
+    table = "".join(f"q{n},Tone,{label},{who}\n" for who, own in said.items() for n, label in enumerate(own))
+    (tmp_path / "labels.csv").write_text(f"id,criterion,label,annotator\n{table}")
+    of_majority = autorubric.agree(run, labels=[tmp_path / "labels.csv"], annotator="majority")
+    autorubric.import_labels(run, files=[tmp_path / "labels.csv"])
+    made = autorubric.export_labels(run, target=tmp_path / "labelled.json")
+    # Four pairs have three labels each, of which no two are equal.
+    truth = [item.ground_truth for item in RubricDataset.from_file(made).items]
+    assert truth == [["4"], ["2"], ["3"], ["2"], ["4"], ["2"]]
+    found = autorubric.label_agreement(run)
+    for two in found.annotators.by_two:
+        expected = cohen_kappa_score(said[two.a], said[two.b], labels=range(1, 6), weights="quadratic")
+        assert two.kappa is None
+        assert two.mean_kappa == pytest.approx(expected)
+    assert found.judge.accuracy.value == of_majority.criterion_accuracy
 
 
 def test_a_mean_of_sums_is_not_called_like_the_mean_of_clamped_scores(

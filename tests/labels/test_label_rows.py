@@ -107,10 +107,17 @@ LANGFUSE = {"id": "traceId", "criterion": "name", "label": "stringValue", "annot
 MOON = {("q2", "Moon", "2"): "UNMET"}
 STARRED = {**MOON, ("q2", "Stars", "2"): "3"}
 
+UNKNOWN = "is not one of MET, UNMET, CANNOT_ASSESS (or yes, no); leave the cell empty if there is no label"
+
 READ: list[tuple[str, str | list[Any], dict[str, str], Marks, list[str]]] = [
     ("words", "id,criterion,label,annotator\nq0,Moon,yes,ana\nq1,Moon,No,ana\nq2,Moon,TRUE,ana\nq2,Short,false,ana\n",
      {}, {("q0", "Moon", "ana"): "MET", ("q1", "Moon", "ana"): "UNMET", ("q2", "Moon", "ana"): "MET",
           ("q2", "Short", "ana"): "UNMET"}, ["label 'No' is read as UNMET", "label 'TRUE' is read as MET"]),
+    ("words of other languages and forms",
+     "id,Moon,Short,annotator\nq0,是,Not met,ana\nq1,不满足,N,ana\nq2,y,cannot_assess,ana\n",
+     {}, {("q0", "Moon", "ana"): "MET", ("q1", "Moon", "ana"): "UNMET", ("q2", "Moon", "ana"): "MET",
+          ("q0", "Short", "ana"): "UNMET", ("q1", "Short", "ana"): "UNMET", ("q2", "Short", "ana"): "CANNOT_ASSESS"},
+     ["label '是' is read as MET", "label 'Not met' is read as UNMET"]),
     ("numbers of a table with gaps",
      "id,criterion,label,annotator\nq0,Moon,1.0,ana\nq1,Moon,0,ana\nq2,Stars,3.0,ana\n",
      {}, {("q0", "Moon", "ana"): "MET", ("q1", "Moon", "ana"): "UNMET", ("q2", "Stars", "ana"): "3"},
@@ -274,7 +281,7 @@ def test_each_kind_of_problem_of_an_import_is_told_once_with_its_first_places(tm
     at = f"{tmp_path / 'labels.csv'}:"
     ways = "pass --annotator NAME (Python: annotator=), or --column annotator=COLUMN if a column says it"
     nobody = f"the file does not say whose label this is; {ways}"
-    unknown = "label 'perhaps' is not one of MET, UNMET, CANNOT_ASSESS"
+    unknown = f"label 'perhaps' {UNKNOWN}"
     assert str(caught.value).splitlines() == [
         "10 problems:",
         f"  {at}2, {at}3, {at}4 and 3 more: {nobody}",
@@ -389,7 +396,7 @@ def test_a_wrong_label_is_the_only_problem_where_others_are_partial(tmp_path: Pa
     table.write_text("id,criterion,label\nq0,Moon,MET\nq1,Moon,UNMET\nq2,Moon,perhaps\n")
     with pytest.raises(InputError) as caught:
         autorubric.agree(run, labels=table)
-    assert str(caught.value) == f"{table}:4: label 'perhaps' is not one of MET, UNMET, CANNOT_ASSESS"
+    assert str(caught.value) == f"{table}:4: label 'perhaps' {UNKNOWN}"
 
 
 def test_a_file_of_labels_that_does_not_exist_is_named(tmp_path: Path) -> None:

@@ -1,12 +1,13 @@
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
 from autorubric import Criterion, CriterionVerdict, Rubric, RubricDataset
-from autorubric.core.judgment import JudgeVote
+from autorubric.core.judgment import JudgeVote, MultiChoiceVerdict
 from autorubric.core.report import (
     CriterionReport,
     EnsembleCriterionReport,
@@ -177,6 +178,26 @@ def test_a_judge_that_misses_the_labels_asks_for_new_labels() -> None:
     assert rows[1].label_agreement.value == 1.0
 
 
+def test_a_judge_that_is_one_step_off_on_an_ordered_scale_agrees_in_part() -> None:
+    options = [{"label": str(n), "value": n / 4} for n in range(5)]
+    one = Criterion(name="Tone", requirement="How kind?", options=options)
+    places, steps = np.tile([0, 1, 2, 3], 30), np.tile([0, 1, 1], 40)
+    for scale, expected, advice in (("ordinal", 1.0 - steps.mean() / 4, "keep"), ("nominal", 1 / 3, "relabel")):
+        criterion = one.model_copy(update={"scale_type": scale})
+        dataset = RubricDataset("Why?", Rubric([criterion]))
+        reports: list[Report | None] = []
+        for place, step in zip(places.tolist(), steps.tolist(), strict=True):
+            dataset.add_item("So.", "", ground_truth=[str(place)])
+            choice = MultiChoiceVerdict(
+                selected_index=place + step, selected_label=str(place + step), value=(place + step) / 4
+            )
+            entry = CriterionReport(**criterion.model_dump(), multi_choice_verdict=choice, reason="")
+            reports.append(EvaluationReport(score=choice.value, report=[entry]))
+        [found] = criteria_of(reports, dataset)
+        assert found.label_agreement.value == pytest.approx(expected)
+        assert found.advice == advice
+
+
 def test_judges_that_differ_ask_for_sharper_words() -> None:
     rubric = Rubric(
         [Criterion(name="vague", requirement="Is good"), Criterion(name="clear", requirement="Has a date")]
@@ -198,6 +219,26 @@ def test_judges_that_differ_ask_for_sharper_words() -> None:
     assert rows["vague"].disagreement == pytest.approx(2 / 3) and rows["clear"].disagreement == 0.0
     # All 40 are MET: the interval reaches from 0.94 and does not lie beyond 0.95.
     assert rows["vague"].advice == "sharpen"
+
+
+def test_judges_that_are_one_step_apart_on_an_ordered_scale_hardly_disagree(graded: Callable[..., Any]) -> None:
+    options = [{"label": str(n), "value": n / 4} for n in range(5)]
+    for scale, expected in (("ordinal", (0.25 + 0.25 + 0.5) / 3), ("nominal", 1.0)):
+        criterion = Criterion.model_validate({"requirement": "How?", "options": options, "scale_type": scale})
+        made = graded([criterion])
+        for _ in range(30):
+            made.add(None, {"a": ["1"], "b": ["2"], "c": ["3"]})
+        [found] = analyze_rubric(made.run, made.dataset).criteria
+        assert found.disagreement == pytest.approx(expected)
+        assert found.advice == "sharpen"
+    ordered = Criterion.model_validate({"requirement": "How?", "options": options})
+    made = graded([ordered])
+    for place in (1, 2, 3) * 10:
+        made.add(None, {"a": [str(place)], "b": [str(place + 1)], "c": [str(place)]})
+    [found] = analyze_rubric(made.run, made.dataset).criteria
+    # Two of three pairs of votes are a quarter of the scale apart.
+    assert found.disagreement == pytest.approx(0.5 / 3)
+    assert found.advice == "keep"
 
 
 def test_a_criterion_that_all_meet_has_no_difficulty() -> None:

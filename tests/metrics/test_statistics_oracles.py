@@ -83,12 +83,35 @@ def test_too_little_or_constant_data_has_no_correlation() -> None:
     assert (constant.coefficient, constant.p_value, constant.interpretation) == (None, None, "undefined")
 
 
-def test_the_interval_of_pearson_is_that_of_scipy() -> None:
-    x, y = samples(5, 50, False)
-    expected = stats.pearsonr(x, y).confidence_interval(0.9)
-    found = compute_correlation(x, y, "pearson", 0.9).ci
-    assert found is not None
-    assert (found.lower, found.upper) == close(tuple(expected))
+@each("way", ["pearson", "spearman", "kendall"])
+def test_the_interval_of_a_correlation_is_the_jackknife_of_scipys_coefficient(way: CorrelationMethod) -> None:
+    correlate = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall": stats.kendalltau}[way]
+    for n, groups in ((15, 15), (120, 20)):
+        x, y = samples(5, n, True)
+        order = np.lexsort((y, x))
+        x, y, place = x[order], y[order], np.random.default_rng(0).permutation(n) % groups
+        kept = [place != group for group in range(groups)]
+        z = np.arctanh([correlate(x[rows], y[rows])[0] for rows in kept])
+        error = np.sqrt((groups - 1) / groups * np.sum((z - z.mean()) ** 2))
+        centre, reach = np.arctanh(correlate(x, y)[0]), stats.t.ppf(0.95, groups - 1) * error
+        found = compute_correlation(x, y, way, 0.9).ci
+        assert found is not None
+        assert found.method == "jackknife"
+        assert (found.lower, found.upper) == close((np.tanh(centre - reach), np.tanh(centre + reach)))
+
+
+def test_intervals_of_correlations_cover_the_true_one_although_most_values_are_tied() -> None:
+    # Nine in ten labels are the best option. Fisher's z covers in 41 to 69 % of these samples.
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(20_000, 1))
+    population = np.digitize(np.hstack([x, 0.8 * x + 0.6 * rng.normal(size=x.shape)]), [-2.5, -2.0, -1.6, -1.2])
+    ways: list[tuple[CorrelationMethod, Any]] = [("pearson", stats.pearsonr), ("kendall", stats.kendalltau)]
+    for way, correlate in ways:
+        true, covered = correlate(*population.T)[0], 0
+        for rows in rng.integers(len(population), size=(60, 150)):
+            found = compute_correlation(population[rows, 0], population[rows, 1], way).ci
+            covered += found is not None and found.lower <= true <= found.upper
+        assert covered >= 50, (way, covered)
 
 
 def test_words_for_correlations_are_the_published_ones() -> None:

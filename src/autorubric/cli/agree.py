@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Literal, Self
 
 from pydantic import model_validator
 
+from autorubric.cli import EXIT_SCORE
 from autorubric.cli.agreement_report import TableReport, show_agreement, show_analysis, show_comparison, show_judges
 from autorubric.cli.command import command
 from autorubric.errors import InputError
@@ -19,6 +21,7 @@ from autorubric.jobs.agree import (
     refuse_simulation,
 )
 from autorubric.jobs.label_source import find_history, has_completed_files, read_stored_labels
+from autorubric.metrics.metrics_text import show
 from autorubric.runs.items_file import read_run
 from autorubric.settings import setting
 
@@ -26,13 +29,14 @@ _EXAMPLES = """
 autorubric agree graded --labels labels.csv
 autorubric agree graded --against graded-other
 autorubric agree graded --simulate
+autorubric agree graded --fail-under 0.6
 autorubric agree graded --corrected --simulate
 autorubric agree panel --pairwise --by judge
 autorubric agree graded --label-next 50 --csv > to_label.csv
 """
 _ABSTENTIONS = frozenset({"cannot_assess", "na"})
 _HEEDED = {
-    "by": _ABSTENTIONS | {"confidence", "replicates", "seed", "simulate"},
+    "by": _ABSTENTIONS | {"confidence", "replicates", "seed", "simulate", "fail_under"},
     "criteria": frozenset({"confidence", "rollouts"}),
     "against": _ABSTENTIONS | {"confidence", "replicates", "seed"},
     "pairwise": _ABSTENTIONS | {"confidence", "replicates", "seed", "by", "against", "items"},
@@ -57,6 +61,9 @@ class AgreeFlags(CompareSettings):
     )
     rollouts: int = setting(
         8, "Submissions per training group, for --criteria.", group="Statistics", ge=2, le=1_000_000
+    )
+    fail_under: float | None = setting(
+        None, "Exit with status 100 if the mean kappa is below this.", group="Output", ge=-1, le=1
     )
     json_output: bool = setting(False, "Print all metrics as JSON.", flag="--json", group="Output")
     csv: bool = setting(False, "Print the table as CSV.", group="Output")
@@ -94,7 +101,11 @@ class AgreeFlags(CompareSettings):
 def agree(settings: AgreeFlags) -> int:
     """Report judge-human agreement per criterion, with confidence intervals."""
     form = "json" if settings.json_output else "csv" if settings.csv else "md" if settings.md else "text"
-    print(_choose_report(settings).render(form), end="" if settings.csv else "\n")
+    report, least = _choose_report(settings), settings.fail_under
+    print(report.render(form), end="" if settings.csv else "\n")
+    if least is not None and (report.kappa is None or round(report.kappa, 12) < least):
+        print(f"the mean kappa is {show(report.kappa)}; expected {least:g} or more", file=sys.stderr)
+        return EXIT_SCORE
     return 0
 
 

@@ -14,7 +14,7 @@ from autorubric.metrics.agreement_statistics import MeasuredModel, load_statisti
 from autorubric.metrics.compare import JudgeComparison, describe_winner
 from autorubric.metrics.intervals import DISTRUST, TRUST
 from autorubric.metrics.judge_agreement import JudgeAgreement, JudgePair
-from autorubric.metrics.metrics_text import render_consistency, show, sort_worst_first
+from autorubric.metrics.metrics_text import find_kappa_ci, render_consistency, show, sort_worst_first
 from autorubric.metrics.results import CoverageSimulation, MetricsResult, TagMetrics
 from autorubric.metrics.rubric_analysis import RubricAnalysis
 from autorubric.metrics.statistic_results import ConfidenceInterval
@@ -60,6 +60,7 @@ class TableReport:
         above: lines before the table.
         below: lines after it.
         texts: columns of long texts, which only CSV includes.
+        kappa: the mean κ of the judge and the labels, or that of all pairs where items have their own rubrics.
     """
 
     rows: Sequence[Mapping[str, Any]]
@@ -67,6 +68,7 @@ class TableReport:
     above: Sequence[str] = ()
     below: Sequence[str] = ()
     texts: Sequence[str] = ()
+    kappa: float | None = None
 
     def render(self, form: str) -> str:
         """The report as `text`, `md`, `csv` or `json`.
@@ -107,15 +109,12 @@ def _split_columns(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 def show_agreement(found: MetricsResult, by: str) -> TableReport:
     """The table of criteria, judges or tags, below the metrics of the whole run."""
     rows = {"criterion": _build_criterion_rows, "judge": _build_judge_rows, "tag": _build_tag_rows}[by](found)
-    drawn = found.bootstrap
-    confidence = drawn.confidence_level if drawn else 0.95
-    ends = drawn and drawn.kappa_ci
-    kappa = None if not ends else ConfidenceInterval(lower=ends[0], upper=ends[1])
+    confidence = found.bootstrap.confidence_level if found.bootstrap else 0.95
     above = [
         f"{pluralize(found.n_items, 'labelled item')}, {pluralize(found.n_samples or 0, 'pair')} of label and "
         f"verdict; {INTERVALS.format(100.0 * confidence)} clustered by item",
         f"accuracy {show(found.criterion_accuracy, found.accuracy_ci)} (majority-class baseline "
-        f"{show(found.majority_baseline)}), mean kappa {show(found.mean_kappa, kappa)}, "
+        f"{show(found.majority_baseline)}), mean kappa {show(found.mean_kappa, find_kappa_ci(found))}, "
         f"Gwet's AC1 {show(found.criterion_gwet)}",
         f"score error (MAE) {show(found.score_mae)}, bias {show(found.bias.mean_bias, found.bias.ci)} over "
         f"{pluralize(found.n_scores, 'item')}",
@@ -130,7 +129,8 @@ def show_agreement(found: MetricsResult, by: str) -> TableReport:
     below = ["", *([_AC] if any("AC" in row for row in rows) else ()), *told, *notes]
     if found.simulation is not None:
         below += format_simulation(found.simulation)
-    return TableReport(rows, found.model_dump(mode="json"), above, below)
+    mean = found.micro_kappa if found.pooled_by_scale is not None else found.mean_kappa
+    return TableReport(rows, found.model_dump(mode="json"), above, below, kappa=mean)
 
 
 def format_simulation(found: CoverageSimulation) -> Iterator[str]:
@@ -289,13 +289,8 @@ def _build_pair_row(pair: JudgePair) -> dict[str, Any]:
 def show_comparison(found: JudgeComparison) -> TableReport:
     """Two runs compared on the same labels; a is the first."""
     whole = [found.accuracy, found.mean_kappa, found.score_error, found.score_bias]
-    names = [
-        "accuracy",
-        "mean kappa",
-        "score error",
-        "score bias",
-        *(f"kappa of {c.name}" for c in found.per_criterion),
-    ]
+    names = ["accuracy", "mean kappa", "score error", "score bias"]
+    names += [f"kappa of {one.name}" for one in found.per_criterion]
     rows = [
         {
             "metric": name,

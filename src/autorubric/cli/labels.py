@@ -28,6 +28,7 @@ from autorubric.metrics.corrected_rate import Corrections
 from autorubric.metrics.intervals import Estimate
 from autorubric.metrics.metrics_text import show
 from autorubric.metrics.results import CoverageSimulation
+from autorubric.metrics.simulated_coverage import CORRECTIONS
 from autorubric.metrics.statistic_results import ConfidenceInterval
 from autorubric.settings import setting
 
@@ -96,13 +97,7 @@ def format_label_status(found: LabelStatus) -> Iterator[str]:
 
 _MANY_LABELS = 100
 """From this number of labels on, the normal interval of PPI++ needs no note."""
-_METHODS = {
-    "raw": "as judged",
-    "labels_only": "labels alone",
-    "ppi": "corrected (PPI)",
-    "rogan_gladen": "Rogan-Gladen",
-    "ppi_plus_plus": "PPI++",
-}
+_METHODS = {"raw": "as judged", **CORRECTIONS}
 
 
 def show_corrected(
@@ -146,8 +141,8 @@ def show_label_agreement(found: LabelAgreement, confidence: float, by: str = "cr
     above = [
         f"{pluralize(judge.items, 'item')} with labels, {pluralize(judge.n, 'pair')} of label and verdict, {how}; "
         f"{INTERVALS.format(100.0 * confidence)} clustered by item",
-        f"accuracy {_to_cell(judge.accuracy)} (majority-class baseline {show(judge.baseline)}), "
-        f"mean kappa {_to_cell(judge.mean_kappa)}, kappa of all binary pairs {_to_cell(judge.kappa)}",
+        f"accuracy {_to_cell(judge.accuracy)} (majority-class baseline {show(judge.baseline)})"
+        + _format_kappas(_to_cell(judge.mean_kappa), _to_cell(judge.kappa), "kappa of all binary pairs"),
     ]
     if found.mean_score is not None:
         above.append(f"{_name_mean_score(found.apart)} {_to_cell(found.mean_score)}, corrected by the labels")
@@ -163,7 +158,8 @@ def show_label_agreement(found: LabelAgreement, confidence: float, by: str = "cr
     ]
     conclusions = describe_intervals(sorted(named, key=lambda one: one[0]))
     below = ["", *_format_label_agreement(found), *conclusions, *(f"note: {note}" for note in found.notes)]
-    return TableReport(rows, asdict(found), [*above, ""], below)
+    mean = judge.kappa.value if judge.mean_kappa.value is None else judge.mean_kappa.value
+    return TableReport(rows, asdict(found), [*above, ""], below, kappa=mean)
 
 
 def _format_label_agreement(found: LabelAgreement) -> Iterator[str]:
@@ -171,20 +167,27 @@ def _format_label_agreement(found: LabelAgreement) -> Iterator[str]:
     for one in (*found.by_annotator, *((decided,) if decided is not None else ())):
         who = "the adjudicated labels" if one is decided else one.name
         pairs = pluralize(one.n, "pair")
-        yield f"judge and {who}: accuracy {_to_cell(one.accuracy)} over {pairs}, {_BINARY} {_to_cell(one.kappa)}"
+        kappas = _format_kappas(_to_cell(one.mean_kappa), _to_cell(one.kappa), _BINARY)
+        yield f"judge and {who}: accuracy {_to_cell(one.accuracy)} over {pairs}{kappas}"
     yield from format_annotators(found.annotators)
 
 
 def format_annotators(found: Annotators) -> Iterator[str]:
     """How much annotators agree with each other; nothing if no pair has two labels."""
     for two in found.by_two:
-        yield (
-            f"{two.a} and {two.b}: agree on {two.agreement:.3f} of {pluralize(two.n, 'pair')}, "
-            f"{_BINARY} {show(two.kappa)}"
-        )
+        kappas = _format_kappas(Ranged(two.mean_kappa), Ranged(two.kappa), _BINARY)
+        yield f"{two.a} and {two.b}: agree on {two.agreement:.3f} of {pluralize(two.n, 'pair')}{kappas}"
     if found.n:
         alphas = ", ".join(f"{name} {show(alpha)}" for name, alpha in found.by_criterion.items())
-        yield f"Krippendorff's alpha among annotators: binary pairs {show(found.alpha)}; by criterion: {alphas}"
+        binary = "" if found.alpha is None else f"binary pairs {show(found.alpha)}; "
+        yield f"Krippendorff's alpha among annotators: {binary}by criterion: {alphas}"
+
+
+def _format_kappas(mean: Ranged, pooled: Ranged, name: str) -> str:
+    """The two kappas over several criteria, without one that is undefined while the other is not."""
+    both = [("mean kappa", mean), (name, pooled)]
+    known = [(named, kappa) for named, kappa in both if kappa.value is not None] or both[:1]
+    return "".join(f", {named} {kappa}" for named, kappa in known)
 
 
 def _list_corrections(found: CorrectedScores) -> list[tuple[str, Corrections]]:

@@ -27,6 +27,21 @@ class CriterionVerdict(str, Enum):  # noqa: UP042 (published base classes)
     CANNOT_ASSESS = "CANNOT_ASSESS"
 
 
+_WORDS = {
+    CriterionVerdict.MET: ("met", "true", "satisfied", "满足", "已满足", "滿足", "erfüllt", "満たす", "満たしている"),
+    CriterionVerdict.UNMET: (
+        *("unmet", "not met", "false", "not satisfied", "不满足", "未满足", "不滿足", "未滿足"),
+        *("nicht erfüllt", "満たさない", "満たしていない"),
+    ),
+    CriterionVerdict.CANNOT_ASSESS: (
+        *("cannot assess", "无法评估", "无法判断", "無法評估", "無法判斷"),
+        *("nicht beurteilbar", "評価不能", "判断不能"),
+    ),
+}
+VERDICT_WORDS = {word: verdict for verdict, words in _WORDS.items() for word in words}
+"""Verdicts by the words for them, in lower case and with spaces between words."""
+
+
 class CannotAssessStrategy(str, Enum):  # noqa: UP042 (published base classes)
     """What an abstention (CANNOT_ASSESS, or an option that is not applicable) does to the score.
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from statistics import median_high, median_low
 from typing import Any, TypeAlias
 
 from autorubric.core.criterion import Criterion, name_criteria
-from autorubric.core.judgment import CriterionVerdict
+from autorubric.core.judgment import VERDICT_WORDS, CriterionVerdict
 from autorubric.core.rubric import Rubric
 from autorubric.core.scoring import Cell, build_cell
 from autorubric.errors import InputError, pluralize
@@ -16,7 +18,8 @@ from autorubric.rows.columns import ROLES, fold_name
 GroundTruth: TypeAlias = list[CriterionVerdict | str]
 
 _VERDICTS: dict[Any, CriterionVerdict | str] = {verdict.value: verdict for verdict in CriterionVerdict}
-_WORDS = dict.fromkeys(("yes", "true", "1", "accept"), "MET") | dict.fromkeys(("no", "false", "0", "reject"), "UNMET")
+_YES, _NO = ("yes", "y", "1", "accept", "是"), ("no", "n", "0", "reject", "否")
+_WORDS: dict[str, str] = VERDICT_WORDS | dict.fromkeys(_YES, "MET") | dict.fromkeys(_NO, "UNMET")
 _USUAL = frozenset(name for role in ROLES.values() for name in role.names)
 NEAR = "column {!r} is not read; rename it to {!r} if it has the labels of this criterion"
 """The message on a column of `find_near_columns`."""
@@ -71,7 +74,8 @@ class GroundTruthReader:
         except ValueError:
             options = self._criteria[0].options
             known = list(CriterionVerdict.__members__) if options is None else [option.label for option in options]
-            raise InputError(f"label {label!r} is not one of {', '.join(known)}") from None
+            told = f"label {label!r} is not one of {', '.join(known)}{' (or yes, no)' * (options is None)}"
+            raise InputError(f"{told}; leave the cell empty if there is no label") from None
 
     def _order_values(self, values: Mapping[str, Any], problems: list[str]) -> list[Any] | None:
         """Verdicts by name in the order of the criteria."""
@@ -144,7 +148,8 @@ def find_criterion(name: str, rubric: Sequence[Criterion] | Rubric) -> int:
 def match_label(criterion: Criterion, word: str, notes: list[str] | None = None) -> str | None:
     """The label that a word of a table stands for, or None.
 
-    Yes, true, 1 and accept mean that a binary criterion is met; a number means the option whose label is that number.
+    Words such as yes, true, 1 and accept mean that a binary criterion is met; a number means the option whose label
+    is that number.
 
     Args:
         criterion: what is labelled.
@@ -153,14 +158,13 @@ def match_label(criterion: Criterion, word: str, notes: list[str] | None = None)
 
     Example:
         >>> is_brief = Criterion(requirement="Is brief")
-        >>> [match_label(is_brief, word) for word in ("met", "No", "1.0", "maybe")]
-        ['MET', 'UNMET', 'MET', None]
+        >>> [match_label(is_brief, word) for word in ("met", "No", "1.0", "not met", "maybe")]
+        ['MET', 'UNMET', 'MET', 'UNMET', None]
     """
     number, options = parse_number(word), criterion.options
     if options is None:
-        verdict = word.strip().upper()
-        key = word.strip().casefold() if number is None else str(int(number)) if number in (0, 1) else ""
-        meant = verdict if verdict in _VERDICTS else _WORDS.get(key)
+        key = " ".join(word.casefold().replace("_", " ").split()) if number is None else f"{number:g}"
+        meant = None if (found := _WORDS.get(key)) is None else CriterionVerdict(found).value
     else:
         wanted = word.strip().casefold()
         alike = [option.label for option in options if option.label.strip().casefold() == wanted]
@@ -171,6 +175,23 @@ def match_label(criterion: Criterion, word: str, notes: list[str] | None = None)
     if notes is not None and meant is not None and meant.casefold() != word.casefold() and note not in notes:
         notes.append(note)
     return meant
+
+
+def choose_majority(criterion: Criterion, labels: Sequence[str]) -> str | None:
+    """The most frequent label; of equally frequent ones the middle label, if the options are ordered; else None.
+
+    Example:
+        >>> how = Criterion(requirement="How?", options=[{"label": str(n), "value": n / 5} for n in range(1, 6)])
+        >>> choose_majority(how, "445"), choose_majority(how, "524"), choose_majority(how, "24")
+        ('4', '4', None)
+    """
+    counts = Counter(labels).most_common(2)
+    if len(counts) == 1 or (counts and counts[0][1] > counts[1][1]):
+        return counts[0][0]
+    options = () if criterion.scale_type == "nominal" else criterion.options or ()
+    order = [option.label for option in sorted(options, key=lambda option: option.value) if not option.na]
+    given = [order.index(label) for label in labels if label in order]
+    return order[median_low(given)] if given and median_low(given) == median_high(given) else None
 
 
 def parse_number(word: str) -> float | None:

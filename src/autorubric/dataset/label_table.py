@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from autorubric.core.criterion import name_criteria
 from autorubric.core.rubric import Rubric
-from autorubric.dataset.ground_truth import MAJORITY, GroundTruthReader
+from autorubric.dataset.ground_truth import MAJORITY, GroundTruthReader, choose_majority
 from autorubric.dataset.label_rows import GivenLabel, ItemFinder, LabelRows
 from autorubric.errors import InputError
 from autorubric.rows import join_names, read_rows
@@ -35,7 +34,7 @@ class LabelTable:
 
     Attributes:
         paths: the files, of any kind that holds rows.
-        annotator: whose labels count; `majority` takes the most frequent label; None requires that all agree.
+        annotator: whose labels count; `majority` takes that of `choose_majority`; None requires that all agree.
         columns: columns that the user named, by role.
         notes: takes a sentence for each column that was guessed, and on items without labels.
     """
@@ -103,6 +102,7 @@ class _LabelJoin:
         if first != given.where:
             self._problems.append(f"{given.where}: this label was already given at {first}")
             return
+        label = label.strip().upper() if criterion.options is None else label
         self._labels.setdefault(place, {}).setdefault(at, {})[given.annotator] = label
 
     def collect_truths(self) -> dict[int, Any]:
@@ -117,7 +117,7 @@ class _LabelJoin:
         """The labels of an item; None if it has none, or after adding to the problems."""
         rubric = self._dataset.get_item_rubric(place).rubric
         names, given = name_criteria(rubric), self._labels[place]
-        chosen = {at: self._choose_label(place, names[at], by) for at, by in given.items()}
+        chosen = {at: self._choose_label(place, at, by) for at, by in given.items()}
         found = {at: label for at, label in chosen.items() if label is not None}
         is_one = self._annotator not in (None, MAJORITY)
         missing = [name for at, name in enumerate(names) if at not in (found if is_one else given)]
@@ -126,17 +126,18 @@ class _LabelJoin:
             self.parts.append(f"item {own!r}: no label for {join_names(missing)}; label all criteria or none")
         return [found[at] for at in range(len(names))] if len(found) == len(names) else None
 
-    def _choose_label(self, place: int, name: str, by_annotator: Mapping[str, str]) -> str | None:
+    def _choose_label(self, place: int, at: int, by_annotator: Mapping[str, str]) -> str | None:
         """The label that counts."""
+        rubric = self._dataset.get_item_rubric(place).rubric
         if self._annotator not in (None, MAJORITY):
             return by_annotator.get(self._annotator or "")
-        counts = Counter(label.upper() for label in by_annotator.values()).most_common()
-        if len(counts) == 1 or (self._annotator == MAJORITY and counts[0][1] > counts[1][1]):
-            return next(label for label in by_annotator.values() if label.upper() == counts[0][0])
-        said = ", ".join(f"{who or 'one'}: {label}" for who, label in by_annotator.items())
-        where = f"item {self._dataset.items[place].id!r}, criterion {name!r}"
+        found = choose_majority(rubric[at], [*by_annotator.values()])
+        if found is not None and (self._annotator == MAJORITY or len({*by_annotator.values()}) == 1):
+            return found
+        said = ", ".join(f"{who or 'one'} {label}" for who, label in by_annotator.items())
+        what = "annotators disagree; pass --annotator NAME or majority"
         if self._annotator == MAJORITY:
-            self._problems.append(f"{where}: no label has a majority ({said}); pass --annotator NAME")
-        else:
-            self._problems.append(f"{where}: annotators disagree ({said}); pass --annotator NAME or majority")
+            what = "no label has a majority; remove one of them, or pass --annotator NAME"
+        where = f"item {self._dataset.items[place].id!r}, criterion {name_criteria(rubric)[at]!r}"
+        self._problems.append(f"{where} ({said}): {what}")
         return None

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any, TypeAlias
 from unicodedata import normalize
 
-from autorubric.core.judgment import CriterionVerdict
+from autorubric.core.judgment import VERDICT_WORDS, CriterionVerdict
 from autorubric.graders.judge import ShownOptions
 from autorubric.llm.reply_json import scan_json
 
@@ -15,18 +15,6 @@ MET, UNMET, CANNOT_ASSESS = CriterionVerdict.MET, CriterionVerdict.UNMET, Criter
 Stated: TypeAlias = CriterionVerdict | int
 """A verdict, or the index of an option."""
 
-_WORDS = {
-    MET: ("met", "true", "satisfied", "满足", "已满足", "滿足", "erfüllt", "満たす", "満たしている"),
-    UNMET: (
-        *("unmet", "not met", "false", "not satisfied", "不满足", "未满足", "不滿足", "未滿足"),
-        *("nicht erfüllt", "満たさない", "満たしていない"),
-    ),
-    CANNOT_ASSESS: (
-        *("cannot assess", "无法评估", "无法判断", "無法評估", "無法判斷"),
-        *("nicht beurteilbar", "評価不能", "判断不能"),
-    ),
-}
-_VERDICTS = {word: verdict for verdict, words in _WORDS.items() for word in words}
 # Yes and no answer whether a criterion is met, but not what its status is.
 _TRUTHS = {"yes": MET, "no": UNMET}
 
@@ -74,7 +62,7 @@ def find_verdict(said: Any, *, of_truth: bool = False) -> CriterionVerdict | Non
         return None
     field = _FIELDS[0].fullmatch(said.strip())
     word = _fold(field["value"] if field else said)
-    return _VERDICTS.get(word) or (_TRUTHS.get(word) if of_truth else None)
+    return VERDICT_WORDS.get(word) or (_TRUTHS.get(word) if of_truth else None)
 
 
 def find_fields(text: str) -> list[re.Match[str]]:

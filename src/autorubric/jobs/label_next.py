@@ -13,17 +13,20 @@ from autorubric.core.criterion import Criterion, name_criteria
 from autorubric.core.judgment import CriterionVerdict
 from autorubric.core.scoring import build_cell
 from autorubric.dataset import RubricDataset
+from autorubric.dataset.ground_truth import match_label
 from autorubric.errors import InputError, collected
 from autorubric.files.printable import escape_formula
 from autorubric.jobs.job import run_job
 from autorubric.jobs.label_source import LabelSettings, read_labels
+from autorubric.labels.drawing import Ask, KnownPair, draw_from_pairs
+from autorubric.labels.event import PairFinder
+from autorubric.labels.label_store import read_history
 from autorubric.metrics.intervals import Estimate
 from autorubric.metrics.label_choice import (
     CellLabel,
     JudgedPairs,
     LabelRequest,
     apply_labels,
-    choose_pairs,
     find_open_pairs,
     read_pairs,
     score_from_labels,
@@ -67,7 +70,8 @@ def label_next(run: Path, settings: LabelNextSettings) -> list[dict[str, Any]]:
     """The n (item, criterion) pairs whose labels would narrow the interval of the mean score most, as rows.
 
     Write the rows to a CSV file, fill in the column `verdict`, and pass the file as `labels` to the next call or to
-    `autorubric agree --labels`.
+    `autorubric agree --labels`, or import it into the label store of the run. Without `labels`, pairs that the store
+    has drawn are left out.
 
     Args:
         run: a run directory, or the result of a run that has one.
@@ -88,10 +92,17 @@ def label_next(run: Path, settings: LabelNextSettings) -> list[dict[str, Any]]:
     truth, filled, pairs = _read_filled(settings)
     _refuse_other_state(pairs, filled)
     batch = 1 + max((label.batch for label in filled.labels), default=-1)
-    seed = settings.seed + batch
-    asked = choose_pairs(pairs, settings.n, filled.labels, seed)
-    draw = f"{len(asked)} of {len(find_open_pairs(pairs, apply_labels(pairs, filled.labels)))}, seed {seed}"
-    return [build_row(request, batch, draw, truth) for request in asked]
+    known = [KnownPair(label.item, label.criterion, label.verdict) for label in filled.labels]
+    if not settings.files and settings.dataset is None:
+        history, finder = read_history(settings.run), PairFinder(truth)
+        batch, drawn = len(history.batches), {key: finder.find_key(key) for key in history.draws}
+        words = {key: history.verdict(key, None, finder.find_criterion(key)) for key in drawn}
+        known = [KnownPair(pair.index, pair.place, words[key]) for key, pair in drawn.items() if pair is not None]
+    found = draw_from_pairs(pairs, Ask("label_next", size=settings.n, seed=settings.seed), known, batch)
+    if not found.pairs:
+        raise InputError("every judged criterion has a label; nothing is left to label")
+    draw = f"{len(found.pairs)} of {found.open}, seed {settings.seed + batch}"
+    return [build_row(request, batch, draw, truth) for request in sorted(found.pairs)]
 
 
 def estimate_labelled_score(settings: LabelSettings, confidence: float) -> LabelledScore:
@@ -127,7 +138,8 @@ def _list_notes(pairs: JudgedPairs, filled: FilledLabels, estimate: Estimate) ->
 def _refuse_other_state(pairs: JudgedPairs, filled: FilledLabels) -> None:
     """Refuse labels that were drawn when another number of pairs was open."""
     apply_labels(pairs, filled.labels)
-    for batch, (_, then) in sorted(filled.draws.items()):
+    for batch in sorted({label.batch for label in filled.labels}):
+        then = filled.draws[batch][1]
         earlier = [label for label in filled.labels if label.batch < batch]
         now = len(find_open_pairs(pairs, apply_labels(pairs, earlier)))
         if now != then:
@@ -153,23 +165,25 @@ class FilledLabels(NamedTuple):
 
     Attributes:
         labels: the labels.
-        draws: by batch, the number of pairs drawn and the number of pairs that were open.
+        draws: by batch, the number of pairs drawn, the number of pairs that were open, and the seed.
+        rows: the labels, and the drawn pairs without one, whose verdict is empty.
     """
 
     labels: list[CellLabel]
-    draws: dict[int, tuple[int, int]]
+    draws: dict[int, tuple[int, int, int]]
+    rows: list[CellLabel]
 
     def weight_labels(self) -> list[CellLabel]:
         """The labels, weighted for those of their batch that are still open."""
         got = Counter(label.batch for label in self.labels)
-        shares = {batch: min(1.0, got[batch] / asked) for batch, (asked, _) in self.draws.items()}
+        shares = {batch: min(1.0, got[batch] / asked) for batch, (asked, _, _) in self.draws.items()}
         return [replace(label, probability=label.probability * shares[label.batch]) for label in self.labels]
 
     def find_open_batches(self) -> Iterator[str]:
         """A note on each batch that has open labels."""
         got = Counter(label.batch for label in self.labels)
-        for batch, (asked, _) in sorted(self.draws.items()):
-            if got[batch] < asked:
+        for batch, (asked, _, _) in sorted(self.draws.items()):
+            if 0 < got[batch] < asked:
                 yield (
                     f"batch {batch}: {got[batch]} of {asked} labels; valid if these are a random part, "
                     "not the easy ones"
@@ -214,7 +228,7 @@ def read_filled_labels(paths: Sequence[Path], dataset: RubricDataset) -> FilledL
         InputError: a column is missing, a value is invalid, a row's id and name are not those of its item and
             criterion, or a batch comes from two draws; reports all problems together.
     """
-    labels: list[CellLabel] = []
+    found: list[CellLabel] = []
     draws: dict[int, str] = {}
     problems: list[str] = []
     for path in paths:
@@ -222,14 +236,14 @@ def read_filled_labels(paths: Sequence[Path], dataset: RubricDataset) -> FilledL
             for record in read_rows(path, problems, what="Label file"):
                 _check_columns(record.fields, path)
                 made, wrong = _read_row(record.fields, dataset, draws)
-                labels += made
+                found += made
                 problems += (f"{record.where}: {sentence}" for sentence in wrong)
+    labels = [label for label in found if label.verdict]
     if not labels and not problems and paths:
         problems.append(f"{', '.join(map(str, paths))}: no row has a verdict")
     if problems:
         raise InputError(problems)
-    batches = {label.batch for label in labels}
-    return FilledLabels(labels, {batch: read_draw(draw)[:2] for batch, draw in draws.items() if batch in batches})
+    return FilledLabels(labels, {batch: read_draw(draw) for batch, draw in draws.items()}, found)
 
 
 def read_draw(text: str) -> tuple[int, int, int]:
@@ -249,39 +263,38 @@ def _check_columns(row: Mapping[str, Any], path: Path) -> None:
     missing = [name for name in COLUMNS if name not in row]
     if missing:
         raise InputError(
-            f"{path}: no column {', '.join(missing)}",
-            f"Expected rows of id, criterion, label, or a file of --label-next ({', '.join(COLUMNS)}).",
+            f"{path}: no column {', '.join(missing)}; expected a completed file of --label-next (add other labels to "
+            "the label store of the run with `autorubric labels RUN --import FILE`)"
         )
 
 
 def _read_row(
     row: Mapping[str, str], dataset: RubricDataset, draws: dict[int, str]
 ) -> tuple[list[CellLabel], list[str]]:
-    """The label of a row (none if its verdict is open), and the problems of the row."""
+    """The label of a row, with an empty verdict if it is open, or the problems of the row."""
     try:
-        made = list(_read_label(row))
-        batch, draw = int(row["batch"]), row["draw"].strip()
+        label, draw = _read_label(row, dataset), row["draw"].strip()
         read_draw(draw)
     except (ValueError, TypeError, AttributeError):
         held = ", ".join(f"{name}={row.get(name)!r}" for name in _KEPT)
         return [], [f"item, criterion, probability, batch and draw must stay as written; found {held}"]
-    if draws.setdefault(batch, draw) != draw:
+    if draws.setdefault(label.batch, draw) != draw:
         return [], [
-            f"batch {batch} comes from two draws ({draws[batch]}; {draw}); "
+            f"batch {label.batch} comes from two draws ({draws[label.batch]}; {draw}); "
             "pass the labels of the first with --labels before drawing the next"
         ]
-    return made, [wrong for label in made for wrong in _find_problems(row, label, dataset)]
+    return [label], list(_find_problems(row, label, dataset)) if label.verdict else []
 
 
-def _read_label(row: Mapping[str, str]) -> Iterator[CellLabel]:
+def _read_label(row: Mapping[str, str], dataset: RubricDataset) -> CellLabel:
     word = (row["verdict"] or "").strip()
-    if not word:
-        return
-    verdict = CriterionVerdict(word.upper()) if word.upper() in CriterionVerdict.__members__ else word
-    probability, batch = float(row["probability"]), int(row["batch"])
+    probability = float(row["probability"])
+    batch, item, place = (int(row[name]) for name in ("batch", "item", "criterion"))
     if batch < 0 or not _LEAST_PROBABILITY < probability <= 1.0:
         raise ValueError
-    yield CellLabel(int(row["item"]), int(row["criterion"]), verdict, probability, batch)
+    criteria = dataset.get_item_rubric(item).rubric if 0 <= item < len(dataset) else []
+    meant = match_label(criteria[place], word) if 0 <= place < len(criteria) else None
+    return CellLabel(item, place, word if meant is None else meant, probability, batch)
 
 
 def _list_choices(criterion: Criterion) -> list[str]:
@@ -309,5 +322,4 @@ def _find_problems(row: Mapping[str, str], label: CellLabel, dataset: RubricData
         if is_known:
             build_cell(rubric[label.criterion], label.verdict)
     except ValueError:
-        word = label.verdict.value if isinstance(label.verdict, CriterionVerdict) else label.verdict
-        yield f"verdict {word!r} is not one of {', '.join(_list_choices(rubric[label.criterion]))}"
+        yield f"verdict {str(label.verdict)!r} is not one of {', '.join(_list_choices(rubric[label.criterion]))}"

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import cast
 
 from autorubric.dataset import RubricDataset
-from autorubric.errors import InputError, pluralize
+from autorubric.errors import InputError, pluralize, problems_at
 from autorubric.files import write_atomically
 from autorubric.jobs.agree import OF_LABEL_STORES, AgreeSettings, LabelAgreementSettings, refuse_simulation
 from autorubric.jobs.job import RunSource, column_setting, refuse_existing, run_job
-from autorubric.jobs.label_next import COLUMNS, read_draw, read_filled_labels
+from autorubric.jobs.label_next import COLUMNS, FilledLabels, read_filled_labels
 from autorubric.jobs.label_source import find_history, has_drawn_labels, read_stored_labels, resolve_annotator
 from autorubric.jobs.submissions import parse_columns
 from autorubric.labels.annotators import Annotators, compare_annotators
@@ -21,7 +22,9 @@ from autorubric.labels.exchange import FORMS, Imported, add_labels, format_label
 from autorubric.labels.label_agreement import LabelAgreement, correct_by_labels
 from autorubric.labels.label_agreement import label_agreement as measured
 from autorubric.labels.label_store import label_store, read_history
+from autorubric.labels.weights import weight_labels
 from autorubric.metrics.corrected import CorrectedScores, correct_table
+from autorubric.metrics.label_choice import read_pairs
 from autorubric.metrics.reading_runs import read_graded_table
 from autorubric.metrics.results import CoverageSimulation
 from autorubric.metrics.simulated_coverage import simulate_table
@@ -213,8 +216,10 @@ def import_labels(run: Path, settings: ImportLabelsSettings) -> Imported:
     others = [path for path in paths if path not in drawn]
     read = read_labels(stored.dataset, others, settings.annotator, columns)
     read = read._replace(events=(*events, *read.events))
+    finder, pairs = PairFinder(stored.dataset), read_pairs(stored, stored.dataset) if drawn else None
+    check = None if pairs is None else partial(weight_labels, finder=finder, pairs=pairs)
     with label_store(Path(run)) as store:
-        done = add_labels(store, read)
+        done = add_labels(store, read, check)
     for note in done.notes:
         warn(note)
     return done
@@ -279,26 +284,17 @@ def read_drawn_events(paths: Sequence[Path], dataset: RubricDataset, annotator: 
         return []
     if annotator is None:
         raise InputError("the file does not say whose label this is; pass --annotator NAME (Python: annotator=)")
-    name, labels = check_annotator(annotator), read_filled_labels(paths, dataset).labels
-    found = (_build_label(one.item, one.criterion, one.verdict, dataset, name) for one in labels)
-    return [*_read_draws(paths, dataset), *found]
+    name, filled = check_annotator(annotator), read_filled_labels(paths, dataset)
+    found = (_build_label(one.item, one.criterion, one.verdict, dataset, name) for one in filled.labels)
+    with problems_at(f"{', '.join(map(str, paths))}: "):
+        return [*_build_draws(filled, dataset), *found]
 
 
-def _read_draws(paths: Sequence[Path], dataset: RubricDataset) -> Iterator[Event]:
-    problems: list[str] = []
-    for path in paths:
-        for record in read_rows(path, problems, what="Label file"):
-            row = record.fields
-            try:
-                pair = find_pair(dataset, int(row["item"]), int(row["criterion"]))
-                _, opened, seed = read_draw(str(row["draw"]))
-                draw = Draw(int(row["batch"]), "label_next", None, seed, float(row["probability"]), opened, 0)
-            except (ValueError, TypeError):
-                problems.append(f"{record.where}: item, criterion, probability, batch and draw must stay as written")
-                continue
-            yield Event(0, 0.0, "draw", pair.item, pair.criterion, pair.digest, draw=draw)
-    if problems:
-        raise InputError(problems)
+def _build_draws(filled: FilledLabels, dataset: RubricDataset) -> Iterator[Event]:
+    for row in filled.rows:
+        pair, (_, opened, seed) = find_pair(dataset, row.item, row.criterion), filled.draws[row.batch]
+        draw = Draw(row.batch, "label_next", None, seed, row.probability, opened, 0)
+        yield Event(0, 0.0, "draw", pair.item, pair.criterion, pair.digest, draw=draw)
 
 
 def _build_label(index: int, place: int, verdict: object, dataset: RubricDataset, annotator: str) -> Event:

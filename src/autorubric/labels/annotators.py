@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections import defaultdict
 from dataclasses import dataclass
 
@@ -11,7 +12,8 @@ import numpy as np
 from autorubric.core.criterion import Criterion
 from autorubric.labels.event import Items, Pair, PairFinder, list_choices, make_storable
 from autorubric.labels.label_store import History
-from autorubric.metrics.confusion import cohen_kappa, count_ratings, krippendorff_alpha
+from autorubric.metrics.confusion import cohen_kappa, count_pairs, count_ratings, kappas, krippendorff_alpha
+from autorubric.metrics.table import Column
 
 _BINARY = ("MET", "UNMET", "CANNOT_ASSESS")
 
@@ -26,6 +28,8 @@ class TwoAnnotators:
         n: pairs that both labelled.
         agreement: the share on which they agree.
         kappa: Cohen's κ over the binary pairs, CANNOT_ASSESS a category; None if it is undefined.
+        mean_kappa: the mean over criteria of Cohen's κ, as the judge has it: quadratic for ordered options, without
+            CANNOT_ASSESS and "not applicable"; None if it is undefined for each.
     """
 
     a: str
@@ -33,6 +37,7 @@ class TwoAnnotators:
     n: int
     agreement: float
     kappa: float | None
+    mean_kappa: float | None
 
 
 @dataclass(frozen=True)
@@ -109,7 +114,11 @@ def _compute_alpha(rows: list[tuple[Criterion, dict[str, str | None]]], names: l
 def _pair_up(shared: list[tuple[Pair, Criterion, dict[str, str | None]]], names: list[str]) -> list[TwoAnnotators]:
     found = []
     for a, b in itertools.combinations(names, 2):
-        both = [(criterion, said[a], said[b]) for _, criterion, said in shared if a in said and b in said]
+        columns: dict[str, list[tuple[Criterion, str | None, str | None]]] = defaultdict(list)
+        for pair, criterion, said in shared:
+            if a in said and b in said:
+                columns[pair.criterion].append((criterion, said[a], said[b]))
+        both = [row for rows in columns.values() for row in rows]
         if not both:
             continue
         binary = [
@@ -117,5 +126,15 @@ def _pair_up(shared: list[tuple[Pair, Criterion, dict[str, str | None]]], names:
         ]
         kappa = cohen_kappa([x for x, _ in binary], [y for _, y in binary], range(len(_BINARY))) if binary else None
         same = sum(x == y for _, x, y in both) / len(both)
-        found.append(TwoAnnotators(a, b, len(both), same, kappa))
+        known = [one for rows in columns.values() if not math.isnan(one := _compute_kappa(rows))]
+        found.append(TwoAnnotators(a, b, len(both), same, kappa, float(np.mean(known)) if known else None))
     return found
+
+
+def _compute_kappa(rows: list[tuple[Criterion, str | None, str | None]]) -> float:
+    """Cohen's κ of two annotators on one criterion, as the judge's is computed; NaN if it is undefined."""
+    column = Column.from_criterion(rows[0][0], 0)
+    names = [make_storable(label) for label in column.labels]
+    codes = [(names.index(x), names.index(y)) for _, x, y in rows if x in names and y in names]
+    truth, judged = np.array(codes, np.int64).reshape(-1, 2).T
+    return float(kappas(count_pairs(truth, judged, len(names)), column.agreement))

@@ -287,6 +287,11 @@ class PairFinder:
             self._found[key] = self._search(*key)
         return self._found[key]
 
+    def find_criterion(self, key: PairKey) -> Criterion | None:
+        """The criterion of the pair of a key."""
+        pair = self.find_key(key)
+        return None if pair is None else self._items.get_item_rubric(pair.index)[pair.place]
+
     def find_place(self, item: str) -> int | None:
         """The place of an item in the dataset, by the name that the store has for it."""
         if item.startswith("#") and item[1:].isdecimal() and int(item[1:]) < len(self._items):

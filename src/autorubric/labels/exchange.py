@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -107,15 +107,17 @@ def read_labels(
     return LabelsRead(tuple(events), tuple(exports), tuple(notes))
 
 
-def add_labels(store: LabelStore, labels: LabelsRead) -> Imported:
+def add_labels(store: LabelStore, labels: LabelsRead, check: Callable[[History], object] | None = None) -> Imported:
     """Add the labels of files to a store, all of them or none.
 
     A label that the store has already is not added again, so an import may be repeated. Events of an export continue
     those of the store, which may have none or more than the export.
 
+    `check` may refuse the history that the store would have.
+
     Raises:
         InputError: events of an export are not those of the store; or batches were drawn after others that are
-            missing.
+            missing, or in another state of the run or store.
         NotSavedError: the disk is full or failed; nothing was added.
     """
     held = len(store.history.events) if labels.exports else 0
@@ -126,6 +128,9 @@ def add_labels(store: LabelStore, labels: LabelsRead) -> Imported:
             "Export the labels as CSV to add them to others.",
         )
     fresh = list(_select_new_events(labels.events[held:], store.history))
+    if check is not None and fresh:
+        every = [*store.history.events, *fresh]
+        check(History(replace(event, id=number) for number, event in enumerate(every, start=1)))
     store.append(fresh)
     added = sum(event.kind == "label" for event in fresh)
     replaced = sum(event.kind == "label" and not event.id and event.supersedes is not None for event in fresh)
@@ -292,7 +297,7 @@ def build_labelled_dataset(history: History, dataset: RubricDataset, annotator: 
     """
     finder, found = PairFinder(dataset), dict[int, dict[int, str]]()
     for key in history.labelled():
-        pair, verdict = finder.find_key(key), history.verdict(key, annotator)
+        pair, verdict = finder.find_key(key), history.verdict(key, annotator, finder.find_criterion(key))
         if pair is not None and verdict is not None and _is_ground_truth(dataset, pair, verdict):
             found.setdefault(pair.index, {})[pair.place] = verdict
     items = list(dataset.items)
@@ -323,20 +328,20 @@ def _format_csv(history: History, finder: PairFinder, *, final: bool) -> Iterato
     for key in history.labelled():
         if finder.find_key(key) is None:
             continue
-        for event in _select_events(history, key, final=final):
+        for event in _select_events(history, key, finder, final=final):
             count += 1
             yield _format_line([escape_formula(value) for value in _list_cells(event, history)])
     if not count:
         raise InputError("no label of the run counts, so there is nothing to export")
 
 
-def _select_events(history: History, key: Any, *, final: bool) -> Iterator[Event]:
+def _select_events(history: History, key: Any, finder: PairFinder, *, final: bool) -> Iterator[Event]:
     labels = history.labels(key)
     if not final:
         yield from labels.values()
         return
     first = history.decision(key) or next(iter(labels.values()))
-    yield replace(first, verdict=history.verdict(key), annotator="")
+    yield replace(first, verdict=history.verdict(key, None, finder.find_criterion(key)), annotator="")
 
 
 def _list_cells(event: Event, history: History) -> list[Any]:

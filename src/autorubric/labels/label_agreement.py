@@ -59,7 +59,7 @@ class LabelAgreement:
     """Agreement of a run with the labels of its store.
 
     Attributes:
-        judge: the judge against the labels that count: adjudications, else the majority, else the first label.
+        judge: the judge against the labels that count: adjudications, else `choose_majority`, else the first label.
         criteria: the same for each criterion; one for all of a kind where items have their own rubrics.
         by_annotator: the judge against each annotator's labels.
         by_judge: each judge of a panel against the labels that count.
@@ -117,6 +117,8 @@ def label_agreement(
     each = [measure.measure_all(name, weight_labels(history, finder, measure.pairs, name)) for name in known]
     decided = {pair: word for pair, word in chosen.labels.items() if history.decision(pair.key) is not None}
     only = WeightedLabels(decided, np.ones(len(decided)), False)
+    left = f"{len(chosen.labels) - judge.n} of {pluralize(len(chosen.labels), 'labelled pair')} left out: "
+    left += "the judgment failed, or the judge or the label abstains (not applicable)"
     return LabelAgreement(
         judge,
         measure.measure_criteria(chosen),
@@ -126,7 +128,7 @@ def label_agreement(
         compare_annotators(history, dataset, finder),
         measure.estimate_mean_score(chosen) if chosen.drawn and not chosen.partial else None,
         chosen.drawn,
-        chosen.notes,
+        (*chosen.notes, *[left] * (judge.n < len(chosen.labels))),
         measure.apart,
     )
 

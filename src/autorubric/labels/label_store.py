@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
+from autorubric.core.criterion import Criterion
+from autorubric.dataset.ground_truth import choose_majority
 from autorubric.errors import InputError, NotSavedError, RunLockedError
 from autorubric.files.text import check_file
 from autorubric.labels.event import KINDS, Draw, Event, PairKey
@@ -120,12 +122,13 @@ class History:
             and (decided or self.decision(key) is None)
         ]
 
-    def verdict(self, key: PairKey, annotator: str | None = None) -> str | None:
-        """The verdict that counts: the adjudication, else what most annotators said, else the first label.
+    def verdict(self, key: PairKey, annotator: str | None = None, criterion: Criterion | None = None) -> str | None:
+        """The verdict that counts: the adjudication, else that of `choose_majority`, else the first label.
 
         Args:
             key: the pair.
             annotator: whose label counts instead, without adjudications.
+            criterion: that of the pair; without it, options have no order.
         """
         labels = self.labels(key)
         if annotator is not None:
@@ -134,8 +137,9 @@ class History:
         decision = self.decision(key)
         if decision is not None:
             return decision.verdict
-        counts = Counter(event.verdict for event in labels.values()).most_common()
-        return counts[0][0] if counts else None
+        words = [event.verdict for event in labels.values() if event.verdict is not None]
+        majority = None if criterion is None else choose_majority(criterion, words)
+        return majority or next((word for word, _ in Counter(words).most_common(1)), None)
 
     def count_kinds(self, annotator: str) -> Counter[str]:
         """The number of current labels, skips and adjudications of an annotator."""

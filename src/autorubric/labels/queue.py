@@ -288,7 +288,8 @@ class Queue:
         for key in (*history.draws, *history.labelled()):
             pair = self._finder.find_key(key)
             if pair is not None:
-                known[key] = KnownPair(pair.index, pair.place, history.verdict(key))
+                verdict = history.verdict(key, None, self._finder.find_criterion(key))
+                known[key] = KnownPair(pair.index, pair.place, verdict)
         return list(known.values())
 
     def _hand_out(self, pair: Pair, name: str) -> Task:

@@ -69,7 +69,7 @@ def weight_labels(
     said = _collect_verdicts(history, finder, annotator)
     at = dict(zip(said, pairs.find((pair.index, pair.place) for pair in said).tolist(), strict=True))
     labels = {pair: verdict for pair, verdict in said.items() if at[pair] >= 0}
-    notes = list(_describe_lost(history, finder, len(said) - len(labels)))
+    notes = list(_describe_lost(history, finder, len(said) - len(labels), annotator))
     batches = _list_batches(history, labels)
     if not batches:
         return WeightedLabels(labels, np.ones(len(labels)), False, notes=tuple(notes))
@@ -92,13 +92,13 @@ def weight_labels(
 def _collect_verdicts(history: History, finder: PairFinder, annotator: str | None) -> dict[Pair, str]:
     found = {}
     for key in history.labelled():
-        pair, verdict = finder.find_key(key), history.verdict(key, annotator)
+        pair, verdict = finder.find_key(key), history.verdict(key, annotator, finder.find_criterion(key))
         if pair is not None and verdict is not None:
             found[pair] = verdict
     return found
 
 
-def _describe_lost(history: History, finder: PairFinder, unjudged: int) -> Iterator[str]:
+def _describe_lost(history: History, finder: PairFinder, unjudged: int, annotator: str | None) -> Iterator[str]:
     changed = sum(finder.find_key(key) is None for key in history.labelled())
     if changed:
         yield (
@@ -108,10 +108,10 @@ def _describe_lost(history: History, finder: PairFinder, unjudged: int) -> Itera
     if unjudged:
         yield f"{pluralize(unjudged, 'labelled pair')} left out: the judge has no verdict, or the item no score"
     open_ones = len(history.differing())
-    if open_ones:
+    if open_ones and annotator is None:
         yield (
             f"annotators differ on {pluralize(open_ones, 'pair')} without a decision; the majority counts, else the "
-            "first label"
+            "middle label of ordered options, else the first label"
         )
 
 
@@ -212,6 +212,7 @@ def _refuse_other_state(
     if draw is not None and int(free.sum()) != draw.open:
         raise InputError(
             f"batch {batch.number} was drawn from {draw.open} open pairs, and {int(free.sum())} are open to it now: "
-            "the run has continued or was graded again since, so the probabilities no longer apply",
+            "other pairs were drawn before it, or the run has continued or was graded again since, so the "
+            "probabilities do not apply",
             f"Draw again from the finished run. {_EXPORT}",
         )

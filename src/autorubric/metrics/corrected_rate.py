@@ -17,7 +17,7 @@ from autorubric.metrics.intervals import (
     LabelledCells,
     check_confidence,
     normal_quantile,
-    wilson_interval,
+    rate_interval,
 )
 
 NO_LABELS = "no label can be used"
@@ -98,12 +98,13 @@ def correct_rate(
 
 
 def estimate_rate(verdicts: npt.ArrayLike, confidence: float = 0.95, missing: str = "no verdicts") -> Estimate:
-    """The share of ones among verdicts of 0 and 1, with Wilson's interval; `missing` is the reason without any."""
-    met = np.asarray(verdicts, dtype=float)
-    n, count = len(met), int(met.sum())
-    if not n:
+    """The mean of values in [0, 1], with the interval of `rate_interval`; `missing` is the reason without any."""
+    values = np.asarray(verdicts, dtype=float)
+    if not len(values):
         return Estimate(None, reason=missing)
-    return Estimate(count / n, wilson_interval(count, n, confidence), n)
+    n, total = len(values), float(values.sum())
+    interval = rate_interval(n, total, float(values @ values), confidence)
+    return Estimate(total / n, interval, n, None if interval else "only 1 value; an interval needs 2")
 
 
 def count_cells(labels: npt.ArrayLike, judged: npt.ArrayLike) -> LabelledCells:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -12,9 +13,9 @@ import numpy as np
 from autorubric.core.display import Displayed, flatten, join_first
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError, pluralize
-from autorubric.metrics.arrays import Floats, nan_to_none
+from autorubric.metrics.arrays import Floats, nan_to_none, ratio
 from autorubric.metrics.corrected_rate import estimate_rate
-from autorubric.metrics.intervals import Estimate, check_confidence, rate_interval
+from autorubric.metrics.intervals import Estimate, check_confidence
 from autorubric.metrics.item_analysis import (
     GroupVariance,
     ItemResponse,
@@ -39,7 +40,7 @@ class Thresholds:
     Attributes:
         saturated: a criterion with a pass rate above this, or below 1 minus this, is saturated.
         agreement: the minimum share of labels that a judge should match.
-        disagreement: the largest acceptable share of pairs of votes that differ.
+        disagreement: the largest acceptable disagreement between votes.
         redundant: the correlation beyond which two criteria are redundant.
     """
 
@@ -68,8 +69,10 @@ class CriterionAnalysis:
         redundancy: the correlation (φ for binary criteria) with the partner.
         same_verdicts: the share of submissions on which both say the same.
         score_share: the share of the variance of the score that it decides; all sum to 1.
-        disagreement: the share of pairs of votes that differ; None for one judge.
-        label_agreement: the share of labelled submissions on which the judge says what the label says.
+        disagreement: the share of pairs of votes that differ, or for ordered options the mean difference of their
+            values; None for one judge.
+        label_agreement: the share of labelled submissions on which the judge says what the label says; for ordered
+            options the mean of 1 − the difference of their values.
         advice: what to do: drop, merge, sharpen, relabel or keep.
         reason: why, with the numbers.
     """
@@ -109,7 +112,7 @@ def advise(found: CriterionAnalysis, lighter: bool, thresholds: Thresholds) -> t
         labels = pluralize(found.label_agreement.n, "label")
         return "relabel", f"agreement with {labels} is {_format_estimate(found.label_agreement)}"
     if split:
-        return "sharpen", f"{found.disagreement:.0%} of the pairs of votes differ"
+        return "sharpen", f"the disagreement between votes is {found.disagreement:.2f}"
     if rest is not None and rest.high < 0.0:
         return (
             "sharpen",
@@ -224,15 +227,19 @@ class _RubricStatistics(NamedTuple):
 def _analyze_table(table: Table) -> _RubricStatistics:
     columns = table.rubric_columns
     values = table.to_matrix(table.values)
-    # By category: the mean of a panel's options is the value of none.
     truth, judged = table.points.truth, table.points.judged
-    agrees = np.where((truth >= 0) & (judged >= 0), truth == judged, np.nan)
+    is_ordered = np.array([column.kind == "ordinal" for column in table.columns])[table.points.column]
+    agrees = np.where(is_ordered, 1.0 - np.abs(table.truth_values - table.values), truth == judged)
+    agrees[(truth < 0) | (judged < 0)] = np.nan
+    votes = [table.find_values(codes) for codes in table.points.votes]
+    gaps = np.array([np.abs(a - b) for a, b in itertools.combinations(votes, 2)]).reshape(-1, len(truth))
+    apart = ratio(np.nansum(gaps, axis=0), (~np.isnan(gaps)).sum(axis=0))
     weights = np.array([column.criterion.weight for column in columns])
     return _RubricStatistics(
         columns,
         values,
         table.to_matrix(agrees),
-        table.to_matrix(table.dissent),
+        table.to_matrix(np.where(is_ordered, apart, table.dissent)),
         weights,
         compute_item_rest_correlations(values, weights),
         correlate_columns(values),
@@ -256,7 +263,7 @@ def _analyze_criterion(
         same = estimate_rate(own[both] == other[both], confidence)
         lighter = bool((abs(weights[place]), -place) < (abs(weights[partner]), -partner))
     agrees, split = (table[~np.isnan(table[:, place]), place] for table in (whole.agrees, whole.dissent))
-    rate = _estimate_pass_rate(own[~np.isnan(own)], confidence)
+    rate = estimate_rate(own[~np.isnan(own)], confidence, "it was judged on no submission")
     ends, limit = rate.interval, thresholds.saturated
     # A criterion that all submissions meet, or none, has no difficulty: the model would only return its priors.
     model = None if math.isnan(whole.alike[place, place]) else whole.model
@@ -279,16 +286,6 @@ def _analyze_criterion(
     )
     advice, reason = advise(found, lighter, thresholds)
     return replace(found, advice=advice, reason=reason)
-
-
-def _estimate_pass_rate(values: Floats, confidence: float) -> Estimate:
-    """The mean value of verdicts, with the interval of `rate_interval`."""
-    if not len(values):
-        return Estimate(None, reason="it was judged on no submission")
-    total = float(values.sum())
-    interval = rate_interval(len(values), total, float(values @ values), confidence)
-    reason = None if interval else "judged on 1 submission; an interval needs 2"
-    return Estimate(total / len(values), interval, len(values), reason)
 
 
 def _find_partner(alike: Floats, place: int) -> int | None:

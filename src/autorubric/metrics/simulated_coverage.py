@@ -24,12 +24,13 @@ from autorubric.metrics.table import GradedRun, Report, Table
 
 METHOD = "pseudo-population bootstrap"
 _RESAMPLES = 400
-_CORRECTIONS = {
+CORRECTIONS = {
     "labels_only": "labels alone",
     "ppi": "corrected (PPI)",
     "rogan_gladen": "Rogan-Gladen",
     "ppi_plus_plus": "PPI++",
 }
+"""The titles of the estimates that use labels, by their attributes of `Corrections`."""
 _TITLES = {"mean_kappa": "mean kappa", "kappa": "kappa of all binary pairs", "rmse": "RMSE", "mae": "MAE"}
 
 
@@ -168,10 +169,10 @@ def _simulate_estimand(
         sampled, others = drawn[:labels], estimand.seen[drawn[labels:]]
         parts = estimand.truth[sampled], estimand.seen[sampled], others
         one = Estimand(estimand.name, *parts, estimand.seen[drawn], estimand.scale).correct(confidence)
-        for method in _CORRECTIONS:
+        for method in CORRECTIONS:
             estimate = getattr(one, method)
             found.setdefault(method, []).append((float(estimand.truth.mean()), estimate and estimate.interval))
     for method, each in found.items():
-        covered = _measure_coverage(f"{estimand.name or 'mean score'}, {_CORRECTIONS[method]}", each)
+        covered = _measure_coverage(f"{estimand.name or 'mean score'}, {CORRECTIONS[method]}", each)
         if covered is not None:
             yield covered

@@ -26,7 +26,7 @@ class ConfidenceInterval(MetricModel):
         lower: its lower end.
         upper: its upper end.
         confidence: the share of such intervals that contain the true value.
-        method: how it was made: `wilson`, `jackknife`, `jeffreys`, `t`, `fisher-z`, …
+        method: how it was made: `wilson`, `jackknife`, `jeffreys`, `t`, …
 
     Example:
         >>> ConfidenceInterval(lower=0.25, upper=0.75).width

@@ -249,14 +249,14 @@ class Table:
     def values(self) -> Floats:
         """The value of each point's verdict, in [0, 1]; NaN for abstentions and failures."""
         use_mean = (self.points.judged >= 0) & ~np.isnan(self.means)
-        return np.where(use_mean, self.means, self._find_values(self.points.judged))
+        return np.where(use_mean, self.means, self.find_values(self.points.judged))
 
     @property
     def truth_values(self) -> Floats:
         """The value of each point's label, in [0, 1]; NaN for abstentions and points without one."""
-        return self._find_values(self.points.truth)
+        return self.find_values(self.points.truth)
 
-    def _find_values(self, codes: Ints) -> Floats:
+    def find_values(self, codes: Ints) -> Floats:
         """The value of each code, in [0, 1]; NaN below 0."""
         return np.where(codes >= 0, build_value_table(self.columns)[self.points.column, np.maximum(codes, 0)], np.nan)
 

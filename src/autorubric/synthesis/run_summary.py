@@ -183,11 +183,6 @@ class SynthesisResult:
         """The rows of `final.jsonl`: question, id, rubrics as criterion and points."""
         return self._read("final.jsonl")
 
-    @cached_property
-    def full_rows(self) -> list[dict[str, Any]]:
-        """The rows of `final_full.jsonl`, with provenance and evidence; empty in the basic profile."""
-        return self._read("final_full.jsonl")
-
     @property
     def stopped(self) -> str | None:
         """Why the run ended early (budget, a refused key); None if it did not."""

@@ -120,11 +120,11 @@ def _read_words(
     items, found = LazyItems(lines), dict[int, Words]()
     for index in sorted(places.values()):
         try:
-            size = len(items.get_item_rubric(index))
-            keys = [find_pair(items, index, place).key for place in range(size)]
+            rubric = items.get_item_rubric(index)
+            keys = [find_pair(items, index, place).key for place in range(len(rubric))]
         except (AutorubricError, ValueError):
             continue  # damaged
-        words = [history.verdict(key, annotator) for key in keys]
+        words = [history.verdict(key, annotator, one) for key, one in zip(keys, rubric, strict=True)]
         if any(words):
             found[index] = words
     return found
