@@ -278,7 +278,7 @@ class ChatModel:
                 raise CallError(gate.refusal)
         most = self._dialect.terms.cap_limit(request.max_tokens)
         if most is not None and most <= request.cut_at:
-            message = f"{self.name}: the reply was cut off at {request.cut_at:,} tokens; {explain_limit(most)}"
+            message = f"the reply was cut off at {request.cut_at:,} tokens; {explain_limit(most)}"
             raise CallError(Failure("truncated", message, sent=False))
 
     async def _probe(self) -> int | None:
