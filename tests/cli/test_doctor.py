@@ -199,6 +199,7 @@ SAID = (200, '{"model": "qwen", "choices": [{"message": {"content": "Hi"}, "fini
         (LIST, (401, "{}"), 1, "problem", "--api-key-env"),
         (LIST, (400, '[{"error": {"message": "API key not valid."}}]'), 1, "problem", "--api-key-env"),  # Gemini
         (LIST, (404, "{}"), 1, "problem", "no chat completions endpoint"),
+        ((200, "<html>Sign in</html>"), (200, "<html>Sign in</html>"), 1, "problem", "no chat completions endpoint"),
         ((200, "<html>Welcome</html>"), (405, ""), 1, "problem", "no chat completions endpoint"),
     ],
 )

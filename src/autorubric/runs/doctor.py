@@ -25,6 +25,7 @@ from autorubric.files import parse_json
 from autorubric.files.descriptors import open_file_limits
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.failure_groups import find_advice
+from autorubric.llm.http.address import WEB_PAGE
 from autorubric.llm.http.chat import ChatModel
 from autorubric.llm.http.providers import AZURE_KEY, Endpoint, is_builtin, list_providers, resolve
 from autorubric.llm.http.retry import Fault
@@ -334,10 +335,12 @@ async def _request_chat_status(session: aiohttp.ClientSession, endpoint: Endpoin
     url, headers = endpoint.build_url("/chat/completions"), endpoint.build_authorization()
     async with session.post(url, json={}, headers=headers, allow_redirects=False) as answer:
         said = read_answer(HttpReply(answer.status, await answer.content.read(1 << 22)), 0.0)
-        kind = said.kind if isinstance(said, Fault) else ""
-        if kind == "auth" and answer.status != 403:
+        if not isinstance(said, Fault):
+            return answer.status
+        if said.kind == "auth" and answer.status != 403:
             return 401  # Gemini and xAI: 400
-        return 404 if (answer.status, kind) == (200, "no_model") else answer.status  # LM Studio
+        is_missing = said.kind == "no_model" or said.message == WEB_PAGE  # LM Studio; pages to sign in
+        return 404 if answer.status == 200 and is_missing else answer.status
 
 
 async def _suggest_address(session: aiohttp.ClientSession, endpoint: Endpoint) -> str:

@@ -187,33 +187,12 @@ def encode_body(body: Mapping[str, Any]) -> bytes:
 
 
 _FINISHES: dict[str, FinishReason] = {
-    "stop": "stop",
-    "end_turn": "stop",
-    "eos": "stop",
-    "stop_sequence": "stop",
-    "length": "length",
-    "max_tokens": "length",
-    "max_output_tokens": "length",
-    "max_length": "length",
-    "model_length": "length",
+    **dict.fromkeys(("stop", "end_turn", "eos", "stop_sequence"), "stop"),
+    **dict.fromkeys(("length", "max_tokens", "max_output_tokens", "max_length", "model_length"), "length"),
     "model_context_window_exceeded": "length",
-    "content_filter": "content_filter",
-    **dict.fromkeys(
-        (
-            "safety",
-            "prohibited_content",
-            "recitation",
-            "blocklist",
-            "spii",
-            "sensitive",
-            "refusal",
-            "content_filtered",
-            "guardrail_intervened",
-        ),
-        "content_filter",
-    ),
-    "tool_calls": "tool_calls",
-    "function_call": "tool_calls",
+    **dict.fromkeys(("content_filter", "safety", "prohibited_content", "recitation", "blocklist"), "content_filter"),
+    **dict.fromkeys(("spii", "sensitive", "refusal", "content_filtered", "guardrail_intervened"), "content_filter"),
+    **dict.fromkeys(("tool_calls", "function_call"), "tool_calls"),
 }
 _BROKEN_OFF = frozenset({"error", "abort", "cancelled", "timeout", "network_error", "insufficient_system_resource"})
 """Finish reasons of a reply that its endpoint gave up (OpenRouter, vLLM, SGLang, Zhipu, DeepSeek)."""
