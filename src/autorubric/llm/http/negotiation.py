@@ -19,35 +19,28 @@ _ABOUT_LIMIT = re.compile(
     re.IGNORECASE,
 )
 # Each captures the maximum of the parameter itself.
-_HIGHEST = tuple(
-    re.compile(pattern, re.IGNORECASE)
-    for pattern in (
-        r"supports? (?:at most|up to|a maximum of)" + _NUMBER,
-        r"\d[\d,_]* > " + _NUMBER + r", which is the maximum",
-        r"valid range of .{0,40}? is [\[(]\s*\d+\s*,\s*(\d[\d,_]*)",
-        r"(?:range of .{0,40}? should be|取值范围\D{0,9}?) ?[\[(]\s*\d+\s*,\s*(\d[\d,_]*)",
-        r"less than or equal to" + _NUMBER,
-        r"(?:<=|≤)" + _NUMBER + r"(?! *-)",
-        r"greater than max_model_len=(?:\w+=)?" + _NUMBER,
-        r"exceeds? the model limit of" + _NUMBER,
-        r"(?:should|must|can)(?: ?not)? (?:be at most|exceed|be more than|be greater than)" + _NUMBER,
-    )
+_HIGHEST = (
+    r"supports? (?:at most|up to|a maximum of)" + _NUMBER,
+    r"\d[\d,_]* > " + _NUMBER + r", which is the maximum",
+    r"valid range of .{0,40}? is [\[(]\s*\d+\s*,\s*(\d[\d,_]*)",
+    r"(?:range of .{0,40}? should be|取值范围\D{0,9}?) ?[\[(]\s*\d+\s*,\s*(\d[\d,_]*)",
+    r"less than or equal to" + _NUMBER,
+    r"(?:<=|≤)" + _NUMBER + r"(?! *-)",
+    r"greater than max_model_len=(?:\w+=)?" + _NUMBER,
+    r"exceeds? the model limit of" + _NUMBER,
+    r"(?:should|must|can)(?: ?not)? (?:be at most|exceed|be more than|be greater than)" + _NUMBER,
 )
-_EXCLUSIVE = re.compile(r"(?:\[\d+, *|\bto )(\d+)(?:\)| \(exclusive\))", re.IGNORECASE)
-_CONTEXT = re.compile(
+_EXCLUSIVE = r"(?:\[\d+, *|\bto )(\d+)(?:\)| \(exclusive\))"
+_CONTEXT = (
     r"(?:maximum |max |available )?(?:context|model)(?:'s)?(?: maximum)?(?: context)? ?(?:length|size|window)?"
-    r" (?:is|of)(?: only)?" + _NUMBER,
-    re.IGNORECASE,
+    r" (?:is|of)(?: only)?" + _NUMBER
 )
-_SUM = re.compile(rf"(?:max_new_tokens`? must be <=|context limit: \d+ \+ \d+ >){_NUMBER}", re.IGNORECASE)
-_PROMPT = tuple(
-    re.compile(pattern, re.IGNORECASE)
-    for pattern in (
-        r"(\d[\d,_]*) (?:tokens )?(?:in|from|of) (?:the |your )?(?:messages|prompt|text input|input)\b",
-        r"(\d[\d,_]*) (?:`inputs`|input|prompt) tokens",
-        r"exceed context limit: (\d+) \+",
-        r"(?:prompt|input|request)(?: \w+)? (?:contains|has|is)(?: at least)? (\d[\d,_]*)(?: input| prompt)? tokens",
-    )
+_SUM = rf"(?:max_new_tokens`? must be <=|context limit: \d+ \+ \d+ >){_NUMBER}"
+_PROMPT = (
+    r"(\d[\d,_]*) (?:tokens )?(?:in|from|of) (?:the |your )?(?:messages|prompt|text input|input)\b",
+    r"(\d[\d,_]*) (?:`inputs`|input|prompt) tokens",
+    r"exceed context limit: (\d+) \+",
+    r"(?:prompt|input|request)(?: \w+)? (?:contains|has|is)(?: at least)? (\d[\d,_]*)(?: input| prompt)? tokens",
 )
 
 
@@ -66,25 +59,21 @@ def find_allowed_tokens(words: str, asked: int) -> AllowedTokens | None:
     if left is not None:
         left -= left == asked  # of a prompt with too many characters, vLLM states only what it allows
         return AllowedTokens(left, always=False) if 0 < left < asked else None
-    highest = 0
-    if exclusive := _EXCLUSIVE.search(words):
-        highest = _parse_count(exclusive[1]) - 1
-    elif found := next((match for pattern in _HIGHEST if (match := pattern.search(words))), None):
-        highest = _parse_count(found[1])
+    exclusive = _find_count(words, _EXCLUSIVE)
+    highest = (_find_count(words, *_HIGHEST) or 0) if exclusive is None else exclusive - 1
     return AllowedTokens(highest, always=True) if 0 < highest < asked else None
 
 
 def _find_context_left(words: str) -> int | None:
     """What the prompt leaves of the context, or None if the message does not state both."""
-    context = _SUM.search(words) or _CONTEXT.search(words)
-    prompt = next((match for pattern in _PROMPT if (match := pattern.search(words))), None)
-    if context is None or prompt is None:
-        return None
-    return _parse_count(context[1]) - _parse_count(prompt[1])
+    context, prompt = _find_count(words, _SUM, _CONTEXT), _find_count(words, *_PROMPT)
+    return None if context is None or prompt is None else context - prompt
 
 
-def _parse_count(digits: str) -> int:
-    return int(digits.replace(",", "").replace("_", ""))
+def _find_count(words: str, *patterns: str) -> int | None:
+    """The number in the first of the patterns that matches, or None."""
+    found = next((match for pattern in patterns if (match := re.search(pattern, words, re.IGNORECASE))), None)
+    return None if found is None else int(found[1].replace(",", "").replace("_", ""))
 
 
 TokenField: TypeAlias = Literal["max_tokens", "max_completion_tokens"]
@@ -369,8 +358,7 @@ class Dialect:
         if tokens < _SHORTEST:
             return None
         if not again and tokens == sent // 2:
-            found = _CONTEXT.search(fault.text)
-            self.context = None if found is None else _parse_count(found[1])
+            self.context = _find_count(fault.text, _CONTEXT)
         return replace(request, max_tokens=tokens)
 
     def learn(self, sent: Terms, body: Mapping[str, Any], fault: Fault) -> bool:

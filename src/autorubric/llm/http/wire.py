@@ -279,6 +279,8 @@ def _describe_not_json(raw: bytes, secrets: tuple[str | None, ...]) -> str:
         return WEB_PAGE
     if not raw.strip():
         return "the answer is empty"
+    if raw.lstrip().startswith((b"data:", b"event:", b":")):
+        return "the stream ended before the reply was complete"
     return f"the answer is not JSON: {_quote_beginning(raw, secrets)}"
 
 
