@@ -240,8 +240,10 @@ class ChatModel:
         finally:
             reservation.count_waiting(1)
         if isinstance(outcome, Reply):
-            self._limiter.address.note_reply()
+            self._limiter.note_reply()
         else:
+            if outcome.kind == "timeout" and outcome.maybe_billed:
+                self._limiter.note_timeout(place)
             if not outcome.maybe_billed:
                 reservation.note_sent(False)
             if reservation.activity is not None and reservation.activity.hits:  # replies of earlier sessions

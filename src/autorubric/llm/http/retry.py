@@ -111,23 +111,15 @@ def quote_words(words: str) -> str:
 
 
 _KINDS: dict[int, tuple[FailureKind, bool]] = {
-    401: ("auth", False),
+    **dict.fromkeys((401, 403), ("auth", False)),
     402: ("quota", False),
-    403: ("auth", False),
     # These are about the address, so they hold for every request.
-    404: ("no_model", False),
-    405: ("no_model", False),
-    410: ("no_model", False),
+    **dict.fromkeys((404, 405, 410), ("no_model", False)),
     407: ("unreachable", False),  # a proxy
-    408: ("timeout", True),
-    409: ("server", True),
-    424: ("server", True),  # text-generation-inference, SageMaker: the generation failed
-    425: ("server", True),
-    498: ("server", True),  # Groq: no capacity
-    499: ("timeout", True),  # a gateway gave up
+    # 424: the generation failed (text-generation-inference, SageMaker); 498: no capacity (Groq).
+    **dict.fromkeys((409, 424, 425, 498), ("server", True)),
     501: ("server", False),
-    504: ("timeout", True),
-    524: ("timeout", True),
+    **dict.fromkeys((408, 499, 504, 524), ("timeout", True)),  # 499: a gateway gave up
 }
 _SPENT = re.compile(
     r"insufficient_(?:quota|credit|balance|funds)|billing|credit|out of funds|quota|balance", re.IGNORECASE
