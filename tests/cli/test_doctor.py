@@ -125,6 +125,13 @@ def test_an_endpoint_that_is_not_there_is_a_problem(tmp_path: Path, capsys: pyte
     assert (status, found["endpoint"]["verdict"]) == (1, "problem")
 
 
+def test_https_where_a_server_speaks_plain_http_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with server({}) as url:
+        address = f"https{url.removeprefix('http')}/v1"
+        status, found = examined(capsys, "--out", str(tmp_path), "--base-url", address)
+    assert (status, found["endpoint"]["value"].endswith("; the server may expect http://")) == (1, True)
+
+
 @pytest.mark.parametrize("url", ["ftp://host/v1", "http://169.254.169.254/v1", "file:///etc/passwd"])
 def test_an_address_that_no_model_can_have_is_refused(
     url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -192,6 +199,7 @@ SAID = (200, '{"model": "qwen", "choices": [{"message": {"content": "Hi"}, "fini
         (LIST, (401, "{}"), 1, "problem", "--api-key-env"),
         (LIST, (400, '[{"error": {"message": "API key not valid."}}]'), 1, "problem", "--api-key-env"),  # Gemini
         (LIST, (404, "{}"), 1, "problem", "no chat completions endpoint"),
+        ((200, "<html>Sign in</html>"), (200, "<html>Sign in</html>"), 1, "problem", "no chat completions endpoint"),
         ((200, "<html>Welcome</html>"), (405, ""), 1, "problem", "no chat completions endpoint"),
     ],
 )
@@ -212,13 +220,14 @@ def test_an_endpoint_is_judged_by_whether_it_takes_chat_completions(
 
 
 @pytest.mark.parametrize(
-    "wrong", [(404, ""), (200, '{"error": "Unexpected endpoint or method. (POST)"}')]
-)  # LM Studio
+    ("path", "wrong"),
+    [("", (404, "")), ("", (200, '{"error": "Unexpected endpoint or method. (POST)"}')), ("/api/chat", (404, ""))],
+)  # vLLM, LM Studio, Ollama
 def test_a_base_url_without_v1_is_corrected(
-    wrong: tuple[int, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    path: str, wrong: tuple[int, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with server({"POST /v1/chat/completions": ASKED, "POST /chat/completions": wrong}) as url:
-        status, found = examined(capsys, "--out", str(tmp_path), "--base-url", url)
+        status, found = examined(capsys, "--out", str(tmp_path), "--base-url", url + path)
     assert status == 1
     assert found["endpoint"]["advice"] == f"the base URL is probably {url}/v1, which answers"
 
@@ -226,15 +235,23 @@ def test_a_base_url_without_v1_is_corrected(
 @pytest.mark.parametrize(
     ("model", "routes", "status", "verdict", "words"),
     [
-        ("qwen", {"GET /v1/models": LIST, "POST /v1/chat/completions": ASKED}, 0, "ok", "in the list"),
-        ("llama", {"GET /v1/models": LIST, "POST /v1/chat/completions": ASKED}, 0, "ok", "in the list"),
+        ("qwen", {"GET /v1/models": LIST, "POST /v1/chat/completions": SAID}, 0, "ok", "answers at"),
+        ("llama", {"GET /v1/models": LIST, "POST /v1/chat/completions": SAID}, 0, "ok", "answers at"),
+        ("qwen", {"GET /v1/models": LIST, "POST /v1/chat/completions": (402, "Pay first.")}, 1, "problem", "credit"),
+        (
+            "qwen",
+            {"GET /v1/models": LIST, "POST /v1/chat/completions": (503, "Loading")},
+            1,
+            "problem",
+            "server's log",
+        ),
         ("qwem", {"GET /v1/models": LIST, "POST /v1/chat/completions": ASKED}, 1, "problem", "lists qwen and 1 more"),
         ("qwem", {"GET /v1/models": LIST, "POST /v1/chat/completions": SAID}, 0, "note", "as 'qwen'"),
         ("qwem", {"POST /v1/chat/completions": SAID}, 0, "ok", "answers at"),
         ("qwem", {"POST /v1/chat/completions": (422, "no such model")}, 1, "problem", "no such model"),
     ],
 )
-def test_a_named_model_is_looked_up_and_asked_only_where_it_is_not_listed(
+def test_a_named_model_is_looked_up_and_asked(
     *,
     model: str,
     routes: dict[str, tuple[int, str]],

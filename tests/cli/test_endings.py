@@ -208,7 +208,7 @@ def test_processes_that_a_refused_key_ended_say_what_to_do(
         assert run([*words, "--processes", "2"]) == 1
     told = capsys.readouterr().out.splitlines()
     assert told[-4] == "stopped: m: HTTP 401: 'Incorrect API key provided.'"
-    assert told[-3] == "check the key; --api-key-env (in Python: api_key_env) names its variable"
+    assert told[-3] == "check the key and what it may use; --api-key-env (in Python: api_key_env) names its variable"
 
 
 def test_rewards_of_a_program_have_a_state_and_leave_the_directory_to_other_runs(tmp_path: Path) -> None:

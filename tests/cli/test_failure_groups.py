@@ -69,7 +69,7 @@ def test_a_grading_run_and_its_status_quote_the_server(capsys: pytest.CaptureFix
 
 def test_why_a_run_ended_and_what_to_do_are_told_once(capsys: pytest.CaptureFixture[str]) -> None:
     refused = Fault("401", 401, body=b'{"error": {"message": "Incorrect key"}}')
-    advice = "check the key; --api-key-env (in Python: api_key_env) names its variable"
+    advice = "check the key and what it may use; --api-key-env (in Python: api_key_env) names its variable"
     with LoopbackEndpoint(faults=lambda body: refused if "Essay 3." in json.dumps(body) else None).in_thread() as one:
         status, out = told(capsys, *GRADE, "-j", "1", "--judge", f"j@{one.base_url}")
     assert status == 1

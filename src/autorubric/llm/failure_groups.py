@@ -18,8 +18,8 @@ _MOST_ITEMS = 3
 _VARIOUS = "various reasons"
 
 _ADVICE: dict[str, str] = {
-    "auth": "check the key; --api-key-env (in Python: api_key_env) names its variable",
-    "quota": "the account has no credit left; add some and run the command again",
+    "auth": "check the key and what it may use; --api-key-env (in Python: api_key_env) names its variable",
+    "quota": "add credit or raise the limit of the account, or wait for its reset; then run the command again",
     "unreachable": "try: autorubric doctor --base-url URL",
     "no_model": "try: autorubric doctor --model MODEL@BASE_URL",
     "unusable": (
@@ -231,7 +231,7 @@ def find_advice(kind: str, message: str) -> str:
 
     Example:
         >>> find_advice("auth", "HTTP 401: wrong key"), find_advice("server", "HTTP 502: use another model")
-        ('check the key; --api-key-env (in Python: api_key_env) names its variable', '')
+        ('check the key and what it may use; --api-key-env (in Python: api_key_env) names its variable', '')
     """
     if any(words in message for words in _ADVISED):
         return ""

@@ -24,6 +24,8 @@ from autorubric.errors import pluralize
 from autorubric.files import parse_json
 from autorubric.files.descriptors import open_file_limits
 from autorubric.llm.config import LLMConfig
+from autorubric.llm.failure_groups import find_advice
+from autorubric.llm.http.address import WEB_PAGE
 from autorubric.llm.http.chat import ChatModel
 from autorubric.llm.http.providers import AZURE_KEY, Endpoint, is_builtin, list_providers, resolve
 from autorubric.llm.http.retry import Fault
@@ -218,6 +220,7 @@ _NO_SUCH_PATH = frozenset({404, 405, 410, 501})
 _SHORT_REPLY = 16  # tokens; some endpoints refuse a lower limit
 _MOST_LISTED = 5
 _TIMEOUT = 10.0  # seconds per answer
+_LOADING_TIMEOUT = 120.0  # the same for a reply of a model, which servers such as Ollama load at the first request
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,9 +238,9 @@ async def check_endpoint(
     key_env: str | None = None,
     plain_http: bool = False,
 ) -> list[Finding]:
-    """Whether an endpoint answers, and whether each of the named models is there.
+    """Whether an endpoint answers, and whether each of the named models does.
 
-    Nothing is generated, except a reply of a few tokens from each named model that the endpoint does not list.
+    Nothing is generated, except a reply of a few tokens from each named model.
 
     Args:
         base_url: the address; by default that of the provider of the first model.
@@ -259,7 +262,7 @@ async def check_endpoint(
     settings: dict[str, Any] = {
         "api_base": base_url,
         "api_key_env": key_env,
-        "timeout": _TIMEOUT,
+        "timeout": _LOADING_TIMEOUT,
         "allow_plain_http": plain_http,
     }
     configs = [LLMConfig(model, max_tokens=_SHORT_REPLY, max_retries=0, **settings) for model in models]
@@ -332,16 +335,19 @@ async def _request_chat_status(session: aiohttp.ClientSession, endpoint: Endpoin
     url, headers = endpoint.build_url("/chat/completions"), endpoint.build_authorization()
     async with session.post(url, json={}, headers=headers, allow_redirects=False) as answer:
         said = read_answer(HttpReply(answer.status, await answer.content.read(1 << 22)), 0.0)
-        kind = said.kind if isinstance(said, Fault) else ""
-        if kind == "auth" and answer.status != 403:
+        if not isinstance(said, Fault):
+            return answer.status
+        if said.kind == "auth" and answer.status != 403:
             return 401  # Gemini and xAI: 400
-        return 404 if (answer.status, kind) == (200, "no_model") else answer.status  # LM Studio
+        is_missing = said.kind == "no_model" or said.message == WEB_PAGE  # LM Studio; pages to sign in
+        return 404 if answer.status == 200 and is_missing else answer.status
 
 
 async def _suggest_address(session: aiohttp.ClientSession, endpoint: Endpoint) -> str:
     """The corrected base URL, if something answers there."""
-    if not endpoint.is_versioned:
-        other = replace(endpoint, base_url=endpoint.build_url("/v1"))
+    root = urlsplit(endpoint.base_url)._replace(path="/v1").geturl()
+    for base_url in dict.fromkeys((endpoint.build_url("/v1"), root)):
+        other = replace(endpoint, base_url=base_url)
         if await _request_chat_status(session, other) not in _NO_SUCH_PATH:
             return f"the base URL is probably {other.base_url}, which answers"
     return "no chat completions endpoint found here; check the base URL, which usually ends in /v1"
@@ -350,16 +356,17 @@ async def _suggest_address(session: aiohttp.ClientSession, endpoint: Endpoint) -
 async def _check_model(config: LLMConfig, listed: Sequence[str] | None) -> Finding:
     endpoint = resolve(config)
     name, where = endpoint.model, endpoint.base_url
-    if listed is not None and (name in listed or f"{name}:latest" in listed):
-        return Finding("model", f"{name}: in the list of {where}")
     model = ChatModel(config)
     try:
         reply = await model.complete(Request((Message("user", "Hi"),), "doctor"))
     except CallError as error:
-        return Finding("model", error.failure.message, "problem", _suggest_models(name, listed))
+        failure = error.failure
+        is_unknown = failure.kind in ("no_model", "rejected")
+        advice = _suggest_models(name, listed) if is_unknown else find_advice(failure.kind, failure.message)
+        return Finding("model", failure.message, "problem", advice)
     finally:
         await model.close()
-    if listed is None or reply.model == name:
+    if listed is None or {name, f"{name}:latest"} & {*listed, reply.model}:
         return Finding("model", f"{name}: answers at {where}")
     served = f" as {reply.model!r}" if reply.model else ""
     return Finding(

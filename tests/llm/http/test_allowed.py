@@ -21,7 +21,10 @@ EVERY = [
     ("vllm", "max_tokens=8192 cannot be greater than max_model_len=max_total_tokens=4096. Please request fewer output tokens.",
      4096),
     ("nvidia", "max_completion_tokens=131072 cannot be greater than max_model_len=128000", 128000),
-    ("fireworks", "Requests with max_tokens > 4096 must have stream=true", 4096),
+    ("databricks", "rpc error: code = InvalidArgument desc = max_tokens (200000) cannot exceed 8192. Please reduce the "
+     "length of max output tokens generated.", 8192),
+    ("cohere", "too many tokens: max tokens must be less than or equal to 4096", 4096),
+    ("zhipu", "max_tokens参数非法。取值范围[1,4096]", 4096),
     ("bedrock", "The maximum tokens you requested exceeds the model limit of 32768", 32768),
     ("commas", "max_tokens must not exceed 4,096", 4096),
 ]  # fmt: skip

@@ -166,6 +166,52 @@ def test_the_strictest_limit_counts_until_its_owner_leaves() -> None:
     assert limiter.limit == 64
 
 
+def test_an_endpoint_that_answers_too_late_gets_fewer_requests_at_once_and_stays_busy() -> None:
+    """Two slots of a second: 20 replies in a timeout of 10 s, so 10 at once wait for 5 s.
+
+    100 calls take 50 s, and those that a timeout breaks off in their slot at most another timeout.
+    """
+
+    async def main(loop: JumpingLoop) -> tuple[int, float, int]:
+        limiter, slots = limiter_on(loop, Allowance(64)), asyncio.Semaphore(2)
+
+        async def call() -> int:
+            for attempts in range(1, 7):
+                place = await limiter.acquire()
+                try:
+                    async with asyncio.timeout(10), slots:
+                        await asyncio.sleep(1)
+                    limiter.note_accepted(place)
+                    limiter.note_reply()
+                    return attempts
+                except TimeoutError:
+                    limiter.withdraw(place)
+                    limiter.note_timeout(place)
+                finally:
+                    limiter.release()
+            raise AssertionError("no reply after 6 attempts")
+
+        tries = await asyncio.gather(*(call() for _ in range(100)))
+        return max(tries), loop.time(), limiter.limit
+
+    tries, seconds, limit = on_jumping_clock(main)
+    assert (tries, 50 <= seconds <= 60, 10 <= limit <= 20) == (2, True, True)
+
+
+def test_a_limit_without_any_reply_is_halved_once_for_all_requests_of_a_timeout() -> None:
+    now = 0.0
+    limiter, owner = Limiter(lambda: now), Owner()
+    limiter.join(owner, Allowance(8))
+    places = [asyncio.run(limiter.acquire()) for _ in range(8)]
+    limiter.in_flight, now = 8, 10.0
+    for place in places:
+        limiter.note_timeout(place)
+    assert limiter.limit == 4
+    for _ in range(5):  # 4 + 1/4 + 1/4.25 + 1/4.49 + 1/4.71 + 1/4.92 = 5.12
+        limiter.note_reply()
+    assert limiter.limit == 5
+
+
 def test_a_stricter_limit_of_tokens_counts_from_when_it_comes_and_another_limit_fills_no_bucket() -> None:
     """6,000 tokens a minute are 100 at once, then 100 a second; 600 are 10 at once, then 591 in 60 s."""
 

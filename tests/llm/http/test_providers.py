@@ -189,7 +189,9 @@ def test_addresses_that_must_not_get_a_key_are_refused(url: str, reason: str) ->
 
 
 def test_a_pasted_full_address_is_cut_to_its_base() -> None:
-    assert check_base_url("https://host/v1/chat/completions/") == "https://host/v1"
+    for pasted in ("chat/completions/", "chat", "completions", "models/", "responses", "messages"):
+        assert check_base_url(f"https://host/v1/{pasted}") == "https://host/v1"
+    assert check_base_url("https://host/models") == "https://host/models"
 
 
 AZURE = "https://mine.openai.azure.com/openai/deployments/gpt"

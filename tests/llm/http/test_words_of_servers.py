@@ -45,6 +45,17 @@ ACCOUNTS = [
     ("lm studio", 400, {"error": "No models loaded. Please load a model in the developer page or use the 'lms load' command."}, "no_model"),
     ("lm studio", 400, {"error": "Multiple models are loaded. Please specify a model by providing a 'model' field in the request body."}, "no_model"),
     ("lm studio", 400, {"error": {"message": 'Failed to load model "x". Error: insufficient system resources.', "param": "model"}}, "no_model"),
+    ("litellm", 400, {"error": {"message": "Authentication Error - Expired Key. Key Expiry time 2026-01-01 00:00:00+00:00 and current time 2026-11-28", "type": "expired_key", "code": "400"}}, "auth"),
+    ("litellm", 429, {"error": {"message": "No deployments available - crossed budget: Exceeded budget for deployment model_name: m, model_id: x: 0.36 >= 0.1", "code": "429"}}, "quota"),
+    ("groq", 400, {"error": {"message": "The model `m` requires terms acceptance. Please have the org admin accept the terms at https://console.groq.com", "code": "model_terms_required"}}, "auth"),
+    ("bedrock", 400, {"detail": "An error occurred (AccessDeniedException) when calling the Converse operation: You don't have access to the model with the specified model ID."}, "auth"),
+    ("bedrock", 500, {"detail": "An error occurred (ExpiredTokenException) when calling the Converse operation: The security token included in the request is expired"}, "auth"),
+    ("minimax", 500, {"error": {"message": "login fail: Please carry the API secret key in the 'Authorization' field of the request header"}}, "auth"),
+    ("volcengine", 429, {"error": {"code": "SetLimitExceeded", "message": "Your account [21] has reached the set inference limit for the [m] model, and the model service has been paused."}}, "quota"),
+    ("new api", 403, {"error": {"message": "用户额度不足, 剩余额度: ＄0.000000", "code": "insufficient_user_quota"}}, "quota"),
+    ("azure", 400, {"error": {"code": "OperationNotSupported", "message": "The chatCompletion operation does not work with the specified model, text-embedding-ada-002."}}, "no_model"),
+    ("nginx", 400, "<html><head><title>400 The plain HTTP request was sent to HTTPS port</title></head></html>", "no_model"),
+    ("go", 400, "Client sent an HTTP request to an HTTPS server.", "no_model"),
 ]  # fmt: skip
 ONE_REQUEST = [
     ("xai", 403, {"code": "The caller does not have permission", "error": "Content violates usage guidelines. Team: x, Model: grok-4, Failed check: SAFETY_CHECK_TYPE_BIO"}, "refusal"),
@@ -52,6 +63,9 @@ ONE_REQUEST = [
     ("zhipu", 400, {"error": {"code": "1301", "message": "系统检测到输入或生成内容可能包含不安全或敏感内容。"}}, "refusal"),
     ("minimax", 400, {"type": "error", "error": {"type": "bad_request_error", "message": "input new_sensitive (1026)"}}, "refusal"),
     ("litellm", 400, {"error": {"message": "{'error': 'Violated guardrail policy'}", "code": "400"}}, "refusal"),
+    ("deepseek", 400, {"error": {"message": "Content Exists Risk", "code": "invalid_request_error"}}, "refusal"),
+    ("volcengine", 400, {"error": {"code": "InputTextSensitiveContentDetected", "message": "The request failed because the input text may contain sensitive information."}}, "refusal"),
+    ("stepfun", 451, {"error": {"message": "The content you provided or machine outputted is blocked.", "type": "censorship_blocked"}}, "refusal"),
     ("together", 403, {"error": {"message": "The request's input token count + max_tokens parameter must be less than the model context length", "type": "invalid_request_error"}}, "rejected"),
     ("llama.cpp", 400, {"error": {"code": 400, "message": "request (5000 tokens) exceeds the available context size (4096 tokens), try increasing it", "type": "exceed_context_size_error"}}, "rejected"),
     ("lm studio", 400, {"error": "Trying to keep the first 4567 tokens when context the overflows. However, the model is loaded with context length of only 4096 tokens"}, "rejected"),
@@ -185,6 +199,14 @@ OTHERWISE = [
     ("gemini", {"error": {"message": "The specified schema produces a constraint that has too many states for serving."}}, "response_format"),
     ("lm studio", {"error": "'response_format.type' must be 'json_schema'"}, "response_format"),
     ("tgi", "Failed to deserialize the JSON body into the target type: response_format: unknown variant `json_schema`, expected one of `json`, `json_object`", "response_format"),
+    ("gemini", [{"error": {"message": "Request contains an invalid argument.", "status": "INVALID_ARGUMENT"}}], "response_format"),
+    ("volcengine", {"error": {"code": "InvalidParameter", "message": "One or more parameters specified in the request are not valid."}}, "response_format"),
+    ("dashscope", {"error": {"message": "parameter.enable_thinking must be set to false for non-streaming calls"}}, "stream"),
+    ("dashscope", {"error": {"message": "parameter.enable_thinking必须设置为false才能进行非流式调用"}}, "stream"),
+    ("dashscope", {"error": {"message": "This model only support stream mode, please enable the stream parameter to access the model. "}}, "stream"),
+    ("modelscope", {"error": {"message": "enable thinking can not be support when `stream=False`."}}, "stream"),
+    ("fireworks", {"error": {"message": "Requests with max_tokens > 4096 must have stream=true"}}, "stream"),
+    ("a gateway", {"error": {"message": "`stream` must be set to true for this model"}}, "stream"),
     # Another field of the request is at fault, whatever else the words name.
     ("openai", {"error": {"message": "This is not supported; set temperature instead", "param": "messages"}}, None),
     ("fastapi", {"error": {"message": "temperature: Input should be less than or equal to 2", "param": "None"}}, None),
@@ -201,5 +223,7 @@ def test_the_part_of_a_request_that_a_server_refuses_is_found_in_its_words(
         assert revised is None
     elif refused == "response_format":
         assert revised == Terms(schema_form="json_object")
+    elif refused == "stream":
+        assert revised == Terms(streams=True)
     else:
         assert revised == Terms(left_out=frozenset({refused}))

@@ -15,11 +15,10 @@ from autorubric.llm.batches.dialect import RemoteBatch, ResultLine
 from autorubric.llm.batches.link import LinkFault
 from autorubric.llm.batches.setting import BROKEN_OFF, DAMAGED, GONE, UNKNOWN
 from autorubric.llm.billing import Claim, Reservation, bill
-from autorubric.llm.http.negotiation import with_limit
 from autorubric.llm.http.prices import is_plausible
 from autorubric.llm.http.retry import Fault, classify_response
 from autorubric.llm.http.transport import HttpReply
-from autorubric.llm.http.wire import read_answer
+from autorubric.llm.http.wire import read_answer, with_limit
 from autorubric.llm.records.call_rows import CallRow
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Failure, Message, Reply, Request

@@ -101,7 +101,8 @@ class BatchModel(ChatModel):
     def build_body(self, request: Request, terms: Terms | None = None) -> tuple[Terms, dict[str, Any]]:
         """The body of a chat completion in a form, by default the one that the endpoint is known to accept."""
         terms = terms or self.terms
-        return terms, build_body(self.endpoint.model, self._parameters, request, terms)
+        plain = dataclasses.replace(terms, streams=False)  # a result of a batch is never a stream
+        return terms, build_body(self.endpoint.model, self._parameters, request, plain)
 
     @property
     def terms(self) -> Terms:
@@ -147,8 +148,8 @@ class BatchModel(ChatModel):
             if found is None or isinstance(found, Reply):
                 return found if found is None or not tries else dataclasses.replace(found, attempts=tries + 1)
             tries += 1
-            terms, body, fault = found
-            other = self._find_other_form(request, asking, terms, body, fault)
+            fault = found[2]
+            other = self._find_other_form(request, asking, found, is_first=False)
             if other is not None:
                 asking = other
                 continue

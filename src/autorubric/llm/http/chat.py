@@ -17,14 +17,14 @@ from autorubric.llm.billing import Reservation, current_reservation
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.endpoints import Endpoints, find_shared_endpoints
 from autorubric.llm.http.limiter import Allowance, Place
-from autorubric.llm.http.negotiation import Gate, Terms, enter_gates, is_negotiable, open_gates, with_limit
+from autorubric.llm.http.negotiation import Gate, Terms, enter_gates, find_sent_limit, is_negotiable, open_gates
 from autorubric.llm.http.prices import CUT_PROMPT, find_price, is_cut_prompt, is_plausible, quote_usage, read_price
 from autorubric.llm.http.providers import Endpoint, is_builtin, resolve
 from autorubric.llm.http.quota import read_limits
 from autorubric.llm.http.retry import Backoff, Fault, Retries, classify_error, mark_final_if_same, mark_not_found
 from autorubric.llm.http.secrets import HiddenHeaders, drop_secret_headers, redact
 from autorubric.llm.http.transport import HttpReply, TransportError, find_proxy
-from autorubric.llm.http.wire import bound_prompt, build_body, build_sampling, encode_body, read_answer, read_limit
+from autorubric.llm.http.wire import bound_prompt, build_body, build_sampling, encode_body, read_answer, with_limit
 from autorubric.llm.limits import Limit, explain_limit
 from autorubric.llm.request import CallError, Failure, Reply, Request, Usage
 
@@ -74,7 +74,7 @@ class ChatModel:
         if is_builtin(self.name):
             raise ConfigError(f"model {self.endpoint.name!r} runs in this process and has no endpoint")
         self._parameters = build_sampling(config, self.endpoint.provider)
-        self._asked = read_limit(self._parameters)
+        self._asked = find_sent_limit(self._parameters) or None
         self._identity = self._build_identity()
         self._endpoints = find_shared_endpoints() if endpoints is None else endpoints
         self._limiter = self._endpoints.find_limiter(self.endpoint)
@@ -156,10 +156,7 @@ class ChatModel:
                     reply = self._add_price(with_limit(outcome, body), tries)
                     self._report(request, tries, reply)
                     return reply
-                # A server that took a schema before may have failed by chance.
-                is_taken = self._dialect.took_format and "response_format" in body
-                is_odd = is_taken and outcome.status == 500 and before is None
-                other = None if is_odd else self._find_other_form(request, asking, terms, body, outcome)
+                other = self._find_other_form(request, asking, (terms, body, outcome), is_first=before is None)
                 if other is not None:
                     self._report(request, tries, outcome, 0.0)
                     asking = other
@@ -243,8 +240,10 @@ class ChatModel:
         finally:
             reservation.count_waiting(1)
         if isinstance(outcome, Reply):
-            self._limiter.address.note_reply()
+            self._limiter.note_reply()
         else:
+            if outcome.kind == "timeout" and outcome.maybe_billed:
+                self._limiter.note_timeout(place)
             if not outcome.maybe_billed:
                 reservation.note_sent(False)
             if reservation.activity is not None and reservation.activity.hits:  # replies of earlier sessions
@@ -264,10 +263,12 @@ class ChatModel:
         return outcome if is_plausible(outcome, request) else self.drop_usage(outcome, answer.body)
 
     def _find_other_form(
-        self, request: Request, asked: Request, terms: Terms, body: Mapping[str, Any], fault: Fault
+        self, request: Request, asked: Request, refused: tuple[Terms, Mapping[str, Any], Fault], *, is_first: bool
     ) -> Request | None:
         """The request to send after the endpoint refused parameters of this one; None if nothing helps."""
-        if not is_negotiable(fault):
+        terms, body, fault = refused
+        is_taken = is_first and self._dialect.took_format and "response_format" in body
+        if not is_negotiable(fault, is_taken):
             return None
         shorter = self._dialect.shorten(asked, body, fault, again=asked is not request)
         return shorter or (asked if self._dialect.learn(terms, body, fault) else None)
@@ -279,7 +280,7 @@ class ChatModel:
                 raise CallError(gate.refusal)
         most = self._dialect.terms.cap_limit(request.max_tokens)
         if most is not None and most <= request.cut_at:
-            message = f"{self.name}: the reply was cut off at {request.cut_at:,} tokens; {explain_limit(most)}"
+            message = f"the reply was cut off at {request.cut_at:,} tokens; {explain_limit(most)}"
             raise CallError(Failure("truncated", message, sent=False))
 
     async def _probe(self) -> int | None:

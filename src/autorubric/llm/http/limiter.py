@@ -72,11 +72,16 @@ _INSTANT = 1e-6  # seconds; smaller waits are rounding errors
 
 
 class Place(NamedTuple):
-    """An admitted request, the tokens taken so far, its own included, and its number among those of all processes."""
+    """An admitted request.
+
+    `tokens` are those taken so far, its own included; `number` counts the requests of all processes, `replies` those
+    that had arrived when it left.
+    """
 
     sent: SentRequest
     tokens: float
     number: int = 0
+    replies: int = 0
 
 
 class Slots:
@@ -157,8 +162,8 @@ class Slots:
 class Limiter:
     """The one queue in front of an endpoint, shared by all models that use it, in the order of `turn`.
 
-    May be used by one event loop after another, not by two at once. `limit` bounds concurrent requests; the first
-    call passes `gate` first, and `address` tells what was learned about the address.
+    May be used by one event loop after another, not by two at once. The first call passes `gate` first, and `address`
+    tells what was learned about the address.
     """
 
     def __init__(
@@ -168,7 +173,8 @@ class Limiter:
         self._lease = None if shared is None else shared.open_lease(account, clock, self._pump)
         self._processes = 1 if shared is None else shared.processes
         self.pace = Pace(self._processes)
-        self.in_flight, self.limit = 0, 1
+        self.in_flight, self._most, self._room = 0, 1, math.inf
+        self._replies, self._cut_at = 0, -math.inf
         self.address = Address()
         self.gate = Gate()
         self._clock = clock
@@ -183,6 +189,11 @@ class Limiter:
         self._timer: asyncio.Handle | None = None
         self._timer_due = 0.0
         self._loop: asyncio.AbstractEventLoop | None = None
+
+    @property
+    def limit(self) -> int:
+        """Concurrent requests: as many as are allowed, and as many as the endpoint can answer in time."""
+        return int(min(self._most, self._room))
 
     @property
     def counts_tokens(self) -> bool:
@@ -243,6 +254,21 @@ class Limiter:
             self._lease.note_accepted(place.number)
         self.pace.record_accepted(place.sent, self._clock())
 
+    def note_reply(self) -> None:
+        """Note a reply; a limit that timeouts have cut rises by 1 while all places are used once."""
+        self.address.note_reply()
+        self._replies += 1
+        self._room += 1 / self._room
+
+    def note_timeout(self, place: Place) -> None:
+        """Cut the limit, because the endpoint answers too late; all requests sent before a cut count as one.
+
+        As many requests as it answered during a timeout wait for a whole timeout; half of them wait for half of it.
+        """
+        if place.sent.at > self._cut_at:
+            answered = self._replies - place.replies
+            self._room, self._cut_at = max(1.0, (answered or self.in_flight) / 2), self._clock()
+
     def note_refused(self, place: Place, retry_after: float | None, failure: Failure) -> None:
         """Note that a call hit a rate limit; once nothing passes for too long, all waiting calls get `failure`."""
         now = self._clock()
@@ -275,7 +301,7 @@ class Limiter:
         now = self._clock()
         before, self._allowance = self._allowance, found
         left = count_free_connections()
-        self.limit = found.in_flight if left is None else min(found.in_flight, left)
+        self._most = found.in_flight if left is None else min(found.in_flight, left)
         if before is None or before.requests_per_minute != found.requests_per_minute:
             self._requests = self._make_bucket(found.requests_per_minute, now)
         if before is None or before.tokens_per_minute != found.tokens_per_minute:
@@ -320,7 +346,7 @@ class Limiter:
         self.in_flight += 1
         number = 0 if self._lease is None else self._lease.note_sent(now)
         self._quotas["requests"].take(1, now)
-        place = Place(self.pace.record_sent(now), self._quotas["tokens"].take(tokens, now), number)
+        place = Place(self.pace.record_sent(now), self._quotas["tokens"].take(tokens, now), number, self._replies)
         if self._requests is not None:
             self._requests.take(1, now)
         if self._tokens is not None:

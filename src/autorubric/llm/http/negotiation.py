@@ -10,45 +10,37 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from urllib.parse import urlsplit
 
 from autorubric.llm.http.retry import Fault
-from autorubric.llm.request import CallError, Failure, Reply, Request
+from autorubric.llm.request import CallError, Failure, Request
 
 _NUMBER = r"[`'\"(\[ ]*(\d[\d,_]*)"
 _ABOUT_LIMIT = re.compile(
-    r"max_?(?:completion_|output_|new_)?tokens|maxOutputTokens|(?:completion|output) tokens|context|token count|"
+    r"max[_ ]?(?:completion_|output_|new_)?tokens|maxOutputTokens|(?:completion|output) tokens|context|token count|"
     r"maximum (?:allowed|number|tokens)|tokens? limit",
     re.IGNORECASE,
 )
 # Each captures the maximum of the parameter itself.
-_HIGHEST = tuple(
-    re.compile(pattern, re.IGNORECASE)
-    for pattern in (
-        r"supports? (?:at most|up to|a maximum of)" + _NUMBER,
-        r"\d[\d,_]* > " + _NUMBER + r", which is the maximum",
-        r"valid range of .{0,40}? is [\[(]\s*\d+\s*,\s*(\d[\d,_]*)",
-        r"range of .{0,40}? should be [\[(]\s*\d+\s*,\s*(\d[\d,_]*)",
-        r"less than or equal to" + _NUMBER,
-        r"(?:<=|≤)" + _NUMBER + r"(?! *-)",
-        r"greater than max_model_len=(?:\w+=)?" + _NUMBER,
-        r"max_tokens > " + _NUMBER + " must",
-        r"exceeds? the model limit of" + _NUMBER,
-        r"(?:should|must)(?: not)? (?:be at most|exceed|be more than|be greater than)" + _NUMBER,
-    )
+_HIGHEST = (
+    r"supports? (?:at most|up to|a maximum of)" + _NUMBER,
+    r"\d[\d,_]* > " + _NUMBER + r", which is the maximum",
+    r"valid range of .{0,40}? is [\[(]\s*\d+\s*,\s*(\d[\d,_]*)",
+    r"(?:range of .{0,40}? should be|取值范围\D{0,9}?) ?[\[(]\s*\d+\s*,\s*(\d[\d,_]*)",
+    r"less than or equal to" + _NUMBER,
+    r"(?:<=|≤)" + _NUMBER + r"(?! *-)",
+    r"greater than max_model_len=(?:\w+=)?" + _NUMBER,
+    r"exceeds? the model limit of" + _NUMBER,
+    r"(?:should|must|can)(?: ?not)? (?:be at most|exceed|be more than|be greater than)" + _NUMBER,
 )
-_EXCLUSIVE = re.compile(r"(?:\[\d+, *|\bto )(\d+)(?:\)| \(exclusive\))", re.IGNORECASE)
-_CONTEXT = re.compile(
+_EXCLUSIVE = r"(?:\[\d+, *|\bto )(\d+)(?:\)| \(exclusive\))"
+_CONTEXT = (
     r"(?:maximum |max |available )?(?:context|model)(?:'s)?(?: maximum)?(?: context)? ?(?:length|size|window)?"
-    r" (?:is|of)(?: only)?" + _NUMBER,
-    re.IGNORECASE,
+    r" (?:is|of)(?: only)?" + _NUMBER
 )
-_SUM = re.compile(rf"(?:max_new_tokens`? must be <=|context limit: \d+ \+ \d+ >){_NUMBER}", re.IGNORECASE)
-_PROMPT = tuple(
-    re.compile(pattern, re.IGNORECASE)
-    for pattern in (
-        r"(\d[\d,_]*) (?:tokens )?(?:in|from|of) (?:the |your )?(?:messages|prompt|text input|input)\b",
-        r"(\d[\d,_]*) (?:`inputs`|input|prompt) tokens",
-        r"exceed context limit: (\d+) \+",
-        r"(?:prompt|input|request)(?: \w+)? (?:contains|has|is)(?: at least)? (\d[\d,_]*)(?: input| prompt)? tokens",
-    )
+_SUM = rf"(?:max_new_tokens`? must be <=|context limit: \d+ \+ \d+ >){_NUMBER}"
+_PROMPT = (
+    r"(\d[\d,_]*) (?:tokens )?(?:in|from|of) (?:the |your )?(?:messages|prompt|text input|input)\b",
+    r"(\d[\d,_]*) (?:`inputs`|input|prompt) tokens",
+    r"exceed context limit: (\d+) \+",
+    r"(?:prompt|input|request)(?: \w+)? (?:contains|has|is)(?: at least)? (\d[\d,_]*)(?: input| prompt)? tokens",
 )
 
 
@@ -67,37 +59,37 @@ def find_allowed_tokens(words: str, asked: int) -> AllowedTokens | None:
     if left is not None:
         left -= left == asked  # of a prompt with too many characters, vLLM states only what it allows
         return AllowedTokens(left, always=False) if 0 < left < asked else None
-    highest = 0
-    if exclusive := _EXCLUSIVE.search(words):
-        highest = _parse_count(exclusive[1]) - 1
-    elif found := next((match for pattern in _HIGHEST if (match := pattern.search(words))), None):
-        highest = _parse_count(found[1])
+    exclusive = _find_count(words, _EXCLUSIVE)
+    highest = (_find_count(words, *_HIGHEST) or 0) if exclusive is None else exclusive - 1
     return AllowedTokens(highest, always=True) if 0 < highest < asked else None
 
 
 def _find_context_left(words: str) -> int | None:
     """What the prompt leaves of the context, or None if the message does not state both."""
-    context = _SUM.search(words) or _CONTEXT.search(words)
-    prompt = next((match for pattern in _PROMPT if (match := pattern.search(words))), None)
-    if context is None or prompt is None:
-        return None
-    return _parse_count(context[1]) - _parse_count(prompt[1])
+    context, prompt = _find_count(words, _SUM, _CONTEXT), _find_count(words, *_PROMPT)
+    return None if context is None or prompt is None else context - prompt
 
 
-def _parse_count(digits: str) -> int:
-    return int(digits.replace(",", "").replace("_", ""))
+def _find_count(words: str, *patterns: str) -> int | None:
+    """The number in the first of the patterns that matches, or None."""
+    found = next((match for pattern in patterns if (match := re.search(pattern, words, re.IGNORECASE))), None)
+    return None if found is None else int(found[1].replace(",", "").replace("_", ""))
 
 
 TokenField: TypeAlias = Literal["max_tokens", "max_completion_tokens"]
 SchemaForm: TypeAlias = Literal["json_schema", "json_object", "none"]
 
 _NEXT_FORM: dict[SchemaForm, SchemaForm] = {"json_schema": "json_object", "json_object": "none"}
+_INSTEAD = {"json_object": "requested JSON without a schema", "none": "the format is only in the prompt"}
 _OTHER_FIELD: dict[TokenField, TokenField] = {
     "max_tokens": "max_completion_tokens",
     "max_completion_tokens": "max_tokens",
 }
 _LITELLM = "allowed_openai_params drop_params additional_drop_params custom_llm_provider num_retries fallbacks"
-DISPENSABLE = ("temperature", "top_p", "seed", "reasoning_effort", "thinking", "reasoning", *_LITELLM.split())
+DISPENSABLE = (
+    *("temperature", "top_p", "seed", "reasoning_effort", "thinking", "reasoning", "stream_options"),
+    *_LITELLM.split(),
+)
 """Parameters that can be left out. Programs for AutoRubric 1.6 set those of LiteLLM, which only its proxy accepts."""
 
 
@@ -107,7 +99,8 @@ class Terms:
 
     `swapped` says that the other token field was refused before. A `schema_form` of `none` leaves the format to the
     prompt. `most_tokens` is the highest completion limit that the endpoint accepts; None if it refused none.
-    `system_role` is False for chat templates that know only users and assistants (Gemma, early Mistral).
+    `system_role` is False for chat templates that know only users and assistants (Gemma, early Mistral). `streams`
+    says that the endpoint sends replies only as streams (Qwen models that think).
     """
 
     token_field: TokenField = "max_tokens"
@@ -116,6 +109,7 @@ class Terms:
     schema_form: SchemaForm = "json_schema"
     most_tokens: int | None = None
     system_role: bool = True
+    streams: bool = False
 
     def cap_limit(self, wanted: int | None) -> int | None:
         """The limit to send for `wanted`: the endpoint's maximum if that is lower."""
@@ -138,11 +132,14 @@ _NOT_TAKEN = re.compile(
     r"cannot both|instead|only \S+ (?:is|are) allowed|may only be set|must be \d+ when",
     re.IGNORECASE,
 )
+# All that Gemini and Volcengine say about some schemas, and about other faults.
+_UNCLEAR = r"contains an invalid argument|parameters specified in the request are not valid"
 _ABOUT_FORMAT = re.compile(
     r"response_format|json.?schema|response_?schema|json_object|structured.?output|json.?mode|guided|grammar|outlines|"
     r"constrained|(?:for|in) format|schema produces|"  # the last: Gemini, of too many states
     r"\btools?\b|tool_choice|"  # some gateways make a tool of a schema
-    r"must contain the word .?json|(?:generated?|validate) json",  # the last: Groq, of what its model wrote
+    r"must contain the word .?json|(?:generated?|validate) json|"  # the last: Groq, of what its model wrote
+    + _UNCLEAR,
     re.IGNORECASE,
 )
 # The chat templates of Gemma and early Mistral models, and Google's API for Gemma.
@@ -153,25 +150,32 @@ _SYSTEM_REFUSED = re.compile(
     re.IGNORECASE,
 )
 
+_STREAMS_ONLY = re.compile(
+    r"non-?streaming|非流式|only supports? stream|streaming is (?:strongly )?re(?:quired|commended)|"
+    r"stream(?:\W+(?:must|should|has to) be (?:set to )?|=)\W?(?:true|false)",
+    re.IGNORECASE,
+)
+
 
 def revise(terms: Terms, body: Mapping[str, Any], fault: Fault) -> Terms | None:
     """Terms under which a refused request may be accepted; None if nothing in them was refused."""
     allowed = find_allowed_tokens(fault.text, find_sent_limit(body))
     if allowed is not None:
         return replace(terms, most_tokens=allowed.tokens) if allowed.always else None
+    if not terms.streams and _STREAMS_ONLY.search(fault.text):
+        return replace(terms, streams=True)
     roles = {message["role"] for message in body["messages"]}
     if terms.system_role and "system" in roles and _SYSTEM_REFUSED.search(fault.text):
         return replace(terms, system_role=False)
     refused = _NOT_TAKEN.search(fault.text) is not None
     if refused and terms.token_field in body and not terms.swapped and _is_about(fault, terms.token_field, body):
         return replace(terms, token_field=_OTHER_FIELD[terms.token_field], swapped=True)
-    for name in DISPENSABLE if refused else ():
-        if name in body and _is_about(fault, name, body):
+    for name in DISPENSABLE:
+        if name in body and ((refused and _is_about(fault, name, body)) or _is_zero_refused(fault, name, body)):
             return replace(terms, left_out=terms.left_out | {name})
     about_format = fault.param.startswith("response_format") or _ABOUT_FORMAT.search(fault.text)
-    if "response_format" in body and terms.schema_form in _NEXT_FORM and about_format:
-        return replace(terms, schema_form=_NEXT_FORM[terms.schema_form])
-    return None
+    is_next = about_format and "response_format" in body and terms.schema_form in _NEXT_FORM
+    return replace(terms, schema_form=_NEXT_FORM[terms.schema_form]) if is_next else None
 
 
 def find_sent_limit(body: Mapping[str, Any]) -> int:
@@ -180,17 +184,13 @@ def find_sent_limit(body: Mapping[str, Any]) -> int:
     return found if isinstance(found, int) else 0
 
 
-def with_limit(reply: Reply, body: Mapping[str, Any]) -> Reply:
-    """The reply; a truncated one gets its limit. Some servers report `stop` for truncated replies."""
-    limit = find_sent_limit(body)
-    used_up = reply.finish_reason in ("stop", "other") and reply.usage and reply.usage.completion_tokens == limit
-    if not limit or not (used_up or reply.finish_reason == "length"):
-        return reply
-    return replace(reply, finish_reason="length", limit=limit)
+def is_negotiable(fault: Fault, is_taken: bool) -> bool:
+    """Whether a request may have been refused for its form, which some servers report as 500.
 
-
-def is_negotiable(fault: Fault) -> bool:
-    """Whether a request may have been refused for its form; some servers report this as 500."""
+    If the endpoint took this form before (`is_taken`), an unclear refusal has another cause.
+    """
+    if is_taken and (fault.status == 500 or re.search(_UNCLEAR, fault.text, re.IGNORECASE)):
+        return False
     if fault.status in (500, 501):
         return fault.kind == "server"
     return fault.status in (400, 422) and fault.kind in ("rejected", "no_model")
@@ -206,6 +206,12 @@ def _is_about(fault: Fault, parameter: str, body: Mapping[str, Any]) -> bool:
         return fault.param == parameter
     name = "reasoning_?effort|thinking|reasoning" if parameter == "reasoning_effort" else parameter.replace("_", "_?")
     return re.search(rf"(?<!\w)(?:{name})(?!\w)", fault.text, re.IGNORECASE) is not None
+
+
+def _is_zero_refused(fault: Fault, parameter: str, body: Mapping[str, Any]) -> bool:
+    """Whether an endpoint refuses a parameter that is 0 for its range, which excludes 0 (TGI, Zhipu, MiniMax)."""
+    out_of_range = rf"(?<!\w){parameter}\W.{{0,40}}?(?:(?:must|should) be|(?:less|greater) than|范围)"
+    return body[parameter] == 0 and re.search(out_of_range, fault.text, re.IGNORECASE) is not None
 
 
 SCOUT_PATIENCE = 2.0
@@ -356,32 +362,29 @@ class Dialect:
         if tokens < _SHORTEST:
             return None
         if not again and tokens == sent // 2:
-            found = _CONTEXT.search(fault.text)
-            self.context = None if found is None else _parse_count(found[1])
+            self.context = _find_count(fault.text, _CONTEXT)
         return replace(request, max_tokens=tokens)
 
     def learn(self, sent: Terms, body: Mapping[str, Any], fault: Fault) -> bool:
         """Whether to send the refused request again under the current terms, which another call may have changed."""
         if self.terms != sent:
             return True
-        found = revise(sent, body, fault)
-        if found is None:
-            return False
-        self.terms = found
-        self.notes.append(self._describe_change(sent, found))
-        return True
+        if found := revise(sent, body, fault):
+            self.terms = found
+            self.notes.append(self._describe_change(sent, found))
+        return found is not None
 
     def _describe_change(self, before: Terms, after: Terms) -> str:
-        what, instead = f"a {before.schema_form} response_format", "requested JSON without a schema"
-        for name in after.left_out - before.left_out:
-            what, instead = name, "left out"
-        if after.token_field != before.token_field:
-            what, instead = before.token_field, f"sent as {after.token_field}"
-        elif after.schema_form != before.schema_form and after.schema_form == "none":
-            instead = "the format is only in the prompt"
-        if after.system_role != before.system_role:
-            what, instead = "system messages", "sent at the start of the user's message"
-        if after.most_tokens != before.most_tokens:
-            what, instead = "so high a token limit", f"requested at most {after.most_tokens:,}"
+        changes = {
+            "schema_form": (f"a {before.schema_form} response_format", _INSTEAD.get(after.schema_form, "")),
+            "token_field": (before.token_field, f"sent as {after.token_field}"),
+            "left_out": ("".join(after.left_out - before.left_out), "left out"),
+            "most_tokens": ("so high a token limit", f"requested at most {after.most_tokens or 0:,}"),
+            "system_role": ("system messages", "sent at the start of the user's message"),
+            "streams": ("requests without streaming", "requested a stream"),
+        }
+        what, instead = next(
+            words for name, words in changes.items() if getattr(after, name) != getattr(before, name)
+        )
         base_url, model = self._subject
         return f"{base_url} does not accept {what} for {model}; {instead}"

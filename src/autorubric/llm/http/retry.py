@@ -111,23 +111,15 @@ def quote_words(words: str) -> str:
 
 
 _KINDS: dict[int, tuple[FailureKind, bool]] = {
-    401: ("auth", False),
+    **dict.fromkeys((401, 403), ("auth", False)),
     402: ("quota", False),
-    403: ("auth", False),
     # These are about the address, so they hold for every request.
-    404: ("no_model", False),
-    405: ("no_model", False),
-    410: ("no_model", False),
+    **dict.fromkeys((404, 405, 410), ("no_model", False)),
     407: ("unreachable", False),  # a proxy
-    408: ("timeout", True),
-    409: ("server", True),
-    424: ("server", True),  # text-generation-inference, SageMaker: the generation failed
-    425: ("server", True),
-    498: ("server", True),  # Groq: no capacity
-    499: ("timeout", True),  # a gateway gave up
+    # 424: the generation failed (text-generation-inference, SageMaker); 498: no capacity (Groq).
+    **dict.fromkeys((409, 424, 425, 498), ("server", True)),
     501: ("server", False),
-    504: ("timeout", True),
-    524: ("timeout", True),
+    **dict.fromkeys((408, 499, 504, 524), ("timeout", True)),  # 499: a gateway gave up
 }
 _SPENT = re.compile(
     r"insufficient_(?:quota|credit|balance|funds)|billing|credit|out of funds|quota|balance", re.IGNORECASE
@@ -154,19 +146,21 @@ _DAY_LIMIT = re.compile(r"perday|\b[rt]pd\b", re.IGNORECASE)
 _UNPAID = re.compile(
     r"arrearage|overdue|out of call volume quota|insufficient.{0,20}(?:balance|credit|funds)|"
     r"balance is (?:insufficient|too low)|credit balance|billing.hard.limit|余额不足|欠费|"
-    r"budget_?exceeded|budget has been exceeded|exceededbudget|spending limit|api usage limits|key limit exceeded|"
-    r"have any credits|free tier .{0,40}exhausted|(?:weekly|monthly) usage limit|calls / month"
+    r"budget_?exceeded|budget has been exceeded|(?:exceeded|crossed) ?budget|spending limit|api usage limits|"
+    r"额度不足|key limit exceeded|have any credits|free tier .{0,40}exhausted|(?:weekly|monthly) usage limit|"
+    r"calls / month|set inference limit"  # the last: Volcengine
 )
 """An account without credit, under a status that says otherwise."""
 _DENIED = re.compile(
     r"api.?key (?:is )?(?:not valid|invalid|expired)|(?:incorrect|invalid) api.?key|authorization header|"
-    r"organization has been (?:disabled|restricted)|location is not supported"
+    r"organization has been (?:disabled|restricted)|location is not supported|expired.?(?:key|token)|login fail|"
+    r"accessdenied|terms acceptance"
 )
-"""A key or an account that is not accepted, under status 400 (Gemini, xAI, Groq, Anthropic)."""
+"""A key or an account that is not accepted, under another status (Gemini, xAI, Groq, LiteLLM, Bedrock, MiniMax)."""
 _CRASHED = re.compile(r"model has (?:crashed|unloaded)|model unloaded|channel error")
 """A model that is gone until it is loaded again, under status 400 (LM Studio)."""
-_NO_PATH = re.compile(r"unexpected endpoint or method")
-"""A wrong path, in a 200 (LM Studio)."""
+_NO_PATH = re.compile(r"unexpected endpoint or method|to (?:an )?https (?:port|server)")
+"""A wrong path, in a 200 (LM Studio); plain HTTP where HTTPS is expected (nginx, Go)."""
 _TOO_LONG = re.compile(r"context (?:length|window|size)|token count")
 _PASSING = re.compile(
     r"overload|busy|capacity|high demand|try again|try later|retry|temporar|unavailable|time.?out|timed out|"
@@ -178,13 +172,13 @@ _PASSING = re.compile(
 _FILTERED = re.compile(
     r"content_filter|content_policy|content management policy|responsibleai|data_inspection|"
     r"input was flagged|requires moderation|safety system|violat\w+ .{0,20}(?:usage|content) (?:guidelines|polic)|"
-    r"new_sensitive|violated guardrail|敏感内容"
+    r"new_sensitive|violated guardrail|敏感内容|sensitivecontent|content exists risk|censorship_blocked"
 )
 _NO_MODEL = re.compile(
     r"model_not_(?:found|available|supported)|invalid_model|model identifier is invalid|on-demand throughput isn|"
     r"model\b.{0,120}?\b(?:does not exist|not exist|not found|is not a valid|not available|decommissioned)|"
     r"(?:unknown|invalid|no such|unsupported) model\b(?! parameter)|not a valid model|"
-    r"\bpinned to\b.{0,300}?\brequested\b|"  # `transformers serve` with one model
+    r"not work with the specified model|\bpinned to\b.{0,300}?\brequested\b|"  # `transformers serve` with one model
     r"no models? loaded|failed to load model|multiple models are loaded|"  # LM Studio
     r"模型不存在|模型未找到|找不到模型",
     re.DOTALL,
@@ -208,11 +202,12 @@ _KINDS_IN_WORDS: tuple[tuple[tuple[int, ...], re.Pattern[str], int | None, tuple
     ((400, 403, 412), _UNPAID, _OPENING, ("quota", False)),
     ((500,), _UNPAID, _HEAD, ("quota", False)),  # MiniMax
     ((400,), _DENIED, _OPENING, ("auth", False)),
+    ((500,), _DENIED, _HEAD, ("auth", False)),
     ((400,), _CRASHED, _OPENING, ("server", True)),
-    ((400, 403, 422), _FILTERED, None, ("refusal", False)),
+    ((400, 403, 422, 451), _FILTERED, None, ("refusal", False)),
     ((403,), _TOO_LONG, _OPENING, ("rejected", False)),
     ((400, 422), _NO_MODEL, None, ("no_model", False)),
-    ((500,), _NO_PATH, _HEAD, ("no_model", False)),
+    ((400, 500), _NO_PATH, 80, ("no_model", False)),
 )
 """The statuses under which words count, the words, the part of an error that contains them, and what they say."""
 

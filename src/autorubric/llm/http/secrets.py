@@ -148,8 +148,15 @@ def split_address(name: str) -> tuple[str, str | None]:
     return (model.strip(), address[0].strip()) if address else (name, None)
 
 
+_RESOURCE = re.compile(r"/chat/completions$|(?<=/v1)/(?:chat|completions|messages|models|responses)$")
+
+
 def check_base_url(base_url: str, source: str = "base URL") -> str:
-    """`base_url` without a trailing slash or `/chat/completions`, if a key may be sent there; a query is kept.
+    """`base_url` without a trailing slash or the path of a resource, if a key may be sent there; a query is kept.
+
+    Example:
+        >>> check_base_url("https://host/v1/models/?x=1"), check_base_url("https://host/chat/completions")
+        ('https://host/v1?x=1', 'https://host')
 
     Raises:
         ConfigError: not http(s), a fragment or something like a key in it, or a link-local address (where clouds
@@ -161,7 +168,7 @@ def check_base_url(base_url: str, source: str = "base URL") -> str:
         shown = re.sub(r"//[^/@]*@", "//<hidden>@", url.partition("?")[0])
         raise ConfigError(f"{source} {shown!r} {problem}; expected something like https://host/v1")
     address, mark, query = url.partition("?")
-    return address.rstrip("/").removesuffix("/chat/completions").rstrip("/") + (mark + query if query else "")
+    return _RESOURCE.sub("", address.rstrip("/")).rstrip("/") + (mark + query if query else "")
 
 
 def _find_url_problem(url: str) -> str | None:

@@ -300,6 +300,8 @@ def _find_reason(error: aiohttp.ClientConnectorError) -> str:
     if not found:
         return "no connection"
     told = found.strerror or str(found)
+    if "WRONG_VERSION_NUMBER" in told:
+        return f"{told}; the server may expect http://"
     if "CERTIFICATE_VERIFY_FAILED" in told:
         return f"{told}; SSL_CERT_FILE or SSL_CERT_DIR names further authorities"
     # asyncio replaces the operating system's message by these words and the address.

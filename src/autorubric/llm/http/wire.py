@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
@@ -12,7 +13,7 @@ from autorubric.files.json_values import is_finite
 from autorubric.files.strict_json import SLOW_MARK, decode_json, encode_json
 from autorubric.llm.config import LLMConfig, ThinkingLevel
 from autorubric.llm.http.address import WEB_PAGE
-from autorubric.llm.http.negotiation import Terms
+from autorubric.llm.http.negotiation import Terms, find_sent_limit
 from autorubric.llm.http.prices import read_usage
 from autorubric.llm.http.retry import Fault, classify_error_object, classify_response, clean
 from autorubric.llm.http.secrets import hide_secrets, redact
@@ -120,16 +121,19 @@ def _build_thinking(config: LLMConfig, provider: str | None) -> dict[str, Any]:
     return {"reasoning_effort": effort}
 
 
+_STREAMED = (("stream", True), ("stream_options", {"include_usage": True}))
+
+
 def build_body(model: str, parameters: Mapping[str, Any], request: Request, terms: Terms) -> dict[str, Any]:
     """The body of one chat completion, in the form that the endpoint is known to accept."""
     body: dict[str, Any] = {
         "model": model,
         "messages": _build_messages(request.messages, terms),
     }
-    for name, value in parameters.items():
+    for name, value in (*parameters.items(), *(_STREAMED if terms.streams else ())):
         if name not in terms.left_out:
             body[terms.token_field if name == "max_tokens" else name] = value
-    limit = terms.cap_limit(request.max_tokens or read_limit(parameters))
+    limit = terms.cap_limit(request.max_tokens or find_sent_limit(parameters) or None)
     if limit is not None:
         body["max_completion_tokens" if "max_completion_tokens" in body else terms.token_field] = limit
     if "seed" in body and isinstance(body["seed"], int):
@@ -151,12 +155,6 @@ def _build_messages(messages: tuple[Message, ...], terms: Terms) -> list[dict[st
             found.append({"role": role, "content": before + content})
             before = ""
     return found or [{"role": "user", "content": before}]
-
-
-def read_limit(parameters: Mapping[str, Any]) -> int | None:
-    """The completion limit in a model's parameters, under either of its names."""
-    most = parameters.get("max_tokens", parameters.get("max_completion_tokens"))
-    return most if isinstance(most, int) else None
 
 
 def _compute_seed_step(request: Request) -> int:
@@ -189,33 +187,12 @@ def encode_body(body: Mapping[str, Any]) -> bytes:
 
 
 _FINISHES: dict[str, FinishReason] = {
-    "stop": "stop",
-    "end_turn": "stop",
-    "eos": "stop",
-    "stop_sequence": "stop",
-    "length": "length",
-    "max_tokens": "length",
-    "max_output_tokens": "length",
-    "max_length": "length",
-    "model_length": "length",
+    **dict.fromkeys(("stop", "end_turn", "eos", "stop_sequence"), "stop"),
+    **dict.fromkeys(("length", "max_tokens", "max_output_tokens", "max_length", "model_length"), "length"),
     "model_context_window_exceeded": "length",
-    "content_filter": "content_filter",
-    **dict.fromkeys(
-        (
-            "safety",
-            "prohibited_content",
-            "recitation",
-            "blocklist",
-            "spii",
-            "sensitive",
-            "refusal",
-            "content_filtered",
-            "guardrail_intervened",
-        ),
-        "content_filter",
-    ),
-    "tool_calls": "tool_calls",
-    "function_call": "tool_calls",
+    **dict.fromkeys(("content_filter", "safety", "prohibited_content", "recitation", "blocklist"), "content_filter"),
+    **dict.fromkeys(("spii", "sensitive", "refusal", "content_filtered", "guardrail_intervened"), "content_filter"),
+    **dict.fromkeys(("tool_calls", "function_call"), "tool_calls"),
 }
 _BROKEN_OFF = frozenset({"error", "abort", "cancelled", "timeout", "network_error", "insufficient_system_resource"})
 """Finish reasons of a reply that its endpoint gave up (OpenRouter, vLLM, SGLang, Zhipu, DeepSeek)."""
@@ -258,6 +235,15 @@ def read_reply(raw: bytes, latency: float, secrets: tuple[str | None, ...] = ())
     )
 
 
+def with_limit(reply: Reply, body: Mapping[str, Any]) -> Reply:
+    """The reply; a truncated one gets its limit. Some servers report `stop` for truncated replies."""
+    limit = find_sent_limit(body)
+    used_up = reply.finish_reason in ("stop", "other") and reply.usage and reply.usage.completion_tokens == limit
+    if not limit or not (used_up or reply.finish_reason == "length"):
+        return reply
+    return replace(reply, finish_reason="length", limit=limit)
+
+
 def _find_choice(data: object, raw: bytes, secrets: tuple[str | None, ...]) -> dict[str, Any] | Fault:
     """The first choice of an answer, or the fault if it has none that is complete."""
     if not isinstance(data, dict):
@@ -293,6 +279,8 @@ def _describe_not_json(raw: bytes, secrets: tuple[str | None, ...]) -> str:
         return WEB_PAGE
     if not raw.strip():
         return "the answer is empty"
+    if raw.lstrip().startswith((b"data:", b"event:", b":")):
+        return "the stream ended before the reply was complete"
     return f"the answer is not JSON: {_quote_beginning(raw, secrets)}"
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -82,6 +83,62 @@ async def test_a_value_out_of_range_is_not_left_out_in_silence(endpoint: Loopbac
     with pytest.raises(CallError, match="less than or equal"):
         await endpoint.model(temperature=1.5).complete(endpoint.ask())
     assert len(endpoint.bodies) == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Input validation error: `temperature` must be strictly positive",  # TGI
+        "temperature 参数非法，取值范围是(0,1]",  # Zhipu
+        "invalid params, temperature should be in (0, 1]",  # MiniMax
+        '[{"type":"greater_than","loc":["body","temperature"],"msg":"Input should be greater than 0","input":0.0}]',
+        "temperature: 0 is less than the minimum of 0.01",
+    ],
+)
+async def test_a_zero_that_is_outside_the_range_is_left_out(endpoint: Loopback, words: str) -> None:
+    endpoint.answer = lambda n, body: endpoint.error(422, words) if "temperature" in body else endpoint.ok()
+    model = endpoint.model(temperature=0.0, seed=0, max_retries=0)
+    assert [(await model.complete(endpoint.ask())).attempts for _ in range(2)] == [2, 1]
+    assert model.list_notes() == (f"{endpoint.url} does not accept temperature for served-name; left out",)
+
+
+@pytest.mark.parametrize(("is_counted", "attempts"), [(True, [2, 1]), (False, [3, 1])])
+async def test_an_endpoint_that_only_streams_gets_requests_for_streams(
+    endpoint: Loopback, is_counted: bool, attempts: list[int]
+) -> None:
+    def answer(number: int, body: dict[str, Any]) -> web.Response:
+        if not body.get("stream"):
+            return endpoint.error(400, "parameter.enable_thinking must be set to false for non-streaming calls")
+        if body.get("stream_options") and not is_counted:
+            return endpoint.error(400, "Unknown parameter: 'stream_options'.")
+        parts = [{"delta": {"content": part}, "finish_reason": None} for part in ("M", "ET")]
+        chunks = [{"choices": [part]} for part in (*parts, {"delta": {}, "finish_reason": "stop"})]
+        usage = {"prompt_tokens": 7, "completion_tokens": 2}
+        lines = [json.dumps(chunk) for chunk in (*chunks, {"choices": [], "usage": usage if is_counted else None})]
+        text = "".join(f"data: {line}\n\n" for line in (*lines, "[DONE]"))
+        return web.Response(text=f": keep-alive\n\n{text}", content_type="text/event-stream")
+
+    endpoint.answer = answer
+    model = endpoint.model(max_retries=0)
+    replies = [await model.complete(endpoint.ask()) for _ in range(2)]
+    assert [(reply.text, reply.attempts) for reply in replies] == [("MET", tries) for tries in attempts]
+    assert (replies[0].usage is not None) == is_counted
+    assert model.list_notes()[0] == (
+        f"{endpoint.url} does not accept requests without streaming for served-name; requested a stream"
+    )
+
+
+async def test_an_unclear_refusal_after_a_schema_was_taken_fails_one_request(endpoint: Loopback) -> None:
+    words = "Request contains an invalid argument."
+    endpoint.answer = lambda n, body: endpoint.error(400, words) if n == 1 else endpoint.ok()
+    model = endpoint.model(max_retries=0)
+    await model.complete(endpoint.ask(schema=True))
+    with pytest.raises(CallError, match=words):
+        await model.complete(endpoint.ask(schema=True))
+    assert ([body["response_format"]["type"] for body in endpoint.bodies], model.list_notes()) == (
+        ["json_schema"] * 2,
+        (),
+    )
 
 
 async def test_a_schema_steps_down_until_the_endpoint_takes_the_request(endpoint: Loopback) -> None:
