@@ -172,6 +172,23 @@ class Settings(BaseModel, metaclass=_Checked):  # type: ignore[metaclass]
             if name in self.model_fields_set
         ]
 
+    def refuse_unused(self, names: Iterable[str], needed: str) -> None:
+        """Refuse settings that were passed and have no effect without another one, such as `--audit MODEL`.
+
+        A switch that is off, and None, count as not passed. Write a fixed value as `--keep=pairs`.
+
+        Raises:
+            ConfigError: at least one was passed; the message names all of them, and the other one.
+        """
+        off = [
+            name
+            for name, field in type(self).model_fields.items()
+            if isinstance(field.default, bool | None) and getattr(self, name) is field.default
+        ]
+        if unused := self.list_given_flags(name for name in names if name not in off):
+            verb = "has" if len(unused) == 1 else "have"
+            raise ConfigError(f"{', '.join(unused)} {verb} no effect without {needed}; pass {needed} too")
+
     def to_manifest(self) -> dict[str, Any]:
         """The settings as JSON values for a manifest, without callbacks and Python objects."""
         flags = _collect_flags(type(self))
@@ -371,5 +388,5 @@ def _describe(model: type[Settings], problem: Mapping[str, Any], named: Callable
         words = [
             str(word) for literal in list_kinds(model.model_fields[field].annotation) for word in get_args(literal)
         ]
-        return [f"{named(field)} {shown} is unknown; {suggest_name(str(value), words)}"]
+        return [f"{named(field)} is {shown}; {suggest_name(str(value), words)}"]
     return [f"{named(field)} is {shown}; {describe_expectation(problem)}"]

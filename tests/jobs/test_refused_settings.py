@@ -57,6 +57,34 @@ REFUSED: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any], str]] =
     (autorubric.review, (), {"reviewer": OFFLINE, "out": "out"}, "no rubric; pass RUBRIC"),
     (autorubric.compare, ("run",), {}, "nothing to compare with; pass --against RUN (Python: against=)"),
     (autorubric.grade, (RUBRIC,), {"submissions": DATASET}, "a RubricDataset is passed as data"),
+    (
+        autorubric.grade,
+        (DATASET,),
+        {"judge": OFFLINE, "prompt": "When?"},
+        "DATASET has its own prompt; leave",
+    ),
+    (autorubric.grade, (DATASET,), {"judge": OFFLINE, "ray_address": "a:1"}, "no effect without engine=ray; pass en"),
+    (
+        autorubric.improve,
+        (RUBRIC,),
+        {"labels": DATASET, "judge": OFFLINE, "weights": True, "rounds": 3, "out": "out"},
+        "rounds has no effect without writer=MODEL; pass writer=MODEL too",
+    ),
+    (autorubric.select, ("run",), {"margin": 0.5, "out": "out"}, "margin has no effect without keep=pairs"),
+    (autorubric.select, ("run",), {"k": 3, "out": "out"}, "k has no effect without sample=MODEL"),
+    (autorubric.select, ("run",), {"keep": "few", "out": "out"}, "keep 'few' is not one of best"),
+    (
+        autorubric.reward,
+        (["A"],),
+        {"rubric": RUBRIC, "judge": OFFLINE, "overlong_factor": 0.3, "dropout_seed": 2, "out": "out"},
+        "overlong_factor has no effect without overlong; pass overlong too",
+    ),
+    (
+        autorubric.synthesize,
+        (["Why?"],),
+        {"models": OFFLINE, "until": "gates", "pool": 3, "responses_column": "a", "out": "out"},
+        "pool, responses_column, until=gates need the full profile",
+    ),
     (autorubric.grade, (RUBRIC,), {"rubric": RUBRIC, "submissions": ["A"]}, "the rubric is given twice"),
     (autorubric.grade, (DATASET,), {"annotator": "ana"}, "annotator and column of labels need labels=FILE"),
     (autorubric.grade, (["A"],), {"submissions": ["B"], "rubric": RUBRIC}, "submissions are given twice, as data"),
@@ -74,7 +102,7 @@ REFUSED: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any], str]] =
         autorubric.serve,
         (),
         {"out": "out", "judge": OFFLINE, "most_added": 2},
-        "no effect without evolve; pass evolve=MODEL too",
+        "no effect without evolve=MODEL; pass evolve=MODEL too",
     ),
 ]
 

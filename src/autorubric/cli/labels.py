@@ -45,11 +45,10 @@ class LabelsFlags(ImportLabelsSettings, ExportLabelsSettings):
 
     @model_validator(mode="after")
     def _check_flags(self) -> Self:
-        needs = {"annotator": "files", "column": "files", "final": "target", "force": "target"}
-        for name, needed in needs.items():
-            if name in self.model_fields_set and needed not in self.model_fields_set:
-                flag = "--import" if needed == "files" else "--export"
-                raise InputError(f"--{name} has no effect without {flag} FILE; leave it out")
+        if not self.files:
+            self.refuse_unused(("annotator", "column"), "--import FILE")
+        if self.target is None:
+            self.refuse_unused(("final", "force"), "--export FILE")
         if {"files", "target"} <= self.model_fields_set:
             raise InputError("--import and --export are mutually exclusive; use one of them")
         return self

@@ -204,7 +204,7 @@ def _read_rubric(record: Any, shared: dict[str, Rubric | None], where: str, prob
         if isinstance(name, str) and name in shared:
             return shared[name]
         known = ", ".join(REF + key for key in shared) or "none"
-        problems.append(f"{where}unknown shared rubric {ref!r}; known are: {known}")
+        problems.append(f"{where}unknown shared rubric {ref!r}; the dataset has {known}")
         return None
     try:
         return Rubric.from_dict(parse_rubric(record) if isinstance(record, str) else record)

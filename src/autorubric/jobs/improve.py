@@ -129,6 +129,13 @@ class ImproveSettings(JudgeSettings, BatchSettings, ResumableSettings):
             raise ConfigError(problems)
         return self
 
+    @model_validator(mode="after")
+    def _check_writer(self) -> Self:
+        if self.writer is None:
+            of_writer = ("writer_key_env", "writer_temperature", "writer_max_tokens", "candidates", "rounds")
+            self.refuse_unused(of_writer, "--writer MODEL")
+        return self
+
     def build_writer_config(self) -> dict[str, LLMConfig]:
         """The configuration of the writer; empty if there is none."""
         if self.writer is None:

@@ -308,10 +308,8 @@ class BatchSettings(Settings):
 
     @model_validator(mode="after")
     def _check_batches(self) -> Self:
-        for name in ("batch_detach", "batch_cancel"):
-            if getattr(self, name) and self.batch is None:
-                flag = f"--{name.replace('_', '-')}"
-                raise ConfigError(f"{flag} has no effect without --batch; pass --batch too")
+        if self.batch is None:
+            self.refuse_unused(("batch_detach", "batch_cancel"), "--batch")
         return self
 
 
@@ -332,8 +330,8 @@ class RunSettings(Settings):
 
     @model_validator(mode="after")
     def _check_log(self) -> Self:
-        if self.log_prompts and self.log_json is None:
-            raise ConfigError("--log-prompts has no effect without --log-json; pass --log-json FILE as well")
+        if self.log_json is None:
+            self.refuse_unused(("log_prompts",), "--log-json FILE")
         return self
 
     def dump_for_processes(self, what: str, without: Collection[str], kept: Collection[str] = ()) -> dict[str, Any]:

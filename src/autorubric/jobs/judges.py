@@ -158,10 +158,10 @@ class JudgeSettings(ModelSettings):
         if below is not None and not 0 <= below <= 1:
             raise ConfigError(f"--escalate-below {below} is not a confidence; expected a number from 0 to 1")
         if not self.judge:
-            self._refuse_judge_settings()
+            self.refuse_unused(self.list_judge_settings(), "--judge MODEL")
             return self
-        if below is not None and not self.escalate_to:
-            raise ConfigError("--escalate-below has no effect without --escalate-to; pass --escalate-to MODEL too")
+        if not self.escalate_to:
+            self.refuse_unused(("escalate_below",), "--escalate-to MODEL")
         twice = [name for name, count in Counter(self.judge).items() if count > 1]
         if twice:
             raise ConfigError(f"--judge {twice[0]} is given more than once; --repeat N asks each judge N times")
@@ -171,12 +171,6 @@ class JudgeSettings(ModelSettings):
         if bool(self.few_shot) != (self.training_data is not None):
             raise ConfigError("--few-shot N and --training-data FILE go together")
         return self
-
-    def _refuse_judge_settings(self) -> None:
-        """Refuse settings of judges if there is no judge, because they would have no effect."""
-        if unused := self.list_given_flags(self.list_judge_settings()):
-            verb = "has" if len(unused) == 1 else "have"
-            raise ConfigError(f"{', '.join(unused)} {verb} no effect without a judge; pass --judge MODEL too")
 
     def list_judge_settings(self) -> tuple[str, ...]:
         """The settings that need a judge."""

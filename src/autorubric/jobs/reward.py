@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
-from pydantic import PlainValidator
+from pydantic import PlainValidator, model_validator
 
 from autorubric.core.judgment import CannotAssessConfig, CannotAssessStrategy
 from autorubric.dataset import DataItem, RubricDataset
@@ -53,6 +53,14 @@ class RewardRuleSettings(JudgeSettings):
         "group", "Draw per group (query and step) or step.", group="Reward"
     )
     dropout_seed: int = setting(0, "Random seed of --dropout.", group="Reward")
+
+    @model_validator(mode="after")
+    def _check_reward(self) -> Self:
+        if not self.overlong:
+            self.refuse_unused(("overlong_length", "overlong_buffer", "overlong_factor"), "--overlong")
+        if not self.dropout:
+            self.refuse_unused(("dropout_by", "dropout_seed"), "--dropout")
+        return self
 
     def build_reward_rule(self) -> RewardRule:
         """The rule that turns a report into a reward."""

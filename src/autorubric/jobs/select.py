@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeAlias, cas
 
 from pydantic import PlainValidator, model_validator
 
-from autorubric.errors import ConfigError, InputError
+from autorubric.errors import ConfigError, InputError, problems_at
 from autorubric.files.remote import make_path
 from autorubric.jobs.job import Columns, blocking, column_setting, job
 from autorubric.jobs.judges import GradingSettings, key_variable, make_grader, reply_limit
@@ -99,12 +99,16 @@ class SelectSettings(GradingSettings):
 
     @model_validator(mode="after")
     def _check_selection(self) -> Self:
-        self.build_rule()
+        with problems_at("--"):  # keep and threshold, as flags
+            self.build_rule()
         check_trainers(self.trainer)
+        if self.keep != "pairs":
+            self.refuse_unused(("margin",), "--keep=pairs")
         if self.sample and self.candidates is not None:
             raise InputError("--candidates and --sample are mutually exclusive; pass one of them")
-        if self.sample_key_env and not self.sample:
-            raise InputError("--sample-key-env is the key of --sample models; pass --sample MODEL too")
+        if not self.sample:
+            of_samples = (name for name, flag in self.list_flags().items() if flag.group == "Sampling")
+            self.refuse_unused(of_samples, "--sample MODEL")
         return self
 
     def build_rule(self) -> KeepRule:

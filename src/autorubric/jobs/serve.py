@@ -101,8 +101,7 @@ class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
         self._check_processes()
         of_audit = ("audit_share", "audit_budget", "audit_tokens", "audit_tolerance", "on_gap")
         if self.audit is None:
-            if unused := self.list_given_flags(of_audit):
-                raise ConfigError(f"{', '.join(unused)}: no effect without --audit; pass --audit MODEL too")
+            self.refuse_unused(of_audit, "--audit MODEL")
         elif not self.judge:
             raise ConfigError("--audit compares with --judge; pass --judge MODEL as well")
         elif self.audit in self.judge:
@@ -140,8 +139,7 @@ class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
 
     def _check_evolution(self) -> None:
         if self.evolve is None:
-            if unused := self.list_given_flags(OF_EVOLUTION):
-                raise ConfigError(f"{', '.join(unused)}: no effect without --evolve; pass --evolve MODEL too")
+            self.refuse_unused(OF_EVOLUTION, "--evolve MODEL")
         elif not self.judge:
             raise ConfigError("--evolve grades its proposals with --judge; pass --judge MODEL as well")
         else:

@@ -50,8 +50,8 @@ class ShardedSettings(UploadedSettings):
 
     @model_validator(mode="after")
     def _check_division(self) -> Self:
-        if self.ray_address is not None and self.engine is None:
-            raise ConfigError("--ray-address has no effect without --engine ray; pass --engine ray too")
+        if self.engine is None:
+            self.refuse_unused(("ray_address",), "--engine=ray")
         if self.processes is None and self.engine is None:
             return self
         by = "--processes" if self.engine is None else "--engine ray"
