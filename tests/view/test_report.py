@@ -391,7 +391,7 @@ def test_synthesis_runs_are_reported_and_verified(tmp_path: Path, name: str) -> 
 
 
 WRONG: dict[str, tuple[tuple[str, ...], str]] = {
-    "no run": (("report", "nowhere"), "the run directory nowhere does not exist"),
+    "no run": (("report", "nowhere"), "nowhere does not exist; expected a run directory"),
     "a baseline without items": (("report", "run", "--against", "made"), "this one has graded nothing"),
     "a comparison of rubrics": (("report", "made", "--against", "run"), "only graded runs are compared"),
     "items": (("report", "run", "--items", "best:3"), "expected all, or worst:N"),
