@@ -148,7 +148,7 @@ def test_two_files_for_one_prompt_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_missing_or_empty_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(MissingFileError, match="no such folder of prompts"):
+    with pytest.raises(MissingFileError, match="Prompt folder not found: "):
         load_prompts(tmp_path / "none")
     assert "no prompt files; expected any of reference.jinja, rubric.jinja" in problems(tmp_path)[0]
 

@@ -51,8 +51,8 @@ def find_misfits(
         if item.id is not None:
             first = first_of_id.setdefault(item.id, index)
             if first != index:
-                advice = "labels of several annotators are passed with --labels"
-                yield index, f"Item {index} has the id {item.id!r} of item {first}; {advice}"
+                advice = "make ids unique (--labels reads several annotators)"
+                yield index, f"Item {index} has the same id as item {first}, {item.id!r}; {advice}"
 
 
 def place_problem(problem: str) -> str:
