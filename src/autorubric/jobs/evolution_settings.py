@@ -23,7 +23,7 @@ class EvolutionSettings(ModelSettings):
     retire_original: bool = setting(
         False, "Also retire criteria of the original rubric (default: never).", group="Evolution"
     )
-    persistent: Names = setting((), "Criterion that never retires; repeatable.", group="Evolution")
+    persistent: Names = setting((), "Criterion that is never retired; repeatable.", group="Evolution")
     writer_key_env: VariableName | None = key_variable(
         "Environment variable with the API key of the model that proposes.", "Evolution"
     )

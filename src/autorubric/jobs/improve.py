@@ -72,7 +72,9 @@ class ImproveSettings(JudgeSettings, BatchSettings, ResumableSettings):
     proposals: FileName | None = setting(
         None, "Wordings to try: a list of {criterion, requirement, reason}.", group="Input", reads=True
     )
-    group_by: str | None = setting(None, "Metadata key, or prompt, whose values stay in one set.", group="Input")
+    group_by: str | None = setting(
+        None, "Metadata key, or prompt: items with equal values stay in one set.", group="Input"
+    )
     used: NewDirectory | None = setting(None, "Record of used items (default: DATASET.used.jsonl).", group="Input")
     undo: Names = setting((), "Revert the change to this criterion of RUBRIC; repeatable.", group="Input")
     writer: str | None = setting(
@@ -88,13 +90,13 @@ class ImproveSettings(JudgeSettings, BatchSettings, ResumableSettings):
     weights: bool = setting(False, "Fit the weights too, as one more change to test.", group="Search")
     score: str | None = setting(None, "Metadata key of a human score; default: labels.", group="Search")
     measure: Literal["agreement", "ac1", "score_error"] = setting(
-        "agreement", "agreement, ac1 (Gwet) or score_error.", group="Statistics"
+        "agreement", "What is compared: agreement, ac1 (Gwet) or score_error.", group="Statistics"
     )
     confidence_level: float = setting(
         0.95, "Joint confidence level of all accepted changes.", group="Statistics", ge=0.5, le=0.9999
     )
     split: Literal["auto", "three", "nested"] = setting(
-        "auto", "three sets, nested (few labels) or auto.", group="Statistics"
+        "auto", "How labels are split: three sets, nested (few labels) or auto.", group="Statistics"
     )
     test_judge: Names = setting((), "Second judge, whose agreement must not fall.", group="Judges")
     configs: Mapping[str, LLMConfig] = setting(

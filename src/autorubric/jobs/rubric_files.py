@@ -93,7 +93,7 @@ class LintSettings(Settings):
     list_rules: bool = setting(False, "List the rules and exit.", group="Rules")
     format: Literal["text", "json", "sarif"] = setting("text", "text, json or sarif.", group="Output")
     fail_on: Literal["error", "warning", "note", "never"] = setting(
-        "error", "Exit with 100 from error, warning or note up; never.", group="Output"
+        "error", "Lowest severity for exit status 100: error, warning, note; or never.", group="Output"
     )
 
     def choose_rules(self) -> Sequence[Rule]:

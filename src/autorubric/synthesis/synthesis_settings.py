@@ -88,7 +88,7 @@ class SynthesisSettings(EndpointSettings):
     skip_bad_rows: bool = setting(False, "Skip input rows that cannot be used.", group="Input")
     limit: int | None = setting(None, "Use only the first N rows.", short="-n", group="Input", gt=0, le=10**9)
     judge_max_tokens: int = _tokens(4096, "First token limit of a judge's reply.", "Full profile")
-    licence_max_tokens: int = _tokens(4096, "First token limit of a relevance check.", "Full profile")
+    licence_max_tokens: int = _tokens(4096, "First token limit of a relevance judgment.", "Full profile")
     rewrite_max_tokens: int = _tokens(2048, "First token limit of a rewrite.", "Full profile")
     license: _Name = setting("unknown", "License of the data, for the dataset card.", group="Full profile")
     temperature: float = setting(0.2, "Temperature of all other roles.", group="Endpoint", ge=0, le=2)
