@@ -291,11 +291,11 @@ def read_dataset(
     made = RubricDataset.from_file(Path(source)) if is_path else source
     if not made.items:
         raise InputError(f"{where}: it has no items")
-    made = made if prompt is None else _fill_prompt(made, prompt, where)
+    made = made if prompt is None else _replace_prompt(made, prompt, where)
     return replace(made, name=made.name or Path(source).stem) if is_path else made
 
 
-def _fill_prompt(dataset: RubricDataset, prompt: str, where: str) -> RubricDataset:
+def _replace_prompt(dataset: RubricDataset, prompt: str, where: str) -> RubricDataset:
     """The dataset with a prompt for items that have none; refuses one that would have no effect."""
     if dataset.prompt or all(item.prompt is not None for item in dataset.items):
         raise InputError(f"{where}: DATASET has its own prompt; leave --prompt out (in Python: prompt)")
