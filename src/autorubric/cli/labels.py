@@ -210,7 +210,7 @@ def _list_notes(found: CorrectedScores) -> Iterator[str]:
     yield from found.notes
     if found.score.labelled < _MANY_LABELS and any(one.ppi_plus_plus.interval for _, one in _list_corrections(found)):
         yield (
-            "PPI++ has the published normal interval, which with 30 labels covers a true rate in 76 to 93 % of "
+            "PPI++ has the published normal interval, which with 30 labels covers a true rate in 76 to 93% of "
             "simulated runs; prefer the post-stratified estimate"
         )
     concerned: dict[str, dict[str, list[str]]] = {}

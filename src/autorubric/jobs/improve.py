@@ -67,7 +67,7 @@ class ImproveSettings(JudgeSettings, BatchSettings, ResumableSettings):
         group="Input",
         reads=True,
     )
-    prompt: str | None = setting(None, "Prompt that the submissions respond to.", group="Input")
+    prompt: str | None = setting(None, "Prompt of submissions that have none of their own.", group="Input")
     column: Columns = column_setting("Column of rows, or path: submission=turns[0]; repeatable.")
     proposals: FileName | None = setting(
         None, "Wordings to try: a list of {criterion, requirement, reason}.", group="Input", reads=True

@@ -88,7 +88,7 @@ class RewardSettings(RewardRuleSettings, RunSettings):
         ..., "Dataset, rows, submissions, or samples.", argument=True, group="Input", reads=True
     )
     rubric: RubricSource | None = setting(None, "Rubric for all submissions.", group="Input", reads=True)
-    prompt: str | None = setting(None, "Prompt that the submissions respond to.", group="Input")
+    prompt: str | None = setting(None, "Prompt of submissions that have none of their own.", group="Input")
     column: Columns = column_setting("Column of rows, or path: submission=turns[0]; repeatable.")
     out: NewDirectory = setting("rewards", "Run directory; saved replies in it are reused.", short="-o", group="Run")
 
