@@ -164,7 +164,10 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
     (lambda: graded(calls="each"), "calls: 'each' is unknown; expected one of per_criterion, per_item"),
     (lambda: graded(quorum=2), "quorum=2 is more than the number of judges, 1"),
     (lambda: graded(few_shot=2), "few_shot=N and training_data=FILE go together"),
-    (lambda: graded(judge=(), evidence=True), "evidence has no effect without judge=MODEL; pass judge=MODEL too"),
+    (
+        lambda: graded(judge=(), evidence=True),
+        "evidence has no effect without judge=MODEL; leave it out",
+    ),
     (lambda: graded(judge=(), prefix_first=False), "prefix_first=False has no effect without judge=MODEL"),
     (lambda: graded(aggregation="mean"), "aggregation is 'mean'; expected one of majority, weighted"),
     (

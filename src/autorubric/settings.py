@@ -186,8 +186,9 @@ class Settings(BaseModel, metaclass=_Checked):  # type: ignore[metaclass]
             if isinstance(field.default, bool | None) and getattr(self, name) is field.default
         ]
         if unused := self.list_given_flags(name for name in names if name not in off):
-            verb = "has" if len(unused) == 1 else "have"
-            raise ConfigError(f"{', '.join(unused)} {verb} no effect without {needed}; pass {needed} too")
+            verb, them = ("has", "it") if len(unused) == 1 else ("have", "them")
+            flags = ", ".join(unused)
+            raise ConfigError(f"{flags} {verb} no effect without {needed}; leave {them} out, or pass {needed}")
 
     def to_manifest(self) -> dict[str, Any]:
         """The settings as JSON values for a manifest, without callbacks and Python objects."""

@@ -173,8 +173,8 @@ def test_submissions_come_in_every_format(tmp_path: Path, kind: str) -> None:
             ["{data}", "--judge", "builtin/offline", "--on-failure", "zero"],
             "--on-failure is 'zero'",
         ),
-        (["{data}", "--escalate-to", "builtin/offline"], "pass --judge MODEL too"),
-        (["{data}", "--judge", "builtin/offline", "--escalate-below", "0.5"], "pass --escalate-to MODEL too"),
+        (["{data}", "--escalate-to", "builtin/offline"], "or pass --judge MODEL"),
+        (["{data}", "--judge", "builtin/offline", "--escalate-below", "0.5"], "or pass --escalate-to MODEL"),
         (
             [
                 "{data}",

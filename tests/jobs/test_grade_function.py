@@ -274,7 +274,7 @@ def test_what_is_wrong_is_refused_by_name_before_anything_is_spent(tmp_path: Pat
         ({"aggregation": "majorty"}, "aggregation is 'majorty'; did you mean 'majority'?"),
         ({"api_key_env": "sk-planted-0123456789abcdef"}, "api_key_env is not the name of an environment variable"),
         ({"judge": ["m", "m"]}, "judge m is given more than once; repeat=N"),
-        ({"evidence": True}, "evidence has no effect without judge=MODEL; pass judge=MODEL too"),
+        ({"evidence": True}, "evidence has no effect without judge=MODEL; leave it out, or pass judge=MODEL"),
         (
             {"data": 5},
             "data is 5; expected a RubricDataset, a path, a DataFrame, or a list of texts, rows or DataItems",
@@ -318,7 +318,10 @@ def test_what_is_wrong_is_refused_by_name_before_anything_is_spent(tmp_path: Pat
             "expected a Rubric or the path of one; Rubric.from_dict makes one from criteria",
         ),
         ({"data": TEXTS}, "pass rubric= for submissions without their own rubric"),
-        ({"log_prompts": True}, "log_prompts has no effect without log_json=FILE; pass log_json=FILE too"),
+        (
+            {"log_prompts": True},
+            "no effect without log_json=FILE; leave it out, or pass log_json=FILE",
+        ),
         ({"length_penalty": "5"}, "expected FREE,CAP,POINTS"),
     ]
     wrong = []

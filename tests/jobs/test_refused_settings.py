@@ -25,7 +25,12 @@ REFUSED: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any], str]] =
     (autorubric.gates, ("run",), {"replay": "in.jsonl"}, "replay reads only the file; leave out the run directory"),
     (autorubric.gates, (), {"replay": "in.jsonl", "least_error": 0.5}, "least_error must be below 0.5"),
     (autorubric.gates, (), {"replay": "in.jsonl", "least_sure": 1.0}, "and least_sure below 1"),
-    (autorubric.gates, (), {"replay": "in.jsonl", "sample": 3}, "sample has no effect with replay; leave it out"),
+    (
+        autorubric.gates,
+        (),
+        {"replay": "in.jsonl", "sample": 3},
+        "sample has no effect without record=FILE; leave",
+    ),
     (autorubric.evolve, ("run",), {"judge": OFFLINE, "out": "out"}, "pass writer=MODEL"),
     (
         autorubric.evolve,
@@ -63,12 +68,12 @@ REFUSED: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any], str]] =
         {"judge": OFFLINE, "prompt": "When?"},
         "DATASET has its own prompt; leave",
     ),
-    (autorubric.grade, (DATASET,), {"judge": OFFLINE, "ray_address": "a:1"}, "no effect without engine=ray; pass en"),
+    (autorubric.grade, (DATASET,), {"judge": OFFLINE, "ray_address": "a:1"}, "no effect without engine=ray; leave"),
     (
         autorubric.improve,
         (RUBRIC,),
         {"labels": DATASET, "judge": OFFLINE, "weights": True, "rounds": 3, "out": "out"},
-        "rounds has no effect without writer=MODEL; pass writer=MODEL too",
+        "rounds has no effect without writer=MODEL; leave it out, or pass writer=MODEL",
     ),
     (autorubric.select, ("run",), {"margin": 0.5, "out": "out"}, "margin has no effect without keep=pairs"),
     (autorubric.select, ("run",), {"k": 3, "out": "out"}, "k has no effect without sample=MODEL"),
@@ -77,7 +82,7 @@ REFUSED: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any], str]] =
         autorubric.reward,
         (["A"],),
         {"rubric": RUBRIC, "judge": OFFLINE, "overlong_factor": 0.3, "dropout_seed": 2, "out": "out"},
-        "overlong_factor has no effect without overlong; pass overlong too",
+        "overlong_factor has no effect without overlong; leave it out, or pass overlong",
     ),
     (
         autorubric.synthesize,
@@ -102,7 +107,7 @@ REFUSED: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any], str]] =
         autorubric.serve,
         (),
         {"out": "out", "judge": OFFLINE, "most_added": 2},
-        "no effect without evolve=MODEL; pass evolve=MODEL too",
+        "no effect without evolve=MODEL; leave it out, or pass evolve=MODEL",
     ),
 ]
 

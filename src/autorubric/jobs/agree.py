@@ -39,7 +39,7 @@ class StatisticSettings(Settings):
     cannot_assess: Abstentions = setting(
         "exclude", "CANNOT_ASSESS: exclude, as_unmet or as_category.", group="Statistics"
     )
-    na: Abstentions = setting("exclude", '"Not applicable": exclude, as_unmet or as_category.', group="Statistics")
+    na: Abstentions = setting("exclude", "Not applicable: exclude, as_unmet, as_category.", group="Statistics")
     confidence: float = setting(0.95, "Confidence level.", group="Statistics", gt=0, lt=1)
     replicates: int = setting(
         1000, "Replicates of permutation tests and posteriors.", group="Statistics", ge=2, le=1_000_000

@@ -122,9 +122,7 @@ class GradeSettings(GradingSettings):
     labels: FileNames = setting((), "Table of labels: id, criterion, label; repeatable.", group="Input")
     annotator: str | None = setting(None, "Annotator whose labels count, or majority.", group="Input")
     limit: int | None = setting(None, "Grade only the first N items.", group="Input", ge=1, le=10**9)
-    on_failure: Literal["none", "skip"] = setting(
-        "none", "After a failed judgment: none (no score) or skip.", group="Scoring"
-    )
+    on_failure: Literal["none", "skip"] = setting("none", "Failed judgment: none (no score), skip.", group="Scoring")
     length_penalty: Annotated[LengthPenalty | str, PlainValidator(_read_penalty)] | None = setting(
         None,
         "Words where the penalty starts, ends; points lost.",

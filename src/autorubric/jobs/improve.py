@@ -90,13 +90,13 @@ class ImproveSettings(JudgeSettings, BatchSettings, ResumableSettings):
     weights: bool = setting(False, "Fit the weights too, as one more change to test.", group="Search")
     score: str | None = setting(None, "Metadata key of a human score; default: labels.", group="Search")
     measure: Literal["agreement", "ac1", "score_error"] = setting(
-        "agreement", "What is compared: agreement, ac1 (Gwet) or score_error.", group="Statistics"
+        "agreement", "agreement, ac1 (Gwet) or score_error.", group="Statistics"
     )
     confidence_level: float = setting(
         0.95, "Joint confidence level of all accepted changes.", group="Statistics", ge=0.5, le=0.9999
     )
     split: Literal["auto", "three", "nested"] = setting(
-        "auto", "How labels are split: three sets, nested (few labels) or auto.", group="Statistics"
+        "auto", "Label sets: three, nested (few labels) or auto.", group="Statistics"
     )
     test_judge: Names = setting((), "Second judge, whose agreement must not fall.", group="Judges")
     configs: Mapping[str, LLMConfig] = setting(

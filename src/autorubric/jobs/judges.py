@@ -108,12 +108,12 @@ class JudgeSettings(ModelSettings):
     temperature: float = setting(0.0, "Judge temperature.", group="Judges")
     max_tokens: int = reply_limit(2048, "Maximum tokens per reply; doubled if truncated.", "Judges")
     calls: Annotated[str, AfterValidator(_check_calls)] = setting(
-        "per_criterion", "What one judge call covers: per_criterion or per_item.", group="Judges"
+        "per_criterion", "per_criterion, or per_item (whole rubric).", group="Judges"
     )
     repeat: int = setting(1, "Ask each judge N times, for a majority.", group="Judges", ge=1, le=100)
     compound: Literal["as_is", "all", "split"] = setting(
         "as_is",
-        "Criteria with several demands: as_is, all, split (evolve).",
+        "Criteria with several demands: as_is, all, split.",
         group="Judges",
     )
     evidence: bool = setting(False, "Require quotes from the submission.", group="Judges")
@@ -125,19 +125,19 @@ class JudgeSettings(ModelSettings):
     seed: int = setting(0, "Seed of option order and examples.", group="Judges")
     prefix_first: bool = setting(True, "Send one call per item first.", group="Prompt cache")
     aggregation: Literal["majority", "weighted", "unanimous", "any"] = setting(
-        "majority", "Votes on binary criteria: majority, weighted, unanimous or any.", group="Panel"
+        "majority", "majority, weighted, unanimous or any.", group="Panel"
     )
     ordinal_aggregation: Literal["mean", "median", "weighted_mean", "mode", "min", "max"] = setting(
-        "mean", "Votes on ordered options: mean, median, weighted_mean, mode, min, max.", group="Panel"
+        "mean", "mean, median, weighted_mean, mode, min, max.", group="Panel"
     )
     nominal_aggregation: Literal["mode", "weighted_mode", "unanimous"] = setting(
-        "mode", "Votes on other options: mode, weighted_mode or unanimous.", group="Panel"
+        "mode", "mode, weighted_mode or unanimous.", group="Panel"
     )
     quorum: int | None = setting(None, "Minimum number of judges with a verdict (default: all).", group="Panel", ge=1)
     escalate_to: Names = setting((), "Stronger judge for undecided criteria; repeatable.", group="Panel")
     escalate_below: float | None = setting(None, "Also escalate below this confidence, in [0, 1].", group="Panel")
     cannot_assess: Literal["skip", "zero", "partial", "fail"] = setting(
-        "skip", "How an abstention counts: skip, zero, partial or fail.", group="Scoring"
+        "skip", "Abstentions: skip, zero, partial, fail.", group="Scoring"
     )
 
     @property

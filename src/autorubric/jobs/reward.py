@@ -41,14 +41,14 @@ class RewardRuleSettings(JudgeSettings):
     """The judges, and the rule that turns a report into a reward."""
 
     formula: Literal["clipped", "positive", "signed"] = setting(
-        "clipped", "Reward formula: clipped (as in grade), positive or signed.", group="Reward"
+        "clipped", "clipped (as in grade), positive or signed.", group="Reward"
     )
     gate: Names = setting((), "Criterion that must be met, else the reward is 0; repeatable.", group="Reward")
     overlong: bool = setting(False, "Subtract DAPO's soft penalty for long submissions.", group="Reward")
     overlong_length: int = setting(8192, "Tokens from which the full penalty applies.", group="Reward")
     overlong_buffer: int = setting(4096, "Tokens over which the penalty grows.", group="Reward")
     overlong_factor: float = setting(0.5, "Points that the full penalty subtracts.", group="Reward")
-    dropout: float = setting(0.0, "Share of criteria left out per group; gates are kept.", group="Reward", ge=0, le=1)
+    dropout: float = setting(0.0, "Share of criteria left out per group, not gates.", group="Reward", ge=0, le=1)
     dropout_by: Literal["group", "step"] = setting(
         "group", "Draw per group (query and step) or step.", group="Reward"
     )

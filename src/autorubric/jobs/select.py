@@ -90,7 +90,7 @@ class SelectSettings(GradingSettings):
         "Environment variable with the API key of --sample models.", "Sampling", hidden=False
     )
     threshold: float = setting(0.6, "Keep scores strictly above this, in [0, 1].", group="Selection")
-    keep: str = setting("best", "Answers kept per query: best, all, top-N, or pairs (for DPO).", group="Selection")
+    keep: str = setting("best", "best, all, top-N, or pairs (for DPO).", group="Selection")
     margin: float = setting(0.1, "Minimum score difference of a pair.", group="Selection")
     trainer: Names = setting(
         (), "Files for ruft, chat, llamafactory or trl; repeatable (default: all).", group="Output"
