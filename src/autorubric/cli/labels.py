@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from pydantic import model_validator
 
@@ -43,12 +43,10 @@ class LabelsFlags(ImportLabelsSettings, ExportLabelsSettings):
 
     json_output: bool = setting(False, "Print the state as JSON.", flag="--json", group="Output")
 
+    needs: ClassVar = {"--import FILE": ("annotator", "column"), "--export FILE": ("final", "force")}
+
     @model_validator(mode="after")
     def _check_flags(self) -> Self:
-        if not self.files:
-            self.refuse_unused(("annotator", "column"), "--import FILE")
-        if self.target is None:
-            self.refuse_unused(("final", "force"), "--export FILE")
         if {"files", "target"} <= self.model_fields_set:
             raise InputError("--import and --export are mutually exclusive; use one of them")
         return self

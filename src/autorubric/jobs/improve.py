@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 from uuid import uuid4
 
 from pydantic import model_validator
@@ -72,9 +72,7 @@ class ImproveSettings(JudgeSettings, BatchSettings, ResumableSettings):
     proposals: FileName | None = setting(
         None, "Wordings to try: a list of {criterion, requirement, reason}.", group="Input", reads=True
     )
-    group_by: str | None = setting(
-        None, "Metadata key, or prompt: items with equal values stay in one set.", group="Input"
-    )
+    group_by: str | None = setting(None, "Metadata key, or prompt; equal values stay in one set.", group="Input")
     used: NewDirectory | None = setting(None, "Record of used items (default: DATASET.used.jsonl).", group="Input")
     undo: Names = setting((), "Revert the change to this criterion of RUBRIC; repeatable.", group="Input")
     writer: str | None = setting(
@@ -131,12 +129,9 @@ class ImproveSettings(JudgeSettings, BatchSettings, ResumableSettings):
             raise ConfigError(problems)
         return self
 
-    @model_validator(mode="after")
-    def _check_writer(self) -> Self:
-        if self.writer is None:
-            of_writer = ("writer_key_env", "writer_temperature", "writer_max_tokens", "candidates", "rounds")
-            self.refuse_unused(of_writer, "--writer MODEL")
-        return self
+    needs: ClassVar = {
+        "--writer MODEL": ("writer_key_env", "writer_temperature", "writer_max_tokens", "candidates", "rounds")
+    }
 
     def build_writer_config(self) -> dict[str, LLMConfig]:
         """The configuration of the writer; empty if there is none."""

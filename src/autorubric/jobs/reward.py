@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
-from pydantic import PlainValidator, model_validator
+from pydantic import PlainValidator
 
 from autorubric.core.judgment import CannotAssessConfig, CannotAssessStrategy
 from autorubric.dataset import DataItem, RubricDataset
@@ -54,13 +54,10 @@ class RewardRuleSettings(JudgeSettings):
     )
     dropout_seed: int = setting(0, "Random seed of --dropout.", group="Reward")
 
-    @model_validator(mode="after")
-    def _check_reward(self) -> Self:
-        if not self.overlong:
-            self.refuse_unused(("overlong_length", "overlong_buffer", "overlong_factor"), "--overlong")
-        if not self.dropout:
-            self.refuse_unused(("dropout_by", "dropout_seed"), "--dropout")
-        return self
+    needs: ClassVar = {
+        "--overlong": ("overlong_length", "overlong_buffer", "overlong_factor"),
+        "--dropout": ("dropout_by", "dropout_seed"),
+    }
 
     def build_reward_rule(self) -> RewardRule:
         """The rule that turns a report into a reward."""

@@ -97,18 +97,18 @@ class SelectSettings(GradingSettings):
     )
     out: NewDirectory = setting("selection", "Run directory; the same command resumes.", short="-o", group="Run")
 
+    needs: ClassVar = {
+        "--sample MODEL": ("k", "sample_temperature", "sample_max_tokens", "sample_key_env"),
+        "--keep=pairs": ("margin",),
+    }
+
     @model_validator(mode="after")
     def _check_selection(self) -> Self:
         with problems_at("--"):  # keep and threshold, as flags
             self.build_rule()
         check_trainers(self.trainer)
-        if self.keep != "pairs":
-            self.refuse_unused(("margin",), "--keep=pairs")
         if self.sample and self.candidates is not None:
             raise InputError("--candidates and --sample are mutually exclusive; pass one of them")
-        if not self.sample:
-            of_samples = (name for name, flag in self.list_flags().items() if flag.group == "Sampling")
-            self.refuse_unused(of_samples, "--sample MODEL")
         return self
 
     def build_rule(self) -> KeepRule:

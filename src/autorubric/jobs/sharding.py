@@ -46,12 +46,11 @@ class ShardedSettings(UploadedSettings):
         group="Run",
     )
     command: ClassVar[str] = ""
+    needs: ClassVar = {"--engine=ray": ("ray_address",)}
     _parts: Parts | None = PrivateAttr(None)
 
     @model_validator(mode="after")
     def _check_division(self) -> Self:
-        if self.engine is None:
-            self.refuse_unused(("ray_address",), "--engine=ray")
         if self.processes is None and self.engine is None:
             return self
         by = "--processes" if self.engine is None else "--engine ray"

@@ -20,15 +20,8 @@ from autorubric.llm.records.accounts import Spending, Totals, read_spending_file
 from autorubric.llm.records.ledger_view import LedgerView, Pace, count_seconds_since, ledger_view
 from autorubric.llm.records.lock import find_lock_holder
 from autorubric.runs.items_file import StoredLines
-from autorubric.runs.manifest import (
-    DATASET_FILE,
-    ITEMS_FILE,
-    LEDGER_FOLDER,
-    describe_no_run,
-    find_ledger_folder,
-    read_manifest,
-)
-from autorubric.runs.run_folder import SPENT_FILE
+from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, describe_no_run, find_ledger_folder, read_manifest
+from autorubric.runs.run_folder import LEDGER_FOLDER, SPENT_FILE
 from autorubric.runs.shard import WORKERS_FOLDER, Part
 from autorubric.runs.stopping import build_resume_command
 
