@@ -108,7 +108,7 @@ def test_functions_of_both_kinds_work_in_a_notebook_and_show_their_progress(note
         # One output, which was updated in place; nothing on standard error.
         [output] = outputs
         assert output["output_type"] == "display_data"
-        assert output["data"]["text/plain"].startswith("3/3 rows processed; graded 3; this session: 3 calls ")
+        assert output["data"]["text/plain"].startswith("3/3 done; graded 3; this session: 3 calls ")
     [value] = notebook.shown
     assert value["data"]["text/plain"].startswith("<EvalResult")
     assert "&lt;i&gt;2&lt;/i&gt;" in value["data"]["text/html"]

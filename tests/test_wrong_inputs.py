@@ -132,7 +132,7 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
     (lambda: checked(atmost=5), "check 'word_count': unknown parameter 'atmost'; did you mean 'at_most'?"),
     (lambda: checked(name="json_schema", schema="x"), "parameter 'schema' is 'x'; expected a mapping"),
     (lambda: reward(**ANY({"ot": "x"})), "unknown setting 'ot'; did you mean 'out'?"),
-    (lambda: GradeSettings(**ANY({"wrong": 1})), "unknown setting 'wrong'; known are: out, wait, "),
+    (lambda: GradeSettings(**ANY({"wrong": 1})), "unknown setting 'wrong'; expected one of out, wait, "),
     (
         lambda: rewards_now(make_rewarder("builtin/offline"), ANY(["ice"])),
         "a sample is of type str; expected Sample",
@@ -161,12 +161,15 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
     (lambda: graded(stop=3), "stop is 3; expected an object of the class Stop"),
     (lambda: graded(out=3), "out is 3; expected the path of a file or directory"),
     (lambda: graded(conccurrency=4), "unknown setting 'conccurrency'; did you mean 'concurrency'?"),
-    (lambda: graded(calls="each"), "calls: 'each' is unknown; known are: per_criterion, per_item"),
+    (lambda: graded(calls="each"), "calls: 'each' is unknown; expected one of per_criterion, per_item"),
     (lambda: graded(quorum=2), "quorum=2 is more than the number of judges, 1"),
     (lambda: graded(few_shot=2), "few_shot=N and training_data=FILE go together"),
-    (lambda: graded(judge=(), evidence=True), "evidence has no effect without a judge; pass judge=MODEL too"),
-    (lambda: graded(judge=(), prefix_first=False), "prefix_first=False has no effect without a judge"),
-    (lambda: graded(aggregation="mean"), "aggregation 'mean' is unknown; known are: majority, weighted"),
+    (
+        lambda: graded(judge=(), evidence=True),
+        "evidence has no effect without judge=MODEL; leave it out",
+    ),
+    (lambda: graded(judge=(), prefix_first=False), "prefix_first=False has no effect without judge=MODEL"),
+    (lambda: graded(aggregation="mean"), "aggregation is 'mean'; expected one of majority, weighted"),
     (
         lambda: graded(prices=from_text(Path, "p.yaml", "gpt: cheap\n")),
         "p.yaml: gpt: expected 'input' and 'output' in dollars per million tokens",

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from threading import RLock
-from typing import Annotated, Any, Literal, Self, Union, cast, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Literal, Self, Union, cast, get_args, get_origin
 
 from pydantic import (
     BaseModel,
@@ -24,6 +24,7 @@ from pydantic import (
     ValidationError,
     ValidationInfo,
     field_validator,
+    model_validator,
 )
 from pydantic.fields import FieldInfo
 
@@ -123,6 +124,9 @@ class Settings(BaseModel, metaclass=_Checked):  # type: ignore[metaclass]
         defer_build=True,  # a command does not use all models that it imports
     )
 
+    needs: ClassVar[Mapping[str, Collection[str]]] = {}
+    """The settings of this class that have no effect without a flag, by flag: `--audit MODEL` or `--keep=pairs`."""
+
     @classmethod
     def model_rebuild(cls, *, _parent_namespace_depth: int = 2, **options: Any) -> bool | None:
         """Build the model in one thread at a time, which pydantic 2.12 does not ensure."""
@@ -162,15 +166,22 @@ class Settings(BaseModel, metaclass=_Checked):  # type: ignore[metaclass]
         return dict(_collect_flags(cls))
 
     def list_given_flags(self, names: Iterable[str]) -> list[str]:
-        """The flags of these settings that were passed, as written on the command line."""
+        """The flags of these settings that were passed, as on the command line; a switch that is off was not."""
         flags, fields = _collect_flags(type(self)), type(self).model_fields
+        off = {name for name, one in fields.items() if isinstance(one.default, bool | None)}
+        off -= {name for name in off if getattr(self, name) is not fields[name].default}
         return [
-            f"--no-{flags[name].name[2:]}"
-            if fields[name].default is True and getattr(self, name) is False
-            else flags[name].name
+            f"--no-{flags[name].name[2:]}" if fields[name].default is True else flags[name].name
             for name in names
-            if name in self.model_fields_set
+            if name in self.model_fields_set and name not in off
         ]
+
+    def refuse_unused(self, names: Iterable[str], needed: str) -> None:
+        """Raise a `ConfigError` if any of these settings was passed; they have no effect without `needed`."""
+        if unused := self.list_given_flags(names):
+            verb, them = ("has", "it") if len(unused) == 1 else ("have", "them")
+            flags = ", ".join(unused)
+            raise ConfigError(f"{flags} {verb} no effect without {needed}; leave {them} out, or pass {needed}")
 
     def to_manifest(self) -> dict[str, Any]:
         """The settings as JSON values for a manifest, without callbacks and Python objects."""
@@ -207,6 +218,16 @@ class Settings(BaseModel, metaclass=_Checked):  # type: ignore[metaclass]
             for path in (value if isinstance(value, list | tuple) else [value])
             if isinstance(path, Path)
         )
+
+    @model_validator(mode="after")
+    def _check_needs(self) -> Self:
+        fields = {flag.name: name for name, flag in _collect_flags(type(self)).items()}
+        for needed, names in [pair for one in type(self).__mro__ for pair in vars(one).get("needs", {}).items()]:
+            flag, _, value = needed.partition(" ")[0].partition("=")
+            found, default = getattr(self, fields[flag]), type(self).model_fields[fields[flag]].default
+            if found != value if value else found == default:
+                self.refuse_unused(names, needed)
+        return self
 
     @field_validator("*", mode="before")
     @classmethod
@@ -371,5 +392,5 @@ def _describe(model: type[Settings], problem: Mapping[str, Any], named: Callable
         words = [
             str(word) for literal in list_kinds(model.model_fields[field].annotation) for word in get_args(literal)
         ]
-        return [f"{named(field)} {shown} is unknown; {suggest_name(str(value), words)}"]
+        return [f"{named(field)} is {shown}; {suggest_name(str(value), words)}"]
     return [f"{named(field)} is {shown}; {describe_expectation(problem)}"]

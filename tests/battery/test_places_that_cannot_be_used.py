@@ -91,9 +91,9 @@ def test_queries_are_not_written_over(bench: Bench, name: str) -> None:
 def test_a_run_does_not_go_into_the_folder_that_it_reads(bench: Bench) -> None:
     (bench.folder / "texts").mkdir()
     (bench.folder / "texts" / "a.txt").write_text("An essay.")
-    for out in ("texts", "texts/run"):
+    for out, place in (("texts", "is"), ("texts/run", "is inside")):
         words = ["grade", "--rubric", "rubric.json", "--submissions", "texts", "--judge", "judge@{url}", "--out", out]
-        bench.refuses(words, "is inside texts, which the run reads")
+        bench.refuses(words, f"{out} {place} texts, which the run reads")
 
 
 def test_the_runs_own_copy_of_the_dataset_is_not_cut_by_grading_a_part_of_it(bench: Bench) -> None:

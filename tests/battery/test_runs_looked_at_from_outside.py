@@ -134,5 +134,6 @@ def test_a_manifest_that_cannot_be_read_costs_only_what_it_said(bench: Bench, ma
 def test_a_foreign_folder_an_empty_one_and_a_file_are_no_runs(bench: Bench) -> None:
     (bench.folder / "empty").mkdir()
     for name in ("empty", "prompts", "queries.jsonl", "queries.jsonl/under", "/proc", "/dev/null"):
-        bench.refuses(("status", name), f"{name} is not a run directory")
-        bench.refuses(("drift", name), f"{name} is not a run directory")
+        said = f"{name} {'does not exist' if 'under' in name else 'is not a run directory'}"
+        bench.refuses(("status", name), said)
+        bench.refuses(("drift", name), said)

@@ -255,7 +255,7 @@ def test_the_signal_of_the_rubric_for_groups_of_rollouts_is_shown(
 
 
 WRONG_ARGUMENTS: list[tuple[list[str], str]] = [
-    (["--by", "colour"], "--by 'colour' is unknown"),
+    (["--by", "colour"], "--by is 'colour'"),
     (["--json", "--csv"], "--json and --csv are mutually exclusive"),
     (["--criteria", "--by", "judge"], "--by and --criteria are mutually exclusive"),
     (["--criteria", "--corrected"], "--criteria and --corrected are mutually exclusive"),
@@ -274,7 +274,7 @@ WRONG_ARGUMENTS: list[tuple[list[str], str]] = [
         "--replicates has no effect with --corrected; leave it out, or use --against or --by",
     ),
     (["--dataset", "none.json"], "none.json"),
-    (["--cannot-assess", "drop"], "--cannot-assess 'drop' is unknown"),
+    (["--cannot-assess", "drop"], "--cannot-assess is 'drop'"),
 ]
 
 

@@ -45,7 +45,7 @@ def test_synthesis_writes_its_lines_to_standard_output_too(
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        (["--log-prompts"], "--log-json FILE as well"),
+        (["--log-prompts"], "or pass --log-json FILE"),
         (["--log-json", "/no/such/folder/calls.jsonl"], "cannot be written: No such file or directory"),
     ],
 )

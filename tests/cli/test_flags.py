@@ -138,8 +138,8 @@ def test_an_unknown_key_names_the_nearest_known_one() -> None:
 def test_a_key_that_is_not_text_is_unknown() -> None:
     """YAML has keys that are numbers."""
     found = refusal({**tree(models="builtin/offline"), 5: 1})  # type: ignore[dict-item]
-    assert found.startswith("unknown setting '5'; known are: ")
-    assert {"input", "models", "concurrency"} <= set(found.partition(": ")[2].split(", "))
+    assert found.startswith("unknown setting '5'; expected one of ")
+    assert {"input", "models", "concurrency"} <= set(found.partition("expected one of ")[2].split(", "))
 
 
 def test_models_of_another_type_are_one_problem() -> None:
@@ -212,15 +212,23 @@ def test_each_role_gets_its_own_temperature_and_length() -> None:
 WRONG = [
     ("grade", "1: 2", "the key 1 is not a string"),
     ("grade", "null: 2", "the key None is not a string"),
-    ("grade", "data: d.json\nfew_shot: 1", "few_shot has no effect without a judge"),
-    ("synthesize", "input: q.jsonl\nmodels: m\nprotocol: new", "protocol 'new' is unknown; known are: 1, 2"),
+    ("grade", "data: d.json\nfew_shot: 1", "few_shot has no effect without --judge MODEL"),
+    ("synthesize", "input: q.jsonl\nmodels: m\nprotocol: new", "protocol is 'new'; expected one of 1, 2"),
     ("synthesize", "input: q.jsonl\nmodels: m\nroles: m", "expected a mapping at 'roles', got str"),
     ("synthesize", "input: q.jsonl\nmodels: m\nfull: 3", "full is 3"),
     ("grade", "judge: m\nllm_calls: per_item", "unknown key 'llm_calls'; the keys are the flags of --help"),
-    ("grade", "judge: m\ncalls: each", "calls: 'each' is unknown; known are: per_criterion, per_item"),
+    ("grade", "judge: m\ncalls: each", "calls: 'each' is unknown; expected one of per_criterion, per_item"),
     ("grade", "judge: m\nescalate_below: 2", "escalate_below: 2.0 is not a confidence"),
-    ("grade", "judge: m\nescalate_below: 0.5", "escalate_below has no effect without --escalate-to; pass --esc"),
-    ("grade", "prefix_first: false", "prefix_first: false has no effect without a judge; pass --judge MODEL too"),
+    (
+        "grade",
+        "judge: m\nescalate_below: 0.5",
+        "escalate_below has no effect without --escalate-to MODEL",
+    ),
+    (
+        "grade",
+        "prefix_first: false",
+        "prefix_first: false has no effect without --judge MODEL",
+    ),
     ("synthesize", "input: q.jsonl\nmodels: m\nroles: {merge: {modl: m}}", "unknown key 'roles.merge.modl'"),
     ("synthesize", "input: q.jsonl\nmodels: m\nroles: {merge: {model: m, temperature: hot}}", "merge.temperature"),
 ]

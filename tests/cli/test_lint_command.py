@@ -142,8 +142,8 @@ def test_the_rules_can_be_listed(capsys: pytest.CaptureFixture[str]) -> None:
     ("words", "message"),
     [
         ([], "no input file"),
-        (["x.yaml", "--format", "xml"], "--format 'xml' is unknown; known are: text, json, sarif"),
-        (["x.yaml", "--fail-on", "fatal"], "--fail-on 'fatal' is unknown; known are: error, warning, note, never"),
+        (["x.yaml", "--format", "xml"], "--format is 'xml'; expected one of text, json, sarif"),
+        (["x.yaml", "--fail-on", "fatal"], "--fail-on is 'fatal'; expected one of error, warning, note, never"),
         (["x.yaml", "--select", "lenght"], "did you mean 'length'?"),
         (["x.yaml", "--select", "length", "--ignore", "length"], "no rule is left"),
         (["x.yaml"], "File not found: x.yaml"),

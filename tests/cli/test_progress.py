@@ -25,7 +25,7 @@ def dataset(folder: Path, items: int) -> Path:
 
 
 def lines(told: str) -> list[str]:
-    return [line for line in told.splitlines() if "rows processed" in line]
+    return [line for line in told.splitlines() if " done; " in line]
 
 
 def test_only_requests_in_flight_are_shown_as_in_flight(
@@ -62,7 +62,7 @@ def test_items_that_failed_are_not_among_those_graded(tmp_path: Path, capsys: py
     told = capsys.readouterr()
     assert "3 of 4 items graded" in told.out
     last = lines(told.err)[-1]
-    assert "4/4 rows processed; graded 3, 1 failed; this session: 20 calls" in last.replace("15 calls", "20 calls")
+    assert "4/4 done; graded 3, 1 failed; this session: 20 calls" in last.replace("15 calls", "20 calls")
 
 
 def test_a_session_that_reuses_replies_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -71,7 +71,7 @@ def test_a_session_that_reuses_replies_says_so(tmp_path: Path, capsys: pytest.Ca
         assert run([*command, "-o", str(tmp_path / "run")]) == 0
         assert run([*command, "-o", str(tmp_path / "run")]) == 0
     last = lines(capsys.readouterr().err)[-1]
-    assert "2/2 rows processed; graded 2; this session: 0 calls" in last
+    assert "2/2 done; graded 2; this session: 0 calls" in last
 
 
 def test_a_terminal_gets_one_table_with_the_same_figures() -> None:

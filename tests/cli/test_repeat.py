@@ -50,7 +50,7 @@ def test_repeats_are_estimated_made_kept_and_reported(tmp_path: Path, capsys: py
     # Of MET, MET, UNMET one pair in three agrees, on every item alike, so the interval is Wilson's of 4/3 in 4
     # (statsmodels: 0.075, 0.755); the variance of 1, 1, 0 is 1/3.
     assert (
-        "self-consistency of judge: two repeats agree in 0.333, 95 % interval 0.075 to 0.755, all repeats in 0.000 "
+        "self-consistency of judge: two repeats agree in 0.333, 95% interval 0.075 to 0.755, all repeats in 0.000 "
         "of 4 judgments; variance within the judge 0.333"
     ) in told.out
     assert "temperature" not in told.err

@@ -254,11 +254,11 @@ def test_a_budget_ends_the_run_and_a_higher_one_goes_on(tmp_path: Path, capsys: 
     ("flags", "told"),
     [
         (["--threshold", "1.5"], "threshold 1.5 is outside [0, 1]"),
-        (["--margin", "-1"], "margin -1.0 is outside [0, 1]"),
+        (["--keep", "pairs", "--margin", "-1"], "--margin -1.0 is outside [0, 1]"),
         (["--keep", "most"], "keep 'most' is not one of best, all, top-N, pairs"),
         (["--trainer", "trll"], "trainer 'trll' is unknown; did you mean 'trl'?"),
         (["--sample", "openai/gpt-5.1"], "are mutually exclusive"),
-        (["--sample-key-env", "MY_KEY"], "pass --sample MODEL too"),
+        (["--sample-key-env", "MY_KEY"], "or pass --sample MODEL"),
         (["--judge", "openai/gpt-5.1"], "OPENAI_API_KEY"),
         ([], "pass --judge MODEL"),
     ],

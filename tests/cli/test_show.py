@@ -122,7 +122,7 @@ def test_what_cannot_be_shown_is_said(tmp_path: Path, capsys: pytest.CaptureFixt
             [str(folder), "e0", "--criterion", "Tone"],
             "--criterion 'Tone': the item has no such criterion; it has Cause",
         ),
-        ([str(tmp_path / "none"), "e0"], "is not a run directory"),
+        ([str(tmp_path / "none"), "e0"], "does not exist"),
     ):
         assert run(["show", *arguments]) == 2
         assert told in capsys.readouterr().err

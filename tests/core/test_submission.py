@@ -48,7 +48,7 @@ def test_no_letter_of_a_submission_is_lost_or_doubled(text: str) -> None:
     ("given_value", "message"),
     [
         ({"ouput": "Yes."}, "unknown key 'ouput' in the submission; did you mean 'output'"),
-        ({"answer": "Yes."}, "unknown key 'answer' in the submission; known are: thinking, output"),
+        ({"answer": "Yes."}, "unknown key 'answer' in the submission; expected one of thinking, output"),
         ({"output": 3}, "'output' of the submission is of type int; expected a string"),
         ({}, "empty dict"),
         (None, "of type NoneType"),

@@ -155,7 +155,7 @@ def test_a_dataset_names_every_item_that_does_not_fit() -> None:
     assert list(error.value.problems) == [
         "Item 1: Ground truth has 1 value, but rubric has 2 criteria",
         "Item 2, ground_truth[1]: invalid verdict 'maybe'. Must be 'MET', 'UNMET', or 'CANNOT_ASSESS'.",
-        "Item 2 has the id 'x' of item 0; labels of several annotators are passed with --labels",
+        "Item 2 has the same id as item 0, 'x'; make ids unique (--labels reads several annotators)",
         "Item 3 must be a DataItem, got dict",
     ]
 

@@ -291,7 +291,7 @@ def test_all_offenders_of_a_jsonl_file_are_named_with_file_row_and_key(tmp_path:
         ":4: submission contains a lone surrogate: U+D800",
         ":5: Item 2: unknown key 'sumbission' in the item; did you mean 'submission'?",
         ":6: column 2: expected a key in double quotes, found the end of the text",
-        ":7: Item 3 has the id '7' of item 0; labels of several annotators are passed with --labels",
+        ":7: Item 3 has the same id as item 0, '7'; make ids unique (--labels reads several annotators)",
     ]
 
 
@@ -409,7 +409,7 @@ def test_rows_in_a_json_list_are_items_and_their_faults_are_placed_by_row(tmp_pa
         ([row, {**row, "descripton": "d"}], ["row 2: Item 1: unknown key 'descripton'"]),
         (
             [row, {**row, "id": "a"}, {**row, "id": "a"}],
-            ["row 3: Item 2 has the id 'a' of item 1; labels of several annotators are passed with --labels"],
+            ["row 3: Item 2 has the same id as item 1, 'a'; make ids unique (--labels reads several annotators)"],
         ),
     ]
     with offenders() as case:

@@ -215,7 +215,7 @@ def told(folder: Path) -> Iterator[tuple[str, str]]:
 
 _VOLATILE = (
     (
-        r"(?m)^\[\d+[^\]]*s\] .* rows processed.*\n(?=\[\d)",
+        r"(?m)^\[\d+[^\]]*s\] .* done.*\n(?=\[\d)",
         "",
     ),  # how many lines of progress there are depends on the time
     (r"\b\d\d-\d\d \d\d:\d\d:\d\d", "<time>"),

@@ -191,7 +191,7 @@ def test_unknown_rules_are_refused_together_before_anything_is_asked() -> None:
         Rules("majorty", "average", "mode ")  # type: ignore[arg-type]
     assert error.value.problems == (
         "unknown binary aggregation 'majorty'; did you mean 'majority'?",
-        "unknown ordinal aggregation 'average'; known are: mean, median, weighted_mean, mode, min, max",
+        "unknown ordinal aggregation 'average'; expected one of mean, median, weighted_mean, mode, min, max",
         "unknown nominal aggregation 'mode '; did you mean 'mode'?",
     )
 

@@ -197,7 +197,7 @@ def test_changes_are_taken_back_by_name(tmp_path: Path, capsys: Capture) -> None
         assert run(words) == 0
         out, asked = tmp_path / "out", near.counts.requests
         assert run(["improve", str(out / "rubric.json"), "--undo", "Kind", "-o", str(out)]) == 2
-        assert "criterion 'Kind' was not changed; changed are 'Tides (1)', 'Tides (2)'" in capsys.readouterr().err
+        assert "'Kind' was not changed; changed criteria: 'Tides (1)', 'Tides (2)'" in capsys.readouterr().err
         assert run(["improve", str(out / "rubric.json"), "--undo", "Tides", "-o", str(out)]) == 0
         assert json.loads((out / "log.jsonl").read_text().splitlines()[-1])["event"] == "undone"
         assert "reverted since: Tides" in (out / "report.html").read_text()

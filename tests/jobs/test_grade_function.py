@@ -134,7 +134,10 @@ def test_a_bad_row_in_memory_is_refused_as_one_in_a_file_is(tmp_path: Path) -> N
             "item 1: has no submission; its keys with a value are rating",
         ),
         ([{"submission": "So."}, {"submission": 5}], "item 1: 'submission' must be a string, got int"),
-        ([{"submission": "So.", "id": "a"}, {"submission": "No.", "id": "a"}], "Item 1 has the id 'a' of item 0"),
+        (
+            [{"submission": "So.", "id": "a"}, {"submission": "No.", "id": "a"}],
+            "Item 1 has the same id as item 0",
+        ),
         ([{"submission": "So.", "ground_truth": ["Perhaps"]}], "item 0: ground_truth[0]: invalid verdict 'Perhaps'"),
         ([{"rating": 1}], "no submission column found; the columns are 'rating'"),
     ]
@@ -268,10 +271,10 @@ def test_what_is_wrong_is_refused_by_name_before_anything_is_spent(tmp_path: Pat
         ({"judg": "m"}, "unknown setting 'judg'; did you mean 'judge'?"),
         ({"concurrency": 0}, "concurrency is 0; expected a number of at least 1"),
         ({"concurrency": True}, "concurrency is True; expected a number, not true or false"),
-        ({"aggregation": "majorty"}, "aggregation 'majorty' is unknown; did you mean 'majority'?"),
+        ({"aggregation": "majorty"}, "aggregation is 'majorty'; did you mean 'majority'?"),
         ({"api_key_env": "sk-planted-0123456789abcdef"}, "api_key_env is not the name of an environment variable"),
         ({"judge": ["m", "m"]}, "judge m is given more than once; repeat=N"),
-        ({"evidence": True}, "evidence has no effect without a judge; pass judge=MODEL too"),
+        ({"evidence": True}, "evidence has no effect without judge=MODEL; leave it out, or pass judge=MODEL"),
         (
             {"data": 5},
             "data is 5; expected a RubricDataset, a path, a DataFrame, or a list of texts, rows or DataItems",
@@ -315,7 +318,10 @@ def test_what_is_wrong_is_refused_by_name_before_anything_is_spent(tmp_path: Pat
             "expected a Rubric or the path of one; Rubric.from_dict makes one from criteria",
         ),
         ({"data": TEXTS}, "pass rubric= for submissions without their own rubric"),
-        ({"log_prompts": True}, "log_prompts has no effect without log_json; pass log_json=FILE as well"),
+        (
+            {"log_prompts": True},
+            "no effect without log_json=FILE; leave it out, or pass log_json=FILE",
+        ),
         ({"length_penalty": "5"}, "expected FREE,CAP,POINTS"),
     ]
     wrong = []

@@ -322,7 +322,7 @@ def test_wrong_input_is_refused_before_anything_is_spent(
         (["--processes", "0"], "--processes"),
         (["--engine", "ray", "--shard", "1/2"], "--shard and --engine ray are mutually exclusive"),
         (["--engine", "ray", "--log-json", "log"], "--log-json cannot be combined with --engine ray"),
-        (["--ray-address", "10.0.0.1:6379"], "--ray-address has no effect without --engine ray"),
+        (["--ray-address", "10.0.0.1:6379"], "--ray-address has no effect without --engine=ray"),
         (["--engine", "spark"], "--engine"),
     ):
         capsys.readouterr()

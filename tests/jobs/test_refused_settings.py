@@ -25,7 +25,12 @@ REFUSED: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any], str]] =
     (autorubric.gates, ("run",), {"replay": "in.jsonl"}, "replay reads only the file; leave out the run directory"),
     (autorubric.gates, (), {"replay": "in.jsonl", "least_error": 0.5}, "least_error must be below 0.5"),
     (autorubric.gates, (), {"replay": "in.jsonl", "least_sure": 1.0}, "and least_sure below 1"),
-    (autorubric.gates, (), {"replay": "in.jsonl", "sample": 3}, "sample has no effect with replay; leave it out"),
+    (
+        autorubric.gates,
+        (),
+        {"replay": "in.jsonl", "sample": 3},
+        "sample has no effect without record=FILE; leave",
+    ),
     (autorubric.evolve, ("run",), {"judge": OFFLINE, "out": "out"}, "pass writer=MODEL"),
     (
         autorubric.evolve,
@@ -57,6 +62,34 @@ REFUSED: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any], str]] =
     (autorubric.review, (), {"reviewer": OFFLINE, "out": "out"}, "no rubric; pass RUBRIC"),
     (autorubric.compare, ("run",), {}, "nothing to compare with; pass --against RUN (Python: against=)"),
     (autorubric.grade, (RUBRIC,), {"submissions": DATASET}, "a RubricDataset is passed as data"),
+    (
+        autorubric.grade,
+        (DATASET,),
+        {"judge": OFFLINE, "prompt": "When?"},
+        "DATASET has its own prompt; leave",
+    ),
+    (autorubric.grade, (DATASET,), {"judge": OFFLINE, "ray_address": "a:1"}, "no effect without engine=ray; leave"),
+    (
+        autorubric.improve,
+        (RUBRIC,),
+        {"labels": DATASET, "judge": OFFLINE, "weights": True, "rounds": 3, "out": "out"},
+        "rounds has no effect without writer=MODEL; leave it out, or pass writer=MODEL",
+    ),
+    (autorubric.select, ("run",), {"margin": 0.5, "out": "out"}, "margin has no effect without keep=pairs"),
+    (autorubric.select, ("run",), {"k": 3, "out": "out"}, "k has no effect without sample=MODEL"),
+    (autorubric.select, ("run",), {"keep": "few", "out": "out"}, "keep 'few' is not one of best"),
+    (
+        autorubric.reward,
+        (["A"],),
+        {"rubric": RUBRIC, "judge": OFFLINE, "overlong_factor": 0.3, "dropout_seed": 2, "out": "out"},
+        "overlong_factor has no effect without overlong; leave it out, or pass overlong",
+    ),
+    (
+        autorubric.synthesize,
+        (["Why?"],),
+        {"models": OFFLINE, "until": "gates", "pool": 3, "responses_column": "a", "out": "out"},
+        "pool, responses_column, until=gates need the full profile",
+    ),
     (autorubric.grade, (RUBRIC,), {"rubric": RUBRIC, "submissions": ["A"]}, "the rubric is given twice"),
     (autorubric.grade, (DATASET,), {"annotator": "ana"}, "annotator and column of labels need labels=FILE"),
     (autorubric.grade, (["A"],), {"submissions": ["B"], "rubric": RUBRIC}, "submissions are given twice, as data"),
@@ -74,7 +107,7 @@ REFUSED: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any], str]] =
         autorubric.serve,
         (),
         {"out": "out", "judge": OFFLINE, "most_added": 2},
-        "no effect without evolve; pass evolve=MODEL too",
+        "no effect without evolve=MODEL; leave it out, or pass evolve=MODEL",
     ),
 ]
 

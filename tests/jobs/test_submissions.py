@@ -12,6 +12,7 @@ import pytest
 from autorubric import Criterion, DataItem, InputError, Rubric, RubricDataset, lint
 from autorubric.errors import MissingFileError
 from autorubric.jobs.submissions import check_weighed, list_rubrics, read_dataset, read_rubric
+from autorubric.notes import Note
 from autorubric.synthesis.query_file import QueryFile
 from tests.offenders import offenders
 
@@ -157,8 +158,8 @@ def test_messages_name_the_dataset_as_it_was_given(tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text("submission\nSo.\n")
     empty = RubricDataset("Why?", RUBRIC, [])
     table: list[tuple[tuple[Any, ...], str]] = [
-        ((made, RUBRIC, None), "the dataset: DATASET brings its own rubric and submissions"),
-        ((tmp_path / "d.json", None, ["So."]), f"{tmp_path / 'd.json'}: DATASET brings its own rubric"),
+        ((made, RUBRIC, None), "the dataset: DATASET has its own rubric and submissions"),
+        ((tmp_path / "d.json", None, ["So."]), f"{tmp_path / 'd.json'}: DATASET has its own rubric"),
         ((tmp_path / "rows.csv", None, ["So."]), f"submissions are given twice, in {tmp_path / 'rows.csv'} and by"),
         ((empty, None, None), "the dataset: it has no items"),
     ]
@@ -168,6 +169,18 @@ def test_messages_name_the_dataset_as_it_was_given(tmp_path: Path) -> None:
                 with pytest.raises(InputError) as raised:
                     read_dataset(data, rubric, submissions, None)
                 assert str(raised.value).startswith(said)
+
+
+def test_a_prompt_fills_what_has_none_and_is_told_where_it_has_no_effect(tmp_path: Path) -> None:
+    bare = RubricDataset("", RUBRIC, [DataItem("So.", ""), DataItem("No.", "", prompt="How?")])
+    filled = read_dataset(bare, None, None, "Why?")
+    assert [filled.get_item_prompt(0), filled.get_item_prompt(1)] == ["Why?", "How?"]
+    for full in (RubricDataset("When?", RUBRIC, bare.items), RubricDataset("", RUBRIC, bare.items[1:])):
+        with pytest.raises(InputError, match="the dataset: DATASET has its own prompt; leave --prompt out"):
+            read_dataset(full, None, None, "Why?")
+    (tmp_path / "rows.csv").write_text("question,answer\nHow?,So.\n")
+    with pytest.warns(Note, match="--prompt has no effect, because every row has its own query"):
+        read_dataset(tmp_path / "rows.csv", RUBRIC, None, "Why?")
 
 
 def test_a_rubric_without_weight_is_placed_at_the_file_or_at_the_item_that_brings_it() -> None:
@@ -221,7 +234,7 @@ def test_a_text_that_is_a_table_with_answers_is_read_as_one(tmp_path: Path) -> N
         ):
             with case(text):
                 path.write_text(text)
-                assert len(read_dataset(path, RUBRIC, None, "Why?").items) == count
+                assert len(read_dataset(path, RUBRIC, None, None if "question" in text else "Why?").items) == count
 
 
 def test_a_rubric_that_is_prose_is_refused_as_such(tmp_path: Path) -> None:

@@ -117,7 +117,7 @@ def test_a_file_with_a_wrong_name_is_an_error_that_names_the_right_one(tmp_path:
         "rubric_agregation.txt: not the name of a prompt file; did you mean 'rubric_aggregation.txt'?"
     )
     assert found[1].endswith("rubrics.jinja: not the name of a prompt file; did you mean 'rubric.jinja'?")
-    assert "zzz: not the name of a prompt file; known are: reference.jinja" in found[2]
+    assert "zzz: not the name of a prompt file; expected one of reference.jinja" in found[2]
 
 
 def test_wrong_variables_are_listed_with_the_right_ones(tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_two_files_for_one_prompt_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_missing_or_empty_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(MissingFileError, match="no such folder of prompts"):
+    with pytest.raises(MissingFileError, match="Prompt folder not found: "):
         load_prompts(tmp_path / "none")
     assert "no prompt files; expected any of reference.jinja, rubric.jinja" in problems(tmp_path)[0]
 

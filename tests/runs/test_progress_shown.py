@@ -48,7 +48,7 @@ def test_a_short_run_and_one_without_progress_leave_a_log_as_it_was(
 def test_a_longer_run_adds_plain_lines_to_a_log(tmp_path: Path) -> None:
     told = shown(tmp_path, 0, "yes")
     heads = [line.partition("] ")[2].partition(";")[0] for line in told.splitlines()]
-    assert heads[-1] == "3/3 rows processed"
+    assert heads[-1] == "3/3 done"
     assert all("graded" in line for line in told.splitlines())
     assert told.replace("\n", "").isprintable()
 

@@ -86,7 +86,7 @@ def test_labels_of_the_store_are_in_report_view_and_agree(
         [row] = [one for one in told["criteria"] if one["name"] == RUBRIC[place]["name"]]
         wilson = proportion_confint(sum(a == b for a, b in words), len(words), method="wilson")
         assert row["accuracy"]["interval"][:2] == pytest.approx(wilson)
-    assert f"| Agreement with labels | {same / n:.1%} (95 % interval" in report(run, format="md").text
+    assert f"| Agreement with labels | {same / n:.1%} (95% interval" in report(run, format="md").text
     with viewing(run) as view:
         page, rows = measured(view), view.data("/r/0/items?sort=place")["items"]
         one = view.data("/r/0/items/2")["criteria"]

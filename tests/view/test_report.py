@@ -183,7 +183,7 @@ def test_the_change_is_this_run_less_the_baseline(tmp_path: Path) -> None:
     made = autorubric.report(folder, against=before, format="md")
     change = sum(now) / 60 - sum(then) / 60
     assert made.numbers["comparison"]["difference"]["value"] == pytest.approx(change)
-    assert f"| Change against `before` | {change:+.3f} (95 % interval " in made.text
+    assert f"| Change against `before` | {change:+.3f} (95% interval " in made.text
 
 
 def test_items_are_the_lowest_ones_or_all(tmp_path: Path) -> None:
@@ -281,7 +281,7 @@ def test_a_report_in_markdown_is_verified_line_by_line(tmp_path: Path, capsys: p
     found = autorubric.verify(path, run=folder, against=folder)
     assert found.is_verified and found.numbers > 5
     # 40 of 60 verdicts are MET; every second label is, so 30 agree: Wilson's interval of 1/2 is 0.377 to 0.623.
-    assert "| `Cause` | 3 | 0.667 (" in text and "| 0 | 50 % (38 to 62 %) |" in text
+    assert "| `Cause` | 3 | 0.667 (" in text and "| 0 | 50% (38 to 62%) |" in text
     # A comment box may end lines in another way, and drop the last end of a line.
     path.write_bytes(text.rstrip().replace("\n", "\r\n").encode())
     assert autorubric.verify(path, run=folder, against=folder).is_verified
@@ -391,7 +391,7 @@ def test_synthesis_runs_are_reported_and_verified(tmp_path: Path, name: str) -> 
 
 
 WRONG: dict[str, tuple[tuple[str, ...], str]] = {
-    "no run": (("report", "nowhere"), "the run directory nowhere does not exist"),
+    "no run": (("report", "nowhere"), "nowhere does not exist; expected a run directory"),
     "a baseline without items": (("report", "run", "--against", "made"), "this one has graded nothing"),
     "a comparison of rubrics": (("report", "made", "--against", "run"), "only graded runs are compared"),
     "items": (("report", "run", "--items", "best:3"), "expected all, or worst:N"),

@@ -106,7 +106,7 @@ def of_agree(run: Path, facts: Facts) -> None:
 def of_markdown(text: str, facts: Facts) -> None:
     rows = dict(re.findall(r"^\| ([A-Z][\w ]+) \| (.*) \|$", text, re.MULTILINE))
     facts["mean"]["markdown"], low, high, facts["scored"]["markdown"] = map(
-        number, re.findall(r"[\d,]*\.?\d+", rows["Score"].replace("95 %", ""))
+        number, re.findall(r"[\d,]*\.?\d+", rows["Score"].replace("95%", ""))
     )
     facts["interval"]["markdown"] = [low, high]
     facts["done"]["markdown"] = number(rows["Items done"].split(" of ")[0])

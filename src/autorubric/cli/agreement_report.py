@@ -139,7 +139,7 @@ def format_simulation(found: CoverageSimulation) -> Iterator[str]:
     yield ""
     yield (
         f"coverage of the intervals in {found.resamples} samples of {pluralize(found.items, 'item')}, drawn with "
-        f"replacement from the labelled items ({found.method}); standard error {error:.1f} %"
+        f"replacement from the labelled items ({found.method}); standard error {error:.1f}%"
     )
     wide = max((len(one.name) for one in found.intervals), default=0)
     yield f"  {'interval':<{wide}}  covered  above  below  no interval"

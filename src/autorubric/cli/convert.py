@@ -92,8 +92,7 @@ def format_report(done: Conversion, target: Path | None = None) -> Iterator[str]
     if done.lost:
         yield f"lost (records): {_format_counts(done.lost)}"
     if done.carried:
-        counts = _format_counts(done.carried)
-        yield f"only under the key 'autorubric', which other tools do not read, by records: {counts}"
+        yield f"kept under the key 'autorubric', which other tools ignore (records): {_format_counts(done.carried)}"
     if done.blank:
         yield f"without an answer: {pluralize(done.blank, 'item')}; `grade` decides blank submissions as UNMET"
     yield from _format_polarity(done)

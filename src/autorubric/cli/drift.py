@@ -133,7 +133,7 @@ def format_signal(signals: GroupSignals) -> Iterator[str]:
     if noise is not None and noise.half is not None:
         share = "" if signals.noise_share is None else f", {signals.noise_share:.0%} of the variance within groups"
         twice = f"{pluralize(noise.pairs, 'submission')} judged twice"
-        yield f"  95 % interval of one reward: ± {noise.half:.3f} ({twice}{share})"
+        yield f"  95% interval of one reward: ± {noise.half:.3f} ({twice}{share})"
 
 
 def format_compound(found: CompoundShare) -> str:

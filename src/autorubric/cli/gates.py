@@ -21,7 +21,7 @@ def gates(settings: GatesSettings) -> int:
     """Run the gates on recorded replies and compare them with human labels.
 
     --record writes the replies of a run to a file with empty fields for the labels of two annotators; --replay prints
-    how many bad criteria the gates reject and how many good ones they keep, with 95 % confidence intervals.
+    how many bad criteria the gates reject and how many good ones they keep, with 95% confidence intervals.
     """
     result = run(gates_async(settings))
     if result.replayed is None:

@@ -85,7 +85,7 @@ def print_grades(
         whole = math.fsum(criterion.influence for criterion in summary.criteria.values())
         for criterion in ranked:
             share = 100 * criterion.influence / whole
-            print(f"    {criterion.name}: {criterion.weight:g}, {criterion.values.mean:.2f}, {share:.0f} %")
+            print(f"    {criterion.name}: {criterion.weight:g}, {criterion.values.mean:.2f}, {share:.0f}%")
     for line in (*_format_panel(summary), *_format_consistency(summary), *_format_doubts(summary)):
         print(f"  {line}")
     print_spending(list(totals))
@@ -110,7 +110,7 @@ def _format_consistency(summary: EvaluationSummary) -> Iterable[str]:
         if judge.agreement is None or judge.unanimous_share is None:
             continue
         ends = judge.compute_interval()
-        interval = "" if ends is None else f", 95 % interval {ends[0]:.3f} to {ends[1]:.3f}"
+        interval = "" if ends is None else f", 95% interval {ends[0]:.3f} to {ends[1]:.3f}"
         spread = "" if judge.variance is None else f"; variance within the judge {judge.variance:.3f}"
         yield (
             f"self-consistency of {judge.judge_id}: two repeats agree in {judge.agreement:.3f}{interval}, all "

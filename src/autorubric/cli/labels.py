@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from pydantic import model_validator
 
@@ -44,13 +44,10 @@ class LabelsFlags(ImportLabelsSettings, ExportLabelsSettings):
 
     json_output: bool = setting(False, "Print the state as JSON.", flag="--json", group="Output")
 
+    needs: ClassVar = {"--import FILE": ("annotator", "column"), "--export FILE": ("final", "force")}
+
     @model_validator(mode="after")
     def _check_flags(self) -> Self:
-        needs = {"annotator": "files", "column": "files", "final": "target", "force": "target"}
-        for name, needed in needs.items():
-            if name in self.model_fields_set and needed not in self.model_fields_set:
-                flag = "--import" if needed == "files" else "--export"
-                raise InputError(f"--{name} has no effect without {flag} FILE; leave it out")
         if {"files", "target"} <= self.model_fields_set:
             raise InputError("--import and --export are mutually exclusive; use one of them")
         return self
@@ -214,7 +211,7 @@ def _list_notes(found: CorrectedScores) -> Iterator[str]:
     yield from found.notes
     if found.score.labelled < _MANY_LABELS and any(one.ppi_plus_plus.interval for _, one in _list_corrections(found)):
         yield (
-            "PPI++ has the published normal interval, which with 30 labels covers a true rate in 76 to 93 % of "
+            "PPI++ has the published normal interval, which with 30 labels covers a true rate in 76 to 93% of "
             "simulated runs; prefer the post-stratified estimate"
         )
     concerned: dict[str, dict[str, list[str]]] = {}

@@ -51,8 +51,8 @@ def find_misfits(
         if item.id is not None:
             first = first_of_id.setdefault(item.id, index)
             if first != index:
-                advice = "labels of several annotators are passed with --labels"
-                yield index, f"Item {index} has the id {item.id!r} of item {first}; {advice}"
+                advice = "make ids unique (--labels reads several annotators)"
+                yield index, f"Item {index} has the same id as item {first}, {item.id!r}; {advice}"
 
 
 def place_problem(problem: str) -> str:
@@ -204,7 +204,7 @@ def _read_rubric(record: Any, shared: dict[str, Rubric | None], where: str, prob
         if isinstance(name, str) and name in shared:
             return shared[name]
         known = ", ".join(REF + key for key in shared) or "none"
-        problems.append(f"{where}unknown shared rubric {ref!r}; known are: {known}")
+        problems.append(f"{where}unknown shared rubric {ref!r}; the dataset has {known}")
         return None
     try:
         return Rubric.from_dict(parse_rubric(record) if isinstance(record, str) else record)

@@ -311,6 +311,8 @@ def collect_query_notes(where: str, items: Sequence[DataItem], prompt: str | Non
     if unseen:
         told = f"models do not see {join_names(unseen)}; join what they need with the query"
         notes.append(f"{where}: {told}, or name a reference with {COLUMN_OPTION.format(role='reference')}")
+    if prompt and all(item.prompt is not None for item in items):
+        notes.append(f"{where}: --prompt has no effect, because every row has its own query")
     if has_query and bare:
         advice = "fill in their cells (of merged cells, only the first is filled), or pass --prompt for them"
         notes.append(f"{where}: judges do not see what was asked in {len(bare)} of {len(items)} rows: {advice}")

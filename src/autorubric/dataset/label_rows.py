@@ -266,7 +266,8 @@ class ItemFinder:
             return alike[0]
         if given.item and not alike and all(item.id is None for item in self._dataset.items):
             raise InputError("the items of the dataset have no ids; give them ids that the labels can name")
-        told = f"no item has the id {given.item!r}{FLOAT_ID * given.item.endswith('.0')}"
+        hint = FLOAT_ID if given.item.endswith(".0") else f"; the first item is {self._name_item(0)!r}"
+        told = f"no item has the id {given.item!r}{hint}"
         named = told if given.item else f"the label does not name its item{MERGED}"
         raise InputError(f"{named}, and {len(alike)} items have its submission" if alike else named)
 

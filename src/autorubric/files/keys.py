@@ -33,11 +33,13 @@ def suggest_name(name: str, known: Collection[str]) -> str:
 
     Example:
         >>> suggest_name("majorty", ["majority", "any"]), suggest_name("most", ["majority", "any"])
-        ("did you mean 'majority'?", 'known are: majority, any')
+        ("did you mean 'majority'?", 'expected one of majority, any')
     """
     near = find_nearest_key(name, known)
     similar = [near] if near else get_close_matches(name, known) if len(known) > _MANY else []
-    return f"did you mean {' or '.join(map(repr, similar))}?" if similar else f"known are: {', '.join(known)}"
+    if similar:
+        return f"did you mean {' or '.join(map(repr, similar))}?"
+    return f"expected {'one of ' if len(known) > 1 else ''}{', '.join(known)}"
 
 
 def describe_unknown_key(key: str, known: Collection[str], where: str) -> str:
@@ -47,7 +49,7 @@ def describe_unknown_key(key: str, known: Collection[str], where: str) -> str:
         >>> describe_unknown_key("wieght", ["weight"], "criterion 2 of rubric.yaml")
         "unknown key 'wieght' in criterion 2 of rubric.yaml; did you mean 'weight'?"
         >>> describe_unknown_key("color", ["name", "weight"], "criterion 2")
-        "unknown key 'color' in criterion 2; known are: name, weight"
+        "unknown key 'color' in criterion 2; expected one of name, weight"
     """
     return f"unknown key {key!r} in {where}; {suggest_name(key, sorted(known))}"
 

@@ -172,7 +172,7 @@ class Recipe:
     Example:
         >>> Recipe((), llm_calls="per_rubric")
         Traceback (most recent call last):
-        autorubric.errors.ConfigError: llm_calls: 'per_rubric' is unknown; known are: per_criterion, per_item
+        autorubric.errors.ConfigError: llm_calls: 'per_rubric' is unknown; expected one of per_criterion, per_item
     """
 
     specs: tuple[JudgeSpec, ...]

@@ -225,8 +225,8 @@ def _revert_change(criteria: list[Criterion], name: str) -> list[Criterion]:
     places = by_old or [find_criterion(name, criteria)]
     was = _find_original(criteria[places[0]])
     if not was:
-        changed = [one.name or one.requirement for one in criteria if _find_original(one)]
-        raise InputError(f"criterion {name!r} was not changed; changed are {', '.join(map(repr, changed)) or 'none'}")
+        changed = [repr(one.name or one.requirement) for one in criteria if _find_original(one)]
+        raise InputError(f"criterion {name!r} was not changed; changed criteria: {', '.join(changed) or 'none'}")
     halves = [place for place, one in enumerate(criteria) if _find_original(one) == was]
     kept = [one for place, one in enumerate(criteria) if place not in halves[1:]]
     kept[halves[0]] = Criterion.model_validate(was)

@@ -42,11 +42,9 @@ class StatisticSettings(Settings):
     na: Abstentions = setting("exclude", "Not applicable: exclude, as_unmet, as_category.", group="Statistics")
     confidence: float = setting(0.95, "Confidence level.", group="Statistics", gt=0, lt=1)
     replicates: int = setting(
-        1000, "Draws of permutation tests and posteriors.", group="Statistics", ge=2, le=1_000_000
+        1000, "Replicates of permutation tests and posteriors.", group="Statistics", ge=2, le=1_000_000
     )
-    seed: int = setting(
-        0, "Random seed for these draws and for --label-next.", group="Statistics", ge=0, le=2**63 - 1
-    )
+    seed: int = setting(0, "Random seed of --replicates and --label-next.", group="Statistics", ge=0, le=2**63 - 1)
 
     @property
     def draws(self) -> Draws:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from autorubric.errors import ConfigError
 from autorubric.jobs.judges import ModelSettings, key_variable, reply_limit
@@ -23,7 +23,7 @@ class EvolutionSettings(ModelSettings):
     retire_original: bool = setting(
         False, "Also retire criteria of the original rubric (default: never).", group="Evolution"
     )
-    persistent: Names = setting((), "Criterion that never retires; repeatable.", group="Evolution")
+    persistent: Names = setting((), "Criterion that is never retired; repeatable.", group="Evolution")
     writer_key_env: VariableName | None = key_variable(
         "Environment variable with the API key of the model that proposes.", "Evolution"
     )
@@ -60,5 +60,5 @@ class EvolutionSettings(ModelSettings):
         return {"writer": spec.llm_config}
 
 
-OF_EVOLUTION = tuple(name for name in EvolutionSettings.model_fields if name not in ModelSettings.model_fields)
+OF_EVOLUTION: Any = tuple(name for name in EvolutionSettings.model_fields if name not in ModelSettings.model_fields)
 """The settings that need a model that proposes criteria."""

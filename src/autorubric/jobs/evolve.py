@@ -31,7 +31,7 @@ from autorubric.llm.records.accounts import Totals
 from autorubric.llm.request import Answer, Reply, Request
 from autorubric.llm.sharing import turn, turns
 from autorubric.rows.record import as_text
-from autorubric.runs.manifest import read_manifest
+from autorubric.runs.manifest import read_manifest, require_manifest
 from autorubric.runs.plan import describe_grader
 from autorubric.runs.run import REPLY_TOKENS, CallCounter
 from autorubric.settings import NewDirectory, setting
@@ -278,9 +278,9 @@ def _read_rollouts(source: Path) -> list[RolloutGroup]:
     kind = str((manifest or {}).get("kind") or "evaluation")
     if kind == "service" or (manifest is None and (source / VERSIONS_FILE).exists()):
         return read_service_rollouts(source)
-    if manifest is None or kind not in ("evaluation", "selection"):
-        what = "no run directory" if manifest is None else f"a run of the kind {kind!r}"
-        raise InputError(f"{source}: {what}; expected a run directory of grade, select or serve")
+    require_manifest(source)
+    if kind not in ("evaluation", "selection"):
+        raise InputError(f"{source} is a run of {kind}; expected a run of grade, select or serve")
     return read_graded_rollouts(source)
 
 

@@ -18,10 +18,6 @@ if TYPE_CHECKING:
     from autorubric.synthesis.replayed_gates import GatesReplay
 
 
-_RECORD_ONLY = {"sample": "--sample", "seed": "--seed", "force": "--force"}
-_REPLAY_ONLY = {"least_error": "--least-error", "least_sure": "--least-sure", "as_json": "--json"}
-
-
 class GatesSettings(Settings):
     """The settings of `autorubric.gates` and `autorubric gates`.
 
@@ -57,16 +53,13 @@ class GatesSettings(Settings):
             raise ConfigError("--record needs the run directory, as the first argument")
         if self.replay is not None and self.run is not None:
             raise ConfigError("--replay reads only the file; leave out the run directory")
-        self._refuse_unused()
+        if self.replay is None:
+            self.refuse_unused(("least_error", "least_sure", "as_json"), "--replay FILE")
+        else:
+            self.refuse_unused(("sample", "seed", "force"), "--record FILE")
         if not (self.least_error < 0.5 and self.least_sure < 1):
             raise ConfigError("--least-error must be below 0.5, and --least-sure below 1")
         return self
-
-    def _refuse_unused(self) -> None:
-        mode, unused = ("replay", _RECORD_ONLY) if self.replay is not None else ("record", _REPLAY_ONLY)
-        for name, flag in unused.items():
-            if getattr(self, name) != type(self).model_fields[name].default:
-                raise ConfigError(f"{flag} has no effect with --{mode}; leave it out")
 
 
 @dataclass(frozen=True)

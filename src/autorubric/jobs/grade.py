@@ -116,7 +116,7 @@ class GradeSettings(GradingSettings):
     submissions: Annotated[Path | Any, PlainValidator(_check_submissions)] | None = setting(
         None, "Submissions: rows, a text file, or a directory of texts.", group="Input", reads=True
     )
-    prompt: str | None = setting(None, "Prompt that the submissions respond to.", group="Input")
+    prompt: str | None = setting(None, "Prompt of submissions that have none of their own.", group="Input")
     column: Columns = column_setting("Column of rows, or path: submission=turns[0]; repeatable.")
     labels: FileNames = setting((), "Table of labels: id, criterion, label; repeatable.", group="Input")
     annotator: str | None = setting(None, "Annotator whose labels count, or majority.", group="Input")

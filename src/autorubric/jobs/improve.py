@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 from uuid import uuid4
 
 from pydantic import model_validator
@@ -67,12 +67,12 @@ class ImproveSettings(JudgeSettings, BatchSettings, ResumableSettings):
         group="Input",
         reads=True,
     )
-    prompt: str | None = setting(None, "Prompt that the submissions respond to.", group="Input")
+    prompt: str | None = setting(None, "Prompt of submissions that have none of their own.", group="Input")
     column: Columns = column_setting("Column of rows, or path: submission=turns[0]; repeatable.")
     proposals: FileName | None = setting(
         None, "Wordings to try: a list of {criterion, requirement, reason}.", group="Input", reads=True
     )
-    group_by: str | None = setting(None, "Metadata key, or prompt, whose values stay in one set.", group="Input")
+    group_by: str | None = setting(None, "Metadata key, or prompt; equal values stay in one set.", group="Input")
     used: NewDirectory | None = setting(None, "Record of used items (default: DATASET.used.jsonl).", group="Input")
     undo: Names = setting((), "Revert the change to this criterion of RUBRIC; repeatable.", group="Input")
     writer: str | None = setting(
@@ -94,7 +94,7 @@ class ImproveSettings(JudgeSettings, BatchSettings, ResumableSettings):
         0.95, "Joint confidence level of all accepted changes.", group="Statistics", ge=0.5, le=0.9999
     )
     split: Literal["auto", "three", "nested"] = setting(
-        "auto", "three sets, nested (few labels) or auto.", group="Statistics"
+        "auto", "Label sets: three, nested (few labels) or auto.", group="Statistics"
     )
     test_judge: Names = setting((), "Second judge, whose agreement must not fall.", group="Judges")
     configs: Mapping[str, LLMConfig] = setting(
@@ -128,6 +128,10 @@ class ImproveSettings(JudgeSettings, BatchSettings, ResumableSettings):
         if problems:
             raise ConfigError(problems)
         return self
+
+    needs: ClassVar = {
+        "--writer MODEL": ("writer_key_env", "writer_temperature", "writer_max_tokens", "candidates", "rounds")
+    }
 
     def build_writer_config(self) -> dict[str, LLMConfig]:
         """The configuration of the writer; empty if there is none."""

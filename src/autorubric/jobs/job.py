@@ -14,9 +14,9 @@ from typing import (
     TYPE_CHECKING,
     Annotated,
     Any,
+    ClassVar,
     ParamSpec,
     Protocol,
-    Self,
     TypeAlias,
     TypeVar,
     Union,
@@ -25,7 +25,7 @@ from typing import (
     get_origin,
 )
 
-from pydantic import BeforeValidator, PlainValidator, model_validator
+from pydantic import BeforeValidator, PlainValidator
 from pydantic.fields import FieldInfo
 
 from autorubric.background import wait_for
@@ -307,13 +307,7 @@ class BatchSettings(Settings):
         POLL, "Seconds before a batch is first checked.", group="Endpoint", hidden=True, gt=0, le=3600
     )
 
-    @model_validator(mode="after")
-    def _check_batches(self) -> Self:
-        for name in ("batch_detach", "batch_cancel"):
-            if getattr(self, name) and self.batch is None:
-                flag = f"--{name.replace('_', '-')}"
-                raise ConfigError(f"{flag} has no effect without --batch; pass --batch too")
-        return self
+    needs: ClassVar = {"--batch": ("batch_detach", "batch_cancel")}
 
 
 class RunSettings(Settings):
@@ -331,11 +325,7 @@ class RunSettings(Settings):
     )
     again: str | None = setting(None, "The command that resumes the run, for its manifest.", cli=False)
 
-    @model_validator(mode="after")
-    def _check_log(self) -> Self:
-        if self.log_prompts and self.log_json is None:
-            raise ConfigError("--log-prompts has no effect without --log-json; pass --log-json FILE as well")
-        return self
+    needs: ClassVar = {"--log-json FILE": ("log_prompts",)}
 
     def dump_for_processes(self, what: str, without: Collection[str], kept: Collection[str] = ()) -> dict[str, Any]:
         """The settings that worker processes of this run need, as JSON values.

@@ -106,14 +106,14 @@ class JudgeSettings(ModelSettings):
         "Environment variable with the API key of the judges.", "Judges"
     )
     temperature: float = setting(0.0, "Judge temperature.", group="Judges")
-    max_tokens: int = reply_limit(2048, "Tokens per reply; doubled if truncated.", "Judges")
+    max_tokens: int = reply_limit(2048, "Maximum tokens per reply; doubled if truncated.", "Judges")
     calls: Annotated[str, AfterValidator(_check_calls)] = setting(
-        "per_criterion", "per_criterion or per_item.", group="Judges"
+        "per_criterion", "per_criterion, or per_item (whole rubric).", group="Judges"
     )
     repeat: int = setting(1, "Ask each judge N times, for a majority.", group="Judges", ge=1, le=100)
     compound: Literal["as_is", "all", "split"] = setting(
         "as_is",
-        "Compound criteria: as_is, all, split (evolve).",
+        "Criteria with several demands: as_is, all, split.",
         group="Judges",
     )
     evidence: bool = setting(False, "Require quotes from the submission.", group="Judges")
@@ -133,13 +133,11 @@ class JudgeSettings(ModelSettings):
     nominal_aggregation: Literal["mode", "weighted_mode", "unanimous"] = setting(
         "mode", "mode, weighted_mode or unanimous.", group="Panel"
     )
-    quorum: int | None = setting(
-        None, "Minimum judges that must return a verdict (default: all).", group="Panel", ge=1
-    )
+    quorum: int | None = setting(None, "Minimum number of judges with a verdict (default: all).", group="Panel", ge=1)
     escalate_to: Names = setting((), "Stronger judge for undecided criteria; repeatable.", group="Panel")
     escalate_below: float | None = setting(None, "Also escalate below this confidence, in [0, 1].", group="Panel")
     cannot_assess: Literal["skip", "zero", "partial", "fail"] = setting(
-        "skip", "Abstention: skip, zero, partial, fail.", group="Scoring"
+        "skip", "Abstentions: skip, zero, partial, fail.", group="Scoring"
     )
 
     @property
@@ -158,10 +156,10 @@ class JudgeSettings(ModelSettings):
         if below is not None and not 0 <= below <= 1:
             raise ConfigError(f"--escalate-below {below} is not a confidence; expected a number from 0 to 1")
         if not self.judge:
-            self._refuse_judge_settings()
+            self.refuse_unused(self.list_judge_settings(), "--judge MODEL")
             return self
-        if below is not None and not self.escalate_to:
-            raise ConfigError("--escalate-below has no effect without --escalate-to; pass --escalate-to MODEL too")
+        if not self.escalate_to:
+            self.refuse_unused(("escalate_below",), "--escalate-to MODEL")
         twice = [name for name, count in Counter(self.judge).items() if count > 1]
         if twice:
             raise ConfigError(f"--judge {twice[0]} is given more than once; --repeat N asks each judge N times")
@@ -171,12 +169,6 @@ class JudgeSettings(ModelSettings):
         if bool(self.few_shot) != (self.training_data is not None):
             raise ConfigError("--few-shot N and --training-data FILE go together")
         return self
-
-    def _refuse_judge_settings(self) -> None:
-        """Refuse settings of judges if there is no judge, because they would have no effect."""
-        if unused := self.list_given_flags(self.list_judge_settings()):
-            verb = "has" if len(unused) == 1 else "have"
-            raise ConfigError(f"{', '.join(unused)} {verb} no effect without a judge; pass --judge MODEL too")
 
     def list_judge_settings(self) -> tuple[str, ...]:
         """The settings that need a judge."""

@@ -203,7 +203,7 @@ def import_labels(run: Path, settings: ImportLabelsSettings) -> Imported:
     Example:
         >>> import_labels("no-such-run", files="labels.csv")
         Traceback (most recent call last):
-        autorubric.errors.MissingFileError: no-such-run is not a run directory: it has no readable manifest.json
+        autorubric.errors.MissingFileError: no-such-run does not exist; expected a run directory
     """
     stored: StoredRun = read_run(run)
     paths = [Path(path) for path in cast("list[Path]", settings.files)]

@@ -63,7 +63,7 @@ async def merge_async(shards: Path | Sequence[Path | str], settings: MergeSettin
         >>> import asyncio
         >>> asyncio.run(merge_async(["no-such-run"]))
         Traceback (most recent call last):
-        autorubric.errors.MissingFileError: no-such-run is not a run directory: it has no readable manifest.json
+        autorubric.errors.MissingFileError: no-such-run does not exist; expected a run directory
     """
     result, _ = await merge_run(settings)
     return result

@@ -72,7 +72,7 @@ class ReviewSettings(ModelSettings, BatchSettings, ResumableSettings):
     max_tokens: int = reply_limit(4096, "Maximum tokens per reply.", "Models")
     format: Literal["text", "json", "sarif"] = setting("text", "text, json or sarif.", group="Output")
     fail_on: Literal["error", "warning", "note", "never"] = setting(
-        "never", "Exit with 100 from error, warning or note up; never.", group="Output"
+        "never", "Severity for status 100: error, warning, note, never.", group="Output"
     )
 
     @model_validator(mode="after")

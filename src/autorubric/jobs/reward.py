@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import PlainValidator
 
@@ -41,18 +41,23 @@ class RewardRuleSettings(JudgeSettings):
     """The judges, and the rule that turns a report into a reward."""
 
     formula: Literal["clipped", "positive", "signed"] = setting(
-        "clipped", "clipped (as grade), positive, signed.", group="Reward"
+        "clipped", "clipped (as in grade), positive or signed.", group="Reward"
     )
     gate: Names = setting((), "Criterion that must be met, else the reward is 0; repeatable.", group="Reward")
-    overlong: bool = setting(False, "Soft penalty for long submissions (DAPO), by 'length'.", group="Reward")
+    overlong: bool = setting(False, "Subtract DAPO's soft penalty for long submissions.", group="Reward")
     overlong_length: int = setting(8192, "Tokens from which the full penalty applies.", group="Reward")
     overlong_buffer: int = setting(4096, "Tokens over which the penalty grows.", group="Reward")
-    overlong_factor: float = setting(0.5, "Full penalty.", group="Reward")
-    dropout: float = setting(0.0, "Share of criteria left out per group; no gates.", group="Reward", ge=0, le=1)
+    overlong_factor: float = setting(0.5, "Points that the full penalty subtracts.", group="Reward")
+    dropout: float = setting(0.0, "Share of criteria left out per group, not gates.", group="Reward", ge=0, le=1)
     dropout_by: Literal["group", "step"] = setting(
         "group", "Draw per group (query and step) or step.", group="Reward"
     )
     dropout_seed: int = setting(0, "Random seed of --dropout.", group="Reward")
+
+    needs: ClassVar = {
+        "--overlong": ("overlong_length", "overlong_buffer", "overlong_factor"),
+        "--dropout": ("dropout_by", "dropout_seed"),
+    }
 
     def build_reward_rule(self) -> RewardRule:
         """The rule that turns a report into a reward."""
@@ -80,7 +85,7 @@ class RewardSettings(RewardRuleSettings, RunSettings):
         ..., "Dataset, rows, submissions, or samples.", argument=True, group="Input", reads=True
     )
     rubric: RubricSource | None = setting(None, "Rubric for all submissions.", group="Input", reads=True)
-    prompt: str | None = setting(None, "Prompt that the submissions respond to.", group="Input")
+    prompt: str | None = setting(None, "Prompt of submissions that have none of their own.", group="Input")
     column: Columns = column_setting("Column of rows, or path: submission=turns[0]; repeatable.")
     out: NewDirectory = setting("rewards", "Run directory; saved replies in it are reused.", short="-o", group="Run")
 

@@ -17,6 +17,7 @@ from autorubric.errors import InputError, collected
 from autorubric.files.remote import make_path
 from autorubric.formats import Conversion, Options
 from autorubric.formats import convert as convert_file
+from autorubric.formats.file_audit import Polarity
 from autorubric.formats.format_registry import IN_ROW
 from autorubric.jobs.job import Columns, column_setting, job
 from autorubric.jobs.submissions import parse_columns
@@ -95,7 +96,7 @@ class LintSettings(Settings):
     list_rules: bool = setting(False, "List the rules and exit.", group="Rules")
     format: Literal["text", "json", "sarif"] = setting("text", "text, json or sarif.", group="Output")
     fail_on: Literal["error", "warning", "note", "never"] = setting(
-        "error", "Exit with 100 from error, warning or note up; never.", group="Output"
+        "error", "Severity for status 100: error, warning, note, never.", group="Output"
     )
 
     def choose_rules(self) -> Sequence[Rule]:
@@ -203,7 +204,7 @@ class ConvertSettings(Settings):
     from_: str | None = setting(None, "Format of IN (default: detected from its keys).", flag="--from", group="Input")
     column: Columns = column_setting("Column of rows in no named format, or path; repeatable.")
     to: str | None = setting(None, "Format of OUT; --list shows the formats.", group="Output")
-    polarity: str = setting(
+    polarity: Polarity = setting(
         "as-is",
         "met-is-bad, met-is-good, as-is or audit.",
         group="Input",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeAlias, cas
 
 from pydantic import PlainValidator, model_validator
 
-from autorubric.errors import ConfigError, InputError
+from autorubric.errors import ConfigError, InputError, problems_at
 from autorubric.files.remote import make_path
 from autorubric.jobs.job import Columns, blocking, column_setting, job
 from autorubric.jobs.judges import GradingSettings, key_variable, make_grader, reply_limit
@@ -87,7 +87,7 @@ class SelectSettings(GradingSettings):
     sample_temperature: float = setting(1.0, "Temperature of the --sample models.", group="Sampling")
     sample_max_tokens: int = reply_limit(8192, "Maximum tokens per candidate.", "Sampling")
     sample_key_env: VariableName | None = key_variable(
-        "Environment variable of the key of --sample models.", "Sampling", hidden=False
+        "Environment variable with the API key of --sample models.", "Sampling", hidden=False
     )
     threshold: float = setting(0.6, "Keep scores strictly above this, in [0, 1].", group="Selection")
     keep: str = setting("best", "best, all, top-N, or pairs (for DPO).", group="Selection")
@@ -97,14 +97,18 @@ class SelectSettings(GradingSettings):
     )
     out: NewDirectory = setting("selection", "Run directory; the same command resumes.", short="-o", group="Run")
 
+    needs: ClassVar = {
+        "--sample MODEL": ("k", "sample_temperature", "sample_max_tokens", "sample_key_env"),
+        "--keep=pairs": ("margin",),
+    }
+
     @model_validator(mode="after")
     def _check_selection(self) -> Self:
-        self.build_rule()
+        with problems_at("--"):  # keep and threshold, as flags
+            self.build_rule()
         check_trainers(self.trainer)
         if self.sample and self.candidates is not None:
             raise InputError("--candidates and --sample are mutually exclusive; pass one of them")
-        if self.sample_key_env and not self.sample:
-            raise InputError("--sample-key-env is the key of --sample models; pass --sample MODEL too")
         return self
 
     def build_rule(self) -> KeepRule:

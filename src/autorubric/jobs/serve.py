@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import model_validator
 
@@ -93,19 +93,20 @@ class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
         """Whether a model is named that can split criteria: the one that evolves rubrics."""
         return self.evolve is not None
 
+    needs: ClassVar = {
+        "--audit MODEL": ("audit_share", "audit_budget", "audit_tokens", "audit_tolerance", "on_gap"),
+        "--evolve MODEL": OF_EVOLUTION,
+    }
+
     @model_validator(mode="after")
     def _check_service(self) -> Self:
         if not self.host.isprintable():
             raise ConfigError(f"--host {self.host!a}; expected the name or the address of this machine")
         self._check_evolution()
         self._check_processes()
-        of_audit = ("audit_share", "audit_budget", "audit_tokens", "audit_tolerance", "on_gap")
-        if self.audit is None:
-            if unused := self.list_given_flags(of_audit):
-                raise ConfigError(f"{', '.join(unused)}: no effect without --audit; pass --audit MODEL too")
-        elif not self.judge:
+        if self.audit is not None and not self.judge:
             raise ConfigError("--audit compares with --judge; pass --judge MODEL as well")
-        elif self.audit in self.judge:
+        if self.audit in self.judge:
             raise ConfigError(f"--audit {self.audit} is also a --judge; choose a model of another family")
         return self
 
@@ -139,12 +140,9 @@ class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
         return ServiceProcesses({**passed, "out": str(self.out)}, self.processes, self.concurrency)
 
     def _check_evolution(self) -> None:
-        if self.evolve is None:
-            if unused := self.list_given_flags(OF_EVOLUTION):
-                raise ConfigError(f"{', '.join(unused)}: no effect without --evolve; pass --evolve MODEL too")
-        elif not self.judge:
+        if self.evolve is not None and not self.judge:
             raise ConfigError("--evolve grades its proposals with --judge; pass --judge MODEL as well")
-        else:
+        if self.evolve is not None:
             self.build_evolution_rule()
 
     def describe_evolution(self) -> dict[str, Any] | None:

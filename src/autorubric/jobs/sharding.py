@@ -46,12 +46,11 @@ class ShardedSettings(UploadedSettings):
         group="Run",
     )
     command: ClassVar[str] = ""
+    needs: ClassVar = {"--engine=ray": ("ray_address",)}
     _parts: Parts | None = PrivateAttr(None)
 
     @model_validator(mode="after")
     def _check_division(self) -> Self:
-        if self.ray_address is not None and self.engine is None:
-            raise ConfigError("--ray-address has no effect without --engine ray; pass --engine ray too")
         if self.processes is None and self.engine is None:
             return self
         by = "--processes" if self.engine is None else "--engine ray"

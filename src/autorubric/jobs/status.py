@@ -13,7 +13,7 @@ from autorubric.errors import ConfigError, InputError, pluralize
 from autorubric.jobs.job import RunSource, blocking, job, run_job
 from autorubric.llm.http.secrets import VariableName, split_address
 from autorubric.llm.records.ledger_view import ledger_view
-from autorubric.runs.manifest import find_ledger_folder, read_manifest, require_manifest
+from autorubric.runs.manifest import describe_no_run, find_ledger_folder, read_manifest, require_manifest
 from autorubric.runs.run_status import RunStatus, count_graded, read_run_status
 from autorubric.settings import LocalName, Names, NewDirectory, Settings, setting
 
@@ -53,7 +53,7 @@ def status(run: Path, settings: StatusSettings) -> RunStatus:
     Example:
         >>> status("no-such-run")
         Traceback (most recent call last):
-        autorubric.errors.InputError: no-such-run is not a run directory: it has neither manifest.json nor a ledger
+        autorubric.errors.InputError: no-such-run does not exist; expected a run directory
     """
     from autorubric.synthesis.run_summary import find_progress
 
@@ -103,14 +103,14 @@ def drift(run: RunDirectory, settings: DriftSettings) -> Drift:
     Example:
         >>> drift("no-such-run")
         Traceback (most recent call last):
-        autorubric.errors.InputError: no-such-run is not a run directory: it has no ledger
+        autorubric.errors.InputError: no-such-run does not exist; expected a run directory
     """
     from autorubric.training import observations as kinds
     from autorubric.training.reward_drift import measure_drift
 
     folder = find_ledger_folder(Path(run))
     if folder is None:
-        raise InputError(f"{run} is not a run directory: it has no ledger")
+        raise InputError(describe_no_run(Path(run), "no ledger"))
     manifest = read_manifest(Path(run)) or {}
     tolerance = (manifest.get("audit") or {}).get("tolerance", 0.0)
     with ledger_view(folder) as view:

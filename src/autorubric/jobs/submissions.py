@@ -285,15 +285,21 @@ def read_dataset(
         twice = f"submissions are given twice, {f'in {where}' if is_path else 'as data'} and by --submissions"
         raise InputError(f"{twice}; leave one of them out, and pass a rubric with --rubric")
     if rubric is not None or rows is not None:
-        own = "DATASET brings its own rubric and submissions"
-        raise InputError(f"{where}: {own}; leave --rubric and --submissions out")
+        raise InputError(f"{where}: DATASET has its own rubric and submissions; leave --rubric and --submissions out")
     if columns:
         raise InputError(f"--column applies to rows, and {where} is a dataset; leave it out")
     made = RubricDataset.from_file(Path(source)) if is_path else source
     if not made.items:
         raise InputError(f"{where}: it has no items")
-    checked = replace(made, name=made.name or (Path(source).stem if is_path else None))
-    return checked if is_path else made
+    made = made if prompt is None else _replace_prompt(made, prompt, where)
+    return replace(made, name=made.name or Path(source).stem) if is_path else made
+
+
+def _replace_prompt(dataset: RubricDataset, prompt: str, where: str) -> RubricDataset:
+    """The dataset with a prompt for items that have none; refuses one that would have no effect."""
+    if dataset.prompt or all(item.prompt is not None for item in dataset.items):
+        raise InputError(f"{where}: DATASET has its own prompt; leave --prompt out (in Python: prompt)")
+    return replace(dataset, prompt=prompt)
 
 
 def _read_rows(

@@ -63,7 +63,7 @@ def correct_mean(
     (Cochran, Sampling Techniques, section 12.6). For small samples: residuals are scaled up by leverage (HC2), one
     pseudo-label errs by `scale.one_error`, and the interval is Wilson's with the effective number of trials that the
     variance implies, so that it leans away from the ends of the scale. Its quantile is the normal one, as Wilson's
-    is: with Student's as well, 30 labels cover up to 96.9 %.
+    is: with Student's as well, 30 labels cover up to 96.9%.
 
     Args:
         labels: the true scores of the labelled items.

@@ -301,7 +301,7 @@ def estimate_item_mean(
     """The mean of corrected item scores, with an interval that accounts for how few items were labelled.
 
     The normal interval, clipped to the range of means: weights of 1/π spread estimates beyond it, so that Wilson's
-    interval, which assumes a bounded spread, covers as little as 83 % for rare criteria.
+    interval, which assumes a bounded spread, covers as little as 83% for rare criteria.
     """
     n, value = len(items), float(items.mean())
     if n < 2 or labelled < 3:

@@ -71,7 +71,7 @@ def _list_files(directory: Path) -> list[Path]:
             return sorted(p for p in directory.iterdir() if not p.is_dir() and not p.name.startswith("."))
     except OSError as error:
         raise InputError(f"{directory}: cannot be read: {error.strerror}") from error
-    raise MissingFileError(f"{directory}: no such folder of prompts")
+    raise MissingFileError(f"Prompt folder not found: {directory}")
 
 
 def check_template(

@@ -53,6 +53,21 @@ def read_manifest(directory: Path) -> dict[str, Any] | None:
     return {name: value for name, value in content.items() if isinstance(value, _KINDS.get(name, object))}
 
 
+def describe_no_run(directory: Path, lacks: str = "no readable manifest.json") -> str:
+    """Why a path is not a run directory: there is nothing, or it is a file, or it lacks something.
+
+    Example:
+        >>> describe_no_run(Path("/"))
+        '/ is not a run directory: it has no readable manifest.json'
+        >>> describe_no_run(Path("no-such-run"))
+        'no-such-run does not exist; expected a run directory'
+    """
+    if not os.path.lexists(directory):
+        return f"{directory} does not exist; expected a run directory"
+    lacking = f"has {lacks}" if os.path.isdir(directory) else "is a file"  # noqa: PTH112 (see above)
+    return f"{directory} is not a run directory: it {lacking}"
+
+
 def require_manifest(directory: Path) -> dict[str, Any]:
     """The manifest of a run directory.
 
@@ -61,7 +76,7 @@ def require_manifest(directory: Path) -> dict[str, Any]:
     """
     found = read_manifest(directory)
     if found is None:
-        raise MissingFileError(f"{directory} is not a run directory: it has no readable manifest.json")
+        raise MissingFileError(describe_no_run(directory))
     return found
 
 
@@ -180,7 +195,7 @@ def load_manifest(directory: Path) -> ExperimentManifest:
     Example:
         >>> load_manifest(Path("no-such-run"))
         Traceback (most recent call last):
-        autorubric.errors.MissingFileError: no-such-run is not a run directory: it has no readable manifest.json
+        autorubric.errors.MissingFileError: no-such-run does not exist; expected a run directory
     """
     found = require_manifest(directory)
     kind = found.get("kind", "evaluation")

@@ -150,7 +150,7 @@ class ProgressDisplay(AbstractContextManager["ProgressDisplay"]):
         >>> with ProgressDisplay(log) as progress:
         ...     progress(RunState(4, 3, [StageState("graded", 2, 0, 1)], 8, 0, 950, 0.02))
         >>> print(log.getvalue().partition("; this")[0])
-        [0s] 3/4 rows processed; graded 2, 1 failed
+        [0s] 3/4 done; graded 2, 1 failed
     """
 
     out: TextIO | None = None
@@ -290,12 +290,12 @@ def format_progress(state: RunState, elapsed: float) -> str:
     Example:
         >>> stage = StageState("graded", 24, 6, 1)
         >>> format_progress(RunState(100, 25, [stage], 200, 0, 12_000, 0.5), 10.0)
-        '25/100 rows processed; graded 24, 1 failed; this session: 200 calls (20/s), 0 in flight; 12.0k tokens; ...'
+        '25/100 done; graded 24, 1 failed; this session: 200 calls (20/s), 0 in flight; 12.0k tokens; ...'
         >>> format_progress(RunState(100, 25, [stage], 200, 50, 12_000, 0.5, 6, 3, 2), 10.0).split("; ")[2:4]
         ['this session: 200 calls (20/s), 6 in flight, 50 reused', '3 retries, 2 of them rate limits (429)']
     """
     stages = (f"{one.name} {one.done}" + (f", {one.failed} failed" if one.failed else "") for one in state.stages)
-    rows = f"{state.finished}/{state.rows} rows processed"
+    rows = f"{state.finished}/{state.rows} done"
     return "; ".join([rows, ", ".join(stages), *_format_session(state, elapsed)])
 
 

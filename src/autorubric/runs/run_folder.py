@@ -136,7 +136,8 @@ def _check_paths(out: Path, files: tuple[str, ...], sources: Iterable[Path]) -> 
 def _refuse_overwriting(out: Path, files: tuple[str, ...], source: Path) -> None:
     there, here = os.path.realpath(source), os.path.realpath(out)
     if Path(there).is_dir() and (here == there or here.startswith(f"{there}{os.sep}")):
-        raise InputError(f"{out}: is inside {source}, which the run reads; pass another --out")
+        place = "is" if here == there else "is inside"
+        raise InputError(f"{out} {place} {source}, which the run reads; pass another --out")
     taken = [name for name in files if os.path.realpath(out / name) == there]
     if taken:
         raise InputError(f"{source}: the run would overwrite its own input with {taken[0]}; pass another --out")

@@ -20,8 +20,8 @@ from autorubric.llm.records.accounts import Spending, Totals, read_spending_file
 from autorubric.llm.records.ledger_view import LedgerView, Pace, count_seconds_since, ledger_view
 from autorubric.llm.records.lock import find_lock_holder
 from autorubric.runs.items_file import StoredLines
-from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, LEDGER_FOLDER, find_ledger_folder, read_manifest
-from autorubric.runs.run_folder import SPENT_FILE
+from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, describe_no_run, find_ledger_folder, read_manifest
+from autorubric.runs.run_folder import LEDGER_FOLDER, SPENT_FILE
 from autorubric.runs.shard import WORKERS_FOLDER, Part
 from autorubric.runs.status_text import format_status
 from autorubric.runs.stopping import build_resume_command
@@ -160,7 +160,7 @@ def read_run_status(directory: Path, counters: Mapping[str, CountRows]) -> RunSt
     Example:
         >>> read_run_status(Path("no-such-run"), {})
         Traceback (most recent call last):
-        autorubric.errors.InputError: no-such-run is not a run directory: it has neither manifest.json nor a ledger
+        autorubric.errors.InputError: no-such-run does not exist; expected a run directory
     """
     whole, parts = _read_status(directory, counters), []
     for folder in sorted((directory / LEDGER_FOLDER / WORKERS_FOLDER).glob("*")):
@@ -173,7 +173,7 @@ def _read_status(directory: Path, counters: Mapping[str, CountRows]) -> RunStatu
     """The state of a run from the files of its own directory."""
     manifest, folder = read_manifest(directory), find_ledger_folder(directory)
     if manifest is None and folder is None:
-        raise InputError(f"{directory} is not a run directory: it has neither manifest.json nor a ledger")
+        raise InputError(describe_no_run(directory, "neither manifest.json nor a ledger"))
     manifest = manifest or {}
     holder = None if folder is None else find_lock_holder(folder)
     with ExitStack() as stack:

@@ -63,7 +63,7 @@ class Moments:
         return spread / (self.count * self.count << 2 * self._places) if self.count else 0.0
 
     def compute_interval(self) -> Interval | None:
-        """The 95 % confidence interval of the mean; see `autorubric.metrics.intervals.mean_interval`.
+        """The 95% confidence interval of the mean; see `autorubric.metrics.intervals.mean_interval`.
 
         If all numbers are in [0, 1], this range is taken as their scale. None for fewer than two numbers, and for
         equal numbers on another scale.
@@ -104,7 +104,7 @@ class PanelAgreement:
         return min(shares.items(), key=lambda one: one[1]) if len(shares) > 1 else None
 
     def compute_interval(self) -> Interval | None:
-        """The 95 % confidence interval of the agreement; see `clustered_interval`."""
+        """The 95% confidence interval of the agreement; see `clustered_interval`."""
         return clustered_interval(self._items)
 
     def add(self, criteria: Iterable[EnsembleCriterionReport]) -> None:

@@ -88,7 +88,7 @@ class SynthesisSettings(EndpointSettings):
     skip_bad_rows: bool = setting(False, "Skip input rows that cannot be used.", group="Input")
     limit: int | None = setting(None, "Use only the first N rows.", short="-n", group="Input", gt=0, le=10**9)
     judge_max_tokens: int = _tokens(4096, "First token limit of a judge's reply.", "Full profile")
-    licence_max_tokens: int = _tokens(4096, "First token limit of a relevance check.", "Full profile")
+    licence_max_tokens: int = _tokens(4096, "First token limit of a relevance judgment.", "Full profile")
     rewrite_max_tokens: int = _tokens(2048, "First token limit of a rewrite.", "Full profile")
     license: _Name = setting("unknown", "License of the data, for the dataset card.", group="Full profile")
     temperature: float = setting(0.2, "Temperature of all other roles.", group="Endpoint", ge=0, le=2)
@@ -189,15 +189,14 @@ class SynthesisSettings(EndpointSettings):
         made._nested = {name: values[name] for name in NESTED if name in values}
         if made.input is None:
             raise InputError("no queries; pass INPUT (in Python: the first argument; in a config file: input)")
-        of_full = [name for name in values if name in FULL_ONLY and values[name] is not None]
+        only, flags = (*FULL_ONLY, "responses_column"), cls.list_flags()
+        of_full = [flags[name].name for name in values if name in only and values[name] is not None]
+        of_full += ["--until=gates"] * (made.until == "gates")
         if of_full and made.profile != "full":
-            names = ", ".join(cls.list_flags()[name].name for name in of_full)
             verb = "needs" if len(of_full) == 1 else "need"
-            raise ConfigError(f"{names} {verb} the full profile; pass --profile full")
+            raise ConfigError(f"{', '.join(of_full)} {verb} the full profile; pass --profile=full")
         if made.profile == "full" and not made.role_models.judges:
             raise ConfigError("no model for the role 'judges'; pass --judge-model-a, or set roles.judges in --config")
-        if made.profile == "basic" and made.responses_column:
-            raise ConfigError("responses_column needs the full profile; pass --profile full")
         if made.refresh:
             from autorubric.synthesis.slots import find_refreshed_slots
 

@@ -36,7 +36,7 @@ class Noise:
         pairs: submissions judged twice.
         failures: repetitions without a reward.
         variance: of a single reward around its mean over judgments; None for fewer than two pairs.
-        half: half the width of a single reward's 95 % interval (normal approximation); None for fewer than two pairs.
+        half: half the width of a single reward's 95% interval (normal approximation); None for fewer than two pairs.
     """
 
     pairs: int

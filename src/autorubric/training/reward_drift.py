@@ -39,7 +39,7 @@ class Gap(NamedTuple):
 
     Attributes:
         mean: over the pairs.
-        half: half the width of its 95 % confidence interval (Student's t); None for one pair, and for
+        half: half the width of its 95% confidence interval (Student's t); None for one pair, and for
             equal differences.
         pairs: submissions that both judged.
         agreement: the share of criteria with equal verdicts; None if none can be compared.

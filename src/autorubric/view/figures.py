@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Mean(NamedTuple):
-    """A mean of n values with the ends of its 95 % confidence interval; None where one is undefined."""
+    """A mean of n values with the ends of its 95% confidence interval; None where one is undefined."""
 
     value: float | None
     interval: tuple[float, float] | None
@@ -131,9 +131,9 @@ class Agreement(NamedTuple):
     Attributes:
         n: pairs of verdicts, without abstentions.
         share: the share of pairs with the same verdict.
-        interval: the 95 % Wilson interval of the share.
+        interval: the 95% Wilson interval of the share.
         kappa: Cohen's κ, with quadratic weights for ordered options; None if there is only one category.
-        kappa_interval: its 95 % interval; None if it is undefined.
+        kappa_interval: its 95% interval; None if it is undefined.
         abstained: pairs in which one or both abstained.
         statistics: the registered statistics with a column in tables, by title; also of installed packages.
     """

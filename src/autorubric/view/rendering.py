@@ -107,9 +107,9 @@ def format_percent(value: float | None) -> str:
 
     Example:
         >>> format_percent(0.8371), format_percent(None)
-        ('84 %', '–')
+        ('84%', '–')
     """
-    return "–" if value is None else f"{100 * value:.0f} %"
+    return "–" if value is None else f"{100 * value:.0f}%"
 
 
 def format_interval(ends: Sequence[float] | None, places: int = 2) -> str:
@@ -127,9 +127,9 @@ def format_percents(ends: Sequence[float] | None) -> str:
 
     Example:
         >>> format_percents((0.25, 0.75)), format_percents(None)
-        ('25 to 75 %', '')
+        ('25 to 75%', '')
     """
-    return "" if not ends else f"{100 * ends[0]:.0f} to {100 * ends[1]:.0f} %"
+    return "" if not ends else f"{100 * ends[0]:.0f} to {100 * ends[1]:.0f}%"
 
 
 def format_dollars(value: float | None) -> str:

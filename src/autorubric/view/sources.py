@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sqlite3
 from array import array
@@ -22,6 +23,7 @@ from autorubric.runs.manifest import (
     DATASET_FILE,
     ITEMS_FILE,
     MANIFEST_FILE,
+    describe_no_run,
     find_ledger_folder,
     load_manifest,
     read_manifest,
@@ -286,16 +288,10 @@ def open_sources(directories: list[Path]) -> list[Source]:
     Raises:
         InputError: there is no run in one of them, all are named; or the results of one are not a plain file.
     """
-    problems = []
-    for path in directories:
-        if not path.is_dir():
-            problems.append(
-                f"{path} is not a run directory" if path.exists() else f"the run directory {path} does not exist"
-            )
-        elif not _is_run(path):
-            problems.append(f"{path} is not a run directory: it has neither manifest.json nor results nor a ledger")
-    if problems:
-        raise InputError(problems)
+    lacks = "neither manifest.json nor results nor a ledger"
+    wrong = [path for path in directories if not (os.path.isdir(path) and _is_run(path))]  # noqa: PTH112 (of any length)
+    if wrong:
+        raise InputError(describe_no_run(path, lacks) for path in wrong)
     for path in directories:
         if (path / ITEMS_FILE).exists():
             check_file(path / ITEMS_FILE)

@@ -759,8 +759,8 @@ def test_a_provider_without_batches_is_refused_before_anything_is_spent(
         ({"batch": 0.5}, "batch is 0.5"),
         ({"batch": -1}, "batch is -1"),
         ({"batch": "half"}, "batch is 'half'"),
-        ({"batch_detach": True}, "batch_detach has no effect without batch; pass batch too"),
-        ({"batch_cancel": True}, "batch_cancel has no effect without batch; pass batch too"),
+        ({"batch_detach": True}, "batch_detach has no effect without batch; leave it out, or pass batch"),
+        ({"batch_cancel": True}, "batch_cancel has no effect without batch; leave it out, or pass batch"),
     ],
 )
 def test_the_size_of_batches_is_checked(given: dict[str, Any], size: Any) -> None:

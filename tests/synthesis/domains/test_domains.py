@@ -68,5 +68,5 @@ def test_a_users_own_template_is_left_as_it_is(tmp_path: Path) -> None:
 
 
 def test_a_domain_that_is_not_there_is_refused_with_those_that_are() -> None:
-    with pytest.raises(ConfigError, match="known are: medical, science"):
+    with pytest.raises(ConfigError, match="expected one of medical, science"):
         merge_domain({"domain": "law"})

@@ -358,7 +358,7 @@ def test_a_budget_ends_the_run_and_a_higher_one_goes_on_without_paying_twice(sta
 WRONG_FLAGS = [
     (["--rounds", "9"], "--rounds is 9"),
     (["--domain", "medcal"], "did you mean 'medical'?"),
-    (["--profile", "ful"], "--profile 'ful' is unknown"),
+    (["--profile", "ful"], "--profile is 'ful'"),
     (["--evolved-share", "1.5"], "--evolved-share is 1.5"),
 ]
 

@@ -63,10 +63,10 @@ def test_a_flag_of_the_full_method_is_refused_where_it_would_do_nothing(
 ) -> None:
     s = stand("one?")
     assert s.synthesize("--profile", "basic", "--rounds", "2", "--pitfalls", "keep") == 2
-    assert "--rounds, --judging, --pitfalls need the full profile; pass --profile full" in capsys.readouterr().err
+    assert "--rounds, --judging, --pitfalls need the full profile; pass --profile=full" in capsys.readouterr().err
     assert s.synthesize("--profile", "basic", "--judge-max-tokens", "9", "--license", "mit") == 2
     said = capsys.readouterr().err
-    assert "--judge-max-tokens, --license, " in said and "need the full profile; pass --profile full" in said
+    assert "--judge-max-tokens, --license, " in said and "need the full profile; pass --profile=full" in said
     assert s.endpoint.counts.requests == 0
 
 

@@ -123,8 +123,8 @@ def test_what_a_file_may_not_hold_is_named_with_its_line(tmp_path: Path) -> None
         ((), "pass either --replay FILE or RUN with --record FILE"),
         (("--record", "r.jsonl"), "needs the run directory"),
         (("--replay", "r.jsonl", "--least-sure", "1"), "--least-sure below 1"),
-        (("--replay", "r.jsonl", "--sample", "2"), "--sample has no effect with --replay"),
-        (("nowhere", "--record", "r.jsonl", "--json"), "--json has no effect with --record"),
+        (("--replay", "r.jsonl", "--sample", "2"), "--sample has no effect without --record FILE"),
+        (("nowhere", "--record", "r.jsonl", "--json"), "--json has no effect without --replay FILE"),
         (("nowhere", "--record", "r.jsonl"), "is not a run of `synthesize --profile full`"),
     ],
 )

@@ -149,7 +149,7 @@ def _draw_charts(rows: list[dict[str, Any]], reliability: list[dict[str, Any]], 
     charts = {}
     if ranged:
         title = "Agreement with the labels" if has_labels else "Agreement between judges"
-        charts["criteria"] = plot_intervals(title, ranged, "share of equal verdicts, 95 % interval")
+        charts["criteria"] = plot_intervals(title, ranged, "share of equal verdicts, 95% interval")
     if len(reliability) > 1:
         points = [
             Point(

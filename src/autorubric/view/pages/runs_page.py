@@ -102,7 +102,7 @@ def _add_scores(source: Source, data: dict[str, Any]) -> dict[str, str]:
         if one["mean"] is not None
     ]
     if rows:
-        charts["criteria"] = plot_intervals("Mean value of each criterion", rows, "mean value, 95 % interval")
+        charts["criteria"] = plot_intervals("Mean value of each criterion", rows, "mean value, 95% interval")
     return charts
 
 

@@ -47,7 +47,7 @@ def build_drift_page(source: Source, query: Query) -> Page:
     gaps = [_build_gap_point(row) for row in rows if row["gap"] is not None]
     if gaps:
         axes = Axes("window", "gap in reward")
-        charts["gap"] = plot_lines("Gap to the audit’s judge, with its 95 % interval", [Series("gap", gaps)], axes)
+        charts["gap"] = plot_lines("Gap to the audit’s judge, with its 95% interval", [Series("gap", gaps)], axes)
     return Page("drift", f"Drift in {source.name}", data, rows, charts)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -70,10 +69,6 @@ def indexed(run: Path, choice: LabelChoice, baseline_of: Source | None = None) -
     Raises:
         InputError: there is no graded run in the directory.
     """
-    if not os.path.isdir(run):  # noqa: PTH112 (a name that is too long is not a directory)
-        raise InputError(
-            f"{run} is not a run directory" if os.path.lexists(run) else f"the run directory {run} does not exist"
-        )
     [found] = open_sources([run])
     found.check()
     if not found.has_items and (found.rubrics is None or baseline_of is not None):

@@ -369,7 +369,7 @@ def _render_rows(figures: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "Failures", ", ".join(failures) or "none"
     if labels:
         ends = labels["interval"]
-        around = f" (95 % interval {100 * ends[0]:.1f} to {100 * ends[1]:.1f} %)" if ends else ""
+        around = f" (95% interval {100 * ends[0]:.1f} to {100 * ends[1]:.1f}%)" if ends else ""
         yield "Agreement with labels", f"{labels['value']:.1%}{around}"
     yield "Cost", _format_cost(summary["costs"])
 
@@ -383,7 +383,7 @@ def _format_cost(costs: Mapping[str, Any]) -> str:
 
 
 def _format_interval(ends: Sequence[float] | None) -> str:
-    return f" (95 % interval {format_interval(ends, 3)})" if ends else ""
+    return f" (95% interval {format_interval(ends, 3)})" if ends else ""
 
 
 def _format_name(text: str) -> str:
