@@ -81,7 +81,7 @@ def test_900_calls_at_300_in_30_seconds_take_little_more_than_three_windows() ->
 
 @each("used", [50, 55])
 def test_a_minute_of_which_others_have_used_a_part_does_not_hold_the_next_ones_back(used: int) -> None:
-    """The first measurement sees what is left of 60; raised once in 10 requests, it held 80 calls back for 5 to 10 min."""
+    """The first measurement sees what is left of 60; raised once in 10 requests, 80 calls took 5 to 10 minutes."""
     minute = RateWindow(60, seconds=60.0).open()
     for _ in range(used):
         minute.admit(0.0, 1)
