@@ -38,7 +38,7 @@ _TOTALS = """
         role, model, count(*), sum(status != 'ok'), total(prompt_tokens), total(completion_tokens),
         total(cached_tokens), total(reasoning_tokens), total(cost),
         sum(cost IS NULL AND (status = 'ok' OR (cost_bound IS NULL AND ifnull(token_bound, 0) > 0))),
-        sum(status = 'ok' AND prompt_tokens IS NULL)
+        sum(status = 'ok' AND prompt_tokens IS NULL), CAST(total(token_bound) AS INTEGER), total(cost_bound)
     FROM calls GROUP BY role, model, is_now ORDER BY role, model, is_now"""
 _RECENT = "SELECT at FROM calls ORDER BY id DESC LIMIT ?"
 _TOUCHED = "SELECT count(*), count(DISTINCT item) FROM calls WHERE status = 'ok'"
@@ -117,10 +117,12 @@ class LedgerView:
     def add_up(self) -> list[Totals]:
         """Calls, tokens and cost of all sessions, by role and model."""
         found: dict[tuple[str, str], Totals] = {}
-        for is_now, role, model, calls, failed, *tokens, cost, unpriced, unmetered in self._query(
+        for is_now, role, model, calls, failed, input, output, cached, thought, cost, *unclear in self._query(
             _TOTALS, self.began
         ):
-            one = Totals(role, model, calls, failed, Usage(*map(int, tokens)), cost, unpriced, unmetered)
+            one = Totals(
+                role, model, calls, failed, Usage(int(input), int(output), int(cached), int(thought)), cost, *unclear
+            )
             before = found.get((role, model))
             if before is not None:
                 one = replace(before.plus(one), now=one)
