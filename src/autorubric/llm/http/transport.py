@@ -289,7 +289,8 @@ def translate_error(error: Exception, timeout: float, is_connected: bool = True)
     if isinstance(error, TimeoutError):
         return TransportError("timeout", f"no complete answer within {timeout:g} s", maybe_billed=is_connected)
     if isinstance(error, aiohttp.ClientConnectorError):
-        message = f"cannot connect to {error.host}:{error.port}: {_find_reason(error)}"
+        proxy = "the proxy " if isinstance(error, aiohttp.ClientProxyConnectionError) else ""
+        message = f"cannot connect to {proxy}{error.host}:{error.port}: {_find_reason(error)}"
         return TransportError("network", message, maybe_billed=False)
     return TransportError("network", _describe(error), maybe_billed=is_connected)
 
@@ -301,7 +302,9 @@ def _find_reason(error: aiohttp.ClientConnectorError) -> str:
         return "no connection"
     told = found.strerror or str(found)
     if "CERTIFICATE_VERIFY_FAILED" in told:
-        return f"{told}; SSL_CERT_FILE or SSL_CERT_DIR names further authorities"
+        file = os.environ.get("SSL_CERT_FILE", "")
+        missing = f"; SSL_CERT_FILE is {file!r}, which does not exist" if file and not os.path.exists(file) else ""
+        return f"{told}; SSL_CERT_FILE or SSL_CERT_DIR names further authorities{missing}"
     # asyncio replaces the operating system's message by these words and the address.
     return os.strerror(found.errno) if found.errno and "Connect call failed" in told else told
 
