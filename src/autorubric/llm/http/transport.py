@@ -9,6 +9,7 @@ import re
 import socket
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import field
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -302,9 +303,11 @@ def _find_reason(error: aiohttp.ClientConnectorError) -> str:
         return "no connection"
     told = found.strerror or str(found)
     if "CERTIFICATE_VERIFY_FAILED" in told:
-        file = os.environ.get("SSL_CERT_FILE", "")
-        missing = f"; SSL_CERT_FILE is {file!r}, which does not exist" if file and not os.path.exists(file) else ""
-        return f"{told}; SSL_CERT_FILE or SSL_CERT_DIR names further authorities{missing}"
+        told += "; SSL_CERT_FILE or SSL_CERT_DIR names further authorities"
+        file = os.environ.get("SSL_CERT_FILE")
+        return (
+            f"{told}; SSL_CERT_FILE is {file!r}, which does not exist" if file and not Path(file).exists() else told
+        )
     # asyncio replaces the operating system's message by these words and the address.
     return os.strerror(found.errno) if found.errno and "Connect call failed" in told else told
 

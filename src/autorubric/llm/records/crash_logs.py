@@ -9,7 +9,7 @@ import sqlite3
 import struct
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -19,8 +19,9 @@ from zlib import crc32
 from autorubric.errors import InputError, LedgerError
 from autorubric.files.descriptors import open_descriptor, write_at
 from autorubric.files.strict_json import decode_json, encode_json
+from autorubric.llm.records.accounts import Spending, read_spending
 from autorubric.llm.records.call_rows import CallRow, SealedRow, compute_digest, pack_columns, pack_outcome, seal
-from autorubric.llm.records.database import build_write_error, insert_rows, transaction
+from autorubric.llm.records.database import build_write_error, create_tables, insert_rows, transaction
 from autorubric.llm.records.lock import list_process_folders, release_and_remove, try_lock
 from autorubric.llm.request import Failure, Reply
 
@@ -340,13 +341,34 @@ def record_logs(connection: sqlite3.Connection, directory: Path, logs: Path | No
         recover_rows(IN_FLIGHT, folder, partial(_record_lost, connection, ended))
 
 
-def _record_lost(connection: sqlite3.Connection, ended: Mapping[bytes, float] | None, left: list[LoggedRow]) -> None:
+def sum_unrecorded(connection: sqlite3.Connection, directory: Path) -> Spending:
+    """What the calls cost that `record_logs` would record, if no process uses the ledger; changes no file."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as memory:
+        create_tables(memory, ":memory:")
+        for folder in (directory, *list_process_folders(directory)):
+            arrived, in_flight = (
+                [row for name in log.names if (folder / name).exists() for row in log.read(folder / name)]
+                for log in (UNCOMMITTED, IN_FLIGHT)
+            )
+            ended = {one.key: one.at for one in arrived}
+            _record_lost(connection, {}, arrived, memory)
+            in_flight = [one for one in in_flight if ended.get(one.key, 0) < one.at]
+            _record_lost(connection, None if folder == directory else {}, in_flight, memory)
+        return read_spending(memory)[1]
+
+
+def _record_lost(
+    connection: sqlite3.Connection,
+    ended: Mapping[bytes, float] | None,
+    left: list[LoggedRow],
+    target: sqlite3.Connection | None = None,
+) -> None:
     """Record the rows that the ledger lacks, unless the call has `ended` since (None: by the ledger)."""
-    known = connection.execute(_SINCE, (min(one.at for one in left),)).fetchall()
+    known = connection.execute(_SINCE, (min((one.at for one in left), default=float("inf")),)).fetchall()
     if ended is None:
         ended = dict(known)
     on_record = set(known)
     missing = [one.unpack() for one in left if (one.key, one.at) not in on_record and ended.get(one.key, 0) < one.at]
     if missing:
-        with transaction(connection):
-            insert_rows(connection, missing)
+        with transaction(target or connection):
+            insert_rows(target or connection, missing)

@@ -17,6 +17,7 @@ from autorubric.files.text import check_file
 from autorubric.llm.failure_groups import FailureGroups
 from autorubric.llm.records.accounts import Spending, Totals, read_spending
 from autorubric.llm.records.call_rows import READ_COLUMNS, CallRow, read_call, unpack_reply, unseal
+from autorubric.llm.records.crash_logs import sum_unrecorded
 from autorubric.llm.records.database import (
     check_version,
     has_tables,
@@ -135,6 +136,11 @@ class LedgerView:
         """What all sessions have spent, worst cases included; of one role without calls whose records are lost."""
         with translate_read_errors(self._place, self.folder):
             return read_spending(self._connection, role=role)[1]
+
+    def sum_unrecorded(self, directory: Path) -> Spending:
+        """What calls in the logs of a killed process cost, which the next session records; see `sum_unrecorded`."""
+        with translate_read_errors(self._place, self.folder):
+            return sum_unrecorded(self._connection, directory)
 
     def count_unanswered(self) -> dict[str, int]:
         """Requests that failed and have no reply yet, by the kind of their last failure."""
