@@ -185,9 +185,6 @@ def _read_status(directory: Path, counters: Mapping[str, CountRows]) -> RunStatu
             view.freeze()  # so the counts of calls below agree and are as recent as those of rows
         pace = Pace(None, None) if view is None else view.measure_pace()
         state = _determine_state(manifest, holder, row_counts)
-        spent = read_spending_file(directory / SPENT_FILE) or Spending() if view is None else view.sum_spent()
-        if view is not None and folder is not None and holder is None:
-            spent = spent.plus(view.sum_unrecorded(folder))
         return RunStatus(
             str(directory),
             kind,
@@ -198,7 +195,9 @@ def _read_status(directory: Path, counters: Mapping[str, CountRows]) -> RunStatu
             ()
             if view is None
             else tuple(view.group_unanswered().exclude([*row_counts.groups, *row_counts.lost_votes])),
-            spent,
+            read_spending_file(directory / SPENT_FILE) or Spending()
+            if view is None
+            else view.sum_spent(logs=folder if holder is None else None),
             () if view is None else tuple(view.add_up()),
             pace.calls_per_second,
             None if pace.last is None else count_seconds_since(pace.last),

@@ -41,10 +41,8 @@ class Totals:
 
     def plus(self, more: Totals) -> Totals:
         """The sum with further calls of the same role to the same model."""
-        counts = (self.calls + more.calls, self.failed + more.failed, self.usage + more.usage, self.cost + more.cost)
-        unclear = (self.unpriced + more.unpriced, self.unmetered + more.unmetered)
-        bounds = (self.bound_tokens + more.bound_tokens, self.bound_cost + more.bound_cost)
-        return Totals(self.role, self.model, *counts, *unclear, *bounds)
+        sums = (getattr(self, name) + getattr(more, name) for name in self.__slots__[2:-1])
+        return Totals(self.role, self.model, *sums)
 
     def to_dict(self) -> dict[str, Any]:
         """The sums of all sessions as JSON values, without worst cases."""

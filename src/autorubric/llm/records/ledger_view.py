@@ -132,15 +132,14 @@ class LedgerView:
             found[role, model] = one
         return list(found.values())
 
-    def sum_spent(self, role: str | None = None) -> Spending:
-        """What all sessions have spent, worst cases included; of one role without calls whose records are lost."""
-        with translate_read_errors(self._place, self.folder):
-            return read_spending(self._connection, role=role)[1]
+    def sum_spent(self, role: str | None = None, logs: Path | None = None) -> Spending:
+        """What all sessions have spent, worst cases included; of one role without calls whose records are lost.
 
-    def sum_unrecorded(self, directory: Path) -> Spending:
-        """What calls in the logs of a killed process cost, which the next session records; see `sum_unrecorded`."""
+        Calls in the `logs` of killed processes, which the next session records, count too.
+        """
         with translate_read_errors(self._place, self.folder):
-            return sum_unrecorded(self._connection, directory)
+            unrecorded = Spending() if logs is None else sum_unrecorded(self._connection, logs)
+            return read_spending(self._connection, role=role)[1].plus(unrecorded)
 
     def count_unanswered(self) -> dict[str, int]:
         """Requests that failed and have no reply yet, by the kind of their last failure."""
