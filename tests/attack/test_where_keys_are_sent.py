@@ -26,7 +26,7 @@ from tests.offenders import offenders
 async def test_the_key_does_not_follow_a_redirect() -> None:
     async with LoopbackEndpoint(faults={"redirect": 1.0}) as endpoint, aclosing(Endpoints()) as endpoints:
         config = LLMConfig("m", api_base=endpoint.base_url, api_key="sk-planted-0123456789", max_retries=0)
-        with pytest.raises(CallError, match="redirects are not followed"):
+        with pytest.raises(CallError, match=r"HTTP 307 to http://\S+ \(redirects are not followed"):
             await ChatModel(config, endpoints).complete(Request((Message("user", "Hi"),), "judge"))
         assert endpoint.counts.requests == 1
         assert endpoint.counts.elsewhere == 0

@@ -150,9 +150,29 @@ def test_replies_without_usable_counts_are_charged_and_reported(
     # A worst case is more than the 2,048 tokens of the reply.
     assert asked * 2048 < tokens <= 30_000
     assert 1 <= asked < 15
-    note = f"{asked} replies of judge had no usable token counts; a budget charges each at its worst case"
+    note = f"judge: {asked} replies had no usable token counts; a budget also counts {tokens / 1000:.1f}k tokens, the"
     assert note in capsys.readouterr().out
     assert len([one for one in caplog.records if "no plausible token counts" in one.getMessage()]) == 1
+    assert run(["status", str(out)]) == 0
+    assert note in capsys.readouterr().out
+
+
+def test_what_a_lost_reply_may_have_cost_is_told_apart_from_known_costs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prices, out, lost = tmp_path / "prices.yaml", tmp_path / "run", [Fault("cut", action="cut")]
+    prices.write_text("judge: {input: 1000, output: 1000}\n")
+    with LoopbackEndpoint(faults=lambda body: lost.pop() if lost else None).in_thread() as endpoint:
+        words = ["grade", essays(tmp_path, 2), "--judge", f"judge@{endpoint.base_url}", "-o", str(out)]
+        assert run([*words, "--prices", str(prices)]) == 0
+        assert endpoint.counts.requests == 3
+    told = capsys.readouterr().out
+    with ledger_view(out / "ledger") as view:
+        [total], all_tokens = view.add_up(), view.sum_spent().tokens
+    most = all_tokens - total.usage.total_tokens  # at $1 per 1,000 tokens
+    assert most > 2048
+    note = f"judge: a budget also counts {most / 1000:.1f}k tokens (${most / 1000:.2f}), the worst case of what"
+    assert note in told
     assert run(["status", str(out)]) == 0
     assert note in capsys.readouterr().out
 

@@ -153,8 +153,10 @@ def test_a_certificate_that_nobody_has_signed_ends_the_run_before_the_key_is_sen
 ) -> None:
     with tls_server(scene.folder) as (address, received):
         monkeypatch.setenv("OPENAI_BASE_URL", address)
+        monkeypatch.setenv("SSL_CERT_FILE", "missing.pem")
         assert scene.run(command) == 2
     assert "certificate" in scene.told
+    assert "SSL_CERT_FILE is 'missing.pem', which does not exist" in scene.told
     assert received == []
     monkeypatch.setenv("OPENAI_BASE_URL", scene.endpoint.base_url)
     scene.assert_finishes(command)

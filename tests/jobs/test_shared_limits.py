@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import subprocess
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from functools import partial
@@ -22,6 +23,7 @@ from autorubric.llm.sharing import Amount, Sharing, sharing
 from autorubric.testing import ScriptedModel
 from benchmarks.simulated_limits import AtRandom, Bucket, Changing, JumpingLoop, Owner, Queue, Run, on_jumping_clock
 from tests.offenders import offenders
+from tests.warm_commands import forked_python
 
 SLOW_DOWN = Failure("rate_limit", "slow down")
 
@@ -356,3 +358,29 @@ async def test_a_process_without_a_reply_ends_the_run_unless_another_had_one_or_
                 last = "m: the first 4 judge requests ended without a usable reply; the last: HTTP 500: 'boom'"
                 assert said[4] == (f"stopped: {last} (4 attempts)" if is_ended else str(why))
                 assert [isinstance(one, Failure) and one.ends_run for one in found] == 3 * [False] + 2 * [is_ended]
+
+
+_ENDS_FIRST = """
+import sys, time
+from autorubric.jobs.talk import run_ordered
+
+async def work(talk, order):
+    talk.listen(lambda word: None, lambda: None, 60.0)
+    return {}
+
+run_ordered(work)
+print("over", file=sys.stderr, flush=True)
+time.sleep(1)
+"""
+
+
+def test_a_message_that_comes_after_the_work_of_a_process_is_ignored() -> None:
+    pipe = subprocess.PIPE
+    with subprocess.Popen([forked_python(), "-c", _ENDS_FIRST], stdin=pipe, stdout=pipe, stderr=pipe) as process:
+        assert process.stdin is not None and process.stderr is not None
+        process.stdin.write(b'{"order": 1}\n')
+        process.stdin.flush()
+        assert process.stderr.readline() == b"over\n"
+        process.stdin.write(b'{"usable": ["a", "b"]}\n')
+        process.stdin.close()
+        assert process.stderr.read() == b""

@@ -65,7 +65,7 @@ def print_spending(totals: Sequence[Totals], file: TextIO | None = None) -> None
     if any(total.now is not None for total in totals):
         now = reduce(lambda one, more: one.plus(more), (total.now or total for total in totals))
         print(f"  of these, in this session: {_format_spending(now)}", file=file)
-    for note in list_cost_notes(totals) if any(total.unpriced or total.unmetered for total in totals) else ():
+    for note in list_cost_notes(totals):
         print(f"  {note}", file=file)
 
 

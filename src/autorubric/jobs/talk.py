@@ -153,12 +153,15 @@ class Talk:
             self.receive(word)
             heard(word)
 
+        def post(call: Callable[..., None], *values: object) -> None:
+            with suppress(RuntimeError):  # the loop has ended
+                loop.call_soon_threadsafe(call, *values)
+
         def read() -> None:
             with suppress(ValueError):  # torn by a kill
                 for line in _open_stdin():
-                    loop.call_soon_threadsafe(deliver, json.loads(line))
-            with suppress(RuntimeError):  # the loop has ended
-                loop.call_soon_threadsafe(self._end_borrowing)
+                    post(deliver, json.loads(line))
+            post(self._end_borrowing)
             ended()
             time.sleep(most)
             os._exit(1)

@@ -199,7 +199,9 @@ def _read_status(directory: Path, counters: Mapping[str, CountRows]) -> RunStatu
             ()
             if view is None
             else tuple(view.group_unanswered().exclude([*row_counts.groups, *row_counts.lost_votes])),
-            read_spending_file(directory / SPENT_FILE) or Spending() if view is None else view.sum_spent(),
+            read_spending_file(directory / SPENT_FILE) or Spending()
+            if view is None
+            else view.sum_spent(logs=folder if holder is None else None),
             () if view is None else tuple(view.add_up()),
             pace.calls_per_second,
             None if pace.last is None else count_seconds_since(pace.last),

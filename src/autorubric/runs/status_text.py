@@ -64,7 +64,7 @@ def _format_batches(found: RunStatus) -> Iterator[str]:
 
 
 def list_cost_notes(totals: Iterable[Totals]) -> Iterator[str]:
-    """Sentences about replies without usable token counts, and about models without a price.
+    """Sentences about worst cases that a budget counts, and about models without a price.
 
     Example:
         >>> from autorubric.llm.records.accounts import Totals
@@ -73,18 +73,21 @@ def list_cost_notes(totals: Iterable[Totals]) -> Iterator[str]:
         no price is known for vllm/tiny; give it in dollars per million tokens with --prices FILE
         (vllm/tiny: {input: ..., output: ...}) or LLMConfig.prices
     """
-    unmetered: dict[str, int] = {}
-    unpriced: dict[str, None] = {}
+    by_model: dict[str, Totals] = {}
     for total in totals:
-        if total.unmetered:
-            unmetered[total.model] = unmetered.get(total.model, 0) + total.unmetered
-        if total.unpriced > total.unmetered:
-            unpriced[total.model] = None
-    for model, count in unmetered.items():
-        replies = pluralize(count, "reply")
-        yield f"{replies} of {model} had no usable token counts; a budget charges each at its worst case"
+        known = by_model.get(total.model)
+        by_model[total.model] = total if known is None else known.plus(total)
+    for model, total in by_model.items():
+        told = [f"{pluralize(total.unmetered, 'reply')} had no usable token counts"] if total.unmetered else []
+        if total.bound_tokens:
+            cost = f" ({format_cost(total.bound_cost)})" if total.bound_cost else ""
+            most = f"{format_count(total.bound_tokens)} tokens{cost}"
+            told.append(f"a budget also counts {most}, the worst case of what may have been billed")
+        if told:
+            yield f"{model}: {'; '.join(told)}"
+    unpriced = [model for model, total in by_model.items() if total.unpriced > total.unmetered]
     if unpriced:
         yield (
             f"no price is known for {', '.join(unpriced)}; give it in dollars per million tokens with "
-            f"--prices FILE ({next(iter(unpriced))}: {{input: ..., output: ...}}) or LLMConfig.prices"
+            f"--prices FILE ({unpriced[0]}: {{input: ..., output: ...}}) or LLMConfig.prices"
         )

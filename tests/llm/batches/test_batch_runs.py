@@ -745,6 +745,9 @@ def test_a_provider_without_batches_is_refused_before_anything_is_spent(
         monkeypatch.setenv("OPENAI_API_KEY", KEY)
         with pytest.raises(InputError, match=r"HTTP 404: .*/nowhere/files"):
             graded(tmp_path, judge=f"judge@{endpoint.url}/nowhere")
+    # Nothing listens there any more: no retries, as without batches.
+    with pytest.raises(InputError, match="Connection refused; no response so far; check the address"):
+        graded(tmp_path, judge=f"judge@{endpoint.url}/v1")
     assert not (tmp_path / "run").exists()
 
 

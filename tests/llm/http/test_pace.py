@@ -79,6 +79,17 @@ def test_900_calls_at_300_in_30_seconds_take_little_more_than_three_windows() ->
     assert run.passed(0, 95) >= 900
 
 
+@each("used", [50, 55])
+def test_a_minute_of_which_others_have_used_a_part_does_not_hold_the_next_ones_back(used: int) -> None:
+    """The first measurement sees what is left of 60; raised once in 10 requests, 80 calls took 5 to 10 minutes."""
+    minute = RateWindow(60, seconds=60.0).open()
+    for _ in range(used):
+        minute.admit(0.0, 1)
+    run = Run(minute, callers=80, seconds=240, latency=0.3)
+    assert run.passed(0, 240) >= 80
+    assert run.refused(0, 240) <= 65
+
+
 @each(("callers", "latency"), [(16, 0.05), (64, 0.3), (256, 2.0)])
 def test_one_refusal_in_ten_at_random_costs_less_than_a_fifth(callers: int, latency: float) -> None:
     free = Run(AtRandom(0.0), callers, 20, latency).passed(0, 20)

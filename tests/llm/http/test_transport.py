@@ -319,6 +319,8 @@ async def test_a_proxy_of_the_environment_gets_the_whole_url_and_its_own_credent
         assert proxy.heads[0].startswith("post http://gpu.example/v1 http/1.1\r\n")
         assert "\r\nproxy-authorization: basic bwu6cgfzcw==\r\n" in proxy.heads[0]  # "me:pass"
         await transport.close()
+    found = await outcome(transport, "http://gpu.example/v1")  # nothing listens there any more
+    assert found == ("network", False, f"cannot connect to the proxy 127.0.0.1:{proxy.port}: Connection refused")
 
 
 @pytest.mark.usefixtures("only_new_collected")

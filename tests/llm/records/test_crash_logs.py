@@ -33,6 +33,7 @@ from autorubric.llm.records.crash_logs import (
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.lock import WriteLock
 from autorubric.llm.request import Failure, Reply
+from autorubric.runs.run_status import read_run_status
 from autorubric.testing import LoopbackEndpoint
 from tests.warm_commands import WarmPython, forked_python
 
@@ -403,5 +404,8 @@ async def test_a_reply_for_which_no_file_had_room_is_written_when_the_ledger_is_
         ledger.close()  # twice
     # Room on a full disk comes from the log of calls in flight, which has 64 slots of 4,096 bytes at first.
     assert (tmp_path / "departures").stat().st_size == 4096
+    before = read_run_status(tmp_path, {}).spent
     with Ledger.open(tmp_path) as ledger:
+        assert before == ledger.sum_spent()
+        assert before.calls == 3
         assert [ledger.find(row.key) is None for row in rows[:2]] == [False, False]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from autorubric.files.strict_json import decode_json, encode_json
-from autorubric.llm.http.retry import Backoff, Fault, classify_error, classify_response
+from autorubric.llm.http.retry import Backoff, Fault, classify_error, classify_response, mark_unreachable
 from autorubric.llm.http.transport import LARGEST_BODY, HttpReply, create_session, find_proxy, translate_error
 
 if TYPE_CHECKING:
@@ -31,7 +31,10 @@ class LinkFault(Exception):
     def is_unclear(self) -> bool:
         """Whether the endpoint may have carried out the request nevertheless: all but a plain refusal."""
         status = self.fault.status
-        return self.fault.maybe_billed or status is None or not 400 <= status < 500 or status == 409
+        is_refusal = self.fault.kind == "unreachable" or (
+            status is not None and 400 <= status < 500 and status != 409
+        )
+        return self.fault.maybe_billed or not is_refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +90,7 @@ class Link:
     backoff: Backoff
     secrets: tuple[str | None, ...]
     _session: aiohttp.ClientSession | None = None
+    _answered: bool = False
 
     async def close(self) -> None:
         """Close the connections."""
@@ -210,9 +214,12 @@ class Link:
         self._session = self._session or create_session()
         try:
             async with self._session.request(method, url, data=data, **how) as response:
+                self._answered = True
                 yield response
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise LinkFault(classify_error(translate_error(error, self.timeout), *self.secrets)) from None
+            fault = classify_error(translate_error(error, self.timeout), *self.secrets)
+            is_unreachable = not self._answered and not fault.maybe_billed
+            raise LinkFault(mark_unreachable(fault) if is_unreachable else fault) from None
 
     def _classify(self, reply: HttpReply) -> Fault:
         fault = classify_response(reply, *self.secrets)

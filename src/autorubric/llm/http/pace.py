@@ -17,7 +17,7 @@ EVIDENCE = 1.0
 """Minimum seconds over which a rate is measured."""
 
 LEAST = 10
-"""Minimum requests over which a rate is measured."""
+"""Minimum requests over which a rate is measured; a raise of a lower rate needs those of one step."""
 
 START = 10
 """Requests that are sent at once before anything is known of the endpoint, all processes together (RFC 6928)."""
@@ -310,8 +310,8 @@ class Pace:
     def _raise_rate(self, now: float) -> None:
         if self.rate == math.inf or not self._held:
             return
-        sent = self._count_sent()
-        if sent < LEAST or now - self._changed.at < max(EVIDENCE, self._window / STEPS):
+        sent, seconds = self._count_sent(), max(EVIDENCE, self._window / STEPS)
+        if sent < min(LEAST, math.ceil(self.rate * seconds)) or now - self._changed.at < seconds:
             return
         refused, share = self._count_refused(), self._chance.share
         by_chance, enough = self._chance.can_explain(refused, sent), self._find_refusal_share() * sent >= 1

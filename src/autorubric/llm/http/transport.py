@@ -9,6 +9,7 @@ import re
 import socket
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import field
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -289,7 +290,8 @@ def translate_error(error: Exception, timeout: float, is_connected: bool = True)
     if isinstance(error, TimeoutError):
         return TransportError("timeout", f"no complete answer within {timeout:g} s", maybe_billed=is_connected)
     if isinstance(error, aiohttp.ClientConnectorError):
-        message = f"cannot connect to {error.host}:{error.port}: {_find_reason(error)}"
+        proxy = "the proxy " if isinstance(error, aiohttp.ClientProxyConnectionError) else ""
+        message = f"cannot connect to {proxy}{error.host}:{error.port}: {_find_reason(error)}"
         return TransportError("network", message, maybe_billed=False)
     return TransportError("network", _describe(error), maybe_billed=is_connected)
 
@@ -303,7 +305,11 @@ def _find_reason(error: aiohttp.ClientConnectorError) -> str:
     if "WRONG_VERSION_NUMBER" in told:
         return f"{told}; the server may expect http://"
     if "CERTIFICATE_VERIFY_FAILED" in told:
-        return f"{told}; SSL_CERT_FILE or SSL_CERT_DIR names further authorities"
+        told += "; SSL_CERT_FILE or SSL_CERT_DIR names further authorities"
+        file = os.environ.get("SSL_CERT_FILE")
+        return (
+            f"{told}; SSL_CERT_FILE is {file!r}, which does not exist" if file and not Path(file).exists() else told
+        )
     # asyncio replaces the operating system's message by these words and the address.
     return os.strerror(found.errno) if found.errno and "Connect call failed" in told else told
 

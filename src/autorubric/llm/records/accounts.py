@@ -23,8 +23,8 @@ class Totals:
     """The calls of one role to one model.
 
     `cost` sums the calls with a known price. `unpriced` calls may have been billed at an unknown price; `unmetered`
-    replies have no plausible token counts and are charged at their worst case where that is known. `now` is the part
-    of this session; None where there is no other.
+    replies have no plausible token counts; their worst cases, and those of attempts that may have been billed without
+    a reply, are `bound_tokens` and `bound_cost`. `now` is the part of this session; None where there is no other.
     """
 
     role: str
@@ -35,17 +35,18 @@ class Totals:
     cost: float
     unpriced: int
     unmetered: int = 0
+    bound_tokens: int = 0
+    bound_cost: float = 0.0
     now: Totals | None = field(default=None, compare=False)
 
     def plus(self, more: Totals) -> Totals:
         """The sum with further calls of the same role to the same model."""
-        counts = (self.calls + more.calls, self.failed + more.failed, self.usage + more.usage, self.cost + more.cost)
-        unclear = (self.unpriced + more.unpriced, self.unmetered + more.unmetered)
-        return Totals(self.role, self.model, *counts, *unclear)
+        sums = (getattr(self, name) + getattr(more, name) for name in self.__slots__[2:-1])
+        return Totals(self.role, self.model, *sums)
 
     def to_dict(self) -> dict[str, Any]:
-        """The sums of all sessions as JSON values."""
-        return {name: value for name, value in asdict(self).items() if name != "now"}
+        """The sums of all sessions as JSON values, without worst cases."""
+        return {name: value for name, value in asdict(self).items() if not name.startswith(("now", "bound"))}
 
 
 class Spending(NamedTuple):

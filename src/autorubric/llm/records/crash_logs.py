@@ -9,7 +9,7 @@ import sqlite3
 import struct
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -19,8 +19,9 @@ from zlib import crc32
 from autorubric.errors import InputError, LedgerError
 from autorubric.files.descriptors import open_descriptor, write_at
 from autorubric.files.strict_json import decode_json, encode_json
+from autorubric.llm.records.accounts import Spending, read_spending
 from autorubric.llm.records.call_rows import CallRow, SealedRow, compute_digest, pack_columns, pack_outcome, seal
-from autorubric.llm.records.database import build_write_error, insert_rows, transaction
+from autorubric.llm.records.database import build_write_error, create_tables, insert_rows, transaction
 from autorubric.llm.records.lock import list_process_folders, release_and_remove, try_lock
 from autorubric.llm.request import Failure, Reply
 
@@ -298,15 +299,17 @@ def _frame(key: bytes, columns: tuple[Any, ...], data: bytes) -> bytes:
     return _HEAD.pack(len(key), len(content) - _AT.size - len(key), crc32(content)) + content
 
 
-def recover_rows(log: LogFiles, directory: Path, keep: Callable[[list[LoggedRow]], None]) -> list[LoggedRow]:
+def recover_rows(
+    log: LogFiles, directory: Path, keep: Callable[[list[LoggedRow]], None], *, remove: bool = True
+) -> list[LoggedRow]:
     """The rows that a killed process left in a log, passed to `keep` file by file; then the files are removed.
 
     Raises:
         LedgerError: another version of this package wrote a file, or its first bytes are damaged; it stays.
     """
     left = [path for path in (directory / name for name in log.names) if path.exists()]
-    lock = try_lock(directory / log.lock) if left else None
-    if lock is None:  # nothing is left, or the process that writes it is alive
+    lock = try_lock(directory / log.lock) if left and remove else None
+    if lock is None and remove:  # nothing is left, or the process that writes it is alive
         return []
     rows: list[LoggedRow] = []
     try:
@@ -314,39 +317,56 @@ def recover_rows(log: LogFiles, directory: Path, keep: Callable[[list[LoggedRow]
             if found := list(log.read(path)):
                 keep(found)
             rows += found
-            path.unlink(missing_ok=True)
+            if remove:
+                path.unlink(missing_ok=True)
     finally:
-        release_and_remove(lock)
+        if lock is not None:
+            release_and_remove(lock)
     return rows
 
 
 _SINCE = "SELECT key, at FROM calls WHERE at >= ? ORDER BY at"
 
 
-def record_logs(connection: sqlite3.Connection, directory: Path, logs: Path | None) -> None:
+def record_logs(
+    connection: sqlite3.Connection, directory: Path, logs: Path | None, target: sqlite3.Connection | None = None
+) -> None:
     """Record what killed processes did not commit, and the calls that they had in flight.
 
     Args:
-        connection: writes the ledger.
+        connection: to the ledger.
         directory: the directory of the ledger.
         logs: the folder of one of several processes, whose logs alone are recorded; None for all.
+        target: takes the rows instead of the ledger, and the logs stay.
     """
     folders = [directory, *list_process_folders(directory)] if logs is None else [logs]
+    record, remove = partial(_record_lost, connection, target or connection), target is None
     for folder in folders:
-        arrived = recover_rows(UNCOMMITTED, folder, partial(_record_lost, connection, {}))
+        arrived = recover_rows(UNCOMMITTED, folder, partial(record, {}), remove=remove)
         # Another process may have made the same call after the kill, so the ledger does not tell whether this one
         # has ended. The process's own log does: it still has what was committed last.
         ended = None if folder == directory else {one.key: one.at for one in arrived}
-        recover_rows(IN_FLIGHT, folder, partial(_record_lost, connection, ended))
+        recover_rows(IN_FLIGHT, folder, partial(record, ended), remove=remove)
 
 
-def _record_lost(connection: sqlite3.Connection, ended: Mapping[bytes, float] | None, left: list[LoggedRow]) -> None:
-    """Record the rows that the ledger lacks, unless the call has `ended` since (None: by the ledger)."""
-    known = connection.execute(_SINCE, (min(one.at for one in left),)).fetchall()
+def sum_unrecorded(connection: sqlite3.Connection, directory: Path) -> Spending:
+    """What the calls cost that `record_logs` would record, if no process uses the ledger; changes no file."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as memory:
+        create_tables(memory, ":memory:")
+        record_logs(connection, directory, None, memory)
+        return read_spending(memory)[1]
+
+
+def _record_lost(
+    source: sqlite3.Connection, target: sqlite3.Connection, ended: Mapping[bytes, float] | None, left: list[LoggedRow]
+) -> None:
+    """Record the rows that neither has, unless the call has `ended` since (None: by the ledgers)."""
+    since = (min(one.at for one in left),)
+    known = [row for ledger in (source, target) for row in ledger.execute(_SINCE, since).fetchall()]
     if ended is None:
         ended = dict(known)
     on_record = set(known)
     missing = [one.unpack() for one in left if (one.key, one.at) not in on_record and ended.get(one.key, 0) < one.at]
     if missing:
-        with transaction(connection):
-            insert_rows(connection, missing)
+        with transaction(target):
+            insert_rows(target, missing)

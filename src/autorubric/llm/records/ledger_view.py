@@ -17,6 +17,7 @@ from autorubric.files.text import check_file
 from autorubric.llm.failure_groups import FailureGroups
 from autorubric.llm.records.accounts import Spending, Totals, read_spending
 from autorubric.llm.records.call_rows import READ_COLUMNS, CallRow, read_call, unpack_reply, unseal
+from autorubric.llm.records.crash_logs import sum_unrecorded
 from autorubric.llm.records.database import (
     check_version,
     has_tables,
@@ -38,7 +39,7 @@ _TOTALS = """
         role, model, count(*), sum(status != 'ok'), total(prompt_tokens), total(completion_tokens),
         total(cached_tokens), total(reasoning_tokens), total(cost),
         sum(cost IS NULL AND (status = 'ok' OR (cost_bound IS NULL AND ifnull(token_bound, 0) > 0))),
-        sum(status = 'ok' AND prompt_tokens IS NULL)
+        sum(status = 'ok' AND prompt_tokens IS NULL), CAST(total(token_bound) AS INTEGER), total(cost_bound)
     FROM calls GROUP BY role, model, is_now ORDER BY role, model, is_now"""
 _RECENT = "SELECT at FROM calls ORDER BY id DESC LIMIT ?"
 _TOUCHED = "SELECT count(*), count(DISTINCT item) FROM calls WHERE status = 'ok'"
@@ -117,10 +118,12 @@ class LedgerView:
     def add_up(self) -> list[Totals]:
         """Calls, tokens and cost of all sessions, by role and model."""
         found: dict[tuple[str, str], Totals] = {}
-        for is_now, role, model, calls, failed, *tokens, cost, unpriced, unmetered in self._query(
+        for is_now, role, model, calls, failed, input, output, cached, thought, cost, *unclear in self._query(
             _TOTALS, self.began
         ):
-            one = Totals(role, model, calls, failed, Usage(*map(int, tokens)), cost, unpriced, unmetered)
+            one = Totals(
+                role, model, calls, failed, Usage(int(input), int(output), int(cached), int(thought)), cost, *unclear
+            )
             before = found.get((role, model))
             if before is not None:
                 one = replace(before.plus(one), now=one)
@@ -129,10 +132,14 @@ class LedgerView:
             found[role, model] = one
         return list(found.values())
 
-    def sum_spent(self, role: str | None = None) -> Spending:
-        """What all sessions have spent, worst cases included; of one role without calls whose records are lost."""
+    def sum_spent(self, role: str | None = None, logs: Path | None = None) -> Spending:
+        """What all sessions have spent, worst cases included; of one role without calls whose records are lost.
+
+        Calls in the `logs` of killed processes, which the next session records, count too.
+        """
         with translate_read_errors(self._place, self.folder):
-            return read_spending(self._connection, role=role)[1]
+            unrecorded = Spending() if logs is None else sum_unrecorded(self._connection, logs)
+            return read_spending(self._connection, role=role)[1].plus(unrecorded)
 
     def count_unanswered(self) -> dict[str, int]:
         """Requests that failed and have no reply yet, by the kind of their last failure."""
