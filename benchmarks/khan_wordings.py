@@ -19,8 +19,8 @@ import numpy as np
 from typer import Argument, Option, run
 
 from autorubric import Criterion, Rubric, RubricDataset
-from autorubric.improvement.acceptance import Decision, decide_all, pool
-from autorubric.improvement.changed_wording import Outcome
+from autorubric.improvement.acceptance import AcceptanceDecision, decide_all, pool
+from autorubric.improvement.changed_wording import WordingOutcome
 from autorubric.improvement.labelled import LabelledRubric
 from autorubric.improvement.measures import Comparator, Measure
 from autorubric.improvement.samples import group_items
@@ -41,15 +41,15 @@ def labelled(rows: Sequence[Row]) -> LabelledRubric:
     )
 
 
-def outcomes(rows: Sequence[Row], model: str, wording: str, draw: int) -> dict[int, Outcome]:
+def outcomes(rows: Sequence[Row], model: str, wording: str, draw: int) -> dict[int, WordingOutcome]:
     """One verdict of a model on each answer; a missing one is a failure."""
     said = [row["llm"][model][wording][draw] for row in rows]
-    return {place: Outcome(FAILED if one not in (0, 1) else 1 - int(one)) for place, one in enumerate(said)}
+    return {place: WordingOutcome(FAILED if one not in (0, 1) else 1 - int(one)) for place, one in enumerate(said)}
 
 
 def decisions(
     questions: dict[int, list[Row]], model: str, old: tuple[str, int], new: tuple[str, int], measure: Measure
-) -> tuple[dict[str, Decision], Decision]:
+) -> tuple[dict[str, AcceptanceDecision], AcceptanceDecision]:
     """The decision of the rule on each question, and on all of them together."""
     found = {}
     for number, rows in questions.items():

@@ -16,10 +16,10 @@ import typer
 from typer import Option
 
 from autorubric import Criterion, Rubric, RubricDataset
-from autorubric.improvement.changed_wording import Outcome, Wording
+from autorubric.improvement.changed_wording import Wording, WordingOutcome
 from autorubric.improvement.labelled import LabelledRubric
 from autorubric.improvement.measures import Measure
-from autorubric.improvement.refusals import Guard
+from autorubric.improvement.refusals import LeakGuard
 from autorubric.improvement.samples import split_items
 from autorubric.improvement.search import Commission, SearchRules
 from autorubric.improvement.study import Aims, Study
@@ -37,11 +37,13 @@ class SimulatedJudge:
     new_error: float
     rng: np.random.Generator
 
-    async def judge(self, wording: Wording, items: Sequence[int], *, retest: bool = False) -> dict[int, Outcome]:
+    async def judge(
+        self, wording: Wording, items: Sequence[int], *, retest: bool = False
+    ) -> dict[int, WordingOutcome]:
         rate = self.new_error if wording.reason == BETTER else self.old_error
         flips = self.rng.random(len(items)) < rate
         codes = [int(self.truth[item]) ^ int(flip) for item, flip in zip(items, flips, strict=True)]
-        return {item: Outcome(code, value=1.0 - code) for item, code in zip(items, codes, strict=True)}
+        return {item: WordingOutcome(code, value=1.0 - code) for item, code in zip(items, codes, strict=True)}
 
 
 @dataclass
@@ -86,7 +88,7 @@ def simulate(labels: int, errors: tuple[float, float], runs: int, *, has_better:
             split_items(range(labels), labelled.list_strata(), seed=number),
             SimulatedJudge(truth, *errors, rng),
             SimulatedWriter(10, has_better),
-            Guard(frozenset()),
+            LeakGuard(frozenset()),
             Aims(measure, seed=number),
             SearchRules(candidates=10),
         )

@@ -58,11 +58,11 @@ def wait_for(coroutine: Coroutine[Any, Any, T]) -> T:
         try:
             return _await_result(future)
         except KeyboardInterrupt as interrupt:
-            told = listeners.copy()
+            current = listeners.copy()
             listeners.clear()
-            for heard in told:
+            for heard in current:
                 loop.call_soon_threadsafe(heard)
-            if told:
+            if current:
                 interrupt.add_note("replies are saved; to resume, make the same call again")
                 _await_result(future)
             raise

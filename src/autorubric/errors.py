@@ -186,9 +186,9 @@ def _join_problems(problems: tuple[str, ...]) -> str:
     if len(problems) == 1:
         return shorten(problems[0])
     found = list(_group_problems(dict.fromkeys(problems)))
-    found = [one.replace("\n", "\n  ") for one in found]
+    found = [problem.replace("\n", "\n  ") for problem in found]
     most = max(_LONGEST_SHOWN // 4, min(_LONGEST_SHOWN, 5 * _LONGEST_SHOWN // len(found)))
-    lines = [f"{len(problems)} problems:", *(f"  {shorten(one, most)}" for one in found[:_MOST_SHOWN])]
+    lines = [f"{len(problems)} problems:", *(f"  {shorten(problem, most)}" for problem in found[:_MOST_SHOWN])]
     if len(found) > _MOST_SHOWN:
         lines.append(f"  and {len(found) - _MOST_SHOWN} more")
     return "\n".join(lines)

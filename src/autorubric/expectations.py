@@ -59,8 +59,8 @@ def describe_expectation(problem: Mapping[str, Any], shape: str = "") -> str:
     known = _EXPECTED.get(kind)
     if known is None:
         return str(problem["msg"]).replace("Input should be", "expected").replace("Input should", "must")
-    told = {name: f"{value:g}" if isinstance(value, float) else value for name, value in values.items()}
-    return f"expected {shape or known.format(**told)}"
+    shown = {name: f"{value:g}" if isinstance(value, float) else value for name, value in values.items()}
+    return f"expected {shape or known.format(**shown)}"
 
 
 def format_place(place: Sequence[str | int]) -> str:

@@ -120,7 +120,7 @@ class ImprovementRunner:
         return ImprovementResult(rubric, rubric, [first], rubric, 0, "no_validation_data", cost)
 
 
-_SETTINGS = frozenset(one.name for one in fields(ImprovementConfig))
+_SETTINGS = frozenset(field.name for field in fields(ImprovementConfig))
 
 
 async def improve_rubric(  # noqa: PLR0913 (published signature)
@@ -195,12 +195,12 @@ def _build_models(config: ImprovementConfig) -> dict[str, Any]:
     judges = config.eval_llm
     if isinstance(judges, LLMConfig):
         judges = [JudgeSpec(judges, judges.model)]
-    configs = {one.judge_id: _limit_tokens(one.llm_config, 2048) for one in judges}
+    configs = {judge.judge_id: _limit_tokens(judge.llm_config, 2048) for judge in judges}
     writer = config.revision_llm.model
     while writer in configs:
         writer += " (revision)"
     configs[writer] = _limit_tokens(config.revision_llm, 4096)
-    return {"judge": [one.judge_id for one in judges], "writer": writer, "configs": configs}
+    return {"judge": [judge.judge_id for judge in judges], "writer": writer, "configs": configs}
 
 
 def _limit_tokens(config: LLMConfig, max_tokens: int) -> LLMConfig:
@@ -209,20 +209,20 @@ def _limit_tokens(config: LLMConfig, max_tokens: int) -> LLMConfig:
 
 
 def _find_issues(report: EnsembleEvaluationReport) -> Iterator[IssueDetail]:
-    for one in report.report or ():
-        fault = one.criterion.weight < 0
-        if one.final_verdict is (CriterionVerdict.MET if fault else CriterionVerdict.UNMET):
-            criterion = one.criterion
+    for entry in report.report or ():
+        fault = entry.criterion.weight < 0
+        if entry.final_verdict is (CriterionVerdict.MET if fault else CriterionVerdict.UNMET):
+            criterion = entry.criterion
             yield IssueDetail(
-                criterion.name or "", criterion.requirement, criterion.weight, fault, one.final_reason or ""
+                criterion.name or "", criterion.requirement, criterion.weight, fault, entry.final_reason or ""
             )
 
 
 def _build_result(original: Rubric, found: ImproveResult) -> ImprovementResult:
     iterations = list(_build_iterations(original, found.record)) if found.record else []
-    best = max((one.iteration for one in iterations if one.accepted), default=0)
-    known = not any(one.unpriced for one in found.totals)
-    cost = sum(one.cost for one in found.totals) if known else UnknownCost()
+    best = max((iteration.iteration for iteration in iterations if iteration.accepted), default=0)
+    known = not any(totals.unpriced for totals in found.totals)
+    cost = sum(totals.cost for totals in found.totals) if known else UnknownCost()
     reason = "all_tested" if found.record else found.stopped or "interrupted"
     return ImprovementResult(original, found.rubric, iterations, found.rubric, best, reason, cost)
 
@@ -230,19 +230,19 @@ def _build_result(original: Rubric, found: ImproveResult) -> ImprovementResult:
 def _build_iterations(original: Rubric, record: Mapping[str, Any]) -> Iterator[IterationResult]:
     """The original, then each tested wording together with those accepted before it."""
     tests: Sequence[Mapping[str, Any]] = record["tests"]
-    reached = {one["criterion"]: one["before"] for one in tests} or dict(record["agreement"])
+    reached = {test["criterion"]: test["before"] for test in tests} or dict(record["agreement"])
     yield _build_iteration(0, original, reached)
     accepted = list[Mapping[str, Any]]()
     for number, test in enumerate(tests, 1):
         tried = [*accepted, test]
         after = {**reached, test["criterion"]: test["after"]}
-        made = {**record, "tests": [{**one, "accepted": True} for one in tried], "weights": None}
-        one = _build_iteration(number, build_improved_rubric(original, made), after)
+        made = {**record, "tests": [{**test, "accepted": True} for test in tried], "weights": None}
+        iteration = _build_iteration(number, build_improved_rubric(original, made), after)
         if test["accepted"]:
             accepted, reached = tried, after
-            yield one
+            yield iteration
         else:
-            yield replace(one, accepted=False, rejection_reason=test["reason"])
+            yield replace(iteration, accepted=False, rejection_reason=test["reason"])
 
 
 def _build_iteration(number: int, rubric: Rubric, reached: Mapping[str, float | None]) -> IterationResult:
@@ -338,8 +338,9 @@ async def _evaluate(
         raise InputError("display='html' needs output_html_path=")
     report = await _grade_rubric(rubric, task, CriterionGrader(judge_model_config=llm_config))
     if display == "stdout":
-        for one in report.report or ():
-            print(f"{one.word or 'failed':<13} {one.criterion.weight:+g} {one.criterion.name}: {one.final_reason}")
+        for entry in report.report or ():
+            criterion = entry.criterion
+            print(f"{entry.word or 'failed':<13} {criterion.weight:+g} {criterion.name}: {entry.final_reason}")
         print(f"score: {report.score}")
     if display == "html" and path is not None:
         write_atomically(Path(path), [report._repr_html_()])

@@ -301,12 +301,12 @@ def _check_new_path(value: Any) -> Path:
 def _check_paths(value: Any) -> list[Path]:
     if not isinstance(value, str | Path | list | tuple):
         raise ValueError("expected paths of files")
-    return [_check_path(one) for one in ([value] if isinstance(value, str | Path) else value)]
+    return [_check_path(path) for path in ([value] if isinstance(value, str | Path) else value)]
 
 
 def _check_names(value: Any) -> Any:
     listed = [value] if isinstance(value, str) else value
-    if not isinstance(listed, Sequence) or not all(isinstance(one, str) for one in listed):
+    if not isinstance(listed, Sequence) or not all(isinstance(name, str) for name in listed):
         raise ValueError("expected a string or a list of strings")
     return listed
 
@@ -334,7 +334,7 @@ def _to_plain(value: Any) -> Any:
         text = find_address(value) or str(value)
         return text.encode("utf-8", "backslashreplace").decode()  # a name may hold bytes that are not text
     if isinstance(value, dict):
-        return {str(key): one for key, item in value.items() if (one := _to_plain(item)) is not _NOT_RECORDED}
+        return {str(key): plain for key, item in value.items() if (plain := _to_plain(item)) is not _NOT_RECORDED}
     if isinstance(value, list | tuple):
         items = [_to_plain(item) for item in value]
         return _NOT_RECORDED if any(item is _NOT_RECORDED for item in items) else items
@@ -346,9 +346,9 @@ def _to_plain(value: Any) -> Any:
 def _collect_messages(model: type[Settings], error: ValidationError, named: Callable[[str], str]) -> list[str]:
     """One message for each field, a validator's own if there is one; unknown names first."""
     found: dict[tuple[str, ...], list[str]] = {}
-    for problem in sorted(error.errors(include_url=False), key=lambda one: one["type"] != "extra_forbidden"):
-        place, told = model._locate_problem(cast("Any", problem), named)
-        found[place] = told if problem["type"] == "value_error" else found.get(place, told)
+    for problem in sorted(error.errors(include_url=False), key=lambda error: error["type"] != "extra_forbidden"):
+        place, message = model._locate_problem(cast("Any", problem), named)
+        found[place] = message if problem["type"] == "value_error" else found.get(place, message)
     return [_rename_flags(message, model, named) for messages in found.values() for message in messages]
 
 
@@ -373,8 +373,10 @@ def _rename_flags(message: str, model: type[Settings], named: Callable[[str], st
 def _describe(model: type[Settings], problem: Mapping[str, Any], named: Callable[[str], str]) -> list[str]:
     raised = problem.get("ctx", {}).get("error")
     if isinstance(raised, InputError) or not problem["loc"]:
-        told = raised.problems if isinstance(raised, InputError) else [str(raised or problem["msg"])]
-        return [f"{named(str(place))}: {one}" for one in told for place in problem["loc"][:1]] or list(told)
+        messages = raised.problems if isinstance(raised, InputError) else [str(raised or problem["msg"])]
+        return [f"{named(str(place))}: {message}" for message in messages for place in problem["loc"][:1]] or list(
+            messages
+        )
     field, value, kind = str(problem["loc"][0]), problem["input"], problem["type"]
     if kind in ("extra_forbidden", "invalid_key"):
         where = named(field).removesuffix(field)  # the config file, where it comes from one

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from autorubric.cli.app import run
-from autorubric.runs.doctor import Finding, check_environment, check_sqlite
+from autorubric.runs.doctor import DoctorFinding, check_environment, check_sqlite
 from autorubric.testing import LoopbackEndpoint
 from tests.offenders import each
 
@@ -154,7 +154,7 @@ def test_a_folder_that_is_not_there_is_a_problem(tmp_path: Path, capsys: pytest.
     ],
 )
 def test_the_faults_of_sqlite_are_known_by_version(version: str, verdict: str) -> None:
-    assert isinstance(check_sqlite(version), Finding)
+    assert isinstance(check_sqlite(version), DoctorFinding)
     assert check_sqlite(version).verdict == verdict
 
 

@@ -8,7 +8,7 @@ from autorubric.core.criterion import AggregationStrategy
 from autorubric.core.judgment import Judgment, JudgmentFailure
 from autorubric.errors import ConfigError
 from autorubric.graders.judge import JudgeInput
-from autorubric.graders.panel import Draw, Panel, gather_or_cancel, make_draws
+from autorubric.graders.panel import Panel, VoteDraw, gather_or_cancel, make_draws
 from autorubric.graders.reporting import Scoring, report_on
 from autorubric.graders.without_model import ScriptedJudge, Word, no_model
 from autorubric.llm.executor import Executor
@@ -228,7 +228,7 @@ async def said_by_model(panel: Panel) -> None:
 
 def test_the_first_draw_is_the_judge_itself_whatever_the_number_of_draws() -> None:
     # draw · of + number, and a judge asks draw 0: its answers of before are found again.
-    assert [Draw(ScriptedJudge("a", []), number, 5).number for number in range(2)] == [0, 1]
+    assert [VoteDraw(ScriptedJudge("a", []), number, 5).number for number in range(2)] == [0, 1]
     for count in (0, -1, True, 2.0):
         with pytest.raises(ConfigError, match="expected a whole number from 1"):
             make_draws(ScriptedJudge("a", []), count)  # type: ignore[arg-type]

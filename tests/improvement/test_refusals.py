@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from autorubric import Criterion
 from autorubric.improvement.changed_wording import Kind, Wording
-from autorubric.improvement.refusals import Guard, find_refusal, fold_texts
+from autorubric.improvement.refusals import LeakGuard, find_refusal, fold_texts
 from tests.offenders import offenders
 
 SUBMISSION = "The steam engine changed the mills of the north for ever. 蒸汽机改变了英国北方的纺织工厂和城市生活。"
-GUARD = Guard.from_texts([SUBMISSION], ["Describe how the steam engine changed the mills."], ["essay-17", "3"])
+GUARD = LeakGuard.from_texts([SUBMISSION], ["Describe how the steam engine changed the mills."], ["essay-17", "3"])
 OLD = Criterion(requirement="Names an effect.")
 CHOICE = Criterion(requirement="How good?", options=[{"label": "No", "value": 0}, {"label": "Yes", "value": 1}])
 

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from autorubric import Criterion, Rubric, RubricDataset
-from autorubric.improvement.changed_wording import Outcome, Wording
+from autorubric.improvement.changed_wording import Wording, WordingOutcome
 from autorubric.improvement.labelled import LabelledRubric, read_labelled
 from autorubric.improvement.measures import Measure
-from autorubric.improvement.refusals import Guard
+from autorubric.improvement.refusals import LeakGuard
 from autorubric.improvement.run_files import FileUseRecorder
-from autorubric.improvement.samples import Split, UsedItems, split_items
+from autorubric.improvement.samples import SampleSplit, UsedItems, split_items
 from autorubric.improvement.search import Commission
 from autorubric.improvement.study import Aims, Study
 from autorubric.improvement.writing import Stopped
@@ -32,12 +32,14 @@ class Judging:
     closed: set[int] = field(default_factory=set)
     asked: list[int] = field(default_factory=list)
 
-    async def judge(self, wording: Wording, items: Sequence[int], *, retest: bool = False) -> dict[int, Outcome]:
+    async def judge(
+        self, wording: Wording, items: Sequence[int], *, retest: bool = False
+    ) -> dict[int, WordingOutcome]:
         self.asked += items
         if self.closed & set(items):
             raise Stopped(Failure("budget", "budget reached"))
         said = {item: judge(wording.requirements[0], self.labelled.dataset[item].submission) for item in items}
-        return {item: Outcome(int(one == "UNMET"), value=float(one == "MET")) for item, one in said.items()}
+        return {item: WordingOutcome(int(one == "UNMET"), value=float(one == "MET")) for item, one in said.items()}
 
 
 @dataclass
@@ -60,7 +62,11 @@ def scene(
     split = split_items(range(count), labelled.list_strata())
     judging, writing = Judging(labelled), Writing(texts)
     uses = FileUseRecorder(folder, "run", UsedItems(folder / "used.jsonl"), labelled.digests, "r")
-    return Study(labelled, split, judging, writing, Guard(frozenset()), Aims(measure), uses=uses), judging, writing
+    return (
+        Study(labelled, split, judging, writing, LeakGuard(frozenset()), Aims(measure), uses=uses),
+        judging,
+        writing,
+    )
 
 
 def test_no_judge_sees_a_test_item_before_the_finalists_are_fixed(tmp_path: Path) -> None:
@@ -101,11 +107,11 @@ def test_the_writer_sees_errors_of_the_teaching_set_alone(tmp_path: Path) -> Non
 def test_the_second_round_revises_the_best_wording_so_far(tmp_path: Path) -> None:
     study, judging, writing = scene(tmp_path, "Explains it.", "Explains it in depth.")
 
-    async def half(wording: Wording, items: Sequence[int], *, retest: bool = False) -> dict[int, Outcome]:
+    async def half(wording: Wording, items: Sequence[int], *, retest: bool = False) -> dict[int, WordingOutcome]:
         found = await Judging(study.labelled).judge(wording, items)
         if "depth" in wording.requirements[0]:  # right on half of the items on which the original errs
             truth = study.labelled.truth
-            found |= {item: Outcome(int(truth[item, 0]), value=1.0) for item in items if item % 10 in (1, 3)}
+            found |= {item: WordingOutcome(int(truth[item, 0]), value=1.0) for item in items if item % 10 in (1, 3)}
         return found
 
     judging.judge = half  # type: ignore[method-assign]
@@ -139,17 +145,19 @@ def test_ordered_options_are_compared_by_their_distance() -> None:
     class Off:
         """Two options off under the original, one off under the other wording."""
 
-        async def judge(self, wording: Wording, items: Sequence[int], *, retest: bool = False) -> dict[int, Outcome]:
+        async def judge(
+            self, wording: Wording, items: Sequence[int], *, retest: bool = False
+        ) -> dict[int, WordingOutcome]:
             by = 2 if wording.kind == "original" else 1
             codes = {item: item % 5 + (by if item % 5 + by < 5 else -by) for item in items}
-            return {item: Outcome(code, value=code / 4) for item, code in codes.items()}
+            return {item: WordingOutcome(code, value=code / 4) for item, code in codes.items()}
 
     study = Study(
         labelled,
         split_items(range(40), labelled.list_strata()),
         Off(),
         Writing(("How deep is it?",)),
-        Guard(frozenset()),
+        LeakGuard(frozenset()),
     )
     found = asyncio.run(study.run())
     [decision] = found.decisions.values()
@@ -164,5 +172,5 @@ def test_labels_that_are_missing_are_left_out_and_cost_nothing(tmp_path: Path) -
     found = [item for item in judging.asked if item % 2 == 0]
     # Kindness is labelled everywhere; the tides cost nothing where nobody labelled them.
     assert len(found) <= 2 * len([*study.split.teach, *study.split.choose])
-    assert isinstance(study.split, Split)
+    assert isinstance(study.split, SampleSplit)
     assert np.isfinite(study.labelled.target).all()

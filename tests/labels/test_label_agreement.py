@@ -17,7 +17,7 @@ from autorubric import Criterion, CriterionOption, DataItem, InputError, Rubric,
 from autorubric.cli.app import run as run_command
 from autorubric.core.judgment import CriterionVerdict
 from autorubric.core.report import CriterionReport, EvaluationReport
-from autorubric.labels import Ask, Draw, Event, History, find_pair, label_queue, read_history
+from autorubric.labels import Ask, Event, History, LabelDraw, find_pair, label_queue, read_history
 from autorubric.labels.drawing import KnownPair, draw_from_pairs
 from autorubric.labels.event import Pair, PairFinder
 from autorubric.labels.label_agreement import (
@@ -96,7 +96,7 @@ class Drawn:
             found = draw_from_pairs(self.pairs, Ask(policy, scope, size, seed), list(known.values()), batch)  # type: ignore[arg-type]
             for one in found.pairs:
                 pair, number = self.named[one.item][one.criterion], number + 1
-                draw = Draw(batch, policy, scope, seed + batch, one.probability, found.open, seen)
+                draw = LabelDraw(batch, policy, scope, seed + batch, one.probability, found.open, seen)
                 history.add(Event(number, 0.0, "draw", pair.item, pair.criterion, pair.digest, draw=draw))
                 known[one.item, one.criterion] = KnownPair(one.item, one.criterion)
             labelled = found.pairs[:last] if batch else found.pairs

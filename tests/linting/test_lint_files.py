@@ -14,7 +14,7 @@ from autorubric import Criterion, Rubric, RubricDataset, lint
 from autorubric.errors import InputError, MissingFileError
 from autorubric.files.parquet import build_final_schema
 from autorubric.linting import chosen_rules, lint_file
-from autorubric.linting.finding import Place, RawRubric
+from autorubric.linting.finding import Location, RawRubric
 from autorubric.linting.records import NO_RUBRIC
 from autorubric.linting.rubric_sources import iter_rubrics
 
@@ -102,7 +102,7 @@ def test_parquet_rows_are_counted_from_one(tmp_path: Path) -> None:
     pq.write_table(pa.Table.from_pylist(rows, schema=build_final_schema()), path)
     found = list(lint_file(path, chosen_rules(["vague-words"])))
     assert [finding.place.row for finding in found] == list(range(1, 1203))
-    assert found[-1].place == Place(str(path), 1202, "q1202")
+    assert found[-1].place == Location(str(path), 1202, "q1202")
 
 
 def test_rows_in_a_list_are_counted_from_one_and_one_bad_row_is_named(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from autorubric.linting.criterion_words import Hints, Wording
+from autorubric.linting.criterion_words import Hints, Phrasing
 from autorubric.linting.rules import comparative, scales, undecidable, unfinished, unseen, vague
 from autorubric.linting.rules import compound_demands as compound
 
@@ -31,7 +31,7 @@ def hinted(*hints: Hints) -> Callable[[str], bool]:
 
 def told(text: str) -> bool:
     # Words are compared whole there, and "always-met" is one.
-    return _JOINED.search(text) is not None or undecidable.find_verdict_command(Wording(text)) is not None
+    return _JOINED.search(text) is not None or undecidable.find_verdict_command(Phrasing(text)) is not None
 
 
 def holding(words: tuple[str, ...]) -> Callable[[str], bool]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from autorubric import Criterion, Rubric
 from autorubric.linting import chosen_rules, lint_rubric
-from autorubric.linting.criterion_words import Wording
+from autorubric.linting.criterion_words import Phrasing
 from autorubric.linting.rules.unseen import find_unseen_text, has_criterion_reference
 from tests.offenders import offenders
 
@@ -517,7 +517,7 @@ def test_a_criterion_may_speak_of_a_reference_where_the_query_does() -> None:
         for text, query, words in table:
             with case(f"{text} {query}"):
                 assert find_unseen_text(text, query) == words
-    assert [has_criterion_reference(Wording(text)) for text in ("Same as above.", "Names two causes.")] == [
+    assert [has_criterion_reference(Phrasing(text)) for text in ("Same as above.", "Names two causes.")] == [
         True,
         False,
     ]

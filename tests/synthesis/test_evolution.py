@@ -16,7 +16,7 @@ from autorubric.synthesis.evolution import (
 )
 from autorubric.synthesis.gated import Evidence
 from autorubric.synthesis.method import FullSettings
-from autorubric.synthesis.stages import NO_RESPONSES, Call, Outcome
+from autorubric.synthesis.stages import NO_RESPONSES, Call, StageOutcome
 from autorubric.synthesis.templates import load_synthesis_prompts
 from autorubric.synthesis.thresholds import GateSettings
 from autorubric.testing import PromptSections, ScriptedModel
@@ -83,14 +83,14 @@ def test_the_basic_profile_compares_all_responses_there_are() -> None:
 @each(
     ("changed", "expected"),
     [
-        ({"merged_rubrics": []}, Outcome(failure=Failure("missing_input", "missing merged_rubrics"))),
-        ({"merged_rubrics": None}, Outcome(failure=Failure("missing_input", "missing merged_rubrics"))),
-        ({"response_b": " "}, Outcome([], NO_RESPONSES)),
-        ({"response_a": None, "response_b": None}, Outcome([], NO_RESPONSES)),
+        ({"merged_rubrics": []}, StageOutcome(failure=Failure("missing_input", "missing merged_rubrics"))),
+        ({"merged_rubrics": None}, StageOutcome(failure=Failure("missing_input", "missing merged_rubrics"))),
+        ({"response_b": " "}, StageOutcome([], NO_RESPONSES)),
+        ({"response_a": None, "response_b": None}, StageOutcome([], NO_RESPONSES)),
     ],
 )
 def test_the_basic_profile_asks_nobody_without_a_rubric_and_two_responses(
-    changed: dict[str, Any], expected: Outcome
+    changed: dict[str, Any], expected: StageOutcome
 ) -> None:
     fields = {"question": "?", "merged_rubrics": MERGED, "response_a": "4 g.", "response_b": "Some.", **changed}
     assert PLAIN.build(fields, MODELS) == expected
@@ -189,7 +189,7 @@ def test_a_round_asks_nobody_and_says_why(
     number: int, settings: FullSettings, changed: dict[str, Any], expected: str
 ) -> None:
     found = of_round(number, settings).build(row(**changed), MODELS)
-    assert isinstance(found, Outcome)
+    assert isinstance(found, StageOutcome)
     if found.failure is None:
         assert (found.value, found.model) == ({"pair": None, "criteria": [], "dropped": []}, expected)
     else:
@@ -247,8 +247,8 @@ def test_the_new_criteria_of_all_rounds_are_one_list() -> None:
         "round_2_model": "other",
     }
     stage = build_augmented_stage(["round_1", "round_2"])
-    assert stage.build(fields, {}) == Outcome([dump_criterion(FIRST), dump_criterion(later)], "m-augment")
+    assert stage.build(fields, {}) == StageOutcome([dump_criterion(FIRST), dump_criterion(later)], "m-augment")
     lost = stage.build({**fields, "round_2": {"criteria": []}}, {})
-    assert lost == Outcome(failure=Failure("missing_input", "missing round_2"))
-    assert build_augmented_stage([]).build({}, {}) == Outcome([], "skipped(no rounds)")
+    assert lost == StageOutcome(failure=Failure("missing_input", "missing round_2"))
+    assert build_augmented_stage([]).build({}, {}) == StageOutcome([], "skipped(no rounds)")
     assert stage.finished([]) and not stage.finished([{"title": "no id"}]) and stage.empty == []

@@ -10,13 +10,13 @@ from autorubric.errors import ConfigError, InputError
 from autorubric.llm.request import Answer, Failure, Reply, Request
 from autorubric.synthesis.drafts import read_answer
 from autorubric.synthesis.method import Shape, build_plan
-from autorubric.synthesis.stages import Outcome, Plan, Stage, list_letters
+from autorubric.synthesis.stages import Plan, Stage, StageOutcome, list_letters
 from autorubric.synthesis.templates import load_synthesis_prompts
 from tests.offenders import each
 
 
 def stage(name: str, *reads: str, step: int = 0) -> Stage:
-    return Stage(name, step, reads, lambda fields, models: Outcome(name, "test"))
+    return Stage(name, step, reads, lambda fields, models: StageOutcome(name, "test"))
 
 
 def basic_plan(*, responses: int = 2, rubrics: int = 2) -> Plan:
@@ -66,10 +66,10 @@ def test_the_basic_plan_has_the_seeds_stages_in_the_seeds_steps() -> None:
     ]
 
 
-def built(name: str, fields: dict[str, Any], **plan: int) -> Request | Outcome:
+def built(name: str, fields: dict[str, Any], **plan: int) -> Request | StageOutcome:
     (found,) = [s for s in basic_plan(**plan).stages if s.name == name]
     made = found.build({"question": "Why is the sky blue?", **fields}, {})
-    if isinstance(made, Outcome):
+    if isinstance(made, StageOutcome):
         return made
     (call,) = made
     return call.request
@@ -86,8 +86,8 @@ def test_stages_that_share_a_prompt_never_share_a_draw() -> None:
 
 
 def test_the_only_candidate_rubric_stands_for_the_merged_one() -> None:
-    assert built("merged_rubrics", {"rubrics_a": [ITEM]}, rubrics=1) == Outcome([ITEM], "passthrough")
-    assert built("merged_rubrics", {"rubrics_a": [ITEM], "rubrics_b": []}) == Outcome([ITEM], "passthrough")
+    assert built("merged_rubrics", {"rubrics_a": [ITEM]}, rubrics=1) == StageOutcome([ITEM], "passthrough")
+    assert built("merged_rubrics", {"rubrics_a": [ITEM], "rubrics_b": []}) == StageOutcome([ITEM], "passthrough")
 
 
 def test_two_candidate_rubrics_are_merged_by_a_model() -> None:
@@ -98,7 +98,7 @@ def test_two_candidate_rubrics_are_merged_by_a_model() -> None:
 
 def test_without_responses_evolution_is_skipped_and_says_so() -> None:
     made = built("augmented_rubrics", {"merged_rubrics": [ITEM], "response_a": "One.", "response_b": " "})
-    assert made == Outcome([], "skipped(no responses)")
+    assert made == StageOutcome([], "skipped(no responses)")
 
 
 @each(
@@ -112,7 +112,7 @@ def test_without_responses_evolution_is_skipped_and_says_so() -> None:
 def test_a_stage_without_its_input_fails_by_the_name_of_what_is_missing(
     name: str, fields: dict[str, Any], message: str
 ) -> None:
-    assert built(name, fields) == Outcome(failure=Failure("missing_input", message))
+    assert built(name, fields) == StageOutcome(failure=Failure("missing_input", message))
 
 
 def test_a_cut_off_answer_is_kept_with_a_note_and_a_refusal_is_none() -> None:

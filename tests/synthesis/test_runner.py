@@ -9,7 +9,7 @@ from typing import Any
 from autorubric.llm.request import Failure
 from autorubric.synthesis.query_file import Query
 from autorubric.synthesis.stage_runner import Row, run_plan
-from autorubric.synthesis.stages import Fields, Outcome, Plan, Stage
+from autorubric.synthesis.stages import Fields, Plan, Stage, StageOutcome
 
 
 def stage(name: str, *reads: str) -> Stage:
@@ -32,7 +32,7 @@ class Answers:
         self.started: list[tuple[str, str]] = []
         self.open = self.most_open = 0
 
-    async def __call__(self, stage: Stage, record_id: str, fields: Fields) -> Outcome:
+    async def __call__(self, stage: Stage, record_id: str, fields: Fields) -> StageOutcome:
         self.started.append((record_id, stage.name))
         self.open += 1
         self.most_open = max(self.most_open, self.open)
@@ -40,7 +40,7 @@ class Answers:
             self.hold[(record_id, stage.name)].wait() if (record_id, stage.name) in self.hold else asyncio.sleep(0)
         )
         self.open -= 1
-        return Outcome("+".join(str(fields.get(r)) for r in stage.reads), "test")
+        return StageOutcome("+".join(str(fields.get(r)) for r in stage.reads), "test")
 
 
 async def test_every_stage_sees_what_it_reads() -> None:
@@ -105,15 +105,19 @@ async def test_stopping_opens_no_further_record_and_ends_the_open_ones() -> None
 
 def test_a_failure_is_written_beside_the_field_and_a_stop_leaves_no_trace() -> None:
     row = Row(Query(0, "idx:0", {"question": "q"}), {"question": "q", "b": "old", "b_error": "old"})
-    row.record_outcome(PLAN.stages[0], Outcome(failure=Failure("server", "500 again and again")))
-    row.record_outcome(PLAN.stages[1], Outcome(failure=Failure("stopped", "interrupted")))
+    row.record_outcome(PLAN.stages[0], StageOutcome(failure=Failure("server", "500 again and again")))
+    row.record_outcome(PLAN.stages[1], StageOutcome(failure=Failure("stopped", "interrupted")))
     fields: dict[str, Any] = row.fields
     assert fields == {"question": "q", "a": "", "a_error": "server: 500 again and again"}
 
 
 async def test_a_stage_behind_one_that_was_stopped_counts_as_stopped_itself() -> None:
-    async def answer(stage: Stage, record_id: str, fields: Fields) -> Outcome:
-        return Outcome(failure=Failure("stopped", "interrupted")) if stage.name == "a" else Outcome("text", "test")
+    async def answer(stage: Stage, record_id: str, fields: Fields) -> StageOutcome:
+        return (
+            StageOutcome(failure=Failure("stopped", "interrupted"))
+            if stage.name == "a"
+            else StageOutcome("text", "test")
+        )
 
     rows: list[Row] = []
     await run_plan(PLAN, queries(1), answer, window=1, finished=rows.append)

@@ -18,7 +18,7 @@ from autorubric.synthesis.final_files import Exported, build_final_row, export_f
 from autorubric.synthesis.method import Shape, build_plan
 from autorubric.synthesis.query_file import Query
 from autorubric.synthesis.stage_runner import Row
-from autorubric.synthesis.stages import STEP_FILES, Outcome, Plan
+from autorubric.synthesis.stages import STEP_FILES, Plan, StageOutcome
 from autorubric.synthesis.steps import RowStore, list_step_paths, read_rows, write_steps
 from autorubric.synthesis.templates import load_synthesis_prompts
 
@@ -39,7 +39,7 @@ def finished(query: Query, plan: Plan = PLAN, **failures: Failure) -> Row:
     for stage in plan.stages:
         value: Any = [ITEM] if isinstance(stage.empty, list) else f"{stage.name} text"
         failure = failures.get(stage.name)
-        row.record_outcome(stage, Outcome(failure=failure) if failure else Outcome(value, "m"))
+        row.record_outcome(stage, StageOutcome(failure=failure) if failure else StageOutcome(value, "m"))
     return row
 
 

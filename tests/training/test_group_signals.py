@@ -8,7 +8,7 @@ import pytest
 from autorubric.metrics.confidence_sequence import Growth
 from autorubric.metrics.intervals import Interval
 from autorubric.training.audit_log import AuditSummary, CriterionGap
-from autorubric.training.group_signals import Noise, measure_noise, measure_signals, recommend
+from autorubric.training.group_signals import RewardNoise, measure_noise, measure_signals, recommend
 from autorubric.training.observations import Repeat, RewardRecord
 
 NOTES = [{"name": name, "requirement": f"{name}.", "weight": 1.0} for name in ("A", "B", "C")]
@@ -63,7 +63,7 @@ def test_the_noise_of_a_judge_is_half_the_mean_square_of_differences() -> None:
         for words in recommend([], None, found)
     )
     assert measure_noise([]) is None
-    assert measure_noise([Repeat("g", "a", 1, 0.5, None, "timeout")]) == Noise(0, 1, None, None)
+    assert measure_noise([Repeat("g", "a", 1, 0.5, None, "timeout")]) == RewardNoise(0, 1, None, None)
 
 
 def test_recommendations_carry_their_evidence() -> None:

@@ -68,18 +68,18 @@ def render_text(text: str, marks: Iterable[Span] = ()) -> str:
 
 
 def _join_spans(marks: Iterable[Span], length: int) -> Iterator[Span]:
-    inside = sorted(Span(max(0, one.start), min(one.end, length)) for one in marks if one.start < one.end)
-    held: Span | None = None
-    for one in inside:
-        if held is None:
-            held = one
-        elif one.start <= held.end:
-            held = Span(held.start, max(held.end, one.end))
+    inside = sorted(Span(max(0, span.start), min(span.end, length)) for span in marks if span.start < span.end)
+    current: Span | None = None
+    for span in inside:
+        if current is None:
+            current = span
+        elif span.start <= current.end:
+            current = Span(current.start, max(current.end, span.end))
         else:
-            yield held
-            held = one
-    if held is not None and held.start < held.end:
-        yield held
+            yield current
+            current = span
+    if current is not None and current.start < current.end:
+        yield current
 
 
 def _escape_text(text: str) -> str:
@@ -138,7 +138,7 @@ def render_marked(text: str, marks: Iterable[Sequence[int]] = ()) -> Any:
     """A text for a template, with ranges of it marked."""
     from markupsafe import Markup
 
-    return Markup(render_text(text, [Span(*one) for one in marks]))
+    return Markup(render_text(text, [Span(*mark) for mark in marks]))
 
 
 def escape_printed(value: Any) -> Any:

@@ -205,9 +205,10 @@ def _fit_name(name: str) -> str:
         >>> [len(_fit_name(letter * 60)) for letter in "iW潮"]
         [44, 23, 23]
     """
-    wide = (east_asian_width(one) in "WF" or one in "MWmw@%" for one in name)
+    wide = (east_asian_width(character) in "WF" or character in "MWmw@%" for character in name)
     ends = accumulate(
-        1.0 if is_wide else 0.7 if one.isupper() else 0.53 for is_wide, one in zip(wide, name, strict=True)
+        1.0 if is_wide else 0.7 if character.isupper() else 0.53
+        for is_wide, character in zip(wide, name, strict=True)
     )
     return clip_text(name, bisect_right(list(ends), _LONGEST))
 
@@ -324,7 +325,7 @@ def plot_lines(title: str, series: Sequence[Series], axes: Axes) -> str:
         >>> chart.count("<circle"), chart.count("<polyline")
         (2, 1)
     """
-    points = [point for one in series for point in one.points]
+    points = [point for line in series for point in line.points]
     x_low, x_high = axes.x_range or _find_span([point.x for point in points])
     ends = [end for point in points for end in (point.y, point.low, point.high) if end is not None]
     y_low, y_high = axes.y_range or _find_span(ends, 0.06)
@@ -345,21 +346,21 @@ def plot_lines(title: str, series: Sequence[Series], axes: Axes) -> str:
             f'<line class="diagonal" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{INK}" '
             'stroke-dasharray="4 4" opacity="0.5"/>'
         )
-    for number, one in enumerate(series):
-        shown = [(point, place(point.x, point.y)) for point in one.points]
+    for number, line in enumerate(series):
+        shown = [(point, place(point.x, point.y)) for point in line.points]
         bars = [
-            (place(p.x, p.low), place(p.x, p.high)) for p in one.points if p.low is not None and p.high is not None
+            (place(p.x, p.low), place(p.x, p.high)) for p in line.points if p.low is not None and p.high is not None
         ]
-        parts += _draw_series(one, shown, bars, number)
+        parts += _draw_series(line, shown, bars, number)
         if len(series) > 1:
-            parts.append(_draw_legend(one.name, number))
+            parts.append(_draw_legend(line.name, number))
     parts.append(draw_text((_FRAME.left + _FRAME.right) / 2, HEIGHT - 10, axes.x_title))
     parts.append(draw_text(22, (_FRAME.top + _FRAME.bottom) / 2, axes.y_title, turn=-90))
     return draw_document(title, parts)
 
 
 def _draw_series(
-    one: Series,
+    line: Series,
     shown: Sequence[tuple[Point, tuple[float, float]]],
     bars: Sequence[tuple[tuple[float, float], tuple[float, float]]],
     number: int,
@@ -369,7 +370,7 @@ def _draw_series(
         f'<line class="{kind}" x1="{x:.1f}" y1="{low:.1f}" x2="{x:.1f}" y2="{high:.1f}" stroke="{colour}"/>'
         for (x, low), (_, high) in bars
     ]
-    if one.joined and len(shown) > 1:
+    if line.joined and len(shown) > 1:
         path = " ".join(f"{x:.1f},{y:.1f}" for _, (x, y) in shown)
         parts.append(f'<polyline class="{kind}" points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
     parts += [

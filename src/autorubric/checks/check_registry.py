@@ -180,16 +180,16 @@ def _describe_problems(check: str, error: ValidationError, given: Parameters, kn
     for detail in error.errors(include_url=False):
         name = str(detail["loc"][0])
         if detail["type"] == "missing":
-            said = f"parameter {name!r} is missing"
+            problem = f"parameter {name!r} is missing"
         elif detail["type"] == "extra_forbidden":
             near = find_nearest_key(name, known)
             advice = f"did you mean {near!r}?" if near else f"expected {', '.join(known) or 'no parameters'}"
-            said = f"unknown parameter {name!r}; {advice}"
+            problem = f"unknown parameter {name!r}; {advice}"
         elif detail["type"] == "value_error":
-            said = f"parameter {name!r} {detail['ctx']['error']}"
+            problem = f"parameter {name!r} {detail['ctx']['error']}"
         else:
-            said = f"parameter {name!r} is {given.get(name)!r}; {describe_expectation(detail)}"
-        problems.setdefault(name, f"check {check!r}: {said}")
+            problem = f"parameter {name!r} is {given.get(name)!r}; {describe_expectation(detail)}"
+        problems.setdefault(name, f"check {check!r}: {problem}")
     return list(problems.values())
 
 

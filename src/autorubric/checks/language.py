@@ -99,7 +99,7 @@ def _find_script_language(text: str) -> str | None:
     # Japanese mixes both; a Chinese text that quotes a few kana stays Chinese.
     if kana + han > scripts.total() / 2:
         return "ja" if kana > han / 8 else "zh"
-    return _SCRIPTS.get(max(scripts, key=lambda one: scripts[one]))
+    return _SCRIPTS.get(max(scripts, key=lambda script: scripts[script]))
 
 
 def is_language(spoken: str, code: str) -> bool:

@@ -104,7 +104,7 @@ def normalized_match(text: str, *, expected: str | Annotated[list[str], MinLen(1
         True
     """
     ours = normalize_text(text)
-    passed = any(ours == normalize_text(one) for one in _as_list(expected))
+    passed = any(ours == normalize_text(text) for text in _as_list(expected))
     return CheckOutcome(passed, f"it reads {quote(ours)} when normalized")
 
 
@@ -145,9 +145,9 @@ def regex(  # noqa: PLR0913 - each flag of the pattern language is a parameter o
         passed = has_full_match(pattern, text, flags)
         return CheckOutcome(passed, f"the whole text {'matches' if passed else 'does not match'}")
     matches = find_all(pattern, text, flags)
-    said = judge_count(len(matches), "place", at_least=at_least, at_most=at_most)
+    outcome = judge_count(len(matches), "place", at_least=at_least, at_most=at_most)
     first = f", first {quote(matches[0])}" if matches else ""
-    return CheckOutcome(said.passed, f"it matches at {said.reason}{first}")
+    return CheckOutcome(outcome.passed, f"it matches at {outcome.reason}{first}")
 
 
 def _as_list(phrases: str | list[str]) -> list[str]:

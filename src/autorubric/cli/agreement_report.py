@@ -26,7 +26,7 @@ _LEAST_SCORES = 30
 _AC = "AC: Gwet's AC1 (AC2 for ordered options), chance-corrected like kappa but robust to class imbalance"
 
 
-class Ranged(NamedTuple):
+class MetricCell(NamedTuple):
     """A metric with its interval, as a cell of a table; None if undefined.
 
     Attributes:
@@ -34,10 +34,11 @@ class Ranged(NamedTuple):
         interval: its interval, if it has one.
 
     Example:
-        >>> print(TableReport([{"kappa": Ranged(0.5, ConfidenceInterval(lower=0.2, upper=0.8))}], {}).render("text"))
+        >>> cell = MetricCell(0.5, ConfidenceInterval(lower=0.2, upper=0.8))
+        >>> print(TableReport([{"kappa": cell}], {}).render("text"))
           kappa
           0.500 [0.200, 0.800]
-        >>> f"kappa {Ranged(0.5)}"
+        >>> f"kappa {MetricCell(0.5)}"
         'kappa 0.500'
     """
 
@@ -88,7 +89,7 @@ class TableReport:
         for row in self.rows:
             values = (row[name] for name in names)
             plain = (one if isinstance(one, tuple | str | int) else (one,) for one in values)
-            cells.append([show(*one) if isinstance(one, tuple) else str(one) for one in plain])
+            cells.append([show(*cell) if isinstance(cell, tuple) else str(cell) for cell in plain])
         if form == "md":
             table = ["| " + " | ".join(map(escape_markdown, row)) + " |" for row in cells]
             table[1:1] = ["| " + " | ".join("---" for _ in names) + " |"] if names else []
@@ -99,7 +100,7 @@ class TableReport:
 
 def _split_columns(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for name, value in row.items():
-        if isinstance(value, Ranged):
+        if isinstance(value, MetricCell):
             ends = (None, None) if value.interval is None else (value.interval.lower, value.interval.upper)
             yield from zip((name, f"{name} low", f"{name} high"), (value.value, *ends), strict=True)
         else:
@@ -125,8 +126,8 @@ def show_agreement(found: MetricsResult, by: str) -> TableReport:
     named = [(repr(c.name), None if c.is_constant else c.kappa_ci) for c in sort_worst_first(found)]
     named += [(f"the {scale.scale_type} criteria", scale.kappa_ci) for scale in found.pooled_by_scale or []]
     its = "its" if found.pooled_by_scale is None else "their"
-    told = describe_intervals(named, its, found.bias.ci if found.n_scores >= _LEAST_SCORES else None)
-    below = ["", *([_AC] if any("AC" in row for row in rows) else ()), *told, *notes]
+    conclusions = describe_intervals(named, its, found.bias.ci if found.n_scores >= _LEAST_SCORES else None)
+    below = ["", *([_AC] if any("AC" in row for row in rows) else ()), *conclusions, *notes]
     if found.simulation is not None:
         below += format_simulation(found.simulation)
     mean = found.micro_kappa if found.pooled_by_scale is not None else found.mean_kappa
@@ -144,9 +145,7 @@ def format_simulation(found: CoverageSimulation) -> Iterator[str]:
     wide = max((len(one.name) for one in found.intervals), default=0)
     yield f"  {'interval':<{wide}}  covered  above  below  no interval"
     for one in found.intervals:
-        yield (
-            f"  {one.name:<{wide}}  {one.covered:7.1%}  {one.above:5.1%}  {one.below:5.1%}  {1.0 - one.given:11.1%}"
-        )
+        yield f"  {one.name:<{wide}}  {one.covered:7.1%}  {one.above:5.1%}  {one.below:5.1%}  {1.0 - one.given:11.1%}"
 
 
 def describe_intervals(
@@ -173,9 +172,11 @@ def _build_statistics(part: MeasuredModel) -> dict[str, Any]:
     kappa_ci = getattr(part, "micro_kappa_ci", getattr(part, "kappa_ci", None))
     ends = {"kappa": kappa_ci, "accuracy": getattr(part, "accuracy_ci", None)}
     return {
-        one.title: Ranged(part.find(one.name), ends[one.name]) if one.name in ends else part.find(one.name)
-        for one in load_statistics()
-        if one.title
+        statistic.title: MetricCell(part.find(statistic.name), ends[statistic.name])
+        if statistic.name in ends
+        else part.find(statistic.name)
+        for statistic in load_statistics()
+        if statistic.title
     }
 
 
@@ -211,9 +212,9 @@ def _build_judge_rows(found: MetricsResult) -> list[dict[str, Any]]:
         {
             "judge": judge.judge_id,
             "n": judge.n_pairs,
-            "mean kappa": Ranged(judge.mean_kappa, judge.kappa_ci),
+            "mean kappa": MetricCell(judge.mean_kappa, judge.kappa_ci),
             **_build_statistics(judge),
-            "score bias": Ranged(*((judge.bias.mean_bias, judge.bias.ci) if judge.bias else (None, None))),
+            "score bias": MetricCell(*((judge.bias.mean_bias, judge.bias.ci) if judge.bias else (None, None))),
             "panel without it": change.get(judge.judge_id),
             "asked": judge.coverage,
         }
@@ -229,7 +230,7 @@ def _build_tag_rows(found: MetricsResult) -> list[dict[str, Any]]:
             "tag": tag.tag,
             "criteria": tag.n_criteria,
             "n": tag.n_samples,
-            "mean kappa": Ranged(tag.mean_kappa, tag.mean_kappa_ci),
+            "mean kappa": MetricCell(tag.mean_kappa, tag.mean_kappa_ci),
             **_build_statistics(tag),
         }
         for tag in sorted(found.per_tag, key=_rank_by_kappa)
@@ -245,8 +246,13 @@ def _rank_by_kappa(tag: TagMetrics) -> tuple[bool, float, float]:
 def show_judges(found: JudgeAgreement, by: str) -> TableReport:
     """How much judges agree with each other, by criterion or pair of judges, and where they differ most."""
     rows = [
-        {"criterion": one.name, "n": one.n, "agreement": Ranged(one.agreement, one.agreement_ci), "alpha": one.alpha}
-        for one in found.criteria
+        {
+            "criterion": agreement.name,
+            "n": agreement.n,
+            "agreement": MetricCell(agreement.agreement, agreement.agreement_ci),
+            "alpha": agreement.alpha,
+        }
+        for agreement in found.criteria
     ]
     if by == "judge":
         rows = [_build_pair_row(pair) for pair in found.pairs]
@@ -266,9 +272,9 @@ def show_judges(found: JudgeAgreement, by: str) -> TableReport:
     if found.disputed:
         below.append("items where judges differ most:")
         below += [
-            f"  {one.id or f'item {one.item}'}: {one.differing:.0%} of {pluralize(one.n, 'pair')} "
-            f"{'differs' if one.n == 1 else 'differ'} ({', '.join(one.criteria)})"
-            for one in found.disputed
+            f"  {item.id or f'item {item.item}'}: {item.differing:.0%} of {pluralize(item.n, 'pair')} "
+            f"{'differs' if item.n == 1 else 'differ'} ({', '.join(item.criteria)})"
+            for item in found.disputed
         ]
     notes = [f"note: {warning}" for warning in found.warnings]
     return TableReport(rows, found.model_dump(mode="json"), above, [*below, *notes])
@@ -279,9 +285,9 @@ def _build_pair_row(pair: JudgePair) -> dict[str, Any]:
         "judge": pair.name,
         "other": pair.other,
         "n": pair.n,
-        "agreement": Ranged(pair.agreement, pair.agreement_ci),
-        "mean kappa": Ranged(pair.mean_kappa, pair.mean_kappa_ci),
-        "kappa, binary": Ranged(pair.kappa, pair.kappa_ci),
+        "agreement": MetricCell(pair.agreement, pair.agreement_ci),
+        "mean kappa": MetricCell(pair.mean_kappa, pair.mean_kappa_ci),
+        "kappa, binary": MetricCell(pair.kappa, pair.kappa_ci),
         "AC1, binary": pair.gwet,
     }
 
@@ -294,14 +300,14 @@ def show_comparison(found: JudgeComparison) -> TableReport:
     rows = [
         {
             "metric": name,
-            "n": one.n,
-            "a": one.a,
-            "b": one.b,
-            "a − b": Ranged(one.difference, one.ci),
-            "p": one.p_value,
-            "p (Holm)": one.p_holm,
+            "n": difference.n,
+            "a": difference.a,
+            "b": difference.b,
+            "a − b": MetricCell(difference.difference, difference.ci),
+            "p": difference.p_value,
+            "p (Holm)": difference.p_holm,
         }
-        for name, one in zip(names, [*whole, *found.per_criterion], strict=True)
+        for name, difference in zip(names, [*whole, *found.per_criterion], strict=True)
     ]
     head, *_ = found.summary().splitlines()
     notes = [f"note: {warning}" for warning in found.warnings]
@@ -322,7 +328,9 @@ def show_analysis(found: RubricAnalysis, rollouts: int) -> TableReport:
             "share of score": each.score_share,
             "disagreement": each.disagreement,
             "most similar": each.partner,
-            "correlation": Ranged(each.redundancy.value, ConfidenceInterval.from_interval(each.redundancy.interval)),
+            "correlation": MetricCell(
+                each.redundancy.value, ConfidenceInterval.from_interval(each.redundancy.interval)
+            ),
             "why": each.reason,
         }
         for each in found.criteria

@@ -175,9 +175,9 @@ def _report_error(error: BaseException) -> int:
         if hasattr(read_by, "errors"):  # of pydantic
             [problem, *_] = read_by.errors(include_url=False)
             error.message = f"{describe_expectation(problem)}, got {problem['input']!r}"  # type: ignore[attr-defined]
-        told = shorten(error.format_message())  # empty if no command is named and the help was printed
-        if told:
-            _print_error(told if told.startswith("Usage:") else f"autorubric: {told}")
+        message = shorten(error.format_message())  # empty if no command is named and the help was printed
+        if message:
+            _print_error(message if message.startswith("Usage:") else f"autorubric: {message}")
         return EXIT_INPUT
     if isinstance(error, InputError):
         _print_error(f"autorubric: {error}")

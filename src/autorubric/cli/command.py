@@ -81,22 +81,22 @@ def command(model: type[S], examples: str) -> Callable[[Callable[[S], int]], Cal
         def call(context: typer.Context, config: Path | None = None, **values: Any) -> int:
             source = context.get_parameter_source
             typed = {name: values[name] for name in values if getattr(source(name), "name", "") == "COMMANDLINE"}
-            held = read_config(config, model) if config is not None else {}
+            configured = read_config(config, model) if config is not None else {}
 
             def name_setting(name: str) -> str:
-                return f"{config}: {name}" if name in held and name not in typed else flags.get(name, name)
+                return f"{config}: {name}" if name in configured and name not in typed else flags.get(name, name)
 
             if "again" in model.model_fields:
-                held.setdefault("again", format_command(context.obj or sys.argv[1:]))
+                configured.setdefault("again", format_command(context.obj or sys.argv[1:]))
             try:
-                settings = model.from_values({**held, **typed}, name_setting)
+                settings = model.from_values({**configured, **typed}, name_setting)
             except ConfigError as error:
                 if config is None:
                     raise
                 # A problem that names neither the file nor a typed flag belongs to the file.
                 places = {str(config), *(flags[name] for name in typed)}
-                told = (p if any(place in p for place in places) else f"{config}: {p}" for p in error.problems)
-                raise ConfigError(told) from None
+                problems = (p if any(place in p for place in places) else f"{config}: {p}" for p in error.problems)
+                raise ConfigError(problems) from None
             return carry_out(settings)
 
         flags = {name: flag.name for name, flag in model.list_flags().items()}
@@ -131,7 +131,7 @@ def read_config(path: Path, model: type[Settings]) -> dict[str, Any]:
         value = values.get(name)
         # Lists of queries or submissions contain texts, not paths.
         if isinstance(value, list) and any(Path in list_kinds(kind) for kind in _find_collections(field.annotation)):
-            values[name] = [_resolve_path(path, one) for one in value]
+            values[name] = [_resolve_path(path, item) for item in value]
         elif isinstance(value, str) and Path in list_kinds(field.annotation):
             values[name] = _resolve_path(path, value)
     return values
@@ -157,7 +157,7 @@ def _build_parameters(model: type[Settings]) -> list[inspect.Parameter]:
     shown = [
         (name, field, flag) for name, field in model.model_fields.items() if (flag := build_flag(name, field)).shown
     ]
-    shown.sort(key=lambda one: (not one[2].argument, _GROUPS.index(one[2].group)))
+    shown.sort(key=lambda parameter: (not parameter[2].argument, _GROUPS.index(parameter[2].group)))
     return [_build_parameter(name, field, flag) for name, field, flag in shown]
 
 

@@ -30,8 +30,8 @@ def convert(settings: ConvertSettings) -> int:
     if settings.list_formats:
         formats = list_formats()
         width = max(map(len, formats))
-        for one in formats.values():
-            print(f"{one.name:<{width}}  {one.title} ({', '.join(one.containers)})")
+        for fmt in formats.values():
+            print(f"{fmt.name:<{width}}  {fmt.title} ({', '.join(fmt.containers)})")
         return 0
     done = converted(settings)
     target = None if settings.target is None else Path(settings.target)
@@ -57,7 +57,7 @@ def build_report(done: Conversion) -> dict[str, Any]:
         "blank": done.blank,
         "polarity": {
             "wording_by_sign": {
-                sign: {said: count for (of, said), count in sorted(done.polarity.counts.items()) if of == sign}
+                sign: {wording: count for (of, wording), count in sorted(done.polarity.counts.items()) if of == sign}
                 for sign in sorted({of for of, _ in done.polarity.counts})
             },
             "contradictions": done.polarity.contradictions,
@@ -105,9 +105,9 @@ def _format_polarity(done: Conversion) -> Iterator[str]:
         kept = f"; {audit.kept} are kept, because they are worded as faults" if audit.kept else ""
         yield f"polarity: {pluralize(audit.turned, 'criterion')} with negative weight became positive{kept}"
     for sign in ("negative", "positive"):
-        said = {wording: count for (of, wording), count in audit.counts.items() if of == sign}
-        if said:
-            yield f"polarity: criteria with {sign} weight, by wording: {_format_counts(said)}"
+        wordings = {wording: count for (of, wording), count in audit.counts.items() if of == sign}
+        if wordings:
+            yield f"polarity: criteria with {sign} weight, by wording: {_format_counts(wordings)}"
     if not audit.contradictions:
         yield "polarity: no wording contradicts its sign"
         return

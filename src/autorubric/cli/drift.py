@@ -83,9 +83,9 @@ def _describe_drift(found: Drift, most: int) -> Iterator[str]:
     if advice := list(find_recommendations(found)):
         yield from (f"recommended: {sentence}" for sentence in advice)
         yield ""
-    told = list(find_warnings(found))
-    yield from (f"warning: {sentence}" for sentence in told)
-    if not told:
+    warnings = list(find_warnings(found))
+    yield from (f"warning: {sentence}" for sentence in warnings)
+    if not warnings:
         yield "no warnings"
 
 
@@ -117,10 +117,10 @@ def _build_json(found: Drift) -> Mapping[str, Any]:
 
 def _list_plain(audit: AuditSummary) -> dict[str, Any]:
     plain = asdict(audit)
-    for held in (plain, *plain["criteria"]):
+    for row in (plain, *plain["criteria"]):
         for name in ("growth", "alarm"):
-            if held[name] is not None:
-                held[name]["interval"] = held[name]["interval"]._asdict()
+            if row[name] is not None:
+                row[name]["interval"] = row[name]["interval"]._asdict()
     return {**plain, "interval": audit.interval and audit.interval._asdict()}
 
 
@@ -160,10 +160,10 @@ def format_audit(audit: AuditSummary) -> Iterator[str]:
             f"  growth  {audit.growth.mean:+.3f} since audit {audit.growth.since:,} ({confidence:.0%} interval "
             f"{low:+.3f} to {high:+.3f}); {'ALARM' if audit.alarm else 'no alarm'}"
         )
-    for one in audit.criteria:
-        alarm = "ALARM, " if one.alarm else ""
-        yield f"  {one.name}: {alarm}training judge gives {one.mean:+.2f} more, {one.count:,} audits"
-        for example in one.examples[-1:]:
+    for gap in audit.criteria:
+        alarm = "ALARM, " if gap.alarm else ""
+        yield f"  {gap.name}: {alarm}training judge gives {gap.mean:+.2f} more, {gap.count:,} audits"
+        for example in gap.examples[-1:]:
             yield f"    e.g. {_shorten(example.submission)}"
             yield from (f"    audit judge: {_shorten(reason)}" for reason in [example.reason] if reason)
 

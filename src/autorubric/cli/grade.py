@@ -15,7 +15,7 @@ from autorubric.jobs.grade import GradeSettings, grade_async
 from autorubric.runs.result import EvalResult
 
 if TYPE_CHECKING:
-    from autorubric.llm.records.accounts import Totals
+    from autorubric.llm.records.accounts import UsageTotals
     from autorubric.runs.summary import EvaluationSummary
 
 _EXAMPLES = """
@@ -73,7 +73,10 @@ _DOUBTS = {
 
 
 def print_grades(
-    summary: EvaluationSummary, totals: Iterable[Totals], negotiated: Iterable[str] = (), stopped: str | None = None
+    summary: EvaluationSummary,
+    totals: Iterable[UsageTotals],
+    negotiated: Iterable[str] = (),
+    stopped: str | None = None,
 ) -> None:
     """Print scores, coverage, influential criteria, failures, cost, and parameters that endpoints did not accept."""
     print(f"\n{summary.graded} of {summary.total} items graded")

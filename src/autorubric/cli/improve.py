@@ -75,25 +75,27 @@ def _format_tests(record: dict[str, Any]) -> Iterator[str]:
         yield f"  - {test['old']['requirement']}"
         for text in test["requirements"]:
             yield f"  + {text}"
-        if told := "; ".join(filter(None, ("" if test["accepted"] else test["reason"], advise(test)))):
-            yield f"  {told}"
+        if reason := "; ".join(filter(None, ("" if test["accepted"] else test["reason"], advise(test)))):
+            yield f"  {reason}"
 
 
 def _format_weights(record: dict[str, Any], *, asked: bool) -> Iterator[str]:
     weights = record["weights"]
     if weights:
         what = "accepted" if weights["accepted"] else f"the original weights stay: {weights['reason']}"
-        changes = ", ".join(f"{one['criterion']} {one['old']:g} -> {one['new']:g}" for one in weights["changes"])
+        changes = ", ".join(
+            f"{change['criterion']} {change['old']:g} -> {change['new']:g}" for change in weights["changes"]
+        )
         yield f"weights: {what}; gain {format_gain(weights['difference'])}; {changes}"
     elif asked:
         yield "weights: no other weights fit the scores better"
 
 
 def _format_fates(record: dict[str, Any]) -> Iterator[str]:
-    fates = [one["fate"] for one in record["tried"]]
+    fates = [trial["fate"] for trial in record["tried"]]
     counts = ", ".join(f"{fates.count(fate)} {fate}" for fate in ("refused", "dropped", "tested") if fate in fates)
     if fates:
         yield f"candidates: {len(fates)} ({counts})"
-    for one in record["tried"]:
-        if one["fate"] == "refused":
-            yield f"  refused {one['name']}: {one['why']}"
+    for trial in record["tried"]:
+        if trial["fate"] == "refused":
+            yield f"  refused {trial['name']}: {trial['why']}"

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 from pydantic import model_validator
 
-from autorubric.cli.agreement_report import INTERVALS, Ranged, TableReport, describe_intervals, format_simulation
+from autorubric.cli.agreement_report import INTERVALS, MetricCell, TableReport, describe_intervals, format_simulation
 from autorubric.cli.command import command
 from autorubric.errors import InputError, pluralize
 from autorubric.files import dump_json
@@ -101,7 +101,7 @@ def show_corrected(
     found: CorrectedScores, confidence: float, simulation: CoverageSimulation | None = None
 ) -> TableReport:
     """The mean score and each criterion's rate: as judged, as labelled, and corrected for the judge's errors."""
-    rows = [{"metric": name, **_build_cells(one)} for name, one in _list_corrections(found)]
+    rows = [{"metric": name, **_build_cells(corrections)} for name, corrections in _list_corrections(found)]
     valid = "" if found.weighted else "; valid if the labelled items were drawn at random"
     above = [
         f"{pluralize(found.score.labelled, 'item')} with labels, {found.score.unlabelled} without; "
@@ -145,15 +145,17 @@ def show_label_agreement(found: LabelAgreement, confidence: float, by: str = "cr
         above.append(f"{_name_mean_score(found.apart)} {_to_cell(found.mean_score)}, corrected by the labels")
     shown = found.by_judge if by == "judge" else found.criteria
     rows = [
-        {by: one.name, "n": one.n, "kappa": _to_cell(one.kappa), "accuracy": _to_cell(one.accuracy),
-         "baseline": one.baseline}
-        for one in sorted(shown, key=lambda one: (one.kappa.value is None, one.kappa.value or 0.0))
+        {by: each.name, "n": each.n, "kappa": _to_cell(each.kappa), "accuracy": _to_cell(each.accuracy),
+         "baseline": each.baseline}
+        for each in sorted(shown, key=lambda each: (each.kappa.value is None, each.kappa.value or 0.0))
     ]  # fmt: skip
     # κ is 0 if all labels or verdicts are equal, which says nothing about the judge.
     named = [
-        (repr(one.name), _to_cell(one.kappa).interval) for one in found.criteria if abs(one.kappa.value or 0) > _ZERO
+        (repr(agreement.name), _to_cell(agreement.kappa).interval)
+        for agreement in found.criteria
+        if abs(agreement.kappa.value or 0) > _ZERO
     ]
-    conclusions = describe_intervals(sorted(named, key=lambda one: one[0]))
+    conclusions = describe_intervals(sorted(named, key=lambda pair: pair[0]))
     below = ["", *_format_label_agreement(found), *conclusions, *(f"note: {note}" for note in found.notes)]
     mean = judge.kappa.value if judge.mean_kappa.value is None else judge.mean_kappa.value
     return TableReport(rows, asdict(found), [*above, ""], below, kappa=mean)
@@ -161,18 +163,18 @@ def show_label_agreement(found: LabelAgreement, confidence: float, by: str = "cr
 
 def _format_label_agreement(found: LabelAgreement) -> Iterator[str]:
     decided = found.adjudicated
-    for one in (*found.by_annotator, *((decided,) if decided is not None else ())):
-        who = "the adjudicated labels" if one is decided else one.name
-        pairs = pluralize(one.n, "pair")
-        kappas = _format_kappas(_to_cell(one.mean_kappa), _to_cell(one.kappa), _BINARY)
-        yield f"judge and {who}: accuracy {_to_cell(one.accuracy)} over {pairs}{kappas}"
+    for agreement in (*found.by_annotator, *((decided,) if decided is not None else ())):
+        who = "the adjudicated labels" if agreement is decided else agreement.name
+        pairs = pluralize(agreement.n, "pair")
+        kappas = _format_kappas(_to_cell(agreement.mean_kappa), _to_cell(agreement.kappa), _BINARY)
+        yield f"judge and {who}: accuracy {_to_cell(agreement.accuracy)} over {pairs}{kappas}"
     yield from format_annotators(found.annotators)
 
 
 def format_annotators(found: Annotators) -> Iterator[str]:
     """How much annotators agree with each other; nothing if no pair has two labels."""
     for two in found.by_two:
-        kappas = _format_kappas(Ranged(two.mean_kappa), Ranged(two.kappa), _BINARY)
+        kappas = _format_kappas(MetricCell(two.mean_kappa), MetricCell(two.kappa), _BINARY)
         yield f"{two.a} and {two.b}: agree on {two.agreement:.3f} of {pluralize(two.n, 'pair')}{kappas}"
     if found.n:
         alphas = ", ".join(f"{name} {show(alpha)}" for name, alpha in found.by_criterion.items())
@@ -180,7 +182,7 @@ def format_annotators(found: Annotators) -> Iterator[str]:
         yield f"Krippendorff's alpha among annotators: {binary}by criterion: {alphas}"
 
 
-def _format_kappas(mean: Ranged, pooled: Ranged, name: str) -> str:
+def _format_kappas(mean: MetricCell, pooled: MetricCell, name: str) -> str:
     """The two kappas over several criteria, without one that is undefined while the other is not."""
     both = [("mean kappa", mean), (name, pooled)]
     known = [(named, kappa) for named, kappa in both if kappa.value is not None] or both[:1]
@@ -196,28 +198,30 @@ def _name_mean_score(apart: int) -> str:
     return "mean score before clamping" if apart else "mean score"
 
 
-def _build_cells(one: Corrections) -> dict[str, Any]:
-    counts = {"n": one.raw.n, "labels": one.labelled}
-    return counts | {title: _to_cell(getattr(one, method)) for method, title in _METHODS.items()}
+def _build_cells(corrections: Corrections) -> dict[str, Any]:
+    counts = {"n": corrections.raw.n, "labels": corrections.labelled}
+    return counts | {title: _to_cell(getattr(corrections, method)) for method, title in _METHODS.items()}
 
 
-def _to_cell(estimate: Estimate | None) -> Ranged:
+def _to_cell(estimate: Estimate | None) -> MetricCell:
     if estimate is None:
-        return Ranged(None)
-    return Ranged(estimate.value, ConfidenceInterval.from_interval(estimate.interval))
+        return MetricCell(None)
+    return MetricCell(estimate.value, ConfidenceInterval.from_interval(estimate.interval))
 
 
 def _list_notes(found: CorrectedScores) -> Iterator[str]:
     yield from found.notes
-    if found.score.labelled < _MANY_LABELS and any(one.ppi_plus_plus.interval for _, one in _list_corrections(found)):
+    if found.score.labelled < _MANY_LABELS and any(
+        corrections.ppi_plus_plus.interval for _, corrections in _list_corrections(found)
+    ):
         yield (
             "PPI++ has the published normal interval, which with 30 labels covers a true rate in 76 to 93% of "
             "simulated runs; prefer the post-stratified estimate"
         )
     concerned: dict[str, dict[str, list[str]]] = {}
     for method, title in _METHODS.items():
-        for name, one in _list_corrections(found):
-            estimate: Estimate | None = getattr(one, method)
+        for name, corrections in _list_corrections(found):
+            estimate: Estimate | None = getattr(corrections, method)
             if estimate is not None and estimate.reason:
                 what = f"no {'estimate' if estimate.value is None else 'interval'} {title!r}"
                 concerned.setdefault(estimate.reason, {}).setdefault(what, []).append(name)

@@ -62,8 +62,8 @@ def _format_verification(found: Verification) -> Iterator[str]:
         return
     if found.differences:
         yield f"{pluralize(len(found.differences), 'difference')} between the report and the run:"
-    for one in found.differences[:_MOST]:
-        yield f"  {one.where}: the report says {one.reported}, the run {one.found}"
+    for difference in found.differences[:_MOST]:
+        yield f"  {difference.where}: the report says {difference.reported}, the run {difference.found}"
     if len(found.differences) > _MOST:
         yield f"  and {len(found.differences) - _MOST:,} more (--json)"
     if found.note:

@@ -41,19 +41,19 @@ def review(settings: ReviewSettings) -> int:
 def _print(result: ReviewResult, settings: ReviewSettings) -> None:
     file = str(settings.rubric) if isinstance(settings.rubric, Path) else ""
     if settings.format == "json":
-        print(json.dumps([one.as_dict() for one in result.findings], ensure_ascii=False, indent=1))
+        print(json.dumps([finding.as_dict() for finding in result.findings], ensure_ascii=False, indent=1))
     elif settings.format == "sarif":
         from autorubric import __version__
         from autorubric.linting.sarif import to_sarif
 
-        findings = (as_lint_finding(one, file) for one in result.findings)
+        findings = (as_lint_finding(finding, file) for finding in result.findings)
         failures = [_format_failure(failure) for failure in result.failures]
         sys.stdout.writelines(
             to_sarif(findings, list_review_rules(), __version__, "docs/reference/review.md", failures)
         )
     else:
-        for one in result.findings:
-            print(as_lint_finding(one, file).line())
+        for finding in result.findings:
+            print(as_lint_finding(finding, file).line())
     print(result, file=sys.stderr)
     for failure in result.failures:
         if failure["kind"] not in NOT_MADE or not result.stopped:  # why the run stopped is printed below
@@ -75,4 +75,4 @@ def _print_end(result: ReviewResult, settings: ReviewSettings) -> int:
         print(f"retry the failed requests with:\n  {settings.again}", file=sys.stderr)
         return EXIT_UNFINISHED
     severe = list_severities(settings.fail_on)
-    return EXIT_SCORE if any(one.severity in severe for one in result.findings) else 0
+    return EXIT_SCORE if any(finding.severity in severe for finding in result.findings) else 0

@@ -14,8 +14,8 @@ from autorubric.jobs.selection_run import SelectionResult
 
 if TYPE_CHECKING:
     from autorubric.llm.failure_groups import FailureGroups
-    from autorubric.llm.records.accounts import Totals
-    from autorubric.training.selection_summary import Outcome, SelectionSummary
+    from autorubric.llm.records.accounts import UsageTotals
+    from autorubric.training.selection_summary import Selected, SelectionSummary
 
 _EXAMPLES = """
 autorubric select graded --threshold 0.8 --keep pairs -o selection
@@ -63,7 +63,7 @@ _EVERY_K = 8  # further points of the curve are printed for powers of two and th
 
 
 def print_selection(
-    written: Outcome, totals: Iterable[Totals], failures: FailureGroups, stopped: str | None = None
+    written: Selected, totals: Iterable[UsageTotals], failures: FailureGroups, stopped: str | None = None
 ) -> None:
     """Print what was kept, the curve of K, shares by domain, lengths, failures and cost."""
     summary = written.summary
@@ -85,7 +85,7 @@ def print_selection(
     print_failures(failures, "candidate", told=stopped)
 
 
-def _format_spread(written: Outcome) -> Iterable[str]:
+def _format_spread(written: Selected) -> Iterable[str]:
     """If nothing was kept: the distribution of scores, and what lower thresholds would keep."""
     spread, threshold = written.summary.spread, written.summary.keep.threshold
     if written.summary.answers or spread is None:

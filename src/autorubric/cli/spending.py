@@ -18,7 +18,7 @@ from autorubric.runs.stopping import build_resume_command, strip_advice
 if TYPE_CHECKING:
     from autorubric.llm.failure_groups import FailureGroups
     from autorubric.llm.limits import ModelEstimate
-    from autorubric.llm.records.accounts import Totals
+    from autorubric.llm.records.accounts import UsageTotals
 
 
 _MOST_GROUPS = 10
@@ -57,7 +57,7 @@ def print_failures(groups: FailureGroups, noun: str, indent: str = "  ", told: s
         print(f"{indent}and {len(groups) - _MOST_GROUPS} more kinds of failure; autorubric status shows them all")
 
 
-def print_spending(totals: Sequence[Totals], file: TextIO | None = None) -> None:
+def print_spending(totals: Sequence[UsageTotals], file: TextIO | None = None) -> None:
     """Print calls, tokens and cost by role and model of all sessions, of this session, and what is uncertain."""
     width = max((len(total.role) for total in totals), default=0)
     for total in totals:
@@ -69,7 +69,7 @@ def print_spending(totals: Sequence[Totals], file: TextIO | None = None) -> None
         print(f"  {note}", file=file)
 
 
-def _format_spending(total: Totals) -> str:
+def _format_spending(total: UsageTotals) -> str:
     failed = f", {total.failed} failed" if total.failed else ""
     usage, cost = total.usage, format_cost(None if total.unpriced else total.cost)
     reasoning = f" ({format_count(usage.reasoning_tokens)} reasoning)" if usage.reasoning_tokens else ""

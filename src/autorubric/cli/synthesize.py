@@ -21,7 +21,7 @@ from autorubric.synthesis.run_summary import UNFINISHED_FILE, Summary, Synthesis
 
 if TYPE_CHECKING:
     from autorubric.llm.limits import ModelEstimate
-    from autorubric.synthesis.plan_estimate import Estimate, JudgePrice, NeededCalls
+    from autorubric.synthesis.plan_estimate import JudgePrice, NeededCalls, PlanEstimate
 
 _EXAMPLES = """
 autorubric synthesize queries.jsonl --models openai/gpt-5.1 -o rubrics
@@ -122,7 +122,7 @@ def print_rubrics(out: Path, count: int) -> None:
                 print(f"  {criterion['points']:>3}  {criterion['criterion']}")
 
 
-def print_estimate(estimate: Estimate) -> None:
+def print_estimate(estimate: PlanEstimate) -> None:
     """Print calls, tokens and cost of a run that was not started."""
     names = ("role", "model", "calls", "tokens in", "tokens out", "cost", "tokens at most", "cost at most")
     slots = [

@@ -28,14 +28,14 @@ def _parse_number(value: Any) -> Any:
     number = as_weight(value) if isinstance(value, str) else value
     if isinstance(value, bool) or (number is None and value is not None):
         advice = "; write a fraction as a decimal, such as 0.5" if isinstance(value, str) and "/" in value else ""
-        told = str(value).lower() if isinstance(value, bool) else repr(value)
-        raise ValueError(f"expected a number, got {told}{advice}")
+        shown = str(value).lower() if isinstance(value, bool) else repr(value)
+        raise ValueError(f"expected a number, got {shown}{advice}")
     return number
 
 
 # Keys that the published package ignores, whatever their value: null counts as absent.
 _Tags: TypeAlias = Annotated[list[str], BeforeValidator(lambda tags: [] if tags is None else tags)]
-_Metadata: TypeAlias = Annotated[dict[str, Any], BeforeValidator(lambda held: {} if held is None else held)]
+_Metadata: TypeAlias = Annotated[dict[str, Any], BeforeValidator(lambda value: {} if value is None else value)]
 
 _AGGREGATIONS: dict[str, tuple[str, ...]] = {
     "binary": ("majority", "weighted", "unanimous", "any"),
@@ -384,7 +384,7 @@ def build_criterion_rows(criteria: Sequence[Criterion]) -> Iterator[dict[str, An
             "name": criterion.name or f"C{number}",
             "weight": criterion.weight,
             "requirement": criterion.requirement,
-            "options": None if criterion.options is None else ", ".join(one.label for one in criterion.options),
+            "options": None if criterion.options is None else ", ".join(option.label for option in criterion.options),
             "scale_type": None if criterion.options is None else criterion.scale_type,
             "check": None if criterion.check is None else str(criterion.check.get("name")),
             "section": criterion.section,

@@ -89,7 +89,9 @@ def flatten(row: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, cell in row.items():
         found |= (
-            {f"{name}_{key}": one for key, one in flatten(cell).items()} if isinstance(cell, dict) else {name: cell}
+            {f"{name}_{key}": inner for key, inner in flatten(cell).items()}
+            if isinstance(cell, dict)
+            else {name: cell}
         )
     return found
 
@@ -116,7 +118,7 @@ def shorten(value: Any, most: int = _MOST_OF_ONE) -> str:
     if isinstance(value, str):
         return repr(clip(value, most - 2))
     if isinstance(value, list | tuple | dict) and len(value) > _MOST_LISTED:
-        kinds = {type(one).__name__ for one in (value.values() if isinstance(value, dict) else value)}
+        kinds = {type(element).__name__ for element in (value.values() if isinstance(value, dict) else value)}
         return f"<{len(value)} {kinds.pop() if len(kinds) == 1 else 'entries'}>"
     return clip(repr(value), most)
 

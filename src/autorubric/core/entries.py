@@ -49,7 +49,7 @@ _OWN = frozenset(Criterion.model_fields)
 _FURTHER = ("options", "scale_type", "aggregation", "section")
 
 
-class Parts(NamedTuple):
+class RubricParts(NamedTuple):
     """The keys of an entry that hold the parts of a criterion; empty if there is none."""
 
     text: str
@@ -57,7 +57,7 @@ class Parts(NamedTuple):
     name: str
 
 
-def find_parts(entry: Mapping[str, Any], names: Names = USUAL) -> tuple[Parts, list[str]]:
+def find_parts(entry: Mapping[str, Any], names: Names = USUAL) -> tuple[RubricParts, list[str]]:
     """The keys of an entry's parts, ignoring case, and a message for each part that is ambiguous.
 
     A heading under `criterion` or `criteria` next to a longer text is the name, if there is no other.
@@ -69,17 +69,17 @@ def find_parts(entry: Mapping[str, Any], names: Names = USUAL) -> tuple[Parts, l
         ["criterion='Is kind.' and text='Is brief.'; leave one out, or rename it"]
     """
     keys = [_find_usual_keys(tuple(entry), usual) for usual in (names.text, names.weight, names.name)]
-    texts, weights, titles = ([key for key in held if entry[key] not in (None, "")] for held in keys)
+    texts, weights, titles = ([key for key in names if entry[key] not in (None, "")] for names in keys)
     if len(texts) == 2 and not titles:
         heading, text = sorted(texts, key=lambda key: not fold_name(key).startswith("criteri"))
         titles, texts = ([heading], [text]) if _is_heading(entry[heading], entry[text]) else ([], texts)
-    told = [
+    problems = [
         f"{texts[0]}={entry[texts[0]]!r:.60} and {key}={entry[key]!r:.60}; leave one out, or rename it"
         for key in texts[1:]
         if entry[key] != entry[texts[0]]
     ]
     found = zip((texts, weights, titles), keys, strict=True)
-    return Parts(*(next(iter([*full, *held]), "") for full, held in found)), told
+    return RubricParts(*(next(iter([*full, *others]), "") for full, others in found)), problems
 
 
 def read_weights(entries: Iterable[Mapping[str, Any]]) -> list[Any]:
@@ -89,8 +89,8 @@ def read_weights(entries: Iterable[Mapping[str, Any]]) -> list[Any]:
         >>> read_weights([{"text": "Is kind.", "points": "60%"}, {"text": "Is brief."}])
         ['60%', None]
     """
-    held = ((entry, _find_usual_keys(tuple(entry), WEIGHT_KEYS)) for entry in entries)
-    return [next((entry[key] for key in keys if entry[key] not in (None, "")), None) for entry, keys in held]
+    cells = ((entry, _find_usual_keys(tuple(entry), WEIGHT_KEYS)) for entry in entries)
+    return [next((entry[key] for key in keys if entry[key] not in (None, "")), None) for entry, keys in cells]
 
 
 @lru_cache(maxsize=4096)
@@ -149,7 +149,7 @@ def read_entries(
         except InputError as error:
             problems += error.problems
     if names is USUAL and len(criteria) == len(entries):
-        problems += (f"{key}[{index}] {told}" for index, told in find_uneven_weights(read_weights(entries)))
+        problems += (f"{key}[{index}] {problem}" for index, problem in find_uneven_weights(read_weights(entries)))
     if problems:
         raise InputError(problems)
     return tuple(criteria)
@@ -244,8 +244,8 @@ def read_table_criterion(row: Mapping[str, Any]) -> dict[str, Any]:
         >>> read_table_criterion({"Requirement": "Is brief.", "Weight": "-2", "Tags": ""})
         {'requirement': 'Is brief.', 'weight': '-2'}
     """
-    held = {name: cell for name, cell in drop_nulls(row).items() if cell != ""}
-    return {fold_name(name) if fold_name(name) in _OWN - held.keys() else name: cell for name, cell in held.items()}
+    cells = {name: cell for name, cell in drop_nulls(row).items() if cell != ""}
+    return {fold_name(name) if fold_name(name) in _OWN - cells.keys() else name: cell for name, cell in cells.items()}
 
 
 def read_columns(data: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -285,13 +285,16 @@ def read_rubric_file(path: str | Path) -> Any:
     if found.is_document:
         return found.read_document()
     problems: list[str] = []
-    rows = [(read_table_criterion if found.is_table else drop_nulls)(one.fields) for one in found.iter_rows(problems)]
+    rows = [
+        (read_table_criterion if found.is_table else drop_nulls)(record.fields)
+        for record in found.iter_rows(problems)
+    ]
     if problems:
         raise InputError(problems)
     without = [number for number, row in enumerate(rows, 1) if found.is_table and not row.get("section")]
     if without and len(without) < len(rows):
-        told = f"{len(without)} of {len(rows)} criteria have no section, the first is criterion {without[0]}"
-        warn(f"{found.name}: {told}; if cells were merged, fill them all in")
+        message = f"{len(without)} of {len(rows)} criteria have no section, the first is criterion {without[0]}"
+        warn(f"{found.name}: {message}; if cells were merged, fill them all in")
     return rows[0] if len(rows) == 1 and not found.is_table and not rows[0].keys().isdisjoint(HOLDERS) else rows
 
 

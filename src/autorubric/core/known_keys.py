@@ -192,15 +192,17 @@ def format_errors(error: ValidationError, inside: int = 0) -> list[str]:
         ['text: expected a string, got 3']
     """
     details = error.errors(include_url=False)
-    return [": ".join(filter(None, (format_place(one["loc"][inside:]), _format_message(one)))) for one in details]
+    return [
+        ": ".join(filter(None, (format_place(error["loc"][inside:]), _format_message(error)))) for error in details
+    ]
 
 
 def _format_message(detail: Mapping[str, Any], shape: str = "") -> str:
     """What is wrong, with the value unless the message is a validator's own."""
-    told = describe_expectation(detail, shape)
+    message = describe_expectation(detail, shape)
     if detail["type"] == "missing":
-        return told + _list_keys(detail["input"])
-    return told if detail["type"] == "value_error" else f"{told}, got {_render_value(detail['input'])}"
+        return message + _list_keys(detail["input"])
+    return message if detail["type"] == "value_error" else f"{message}, got {_render_value(detail['input'])}"
 
 
 def _list_keys(data: Mapping[str, Any]) -> str:

@@ -87,10 +87,12 @@ def find_misread(entry: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator
     for key, value in {**entry, "tags": known.get("tags", entry.get("tags"))}.items():
         words = _split(str(key))
         if weight is None and isinstance(value, Mapping) and key not in _OWN:
-            inner = {name: one for name, one in value.items() if _is_weight(_split(str(name)), one, alone=False)}
+            inner = {
+                name: entry for name, entry in value.items() if _is_weight(_split(str(name)), entry, alone=False)
+            }
             yield from (f"{key}: {problem}" for problem in find_misread(inner, known))
-        if told := _find_misread_weight(str(key), words, value, weight):
-            yield told
+        if problem := _find_misread_weight(str(key), words, value, weight):
+            yield problem
         elif not is_pitfall and (_is_fault(words, value, weight) or _is_met_worst(key, entry, has_options)):
             yield f"{key!r} is {value!r:.60}; {_FAULT}"
         elif not has_options and _is_scale(words, value):
@@ -120,24 +122,28 @@ def describe_unread(criteria: Sequence[Criterion]) -> list[str]:
         >>> describe_unread([Criterion(requirement="Breadth", explanation="All three causes are named.")])
         ["'explanation' of the criteria is metadata, which judges do not see; if one has the names of the ..."]
     """
-    is_named = any(one.name for one in criteria)
+    is_named = any(criterion.name for criterion in criteria)
     texts = [
         key
-        for one in criteria
-        for key, value in one.metadata.items()
+        for criterion in criteria
+        for key, value in criterion.metadata.items()
         if is_sentence(value) or (isinstance(value, str) and not is_named)
     ]
     advice = "" if is_named else "; if one has the names of the criteria, rename it to 'name'"
-    told = f"{join_names(dict.fromkeys(texts))} of the criteria is metadata, which judges do not see{advice}"
-    notes = [told] if texts else []
-    faults = [place for place, one in enumerate(criteria, 1) if one.weight > 0 and _is_fault(_TAGS, one.tags, 1)]
+    note = f"{join_names(dict.fromkeys(texts))} of the criteria is metadata, which judges do not see{advice}"
+    notes = [note] if texts else []
+    faults = [
+        place
+        for place, criterion in enumerate(criteria, 1)
+        if criterion.weight > 0 and _is_fault(_TAGS, criterion.tags, 1)
+    ]
     notes += [
         f"criterion {place} has the tags {criteria[place - 1].tags} and a positive weight" for place in faults[:1]
     ]
-    bare = [place for place, one in enumerate(criteria, 1) if "weight" not in one.model_fields_set]
+    bare = [place for place, criterion in enumerate(criteria, 1) if "weight" not in criterion.model_fields_set]
     if 0 < len(bare) < len(criteria):
-        told = f"{len(bare)} of {len(criteria)} criteria have no weight and count 10"
-        notes.append(f"{told}, the first is criterion {bare[0]}")
+        note = f"{len(bare)} of {len(criteria)} criteria have no weight and count 10"
+        notes.append(f"{note}, the first is criterion {bare[0]}")
     return notes
 
 
@@ -200,8 +206,8 @@ def find_section_weights(around: Mapping[str, Any], weights: Sequence[Any]) -> I
         if number is not None and math.isclose(number, added):
             continue
         if number is not None and words & _MEANT["total"] and words <= _AMOUNTS:
-            told = f"the weights of its criteria add up to {added:g}; correct them, or leave it out"
-            yield f"{key!r} is {value!r:.60}, but {told}"
+            problem = f"the weights of its criteria add up to {added:g}; correct them, or leave it out"
+            yield f"{key!r} is {value!r:.60}, but {problem}"
         elif number not in (None, 1) and words & _MEANT["weight"]:
             yield f"{key!r} is {value!r:.60}; {_UNAPPLIED}"
         elif added and _is_fault(words, value, added):
@@ -246,8 +252,8 @@ def _has_criteria(value: Any) -> bool:
     """Whether a list has criteria, by the keys of its entries."""
     texts, weights = {"requirement", "criterion"}, {"weight", "points"}
     return isinstance(value, list) and any(
-        isinstance(one, Mapping) and one.keys() & texts and (one.keys() & weights or "requirement" in one)
-        for one in value
+        isinstance(entry, Mapping) and entry.keys() & texts and (entry.keys() & weights or "requirement" in entry)
+        for entry in value
     )
 
 
@@ -259,9 +265,9 @@ def _is_fault(words: frozenset[str], value: Any, weight: Any) -> bool:
     """Whether a key says that meeting the criterion is a fault."""
     flag = str(value).strip().casefold()
     if words & _MEANT["sign"]:
-        said = [str(one).rpartition(":")[2].strip() for one in (value if isinstance(value, list) else [value])]
+        values = [str(tag).rpartition(":")[2].strip() for tag in (value if isinstance(value, list) else [value])]
         meant = _MEANT["fault"] - {"negative"} if words == _TAGS else _MEANT["fault"]
-        return any(one in ("-", "-1") or ((inner := _split(one)) & meant and inner <= _FAULTY) for one in said)
+        return any(tag in ("-", "-1") or ((inner := _split(tag)) & meant and inner <= _FAULTY) for tag in values)
     if words & _MEANT["merit"]:
         return flag in ("false", "no")
     is_number = weight is None and as_number(value) is not None

@@ -142,10 +142,10 @@ class _Report(Displayed, BriefModel):
         yield from shorten_args((name, value) for name, value in iter_set_fields(self) if name != "report")
         found = getattr(self, "report", None)
         if found is not None:
-            yield "report", Verbatim(format_criteria([one.word for one in found]))
+            yield "report", Verbatim(format_criteria([entry.word for entry in found]))
 
     def _build_rows(self) -> Iterator[dict[str, Any]]:
-        return (one.as_row(number) for number, one in enumerate(getattr(self, "report", None) or (), start=1))
+        return (entry.as_row(number) for number, entry in enumerate(getattr(self, "report", None) or (), start=1))
 
 
 class EvaluationReport(_Report):

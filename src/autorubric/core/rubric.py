@@ -84,7 +84,7 @@ class Rubric(Displayed):
             if not isinstance(found, Criterion)
         ]
         if not problems and (
-            {one.id for one in self.rubric} != {None} or len({one.name for one in self.rubric}) < len(self.rubric)
+            {c.id for c in self.rubric} != {None} or len({c.name for c in self.rubric}) < len(self.rubric)
         ):
             problems = _find_repeated(self.rubric)
         if problems:
@@ -392,9 +392,9 @@ def _find_repeated(criteria: list[Criterion]) -> list[str]:
     """Names and ids that two criteria share: agreement and few-shot examples could not distinguish them."""
     problems = []
     firsts: dict[tuple[str | None, ...], int] = {}
-    for index, one in enumerate(criteria):
-        named, numbered = ("named", one.section, one.name), ("id", one.id)
-        for value, key, said in ((one.name, named, "are both named"), (one.id, numbered, "both have the id")):
+    for index, entry in enumerate(criteria):
+        named, numbered = ("named", entry.section, entry.name), ("id", entry.id)
+        for value, key, what in ((entry.name, named, "are both named"), (entry.id, numbered, "both have the id")):
             if value is not None and (first := firsts.setdefault(key, index)) != index:
-                problems.append(f"criteria {first} and {index} {said} {value!r}")
+                problems.append(f"criteria {first} and {index} {what} {value!r}")
     return problems

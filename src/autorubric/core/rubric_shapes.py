@@ -99,7 +99,7 @@ def _unfold_mapping(data: dict[str, Any], inside: str = "") -> Unfolded:
     if isinstance(held, str):
         held = parse_rubric(held)
     inner = _unfold_mapping(held, holder) if isinstance(held, dict) else Unfolded(_flatten(held), None, {})
-    held = [one if isinstance(one, dict) else vars(one) for one in inner.entries]
+    held = [entry if isinstance(entry, dict) else vars(entry) for entry in inner.entries]
     if wrong := [*find_section_weights(outer, read_weights(held))]:
         raise InputError(wrong)
     given = [text for text in (outer.get("guidelines"), inner.guidelines) if not is_blank(text)]
@@ -126,7 +126,7 @@ def read_criteria(entries: Sequence[Any]) -> list[Criterion]:
     criteria = [made for made in plain if made is not None]
     if len(criteria) < len(plain):
         criteria = _read_others(entries, plain)
-    if totals := [*find_total_rows((one.requirement, one.weight) for one in criteria)]:
+    if totals := [*find_total_rows((criterion.requirement, criterion.weight) for criterion in criteria)]:
         raise InputError(totals)
     return criteria
 
@@ -137,8 +137,8 @@ def _read_others(entries: Sequence[Any], plain: Sequence[Criterion | None]) -> l
     # Tables and exporters that write all keys write an empty list of options.
     entries = [_drop_empty_options(entry) if isinstance(entry, dict) else entry for entry in entries]
     weights = read_weights(entry if isinstance(entry, dict) else {} for entry in entries)
-    if mixed := [(place, told) for place, told in find_uneven_weights(weights) if weights[place] is not None]:
-        raise InputError(f"Invalid criterion at index {place}: {told}" for place, told in mixed)
+    if mixed := [(place, problem) for place, problem in find_uneven_weights(weights) if weights[place] is not None]:
+        raise InputError(f"Invalid criterion at index {place}: {problem}" for place, problem in mixed)
     try:
         return _CRITERIA.validate_python([made or entry for made, entry in zip(plain, entries, strict=True)])
     except ValidationError as error:
@@ -249,8 +249,8 @@ def _flatten(entries: Any) -> list[Any]:
         elif not isinstance(entry.get("criteria", ""), str):
             flat += _read_section(entry, f"Invalid section at index {index}", problems)
         elif not _PLAIN.issuperset(entry) and (wrong := _find_misspelt_key(entry)) is not None:
-            told = describe_unknown_key(wrong, _SECTION_KEYS, "the section")
-            problems.append(f"Invalid section at index {index}: {told}")
+            problem = describe_unknown_key(wrong, _SECTION_KEYS, "the section")
+            problems.append(f"Invalid section at index {index}: {problem}")
         else:
             flat.append(entry)
     if problems:
@@ -284,8 +284,8 @@ def _read_section(section: dict[str, Any], where: str, problems: list[str]) -> l
     flat: list[Any] = []
     for index, entry in enumerate(entries):
         if not isinstance(entry, dict):
-            told = f"Invalid item at index {index}: expected a dictionary, got {type(entry).__name__}"
-            problems.append(f"{where}: {told}")
+            problem = f"Invalid item at index {index}: expected a dictionary, got {type(entry).__name__}"
+            problems.append(f"{where}: {problem}")
         else:
             flat.append(_add_section(entry, name, strangers))
     return flat
@@ -306,10 +306,10 @@ def _group_by_criterion(error: ValidationError) -> list[str]:
     lines: dict[int, list[str]] = {}
     for detail, line in zip(error.errors(include_url=False), format_errors(error, inside=1), strict=True):
         lines.setdefault(int(detail["loc"][0]), []).append(line)
-    told = [f"Invalid criterion at index {index}:\n  " + "\n  ".join(found) for index, found in lines.items()]
-    if "\n  requirement: missing" in told[-1]:
-        told[-1] += f"; the text of a criterion is under {join_names(USUAL.text, 4)}"
-    return told
+    messages = [f"Invalid criterion at index {index}:\n  " + "\n  ".join(found) for index, found in lines.items()]
+    if "\n  requirement: missing" in messages[-1]:
+        messages[-1] += f"; the text of a criterion is under {join_names(USUAL.text, 4)}"
+    return messages
 
 
 _ONLY_TEXT = frozenset({str})

@@ -39,7 +39,7 @@ class Cell(NamedTuple):
     worst: float = 0.0
 
 
-class Totals(NamedTuple):
+class WeightTotals(NamedTuple):
     """Sums over the scored cells: value · weight, positive weights, absolute negative weights; and their number."""
 
     points: float
@@ -77,7 +77,7 @@ def build_cell(criterion: Criterion, verdict: CriterionVerdict | str) -> Cell:
     return Cell(weight, 1.0 if verdict is CriterionVerdict.MET else 0.0, worst)
 
 
-def sum_cells(cells: Iterable[Cell], config: CannotAssessConfig = _SKIP) -> Totals:
+def sum_cells(cells: Iterable[Cell], config: CannotAssessConfig = _SKIP) -> WeightTotals:
     """The sums of the cells, with abstentions scored as `config` says.
 
     Example:
@@ -96,7 +96,7 @@ def sum_cells(cells: Iterable[Cell], config: CannotAssessConfig = _SKIP) -> Tota
             positive += weight
         else:
             negative -= weight
-    return Totals(points, positive, negative, scored)
+    return WeightTotals(points, positive, negative, scored)
 
 
 def score(cells: Iterable[Cell], config: CannotAssessConfig = _SKIP, *, normalize: bool = True) -> float | None:

@@ -47,14 +47,18 @@ def _build_quick_search(pattern: str, flags: int) -> _Search:
     every = _split_alternatives(pattern)
     if flags & re.MULTILINE:
         return compiled.search
-    anywhere = [one for one in every if not one.startswith("^")]
+    anywhere = [alternative for alternative in every if not alternative.startswith("^")]
     if not anywhere:
         return lambda text, *bounds: compiled.search(text, *bounds) if bounds else compiled.match(text)
     if len(every) == 1:
         return compiled.search
-    runs = ((word, [*run]) for word, run in groupby(anywhere, lambda one: one.startswith(r"\b")))
+    runs = ((word, [*run]) for word, run in groupby(anywhere, lambda alternative: alternative.startswith(r"\b")))
     rest = re.compile(
-        "|".join(rf"\b(?:{'|'.join(one[2:] for one in run)})" if word else "|".join(run) for word, run in runs), flags
+        "|".join(
+            rf"\b(?:{'|'.join(alternative[2:] for alternative in run)})" if word else "|".join(run)
+            for word, run in runs
+        ),
+        flags,
     )
     return lambda text, *bounds: (
         compiled.search(text, *bounds) if bounds else compiled.match(text) or rest.search(text, 1)

@@ -108,7 +108,7 @@ class RubricDataset(Displayed):
         Raises:
             ValueError: the dataset has no rubric.
         """
-        return [one.name or f"C{n}" for n, one in enumerate(self._require_rubric("list criterion names"), start=1)]
+        return [c.name or f"C{n}" for n, c in enumerate(self._require_rubric("list criterion names"), start=1)]
 
     @property
     def num_criteria(self) -> int:
@@ -126,7 +126,7 @@ class RubricDataset(Displayed):
         Raises:
             ValueError: the dataset has no rubric.
         """
-        return sum((one.weight for one in self._require_rubric("sum weights") if one.weight > 0), 0.0)
+        return sum((c.weight for c in self._require_rubric("sum weights") if c.weight > 0), 0.0)
 
     def _require_rubric(self, purpose: str) -> Rubric:
         if self.rubric is None:

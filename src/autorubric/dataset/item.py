@@ -174,8 +174,10 @@ def read_item_records(
         has_submission = has_submission or "submission" in record.columns
         if not has_submission:
             option = reader.option.format(role="submission")
-            held = f"the columns are {join_names(record.fields)}" if record.fields else "its first row has no value"
-            raise InputError(f"{reader.where}: no submission column found; {held}; name it with {option}")
+            columns = (
+                f"the columns are {join_names(record.fields)}" if record.fields else "its first row has no value"
+            )
+            raise InputError(f"{reader.where}: no submission column found; {columns}; name it with {option}")
         if "submission" not in record.columns or (is_item and _has_own_names(record)):
             yield record._replace(fields={"description": "", **record.fields})
             continue
@@ -234,9 +236,9 @@ def _build_item(record: Record, is_item: bool) -> dict[str, Any]:
         for role, column in record.columns.items()
         if column in row and role not in ("query", "rubric")
     }
-    held = record.fields.get(record.columns.get("submission", ""))
-    if isinstance(held, str):
-        item["submission"] = held  # a blank answer is an answer
+    submission = record.fields.get(record.columns.get("submission", ""))
+    if isinstance(submission, str):
+        item["submission"] = submission  # a blank answer is an answer
     if nested := [*_find_non_texts(record)]:
         raise InputError(nested)
     query, rubric = record.query, record.read_value("rubric")
@@ -270,9 +272,9 @@ def _read_truth(record: Record, labels: Any) -> Any:
         return labels
     if match_label(_BINARY, str(labels)) is not None:
         return [labels]
-    told = f"{record.columns['labels']!r} is {labels!r:.60}; expected MET or UNMET, or a list of them"
+    problem = f"{record.columns['labels']!r} is {labels!r:.60}; expected MET or UNMET, or a list of them"
     option = COLUMN_OPTION.format(role="reference")
-    raise InputError(f"{record.where}: {told}; if it is a reference answer, name it with {option}")
+    raise InputError(f"{record.where}: {problem}; if it is a reference answer, name it with {option}")
 
 
 def _find_non_texts(record: Record) -> Iterator[str]:
@@ -283,8 +285,8 @@ def _find_non_texts(record: Record) -> Iterator[str]:
         if not is_conversation and not isinstance(value, str | None):
             inner = find_text_path(record.fields, column, is_query=role == "query")
             advice = "choose one in it" if inner else "write it as text, or choose another column"
-            told = f"{column!r} is of type {type(value).__name__}; expected a text"
-            yield f"{record.where}: {told}; {advice} with --column {role}={inner or 'NAME'}"
+            problem = f"{column!r} is of type {type(value).__name__}; expected a text"
+            yield f"{record.where}: {problem}; {advice} with --column {role}={inner or 'NAME'}"
 
 
 def collect_query_notes(where: str, items: Sequence[DataItem], prompt: str | None = None) -> list[str]:
@@ -300,26 +302,26 @@ def collect_query_notes(where: str, items: Sequence[DataItem], prompt: str | Non
     bare = [item.metadata for item in items if not prompt and item.prompt is None]
     texts = {
         path.partition("[-1]")[0]: name
-        for one in items[:100]
-        for name, value in one.metadata.items()
+        for item in items[:100]
+        for name, value in item.metadata.items()
         for path in find_paths(value, name)
-        if is_sentence(text := find_value(one.metadata, path)) and text not in (one.prompt or "")
+        if is_sentence(text := find_value(item.metadata, path)) and text not in (item.prompt or "")
     }
     has_query = len(bare) < len(items)
     unseen = [name for name in columns if is_for_models(name) or (has_query and name in texts.values())]
     notes = []
     if unseen:
-        told = f"models do not see {join_names(unseen)}; join what they need with the query"
-        notes.append(f"{where}: {told}, or name a reference with {COLUMN_OPTION.format(role='reference')}")
+        note = f"models do not see {join_names(unseen)}; join what they need with the query"
+        notes.append(f"{where}: {note}, or name a reference with {COLUMN_OPTION.format(role='reference')}")
     if prompt and all(item.prompt is not None for item in items):
         notes.append(f"{where}: --prompt has no effect, because every row has its own query")
     if has_query and bare:
         advice = "fill in their cells (of merged cells, only the first is filled), or pass --prompt for them"
         notes.append(f"{where}: judges do not see what was asked in {len(bare)} of {len(items)} rows: {advice}")
     elif bare and texts:
-        told = f"no column is read as the query, perhaps {join_names([*texts])}"
+        note = f"no column is read as the query, perhaps {join_names([*texts])}"
         option = COLUMN_OPTION.format(role="query")
-        notes.append(f"{where}: judges do not see what was asked: {told}; choose one with {option}, or pass --prompt")
+        notes.append(f"{where}: judges do not see what was asked: {note}; choose one with {option}, or pass --prompt")
     return notes
 
 

@@ -99,8 +99,8 @@ def _note_unread(
     elif other is None or not any(meant.values()):
         yield f"columns named like criteria, but without labels such as MET, are kept as metadata: {named}"
     else:
-        told = f"since {columns[other[0]]!r} has {other[1]!r:.60}; expected only labels"
-        yield f"labels in {named} are not read, {told}"
+        reason = f"since {columns[other[0]]!r} has {other[1]!r:.60}; expected only labels"
+        yield f"labels in {named} are not read, {reason}"
 
 
 def note_own_labels(placed: Iterable[tuple[str, DataItem]]) -> Iterator[str]:
@@ -118,8 +118,10 @@ def note_own_labels(placed: Iterable[tuple[str, DataItem]]) -> Iterator[str]:
         by_name = dict(zip(name_criteria(item.rubric.rubric), item.rubric, strict=True))
         words = ((by_name[name], _read_word(item.metadata.get(column))) for name, column in columns.items())
         if columns and all(match_label(criterion, word) for criterion, word in words):
-            told = "since the row has its own rubric; write them under 'ground_truth', a list or a mapping from names"
-            yield f"{where}: labels in {join_names(columns.values())} are not read, {told}"
+            reason = (
+                "since the row has its own rubric; write them under 'ground_truth', a list or a mapping from names"
+            )
+            yield f"{where}: labels in {join_names(columns.values())} are not read, {reason}"
             return
 
 

@@ -142,16 +142,16 @@ class LabelRows:
             return
         cells = {role: _format_cell(fields[name]) for role, name in read.columns.items() if role != "label"}
         texts = tuple(text for name in self._find_layout(fields).texts if (text := _format_cell(fields[name])))
-        said = self._read_verdicts(fields, label, cells.pop("criterion", None))
-        if said is None or ("id" not in cells and not self._find_layout(fields).texts):
-            raise InputError(self._describe_missing(read, label, is_read=said is not None))
+        verdicts = self._read_verdicts(fields, label, cells.pop("criterion", None))
+        if verdicts is None or ("id" not in cells and not self._find_layout(fields).texts):
+            raise InputError(self._describe_missing(read, label, is_read=verdicts is not None))
         if not is_blank(fields.get("probability")):
             self._note("the probabilities of drawn pairs are not read; `labels --export` keeps them in .jsonl")
         for name in fields.keys() - self._find_layout(fields).criteria:
             if "weight" in fold_name(name) and not is_blank(fields[name]):
                 self._note(f"{name!r} is not read: each label counts once, and weights are those of the rubric")
         item, seconds = cells.pop("id", ""), cells.pop("seconds", "") or None
-        for name, value in said.items():
+        for name, value in verdicts.items():
             word = read_label(value)
             if word:
                 own = _STUDIO not in fields
@@ -166,12 +166,12 @@ class LabelRows:
             return {name: fields[name] for name in columns} or None
         if criterion is not None:
             return {criterion: fields[label]}
-        held, only = from_cell(fields[label]), self._has_one_criterion
-        if isinstance(held, Mapping) and not (only and len(held) == 1):
-            return dict(held)
-        if isinstance(held, list) and len(self._rubrics) == 1 and len(held) == len(self._rubrics[0]):
-            return dict(zip(name_criteria(self._rubrics[0]), held, strict=True))
-        return {"": held} if only else {} if is_blank(held) else None
+        cell, only = from_cell(fields[label]), self._has_one_criterion
+        if isinstance(cell, Mapping) and not (only and len(cell) == 1):
+            return dict(cell)
+        if isinstance(cell, list) and len(self._rubrics) == 1 and len(cell) == len(self._rubrics[0]):
+            return dict(zip(name_criteria(self._rubrics[0]), cell, strict=True))
+        return {"": cell} if only else {} if is_blank(cell) else None
 
     def _describe_missing(self, read: Record, label: str | None, *, is_read: bool) -> str:
         there = {
@@ -217,8 +217,8 @@ class LabelRows:
     def _has_one_criterion(self) -> bool:
         return all(len(criteria) == 1 for criteria in self._rubrics)
 
-    def _note(self, said: str) -> None:
-        note = f"{name_input(self.path)}: {said}"
+    def _note(self, problem: str) -> None:
+        note = f"{name_input(self.path)}: {problem}"
         if note not in self.notes:
             self.notes.append(note)
 
@@ -267,8 +267,8 @@ class ItemFinder:
         if given.item and not alike and all(item.id is None for item in self._dataset.items):
             raise InputError("the items of the dataset have no ids; give them ids that the labels can name")
         hint = FLOAT_ID if given.item.endswith(".0") else f"; the first item is {self._name_item(0)!r}"
-        told = f"no item has the id {given.item!r}{hint}"
-        named = told if given.item else f"the label does not name its item{MERGED}"
+        problem = f"no item has the id {given.item!r}{hint}"
+        named = problem if given.item else f"the label does not name its item{MERGED}"
         raise InputError(f"{named}, and {len(alike)} items have its submission" if alike else named)
 
     def read_verdict(self, criterion: Criterion, word: str) -> str:

@@ -134,10 +134,10 @@ class _LabelJoin:
         found = choose_majority(rubric[at], [*by_annotator.values()])
         if found is not None and (self._annotator == MAJORITY or len({*by_annotator.values()}) == 1):
             return found
-        said = ", ".join(f"{who or 'one'} {label}" for who, label in by_annotator.items())
+        votes = ", ".join(f"{who or 'one'} {label}" for who, label in by_annotator.items())
         what = "annotators disagree; pass --annotator NAME or majority"
         if self._annotator == MAJORITY:
             what = "no label has a majority; remove one of them, or pass --annotator NAME"
         where = f"item {self._dataset.items[place].id!r}, criterion {name_criteria(rubric)[at]!r}"
-        self._problems.append(f"{where} ({said}): {what}")
+        self._problems.append(f"{where} ({votes}): {what}")
         return None

@@ -45,7 +45,7 @@ def sample_balanced(labels: Sequence[Collection[Hashable]], size: int, rng: rand
         return list(range(size))
     holders = Counter(label for own in labels for label in dict.fromkeys(own))
     # A label of a single item cannot be balanced.
-    total = {_EVERY_ITEM: len(labels)} | {label: held for label, held in holders.items() if held > 1}
+    total = {_EVERY_ITEM: len(labels)} | {label: count for label, count in holders.items() if count > 1}
     items = [[_EVERY_ITEM, *(label for label in dict.fromkeys(own) if label in total)] for own in labels]
     swaps = _SwapSearch(items, total, size)
     best, least = list[int](), math.inf
@@ -64,7 +64,7 @@ def _deal_items(
 ) -> list[int]:
     """The first choice: items, rarest labels first, go to the side that lacks the larger shares of their labels."""
     share, chosen = size / len(items), list[int]()
-    lack = {label: min(max(share * held, 1.0), held - 1.0) - share * held for label, held in total.items()}
+    lack = {label: min(max(share * count, 1.0), count - 1.0) - share * count for label, count in total.items()}
     order = rng.sample(range(len(items)), len(items))
     rarest = [min(own, key=lambda label: total[label]) for own in items]
     rank = {label: place for place, label in enumerate(dict.fromkeys(rarest[index] for index in order))}
@@ -124,7 +124,7 @@ class _SwapSearch:
                 now = np.flatnonzero(is_chosen).tolist()
                 waiting = rng.sample(now, len(now))
             count[own] += 1
-        squares = sum(int(one) ** 2 for one in count * number - self.shares)
+        squares = sum(int(gap) ** 2 for gap in count * number - self.shares)
         lacking = int(((count == 0) | (count == self.held)).sum())
         return np.flatnonzero(is_chosen).tolist(), squares + lacking * self.missing * number, lacking > 0
 

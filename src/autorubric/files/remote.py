@@ -248,9 +248,9 @@ def _storage_errors(address: str, verb: str, what: str = "File") -> Iterator[Non
     except InputError:
         raise
     except FileNotFoundError as error:
-        said = _format_error(error)
-        told = "" if said.rstrip("/") in ("", address, address.partition("://")[2]) else f": {said}"
-        raise MissingFileError(f"{what} not found: {address}{told}") from error
+        message = _format_error(error)
+        reason = "" if message.rstrip("/") in ("", address, address.partition("://")[2]) else f": {message}"
+        raise MissingFileError(f"{what} not found: {address}{reason}") from error
     except Exception as error:  # the libraries' exceptions have no common base class
         raise InputError(f"{address}: cannot be {verb}: {_format_error(error)}") from error
 

@@ -188,8 +188,8 @@ def describe_parse_error(error: ValueError | RecursionError) -> str:
         return _TOO_DEEP
     if isinstance(error, json.JSONDecodeError):
         return _describe_decode_error(error)
-    told = str(error)
-    return "a whole number has more than 4300 digits" if "set_int_max_str_digits" in told else told
+    message = str(error)
+    return "a whole number has more than 4300 digits" if "set_int_max_str_digits" in message else message
 
 
 # How messages of Python's parser begin, and our words; `{}` is the text at the error.
@@ -211,9 +211,9 @@ def _describe_decode_error(error: json.JSONDecodeError) -> str:
     """Where the JSON is invalid, what was expected there and what was found."""
     here = _TOKEN.match(error.doc, error.pos)
     found = repr(here[0]) if here else "the end of the text"
-    said = next((words for start, words in _FAULTS if error.msg.startswith(start)), error.msg)
+    message = next((words for start, words in _FAULTS if error.msg.startswith(start)), error.msg)
     line = f"line {error.lineno}, " if "\n" in error.doc else ""
-    return f"{line}column {error.colno}: {said.replace('{}', found)}"
+    return f"{line}column {error.colno}: {message.replace('{}', found)}"
 
 
 def dump_json(value: Any, indent: int | None = None) -> str:

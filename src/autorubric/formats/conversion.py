@@ -294,8 +294,8 @@ def _sink(path: Path, form: Format, done: Conversion, *, carry: bool) -> Iterato
                     written.append(form.write(part, columnar=path.suffix.lower() == ".parquet", carry=carry))
                     add(written[-1].row)
                     done.blank += written[-1].row.get("submission") == ""
-            done.lost.update(list(dict.fromkeys(name for one in written for name in one.lost)))
-            done.carried.update(list(dict.fromkeys(name for one in written for name in one.carried)))
+            done.lost.update(list(dict.fromkeys(name for written in written for name in written.lost)))
+            done.carried.update(list(dict.fromkeys(name for written in written for name in written.carried)))
 
         yield write
 

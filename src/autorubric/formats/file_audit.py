@@ -64,7 +64,7 @@ def parse_polarity(name: str) -> Polarity:
         'as-is'
     """
     known: tuple[Polarity, ...] = get_args(Polarity)
-    found = next((one for one in known if one == name), None)
+    found = next((polarity for polarity in known if polarity == name), None)
     if found is None:
         raise InputError(f"polarity is {name!r}; expected one of {', '.join(known)}")
     return found

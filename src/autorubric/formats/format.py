@@ -390,7 +390,7 @@ def _check_mapping(value: Any, name: str) -> Mapping[str, Any]:
 
 def _convert_cell(value: Any) -> Any:
     """A time or decimal of a table as a JSON value."""
-    told = to_json_value(value)
-    if told is value:
+    converted = to_json_value(value)
+    if converted is value:
         raise TypeError(f"a value is of type {type(value).__name__}")
-    return told
+    return converted

@@ -22,8 +22,8 @@ from autorubric.rows.record import read_question
 _GROUP = "formats"
 
 FORMATS: dict[str, Format] = {
-    one.name: one
-    for one in (
+    fmt.name: fmt
+    for fmt in (
         AUTORUBRIC,
         RUBRICHUB,
         RURL,
@@ -97,12 +97,12 @@ def detect(row: Row) -> Format:
         autorubric.errors.InputError: no format has rows with the keys 'text'; known formats: autorubric, ...
     """
     formats = list_formats()
-    found = [one for one in formats.values() if one.matches(row)]
+    found = [fmt for fmt in formats.values() if fmt.matches(row)]
     if len(found) == 1:
         return found[0]
     if not found:
         raise InputError(f"no format has rows with the keys {join_names(row)}; known formats: {', '.join(formats)}")
-    names = " and ".join(one.name for one in found)
+    names = " and ".join(fmt.name for fmt in found)
     raise InputError(f"rows with the keys {join_names(row)} may be {names}; choose one with --from")
 
 

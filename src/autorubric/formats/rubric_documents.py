@@ -97,7 +97,7 @@ def _read_choices(rest: Mapping[str, Any]) -> dict[str, Any]:
     metadata = pick_others(rest, ("choices",))
     if choices in (None, _DEMAND, _PITFALL):
         return {"metadata": metadata}
-    if not isinstance(choices, list) or len(choices) < 2 or not all(isinstance(one, str) for one in choices):
+    if not isinstance(choices, list) or len(choices) < 2 or not all(isinstance(choice, str) for choice in choices):
         raise InputError(f"choices are {choices!r:.60}; expected at least two strings, worst to best")
     values = [index / (len(choices) - 1) for index in range(len(choices))]
     options = [{"label": label, "value": value} for label, value in zip(choices, values, strict=True)]
@@ -153,7 +153,7 @@ def _read_paperbench(row: Row) -> Record:
         raise InputError(problems)
     nodes = nodes or [(row, "")]
     above = [(node, place, Fraction(_read_weight(node, place, problems)), "") for node, place in nodes]
-    criteria = [found for one in above for found in _collect_leaves(*one, problems)]
+    criteria = [found for node in above for found in _collect_leaves(*node, problems)]
     if problems:
         raise InputError(problems)
     if nodes[0][0] is row:
@@ -171,7 +171,7 @@ def _collect_leaves(
         problems.append(f"{place}requirements is {text!r:.60}; expected a string")
         return
     nodes = _list_children(node, place, problems)
-    weights = [Fraction(_read_weight(one, where, problems)) for one, where in nodes]
+    weights = [Fraction(_read_weight(node, where, problems)) for node, where in nodes]
     path = f"{above} > {text}" if above else text
     for (one, where), own in zip(nodes, weights, strict=True):
         yield from _collect_leaves(one, where, weight * own / (sum(weights) or 1), path, problems)
@@ -187,10 +187,10 @@ def _collect_leaves(
 
 def _list_children(node: Mapping[str, Any], place: str, problems: list[str]) -> list[tuple[Mapping[str, Any], str]]:
     nodes = node.get("sub_tasks") or []
-    if not isinstance(nodes, list) or not all(isinstance(one, Mapping) for one in nodes):
+    if not isinstance(nodes, list) or not all(isinstance(node, Mapping) for node in nodes):
         problems.append(f"{place}sub_tasks is {nodes!r:.60}; expected a list of objects")
         return []
-    return [(one, f"{place}sub_tasks[{index}].") for index, one in enumerate(nodes)]
+    return [(node, f"{place}sub_tasks[{index}].") for index, node in enumerate(nodes)]
 
 
 def _read_weight(node: Mapping[str, Any], place: str, problems: list[str]) -> float:
@@ -203,7 +203,10 @@ def _read_weight(node: Mapping[str, Any], place: str, problems: list[str]) -> fl
 
 def _write_paperbench(record: Record) -> Row:
     """The tree of a record: its criteria are the children of the root."""
-    leaves = [_write_node(one.id, one.requirement, as_points(one.weight), _find_tag(one)) for one in record.criteria]
+    leaves = [
+        _write_node(criterion.id, criterion.requirement, as_points(criterion.weight), _find_tag(criterion))
+        for criterion in record.criteria
+    ]
     return {**_write_node(record.id, as_text(record.prompt), 1, None), "sub_tasks": leaves}
 
 

@@ -128,8 +128,12 @@ def _write_rar(record: Record) -> Row:
         "reference_answer": record.reference,
         "question_source": record.metadata.get("question_source"),
         "rubric": [
-            {"title": one.name or "", "description": one.requirement, "weight": as_points(one.weight)}
-            for one in record.criteria
+            {
+                "title": criterion.name or "",
+                "description": criterion.requirement,
+                "weight": as_points(criterion.weight),
+            }
+            for criterion in record.criteria
         ],
         "rubric_list": [criterion.requirement for criterion in record.criteria],
         "rubric_count": len(record.criteria),

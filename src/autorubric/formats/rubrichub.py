@@ -126,7 +126,9 @@ def _find_differences(row: Row, rubrics: list[Mapping[str, Any]]) -> list[str]:
 
 
 def _build_entries(record: Record) -> list[dict[str, Any]]:
-    return [{"criterion": one.requirement, "points": as_points(one.weight)} for one in record.criteria]
+    return [
+        {"criterion": criterion.requirement, "points": as_points(criterion.weight)} for criterion in record.criteria
+    ]
 
 
 def _build_tags(criterion: Criterion) -> dict[str, Any]:

@@ -158,7 +158,7 @@ def _weighted_mode(votes: Sequence[OptionVote], criterion: Criterion) -> Choice:
         for option in {vote.option for vote in votes}
     }
     most = max(weights.values())
-    option = criterion.worst_option_among(index for index, held in weights.items() if math.isclose(held, most))
+    option = criterion.worst_option_among(index for index, total in weights.items() if math.isclose(total, most))
     return Choice(option, find_option(criterion, option).value)
 
 

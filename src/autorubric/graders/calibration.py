@@ -52,7 +52,7 @@ class LabelledCell(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Replay:
+class CascadeReplay:
     """Labelled cells by rising confidence, with running sums over those the second judge is asked about.
 
     Attributes:
@@ -236,7 +236,7 @@ class CascadeCurve:
         if known:
             warn(f"{known} of {len(dataset)} items were used to calibrate the cascade; their agreement is optimistic")
         limit = self.best().threshold if threshold is None else threshold
-        return Replay.from_cells(collect_cells(first_reports, then_reports, dataset)).find_point(limit or 0.0)
+        return CascadeReplay.from_cells(collect_cells(first_reports, then_reports, dataset)).find_point(limit or 0.0)
 
 
 def calibrate_cascade(
@@ -293,7 +293,7 @@ def _build_curve(
     by_criterion: Mapping[str, CascadeCurve] | None = None,
     items: frozenset[bytes] = frozenset(),
 ) -> CascadeCurve:
-    replay = Replay.from_cells(cells)
+    replay = CascadeReplay.from_cells(cells)
     if thresholds is None:
         thresholds = sorted({0.0, 1.0, *(cell.confidence for cell in cells if cell.confidence > -math.inf)})
     points = tuple(replay.find_point(threshold) for threshold in thresholds)

@@ -104,8 +104,8 @@ def is_sufficient(criterion: Criterion, judgment: Judgment, threshold: float | N
     if judgment.failure is not None or is_abstention(criterion, judgment):
         return False
     if threshold is None:
-        said = [each for leaf in judgment.leaves() for each in (leaf.repeats or (leaf,)) if not leaf.superseded]
-        decided = [each for each in said if each.failure is None and not is_abstention(criterion, each)]
+        votes = [each for leaf in judgment.leaves() for each in (leaf.repeats or (leaf,)) if not leaf.superseded]
+        decided = [each for each in votes if each.failure is None and not is_abstention(criterion, each)]
         return len({(each.verdict, each.option) for each in decided}) <= 1
     return judgment.confidence is not None and judgment.confidence >= threshold
 

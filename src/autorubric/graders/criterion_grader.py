@@ -25,7 +25,7 @@ from autorubric.graders.few_shot import FewShot, FewShotConfig
 from autorubric.graders.grader import Grader
 from autorubric.graders.judge import Ask, Judge, JudgeInput, Query, QuestionCounter
 from autorubric.graders.reporting import OnFailure, Scoring, report_on, with_length_penalty
-from autorubric.graders.session import MAX_IN_FLIGHT, Limits, Session, Sessions
+from autorubric.graders.session import MAX_IN_FLIGHT, Session, SessionLimits, Sessions
 from autorubric.graders.suspicion import suspicions
 from autorubric.graders.without_model import ChecksFirst
 from autorubric.llm.batches.setting import batching
@@ -33,7 +33,7 @@ from autorubric.llm.client import LLMClient, build_reply_schema
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.executor import Executor
 from autorubric.llm.models import find_stand_in_note
-from autorubric.llm.records.accounts import Spending, Totals
+from autorubric.llm.records.accounts import Spending, UsageTotals
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Answer
 from autorubric.llm.sharing import turn, turns
@@ -165,7 +165,7 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         self.recipe = Recipe(specs, rules, quorum, escalation, llm_calls, options, judge, compound)
         self.scoring = Scoring(cannot_assess_config or CannotAssessConfig(), normalize, on_failure)
         self.prefix_first = prefix_first
-        limits = Limits(budget_usd, budget_tokens, max_in_flight)
+        limits = SessionLimits(budget_usd, budget_tokens, max_in_flight)
         self._sessions = Sessions(self.recipe, limits, _choose_run_dir(run_dir, specs), ledger, LLMClient)
         self._occurrences = QuestionCounter(most=_MOST_REMEMBERED)
         self._listed: dict[Any, Answer[Any]] = {}
@@ -336,7 +336,7 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         """The grader's own ledger, opened on first use; None if it has none."""
         return self._sessions.open_ledger()
 
-    def totals(self) -> list[Totals]:
+    def totals(self) -> list[UsageTotals]:
         """Calls, tokens and cost in the grader's own ledger; empty if it has none."""
         ledger = self.ledger()
         return [] if ledger is None else ledger.add_up()
@@ -358,7 +358,11 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         """Whether `describe` says everything that shapes the reports, so that equal graders give equal ones."""
         recipe, options, penalty = self.recipe, self.recipe.options, self.length_penalty
         own = (options.few_shot, options.binary_schema, options.choice_schema, penalty and penalty.count_fn)
-        return type(self) is CriterionGrader and not recipe.has_own_judge and not any(one is not None for one in own)
+        return (
+            type(self) is CriterionGrader
+            and not recipe.has_own_judge
+            and not any(option is not None for option in own)
+        )
 
     def close(self) -> None:
         """Release the grader's run directory; the next use opens it again."""

@@ -138,8 +138,8 @@ class _Dialogue:
         assert judge.options.few_shot is not None
         found = judge.options.few_shot.choose_examples(self._inputs, index, judge.judge_id)
         if shown is not None:
-            found = [replace(one, verdict=str(shown.find_number(one.verdict))) for one in found]
-        return [one.values() for one in found]
+            found = [replace(example, verdict=str(shown.find_number(example.verdict))) for example in found]
+        return [example.values() for example in found]
 
 
 class PrefixFirst:

@@ -92,9 +92,9 @@ def read_demands(requirement: str, reply: Reply) -> Answer[ListedDemands] | Unre
     found = read_json(reply, "array", ("demands",))
     if isinstance(found, Unreadable):
         return found
-    if not all(isinstance(one, str) and one.strip() for one in found.value):
+    if not all(isinstance(demand, str) and demand.strip() for demand in found.value):
         return Unreadable("unreadable", "a demand is not a text")
-    demands = tuple(dict.fromkeys(one.strip() for one in found.value))
+    demands = tuple(dict.fromkeys(demand.strip() for demand in found.value))
     if not 1 <= len(demands) <= _MOST:
         return Unreadable("unreadable", f"the reply lists {len(demands)} demands; expected 1 to {_MOST}")
     return Answer(ListedDemands(demands, find_list_fault(requirement, demands)), reply, found.notes)
@@ -217,8 +217,8 @@ def combine(criterion: Criterion, demands: Sequence[str], found: Sequence[Judgme
     """
     first = found[0]
     decisive = _MET if criterion.weight < 0 else _UNMET
-    verdicts = [one.verdict for one in found]
-    lost = next((place for place, one in enumerate(found) if one.failure is not None), None)
+    verdicts = [judgment.verdict for judgment in found]
+    lost = next((place for place, judgment in enumerate(found) if judgment.failure is not None), None)
     verdict: CriterionVerdict | None
     failure: JudgmentFailure | None = None
     if decisive in verdicts:
@@ -234,13 +234,13 @@ def combine(criterion: Criterion, demands: Sequence[str], found: Sequence[Judgme
         reason=None if failure is not None else _join_reasons(demands, found),
         weight=first.weight,
         confidence=_find_least_confidence(found) if failure is None else None,
-        quotes=tuple(quote for one in found for quote in one.quotes),
+        quotes=tuple(quote for judgment in found for quote in judgment.quotes),
         superseded=first.superseded,
-        flags=tuple(dict.fromkeys(flag for one in found for flag in one.flags)),
-        usage=aggregate_token_usage(one.usage for one in found),
-        cost=aggregate_completion_cost(one.cost for one in found),
-        repeats=_combine_inside(criterion, demands, found, lambda one: one.repeats),
-        votes=_combine_inside(criterion, demands, found, lambda one: one.votes),
+        flags=tuple(dict.fromkeys(flag for judgment in found for flag in judgment.flags)),
+        usage=aggregate_token_usage(judgment.usage for judgment in found),
+        cost=aggregate_completion_cost(judgment.cost for judgment in found),
+        repeats=_combine_inside(criterion, demands, found, lambda judgment: judgment.repeats),
+        votes=_combine_inside(criterion, demands, found, lambda judgment: judgment.votes),
     )
 
 
@@ -251,8 +251,8 @@ def _combine_inside(
     inside: Callable[[Judgment], Sequence[Judgment]],
 ) -> tuple[Judgment, ...]:
     """The judgments inside, combined judge by judge; none if not all demands were judged by the same judges."""
-    rows = [tuple(inside(one)) for one in found]
-    seats = [tuple(one.judge_id for one in row) for row in rows]
+    rows = [tuple(inside(judgment)) for judgment in found]
+    seats = [tuple(judgment.judge_id for judgment in row) for row in rows]
     if len(set(seats)) > 1:
         return ()
     return tuple(combine(criterion, demands, column) for column in zip(*rows, strict=True))
@@ -266,14 +266,14 @@ def _build_failure(demand: str, judgment: Judgment) -> JudgmentFailure:
 
 def _join_reasons(demands: Sequence[str], found: Sequence[Judgment]) -> str:
     lines = []
-    for demand, one in zip(demands, found, strict=True):
-        said = str(one.failure) if one.verdict is None else one.verdict.value
-        lines.append(f"{demand} {said}{f': {one.reason}' if one.reason else ''}")
+    for demand, judgment in zip(demands, found, strict=True):
+        outcome = str(judgment.failure) if judgment.verdict is None else judgment.verdict.value
+        lines.append(f"{demand} {outcome}{f': {judgment.reason}' if judgment.reason else ''}")
     return "\n".join(lines)
 
 
 def _find_least_confidence(found: Sequence[Judgment]) -> float | None:
-    stated = [one.confidence for one in found if one.confidence is not None]
+    stated = [judgment.confidence for judgment in found if judgment.confidence is not None]
     return min(stated) if len(stated) == len(found) else None
 
 
@@ -339,9 +339,9 @@ def find_list_fault(requirement: str, demands: Sequence[str]) -> str:
         "'Does not warn about liver damage.' adds 'not'"
     """
     own = _split_words(requirement)
-    each = [_split_words(one) for one in demands]
-    said = {word for words in each for word in words}
-    if left := [word for word in own if _is_counted(word) and not _is_among(word, said)]:
+    each = [_split_words(demand) for demand in demands]
+    spoken = {word for words in each for word in words}
+    if left := [word for word in own if _is_counted(word) and not _is_among(word, spoken)]:
         return f"the list leaves out {', '.join(map(repr, dict.fromkeys(left)))}"
     for demand, words in zip(demands, each, strict=True):
         if added := [word for word in words if _is_fixed(word) and word not in own]:
@@ -370,4 +370,4 @@ def _is_counted(word: str) -> bool:
 def _is_among(word: str, words: Collection[str]) -> bool:
     if word in words or _is_fixed(word):
         return word in words
-    return len(word) >= _SHORT and any(one.startswith(word[:_SHORT]) for one in words)
+    return len(word) >= _SHORT and any(other.startswith(word[:_SHORT]) for other in words)

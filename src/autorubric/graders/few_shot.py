@@ -140,7 +140,7 @@ class FewShot:
         config = self.config
         own = _flatten(inputs.submission)
         order = self._order(inputs.criteria[index], index, judge_id)
-        chosen = list(islice((one for one in order if not _is_same(one, inputs, own)), config.n_examples))
+        chosen = list(islice((example for example in order if not _is_same(example, inputs, own)), config.n_examples))
         return [
             FewShotExample(
                 labelled.submission,
@@ -178,9 +178,9 @@ class FewShot:
         examples = []
         for row in chosen[: config.n_examples]:
             first = next(iter(row.values()))
-            verdicts = ", ".join(f"c{index} {shown(index, one.label)}" for index, one in row.items())
-            told = row.items() if config.include_reason else ()
-            reasons = [f"c{index}: {one.reason}" for index, one in told if one.reason]
+            verdicts = ", ".join(f"c{index} {shown(index, example.label)}" for index, example in row.items())
+            explained = row.items() if config.include_reason else ()
+            reasons = [f"c{index}: {example.reason}" for index, example in explained if example.reason]
             query = None if first.query == inputs.query else first.query
             examples.append(FewShotExample(first.submission, verdicts, "\n".join(reasons) or None, query))
         return examples
@@ -223,7 +223,7 @@ def _choose_covering(rows: list[dict[int, _LabelledExample]], wanted: int) -> li
 
 
 def _collect_verdicts(row: dict[int, _LabelledExample]) -> set[tuple[int, str]]:
-    return {(index, one.label) for index, one in row.items()}
+    return {(index, example.label) for index, example in row.items()}
 
 
 def _is_same(labelled: _LabelledExample, inputs: JudgeInput, own: str) -> bool:

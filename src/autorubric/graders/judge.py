@@ -88,28 +88,28 @@ class ShownOptions:
         wanted = _fold(label)
         return next((number for number, known in enumerate(self.labels, 1) if _fold(known) == wanted), None)
 
-    def find_index(self, said: object) -> int | None:
+    def find_index(self, choice: object) -> int | None:
         """The original index of the option that a judge means, or None if that is not certain."""
-        if isinstance(said, bool):
+        if isinstance(choice, bool):
             return None
-        if isinstance(said, float) and said.is_integer():
-            said = int(said)
-        if isinstance(said, int):
-            return self.order[said - 1] if 1 <= said <= len(self.order) else None
-        return self._find_index_in_text(said) if isinstance(said, str) else None
+        if isinstance(choice, float) and choice.is_integer():
+            choice = int(choice)
+        if isinstance(choice, int):
+            return self.order[choice - 1] if 1 <= choice <= len(self.order) else None
+        return self._find_index_in_text(choice) if isinstance(choice, str) else None
 
-    def _find_index_in_text(self, said: str) -> int | None:
-        number = _FULL_NUMBER.fullmatch(said)
+    def _find_index_in_text(self, choice: str) -> int | None:
+        number = _FULL_NUMBER.fullmatch(choice)
         placed = int(number[1]) if number else None
-        meant = {placed, self.find_number(said) or self._find_number_before_label(said)} - {None}
+        meant = {placed, self.find_number(choice) or self._find_number_before_label(choice)} - {None}
         return self.find_index(meant.pop()) if len(meant) == 1 else None
 
-    def _find_number_before_label(self, said: str) -> int | None:
+    def _find_number_before_label(self, choice: str) -> int | None:
         """The number in "2. Partly" or "Option 2: Partly", if it is the number of that label."""
-        number = _NUMBER.match(said)
+        number = _NUMBER.match(choice)
         if number is None:
             return None
-        rest = said[number.end() :].strip(" .:()]-–—\t\"'")
+        rest = choice[number.end() :].strip(" .:()]-–—\t\"'")
         return int(number[1]) if rest and self.find_number(rest) == int(number[1]) else None
 
 
@@ -254,8 +254,8 @@ class QuestionCounter:
 
     def number_questions(self, inputs: JudgeInput) -> JudgeInput:
         """The inputs with the number of each question; a criterion that occurs twice is one question."""
-        told = repr((inputs.submission, inputs.thinking, inputs.query, inputs.reference, inputs.guidelines))
-        digest = blake2b(told.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        content = repr((inputs.submission, inputs.thinking, inputs.query, inputs.reference, inputs.guidelines))
+        digest = blake2b(content.encode("utf-8", "surrogatepass"), digest_size=16).digest()
         questions = [(digest, _as_shown(criterion)) for criterion in inputs.criteria]
         numbers = {question: self._met.get(question, 0) for question in questions}
         for question, number in numbers.items():

@@ -70,19 +70,19 @@ def read_said(reply: Reply, shown: ShownOptions | None = None, submission: str =
     """
     found = read_json(reply, "object", _STATUS_KEYS if shown is None else _OPTION_KEYS[:1])
     if isinstance(found, Unreadable):
-        said = _read_other_form(reply, shown) if found.kind == "unreadable" else None
-        if said is None:
+        answer = _read_other_form(reply, shown) if found.kind == "unreadable" else None
+        if answer is None:
             return found
     else:
         entry = read_entry(found.value, shown, found.notes)
         if isinstance(entry, Unreadable):
             return entry
-        said = Answer(entry, reply, found.notes)
+        answer = Answer(entry, reply, found.notes)
     text = reply.text
     if text[:1] == "{" and text[-1:] == "}" and text.count("}") == 1 and sum(map(text.count, _KEYS)) == 1:
-        return said
-    problem = find_quoted_verdict(reply, submission) or _find_disagreement(remove_thinking(text), said.value, shown)
-    return problem or said
+        return answer
+    problem = find_quoted_verdict(reply, submission) or _find_disagreement(remove_thinking(text), answer.value, shown)
+    return problem or answer
 
 
 def _read_other_form(reply: Reply, shown: ShownOptions | None) -> Answer[Said] | None:
@@ -91,8 +91,8 @@ def _read_other_form(reply: Reply, shown: ShownOptions | None) -> Answer[Said] |
     if isinstance(found, Unreadable):
         found = read_json(reply, "object")
     if isinstance(found, Answer):
-        said = read_entry(found.value, shown, found.notes)
-        return None if isinstance(said, Unreadable) else Answer(said, reply, found.notes)
+        entry = read_entry(found.value, shown, found.notes)
+        return None if isinstance(entry, Unreadable) else Answer(entry, reply, found.notes)
     text = remove_thinking(reply.text)
     listed = read_json(reply, "array")
     explanation = None
@@ -113,8 +113,8 @@ def _read_other_form(reply: Reply, shown: ShownOptions | None) -> Answer[Said] |
     (one,) = stated
     flags = ("repaired",) if explanation else ("repaired", "unexplained")
     verdict, option = (one, None) if isinstance(one, CriterionVerdict) else (None, one)
-    said = Said(verdict, option, explanation, flags=flags)
-    return Answer(said, reply, ("the reply is a field or a word without JSON",))
+    entry = Said(verdict, option, explanation, flags=flags)
+    return Answer(entry, reply, ("the reply is a field or a word without JSON",))
 
 
 def find_quoted_verdict(reply: Reply, submission: str) -> Unreadable | None:
@@ -233,7 +233,7 @@ def _extract_explanation(text: str, fields: list[re.Match[str]]) -> str | None:
     return _MARKUP.sub("", text).strip() or None if fields else None
 
 
-def _find_disagreement(text: str, said: Said, shown: ShownOptions | None) -> Unreadable | None:
+def _find_disagreement(text: str, entry: Said, shown: ShownOptions | None) -> Unreadable | None:
     """Why a reply cannot be trusted: it also states something else, under a second key or around the JSON.
 
     A judge may quote a verdict from the submission, which must not be read as its own.
@@ -248,7 +248,7 @@ def _find_disagreement(text: str, said: Said, shown: ShownOptions | None) -> Unr
     # Text before the JSON led to it, except for its last sentence.
     around = {find_conclusion(find_last_sentence(before), shown), *(one for _, one in find_statements(after, shown))}
     around |= {_read_stated(field["value"], shown) for field in find_fields(f"{before}\n{after}")}
-    own = said.verdict if shown is None else said.option
+    own = entry.verdict if shown is None else entry.option
     if find_retractions(after) and find_conclusion(after, shown) is None:
         return _reject("the text after the JSON takes it back")
     return _reject("the text around the JSON states something else than the JSON") if around - {None, own} else None
@@ -301,17 +301,17 @@ def _read_quotes(value: Any) -> tuple[str, ...]:
 
 
 def build_judgment(
-    said: Said, reply: Reply | None, judge_id: str, weight: float, shown: ShownOptions | None = None
+    entry: Said, reply: Reply | None, judge_id: str, weight: float, shown: ShownOptions | None = None
 ) -> Judgment:
     """The judgment from what a judge said."""
     return Judgment(
         judge_id,
-        verdict=said.verdict,
-        option=said.option,
-        reason=said.explanation,
-        reasoning=(reply.reasoning if reply else None) or said.reasoning,
+        verdict=entry.verdict,
+        option=entry.option,
+        reason=entry.explanation,
+        reasoning=(reply.reasoning if reply else None) or entry.reasoning,
         weight=weight,
-        flags=said.flags,
+        flags=entry.flags,
         shuffle_order=shown.order if shown is not None and shown.shuffled else None,
         usage=read_usage(reply),
         cost=reply.cost if reply else None,

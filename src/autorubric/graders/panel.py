@@ -137,15 +137,15 @@ class Panel:
             return first
         needed = "all are needed" if quorum == len(votes) else f"{quorum} are needed"
         failed = f"{len(found)} of {len(votes)} {self.voters} failed where {needed}"
-        told = "; ".join(f"{name}: {failure}" for name, failure in found)
-        return JudgmentFailure(first.category, f"{failed}: {told}", first.evidence)
+        reasons = "; ".join(f"{name}: {failure}" for name, failure in found)
+        return JudgmentFailure(first.category, f"{failed}: {reasons}", first.evidence)
 
     def _build(self, **fields: Any) -> Judgment:
         return Judgment(self.name, weight=self.weight, **fields)
 
 
 @dataclass(frozen=True)
-class Draw:
+class VoteDraw:
     """An independent sample of a judge: the same questions, asked under another draw number.
 
     Attributes:
@@ -176,14 +176,14 @@ class Draw:
         return replace(judgment, judge_id=f"{judgment.judge_id}#{self.number + 1}", votes=votes)
 
 
-def make_draws(judge: Judge, count: int) -> tuple[Draw, ...]:
+def make_draws(judge: Judge, count: int) -> tuple[VoteDraw, ...]:
     """`count` independent samples of a judge, for a panel (self-consistency).
 
     The first is the judge itself, so its earlier answers are found in the ledger.
     """
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
         raise ConfigError(f"{count!r} draws of a judge; expected a whole number from 1")
-    return tuple(Draw(judge, number, count) for number in range(count))
+    return tuple(VoteDraw(judge, number, count) for number in range(count))
 
 
 async def gather_or_cancel(calls: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
@@ -244,8 +244,8 @@ def _build_option_vote(criterion: Criterion, vote: Judgment) -> OptionVote:
 def _join_reasons(votes: Sequence[Judgment]) -> str | None:
     if len(votes) == 1:
         return votes[0].reason
-    told = [f"{vote.judge_id}: {vote.reason}" for vote in votes if vote.reason]
-    return " | ".join(told) if told else None
+    reasons = [f"{vote.judge_id}: {vote.reason}" for vote in votes if vote.reason]
+    return " | ".join(reasons) if reasons else None
 
 
 @dataclass(frozen=True)

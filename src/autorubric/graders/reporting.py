@@ -179,7 +179,7 @@ def build_entry(criterion: Criterion, word: Judgment) -> EnsembleCriterionReport
     leaves = word.leaves()
     if criterion.options is not None:
         count = len(criterion.options)
-        if any(said.option == count for leaf in leaves for said in (word, leaf, *leaf.repeats)):
+        if any(entry.option == count for leaf in leaves for entry in (word, leaf, *leaf.repeats)):
             criterion = criterion.with_guaranteed_na_option()
     counting = [leaf for leaf in leaves if not leaf.superseded]
     binary = criterion.options is None

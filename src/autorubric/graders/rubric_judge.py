@@ -90,17 +90,17 @@ class RubricJudge(ModelJudge):
                 by_id.setdefault(_find_id(entry), []).append(entry)
         if len(wanted) > 1 and by_id.keys() == {f"c{index + 1}" for index in wanted}:
             return Unreadable("unreadable", f"the reply numbers the criteria from c{wanted[0] + 1}, not c{wanted[0]}")
-        said = {index: self._read_answer(inputs, index, by_id.get(f"c{index}", [])) for index in wanted}
-        _discard_contradicted(said, remove_thinking(reply.text))
-        if all(isinstance(one, Unreadable) for one in said.values()):
-            first = next(one.message for one in said.values() if isinstance(one, Unreadable))
+        answers = {index: self._read_answer(inputs, index, by_id.get(f"c{index}", [])) for index in wanted}
+        _discard_contradicted(answers, remove_thinking(reply.text))
+        if all(isinstance(entry, Unreadable) for entry in answers.values()):
+            first = next(entry.message for entry in answers.values() if isinstance(entry, Unreadable))
             return Unreadable("unreadable", f"the reply has no usable entry: {first}")
-        entries = {index: self._build_judgment(inputs, index, one, reply) for index, one in said.items()}
+        entries = {index: self._build_judgment(inputs, index, entry, reply) for index, entry in answers.items()}
         first_index = wanted[0]
         entries[first_index] = replace(entries[first_index], usage=read_usage(reply), cost=reply.cost)
         asked = {f"c{index}" for index in wanted}
         extra = tuple(
-            f"an entry for {one!r:.40} was left out: it was not asked for" for one in by_id if one not in asked
+            f"an entry for {name!r:.40} was left out: it was not asked for" for name in by_id if name not in asked
         )
         return Answer(entries, reply, (*found.notes, *extra))
 
@@ -148,7 +148,7 @@ class RubricJudge(ModelJudge):
             return f"option {shown.find_number(verdict)}" if shown else verdict
 
         found = self.options.few_shot.choose_whole_examples(inputs, wanted, self.judge_id, render_verdict)
-        return [one.values() for one in found]
+        return [example.values() for example in found]
 
     def _read_answer(self, inputs: JudgeInput, index: int, entries: list[Mapping[str, Any]]) -> Said | Unreadable:
         if not entries:
@@ -157,11 +157,11 @@ class RubricJudge(ModelJudge):
             return Unreadable("unreadable", f"the reply has {len(entries)} entries for criterion c{index}")
         return read_entry(entries[0], self._find_options(inputs, index))
 
-    def _build_judgment(self, inputs: JudgeInput, index: int, said: Said | Unreadable, reply: Reply) -> Judgment:
-        if isinstance(said, Unreadable):
-            failure = JudgmentFailure("parse", said.message, reply.text[:2000])
+    def _build_judgment(self, inputs: JudgeInput, index: int, answer: Said | Unreadable, reply: Reply) -> Judgment:
+        if isinstance(answer, Unreadable):
+            failure = JudgmentFailure("parse", answer.message, reply.text[:2000])
             return Judgment(self.judge_id, failure=failure, weight=self.weight)
-        judgment = build_judgment(said, reply, self.judge_id, self.weight, self._find_options(inputs, index))
+        judgment = build_judgment(answer, reply, self.judge_id, self.weight, self._find_options(inputs, index))
         return replace(judgment, usage=None, cost=None)
 
 
@@ -170,8 +170,10 @@ def _with_earlier_usage(earlier: Entries, later: Entries) -> Entries:
     merged = dict(later)
     for index in later.keys() & earlier.keys():
         both = (earlier[index], later[index])
-        usage = aggregate_token_usage(one.usage for one in both)
-        merged[index] = replace(later[index], usage=usage, cost=aggregate_completion_cost(one.cost for one in both))
+        usage = aggregate_token_usage(judgment.usage for judgment in both)
+        merged[index] = replace(
+            later[index], usage=usage, cost=aggregate_completion_cost(judgment.cost for judgment in both)
+        )
     return merged
 
 
@@ -207,18 +209,20 @@ def _read_entries(reply: Reply) -> Answer[list[Any]] | Unreadable:
     return Answer(entries, reply, ("the reply is fields, not a list of entries",)) if entries else found
 
 
-def _discard_contradicted(said: dict[int, Said | Unreadable], text: str) -> None:
+def _discard_contradicted(answers: dict[int, Said | Unreadable], text: str) -> None:
     """Make the entries unusable that the text around them contradicts or takes back."""
     before, _, after = split_reply(text)
-    told = [(one, stated) for one, stated in find_statements(_BEFORE_ID.sub("\n", f"{before}\n{after}")) if stated]
-    for sentence, stated in [*told, *((one, None) for one in find_retractions(after))]:
+    statements = [
+        (name, stated) for name, stated in find_statements(_BEFORE_ID.sub("\n", f"{before}\n{after}")) if stated
+    ]
+    for sentence, stated in [*statements, *((retraction, None) for retraction in find_retractions(after))]:
         names = [int(name) for name in re.findall(r"\bc(\d+)\b", sentence)]
         is_on_all = stated is None or (_OF_ALL.match(sentence) and sentence in after)
-        for name in names or (said if is_on_all else ()):
-            entry = said.get(name)
+        for name in names or (answers if is_on_all else ()):
+            entry = answers.get(name)
             if isinstance(entry, Said) and (stated is None or entry.verdict not in (None, stated)):
                 message = f"the text around the JSON states something else on criterion c{name} than the JSON"
-                said[name] = Unreadable("unreadable", message)
+                answers[name] = Unreadable("unreadable", message)
 
 
 _OF_ALL = re.compile(r"\W*(?:so |thus |overall,? |in \w+, )?(?:both|all)\b", re.IGNORECASE)

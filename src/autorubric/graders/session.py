@@ -38,7 +38,7 @@ MAX_IN_FLIGHT = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class SessionLimits:
     """The budget and concurrency of a grader.
 
     Attributes:
@@ -101,7 +101,7 @@ class Sessions:
     def __init__(
         self,
         recipe: Recipe,
-        limits: Limits,
+        limits: SessionLimits,
         run_dir: Path | None,
         ledger: Ledger | None,
         kind: Any = LLMClient,

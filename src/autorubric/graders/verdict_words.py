@@ -49,19 +49,19 @@ def _fold(word: str) -> str:
     return _SEPARATORS.sub(" ", normalize("NFKC", word)).lstrip(_QUOTES).rstrip(_QUOTES + "!。！").casefold()
 
 
-def find_verdict(said: Any, *, of_truth: bool = False) -> CriterionVerdict | None:
+def find_verdict(value: Any, *, of_truth: bool = False) -> CriterionVerdict | None:
     """The verdict that a word or truth value states, alone or as a field; None if that is not certain.
 
     Example:
         >>> find_verdict("Verdict: **Not met**"), find_verdict("partially met")
         (<CriterionVerdict.UNMET: 'UNMET'>, None)
     """
-    if isinstance(said, bool):
-        return MET if said else UNMET
-    if not isinstance(said, str):
+    if isinstance(value, bool):
+        return MET if value else UNMET
+    if not isinstance(value, str):
         return None
-    field = _FIELDS[0].fullmatch(said.strip())
-    word = _fold(field["value"] if field else said)
+    field = _FIELDS[0].fullmatch(value.strip())
+    word = _fold(field["value"] if field else value)
     return VERDICT_WORDS.get(word) or (_TRUTHS.get(word) if of_truth else None)
 
 
@@ -78,8 +78,10 @@ def find_fields(text: str) -> list[re.Match[str]]:
     if scan_json(text).broken is not None:
         return []
     fields = (found for field in _FIELDS for found in field.finditer(text))
-    told = (one for one in fields if _OF_VERDICT.search(one["label"]) or _fold(one["value"]) not in OF_ANYTHING)
-    return sorted(told, key=lambda found: found.start())
+    relevant = (
+        field for field in fields if _OF_VERDICT.search(field["label"]) or _fold(field["value"]) not in OF_ANYTHING
+    )
+    return sorted(relevant, key=lambda found: found.start())
 
 
 def is_label(key: str) -> bool:
@@ -170,7 +172,7 @@ def find_last_sentence(text: str) -> str:
         'So it is MET.'
     """
     sentences = _END.split(text.removesuffix("```json\n").removesuffix("```\n"))
-    return next((one for one in reversed(sentences) if _WORD.search(one)), "")
+    return next((sentence for sentence in reversed(sentences) if _WORD.search(sentence)), "")
 
 
 def find_retractions(after: str) -> list[str]:
@@ -180,7 +182,7 @@ def find_retractions(after: str) -> list[str]:
         >>> find_retractions("I retract that judgment. My verdict is MET. The verdict above is final. It is wrong.")
         ['I retract that judgment.']
     """
-    return [one for one in _END.split(after) if _RETRACTION.search(one)]
+    return [sentence for sentence in _END.split(after) if _RETRACTION.search(sentence)]
 
 
 def find_statements(text: str, shown: ShownOptions | None = None) -> Iterator[tuple[str, Stated | None]]:

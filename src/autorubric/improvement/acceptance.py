@@ -142,7 +142,7 @@ def compute_p_value(pairs: Pairs, seed: int = 0) -> float:
 
 
 @dataclass(frozen=True)
-class Decision:
+class AcceptanceDecision:
     """The evidence of the test set about one candidate.
 
     Attributes:
@@ -179,7 +179,7 @@ class Decision:
         }
 
 
-def decide_all(tested: Mapping[str, Pairs], confidence: float = 0.95, seed: int = 0) -> dict[str, Decision]:
+def decide_all(tested: Mapping[str, Pairs], confidence: float = 0.95, seed: int = 0) -> dict[str, AcceptanceDecision]:
     """Which candidates are accepted, of all that were tested together.
 
     A candidate is accepted if its gain is above 0 and its p-value, adjusted for all candidates by Holm's method, is
@@ -193,7 +193,7 @@ def decide_all(tested: Mapping[str, Pairs], confidence: float = 0.95, seed: int 
     p_values = {name: compute_p_value(pairs, seed) for name, pairs in tested.items()}
     adjusted = dict(zip(tested, adjust_p_values(list(p_values.values())), strict=True))
     order = sorted(tested, key=lambda name: p_values[name])
-    alpha, found = 1.0 - confidence, dict[str, Decision]()
+    alpha, found = 1.0 - confidence, dict[str, AcceptanceDecision]()
     for rank, name in enumerate(order):
         pairs, p_holm = tested[name], float(adjusted[name] or 0.0)
         level = 1.0 - alpha / (len(order) - rank)
@@ -201,12 +201,14 @@ def decide_all(tested: Mapping[str, Pairs], confidence: float = 0.95, seed: int 
     return {name: found[name] for name in tested}
 
 
-def _make_decision(pairs: Pairs, interval: Interval | None, p_value: float, p_holm: float, alpha: float) -> Decision:
+def _make_decision(
+    pairs: Pairs, interval: Interval | None, p_value: float, p_holm: float, alpha: float
+) -> AcceptanceDecision:
     accepted = pairs.difference > 0.0 and p_holm <= alpha
     reason = "" if accepted else _explain_rejection(pairs, interval, p_holm, alpha)
     low = None if interval is None else interval.low
     missed = None if accepted or low is None or low > 0.0 else 0.0 - low
-    return Decision(accepted, pairs, interval, p_value, p_holm, missed, reason)
+    return AcceptanceDecision(accepted, pairs, interval, p_value, p_holm, missed, reason)
 
 
 def _explain_rejection(pairs: Pairs, interval: Interval | None, p_holm: float, alpha: float) -> str:
@@ -250,7 +252,7 @@ def estimate_items_needed(gain: float, changing: float) -> int:
     return max(math.ceil((spread / gain) ** 2), count_least_changed())
 
 
-def estimate_groups_needed(decision: Decision) -> int | None:
+def estimate_groups_needed(decision: AcceptanceDecision) -> int | None:
     """How many independent groups show the measured gain four times in five, if it is real; None without a gain.
 
     The spread is the one measured: the standard error shrinks with the root of the number of groups.
@@ -261,7 +263,7 @@ def estimate_groups_needed(decision: Decision) -> int | None:
         >>> new[:10, 1] = 1
         >>> half = t_quantile(0.975, 99) * 0.05  # a standard error of 0.05 on 100 groups
         >>> found = Interval(0.1 - half, 0.1 + half, 0.95)
-        >>> tested = Decision(False, Pairs(old, new, share), found, 0.05, 0.05, None)
+        >>> tested = AcceptanceDecision(False, Pairs(old, new, share), found, 0.05, 0.05, None)
         >>> estimate_groups_needed(tested)  # (2.802 * 0.5 / 0.1) ** 2
         197
     """

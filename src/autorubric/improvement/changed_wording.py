@@ -99,7 +99,7 @@ def build_original(rubric: Rubric, place: int) -> Wording:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class WordingOutcome:
     """The result of a judge on one item under one wording.
 
     Attributes:
@@ -117,11 +117,11 @@ class Outcome:
     outage: bool = False
 
 
-Outcomes: TypeAlias = Mapping[int, Outcome]
+Outcomes: TypeAlias = Mapping[int, WordingOutcome]
 """The result of a judge on each item, by index."""
 
 
-def read_outcome(criterion: Criterion, judgments: Sequence[Judgment]) -> Outcome:
+def read_outcome(criterion: Criterion, judgments: Sequence[Judgment]) -> WordingOutcome:
     """One outcome of the judgments on a wording's criteria.
 
     A split counts as met if both halves are; a split pitfall, if one of them is.
@@ -133,15 +133,17 @@ def read_outcome(criterion: Criterion, judgments: Sequence[Judgment]) -> Outcome
         >>> read_outcome(Criterion(requirement="Invents a source", weight=-2), said).code
         0
     """
-    codes = [_encode(criterion, one) for one in judgments]
+    codes = [_encode(criterion, judgment) for judgment in judgments]
     each = [
         _combine_codes(criterion, [FAILED if vote is None else _encode(criterion, vote) for vote in votes])
-        for votes in zip_longest(*(one.votes for one in judgments))
+        for votes in zip_longest(*(judgment.votes for judgment in judgments))
     ]
     code = _combine_codes(criterion, codes)
-    reason = " / ".join(one.reason for one in judgments if one.reason)
-    outage = any(one.failure is not None and one.failure.category == "infrastructure" for one in judgments)
-    return Outcome(code, tuple(each), reason, _compute_value(criterion, codes), outage)
+    reason = " / ".join(judgment.reason for judgment in judgments if judgment.reason)
+    outage = any(
+        judgment.failure is not None and judgment.failure.category == "infrastructure" for judgment in judgments
+    )
+    return WordingOutcome(code, tuple(each), reason, _compute_value(criterion, codes), outage)
 
 
 def _encode(criterion: Criterion, judgment: Judgment) -> int:

@@ -19,8 +19,8 @@ def render_page(record: Mapping[str, Any]) -> str:
     Args:
         record: see `build_record`.
     """
-    tests = [_describe_test(one) for one in record["tests"]]
-    accepted = sum(one["accepted"] for one in tests)
+    tests = [_describe_test(test) for test in record["tests"]]
+    accepted = sum(test["accepted"] for test in tests)
     return load_page_template("autorubric.improvement").render(
         record=record,
         tests=tests,
@@ -42,7 +42,7 @@ def summarize(record: Mapping[str, Any]) -> str:
         'no change accepted: no candidate was better than the original; all 5 criteria stay as they are'
     """
     tests = [*record["tests"], *([record["weights"]] if record["weights"] else [])]
-    accepted = sum(bool(one["accepted"]) for one in tests)
+    accepted = sum(bool(test["accepted"]) for test in tests)
     basis = "" if record["has_labels"] else ", by panel agreement without labels"
     if not tests:
         stay = f"all {record['criteria']} criteria stay as they are"

@@ -16,7 +16,7 @@ from autorubric.errors import InputError, collected
 from autorubric.improvement.acceptance import estimate_groups_needed
 from autorubric.improvement.changed_wording import IMPROVED, Wording
 from autorubric.improvement.labelled import LabelledRubric
-from autorubric.improvement.samples import Split
+from autorubric.improvement.samples import SampleSplit
 from autorubric.improvement.study import WEIGHTS, Aims, Improvement, compute_test_confidence
 
 _TOKEN = re.compile(r"\s+|[㐀-鿿぀-ヿ]|\w+|[^\w\s]")
@@ -42,7 +42,7 @@ def diff_words(old: str, new: str) -> list[tuple[str, str]]:
 
 
 def build_record(
-    labelled: LabelledRubric, split: Split, aims: Aims, found: Improvement, about: Mapping[str, Any]
+    labelled: LabelledRubric, split: SampleSplit, aims: Aims, found: Improvement, about: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Everything that was tried, measured and decided.
 
@@ -65,10 +65,12 @@ def build_record(
         "folds": len(split.folds),
         "agreement": {name: _show_statistic(value, aims) for name, value in _round_numbers(found.agreement).items()},
         "noise": _round_numbers(found.noise),
-        "retest": {name: list(_round_numbers(dict(enumerate(one))).values()) for name, one in found.retest.items()},
+        "retest": {
+            name: list(_round_numbers(dict(enumerate(values))).values()) for name, values in found.retest.items()
+        },
         "skipped": found.skipped,
-        "tried": [one.to_dict() for searched in found.searched for one in searched.tried],
-        "tests": [_describe_test(labelled, found, one, aims) for one in found.finalists.wordings],
+        "tried": [trial.to_dict() for searched in found.searched for trial in searched.tried],
+        "tests": [_describe_test(labelled, found, wording, aims) for wording in found.finalists.wordings],
         "weights": _describe_weights(labelled, found),
     }
 
@@ -120,9 +122,9 @@ def build_improved_rubric(rubric: Rubric, record: Mapping[str, Any]) -> Rubric:
         record: see `build_record`.
     """
     weights = record["weights"] if record["weights"] and record["weights"]["accepted"] else None
-    reweighted = {one["criterion"]: one for one in weights["changes"]} if weights else {}
+    reweighted = {change["criterion"]: change for change in weights["changes"]} if weights else {}
     criteria = list[Criterion]()
-    by_place = {one["place"]: one for one in record["tests"] if one["accepted"]}
+    by_place = {test["place"]: test for test in record["tests"] if test["accepted"]}
     for place, (name, old) in enumerate(zip(name_criteria(list(rubric)), rubric, strict=True)):
         criterion = old
         if name in reweighted:
@@ -134,7 +136,10 @@ def build_improved_rubric(rubric: Rubric, record: Mapping[str, Any]) -> Rubric:
             continue
         wording = Wording.from_dict({**{key: test[key] for key in _WORDING}, "reason": test["why"]})
         base = Rubric([*rubric[:place], criterion, *rubric[place + 1 :]]) if criterion is not old else rubric
-        criteria += [_add_provenance(one, old, test["kind"], test, test, record) for one in wording.to_criteria(base)]
+        criteria += [
+            _add_provenance(criterion, old, test["kind"], test, test, record)
+            for criterion in wording.to_criteria(base)
+        ]
     return _replace_criteria(rubric, criteria)
 
 
@@ -146,8 +151,8 @@ def _add_provenance(
     criterion: Criterion, old: Criterion, kind: str, change: Mapping[str, Any], test: Mapping[str, Any],
     record: Mapping[str, Any],
 ) -> Criterion:  # fmt: skip
-    held = dict(criterion.metadata)
-    held[IMPROVED] = {
+    metadata = dict(criterion.metadata)
+    metadata[IMPROVED] = {
         "was": _dump_criterion(old),
         "kind": kind,
         "author": change.get("author") or record.get("writer") or "",
@@ -158,13 +163,13 @@ def _add_provenance(
         **{name: test.get(name) for name in _EVIDENCE},
         "at": record.get("at"),
     }
-    return criterion.model_copy(update={"metadata": held})
+    return criterion.model_copy(update={"metadata": metadata})
 
 
 def _replace_criteria(rubric: Rubric, criteria: Sequence[Criterion]) -> Rubric:
-    held = rubric.to_dict()
+    document = rubric.to_dict()
     made = Rubric(list(criteria))
-    return Rubric.from_dict({**held, "criteria": made.to_dict()}) if isinstance(held, dict) else made
+    return Rubric.from_dict({**document, "criteria": made.to_dict()}) if isinstance(document, dict) else made
 
 
 def undo(rubric: Rubric, names: Iterable[str]) -> Rubric:
@@ -208,7 +213,7 @@ def apply_undo(rubric: Rubric, record: Mapping[str, Any], names: Sequence[str]) 
         except InputError:
             continue  # it may have been a change of another run to the same rubric
         gone.append(name)
-    kept = [_find_original(one) for one in made]
+    kept = [_find_original(criterion) for criterion in made]
     tests = [
         {**test, "taken_back": test["accepted"] and _dump_criterion(rubric[test["place"]]) not in kept}
         for test in record["tests"]
@@ -221,19 +226,21 @@ def _dump_criterion(criterion: Criterion) -> dict[str, Any]:
 
 
 def _revert_change(criteria: list[Criterion], name: str) -> list[Criterion]:
-    by_old = [place for place, one in enumerate(criteria) if _find_original(one).get("name") == name]
+    by_old = [place for place, criterion in enumerate(criteria) if _find_original(criterion).get("name") == name]
     places = by_old or [find_criterion(name, criteria)]
     was = _find_original(criteria[places[0]])
     if not was:
-        changed = [repr(one.name or one.requirement) for one in criteria if _find_original(one)]
+        changed = [
+            repr(criterion.name or criterion.requirement) for criterion in criteria if _find_original(criterion)
+        ]
         raise InputError(f"criterion {name!r} was not changed; changed criteria: {', '.join(changed) or 'none'}")
-    halves = [place for place, one in enumerate(criteria) if _find_original(one) == was]
-    kept = [one for place, one in enumerate(criteria) if place not in halves[1:]]
+    halves = [place for place, criterion in enumerate(criteria) if _find_original(criterion) == was]
+    kept = [criterion for place, criterion in enumerate(criteria) if place not in halves[1:]]
     kept[halves[0]] = Criterion.model_validate(was)
     return kept
 
 
 def _find_original(criterion: Criterion) -> dict[str, Any]:
-    held = criterion.metadata.get(IMPROVED)
-    was = held.get("was") if isinstance(held, Mapping) else None
+    record = criterion.metadata.get(IMPROVED)
+    was = record.get("was") if isinstance(record, Mapping) else None
     return dict(was) if isinstance(was, Mapping) else {}

@@ -102,7 +102,9 @@ def read_labelled(
     codes = np.full((len(own), len(rubric)), NO_LABEL, dtype=np.int64)
     for row, item in enumerate(own):
         if item.ground_truth is not None:
-            codes[row] = [_encode_label(one, label) for one, label in zip(rubric, item.ground_truth, strict=True)]
+            codes[row] = [
+                _encode_label(criterion, label) for criterion, label in zip(rubric, item.ground_truth, strict=True)
+            ]
     labelled = LabelledRubric(rubric, own, codes, np.array(groups, np.int64), np.full(len(own), np.nan))
     if labelled.has_labels and all(labelled.is_constant(place) for place in range(len(rubric))):
         raise InputError(
@@ -144,8 +146,8 @@ def _list_identities(rubric: Rubric) -> list[str]:
     return [criterion.name or criterion.requirement for criterion in rubric]
 
 
-def _check_same_labels(rubric: Rubric, held: Rubric) -> None:
-    for name, mine, theirs in zip(name_criteria(list(rubric)), rubric, held, strict=True):
+def _check_same_labels(rubric: Rubric, other: Rubric) -> None:
+    for name, mine, theirs in zip(name_criteria(list(rubric)), rubric, other, strict=True):
         own, given = list_categories(mine), list_categories(theirs)
         if own != given:
             raise InputError(

@@ -57,8 +57,8 @@ def sum_agreement(truth: Ints, judged: Ints, alike: Floats) -> Floats:
         >>> sum_agreement(np.array([0, 1, 1, -1]), np.array([0, 0, FAILED, 0]), np.eye(2)).tolist()
         [[1.0, 1.0], [1.0, 0.0], [1.0, 0.0], [0.0, 0.0]]
     """
-    known, told = truth >= 0, judged >= 0
-    both = known & told
+    known, answered = truth >= 0, judged >= 0
+    both = known & answered
     found = np.zeros((len(truth), 2))
     found[:, 0] = known
     found[both, 1] = alike[truth[both], judged[both]]
@@ -68,12 +68,12 @@ def sum_agreement(truth: Ints, judged: Ints, alike: Floats) -> Floats:
 def sum_ac1(truth: Ints, judged: Ints, size: int) -> Floats:
     """What each item adds: labels, exact agreements, verdicts, then how often each category is a label or verdict."""
     known = truth >= 0
-    told = known & (judged >= 0)
+    answered = known & (judged >= 0)
     found = np.zeros((len(truth), 3 + size))
-    found[:, 0], found[:, 1], found[:, 2] = known, told & (truth == judged), told
+    found[:, 0], found[:, 1], found[:, 2] = known, answered & (truth == judged), answered
     rows = np.arange(len(truth))
     np.add.at(found, (rows[known], 3 + truth[known]), 1.0)
-    np.add.at(found, (rows[told], 3 + judged[told]), 1.0)
+    np.add.at(found, (rows[answered], 3 + judged[answered]), 1.0)
     return found
 
 
@@ -160,16 +160,20 @@ def fit_weights(verdict_values: Floats, target: Floats, weights: Floats, groups:
         raise InputError("weights: no criterion has a positive weight, so there is nothing to fit")
     known = ~np.isnan(target) & ~np.isnan(verdict_values).all(axis=1)
     signs = np.where(weights < 0, -1.0, 1.0)
-    held = verdict_values[known]
-    middle = np.nan_to_num(np.nanmean(np.where(np.isnan(held), np.nan, held), axis=0)) if len(held) else 0.0
-    features = np.where(np.isnan(held), middle, held) * signs
+    values = verdict_values[known]
+    middle = np.nan_to_num(np.nanmean(np.where(np.isnan(values), np.nan, values), axis=0)) if len(values) else 0.0
+    features = np.where(np.isnan(values), middle, values) * signs
     start = np.abs(weights) / scale
     strength = _choose_strength(features, target[known], start, groups[known], seed)
     if strength is None:
         return weights.copy()
     fitted = _fit_by_descent(features, target[known], start, strength) * signs
     total = float(np.maximum(fitted, 0.0).sum())
-    return weights.copy() if total <= 0 else np.array([float(f"{one:.4g}") + 0.0 for one in fitted * (scale / total)])
+    return (
+        weights.copy()
+        if total <= 0
+        else np.array([float(f"{value:.4g}") + 0.0 for value in fitted * (scale / total)])
+    )
 
 
 def _choose_strength(features: Floats, target: Floats, start: Floats, groups: Ints, seed: int) -> float | None:
@@ -229,7 +233,7 @@ class Comparator:
         """
         usable = [item for item in items if item in old and item in new and old[item].code != FAILED]
         rows = np.array(usable, dtype=np.int64)
-        first, second = (self._sum_items(place, one, rows) for one in (old, new))
+        first, second = (self._sum_items(place, outcomes, rows) for outcomes in (old, new))
         statistic = ac1 if self.measure == "ac1" and self.labelled.has_labels else share
         return Pairs.from_items(first, second, self.labelled.groups[rows], statistic)
 
@@ -247,7 +251,7 @@ class Comparator:
         worst = np.where(truth >= 0, np.where(worth[np.maximum(truth, 0)] >= 0.5, 0.0, 1.0), np.nan)
         given = [outcomes[int(item)].value for item in rows]
         table = self.base[rows].copy()
-        table[:, place] = [worst[row] if one is None else one for row, one in enumerate(given)]
+        table[:, place] = [worst[row] if value is None else value for row, value in enumerate(given)]
         return sum_closeness(compute_scores(table, self.labelled.weights), self.labelled.target[rows])
 
     def compare_weights(self, weights: Floats, items: Sequence[int]) -> Pairs:
@@ -297,8 +301,8 @@ def cross_fit(
     everything = [item for fold in folds for item in fold]
     parts, winners = [], list[str]()
     for fold in folds:
-        held = set(fold)
-        winner = find_best(comparing, place, old, tried, [item for item in everything if item not in held])
+        left_out = set(fold)
+        winner = find_best(comparing, place, old, tried, [item for item in everything if item not in left_out])
         winners.append(winner)
         parts.append(comparing.compare_wordings(place, old, tried[winner] if winner else old, fold))
     overall = find_best(comparing, place, old, tried, everything)

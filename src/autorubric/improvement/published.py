@@ -195,7 +195,7 @@ def check_config(config: ImprovementConfig, task_prompt: str | None) -> None:
     problems += _find_data_problems(config, task_prompt)
     if problems:
         raise InputError(problems)
-    defaults = {one.name: one.default for one in fields(config)}
+    defaults = {field.name: field.default for field in fields(config)}
     if changed := [name for name in _WITHOUT_EFFECT if getattr(config, name) != defaults[name]]:
         warn(f"{', '.join(changed)} have no effect: a wording is accepted if labels show that it is better")
 

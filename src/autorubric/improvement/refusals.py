@@ -45,7 +45,7 @@ def _list_runs(text: str) -> Iterator[tuple[str, ...]]:
 
 
 @dataclass(frozen=True)
-class Guard:
+class LeakGuard:
     """Texts that no candidate may contain.
 
     Attributes:
@@ -57,7 +57,9 @@ class Guard:
     ids: frozenset[str] = field(default=frozenset())
 
     @classmethod
-    def from_texts(cls, submissions: Iterable[str], known: Iterable[str], ids: Iterable[str | None] = ()) -> Guard:
+    def from_texts(
+        cls, submissions: Iterable[str], known: Iterable[str], ids: Iterable[str | None] = ()
+    ) -> LeakGuard:
         """The guard of these submissions.
 
         Args:
@@ -66,22 +68,24 @@ class Guard:
             ids: of the items; short ones, and those of letters or digits alone, are too common to count.
         """
         allowed = {run for text in dict.fromkeys(known) for run in _list_runs(text)}
-        held = {run for text in submissions for run in _list_runs(text)}
-        telling = {one for one in ids if one and len(one) > 3 and re.search(r"\d", one) and re.search(r"\D", one)}
-        return cls(frozenset(held - allowed), frozenset(telling))
+        runs = {run for text in submissions for run in _list_runs(text)}
+        telling = {
+            name for name in ids if name and len(name) > 3 and re.search(r"\d", name) and re.search(r"\D", name)
+        }
+        return cls(frozenset(runs - allowed), frozenset(telling))
 
     def find_quotation(self, text: str) -> str:
         """The first run of words in a text that a submission has; empty if there is none.
 
         Example:
-            >>> guard = Guard.from_texts(["It was a dark and stormy night in May."], [])
+            >>> guard = LeakGuard.from_texts(["It was a dark and stormy night in May."], [])
             >>> guard.find_quotation("Mentions that it was a dark and stormy night.")
             'it was a dark and stormy'
         """
         return next((" ".join(run) for run in _list_runs(text) if run in self.submissions), "")
 
 
-def find_refusal(wording: Wording, old: Criterion, guard: Guard, taken: Collection[tuple[str, ...]] = ()) -> str:
+def find_refusal(wording: Wording, old: Criterion, guard: LeakGuard, taken: Collection[tuple[str, ...]] = ()) -> str:
     """Why a candidate is refused; empty if it is not.
 
     Args:
@@ -98,12 +102,12 @@ def find_refusal(wording: Wording, old: Criterion, guard: Guard, taken: Collecti
         return f"it quotes a submission: {passage!r}"
     if (found := _LABELS.search(whole)) and found[0].casefold() not in old.requirement.casefold():
         return f"it names labels or dictates a verdict: {found[0]!r}"
-    if named := next((one for one in sorted(guard.ids) if one in whole and one not in old.requirement), ""):
+    if named := next((name for name in sorted(guard.ids) if name in whole and name not in old.requirement), ""):
         return f"it names an item: {named!r}"
     return _find_check_problem(wording)
 
 
-def _find_check_quotation(wording: Wording, guard: Guard) -> str:
+def _find_check_quotation(wording: Wording, guard: LeakGuard) -> str:
     """The quotation in a check's parameters: a check for it would recognize the item."""
     parameters = (wording.check or {}).get("parameters") or {}
     return next(filter(None, map(guard.find_quotation, _list_texts(parameters))), "")
@@ -115,8 +119,8 @@ def _list_texts(value: object) -> Iterator[str]:
     elif isinstance(value, Mapping):
         yield from _list_texts(list(value.values()))
     elif isinstance(value, list):
-        for one in value:
-            yield from _list_texts(one)
+        for entry in value:
+            yield from _list_texts(entry)
 
 
 def _find_form_problem(wording: Wording, old: Criterion, taken: Collection[tuple[str, ...]]) -> str:
@@ -167,7 +171,9 @@ def find_unlabelled_problem(rubric: Rubric, wording: Wording, old: Outcomes, new
     if after > LARGEST_SHARE >= before:
         return f"{after:.0%} of the items get one verdict under it, {before:.0%} under the original"
     sure = [
-        item for item, one in old.items() if item in new and one.votes and len(set(one.votes)) == 1 and one.code >= 0
+        item
+        for item, outcome in old.items()
+        if item in new and outcome.votes and len(set(outcome.votes)) == 1 and outcome.code >= 0
     ]
     kept = sum(new[item].code == old[item].code for item in sure)
     if kept < LEAST_KEPT * len(sure):
@@ -185,7 +191,7 @@ def _list_new_findings(rubric: Rubric, wording: Wording) -> list[str]:
 
 
 def _compute_largest_share(outcomes: Outcomes) -> float:
-    codes = Counter[int](one.code for one in outcomes.values())
+    codes = Counter[int](outcome.code for outcome in outcomes.values())
     return max(codes.values()) / len(outcomes) if outcomes else 1.0
 
 

@@ -14,7 +14,7 @@ from autorubric.errors import InputError, MissingFileError
 from autorubric.files import read_document, read_text, write_atomically
 from autorubric.improvement.improvement_page import render_page
 from autorubric.improvement.improvement_record import build_improved_rubric
-from autorubric.improvement.samples import Split, UsedItems
+from autorubric.improvement.samples import SampleSplit, UsedItems
 from autorubric.improvement.study import Finalists, UseRecorder
 
 SPLIT_FILE = "split.json"
@@ -67,7 +67,7 @@ class DrawnSplit:
     """
 
     run_id: str
-    split: Split
+    split: SampleSplit
     labels: str
 
     @classmethod
@@ -77,7 +77,7 @@ class DrawnSplit:
         if record is None or record.get("labels") != labels:
             return None
         with intact(directory / SPLIT_FILE):
-            return cls(str(record["run_id"]), Split.from_dict(record), labels)
+            return cls(str(record["run_id"]), SampleSplit.from_dict(record), labels)
 
     def write(self, directory: Path) -> None:
         """Keep the split: a resumed run has the same sets."""
@@ -109,13 +109,13 @@ class FileUseRecorder(UseRecorder):
         record = read_record(self.directory, FINALISTS_FILE)
         return None if record is None else Finalists.from_dict(record)
 
-    def record_test(self, split: Split, finalists: Finalists | None) -> None:
+    def record_test(self, split: SampleSplit, finalists: Finalists | None) -> None:
         """Record finalists and items; earlier records stay."""
         if finalists is not None and self.read_finalists() is None:
             write_record(self.directory, FINALISTS_FILE, finalists.to_dict())
         self._record_use("test", split.test)
 
-    def record_learning(self, split: Split) -> None:
+    def record_learning(self, split: SampleSplit) -> None:
         """Record the teaching and choosing items."""
         self._record_use("learn", (*split.teach, *split.choose))
 
@@ -159,12 +159,16 @@ def list_events(record: Mapping[str, Any], notes: Sequence[Mapping[str, Any]]) -
         {"event": "split", "kind": record["split"], **record["items"], "groups": record["groups"]},
         *({"event": "noise", "criterion": name, "share": share} for name, share in record["noise"].items()),
         *(dict(note) for note in notes),
-        *({"event": "candidate", **one} for one in record["tried"]),
-        *({"event": "test", **one} for one in record["tests"]),
+        *({"event": "candidate", **trial} for trial in record["tried"]),
+        *({"event": "test", **test} for test in record["tests"]),
     ]
     if record["weights"]:
         events.append({"event": "weights", **record["weights"]})
     return [
         *events,
-        {"event": "end", "at": record["at"], "accepted": [one["name"] for one in record["tests"] if one["accepted"]]},
+        {
+            "event": "end",
+            "at": record["at"],
+            "accepted": [test["name"] for test in record["tests"] if test["accepted"]],
+        },
     ]

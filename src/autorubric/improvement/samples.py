@@ -28,7 +28,7 @@ _FOLDS = 10
 
 
 @dataclass(frozen=True)
-class Split:
+class SampleSplit:
     """Indices of items, no group in two sets.
 
     Attributes:
@@ -53,7 +53,7 @@ class Split:
         return {"kind": "nested" if self.is_nested else "three", **asdict(self)}
 
     @classmethod
-    def from_dict(cls, record: Mapping[str, Any]) -> Split:
+    def from_dict(cls, record: Mapping[str, Any]) -> SampleSplit:
         """The split of JSON values."""
         teach, choose, test = (tuple(record[name]) for name in ("teach", "choose", "test"))
         return cls(teach, choose, test, tuple(map(tuple, record["folds"])))
@@ -126,7 +126,7 @@ def split_items(
     kind: Splits = "auto",
     used: Collection[int] = (),
     seed: int = 0,
-) -> Split:
+) -> SampleSplit:
     """The labelled items split by group, so that every label keeps its share in each set.
 
     Args:
@@ -170,14 +170,14 @@ def split_items(
     members = {group: tuple(item for item, own in enumerate(groups) if own == group) for group in set(groups)}
     sets = [tuple(sorted(item for group in part for item in members[group])) for part in (*drawn, rest)]
     if not nested:
-        return Split(sets[0], sets[1], sets[2])
+        return SampleSplit(sets[0], sets[1], sets[2])
     rng.shuffle(rest)
     rest.sort(key=lambda group: sorted(map(str, labels[group])))  # neighbours are alike, and go to different folds
     count = min(_FOLDS, len(rest))
     folds = tuple(
         tuple(sorted(item for group in rest[place::count] for item in members[group])) for place in range(count)
     )
-    return Split(sets[0], (), sets[1], folds)
+    return SampleSplit(sets[0], (), sets[1], folds)
 
 
 def check_enough(test: int, total: int, shares: Sequence[float], closed: int = 0) -> None:

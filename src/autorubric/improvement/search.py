@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from autorubric.improvement.changed_wording import Outcome, Outcomes, Wording, build_original
+from autorubric.improvement.changed_wording import Outcomes, Wording, WordingOutcome, build_original
 from autorubric.improvement.measures import Comparator, NestedResult, cross_fit, list_categories
-from autorubric.improvement.refusals import Guard, find_refusal, fold_texts
-from autorubric.improvement.samples import Split
+from autorubric.improvement.refusals import LeakGuard, find_refusal, fold_texts
+from autorubric.improvement.samples import SampleSplit
 
 Note = Callable[..., None]
 """Takes an event of the log: its kind, then its values by name."""
@@ -22,13 +22,15 @@ SHOWN_ERRORS = 8
 class WordingJudge(Protocol):
     """Judges items under a wording."""
 
-    async def judge(self, wording: Wording, items: Sequence[int], *, retest: bool = False) -> dict[int, Outcome]:
+    async def judge(
+        self, wording: Wording, items: Sequence[int], *, retest: bool = False
+    ) -> dict[int, WordingOutcome]:
         """The outcome of each item; `retest` asks a second time, independently of the first."""
         ...
 
 
 @dataclass(frozen=True)
-class ShownItem:
+class WriterItem:
     """An item that the writer sees.
 
     Attributes:
@@ -60,8 +62,8 @@ class Commission:
     """
 
     wording: Wording
-    errors: Sequence[ShownItem]
-    right: Sequence[ShownItem]
+    errors: Sequence[WriterItem]
+    right: Sequence[WriterItem]
     count: int
     number: int
     failed: Sequence[str] = ()
@@ -76,7 +78,7 @@ class WordingWriter(Protocol):
 
 
 @dataclass
-class Trial:
+class WordingTrial:
     """A candidate and its outcome.
 
     Attributes:
@@ -110,7 +112,7 @@ class SearchResult:
     """
 
     place: int
-    tried: list[Trial]
+    tried: list[WordingTrial]
     finalist: Wording | None = None
     nested: NestedResult | None = None
     outcomes: Outcomes = field(default_factory=dict)
@@ -146,8 +148,8 @@ class Search:
     comparing: Comparator
     judging: WordingJudge
     writing: WordingWriter | None
-    split: Split
-    guard: Guard
+    split: SampleSplit
+    guard: LeakGuard
     rules: SearchRules = field(default_factory=SearchRules)
     note: Note = lambda kind, **values: None
 
@@ -173,21 +175,23 @@ class Search:
             if self.split.is_nested:
                 self._cross_fit(found, baseline, graded)
                 break
-            ahead = max(fresh, key=lambda one: _find_gain(one.gains, "choose"))
+            ahead = max(fresh, key=lambda trial: _find_gain(trial.gains, "choose"))
             if _find_gain(ahead.gains, "choose") <= best_gain:
                 break
             best_gain, incumbent = ahead.gains["choose"], ahead.wording
             outcomes, found.finalist = graded[incumbent.name], incumbent
-        for one in found.tried:
-            self._conclude(one, found.finalist)
+        for trial in found.tried:
+            self._conclude(trial, found.finalist)
         return found
 
-    def _build_task(self, wording: Wording, outcomes: Outcomes, number: int, tried: Sequence[Trial]) -> Commission:
+    def _build_task(
+        self, wording: Wording, outcomes: Outcomes, number: int, tried: Sequence[WordingTrial]
+    ) -> Commission:
         teach = self.comparing.labelled.select_known(wording.place, self.split.teach)
         cases = [self._build_case(wording.place, item, outcomes[item]) for item in teach]
         wrong = [case for case in cases if not self._is_right(case, outcomes)]
         right = [case for case in cases if self._is_right(case, outcomes)]
-        failed = [" / ".join(one.wording.requirements) for one in tried if one.fate == "dropped"]
+        failed = [" / ".join(trial.wording.requirements) for trial in tried if trial.fate == "dropped"]
         return Commission(
             wording,
             _mix_labels(wrong, SHOWN_ERRORS),
@@ -197,71 +201,73 @@ class Search:
             failed[-SHOWN_ERRORS:],
         )
 
-    def _build_case(self, place: int, item: int, outcome: Outcome) -> ShownItem:
+    def _build_case(self, place: int, item: int, outcome: WordingOutcome) -> WriterItem:
         names = list_categories(self.comparing.labelled.rubric[place])
         label = int(self.comparing.labelled.truth[item, place])
-        said = names[outcome.code] if outcome.code >= 0 else "no verdict"
+        verdict = names[outcome.code] if outcome.code >= 0 else "no verdict"
         votes = tuple(names[code] if code >= 0 else "no verdict" for code in outcome.votes)
-        return ShownItem(item, names[label] if label >= 0 else "", said, outcome.reason, votes)
+        return WriterItem(item, names[label] if label >= 0 else "", verdict, outcome.reason, votes)
 
-    def _is_right(self, case: ShownItem, outcomes: Outcomes) -> bool:
+    def _is_right(self, case: WriterItem, outcomes: Outcomes) -> bool:
         if self.comparing.labelled.has_labels:
             return case.label == case.verdict
         return len(set(outcomes[case.item].votes)) == 1
 
-    def _admit_candidates(self, found: SearchResult, candidates: Sequence[Wording]) -> list[Trial]:
+    def _admit_candidates(self, found: SearchResult, candidates: Sequence[Wording]) -> list[WordingTrial]:
         """The candidates that are not refused; the others are kept with the reason."""
         old = self.comparing.labelled.rubric[found.place]
         fresh = []
         for wording in candidates:
             taken = {fold_texts([old.requirement])}
-            taken |= {fold_texts(one.wording.requirements) for one in found.tried if one.wording.check is None}
+            taken |= {fold_texts(trial.wording.requirements) for trial in found.tried if trial.wording.check is None}
             reason = find_refusal(wording, old, self.guard, taken)
-            one = Trial(wording, "refused" if reason else "graded", reason)
-            found.tried.append(one)
+            trial = WordingTrial(wording, "refused" if reason else "graded", reason)
+            found.tried.append(trial)
             if not reason:
-                fresh.append(one)
+                fresh.append(trial)
         return fresh
 
-    async def _grade(self, place: int, baseline: Outcomes, fresh: Sequence[Trial]) -> dict[str, dict[int, Outcome]]:
+    async def _grade(
+        self, place: int, baseline: Outcomes, fresh: Sequence[WordingTrial]
+    ) -> dict[str, dict[int, WordingOutcome]]:
         """The outcomes of candidates, step by step on more items; the worse ones are dropped after each step."""
-        outcomes = {one.wording.name: dict[int, Outcome]() for one in fresh}
+        outcomes = {trial.wording.name: dict[int, WordingOutcome]() for trial in fresh}
         running = list(fresh)
         choose = self.split.choose
         later = [("test", self.split.test)] if self.split.is_nested else [("half", choose[::2]), ("choose", choose)]
         sets = [("teach", self.split.teach), *later]
         steps = [(name, self.comparing.labelled.select_known(place, items)) for name, items in sets]
         for number, (name, items) in enumerate(steps):
-            for one in running:
-                held = outcomes[one.wording.name]
-                held |= await self.judging.judge(one.wording, [item for item in items if item not in held])
-                one.gains[name] = self.comparing.compare_wordings(place, baseline, held, items).difference
+            for trial in running:
+                known = outcomes[trial.wording.name]
+                known |= await self.judging.judge(trial.wording, [item for item in items if item not in known])
+                trial.gains[name] = self.comparing.compare_wordings(place, baseline, known, items).difference
             if number + 1 < len(steps):
                 running = self._select_survivors(running, name)
-        return {one.wording.name: outcomes[one.wording.name] for one in running}
+        return {trial.wording.name: outcomes[trial.wording.name] for trial in running}
 
-    def _select_survivors(self, running: Sequence[Trial], name: str) -> list[Trial]:
-        ranked = sorted(running, key=lambda one: -_find_gain(one.gains, name))
+    def _select_survivors(self, running: Sequence[WordingTrial], name: str) -> list[WordingTrial]:
+        ranked = sorted(running, key=lambda trial: -_find_gain(trial.gains, name))
         kept = ranked[: max(math.ceil(len(ranked) * _KEPT), 1)]
-        for one in ranked[len(kept) :]:
+        for trial in ranked[len(kept) :]:
             others = "another one" if len(kept) == 1 else f"{len(kept)} others"
-            one.fate, one.reason = "dropped", f"{others} did better on the {_SETS[name]}"
+            trial.fate, trial.reason = "dropped", f"{others} did better on the {_SETS[name]}"
         return kept
 
     def _cross_fit(self, found: SearchResult, baseline: Outcomes, graded: Mapping[str, Outcomes]) -> None:
         known = [self.comparing.labelled.select_known(found.place, fold) for fold in self.split.folds]
         found.nested = cross_fit(self.comparing, found.place, baseline, graded, [fold for fold in known if fold])
-        by_name = {one.wording.name: one.wording for one in found.tried}
+        by_name = {trial.wording.name: trial.wording for trial in found.tried}
         found.finalist = by_name.get(found.nested.winner)
         found.outcomes = graded.get(found.nested.winner, {})
 
-    def _conclude(self, one: Trial, finalist: Wording | None) -> None:
-        if one.fate != "graded":
+    def _conclude(self, trial: WordingTrial, finalist: Wording | None) -> None:
+        if trial.fate != "graded":
             return
-        if finalist is not None and one.wording.name == finalist.name:
-            one.fate = "tested"
+        if finalist is not None and trial.wording.name == finalist.name:
+            trial.fate = "tested"
         else:
-            one.fate, one.reason = "dropped", one.reason or "another version, or the original, did better"
+            trial.fate, trial.reason = "dropped", trial.reason or "another version, or the original, did better"
 
 
 _KEPT = 0.5
@@ -274,12 +280,12 @@ def _find_gain(gains: Mapping[str, float], name: str) -> float:
     return -math.inf if math.isnan(gain) else gain
 
 
-def _mix_labels(cases: Sequence[ShownItem], most: int) -> list[ShownItem]:
+def _mix_labels(cases: Sequence[WriterItem], most: int) -> list[WriterItem]:
     """The first cases up to a maximum, of each label in turn."""
-    by_label = dict[str, list[ShownItem]]()
+    by_label = dict[str, list[WriterItem]]()
     for case in cases:
         by_label.setdefault(case.label, []).append(case)
-    found = list[ShownItem]()
+    found = list[WriterItem]()
     rows = list(by_label.values())
     for rank in range(max(map(len, rows), default=0)):
         found += [row[rank] for row in rows if rank < len(row)]

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from autorubric.improvement.acceptance import Decision, Pairs, compute_interval, decide_all, pool
-from autorubric.improvement.changed_wording import Outcome, Outcomes, Wording, build_original
+from autorubric.improvement.acceptance import AcceptanceDecision, Pairs, compute_interval, decide_all, pool
+from autorubric.improvement.changed_wording import Outcomes, Wording, WordingOutcome, build_original
 from autorubric.improvement.labelled import LabelledRubric
 from autorubric.improvement.measures import Comparator, Measure, fit_weights
-from autorubric.improvement.refusals import Guard, find_unlabelled_problem
-from autorubric.improvement.samples import Split
+from autorubric.improvement.refusals import LeakGuard, find_unlabelled_problem
+from autorubric.improvement.samples import SampleSplit
 from autorubric.improvement.search import Note, Search, SearchResult, SearchRules, WordingJudge, WordingWriter
 from autorubric.metrics.arrays import Floats
 from autorubric.metrics.table import FAILED
@@ -59,13 +59,13 @@ class Finalists:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values."""
-        return {"wordings": [one.to_dict() for one in self.wordings], "weights": self.weights}
+        return {"wordings": [wording.to_dict() for wording in self.wordings], "weights": self.weights}
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Finalists:
         """The finalists of JSON values."""
         weights = record.get("weights")
-        found = tuple(Wording.from_dict(one) for one in record["wordings"])
+        found = tuple(Wording.from_dict(wording) for wording in record["wordings"])
         return cls(found, None if weights is None else tuple(weights))
 
 
@@ -76,10 +76,10 @@ class UseRecorder:
         """The finalists of an earlier session that opened the test set; they are final."""
         return None
 
-    def record_learning(self, split: Split) -> None:
+    def record_learning(self, split: SampleSplit) -> None:
         """Record durably that the teaching and choosing items are about to be used."""
 
-    def record_test(self, split: Split, finalists: Finalists | None) -> None:
+    def record_test(self, split: SampleSplit, finalists: Finalists | None) -> None:
         """Record durably that the test items are about to be used; a nested split has no finalists yet."""
 
 
@@ -104,7 +104,7 @@ class Improvement:
     retest: dict[str, tuple[float, float, float]] = field(default_factory=dict)
     agreement: dict[str, float] = field(default_factory=dict)
     finalists: Finalists = field(default_factory=Finalists)
-    decisions: dict[str, Decision] = field(default_factory=dict)
+    decisions: dict[str, AcceptanceDecision] = field(default_factory=dict)
     second: dict[str, float] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
     failed: dict[str, int] = field(default_factory=dict)
@@ -112,7 +112,7 @@ class Improvement:
     @property
     def accepted(self) -> list[Wording]:
         """The wordings that replace the original."""
-        return [one for one in self.finalists.wordings if self.decisions[one.name].accepted]
+        return [wording for wording in self.finalists.wordings if self.decisions[wording.name].accepted]
 
 
 @dataclass
@@ -134,17 +134,17 @@ class Study:
     """
 
     labelled: LabelledRubric
-    split: Split
+    split: SampleSplit
     judging: WordingJudge
     writing: WordingWriter | None
-    guard: Guard
+    guard: LeakGuard
     aims: Aims = field(default_factory=Aims)
     rules: SearchRules = field(default_factory=SearchRules)
     second: WordingJudge | None = None
     proposals: Sequence[Wording] = ()
     uses: UseRecorder = field(default_factory=UseRecorder)
     note: Note = lambda kind, **values: None
-    _outcomes: dict[int, dict[int, Outcome]] = field(default_factory=dict)
+    _outcomes: dict[int, dict[int, WordingOutcome]] = field(default_factory=dict)
     _new: dict[str, Outcomes] = field(default_factory=dict)
 
     async def run(self) -> Improvement:
@@ -176,7 +176,7 @@ class Study:
             else:
                 usable.append(place)
         await self._grade(usable, learning)
-        ranked, proposed = [], {one.place for one in self.proposals}
+        ranked, proposed = [], {wording.place for wording in self.proposals}
         comparing = self._make_comparator()
         for place in usable:
             pairs = comparing.compare_wordings(place, self._outcomes[place], self._outcomes[place], self.split.teach)
@@ -195,10 +195,10 @@ class Study:
         whole = self.aims.weights or self.aims.measure == "score_error"
 
         async def grade_one(place: int) -> None:
-            held = self._outcomes.setdefault(place, {})
+            known = self._outcomes.setdefault(place, {})
             wanted = items if whole else self.labelled.select_known(place, items)
-            missing = [item for item in wanted if item not in held]
-            held |= await self.judging.judge(build_original(self.labelled.rubric, place), missing)
+            missing = [item for item in wanted if item not in known]
+            known |= await self.judging.judge(build_original(self.labelled.rubric, place), missing)
 
         async with asyncio.TaskGroup() as group:
             for place in range(len(self.labelled.rubric)) if whole else places:
@@ -234,11 +234,11 @@ class Study:
     async def _search(self, found: Improvement, places: Sequence[int]) -> None:
         comparing = self._make_comparator()
         search = Search(comparing, self.judging, self.writing, self.split, self.guard, self.rules, self.note)
-        given = {place: [one for one in self.proposals if one.place == place] for place in places}
+        given = {place: [wording for wording in self.proposals if wording.place == place] for place in places}
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(search.run(one, self._outcomes[one], given[one])) for one in places]
+            tasks = [group.create_task(search.run(place, self._outcomes[place], given[place])) for place in places]
         found.searched = [task.result() for task in tasks]
-        wordings = tuple(one.finalist for one in found.searched if one.finalist is not None)
+        wordings = tuple(searched.finalist for searched in found.searched if searched.finalist is not None)
         found.finalists = Finalists(wordings, self._fit_weights())
 
     def _fit_weights(self, items: Sequence[int] | None = None) -> tuple[float, ...] | None:
@@ -255,22 +255,26 @@ class Study:
         tested: dict[str, Pairs] = {}
         unstable = set[str]()
         if self.split.is_nested:
-            for one in found.searched:
-                if one.finalist is not None and one.nested is not None and one.nested.pairs is not None:
-                    tested[one.finalist.name] = one.nested.pairs
-                    self._new[one.finalist.name] = one.outcomes
-                    unstable |= set() if one.nested.is_stable else {one.finalist.name}
+            for searched in found.searched:
+                if (
+                    searched.finalist is not None
+                    and searched.nested is not None
+                    and searched.nested.pairs is not None
+                ):
+                    tested[searched.finalist.name] = searched.nested.pairs
+                    self._new[searched.finalist.name] = searched.outcomes
+                    unstable |= set() if searched.nested.is_stable else {searched.finalist.name}
         else:
             tested = await self._test_finalists(found.finalists)
         if found.finalists.weights is not None:
             tested[WEIGHTS] = await self._test_weights(found.finalists.weights)
         found.finalists = replace(
-            found.finalists, wordings=tuple(one for one in found.finalists.wordings if one.name in tested)
+            found.finalists, wordings=tuple(wording for wording in found.finalists.wordings if wording.name in tested)
         )
         found.decisions = decide_all(tested, compute_test_confidence(self.aims, self.split), self.aims.seed)
         on_test = set(self.split.test)
         for name, outcomes in self._new.items():
-            found.failed[name] = sum(one.code == FAILED for item, one in outcomes.items() if item in on_test)
+            found.failed[name] = sum(outcome.code == FAILED for item, outcome in outcomes.items() if item in on_test)
         for name in unstable:
             _overrule(found.decisions, name, "another candidate won in most folds of the nested split")
         if not self.labelled.has_labels:
@@ -278,18 +282,20 @@ class Study:
         await self._ask_second_judge(found)
 
     def _overrule_changed_meaning(self, found: Improvement) -> None:
-        for one in found.accepted:
-            old = {item: self._outcomes[one.place][item] for item in self.split.test}
-            if problem := find_unlabelled_problem(self.labelled.rubric, one, old, self._new[one.name]):
-                _overrule(found.decisions, one.name, problem)
+        for wording in found.accepted:
+            old = {item: self._outcomes[wording.place][item] for item in self.split.test}
+            if problem := find_unlabelled_problem(self.labelled.rubric, wording, old, self._new[wording.name]):
+                _overrule(found.decisions, wording.name, problem)
 
     async def _test_finalists(self, finalists: Finalists) -> dict[str, Pairs]:
-        await self._grade([one.place for one in finalists.wordings], self.split.test)
+        await self._grade([wording.place for wording in finalists.wordings], self.split.test)
         comparing, found = self._make_comparator(), dict[str, Pairs]()
-        for one in finalists.wordings:
-            known = self.labelled.select_known(one.place, self.split.test)
-            new = self._new[one.name] = await self.judging.judge(one, known)
-            found[one.name] = comparing.compare_wordings(one.place, self._outcomes[one.place], new, self.split.test)
+        for wording in finalists.wordings:
+            known = self.labelled.select_known(wording.place, self.split.test)
+            new = self._new[wording.name] = await self.judging.judge(wording, known)
+            found[wording.name] = comparing.compare_wordings(
+                wording.place, self._outcomes[wording.place], new, self.split.test
+            )
         return found
 
     async def _test_weights(self, weights: Sequence[float]) -> Pairs:
@@ -299,8 +305,8 @@ class Study:
             return comparing.compare_weights(np.array(weights), self.split.test)
         parts = []
         for fold in self.split.folds:
-            held = set(fold)
-            fitted = self._fit_weights([item for item in self.split.test if item not in held])
+            left_out = set(fold)
+            fitted = self._fit_weights([item for item in self.split.test if item not in left_out])
             own: Floats = self.labelled.weights if fitted is None else np.array(fitted)
             parts.append(comparing.compare_weights(own, fold))
         return pool([part for part in parts if len(part)])
@@ -310,27 +316,27 @@ class Study:
         if self.second is None:
             return
         comparing = self._make_comparator()
-        for one in found.accepted:
-            known = self.labelled.select_known(one.place, self.split.test)
-            old: Outcomes = await self.second.judge(build_original(self.labelled.rubric, one.place), known)
-            new = await self.second.judge(one, known)
-            gain = comparing.compare_wordings(one.place, old, new, known).difference
-            found.second[one.name] = gain
+        for wording in found.accepted:
+            known = self.labelled.select_known(wording.place, self.split.test)
+            old: Outcomes = await self.second.judge(build_original(self.labelled.rubric, wording.place), known)
+            new = await self.second.judge(wording, known)
+            gain = comparing.compare_wordings(wording.place, old, new, known).difference
+            found.second[wording.name] = gain
             if not gain >= 0.0:
-                _overrule(found.decisions, one.name, f"the second judge agrees less: {gain:+.3f}")
+                _overrule(found.decisions, wording.name, f"the second judge agrees less: {gain:+.3f}")
 
 
-def compute_test_confidence(aims: Aims, split: Split) -> float:
+def compute_test_confidence(aims: Aims, split: SampleSplit) -> float:
     """The confidence of the test: a nested split has half the error rate, as its folds share what they chose on.
 
     Example:
-        >>> [compute_test_confidence(Aims(), Split((), (), (), folds)) for folds in (((),), ())]
+        >>> [compute_test_confidence(Aims(), SampleSplit((), (), (), folds)) for folds in (((),), ())]
         [0.975, 0.95]
     """
     return 1.0 - (1.0 - aims.confidence) / 2.0 if split.is_nested else aims.confidence
 
 
-def _overrule(decisions: dict[str, Decision], name: str, reason: str) -> None:
+def _overrule(decisions: dict[str, AcceptanceDecision], name: str, reason: str) -> None:
     decision = decisions[name]
     if decision.accepted:
         decisions[name] = replace(decision, accepted=False, reason=reason)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.judge import Answered, Read
-from autorubric.improvement.changed_wording import Outcome, Wording, read_outcome
+from autorubric.improvement.changed_wording import Wording, WordingOutcome, read_outcome
 from autorubric.improvement.labelled import LabelledRubric
 from autorubric.improvement.writing import Stopped
 from autorubric.llm.batches.setting import widen_window
@@ -56,7 +56,9 @@ class LedgerJudge:
     def __post_init__(self) -> None:
         self._room = asyncio.Semaphore(widen_window(self.window))
 
-    async def judge(self, wording: Wording, items: Sequence[int], *, retest: bool = False) -> dict[int, Outcome]:
+    async def judge(
+        self, wording: Wording, items: Sequence[int], *, retest: bool = False
+    ) -> dict[int, WordingOutcome]:
         """The outcome of each item.
 
         Raises:
@@ -65,7 +67,7 @@ class LedgerJudge:
         """
         self.counts.wanted += len(items)
 
-        async def judge_one(item: int) -> Outcome:
+        async def judge_one(item: int) -> WordingOutcome:
             async with self._room:
                 outcome = await self._judge_item(wording, item, retest)
             self.counts.done += 1
@@ -78,7 +80,7 @@ class LedgerJudge:
         self._check_failures(wording, found)
         return found
 
-    async def _judge_item(self, wording: Wording, item: int, retest: bool) -> Outcome:
+    async def _judge_item(self, wording: Wording, item: int, retest: bool) -> WordingOutcome:
         dataset, rubric = self.labelled.dataset, self.labelled.rubric
         placed = wording.to_criteria(rubric)
         criteria = [*rubric]
@@ -100,10 +102,12 @@ class LedgerJudge:
             raise Stopped(ask.ended)
         return read_outcome(rubric[wording.place], judgments)
 
-    def _check_failures(self, wording: Wording, found: dict[int, Outcome]) -> None:
+    def _check_failures(self, wording: Wording, found: dict[int, WordingOutcome]) -> None:
         """Stop at too many failures; a candidate on which the judge gives no verdict loses, and stops nothing."""
         is_candidate = wording.kind != "original"
-        failed = [one for one in found.values() if one.code == FAILED and (one.outage or not is_candidate)]
+        failed = [
+            outcome for outcome in found.values() if outcome.code == FAILED and (outcome.outage or not is_candidate)
+        ]
         if len(failed) > max(LEAST_COUNTED, MOST_FAILED * len(found)) or len(failed) == len(found) > 0:
             raise Stopped(
                 Failure(

@@ -20,7 +20,7 @@ from autorubric.graders.judge import request_again
 from autorubric.improvement.changed_wording import KINDS, Wording
 from autorubric.improvement.labelled import LabelledRubric
 from autorubric.improvement.measures import list_categories
-from autorubric.improvement.search import Commission, Note, ShownItem
+from autorubric.improvement.search import Commission, Note, WriterItem
 from autorubric.llm.executor import Executor
 from autorubric.llm.limits import estimate_room
 from autorubric.llm.request import Answer, Failure, Message, Model, Reply, ReplySchema, Request, Unreadable
@@ -66,7 +66,7 @@ def build_request(template: Template, labelled: LabelledRubric, commission: Comm
     return Request(messages, ROLE, _load_reply_schema(), draw, room=estimate_room(entries=commission.count))
 
 
-def _show_case(labelled: LabelledRubric, case: ShownItem) -> dict[str, Any]:
+def _show_case(labelled: LabelledRubric, case: WriterItem) -> dict[str, Any]:
     submission = clip(labelled.dataset[case.item].submission, _LONGEST_SHOWN)
     return {  # these keys in this order are part of requests
         "submission": submission,
@@ -190,11 +190,11 @@ class Writer:
             self.note("writer_failed", criterion=name, problem=str(answer))
             if answer.ends_run:
                 raise Stopped(answer)
-            told = f"the writer proposed no alternatives for {name!r} ({answer}), so nothing was decided"
-            raise Stopped(replace(answer, message=f"{told}; the same command tries again"))
+            note = f"the writer proposed no alternatives for {name!r} ({answer}), so nothing was decided"
+            raise Stopped(replace(answer, message=f"{note}; the same command tries again"))
         self.note("written", criterion=commission.wording.name, round=commission.number, count=len(answer.value))
-        for told in answer.notes:
-            self.note("writer_note", criterion=commission.wording.name, problem=told)
+        for note in answer.notes:
+            self.note("writer_note", criterion=commission.wording.name, problem=note)
         return answer.value
 
 

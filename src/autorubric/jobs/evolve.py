@@ -27,7 +27,7 @@ from autorubric.llm.failure_groups import NOT_MADE
 from autorubric.llm.http.endpoints import share_slots
 from autorubric.llm.limits import ModelEstimate
 from autorubric.llm.models import open_models
-from autorubric.llm.records.accounts import Totals
+from autorubric.llm.records.accounts import UsageTotals
 from autorubric.llm.request import Answer, Reply, Request
 from autorubric.llm.sharing import turn, turns
 from autorubric.rows.record import as_text
@@ -38,7 +38,7 @@ from autorubric.settings import NewDirectory, setting
 from autorubric.training.evolution.evolver import Evolver, UndecidedError, digest_rollouts
 from autorubric.training.evolution.live import read_service_rollouts
 from autorubric.training.evolution.proposals import ROLE as EVOLVE
-from autorubric.training.evolution.proposals import Proposal, load_evolve_prompt
+from autorubric.training.evolution.proposals import CriterionProposal, load_evolve_prompt
 from autorubric.training.evolution.rollouts import RolloutGroup, read_graded_rollouts
 from autorubric.training.evolution.versions import (
     EVOLVED_FILE,
@@ -120,7 +120,7 @@ class EvolveResult:
     lineages: list[Lineage]
     out: Path
     undecided: dict[str, int] = field(default_factory=dict)
-    totals: list[Totals] = field(default_factory=list)
+    totals: list[UsageTotals] = field(default_factory=list)
     stopped: str | None = None
     interrupted: bool = False
     estimate: list[ModelEstimate] | None = None
@@ -132,10 +132,10 @@ class EvolveResult:
 
     def count(self, what: str) -> int:
         """The number of criteria `added`, `returned`, `retired`, `rejected` or `split` in all changes."""
-        return sum(len(change.get(what, ())) for one in self.lineages for change in one.changes)
+        return sum(len(change.get(what, ())) for lineage in self.lineages for change in lineage.changes)
 
     def __str__(self) -> str:
-        changed = sum(one.newest.number > 0 for one in self.lineages)
+        changed = sum(lineage.newest.number > 0 for lineage in self.lineages)
         return f"{changed} of {len(self.lineages)} rubrics have a new version"
 
 
@@ -295,7 +295,7 @@ def _check_newest(groups: Iterable[RolloutGroup], log: VersionLog, source: Path)
         lineage = log.find(group.query, group.rubric)
         if lineage is None or lineage.has_decided(digest_rollouts(group.rollouts)):
             continue
-        version = next(one for one in reversed(lineage.versions) if one.rubric == group.rubric)
+        version = next(version for version in reversed(lineage.versions) if version.rubric == group.rubric)
         if version.digest != lineage.newest.digest:
             old.append((as_text(group.query or "")[:60], version.number, lineage.newest.number))
     if old:
@@ -337,7 +337,7 @@ async def _estimate_calls(source: Path, settings: EvolveSettings) -> list[ModelE
         def assume(request: Request, read: Read) -> Answer[Any] | None:
             if request.role == EVOLVE:
                 texts = [f"{request.messages[-1].content[:120]} ({n})" for n in range(2 * rule.most_added)]
-                return Answer([Proposal("", text, 5) for text in texts], Reply(""))
+                return Answer([CriterionProposal("", text, 5) for text in texts], Reply(""))
             return assume_demands(request) or _assume_verdict(request, read)
 
         def expected(request: Request) -> float:
@@ -365,4 +365,4 @@ def _assume_verdict(request: Request, read: Read) -> Answer[Any] | None:
     if request.role == "licence":
         return Answer({}, Reply(""))
     found: Sequence[Any] = [read(Reply(text)) for text in _UNMET]
-    return next((one for one in found if isinstance(one, Answer)), None)
+    return next((answer for answer in found if isinstance(answer, Answer)), None)

@@ -37,7 +37,7 @@ from autorubric.runs.result import EvalResult
 from autorubric.runs.run import REPLY_TOKENS, estimate, find_next_generation
 from autorubric.runs.run_folder import run_folder
 from autorubric.runs.runner import run_experiment
-from autorubric.runs.shard import Part
+from autorubric.runs.shard import ShardPart
 from autorubric.runs.summary import EvalTimingStats
 from autorubric.runs.tables import FORMATS, VoteColumns, list_columns, read_result_rows, write_table
 from autorubric.settings import FileNames, Names, setting
@@ -55,11 +55,11 @@ def check_data(value: Any) -> Any:
     rows = convert_rows(value)
     if not isinstance(rows, list):
         raise ValueError("expected a RubricDataset, a path, a DataFrame, or a list of texts, rows or DataItems")
-    for index, one in enumerate(rows):
-        if not (isinstance(one, str | DataItem | Mapping) or is_missing(one)):
-            kind = type(one).__name__
+    for index, row in enumerate(rows):
+        if not (isinstance(row, str | DataItem | Mapping) or is_missing(row)):
+            kind = type(row).__name__
             raise InputError(f"item {index} is of type {kind}; expected a string, a mapping or a DataItem")
-    return [one if isinstance(one, str | DataItem | Mapping) else None for one in rows]
+    return [row if isinstance(row, str | DataItem | Mapping) else None for row in rows]
 
 
 def _check_data(value: Any) -> Any:
@@ -215,7 +215,7 @@ def _read_dataset(data: GradeData | Rubric | None, settings: GradeSettings) -> R
     return found if settings.limit is None else replace(found, items=found.items[: settings.limit])
 
 
-def _select_own_part(whole: RubricDataset, settings: GradeSettings) -> tuple[RubricDataset, Part | None]:
+def _select_own_part(whole: RubricDataset, settings: GradeSettings) -> tuple[RubricDataset, ShardPart | None]:
     """The items of this run's shard and its record for the manifest; without a shard, all items and None."""
     part = settings.build_division().build_part(lambda: whole.to_json().encode(), len(whole))
     if part is None:
@@ -224,7 +224,7 @@ def _select_own_part(whole: RubricDataset, settings: GradeSettings) -> tuple[Rub
 
 
 def _build_plan(
-    dataset: RubricDataset, grader: CriterionGrader, settings: GradeSettings, part: Part | None = None
+    dataset: RubricDataset, grader: CriterionGrader, settings: GradeSettings, part: ShardPart | None = None
 ) -> ExperimentPlan:
     labels = find_stand_in_note(spec.llm_config.model for spec in grader.recipe.specs)
     compared = ("few_shot_examples", "share_equal", "shard")
@@ -232,7 +232,7 @@ def _build_plan(
 
 
 async def _grade(
-    dataset: RubricDataset, grader: CriterionGrader, settings: GradeSettings, part: Part | None
+    dataset: RubricDataset, grader: CriterionGrader, settings: GradeSettings, part: ShardPart | None
 ) -> EvalResult:
     plan = replace(
         _build_plan(dataset, grader, settings, part), write_tables=partial(_write_tables, dataset, grader, settings)

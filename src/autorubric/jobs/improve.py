@@ -42,7 +42,7 @@ from autorubric.labels.label_store import find_labelled_run, read_history
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.secrets import VariableName
 from autorubric.llm.limits import ModelEstimate
-from autorubric.llm.records.accounts import Totals
+from autorubric.llm.records.accounts import UsageTotals
 from autorubric.runs.items_file import read_run
 from autorubric.runs.manifest import MANIFEST_FILE
 from autorubric.runs.plan import describe_grader
@@ -180,7 +180,7 @@ class ImproveResult:
     rubric: Rubric
     record: dict[str, Any] = field(default_factory=dict)
     out: Path = Path()
-    totals: Sequence[Totals] = ()
+    totals: Sequence[UsageTotals] = ()
     estimate: list[ModelEstimate] | None = None
     stopped: str = ""
     interrupted: bool = False
@@ -190,7 +190,7 @@ class ImproveResult:
     @property
     def accepted(self) -> list[dict[str, Any]]:
         """The wordings that were accepted, with their evidence."""
-        return [one for one in self.record.get("tests", ()) if one["accepted"]]
+        return [test for test in self.record.get("tests", ()) if test["accepted"]]
 
     def __str__(self) -> str:
         return summarize(self.record) if self.record else f"unfinished: {self.stopped or 'nothing was decided'}"
@@ -239,7 +239,7 @@ class ImprovementInputs:
                     f"--weights and --measure {settings.measure} (Python: measure=) need labels; there are none"
                 )
         if settings.writer is None:
-            proposed = {one.place for one in proposals}
+            proposed = {wording.place for wording in proposals}
             places = tuple(place for place in places or range(len(rubric)) if place in proposed)
             if not places and not settings.weights:
                 problems.append(
@@ -257,9 +257,9 @@ class ImprovementInputs:
             InputError: too few unused labels are left.
         """
         labels = self.digest_labels()
-        held = None if settings.start_over or settings.replace else DrawnSplit.read(Path(settings.out), labels)
-        if held is not None:
-            return held
+        drawn = None if settings.start_over or settings.replace else DrawnSplit.read(Path(settings.out), labels)
+        if drawn is not None:
+            return drawn
         before = self.used.read()
         both = zip(self.labelled.digests, self.labelled.text_digests, strict=True)  # the latter in older records
         used = [item for item, digests in enumerate(both) if not before.isdisjoint(digests)]
@@ -277,7 +277,7 @@ class ImprovementInputs:
         return {
             "rubric": _digest(self.labelled.rubric.to_dict()),
             "labels": self.digest_labels(),
-            "proposals": _digest([one.to_dict() for one in self.proposals]),
+            "proposals": _digest([wording.to_dict() for wording in self.proposals]),
             "judges": sorted(grader.judge_ids),
             "grader": _digest({**describe_grader(grader), "stand_ins": None, "judges": None}),
             "test_judge": list(settings.test_judge),
@@ -322,8 +322,8 @@ def _find_labelled_run(labels: Path) -> Path | None:
 
 def _explain_overlooked_labels(labelled: LabelledRubric) -> str:
     """The error if columns named like criteria may be labels that would be ignored; else empty."""
-    held = set[str]().union(*(item.metadata for item in labelled.dataset))
-    named = [name for name in labelled.names if name in held]
+    columns = set[str]().union(*(item.metadata for item in labelled.dataset))
+    named = [name for name in labelled.names if name in columns]
     if not named:
         return ""
     example = json.dumps(dict(zip(labelled.names, ("MET", "UNMET"), strict=False)), ensure_ascii=False)

@@ -19,7 +19,7 @@ from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.improvement.changed_wording import build_original
 from autorubric.improvement.improvement_record import apply_undo, build_record, undo
 from autorubric.improvement.labelled import LabelledRubric
-from autorubric.improvement.refusals import Guard
+from autorubric.improvement.refusals import LeakGuard
 from autorubric.improvement.run_files import (
     FILES,
     FINALISTS_FILE,
@@ -37,7 +37,7 @@ from autorubric.improvement.run_files import (
     write_page,
     write_results,
 )
-from autorubric.improvement.search import SHOWN_ERRORS, Commission, SearchRules, ShownItem
+from autorubric.improvement.search import SHOWN_ERRORS, Commission, SearchRules, WriterItem
 from autorubric.improvement.study import Aims, Improvement, Study
 from autorubric.improvement.wording_judge import GradingCounts, LedgerJudge
 from autorubric.improvement.writing import Stopped, Writer, build_request, load_writer_prompt
@@ -231,12 +231,12 @@ def _list_exchangeable(manifest: Mapping[str, Any]) -> list[str]:
     return ["writer"] if manifest.get("written") == 0 and manifest.get("status") != "running" else []
 
 
-def _build_guard(labelled: LabelledRubric) -> Guard:
+def _build_guard(labelled: LabelledRubric) -> LeakGuard:
     dataset = labelled.dataset
     known = [dataset.get_item_prompt(item) for item in range(len(dataset))]
     known += filter(None, (dataset.get_item_reference_submission(item) for item in range(len(dataset))))
     known += [criterion.requirement for criterion in labelled.rubric]
-    return Guard.from_texts((item.submission for item in dataset), known, (item.id for item in dataset))
+    return LeakGuard.from_texts((item.submission for item in dataset), known, (item.id for item in dataset))
 
 
 def undo_changes(source: Rubric | Path | str, names: Sequence[str], out: Path) -> ImproveResult:
@@ -298,7 +298,7 @@ async def estimate_improvement(inputs: ImprovementInputs, settings: ImproveSetti
 
 def _estimate_writer(model: Model, labelled: LabelledRubric, settings: ImproveSettings) -> ModelEstimate:
     longest = sorted(range(len(labelled)), key=lambda item: -len(labelled.dataset[item].submission))
-    cases = [ShownItem(item, "MET", "UNMET", "x" * 200) for item in longest[: SHOWN_ERRORS + SHOWN_ERRORS // 2]]
+    cases = [WriterItem(item, "MET", "UNMET", "x" * 200) for item in longest[: SHOWN_ERRORS + SHOWN_ERRORS // 2]]
     commission = Commission(build_original(labelled.rubric, 0), cases, [], settings.candidates, 1)
     row = ModelEstimate(model)
     row.add(build_request(load_writer_prompt(), labelled, commission), _TOKENS_AN_ALTERNATIVE * settings.candidates)

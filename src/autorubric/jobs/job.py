@@ -114,8 +114,10 @@ def job(model: Callable[P, S]) -> Callable[[Callable[[D, S], R]], Job[D, S, P, R
 
         wrapped: Any = functools.wraps(function)(call_async if inspect.iscoroutinefunction(function) else call)
         wrapped.__signature__ = _build_signature(fields, first, function)
-        told = (f"    {name}: {one.description}" for name, one in fields.items() if not build_flag(name, one).hidden)
-        wrapped.__doc__ = "\n".join([inspect.cleandoc(function.__doc__ or ""), "", "Keyword arguments:", *told])
+        lines = (
+            f"    {name}: {field.description}" for name, field in fields.items() if not build_flag(name, field).hidden
+        )
+        wrapped.__doc__ = "\n".join([inspect.cleandoc(function.__doc__ or ""), "", "Keyword arguments:", *lines])
         public: Job[D, S, P, R] = wrapped
         return public
 
@@ -236,7 +238,7 @@ def column_setting(help: str) -> Any:
 
 def _read_directory(value: Any) -> Any:
     names = ("experiment_dir", "out", "directory")
-    found = next((held for name in names if (held := getattr(value, name, None))), value)
+    found = next((path for name in names if (path := getattr(value, name, None))), value)
     if isinstance(found, str | Path) and str(found).strip():
         if find_address(found):
             raise ValueError("a run directory has to be on this machine")

@@ -26,7 +26,7 @@ from autorubric.llm.http.providers import resolve_address
 from autorubric.llm.http.secrets import VariableName
 from autorubric.prompts.judging import load_judge_prompts
 from autorubric.runs.plan import ExperimentPlan, hash_dataset
-from autorubric.runs.shard import PART, Part
+from autorubric.runs.shard import PART, ShardPart
 from autorubric.settings import LocalName, Names, setting
 
 
@@ -86,7 +86,7 @@ class ModelSettings(EndpointSettings):
 
 def _check_model_names(value: Any) -> Any:
     judges = value if isinstance(value, list | tuple) else [value]
-    if any(isinstance(one, LLMConfig | JudgeSpec | CriterionGrader) for one in judges):
+    if any(isinstance(judge, LLMConfig | JudgeSpec | CriterionGrader) for judge in judges):
         raise ValueError("expected names of models; for a configuration or a grader, use evaluate(dataset, grader)")
     return value
 
@@ -270,7 +270,7 @@ def build_experiment_plan(
     settings: GradingSettings,
     dataset: RubricDataset,
     grader: CriterionGrader,
-    part: Part | None,
+    part: ShardPart | None,
     *,
     labels: Sequence[str],
     compared: tuple[str, ...],

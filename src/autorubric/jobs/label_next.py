@@ -201,7 +201,7 @@ def build_row(request: LabelRequest, batch: int, draw: str, dataset: RubricDatas
     """
     item = dataset[request.item]
     criterion = dataset.get_item_rubric(request.item).rubric[request.criterion]
-    words = [word for word in _list_choices(criterion) if word != CriterionVerdict.CANNOT_ASSESS]
+    options = [option for option in _list_choices(criterion) if option != CriterionVerdict.CANNOT_ASSESS]
     return {
         "item": request.item,
         "id": item.id or "",
@@ -211,7 +211,7 @@ def build_row(request: LabelRequest, batch: int, draw: str, dataset: RubricDatas
         "batch": batch,
         "draw": draw,
         "requirement": criterion.requirement[:_LONGEST_TEXT],
-        "choices": " | ".join(words),
+        "choices": " | ".join(options),
         "submission": item.submission[:_LONGEST_TEXT],
         "verdict": "",
     }
@@ -276,8 +276,8 @@ def _read_row(
         label, draw = _read_label(row, dataset), row["draw"].strip()
         read_draw(draw)
     except (ValueError, TypeError, AttributeError):
-        held = ", ".join(f"{name}={row.get(name)!r}" for name in _KEPT)
-        return [], [f"item, criterion, probability, batch and draw must stay as written; found {held}"]
+        values = ", ".join(f"{name}={row.get(name)!r}" for name in _KEPT)
+        return [], [f"item, criterion, probability, batch and draw must stay as written; found {values}"]
     if draws.setdefault(label.batch, draw) != draw:
         return [], [
             f"batch {label.batch} comes from two draws ({draws[label.batch]}; {draw}); "
@@ -287,14 +287,14 @@ def _read_row(
 
 
 def _read_label(row: Mapping[str, str], dataset: RubricDataset) -> CellLabel:
-    word = (row["verdict"] or "").strip()
+    text = (row["verdict"] or "").strip()
     probability = float(row["probability"])
     batch, item, place = (int(row[name]) for name in ("batch", "item", "criterion"))
     if batch < 0 or not _LEAST_PROBABILITY < probability <= 1.0:
         raise ValueError
     criteria = dataset.get_item_rubric(item).rubric if 0 <= item < len(dataset) else []
-    meant = match_label(criteria[place], word) if 0 <= place < len(criteria) else None
-    return CellLabel(item, place, word if meant is None else meant, probability, batch)
+    meant = match_label(criteria[place], text) if 0 <= place < len(criteria) else None
+    return CellLabel(item, place, text if meant is None else meant, probability, batch)
 
 
 def _list_choices(criterion: Criterion) -> list[str]:

@@ -17,7 +17,7 @@ from autorubric.jobs.label_next import COLUMNS, FilledLabels, read_filled_labels
 from autorubric.jobs.label_source import find_history, has_drawn_labels, read_stored_labels, resolve_annotator
 from autorubric.jobs.submissions import parse_columns
 from autorubric.labels.annotators import Annotators, compare_annotators
-from autorubric.labels.event import Draw, Event, PairFinder, check_annotator, check_verdict, find_pair
+from autorubric.labels.event import Event, LabelDraw, PairFinder, check_annotator, check_verdict, find_pair
 from autorubric.labels.exchange import FORMS, Imported, add_labels, format_labels, read_labels
 from autorubric.labels.label_agreement import LabelAgreement, correct_by_labels
 from autorubric.labels.label_agreement import label_agreement as measured
@@ -258,8 +258,8 @@ def export_labels(run: Path, settings: ExportLabelsSettings) -> Path:
     write_atomically(target, format_labels(history, stored.dataset, form, final=settings.final))
     decided = sum(history.decision(key) is not None for key in history.labelled())
     if form == "csv" and decided and not settings.final:
-        words = f"{target} has the labels, not the {pluralize(decided, 'decision')} of adjudication"
-        warn(f"{words}; --final (Python: final=True) or a .jsonl file has them")
+        note = f"{target} has the labels, not the {pluralize(decided, 'decision')} of adjudication"
+        warn(f"{note}; --final (Python: final=True) or a .jsonl file has them")
     return target
 
 
@@ -285,7 +285,7 @@ def read_drawn_events(paths: Sequence[Path], dataset: RubricDataset, annotator: 
     if annotator is None:
         raise InputError("the file does not say whose label this is; pass --annotator NAME (Python: annotator=)")
     name, filled = check_annotator(annotator), read_filled_labels(paths, dataset)
-    found = (_build_label(one.item, one.criterion, one.verdict, dataset, name) for one in filled.labels)
+    found = (_build_label(label.item, label.criterion, label.verdict, dataset, name) for label in filled.labels)
     with problems_at(f"{', '.join(map(str, paths))}: "):
         return [*_build_draws(filled, dataset), *found]
 
@@ -293,7 +293,7 @@ def read_drawn_events(paths: Sequence[Path], dataset: RubricDataset, annotator: 
 def _build_draws(filled: FilledLabels, dataset: RubricDataset) -> Iterator[Event]:
     for row in filled.rows:
         pair, (_, opened, seed) = find_pair(dataset, row.item, row.criterion), filled.draws[row.batch]
-        draw = Draw(row.batch, "label_next", None, seed, row.probability, opened, 0)
+        draw = LabelDraw(row.batch, "label_next", None, seed, row.probability, opened, 0)
         yield Event(0, 0.0, "draw", pair.item, pair.criterion, pair.digest, draw=draw)
 
 

@@ -46,8 +46,8 @@ class SharedBudget:
     def compute_left(self) -> Amount:
         """The budget that is not lent."""
         left = self.limit
-        for one in self.lent.values():
-            left = left.minus(one)
+        for amount in self.lent.values():
+            left = left.minus(amount)
         return left
 
     def give_back(self, by: Any, spare: Amount) -> None:
@@ -75,7 +75,7 @@ class Borrower(Protocol):
         """Its name, unique among all that have ever borrowed."""
         ...
 
-    def tell(self, **word: Any) -> None:
+    def tell(self, **message: Any) -> None:
         """Send it a message."""
         ...
 
@@ -104,41 +104,41 @@ class SharedPace:
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
     _timer: asyncio.TimerHandle | None = None
 
-    def read_report(self, one: Borrower, told: Mapping[str, Any]) -> None:
+    def read_report(self, borrower: Borrower, report: Mapping[str, Any]) -> None:
         """Read the report of a process, and grant the permits that are due."""
         now = self.clock()
-        for number, ago in told.get("sent", ()):
-            self._sent[one.name, number] = self.pace.record_sent(now - ago)
-        for sent in self._pop_sent(one, told.get("passed", ())):
+        for number, ago in report.get("sent", ()):
+            self._sent[borrower.name, number] = self.pace.record_sent(now - ago)
+        for sent in self._pop_sent(borrower, report.get("passed", ())):
             self.pace.record_accepted(sent, now)
-        for number, retry_after in told.get("refused", ()):
-            for sent in self._pop_sent(one, (number,)):
+        for number, retry_after in report.get("refused", ()):
+            for sent in self._pop_sent(borrower, (number,)):
                 self.pace.record_refused(sent, now, retry_after)
-        for sent in self._pop_sent(one, told.get("withdrawn", ())):
+        for sent in self._pop_sent(borrower, report.get("withdrawn", ())):
             self.pace.record_withdrawn(sent)
-        if wanted := told.get("wanted", 0):
-            self._wanted[one] = self._wanted.get(one, 0) + wanted
-        self._announce_limit([one] if "sent" in told else [])
+        if wanted := report.get("wanted", 0):
+            self._wanted[borrower] = self._wanted.get(borrower, 0) + wanted
+        self._announce_limit([borrower] if "sent" in report else [])
         self._grant()
 
-    def drop(self, one: Borrower) -> None:
+    def drop(self, borrower: Borrower) -> None:
         """Stop waiting for reports of a process that has ended."""
-        self._wanted.pop(one, None)
-        for sent in self._pop_sent(one, [number for name, number in self._sent if name == one.name]):
+        self._wanted.pop(borrower, None)
+        for sent in self._pop_sent(borrower, [number for name, number in self._sent if name == borrower.name]):
             self.pace.record_withdrawn(sent)
 
-    def _pop_sent(self, one: Borrower, numbers: Iterable[int]) -> Iterator[SentRequest]:
+    def _pop_sent(self, borrower: Borrower, numbers: Iterable[int]) -> Iterator[SentRequest]:
         """Remove and return requests of a process; unknown ones are skipped."""
         for number in numbers:
-            if (sent := self._sent.pop((one.name, number), None)) is not None:
+            if (sent := self._sent.pop((borrower.name, number), None)) is not None:
                 yield sent
 
     def _announce_limit(self, free: Iterable[Borrower]) -> None:
         """When a limit is detected, inform all processes; later, those that send without a permit."""
         if not self.is_limited and (self.pace.is_closed or self.pace.rate < math.inf):
             self.is_limited, free = True, self.borrowers()
-        for one in free if self.is_limited else ():
-            one.tell(permits={self.account: []})
+        for borrower in free if self.is_limited else ():
+            borrower.tell(permits={self.account: []})
 
     def _grant(self) -> None:
         """Grant the permits that are due, one to each process in turn."""
@@ -150,14 +150,14 @@ class SharedPace:
             if (delay := self.pace.delay(now)) > _INSTANT:
                 self._timer = asyncio.get_running_loop().call_later(max(delay, _TOGETHER), self._grant)
                 break
-            one = next(iter(self._wanted))
-            if (more := self._wanted.pop(one) - 1) > 0:
-                self._wanted[one] = more
+            borrower = next(iter(self._wanted))
+            if (more := self._wanted.pop(borrower) - 1) > 0:
+                self._wanted[borrower] = more
             number = next(self._numbers)
-            self._sent[one.name, number] = self.pace.record_sent(now)
-            granted.setdefault(one, []).append(number)
-        for one, numbers in granted.items():
-            one.tell(permits={self.account: numbers})
+            self._sent[borrower.name, number] = self.pace.record_sent(now)
+            granted.setdefault(borrower, []).append(number)
+        for borrower, numbers in granted.items():
+            borrower.tell(permits={self.account: numbers})
 
 
 @dataclass(slots=True)
@@ -181,55 +181,57 @@ class Lender:
     _lending: asyncio.Lock = field(default_factory=asyncio.Lock)
     _accounts: dict[str, SharedPace] = field(default_factory=dict)
 
-    def read_message(self, one: Borrower, word: dict[str, Any]) -> None:
+    def read_message(self, borrower: Borrower, message: dict[str, Any]) -> None:
         """Handle a message of a process about shared limits."""
-        for account, told in word.get("traffic", {}).items():
+        for account, report in message.get("traffic", {}).items():
             if account not in self._accounts:
                 self._accounts[account] = SharedPace(account, self.borrowers, self.clock)
-            self._accounts[account].read_report(one, told)
-        for other in self.borrowers() if "usable" in word else ():
-            other.tell(usable=word["usable"])
-        if "borrow" in word:
-            held, missing = (Amount(*part) for part in word["borrow"])
-            self.purse.lent[one.name] = held.clip()  # set now: later it may have given back a part
-            self._missing[one.name] = missing
-            task = asyncio.create_task(self._lend(one))
+            self._accounts[account].read_report(borrower, report)
+        for other in self.borrowers() if "usable" in message else ():
+            other.tell(usable=message["usable"])
+        if "borrow" in message:
+            loan, missing = (Amount(*part) for part in message["borrow"])
+            self.purse.lent[borrower.name] = loan.clip()  # set now: later it may have given back a part
+            self._missing[borrower.name] = missing
+            task = asyncio.create_task(self._lend(borrower))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
-        if "gave" in word:
-            gave = Amount(*word["gave"])
-            self.purse.give_back(one.name, gave)
-            if one.name in self._missing:  # it asked before it gave this back, so it lacks this, too
-                self._missing[one.name] = self._missing[one.name].plus(gave)
-            self._more |= word["more"]
-            self._note_answer(one.name)
-        if "spare" in word:  # the process ends
-            self.purse.give_back(one.name, Amount(*word["spare"]))
-            self._missing.pop(one.name, None)
+        if "gave" in message:
+            gave = Amount(*message["gave"])
+            self.purse.give_back(borrower.name, gave)
+            if borrower.name in self._missing:  # it asked before it gave this back, so it lacks this, too
+                self._missing[borrower.name] = self._missing[borrower.name].plus(gave)
+            self._more |= message["more"]
+            self._note_answer(borrower.name)
+        if "spare" in message:  # the process ends
+            self.purse.give_back(borrower.name, Amount(*message["spare"]))
+            self._missing.pop(borrower.name, None)
 
-    def drop(self, one: Borrower) -> None:
+    def drop(self, borrower: Borrower) -> None:
         """Stop waiting for messages of a process that has ended."""
-        self._note_answer(one.name)
-        self._missing.pop(one.name, None)
+        self._note_answer(borrower.name)
+        self._missing.pop(borrower.name, None)
         for account in self._accounts.values():
-            account.drop(one)
+            account.drop(borrower)
 
-    async def _lend(self, one: Borrower) -> None:
+    async def _lend(self, borrower: Borrower) -> None:
         async with self._lending:
             # A process that has ended is not in `_missing`.
-            while (missing := self._missing.get(one.name)) and (lent := self.purse.lend(one.name, missing)) is None:
-                await self._collect(one)
+            while (missing := self._missing.get(borrower.name)) and (
+                lent := self.purse.lend(borrower.name, missing)
+            ) is None:
+                await self._collect(borrower)
                 if missing.is_within(self.purse.compute_left()):
                     continue
                 if not self._more:
                     break
                 await asyncio.sleep(_AGAIN)
-            if self._missing.pop(one.name, None):
-                one.tell(lent=lent, left=self.purse.compute_left())
+            if self._missing.pop(borrower.name, None):
+                borrower.tell(lent=lent, left=self.purse.compute_left())
 
-    async def _collect(self, one: Borrower) -> None:
+    async def _collect(self, borrower: Borrower) -> None:
         """Take back what other processes can spare, and learn whether their calls in flight may free more."""
-        others = [other for other in self.borrowers() if other is not one]
+        others = [other for other in self.borrowers() if other is not borrower]
         self._asked, self._more = {other.name for other in others}, False
         for other in others:
             other.tell(give=True)

@@ -16,7 +16,7 @@ from autorubric.runs.changes import describe_difference, find_value_changes
 from autorubric.runs.manifest import require_manifest
 from autorubric.runs.result import EvalResult
 from autorubric.runs.run_folder import LEDGER_FOLDER
-from autorubric.runs.shard import Part, Parts, Shard
+from autorubric.runs.shard import Shard, ShardPart, ShardParts
 from autorubric.settings import FileNames, NewDirectory, Settings, setting
 from autorubric.synthesis.run_summary import SynthesisResult
 
@@ -85,7 +85,7 @@ async def merge_run(settings: MergeSettings) -> tuple[Merged, ShardedSettings]:
         return await run(of_run), of_run
 
 
-def find_parts(folders: Sequence[Path], *, partial: bool) -> tuple[Part, Parts]:
+def find_parts(folders: Sequence[Path], *, partial: bool) -> tuple[ShardPart, ShardParts]:
     """The common settings of the shards, and the directory of each.
 
     Args:
@@ -97,30 +97,30 @@ def find_parts(folders: Sequence[Path], *, partial: bool) -> tuple[Part, Parts]:
             unfinished; reports all problems together.
     """
     found = [_ShardRun.read(folder) for folder in folders]
-    problems = [f"{one.folder} is a whole run; expected a run with --shard I/N" for one in found if one.part is None]
-    shards = [(one, one.part) for one in found if one.part is not None]
+    problems = [f"{run.folder} is a whole run; expected a run with --shard I/N" for run in found if run.part is None]
+    shards = [(run, run.part) for run in found if run.part is not None]
     if not shards:
         raise InputError(problems or "no run directories", _ADVICE)
     (start, first), held = shards[0], dict[Shard, Path]()
-    for one, part in shards:
+    for run, part in shards:
         changes = list(_find_differences(first, part))
-        problems += [f"{one.folder} is a shard of another run than {start.folder}: {change}" for change in changes]
+        problems += [f"{run.folder} is a shard of another run than {start.folder}: {change}" for change in changes]
         if part.shard in held and not changes:
-            problems.append(f"shard {part.shard} is given twice: {held[part.shard]} and {one.folder}")
-        held.setdefault(part.shard, one.folder)
+            problems.append(f"shard {part.shard} is given twice: {held[part.shard]} and {run.folder}")
+        held.setdefault(part.shard, run.folder)
         problems += (
-            [] if changes else list(_check_open(one)) or ([] if partial else list(_check_ended(part.shard, one)))
+            [] if changes else list(_check_open(run)) or ([] if partial else list(_check_ended(part.shard, run)))
         )
     problems += [] if partial else _find_missing(first.shard.of, held)
     if problems:
         raise InputError(problems, "" if partial else _ADVICE)
-    return first, Parts(
+    return first, ShardParts(
         dict(sorted(held.items())), first.whole, first.rows, by_prompt=first.command == "select", is_partial=partial
     )
 
 
-def _find_missing(of: int, held: Collection[Shard]) -> Iterator[str]:
-    names = [str(shard) for index in range(1, of + 1) if (shard := Shard(index, of)) not in held]
+def _find_missing(of: int, found: Collection[Shard]) -> Iterator[str]:
+    names = [str(shard) for index in range(1, of + 1) if (shard := Shard(index, of)) not in found]
     if names:
         yield f"missing: {'shard' if len(names) == 1 else 'shards'} {format_first(names, _MOST_LISTED)}"
 
@@ -130,12 +130,12 @@ class _ShardRun(NamedTuple):
 
     folder: Path
     manifest: Mapping[str, Any]
-    part: Part | None
+    part: ShardPart | None
 
     @classmethod
     def read(cls, folder: Path) -> Self:
         manifest = require_manifest(folder)
-        return cls(folder, manifest, Part.from_manifest(manifest))
+        return cls(folder, manifest, ShardPart.from_manifest(manifest))
 
     @property
     def again(self) -> str | None:
@@ -149,7 +149,7 @@ _ADVICE = (
 _MOST_LISTED = 20
 
 
-def _find_differences(first: Part, part: Part) -> Iterator[str]:
+def _find_differences(first: ShardPart, part: ShardPart) -> Iterator[str]:
     names = (("command", first.command, part.command), ("number of shards", first.shard.of, part.shard.of))
     yield from (f"{name} {now}, there {before}" for name, before, now in names if before != now)
     if first.command == part.command:

@@ -65,7 +65,7 @@ class RecordedRun(StoppableRun):
     def build_state(self) -> RunState:
         """The state of the run, for progress displays."""
         (rows, finished, failed), activity = self.count(), self.activity
-        stage = StageState(self.stage, finished, sum(one.in_flight for one in activity), failed)
+        stage = StageState(self.stage, finished, sum(activity.in_flight for activity in activity), failed)
         return RunState.of(rows, finished + failed, [stage], activity, self.stand_ins)
 
     async def carry_out(self) -> None:

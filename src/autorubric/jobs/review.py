@@ -18,7 +18,7 @@ from autorubric.core.rubric import Rubric
 from autorubric.errors import ConfigError, InputError
 from autorubric.files import write_atomically
 from autorubric.graders.judge import request_again
-from autorubric.graders.session import Limits
+from autorubric.graders.session import SessionLimits
 from autorubric.jobs.job import BatchSettings, ResumableSettings, RubricSource, blocking, job
 from autorubric.jobs.judges import ModelSettings, key_variable, reply_limit
 from autorubric.jobs.recorded_run import RecordedRun, open_estimate_ledger, run_ledger
@@ -29,12 +29,12 @@ from autorubric.llm.failure_groups import NOT_MADE
 from autorubric.llm.http.secrets import VariableName
 from autorubric.llm.limits import ModelEstimate
 from autorubric.llm.models import open_models
-from autorubric.llm.records.accounts import Totals
+from autorubric.llm.records.accounts import UsageTotals
 from autorubric.llm.request import Failure, Model
 from autorubric.reviewing.principles import show_criteria
 from autorubric.reviewing.requests import (
-    Part,
     ReviewFinding,
+    ReviewPart,
     build_request,
     list_parts,
     load_review_prompt,
@@ -109,7 +109,7 @@ class ReviewResult:
     findings: list[ReviewFinding]
     failures: list[dict[str, Any]] = field(default_factory=list)
     out: Path = Path()
-    totals: list[Totals] = field(default_factory=list)
+    totals: list[UsageTotals] = field(default_factory=list)
     estimate: list[ModelEstimate] | None = None
     stopped: str | None = None
     interrupted: bool = False
@@ -117,7 +117,7 @@ class ReviewResult:
     @property
     def proposals(self) -> list[dict[str, Any]]:
         """The findings that propose a wording, as `improve(proposals=)` reads them from a file."""
-        return [one.as_dict() for one in self.findings if one.requirement]
+        return [finding.as_dict() for finding in self.findings if finding.requirement]
 
     def __str__(self) -> str:
         return summarize(self.findings, len(self.failures))
@@ -172,7 +172,7 @@ class ReviewRun(RecordedRun):
 
     kind = "review"
     stage = "reviewed"
-    parts: list[Part]
+    parts: list[ReviewPart]
     draws: int = 0
     found: dict[int, list[ReviewFinding]] = field(default_factory=dict)
     lost: dict[int, Failure] = field(default_factory=dict)
@@ -184,7 +184,7 @@ class ReviewRun(RecordedRun):
             for part in self.parts:
                 group.create_task(self._review(part))
 
-    async def _review(self, part: Part) -> None:
+    async def _review(self, part: ReviewPart) -> None:
         request = replace(build_request(part, self.draws), item=str(part.number))
         answer = await self.executor.ask_for(self.reviewer, request, partial(read_findings, part), request_again)
         if isinstance(answer, Failure):
@@ -203,8 +203,8 @@ class ReviewRun(RecordedRun):
     def findings(self) -> list[ReviewFinding]:
         """The findings, those about the whole rubric first."""
         parts = self.found | self.left
-        found = [one for number in sorted(parts) for one in parts[number]]
-        return sorted(dict.fromkeys(found), key=lambda one: one.number)
+        found = [part for number in sorted(parts) for part in parts[number]]
+        return sorted(dict.fromkeys(found), key=lambda finding: finding.number)
 
     @property
     def failures(self) -> list[dict[str, Any]]:
@@ -212,15 +212,15 @@ class ReviewRun(RecordedRun):
         return [
             {
                 "part": f"criterion {number}" if number else "the rubric as a whole",
-                "kind": one.kind,
-                "message": one.message,
+                "kind": failure.kind,
+                "message": failure.message,
             }
-            for number, one in sorted(self.lost.items())
+            for number, failure in sorted(self.lost.items())
         ]
 
     def count(self) -> tuple[int, int, int]:
         """The numbers of all, reviewed and lost parts."""
-        return len(self.parts), len(self.found), sum(one.kind not in NOT_MADE for one in self.lost.values())
+        return len(self.parts), len(self.found), sum(failure.kind not in NOT_MADE for failure in self.lost.values())
 
     def build_entries(self) -> dict[str, Any]:
         """The fingerprint of the prompt."""
@@ -243,7 +243,7 @@ async def _run_review(rubric: Rubric, file: str, settings: ReviewSettings) -> Re
         run = ReviewRun(
             list_parts(rubric, settings.query),
             begin_generation(ledger, start_over=settings.start_over) * DRAWS_A_GENERATION,
-            executor=Executor(ledger, Limits(settings.budget_usd, settings.budget_tokens).make_budget(ledger)),
+            executor=Executor(ledger, SessionLimits(settings.budget_usd, settings.budget_tokens).make_budget(ledger)),
             settings=settings,
             ledger=ledger,
             models=models,
@@ -256,7 +256,7 @@ async def _run_review(rubric: Rubric, file: str, settings: ReviewSettings) -> Re
 
 
 def _write_results(run: ReviewRun, rubric: Rubric, file: str) -> None:
-    findings = [one.as_dict() for one in run.findings]
+    findings = [finding.as_dict() for finding in run.findings]
     record = {
         "headline": summarize(run.findings, len(run.failures)),
         "file": file,
@@ -269,7 +269,7 @@ def _write_results(run: ReviewRun, rubric: Rubric, file: str) -> None:
         "findings": findings,
         "failures": run.failures,
     }
-    proposals = [one for one in findings if one["requirement"]]
+    proposals = [finding for finding in findings if finding["requirement"]]
     for name, value in ((RECORD_FILE, record), (PROPOSALS_FILE, proposals)):
         write_atomically(run.out / name, [json.dumps(value, ensure_ascii=False, indent=2), "\n"])
     write_atomically(run.out / PAGE_FILE, [render_page(record)])

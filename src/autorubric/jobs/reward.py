@@ -32,7 +32,7 @@ RewardData: TypeAlias = GradeData | Sequence[Sample]
 
 
 def _check_samples(value: Any) -> Any:
-    if isinstance(value, list | tuple) and value and all(isinstance(one, Sample) for one in value):
+    if isinstance(value, list | tuple) and value and all(isinstance(entry, Sample) for entry in value):
         return value
     return check_data(value)
 
@@ -181,13 +181,13 @@ class _RewardRun(StoppableRun):
 
     def build_state(self) -> RunState:
         given, failed, activity = self.rewarder.given, self.rewarder.failed, self.activity
-        stage = StageState("rewarded", given - failed, sum(one.in_flight for one in activity), failed)
+        stage = StageState("rewarded", given - failed, sum(activity.in_flight for activity in activity), failed)
         return RunState.of(len(self.samples), given, [stage], activity)
 
 
 def _read_samples(data: RewardData, settings: RewardSettings) -> list[Sample]:
-    if isinstance(data, list | tuple) and any(isinstance(one, Sample) for one in data):
-        return [one for one in data if isinstance(one, Sample)]
+    if isinstance(data, list | tuple) and any(isinstance(entry, Sample) for entry in data):
+        return [sample for sample in data if isinstance(sample, Sample)]
     columns = parse_columns(settings.column, ROLES)
     dataset: RubricDataset = read_dataset(data, settings.rubric, None, settings.prompt, columns)  # type: ignore[arg-type]
     return [_build_sample(dataset, index, item) for index, item in enumerate(dataset)]

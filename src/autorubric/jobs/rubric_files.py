@@ -40,15 +40,15 @@ _ROLES = ("query", "rubric", "id", "reference")
 def _check_data(value: Any) -> Any:
     if isinstance(value, str | Path):
         return [make_path(value)]
-    if isinstance(value, list | tuple) and value and all(isinstance(one, str | Path) for one in value):
-        return [make_path(one) for one in value]
+    if isinstance(value, list | tuple) and value and all(isinstance(entry, str | Path) for entry in value):
+        return [make_path(entry) for entry in value]
     if isinstance(value, RubricDataset):
         return json.loads(value.to_json())
     rows = convert_rows(value)
-    if isinstance(rows, list | tuple) and any(isinstance(one, Rubric) for one in rows):
-        if not all(isinstance(one, Rubric) for one in rows):
+    if isinstance(rows, list | tuple) and any(isinstance(row, Rubric) for row in rows):
+        if not all(isinstance(row, Rubric) for row in rows):
             raise ValueError("expected a list of Rubrics or a list of criteria, got both in one list")
-        return [{"question": "", "rubric": one.to_dict()} for one in rows]
+        return [{"question": "", "rubric": row.to_dict()} for row in rows]
     if isinstance(rows, Rubric | list | tuple | Mapping):
         return rows
     raise ValueError(
@@ -58,7 +58,7 @@ def _check_data(value: Any) -> Any:
 
 def _check_ids(value: Any) -> Any:
     given = [value] if isinstance(value, str) else value
-    ids = [name.strip() for words in given for name in words.split(",") if name.strip()]
+    ids = [name.strip() for listed in given for name in listed.split(",") if name.strip()]
     if given and not ids:
         raise ValueError("expected ids of rules; --list-rules shows them all")
     return ids
@@ -157,7 +157,7 @@ def _is_read(data: Any, columns: Mapping[str, str]) -> bool:
     """Whether the data contains rubrics (files, a dataset or rows), rather than the criteria of one rubric."""
     if isinstance(data, Mapping) or isinstance(data[0], Path):
         return True
-    return any(isinstance(one, Mapping) and (bool(columns) or is_row(one)) for one in data)
+    return any(isinstance(row, Mapping) and (bool(columns) or is_row(row)) for row in data)
 
 
 @job(LintSettings)

@@ -13,7 +13,7 @@ from typing import Any
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.errors import InputError, collected
 from autorubric.graders.criterion_grader import CriterionGrader
-from autorubric.graders.session import Limits
+from autorubric.graders.session import SessionLimits
 from autorubric.jobs.job import ReplaceableSettings
 from autorubric.jobs.judges import GradingSettings, build_experiment_plan, digest_examples
 from autorubric.jobs.recorded_run import open_estimate_ledger
@@ -24,7 +24,7 @@ from autorubric.llm.executor import Executor
 from autorubric.llm.failure_groups import NOT_MADE, FailureGroups
 from autorubric.llm.limits import ModelEstimate
 from autorubric.llm.models import check_priced, find_stand_in_note, open_models
-from autorubric.llm.records.accounts import Totals
+from autorubric.llm.records.accounts import UsageTotals
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Model
 from autorubric.notes import warn
@@ -38,7 +38,7 @@ from autorubric.runs.result import EvalResult, ItemResult
 from autorubric.runs.run import REPLY_TOKENS, estimate, find_next_generation
 from autorubric.runs.run_folder import run_folder
 from autorubric.runs.runner import run_experiment
-from autorubric.runs.shard import PART, Part
+from autorubric.runs.shard import PART, ShardPart
 from autorubric.training.candidates import (
     ANSWER_TOKENS,
     ROLE,
@@ -51,7 +51,7 @@ from autorubric.training.candidates import (
 )
 from autorubric.training.queries import RubricQuery
 from autorubric.training.selection import KeepRule, compute_share
-from autorubric.training.selection_summary import DECISIONS_FILE, SUMMARY_FILE, Outcome, Pool, write_selection
+from autorubric.training.selection_summary import DECISIONS_FILE, SUMMARY_FILE, ScoredPool, Selected, write_selection
 from autorubric.training.trainer_files import list_training_files
 
 SAMPLING, GRADING = range(2)
@@ -96,9 +96,9 @@ class SelectionResult:
     directory: Path
     queries: int
     candidates: int
-    written: Outcome | None = None
+    written: Selected | None = None
     failures: FailureGroups = field(default_factory=FailureGroups)
-    totals: list[Totals] = field(default_factory=list)
+    totals: list[UsageTotals] = field(default_factory=list)
     negotiated: list[str] = field(default_factory=list)
     stopped: str | None = None
     interrupted: bool = False
@@ -123,7 +123,7 @@ class Selection:
     skipped: Sequence[str]
     settings: GradingSettings
     trainers: tuple[str, ...]
-    part: Part | None = None
+    part: ShardPart | None = None
 
     @property
     def out(self) -> Path:
@@ -131,9 +131,9 @@ class Selection:
         return Path(self.settings.out)
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> SessionLimits:
         """The limits of spending and of concurrent calls."""
-        return Limits(self.settings.budget_usd, self.settings.budget_tokens, self.settings.concurrency)
+        return SessionLimits(self.settings.budget_usd, self.settings.budget_tokens, self.settings.concurrency)
 
 
 def is_run_directory(data: Path) -> bool:
@@ -169,13 +169,13 @@ def select_from_run(
         if refuse_another_run(out, "selection", partial(_find_other_source, about), replace=settings.replace):
             move_run_away(out)
         write_manifest(out, {"kind": "selection", "status": "running", **about})
-        written = write_selection(out, Pool(run.queries, run.scored, run.items), keep, trainers)
+        written = write_selection(out, ScoredPool(run.queries, run.scored, run.items), keep, trainers)
         counts = {"rows": len(run.queries), "finished": len(run.queries), "failed": 0}
         write_manifest(out, {"kind": "selection", "status": "completed", **about, "counts": counts})
     result = SelectionResult(out, len(run.queries), len(run.scored), written, graded_run=run.folder, again=run.again)
-    for one in run.scored:
-        if one.failure is not None:
-            result.failures.add_text(one.failure, one.candidate.sample_id)
+    for scored in run.scored:
+        if scored.failure is not None:
+            result.failures.add_text(scored.failure, scored.candidate.sample_id)
     return result
 
 
@@ -225,7 +225,7 @@ async def run_selection(selection: Selection) -> SelectionResult:
             return result
         if summary.refused and not paid:
             raise InputError(graded.stopped or "the endpoint refused the run", summary.advice)
-        pool = Pool(selection.queries, [*scored, *unsampled], selection.out / ITEMS_FILE)
+        pool = ScoredPool(selection.queries, [*scored, *unsampled], selection.out / ITEMS_FILE)
         kept = (selection.keep, selection.trainers)
         result.written = write_selection(selection.out, pool, *kept, skipped=selection.skipped)
         for one in unsampled:
@@ -302,7 +302,7 @@ async def _sample_candidates(selection: Selection, sampling: Sampling, labels: S
         run = _build_sampling_run(selection, sampling, models, executor, generation)
 
         def state() -> RunState:
-            done, failed = len(run.answers), sum(one.kind not in NOT_MADE for one in run.failed.values())
+            done, failed = len(run.answers), sum(failure.kind not in NOT_MADE for failure in run.failed.values())
             stage = StageState("sampled", done, sum(a.in_flight for a in run.activity), failed)
             return RunState.of(run.total, done + failed, [stage], run.activity, labels)
 

@@ -114,9 +114,9 @@ class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
         """Refuse settings that need one process to see all rewards."""
         if self.processes is None or self.processes == 1:
             return
-        one = [name for name in ("audit", "evolve", "repeat_share", "log_json") if getattr(self, name)]
-        if one:
-            flags = " and ".join(f"--{name.replace('_', '-')}" for name in one)
+        unsupported = [name for name in ("audit", "evolve", "repeat_share", "log_json") if getattr(self, name)]
+        if unsupported:
+            flags = " and ".join(f"--{name.replace('_', '-')}" for name in unsupported)
             raise ConfigError(f"{flags} cannot be combined with --processes; leave --processes out")
         if self.concurrency < self.processes:
             raise ConfigError(

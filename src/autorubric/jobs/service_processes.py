@@ -117,7 +117,7 @@ class ServiceProcesses:
             stack.enter_context(on_shutdown(self._end))
             stack.enter_context(stop.heard_by(self._end))
             self._workers = [_Worker(place=place) for place in range(self.processes)]
-            await asyncio.gather(*(self._supervise(one) for one in self._workers))
+            await asyncio.gather(*(self._supervise(worker) for worker in self._workers))
         if self._problem is not None:
             raise self._problem
 
@@ -125,94 +125,94 @@ class ServiceProcesses:
         """Let all processes answer open requests and end."""
         self._ending = True
         self._door.close()
-        for one in self._workers:
-            one.tell(stop=True)
+        for worker in self._workers:
+            worker.tell(stop=True)
 
     def _list_living(self) -> list[_Worker]:
-        return [one for one in self._workers if one.channel is not None]
+        return [worker for worker in self._workers if worker.channel is not None]
 
-    async def _supervise(self, one: _Worker) -> None:
+    async def _supervise(self, worker: _Worker) -> None:
         """Run a process until the service ends; restart it if it is killed."""
         while not self._ending:
-            code = await self._run_once(one)
+            code = await self._run_once(worker)
             if self._ending or self._problem is not None:
                 break
-            one.failed_starts += one.end is None or "counts" not in one.end
-            why = (one.end or {}).get("stopped") or f"ended with status {code}"
-            if problems := (one.end or {}).get("problems"):
+            worker.failed_starts += worker.end is None or "counts" not in worker.end
+            why = (worker.end or {}).get("stopped") or f"ended with status {code}"
+            if problems := (worker.end or {}).get("problems"):
                 self._fail(InputError(problems))
-            elif one.failed_starts > _MOST_FAILED_STARTS:
-                self._fail(AutorubricError(f"process {one.place + 1} of the service does not start: {why}"))
+            elif worker.failed_starts > _MOST_FAILED_STARTS:
+                self._fail(AutorubricError(f"process {worker.place + 1} of the service does not start: {why}"))
             else:
-                warn(f"process {one.place + 1} of the service {why}; it is restarted")
-                await asyncio.sleep(min(one.failed_starts - 1, 1))
+                warn(f"process {worker.place + 1} of the service {why}; it is restarted")
+                await asyncio.sleep(min(worker.failed_starts - 1, 1))
 
-    async def _run_once(self, one: _Worker) -> int | None:
+    async def _run_once(self, worker: _Worker) -> int | None:
         """Start a process and receive its messages until it ends; return its exit status."""
         ours, theirs = socket.socketpair()
-        one.starts, one.end = one.starts + 1, None
-        order = {**self._build_order(one), "channel": theirs.fileno(), "board": self._file}
-        with ours, one.started(_MODULE, order, (theirs.fileno(), self._file)) as process:
+        worker.starts, worker.end = worker.starts + 1, None
+        order = {**self._build_order(worker), "channel": theirs.fileno(), "board": self._file}
+        with ours, worker.started(_MODULE, order, (theirs.fileno(), self._file)) as process:
             theirs.close()
             if self._ending:
-                one.tell(stop=True)
-            while (word := await one.words.get()) is not None:
-                self._receive(one, word, ours)
-            self._retire(one, ours)
+                worker.tell(stop=True)
+            while (message := await worker.words.get()) is not None:
+                self._receive(worker, message, ours)
+            self._retire(worker, ours)
         return process.returncode
 
-    def _build_order(self, one: _Worker) -> dict[str, Any]:
+    def _build_order(self, worker: _Worker) -> dict[str, Any]:
         share, rest = divmod(self.concurrency, self.processes)
-        settings = {**self.settings, "concurrency": share + (one.place < rest)}
-        return {"settings": settings, "place": one.place, "processes": self.processes}
+        settings = {**self.settings, "concurrency": share + (worker.place < rest)}
+        return {"settings": settings, "place": worker.place, "processes": self.processes}
 
-    def _receive(self, one: _Worker, word: dict[str, Any], channel: socket.socket) -> None:
-        if "ready" in word:
-            one.channel, one.failed_starts = channel, 0
+    def _receive(self, worker: _Worker, message: dict[str, Any], channel: socket.socket) -> None:
+        if "ready" in message:
+            worker.channel, worker.failed_starts = channel, 0
             self._door.add(channel)
             if len(self._list_living()) == self.processes:
                 announce, self._announce = self._announce, lambda: None
                 announce()
-        if "note" in word and word["note"] not in self._notes:
-            self._notes.add(word["note"])
-            warn(word["note"])
-        if "end" in word:
-            one.end = word["end"]
-            one.counts = one.end.get("counts", one.counts)
-            self.stopped = one.end.get("refused") or self.stopped
-        self._receive_counts(one, word)
-        self._lender.read_message(one, word)
+        if "note" in message and message["note"] not in self._notes:
+            self._notes.add(message["note"])
+            warn(message["note"])
+        if "end" in message:
+            worker.end = message["end"]
+            worker.counts = worker.end.get("counts", worker.counts)
+            self.stopped = worker.end.get("refused") or self.stopped
+        self._receive_counts(worker, message)
+        self._lender.read_message(worker, message)
 
-    def _receive_counts(self, one: _Worker, word: dict[str, Any]) -> None:
-        if "counts" in word:
-            one.counts = word["counts"]
-            self._note_report(word.get("to"), one)
-        if "whole" in word:
-            task = asyncio.create_task(self._answer_with_sum(one, word["whole"]))
+    def _receive_counts(self, worker: _Worker, message: dict[str, Any]) -> None:
+        if "counts" in message:
+            worker.counts = message["counts"]
+            self._note_report(message.get("to"), worker)
+        if "whole" in message:
+            task = asyncio.create_task(self._answer_with_sum(worker, message["whole"]))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    def _retire(self, one: _Worker, channel: socket.socket) -> None:
+    def _retire(self, worker: _Worker, channel: socket.socket) -> None:
         """Keep the counts and take back the unused budget of a process that has ended."""
         self._door.remove(channel)
-        one.channel = None
-        if one.end is None:
-            self._lender.purse.lent[one.name] = self._board.read_used(one.place)
-        self._lender.drop(one)
-        self._board.clear(one.place)
-        if one.counts is not None:
-            self._past.add(one.counts, ended=True)
-            one.counts = None
+        worker.channel = None
+        if worker.end is None:
+            self._lender.purse.lent[worker.name] = self._board.read_used(worker.place)
+        self._lender.drop(worker)
+        self._board.clear(worker.place)
+        if worker.counts is not None:
+            self._past.add(worker.counts, ended=True)
+            worker.counts = None
         for number in list(self._asked):
-            self._note_report(number, one)
+            self._note_report(number, worker)
 
     def _fail(self, problem: AutorubricError) -> None:
         self._problem = self._problem or problem
         self._end()
 
-    async def _answer_with_sum(self, one: _Worker, number: int) -> None:
+    async def _answer_with_sum(self, worker: _Worker, number: int) -> None:
         """Collect the counts of the other processes, and send the sum to the one that asked."""
-        others = [other for other in self._list_living() if other is not one]
+        others = [other for other in self._list_living() if other is not worker]
         waiting, done = self._asked[number] = {other.place for other in others}, asyncio.Event()
         for other in others:
             other.tell(count=number)
@@ -222,21 +222,21 @@ class ServiceProcesses:
                     await done.wait()
         del self._asked[number]
         whole = self._sum_counts()
-        one.tell(summed=whole.to_dict(whole.activity), to=number)
+        worker.tell(summed=whole.to_dict(whole.activity), to=number)
 
-    def _note_report(self, number: int | None, one: _Worker) -> None:
+    def _note_report(self, number: int | None, worker: _Worker) -> None:
         if number in self._asked:
             waiting, done = self._asked[number]
-            waiting.discard(one.place)
+            waiting.discard(worker.place)
             if not waiting:
                 done.set()
 
     def _sum_counts(self) -> ServiceMetrics:
         whole = ServiceMetrics()
         whole.add(self._past.to_dict(self._past.activity))
-        for one in self._workers:
-            if one.counts is not None:
-                whole.add(one.counts)
+        for worker in self._workers:
+            if worker.counts is not None:
+                whole.add(worker.counts)
         return whole
 
 

@@ -37,10 +37,10 @@ class _TotalCounts:
         self._talk = talk
         self._asked: dict[int, asyncio.Future[dict[str, Any]]] = {}
 
-    async def __call__(self, told: dict[str, Any]) -> ServiceMetrics:
+    async def __call__(self, counts: dict[str, Any]) -> ServiceMetrics:
         number = secrets.randbits(30)
         answer = self._asked[number] = asyncio.get_running_loop().create_future()
-        self._talk.say(whole=number, counts=told)
+        self._talk.say(whole=number, counts=counts)
         whole = ServiceMetrics()
         try:
             whole.add(await answer)
@@ -48,10 +48,10 @@ class _TotalCounts:
             del self._asked[number]
         return whole
 
-    def receive(self, number: int, told: dict[str, Any]) -> None:
+    def receive(self, number: int, counts: dict[str, Any]) -> None:
         answer = self._asked.get(number)
         if answer is not None and not answer.done():
-            answer.set_result(told)
+            answer.set_result(counts)
 
 
 async def serve_part(talk: Talk, order: dict[str, Any]) -> dict[str, Any]:
@@ -76,12 +76,12 @@ async def serve_part(talk: Talk, order: dict[str, Any]) -> dict[str, Any]:
         admission = Admission(settings.queue, SharedSeats(board, place))
         service = RewardService(engine, admission, build_limits(settings, os.environ), whole)
 
-        def receive(word: dict[str, Any]) -> None:
-            if "count" in word:
-                talk.say(counts=service.collect_counts(), to=word["count"])
-            if "summed" in word:
-                whole.receive(word["to"], word["summed"])
-            if "stop" in word:
+        def receive(message: dict[str, Any]) -> None:
+            if "count" in message:
+                talk.say(counts=service.collect_counts(), to=message["count"])
+            if "summed" in message:
+                whole.receive(message["to"], message["summed"])
+            if "stop" in message:
                 ends.put_nowait(None)
 
         loop = asyncio.get_running_loop()

@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, PrivateAttr, model_validator
 
 from autorubric.errors import ConfigError
 from autorubric.jobs.job import UploadedSettings
-from autorubric.runs.shard import Division, Parts, Shard, Workers
+from autorubric.runs.shard import Division, Shard, ShardParts, Workers
 from autorubric.settings import setting
 
 _OF_ONE_SHARD = frozenset(
@@ -47,7 +47,7 @@ class ShardedSettings(UploadedSettings):
     )
     command: ClassVar[str] = ""
     needs: ClassVar = {"--engine=ray": ("ray_address",)}
-    _parts: Parts | None = PrivateAttr(None)
+    _parts: ShardParts | None = PrivateAttr(None)
 
     @model_validator(mode="after")
     def _check_division(self) -> Self:
@@ -69,11 +69,11 @@ class ShardedSettings(UploadedSettings):
         return self.shard is not None or self.engine is not None or (self.processes or 1) > 1
 
     @property
-    def parts(self) -> Parts | None:
+    def parts(self) -> ShardParts | None:
         """The shards that this run merges; None for every other run."""
         return self._parts
 
-    def with_parts(self, parts: Parts) -> Self:
+    def with_parts(self, parts: ShardParts) -> Self:
         """The settings of the run that merges these shards without sending requests."""
         made = self.model_copy()
         made._parts = parts
@@ -91,7 +91,7 @@ class ShardedSettings(UploadedSettings):
         if self._parts is not None or (number == 1 and self.engine is None) or once:
             return self
         workers = self._build_workers(self._dump_common(), number)
-        return self.with_parts(Parts({}, by_prompt=self.command == "select", is_partial=True, workers=workers))
+        return self.with_parts(ShardParts({}, by_prompt=self.command == "select", is_partial=True, workers=workers))
 
     def _build_workers(self, passed: Mapping[str, Any], number: int) -> Workers:
         """Processes on this machine, or workers of a Ray cluster."""

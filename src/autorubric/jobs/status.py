@@ -18,7 +18,7 @@ from autorubric.runs.run_status import RunStatus, count_graded, read_run_status
 from autorubric.settings import LocalName, Names, NewDirectory, Settings, setting
 
 if TYPE_CHECKING:
-    from autorubric.runs.doctor import Finding
+    from autorubric.runs.doctor import DoctorFinding
     from autorubric.runs.shown_item import ShownItem
     from autorubric.training.reward_drift import Drift
 
@@ -222,7 +222,7 @@ class DoctorSettings(Settings):
 
 
 @job(DoctorSettings)
-async def doctor_async(_: None, settings: DoctorSettings) -> list[Finding]:
+async def doctor_async(_: None, settings: DoctorSettings) -> list[DoctorFinding]:
     """Check versions, API keys (by name), disk, SQLite, endpoints and models.
 
     Args:

@@ -129,12 +129,12 @@ def parse_columns(given: Mapping[str, str] | Sequence[str] | None, known: Sequen
     named: dict[str, str] = {}
     if isinstance(given, Mapping):
         given = [f"{role}={column}" for role, column in given.items()]
-    for words in given or ():
-        role, separator, column = words.partition("=")
+    for text in given or ():
+        role, separator, column = text.partition("=")
         role = SYNONYMS.get(role, role)
         if not separator or not column or role not in known or role in named:
             roles = ", ".join(known)
-            raise InputError(f"--column {words!r}: expected ROLE=NAME with one of {roles}, each at most once")
+            raise InputError(f"--column {text!r}: expected ROLE=NAME with one of {roles}, each at most once")
         named[role] = column
     return named
 
@@ -176,8 +176,8 @@ def is_rows(path: Path, *, rubric_given: bool) -> bool:
 
 
 def _list_records(value: Any, name: str) -> Iterator[Record]:
-    for index, one in enumerate(list_document_rows(value, name)):
-        fields = {"submission": one} if isinstance(one, str | None) else to_plain(one)
+    for index, document_row in enumerate(list_document_rows(value, name)):
+        fields = {"submission": document_row} if isinstance(document_row, str | None) else to_plain(document_row)
         if not isinstance(fields, dict):
             mixed = "; a list contains rows or DataItems, not both" if isinstance(fields, DataItem) else ""
             kind = f"got {type(fields).__name__}{mixed}"
@@ -272,8 +272,8 @@ def read_dataset(
     """
     source: Any = data
     rows: Any = submissions
-    is_path, told = isinstance(data, str | Path), rubric is not None or bool(columns)
-    is_dataset = isinstance(data, RubricDataset) or (is_path and not is_rows(Path(source), rubric_given=told))
+    is_path, is_explicit = isinstance(data, str | Path), rubric is not None or bool(columns)
+    is_dataset = isinstance(data, RubricDataset) or (is_path and not is_rows(Path(source), rubric_given=is_explicit))
     if rows is None and not is_dataset:
         source, rows = None, data
     if source is None:
@@ -307,13 +307,15 @@ def _read_rows(
 ) -> RubricDataset:
     criteria = read_rubric(Path(rubric)) if isinstance(rubric, str | Path) else rubric
     path = Path(submissions) if isinstance(submissions, str | Path) else None
-    if path is not None or columns or not all(isinstance(one, str | DataItem) for one in submissions):
+    if path is not None or columns or not all(isinstance(submission, str | DataItem) for submission in submissions):
         source = Submissions(path or submissions, columns, criteria)
         items, where, name = source.read_items(), source.where, _name_run(path) if path else IN_MEMORY
         for note in [*source.notes, *collect_query_notes(where, items, prompt)]:
             warn(note)
     else:
-        items = [DataItem(one, "") if isinstance(one, str) else one for one in submissions]
+        items = [
+            DataItem(submission, "") if isinstance(submission, str) else submission for submission in submissions
+        ]
         where = name = IN_MEMORY
         if not items:
             raise InputError("submissions: the list is empty")
@@ -348,8 +350,8 @@ def _unwrap_shared_rubric(value: Any, name: str) -> Any:
     """The rubric that all items of a dataset share, such as `evolved.json` of one query; any other value as it is."""
     if not isinstance(value, Mapping) or value.get("rubric") is not None or not isinstance(value.get("items"), list):
         return value
-    own = [one.get("rubric") for one in value["items"] if isinstance(one, Mapping)]
-    if not own or any(one != own[0] for one in own):
+    own = [item.get("rubric") for item in value["items"] if isinstance(item, Mapping)]
+    if not own or any(rubric != own[0] for rubric in own):
         raise InputError(f"{name}: it is a dataset whose items have their own rubrics; pass a file with one rubric")
     return own[0]
 

@@ -96,8 +96,8 @@ synthesize = blocking(synthesize_async)
 
 def _read_rows(queries: Sequence[Any]) -> Iterator[Record]:
     """Queries in memory as the rows of a file."""
-    for index, one in enumerate(queries):
-        where, row = f"item {index}", dict(one) if isinstance(one, Mapping) else {"question": one}
+    for index, query in enumerate(queries):
+        where, row = f"item {index}", dict(query) if isinstance(query, Mapping) else {"question": query}
         with problems_at(f"{where}: "):
             text = dump_json(row)
         yield Record(where, index + 1, parse_json(text, where))

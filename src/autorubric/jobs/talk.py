@@ -45,12 +45,12 @@ class Child:
     process: subprocess.Popen[bytes] | None = None
     words: asyncio.Queue[dict[str, Any] | None] = field(default_factory=asyncio.Queue)
 
-    def tell(self, **word: Any) -> None:
+    def tell(self, **message: Any) -> None:
         """Send a message to the process; ignored if it has ended."""
         if self.process is None or self.process.stdin is None:
             return
         with suppress(OSError, ValueError):
-            self.process.stdin.write(json.dumps(word).encode() + b"\n")
+            self.process.stdin.write(json.dumps(message).encode() + b"\n")
             self.process.stdin.flush()
 
     @contextmanager
@@ -82,16 +82,16 @@ class Child:
                 listener.join()
 
 
-def _listen(one: Child, process: subprocess.Popen[bytes], loop: asyncio.AbstractEventLoop) -> None:
+def _listen(child: Child, process: subprocess.Popen[bytes], loop: asyncio.AbstractEventLoop) -> None:
     """Queue the messages of a process, and None when it has ended."""
     assert process.stdout is not None
     for line in process.stdout:
         try:
-            word = json.loads(line)
+            message = json.loads(line)
         except ValueError:  # torn by a kill
             continue
-        loop.call_soon_threadsafe(one.words.put_nowait, word)
-    loop.call_soon_threadsafe(one.words.put_nowait, None)
+        loop.call_soon_threadsafe(child.words.put_nowait, message)
+    loop.call_soon_threadsafe(child.words.put_nowait, None)
 
 
 @cache
@@ -109,9 +109,9 @@ class Talk:
         self._shared: Sharing | None = None
         self._alone = False
 
-    def say(self, **word: Any) -> None:
+    def say(self, **message: Any) -> None:
         """Send a message to the parent; ignored if it has ended."""
-        self._send(word)
+        self._send(message)
 
     def give_back_spare(self) -> Amount:
         """Give up and return the budget that this process has borrowed and not spent."""
@@ -149,9 +149,9 @@ class Talk:
         """
         loop = asyncio.get_running_loop()
 
-        def deliver(word: dict[str, Any]) -> None:
-            self.receive(word)
-            heard(word)
+        def deliver(message: dict[str, Any]) -> None:
+            self.receive(message)
+            heard(message)
 
         def post(call: Callable[..., None], *values: object) -> None:
             with suppress(RuntimeError):  # the loop has ended
@@ -168,12 +168,12 @@ class Talk:
 
         threading.Thread(target=read, daemon=True).start()
 
-    async def _borrow(self, held: Amount, missing: Amount) -> Amount | None:
+    async def _borrow(self, owned: Amount, missing: Amount) -> Amount | None:
         """Ask the parent for more budget; None once it has ended."""
         if self._alone:
             return None
         self._answer = asyncio.get_running_loop().create_future()
-        self.say(borrow=[held, missing])
+        self.say(borrow=[owned, missing])
         lent = await self._answer
         self._answer = None
         return lent
@@ -193,22 +193,22 @@ class Talk:
             if self._shared is not None:
                 self._shared.report()
 
-    def receive(self, word: dict[str, Any]) -> None:
+    def receive(self, message: dict[str, Any]) -> None:
         """Handle a message of the parent about shared limits."""
         assert self._shared is not None
         budget = self._shared.budget
-        if "lent" in word and self._answer is not None and not self._answer.done():
-            if word["lent"] is None and budget is not None:
-                self._shared.left = Amount(*word["left"]).plus(budget.compute_left())
-            self._answer.set_result(None if word["lent"] is None else Amount(*word["lent"]))
-        if "give" in word:
+        if "lent" in message and self._answer is not None and not self._answer.done():
+            if message["lent"] is None and budget is not None:
+                self._shared.left = Amount(*message["left"]).plus(budget.compute_left())
+            self._answer.set_result(None if message["lent"] is None else Amount(*message["lent"]))
+        if "give" in message:
             is_lent = self._answer is not None and self._answer.done()  # to a call that is about to run
             spare = Amount() if is_lent else self.give_back_spare()
             self.say(gave=spare, more=is_lent or (budget is not None and budget.running > 0))
-        if "usable" in word:
-            self._shared.usable.add(tuple(word["usable"]))
-        if "permits" in word:
-            self._shared.pass_permits(word["permits"])
+        if "usable" in message:
+            self._shared.usable.add(tuple(message["usable"]))
+        if "permits" in message:
+            self._shared.pass_permits(message["permits"])
 
 
 def run_ordered(work: Callable[[Talk, dict[str, Any]], Coroutine[Any, Any, dict[str, Any]]]) -> None:
@@ -225,9 +225,9 @@ def run_ordered(work: Callable[[Talk, dict[str, Any]], Coroutine[Any, Any, dict[
         carry_out(talk, work(talk, order))
 
 
-def _send(out: int, lock: threading.Lock, word: dict[str, Any]) -> None:
+def _send(out: int, lock: threading.Lock, message: dict[str, Any]) -> None:
     """Write a line of JSON to the parent; ignored if it has ended."""
-    line = json.dumps(word).encode() + b"\n"
+    line = json.dumps(message).encode() + b"\n"
     with lock, suppress(OSError):
         while line:
             line = line[os.write(out, line) :]

@@ -116,7 +116,7 @@ def _find_uploads(out: Path) -> dict[str, dict[str, list[str | None]]]:
         found = json.loads((out / UPLOADS_FILE).read_bytes())
     except (OSError, ValueError):
         return {}  # everything is uploaded again
-    return found if isinstance(found, dict) and all(isinstance(one, dict) for one in found.values()) else {}
+    return found if isinstance(found, dict) and all(isinstance(entry, dict) for entry in found.values()) else {}
 
 
 def _save_uploads(out: Path, uploads: dict[str, dict[str, list[str | None]]]) -> None:

@@ -91,15 +91,15 @@ class WorkerProcesses:
             for index in range(1, self.processes + 1):
                 self._shards.append(ShardChild(Shard(index, self.processes), place / f"{token}-{index}", index))
             async with watched(self, self.settings.progress, self.settings.stop, self._build_state):
-                await asyncio.gather(*(self._supervise(one, base) for one in self._shards))
+                await asyncio.gather(*(self._supervise(worker, base) for worker in self._shards))
             self._conclude()
-        return {one.shard: one.folder for one in self._shards}
+        return {worker.shard: worker.folder for worker in self._shards}
 
     def interrupt(self) -> None:
         """Stop at a person's request."""
         self.interrupted = True
-        for one in self._shards:
-            one.tell(stop=True)
+        for worker in self._shards:
+            worker.tell(stop=True)
 
     def expect(self, digest: Callable[[], str]) -> None:
         """Set the function that computes the digest of the input, which all processes must read."""
@@ -107,35 +107,37 @@ class WorkerProcesses:
 
     def clear(self) -> None:
         """Remove the directories of the shards after they are merged."""
-        for one in self._shards:
-            shutil.rmtree(one.folder, ignore_errors=True)
+        for worker in self._shards:
+            shutil.rmtree(worker.folder, ignore_errors=True)
 
     def _compute_left(self, spent: Spending) -> Amount:
         return Budget(usd=self.settings.budget_usd, tokens=self.settings.budget_tokens, spent=spent).compute_left()
 
-    async def _supervise(self, one: ShardChild, base: Path | None) -> None:
+    async def _supervise(self, worker: ShardChild, base: Path | None) -> None:
         for attempt in range(_MOST_RESTARTS + 1):
             if attempt and self.interrupted:
                 return
-            with one.started(_MODULE, self._build_order(one, base)) as process:
+            with worker.started(_MODULE, self._build_order(worker, base)) as process:
                 if self.interrupted:
-                    one.tell(stop=True)
-                while (word := await one.words.get()) is not None:
-                    self._read_message(one, word)
+                    worker.tell(stop=True)
+                while (message := await worker.words.get()) is not None:
+                    self._read_message(worker, message)
             code = process.returncode
-            self._lender.drop(one)
-            if one.end is not None:
+            self._lender.drop(worker)
+            if worker.end is not None:
                 return
-            warn(f"the process of shard {one.shard} ended with status {code}")
-        one.end = {"stopped": f"the process of shard {one.shard} ended {_MOST_RESTARTS + 1} times without a result"}
+            warn(f"the process of shard {worker.shard} ended with status {code}")
+        worker.end = {
+            "stopped": f"the process of shard {worker.shard} ended {_MOST_RESTARTS + 1} times without a result"
+        }
 
-    def _build_order(self, one: ShardChild, base: Path | None) -> dict[str, Any]:
+    def _build_order(self, worker: ShardChild, base: Path | None) -> dict[str, Any]:
         """The order for the process of a shard."""
         share, rest = divmod(self.settings.concurrency, self.processes)
         own: dict[str, Any] = {
             name: getattr(self.settings, name) for name in ("budget_usd", "budget_tokens", "again")
         }
-        own |= {"out": str(one.folder), "shard": str(one.shard), "concurrency": share + (one.number <= rest)}
+        own |= {"out": str(worker.folder), "shard": str(worker.shard), "concurrency": share + (worker.number <= rest)}
         if "format" in self.passed:
             own["format"] = ()  # tables are written once, for the whole run
         settings = {name: value for name, value in {**self.passed, **own}.items() if value is not None}
@@ -147,23 +149,23 @@ class WorkerProcesses:
             "base": None if base is None else str(base),
         }
 
-    def _read_message(self, one: ShardChild, word: dict[str, Any]) -> None:
-        if "state" in word:
-            stages = [StageState(**stage) for stage in word["state"].pop("stages")]
-            one.state = RunState(**word["state"], stages=stages)
-        for note in {word["note"]} - self._notes if "note" in word else ():
+    def _read_message(self, worker: ShardChild, message: dict[str, Any]) -> None:
+        if "state" in message:
+            stages = [StageState(**stage) for stage in message["state"].pop("stages")]
+            worker.state = RunState(**message["state"], stages=stages)
+        for note in {message["note"]} - self._notes if "note" in message else ():
             self._notes.add(note)
             warn(note)
-        if "end" in word:
-            one.end = word["end"]
-        self._lender.read_message(one, word)
+        if "end" in message:
+            worker.end = message["end"]
+        self._lender.read_message(worker, message)
 
     def _list_living(self) -> list[ShardChild]:
-        return [one for one in self._shards if one.end is None]
+        return [worker for worker in self._shards if worker.end is None]
 
     def _conclude(self) -> None:
         """Note why the run ended early, if it did; raise errors of the input if nothing was spent."""
-        ends = [one.end or {} for one in self._shards]
+        ends = [worker.end or {} for worker in self._shards]
         problems = dict.fromkeys(problem for end in ends for problem in end.get("problems", ()))
         if problems and not self.interrupted:
             spent = self._read_spent()
@@ -181,13 +183,13 @@ class WorkerProcesses:
 
     def _read_spent(self) -> Spending:
         spent = Spending()
-        for one in self._shards:
-            with open_ledger(one.folder) as ledger:
+        for worker in self._shards:
+            with open_ledger(worker.folder) as ledger:
                 spent = spent.plus(ledger.sum_spent())
         return spent
 
     def _build_state(self) -> RunState:
-        states = [one.state for one in self._shards if one.state is not None]
+        states = [worker.state for worker in self._shards if worker.state is not None]
         stages: dict[str, StageState] = {}
         for stage in (stage for state in states for stage in state.stages):
             known = stages.get(stage.name, StageState(stage.name, 0, 0, 0, stage.unit))
@@ -211,8 +213,8 @@ async def run_shard(talk: Talk, order: dict[str, Any]) -> dict[str, Any]:
     """Run the shard that the parent orders; return its result."""
     stop = Stop()
 
-    def receive(word: dict[str, Any]) -> None:
-        if "stop" in word:
+    def receive(message: dict[str, Any]) -> None:
+        if "stop" in message:
             stop()
 
     def report(state: RunState) -> None:

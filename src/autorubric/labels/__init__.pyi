@@ -3,9 +3,9 @@ from autorubric.labels.drawing import Dispute as Dispute
 from autorubric.labels.drawing import Policy as Policy
 from autorubric.labels.drawing import Progress as Progress
 from autorubric.labels.drawing import Task as Task
-from autorubric.labels.event import Draw as Draw
 from autorubric.labels.event import Event as Event
 from autorubric.labels.event import Items as Items
+from autorubric.labels.event import LabelDraw as LabelDraw
 from autorubric.labels.event import Pair as Pair
 from autorubric.labels.event import PairFinder as PairFinder
 from autorubric.labels.event import PairKey as PairKey

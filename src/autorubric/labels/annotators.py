@@ -68,16 +68,16 @@ def compare_annotators(history: History, items: Items, finder: PairFinder) -> An
     for key in history.labelled():
         labels, pair = history.labels(key), finder.find_key(key)
         if pair is not None and len(labels) > 1:
-            said = {name: event.verdict for name, event in labels.items()}
-            shared.append((pair, items.get_item_rubric(pair.index)[pair.place], said))
+            verdicts = {name: event.verdict for name, event in labels.items()}
+            shared.append((pair, items.get_item_rubric(pair.index)[pair.place], verdicts))
     columns: dict[str, list[tuple[Criterion, dict[str, str | None]]]] = defaultdict(list)
-    for pair, criterion, said in shared:
-        columns[pair.criterion].append((criterion, said))
-    binary = [(criterion, said) for _, criterion, said in shared if criterion.options is None]
+    for pair, criterion, verdicts in shared:
+        columns[pair.criterion].append((criterion, verdicts))
+    binary = [(criterion, verdicts) for _, criterion, verdicts in shared if criterion.options is None]
     return Annotators(
         history.annotators(),
         len(shared),
-        sum(len(set(said.values())) > 1 for _, _, said in shared),
+        sum(len(set(verdicts.values())) > 1 for _, _, verdicts in shared),
         _compute_alpha(binary, names),
         {name: _compute_alpha(rows, names) for name, rows in columns.items()},
         tuple(_pair_up(shared, names)),
@@ -99,7 +99,8 @@ def _compute_alpha(rows: list[tuple[Criterion, dict[str, str | None]]], names: l
     if any(_list_categories(criterion) != categories for criterion, _ in rows):
         return None
     codes = np.array(
-        [[categories.index(word) if (word := said.get(name)) else -1 for _, said in rows] for name in names], np.int64
+        [[categories.index(word) if (word := verdicts.get(name)) else -1 for _, verdicts in rows] for name in names],
+        np.int64,
     )
     options = first.options
     if options is None or first.scale_type != "ordinal":
@@ -115,9 +116,9 @@ def _pair_up(shared: list[tuple[Pair, Criterion, dict[str, str | None]]], names:
     found = []
     for a, b in itertools.combinations(names, 2):
         columns: dict[str, list[tuple[Criterion, str | None, str | None]]] = defaultdict(list)
-        for pair, criterion, said in shared:
-            if a in said and b in said:
-                columns[pair.criterion].append((criterion, said[a], said[b]))
+        for pair, criterion, verdicts in shared:
+            if a in verdicts and b in verdicts:
+                columns[pair.criterion].append((criterion, verdicts[a], verdicts[b]))
         both = [row for rows in columns.values() for row in rows]
         if not both:
             continue

@@ -137,15 +137,15 @@ def draw_from_pairs(pairs: JudgedPairs, ask: Ask, known: Iterable[KnownPair], ba
     if not len(free):
         return Batch((), 0)
     found = draw_pairs(pairs, free, _compute_sizes(pairs, ask.policy, truth)[free], ask.size, rng)
-    items = sorted({one.item for one in found})
+    items = sorted({request.item for request in found})
     rank = dict(zip(items, rng.permutation(len(items)).tolist(), strict=True))
-    return Batch(tuple(sorted(found, key=lambda one: (rank[one.item], one.criterion))), len(free))
+    return Batch(tuple(sorted(found, key=lambda request: (rank[request.item], request.criterion))), len(free))
 
 
 def select_scope(pairs: JudgedPairs, policy: str, criterion: str | None) -> Flags:
     """The pairs that a policy draws from: all except `criterion` and `disagreements`."""
     if policy == "criterion":
-        names = {id(one): one.name for one in pairs.criteria}
+        names = {id(criterion): criterion.name for criterion in pairs.criteria}
         plain = np.array([names[id(one)] == criterion for one in pairs.criteria], bool)
         if plain.any():
             return plain
@@ -166,12 +166,12 @@ def _with_known(pairs: JudgedPairs, known: Iterable[KnownPair]) -> tuple[Floats,
     """The truth including the known labels, and which pairs no draw may choose."""
     known = list(known)
     truth, closed = pairs.truth.copy(), pairs.labelled.copy()
-    for one, at in zip(known, pairs.find((one.item, one.place) for one in known).tolist(), strict=True):
+    for pair, at in zip(known, pairs.find((pair.item, pair.place) for pair in known).tolist(), strict=True):
         if at < 0:
             continue
         closed[at] = True
-        if one.verdict is not None:
-            value = build_cell(pairs.criteria[at], one.verdict).value
+        if pair.verdict is not None:
+            value = build_cell(pairs.criteria[at], pair.verdict).value
             truth[at] = 0.0 if value is None else value
     return truth, closed
 
@@ -191,7 +191,7 @@ def main() -> int:
     request = json.load(sys.stdin)
     warnings.simplefilter("ignore")  # standard error is for the reason of a failure
     try:
-        known = [KnownPair(*one) for one in request["known"]]
+        known = [KnownPair(*pair) for pair in request["known"]]
         found = draw_from_pairs(_load_pairs(Path(request["run"])), Ask(**request["ask"]), known, request["batch"])
     except InputError as error:
         print(error, file=sys.stderr)

@@ -72,7 +72,7 @@ class Items(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Draw:
+class LabelDraw:
     """How a pair was drawn.
 
     Attributes:
@@ -126,7 +126,7 @@ class Event:
     quote: str = ""
     seconds: float | None = None
     supersedes: int | None = None
-    draw: Draw | None = None
+    draw: LabelDraw | None = None
 
     @property
     def key(self) -> PairKey:
@@ -162,7 +162,7 @@ def find_pair(items: Items, index: int, place: int) -> Pair:
 def _list_content(rubric: Sequence[Criterion], place: int) -> list[Any]:
     """The parts of a criterion that annotators read; a repetition within its rubric gets its number."""
     own = _list_words(rubric[place])
-    before = sum(one.requirement == own[0] and _list_words(one) == own for one in rubric[:place])
+    before = sum(criterion.requirement == own[0] and _list_words(criterion) == own for criterion in rubric[:place])
     return [*own, before] if before else own
 
 

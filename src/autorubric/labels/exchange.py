@@ -120,14 +120,14 @@ def add_labels(store: LabelStore, labels: LabelsRead, check: Callable[[History],
             missing, or in another state of the run or store.
         NotSavedError: the disk is full or failed; nothing was added.
     """
-    held = len(store.history.events) if labels.exports else 0
-    if len(labels.exports) > 1 or labels.events[:held] != (*store.history.events[:held],)[: len(labels.events)]:
+    count = len(store.history.events) if labels.exports else 0
+    if len(labels.exports) > 1 or labels.events[:count] != (*store.history.events[:count],)[: len(labels.events)]:
         raise InputError(
             f"{labels.exports[-1]}: it holds the labels of another label store with their draws, which can only be "
             "added where there are no labels yet",
             "Export the labels as CSV to add them to others.",
         )
-    fresh = list(_select_new_events(labels.events[held:], store.history))
+    fresh = list(_select_new_events(labels.events[count:], store.history))
     if check is not None and fresh:
         every = [*store.history.events, *fresh]
         check(History(replace(event, id=number) for number, event in enumerate(every, start=1)))
@@ -185,7 +185,7 @@ class _GivenLabels:
 
 def _select_new_events(events: Iterable[Event], history: History) -> Iterator[Event]:
     """The events with new information, each superseding the label before it."""
-    said: dict[Any, str | None] = {}
+    latest: dict[Any, str | None] = {}
     draws = dict(history.draws)
     events = tuple(events)
     first = 1 + max(history.batches, default=-1)  # of the batches that a completed file of --label-next brings
@@ -209,10 +209,10 @@ def _select_new_events(events: Iterable[Event], history: History) -> Iterator[Ev
             continue
         own = history.own(event.key, event.annotator)
         key = event.key, event.annotator
-        before = said.get(key, None if own is None else own.verdict)
+        before = latest.get(key, None if own is None else own.verdict)
         if before == event.verdict:
             continue
-        said[key] = event.verdict
+        latest[key] = event.verdict
         drawn = draws.get(event.key)
         earlier = None if own is None else own.id
         yield replace(event, supersedes=earlier, draw=None if drawn is None else drawn.draw)
@@ -257,8 +257,10 @@ def _read_events(path: Path, dataset: RubricDataset, finder: PairFinder, problem
             if event.verdict is not None and pair is not None:
                 check_verdict(dataset.get_item_rubric(pair.index)[pair.place], event.verdict)
         except ValidationError as error:
-            said = "; ".join(f"{format_place(one['loc'])}: {describe_expectation(one)}" for one in error.errors()[:3])
-            problems.append(f"{record.where}: this is not an event as `labels --export` writes it: {said}")
+            problem = "; ".join(
+                f"{format_place(error['loc'])}: {describe_expectation(error)}" for error in error.errors()[:3]
+            )
+            problems.append(f"{record.where}: this is not an event as `labels --export` writes it: {problem}")
             return
         except ValueError as error:
             problems.append(f"{record.where}: this is not an event as `labels --export` writes it: {error}")

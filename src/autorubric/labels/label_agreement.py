@@ -220,8 +220,8 @@ class JudgedRun:
         found = {}
         names = Counter(column.name for column in self.columns)
         for place, column in enumerate(self.columns):
-            name, one = column.name, column.criterion
-            name = name if names[name] == 1 else f"{name} (weight {one.weight:g}: {one.requirement})"
+            name, criterion = column.name, column.criterion
+            name = name if names[name] == 1 else f"{name} (weight {criterion.weight:g}: {criterion.requirement})"
             own = (columns == place) & ~np.isnan(values) & (self._table.points.judged >= 0)
             if not own.any():
                 continue
@@ -332,10 +332,10 @@ def compare_by_labels(
     first, second = (JudgedRun(run, dataset, modes, draws) for run in runs)
     chosen = weight_labels(history, PairFinder(dataset), first.pairs, annotator)
     common = chosen.select(second.find_places(chosen) >= 0)
-    one, other = first.encode_pairs(common), second.encode_pairs(common)
+    points, other = first.encode_pairs(common), second.encode_pairs(common)
     if [(column.name, column.labels) for column in first.columns] != [(c.name, c.labels) for c in second.columns]:
         raise InputError("the two runs have different criteria; expected runs on the same items and rubrics")
-    both = (one.truth >= 0) & (one.judged >= 0) & (other.judged >= 0)
+    both = (points.truth >= 0) & (points.judged >= 0) & (other.judged >= 0)
     if not both.any():
         raise InputError("the two runs have no labelled pair in common that both judged")
     notes = [*chosen.notes, "scores are not compared, as labels of single pairs give no score of an item"]
@@ -344,8 +344,10 @@ def compare_by_labels(
     if chosen.drawn:
         notes.append("labels are weighted by the probabilities of the draw")
     first.pooled = second.pooled = first.pooled or second.pooled
-    (layout, a), (_, b) = (run.compute_sums(points.select(both)) for run, points in ((first, one), (second, other)))
-    columns, placed = first.group_criteria(one.select(both))
+    (layout, a), (_, b) = (
+        run.compute_sums(points.select(both)) for run, points in ((first, points), (second, other))
+    )
+    columns, placed = first.group_criteria(points.select(both))
     names = [] if first.pooled else [column.name for column in columns]
     sizes = np.bincount(placed.column, minlength=len(columns))
     made = compute_differences(layout, (a, b), (names, sizes, 0), draws)

@@ -96,8 +96,8 @@ class LabelFile:
             try:
                 yield from read(record, aside)
             except (KeyError, TypeError, AttributeError, ValueError) as error:
-                said = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
-                problems.append(f"{record.where}: this record is not as {tool} writes it: {said}")
+                message = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+                problems.append(f"{record.where}: this record is not as {tool} writes it: {message}")
         self.notes += (f"{name_input(self.path)}: {what}" for what in aside.left_out)
 
     def _read_dataset(self, graded: RubricDataset) -> Iterator[GivenLabel]:
@@ -168,9 +168,9 @@ def _list_answers(fields: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any, An
     """Question, user, status and value of each answer, as each version of Argilla has them."""
     responses = fields.get("responses") or {}
     if isinstance(responses, list):  # Argilla 1
-        for one in responses:
-            for name, said in (one.get("values") or {}).items():
-                yield name, one.get("user_id"), one.get("status", "submitted"), said["value"]
+        for response in responses:
+            for name, answer in (response.get("values") or {}).items():
+                yield name, response.get("user_id"), response.get("status", "submitted"), answer["value"]
         return
     flat = {key: fields[key] or () for key in fields if is_question(fields, key)}
     for name, answers in (responses or flat).items():
@@ -179,7 +179,9 @@ def _list_answers(fields: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any, An
             own = name.removesuffix(".responses")
             yield from ((own, who, status, value) for value, who, status in zip_longest(answers, users, states))
         else:
-            yield from ((name, one.get("user_id"), one.get("status"), one["value"]) for one in answers or ())
+            yield from (
+                (name, answer.get("user_id"), answer.get("status"), answer["value"]) for answer in answers or ()
+            )
 
 
 def _read_label_studio(record: Record, aside: _Questions) -> Iterator[GivenLabel]:
@@ -192,7 +194,7 @@ def _read_label_studio(record: Record, aside: _Questions) -> Iterator[GivenLabel
         chosen: list[tuple[str, str]] = []
         for result in annotation["result"]:
             name, value = str(result["from_name"]), result["value"]
-            kind = next((one for one in _LABELS if one in value), None)
+            kind = next((name for name in _LABELS if name in value), None)
             if name.lower() in aside.notes:
                 note = value["text"] if isinstance(value.get("text"), str) else " ".join(value.get("text") or ())
             elif name.lower() in aside.quotes:

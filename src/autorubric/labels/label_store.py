@@ -20,7 +20,7 @@ from autorubric.core.criterion import Criterion
 from autorubric.dataset.ground_truth import choose_majority
 from autorubric.errors import InputError, NotSavedError, RunLockedError
 from autorubric.files.text import check_file
-from autorubric.labels.event import KINDS, Draw, Event, PairKey
+from autorubric.labels.event import KINDS, Event, LabelDraw, PairKey
 from autorubric.llm.records.database import connect
 from autorubric.llm.records.ledger_view import connect_read_only
 from autorubric.llm.records.lock import create_private_file, find_lock_holder, run_lock
@@ -87,10 +87,10 @@ class History:
 
     def labels(self, key: PairKey) -> dict[str, Event]:
         """The label of each annotator who labelled a pair, first label first."""
-        said = self._said.get(key)
-        if said is None:
+        labels = self._said.get(key)
+        if labels is None:
             return {}
-        own = ((name, stack[-1]) for name, stack in said.items() if stack)
+        own = ((name, stack[-1]) for name, stack in labels.items() if stack)
         found = [(name, event) for name, event in own if event.kind == "label"]
         return dict(sorted(found, key=lambda pair: pair[1].id))
 
@@ -232,7 +232,7 @@ class LabelStore:
             NotSavedError: the disk is full or failed.
         """
         stands = (self.history.own(event.key, annotator), self.history.decision(event.key))
-        if event.annotator != annotator or event.id not in {one.id for one in stands if one is not None}:
+        if event.annotator != annotator or event.id not in {event.id for event in stands if event is not None}:
             raise InputError(f"event {event.id} cannot be undone by {annotator!r}: it is not this annotator's last")
         undo = Event(0, 0.0, "undo", event.item, event.criterion, event.digest, annotator, supersedes=event.id)
         return self.append([undo])[0]
@@ -360,7 +360,7 @@ def _read_events(connection: sqlite3.Connection, after: int, path: Path) -> Iter
         if row[0] > end or row[2] not in KINDS or found != _compute_checksum(row):
             continue
         batch, policy, scope, seed, probability, n_open, seen = row[_PLAIN:]
-        draw = None if batch is None else Draw(batch, policy, scope, int(seed), probability, n_open, seen)
+        draw = None if batch is None else LabelDraw(batch, policy, scope, int(seed), probability, n_open, seen)
         yield replace(Event(*row[:_PLAIN]), draw=draw)
         whole += 1
     if lost := end - after - whole:

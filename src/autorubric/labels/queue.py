@@ -15,10 +15,10 @@ from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.labels.drawing import Ask, Batch, Dispute, KnownPair, Progress, Task, draw_batch, is_large
 from autorubric.labels.event import (
-    Draw,
     Event,
     Items,
     Kind,
+    LabelDraw,
     Pair,
     PairFinder,
     PairKey,
@@ -111,8 +111,8 @@ class Queue:
                 return
             self._coming = self._start_batch()
             if not self._coming.drawing.result().pairs:
-                told = "each one has ground_truth in the dataset, has no verdict, or is not what the policy draws"
-                raise InputError(f"there are no pairs to label: {told}")
+                reason = "each one has ground_truth in the dataset, has no verdict, or is not what the policy draws"
+                raise InputError(f"there are no pairs to label: {reason}")
 
     def task(self, index: int, place: int) -> Task:
         """What an annotator sees of any pair.
@@ -161,8 +161,8 @@ class Queue:
             NotSavedError: as `label`.
         """
         pair = find_pair(self._items, index, place)
-        said = check_text(note, "note"), "", check_seconds(seconds)
-        return self._store_event("skip", check_annotator(annotator), pair, None, said)
+        details = check_text(note, "note"), "", check_seconds(seconds)
+        return self._store_event("skip", check_annotator(annotator), pair, None, details)
 
     def undo(self, annotator: str) -> Task | None:
         """Take back the annotator's last label, skip or adjudication, also of an earlier session.
@@ -246,13 +246,13 @@ class Queue:
         )
 
     def _store_event(
-        self, kind: Kind, name: str, pair: Pair, verdict: str | None, said: tuple[str, str, float | None]
+        self, kind: Kind, name: str, pair: Pair, verdict: str | None, details: tuple[str, str, float | None]
     ) -> Event:
         with self._lock:
             earlier = self.history.decision(pair.key) if kind == "adjudication" else self.history.own(pair.key, name)
             draw = self.history.draws.get(pair.key)
             event = Event(
-                0, 0.0, kind, pair.item, pair.criterion, pair.digest, name, verdict, *said,
+                0, 0.0, kind, pair.item, pair.criterion, pair.digest, name, verdict, *details,
                 supersedes=None if earlier is None else earlier.id,
                 draw=None if draw is None else draw.draw,
             )  # fmt: skip
@@ -296,7 +296,7 @@ class Queue:
         for key in [key for key, holder in self._held.items() if holder == name]:
             del self._held[key]
         self._held[pair.key] = name
-        left = sum(self._is_free(one, name) for one in self._pending[: self.ask.size])
+        left = sum(self._is_free(pair, name) for pair in self._pending[: self.ask.size])
         if is_large(self._run) or left <= self.ask.size // 2:
             self._coming = self._start_batch()
         return self._build_task(pair)
@@ -312,11 +312,13 @@ class Queue:
         """Store the batch that was drawn; whether it has pairs."""
         self._coming = None
         found, ask = coming.drawing.result(), coming.ask
-        drawn = [(find_pair(self._items, one.item, one.criterion), one.probability) for one in found.pairs]
+        drawn = [
+            (find_pair(self._items, request.item, request.criterion), request.probability) for request in found.pairs
+        ]
         self._store.append(
             Event(
                 0, 0.0, "draw", pair.item, pair.criterion, pair.digest,
-                draw=Draw(
+                draw=LabelDraw(
                     coming.batch, ask.policy, ask.criterion, ask.seed + coming.batch, probability, found.open,
                     coming.seen,
                 ),

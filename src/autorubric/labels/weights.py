@@ -66,10 +66,10 @@ def weight_labels(
         InputError: the labels cannot be weighted: batches drew from different parts of the pairs, or from another
             state of the run.
     """
-    said = _collect_verdicts(history, finder, annotator)
-    at = dict(zip(said, pairs.find((pair.index, pair.place) for pair in said).tolist(), strict=True))
-    labels = {pair: verdict for pair, verdict in said.items() if at[pair] >= 0}
-    notes = list(_describe_lost(history, finder, len(said) - len(labels), annotator))
+    verdicts = _collect_verdicts(history, finder, annotator)
+    at = dict(zip(verdicts, pairs.find((pair.index, pair.place) for pair in verdicts).tolist(), strict=True))
+    labels = {pair: verdict for pair, verdict in verdicts.items() if at[pair] >= 0}
+    notes = list(_describe_lost(history, finder, len(verdicts) - len(labels), annotator))
     batches = _list_batches(history, labels)
     if not batches:
         return WeightedLabels(labels, np.ones(len(labels)), False, notes=tuple(notes))

@@ -1,6 +1,6 @@
 from autorubric.linting.finding import SEVERITIES as SEVERITIES
 from autorubric.linting.finding import Finding as Finding
-from autorubric.linting.finding import Place as Place
+from autorubric.linting.finding import Location as Location
 from autorubric.linting.finding import Rule as Rule
 from autorubric.linting.finding import Severity as Severity
 from autorubric.linting.rubric_sources import lint_file as lint_file

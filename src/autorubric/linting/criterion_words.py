@@ -23,7 +23,7 @@ _HAN = compile_late(f"[{HAN}]")
 _SIGNS = frozenset("%‰°$€£¥")
 
 
-class Wording:
+class Phrasing:
     """A text with its tokens: words, numbers, signs of units, and each Chinese character by itself."""
 
     def __init__(self, text: str) -> None:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from autorubric.linting.criterion_words import Wording
+from autorubric.linting.criterion_words import Phrasing
 
 Severity: TypeAlias = Literal["error", "warning", "note"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
@@ -17,7 +17,7 @@ _LONGEST_NAME = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Location:
     """Where a rubric is.
 
     Attributes:
@@ -54,9 +54,9 @@ class RawCriterion:
     check: Mapping[str, Any] | None = None
 
     @cached_property
-    def wording(self) -> Wording:
+    def wording(self) -> Phrasing:
         """Its words, tokenized once for all rules."""
-        return Wording(self.text)
+        return Phrasing(self.text)
 
     @property
     def label(self) -> str:
@@ -80,7 +80,7 @@ class RawRubric:
     criteria: Sequence[RawCriterion]
     query: str = ""
     reference: bool = False
-    place: Place = field(default_factory=Place)
+    place: Location = field(default_factory=Location)
     refusals: Sequence[tuple[int | None, str]] = ()
 
     @cached_property
@@ -108,7 +108,7 @@ class Finding:
         [('warning', 'criteria-count', None), ...]
     """
 
-    place: Place
+    place: Location
     criterion: int | None
     name: str
     rule: str
@@ -120,7 +120,7 @@ class Finding:
         """The finding as JSON values, flat.
 
         Example:
-            >>> finding = Finding(Place("r.yaml"), 2, "Tone", "vague-words", "warning", "it is vague", "Say what.")
+            >>> finding = Finding(Location("r.yaml"), 2, "Tone", "vague-words", "warning", "it is vague", "Say what.")
             >>> sorted(finding.as_dict())
             ['criterion', 'file', 'message', 'name', 'part', 'record', 'row', 'rule', 'severity', 'suggestion']
         """
@@ -131,7 +131,7 @@ class Finding:
         """The finding as a line of text.
 
         Example:
-            >>> finding = Finding(Place("r.yaml"), 2, "Tone", "vague-words", "warning", "it is vague", "Say what.")
+            >>> finding = Finding(Location("r.yaml"), 2, "Tone", "vague-words", "warning", "it is vague", "Say what.")
             >>> finding.line()
             'r.yaml: criterion 2 (Tone): warning: it is vague. Say what. [vague-words]'
         """

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from autorubric.core.criterion import Criterion
-from autorubric.core.entries import Parts, find_parts, is_foreign, read_weights
+from autorubric.core.entries import RubricParts, find_parts, is_foreign, read_weights
 from autorubric.core.misread_keys import find_misread, find_total_rows, find_uneven_weights
 from autorubric.core.rubric import Rubric
 from autorubric.core.rubric_shapes import TREE, as_entries, parse_rubric, read_criteria, unfold
@@ -20,7 +20,7 @@ from autorubric.errors import InputError, collected
 from autorubric.files.json_values import as_number, as_weight, is_finite
 from autorubric.files.keys import describe_unknown_key, find_nearest_key
 from autorubric.files.strict_json import parse_json
-from autorubric.linting.finding import Place, RawCriterion, RawOption, RawRubric
+from autorubric.linting.finding import Location, RawCriterion, RawOption, RawRubric
 from autorubric.rows import Record, RowReader
 from autorubric.rows.columns import ROLES, fold_name, join_names
 from autorubric.rows.record import NAME_KEYS, TEXT_KEYS, WEIGHT_KEYS, find_rubric, read_question, to_plain
@@ -59,7 +59,7 @@ def build_row_reader(file: str, columns: Mapping[str, str] | None = None) -> Row
     return RowReader(file, _IN_ROW, given=columns or {})
 
 
-def read_row(record: Record, place: Place) -> Iterator[RawRubric]:
+def read_row(record: Record, place: Location) -> Iterator[RawRubric]:
     """The rubrics of a row (see `build_row_reader`): one, or one per candidate rubric of a step file.
 
     Raises:
@@ -68,7 +68,7 @@ def read_row(record: Record, place: Place) -> Iterator[RawRubric]:
     Example:
         >>> row = {"id": "q1", "question": "Why?", "rubrics": [{"criterion": "Names the cause.", "points": 7}]}
         >>> record = build_row_reader("final.jsonl").read(Record("final.jsonl:1", 1, row))
-        >>> [rubric] = read_row(record, Place("final.jsonl", 1))
+        >>> [rubric] = read_row(record, Location("final.jsonl", 1))
         >>> rubric.query, rubric.criteria[0].weight, rubric.place.record
         ('Why?', 7.0, 'q1')
     """
@@ -76,7 +76,7 @@ def read_row(record: Record, place: Place) -> Iterator[RawRubric]:
     name = record.id if record.id is not None else str(record.fields.get("sample_id") or "")
     reference = record.read_value("reference") is not None
     for part, entries in _read_rubrics(record):
-        own = Place(place.file, place.row, name, part)
+        own = Location(place.file, place.row, name, part)
         yield read_raw_rubric(entries, query, reference, own, f"{part}: " if part else "")
 
 
@@ -119,7 +119,11 @@ def list_entries(value: Any) -> list[Any]:
 
 
 def read_raw_rubric(
-    entries: Sequence[Any], query: str = "", reference: bool = False, place: Place | None = None, where: str = ""
+    entries: Sequence[Any],
+    query: str = "",
+    reference: bool = False,
+    place: Location | None = None,
+    where: str = "",
 ) -> RawRubric:
     """The rubric of a list of criteria in any shape; each problem begins with `where`.
 
@@ -137,11 +141,14 @@ def read_raw_rubric(
             found.append(read_raw_criterion(entry))
     if not problems and is_foreign(entries):
         uneven = find_uneven_weights(read_weights(entries))
-        problems += (f"{where}criterion {place + 1}: it {told}" for place, told in uneven)
-        problems += (f"{where}{told}" for told in find_total_rows((one.text, one.weight) for one in found))
+        problems += (f"{where}criterion {place + 1}: it {problem}" for place, problem in uneven)
+        problems += (
+            f"{where}{problem}"
+            for problem in find_total_rows((criterion.text, criterion.weight) for criterion in found)
+        )
     if problems:
         raise InputError(problems)
-    return RawRubric(found, query, reference, place or Place(), find_refusals(entries))
+    return RawRubric(found, query, reference, place or Location(), find_refusals(entries))
 
 
 def find_refusals(entries: Sequence[Any]) -> list[tuple[int | None, str]]:
@@ -193,7 +200,7 @@ def read_raw_criterion(entry: Any) -> RawCriterion:
     if not isinstance(entry, Mapping):
         raise InputError(f"expected a mapping or a string, got {type(entry).__name__}")
     is_own = "requirement" in entry
-    used, problems = (Parts("requirement", "weight", "name"), []) if is_own else find_parts(entry)
+    used, problems = (RubricParts("requirement", "weight", "name"), []) if is_own else find_parts(entry)
     check = _read_check(entry, problems)
     text = _read_text(entry, used.text, problems, needed=check is None)
     weight = _read_weight(entry, used.weight, problems)
@@ -214,11 +221,11 @@ def _read_rubrics(record: Record) -> Iterator[tuple[str, list[Any]]]:
     if _MERGED[0] in row:
         yield "", [entry for key in _MERGED if row.get(key) is not None for entry in list_entries(row[key])]
         return
-    held = None if column is None else row[column]
+    value = None if column is None else row[column]
     if column == "reward_model":
-        held = find_rubric(held)
-    if held is not None:
-        yield "", list_entries(to_plain(held, nulls=False))
+        value = find_rubric(value)
+    if value is not None:
+        yield "", list_entries(to_plain(value, nulls=False))
         return
     candidates = [(key, list_entries(row[key])) for key in _CANDIDATES if row.get(key) is not None]
     if not candidates:
@@ -272,14 +279,14 @@ def _read_options(entry: Mapping[str, Any], problems: list[str]) -> tuple[RawOpt
         problems.append(f"options are {given!r:.60}; expected a list of {{label, value}}")
         return None
     found: list[RawOption] = []
-    for number, one in enumerate(given, 1):
-        value = as_number(one.get("value")) if isinstance(one, Mapping) else None
-        if not is_finite(value) or not isinstance(one.get("label"), str):
+    for number, option in enumerate(given, 1):
+        value = as_number(option.get("value")) if isinstance(option, Mapping) else None
+        if not is_finite(value) or not isinstance(option.get("label"), str):
             problems.append(
-                f"option {number} is {one!r:.60}; expected a label that is a string and a value that is a number"
+                f"option {number} is {option!r:.60}; expected a label that is a string and a value that is a number"
             )
             continue
-        found.append(RawOption(one["label"], float(value), bool(one.get("na"))))
+        found.append(RawOption(option["label"], float(value), bool(option.get("na"))))
     return tuple(found)
 
 

@@ -15,7 +15,7 @@ from autorubric.core.entries import read_table_criterion
 from autorubric.core.rubric import Rubric
 from autorubric.dataset.dataset_reading import REF
 from autorubric.errors import InputError, collected
-from autorubric.linting.finding import Finding, Place, RawRubric, Rule
+from autorubric.linting.finding import Finding, Location, RawRubric, Rule
 from autorubric.linting.records import build_row_reader, is_row, list_entries, read_raw_rubric, read_row
 from autorubric.linting.rule_table import RULES
 from autorubric.rows import Record, inspect_file, list_document_rows
@@ -110,7 +110,7 @@ def _iter_rows(
     for record in build_row_reader(file, columns).read_all(records):
         row = record.number
         with collected(problems, f"{file}:{row}: "):
-            yield from read_row(record, Place(file, row))
+            yield from read_row(record, Location(file, row))
 
 
 def _iter_document(
@@ -119,8 +119,8 @@ def _iter_document(
     if isinstance(document, Mapping) and isinstance(document.get("items"), list):
         yield from _iter_dataset(document, enumerate(document["items"]), file, problems)
         return
-    held = (*HOLDERS, "sections", *TEXT_KEYS[:2])
-    if isinstance(document, dict) and (is_row(document) or document.keys().isdisjoint(held)):
+    keys = (*HOLDERS, "sections", *TEXT_KEYS[:2])
+    if isinstance(document, dict) and (is_row(document) or document.keys().isdisjoint(keys)):
         rows = list_document_rows(document, file)
         document = rows if is_row(document) else document
     rows = [row for row in document if isinstance(row, Mapping)] if isinstance(document, list) else []
@@ -133,7 +133,7 @@ def _iter_document(
         numbered = ((number, row) for number, row in enumerate(document, 1) if isinstance(row, Mapping))
         yield from _iter_rows(numbered, file, problems, columns or {})
         return
-    yield from _iter_rubric(document, "", False, Place(file), problems)
+    yield from _iter_rubric(document, "", False, Location(file), problems)
 
 
 def _iter_dataset(
@@ -145,17 +145,17 @@ def _iter_dataset(
     reference = bool(head.get("reference_submission"))
     shared = dict(head["rubrics"]) if isinstance(head.get("rubrics"), Mapping) else {}
     if head.get("rubric") is not None and _find_name(head["rubric"]) is None:
-        yield from _iter_rubric(head["rubric"], prompt, reference, Place(file), problems)
+        yield from _iter_rubric(head["rubric"], prompt, reference, Location(file), problems)
     for row, item in items:
         rubric = item.get("rubric") if isinstance(item, Mapping) else None
         name = _find_name(rubric)
         rubric, part = (rubric, "") if name is None else (shared.pop(name, None), f"rubrics.{name}")
         if rubric is not None:
             seen = reference or bool(item.get("reference_submission"))
-            place = Place(file, row, str(item.get("id") or ""), part)
+            place = Location(file, row, str(item.get("id") or ""), part)
             yield from _iter_rubric(rubric, str(item.get("prompt") or prompt), seen, place, problems)
     for name, rubric in shared.items():
-        yield from _iter_rubric(rubric, prompt, reference, Place(file, part=f"rubrics.{name}"), problems)
+        yield from _iter_rubric(rubric, prompt, reference, Location(file, part=f"rubrics.{name}"), problems)
 
 
 def _find_name(rubric: Any) -> str | None:
@@ -164,7 +164,9 @@ def _find_name(rubric: Any) -> str | None:
     return None if ref is None else str(ref).removeprefix(REF)
 
 
-def _iter_rubric(rubric: Any, query: str, reference: bool, place: Place, problems: list[str]) -> Iterator[RawRubric]:
+def _iter_rubric(
+    rubric: Any, query: str, reference: bool, place: Location, problems: list[str]
+) -> Iterator[RawRubric]:
     where = ":".join(filter(None, (place.file, "" if place.row is None else str(place.row), place.part)))
     with collected(problems, f"{where}: "):
         yield read_raw_rubric(list_entries(rubric), query, reference, place)
@@ -189,8 +191,8 @@ def lint_rubric(
         >>> [(finding.rule, finding.criterion) for finding in found]
         [('criteria-count', None), ('vague-words', 1)]
     """
-    held = rubric.rubric if isinstance(rubric, Rubric) else rubric
-    return lint_raw_rubric(read_raw_rubric(list_entries(held), query, reference), rules)
+    criteria = rubric.rubric if isinstance(rubric, Rubric) else rubric
+    return lint_raw_rubric(read_raw_rubric(list_entries(criteria), query, reference), rules)
 
 
 def lint_file(path: str | Path, rules: Sequence[Rule] = RULES) -> Iterator[Finding]:

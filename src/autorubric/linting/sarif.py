@@ -36,8 +36,8 @@ def to_sarif(
     driver = {"name": "autorubric", "version": version, "rules": [_describe_rule(rule, docs) for rule in listed]}
     run: dict[str, Any] = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints"}
     if failures is not None:
-        told = [{"level": "error", "message": {"text": failure}} for failure in failures]
-        run["invocations"] = [{"executionSuccessful": not failures, "toolExecutionNotifications": told}]
+        notifications = [{"level": "error", "message": {"text": failure}} for failure in failures]
+        run["invocations"] = [{"executionSuccessful": not failures, "toolExecutionNotifications": notifications}]
     head = {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
     # The results come last in the run, so that they can be written as they are found.
     yield json.dumps(head, ensure_ascii=False)[: -len("}]}")] + ', "results": ['

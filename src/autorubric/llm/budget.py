@@ -319,18 +319,18 @@ class Budget:
             stated = claim.stated
             counts = usage.total_tokens, usage.prompt_tokens, stated.prompt_tokens, stated.completion_tokens
             _log.warning(_EXCEEDED, claim.model.name, *map("{:,}".format, counts))
-        for held in self._live:
-            if held.claim is None or held.claim.model is not claim.model:
+        for claimant in self._live:
+            if claimant.claim is None or claimant.claim.model is not claim.model:
                 continue
-            attempts = held.held
-            self._release(held, attempts)
-            held.need = self._compute_need(held.claim)
-            if held.waits_to_be_sent:
-                held.must_be_covered = True  # not in flight yet, so it need not overrun the limit
-                self._note_running(held, False)
+            attempts = claimant.held
+            self._release(claimant, attempts)
+            claimant.need = self._compute_need(claimant.claim)
+            if claimant.waits_to_be_sent:
+                claimant.must_be_covered = True  # not in flight yet, so it need not overrun the limit
+                self._note_running(claimant, False)
             else:
-                held.held = attempts
-                self._reserved = self._reserved.plus(held.need.times(attempts))
+                claimant.held = attempts
+                self._reserved = self._reserved.plus(claimant.need.times(attempts))
 
     def _build_refusal(self, need: Amount) -> Failure:
         left = None if self._shared is None else self._shared.left

@@ -18,7 +18,7 @@ from autorubric.llm.limits import ReplyLimits, find_limit
 from autorubric.llm.records.call_rows import CallRow, compute_key
 from autorubric.llm.records.stores import Records
 from autorubric.llm.request import Answer, CallError, Failure, Model, Reply, Request, Unreadable
-from autorubric.llm.trials import Trial, Trials, build_unread_failure
+from autorubric.llm.trials import ModelTrial, Trials, build_unread_failure
 
 T = TypeVar("T")
 FollowUp: TypeAlias = Callable[[Request, Reply, Unreadable], Request]
@@ -143,7 +143,7 @@ class Executor:
         """
         asking = self._limits.apply_limit(model, request)
         standing = self._trials.find((id(model), request.role)) or self._trials.open_standing(model, request.role)
-        trial = Trial(self._trials, standing, request)
+        trial = ModelTrial(self._trials, standing, request)
         try:
             return await self._ask_until_read(trial, asking, read, follow_up)
         finally:
@@ -151,7 +151,7 @@ class Executor:
                 standing.turns.release()
 
     async def _ask_until_read(
-        self, trial: Trial, asking: Request, read: Callable[[Reply], Answer[T] | Unreadable], follow_up: FollowUp
+        self, trial: ModelTrial, asking: Request, read: Callable[[Reply], Answer[T] | Unreadable], follow_up: FollowUp
     ) -> Answer[T] | Failure:
         model, standing = trial.standing.model, trial.standing
         while True:
@@ -176,7 +176,7 @@ class Executor:
             asking = following
 
     def _find_following(
-        self, trial: Trial, asked: Request, reply: Reply, problem: Unreadable, again: Request
+        self, trial: ModelTrial, asked: Request, reply: Reply, problem: Unreadable, again: Request
     ) -> Request | Failure:
         """The next request after an unreadable reply, or why there is none."""
         model = trial.standing.model

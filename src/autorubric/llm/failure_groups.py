@@ -175,9 +175,9 @@ class FailureGroups:
 
     def exclude(self, others: Iterable[FailureGroup]) -> FailureGroups:
         """These groups without those in `others`: of the same cause, or of the same kind without a place."""
-        told = {(group.kind, _find_cause(group.message) if group.where else "") for group in others}
+        causes = {(group.kind, _find_cause(group.message) if group.where else "") for group in others}
         return FailureGroups(
-            group for group in self if told.isdisjoint({(group.kind, _find_cause(group.message)), (group.kind, "")})
+            group for group in self if causes.isdisjoint({(group.kind, _find_cause(group.message)), (group.kind, "")})
         )
 
     def to_list(self) -> list[dict[str, Any]]:
@@ -185,9 +185,9 @@ class FailureGroups:
         return [asdict(group) for group in self]
 
     @classmethod
-    def from_list(cls, held: object) -> FailureGroups:
+    def from_list(cls, groups: object) -> FailureGroups:
         """The groups of `to_list`, from a file that a person may have edited; invalid entries are left out."""
-        entries = held if isinstance(held, list) else []
+        entries = groups if isinstance(groups, list) else []
         return cls(
             FailureGroup(entry["where"], entry["kind"], quote_text(entry["message"]), entry["count"], entry["items"])
             for entry in entries
@@ -223,7 +223,9 @@ def format_failures(groups: Iterable[FailureGroup], noun: str, told: str | None 
     """
     groups = [*groups]
     for number, group in enumerate(groups, start=1):
-        yield group.format_line(noun, told, is_advised=group.advice not in {one.advice for one in groups[number:]})
+        yield group.format_line(
+            noun, told, is_advised=group.advice not in {group.advice for group in groups[number:]}
+        )
 
 
 def find_advice(kind: str, message: str) -> str:

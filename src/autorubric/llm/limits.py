@@ -132,7 +132,7 @@ class ReplyLimits:
             return _give_up(reply, f"{problem.message}; raise --max-tokens-ceiling (LLMConfig.max_tokens_ceiling)")
         plain = copy_with(request, max_tokens=None, cut_off=request.cut_off + 1, cut_at=tried)
         known = self._known.get((request.role, model.name), _NOTHING)
-        recorded = self._find_recorded(model, plain, [one for one in known.used if one > tried])
+        recorded = self._find_recorded(model, plain, [limit for limit in known.used if limit > tried])
         if recorded is not None:
             return recorded
         wanted = 2 * tried if asked else max(2 * tried, _SMALLEST_STEP)

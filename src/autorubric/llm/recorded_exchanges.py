@@ -59,8 +59,8 @@ class Exchange:
         found = cls(call.role, call.model, draw=call.draw, reask=call.reask, problem=problem, ended=ended)
         if (reply := call.reply) is not None:
             tokens = None if reply.usage is None else (reply.usage.prompt_tokens, reply.usage.completion_tokens)
-            said = {"reply": reply.text, "reasoning": reply.reasoning, "tokens": tokens, "seconds": reply.latency}
-            more = {**said, **more}
+            fields = {"reply": reply.text, "reasoning": reply.reasoning, "tokens": tokens, "seconds": reply.latency}
+            more = {**fields, **more}
         return replace(found, **more)
 
 
@@ -90,7 +90,7 @@ class _FoundReplies(NoRecords):
 
 
 @dataclass
-class Replay:
+class ReplayedCalls:
     """Repeats a part of a run on a ledger: every request that is built finds its recorded reply.
 
     Pass `ask_for` wherever a run asks models. Nothing is sent and nothing is written.

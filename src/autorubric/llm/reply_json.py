@@ -26,7 +26,7 @@ _CLOSES = {"]": "[", "}": "{"}
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class JsonSpan:
     """Text from an opening bracket to after the closing one.
 
     `fenced` spans open a code fence; before `in_broken` ones, a bracket that looked like JSON was never closed.
@@ -46,7 +46,7 @@ class Scan:
     nest deeper than `MOST_NESTED`; `steps` counts the brackets and strings visited.
     """
 
-    spans: tuple[Span, ...]
+    spans: tuple[JsonSpan, ...]
     broken: int | None
     too_deep: bool
     steps: int
@@ -64,7 +64,7 @@ def scan_json(text: str) -> Scan:
         >>> [text[span.start : span.end] for span in scan_json(text).spans]
         ['[1]', '{"a": "]"}']
     """
-    spans: list[Span] = []
+    spans: list[JsonSpan] = []
     broken: int | None = None
     too_deep = False
     steps, position, allowance = 0, 0, 2 * len(text) + 1000
@@ -79,7 +79,7 @@ def scan_json(text: str) -> Scan:
             position = reached
         elif _LOOKS_LIKE_JSON.match(text, start):
             fenced = _BEFORE_FENCED.search(text, max(0, start - 60), start) is not None
-            spans.append(Span(start, end, fenced, broken is not None))
+            spans.append(JsonSpan(start, end, fenced, broken is not None))
             position = end
         else:
             position = start + 1

@@ -264,8 +264,8 @@ def build_reask(request: Request, reply: Reply, problem: Unreadable, correction:
     """
     if problem.kind != "unreadable":
         return request
-    said = Message("assistant", reply.text[:_MOST_QUOTED])
-    return replace(request, messages=(*request.messages, said, *correction))
+    message = Message("assistant", reply.text[:_MOST_QUOTED])
+    return replace(request, messages=(*request.messages, message, *correction))
 
 
 class Model(Protocol):

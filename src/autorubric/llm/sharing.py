@@ -60,7 +60,7 @@ class Amount(NamedTuple):
 
     def clip(self) -> Amount:
         """The same with 0 for what is negative or infinite."""
-        return Amount(*(one if 0 < one < math.inf else 0 for one in self))
+        return Amount(*(amount if 0 < amount < math.inf else 0 for amount in self))
 
 
 _STALE = 0.5
@@ -95,7 +95,7 @@ class Lease:
         self._free = 0
         self._permits: deque[tuple[int, float]] = deque()
         self._asked = 0
-        self._told = Report()
+        self._told = TrafficReport()
 
     def delay(self, wanted: int) -> float:
         """Seconds until the next request may be sent, 0 if there is a permit; requests the missing permits."""
@@ -149,13 +149,13 @@ class Lease:
         now = self._clock()
         while self._permits and now - self._permits[0][1] > _STALE:
             self._told.withdrawn.append(self._permits.popleft()[0])
-        told, self._told = self._told, Report()
-        told.sent = [(number, now - at) for number, at in told.sent]
-        return {name: value for name in told.__slots__ if (value := getattr(told, name))}
+        report, self._told = self._told, TrafficReport()
+        report.sent = [(number, now - at) for number, at in report.sent]
+        return {name: value for name in report.__slots__ if (value := getattr(report, name))}
 
 
 @dataclass(slots=True)
-class Report:
+class TrafficReport:
     """The report of a process on its numbered requests to one endpoint with one key.
 
     Attributes:
@@ -215,10 +215,10 @@ class Sharing:
         if self._due is not None:
             self._due.cancel()
             self._due = None
-        told = {account: report for account, lease in self.leases.items() if (report := lease.build_report())}
-        if told:
+        reports = {account: report for account, lease in self.leases.items() if (report := lease.build_report())}
+        if reports:
             self._reported = asyncio.get_running_loop().time()
-            self.tell_traffic(told)
+            self.tell_traffic(reports)
 
     def report_soon(self) -> None:
         """Report once `_SOON` has passed since the last report."""

@@ -20,8 +20,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from autorubric.llm.reply_json import (
     MOST_NESTED,
+    JsonSpan,
     Scan,
-    Span,
     UncertainError,
     describe_form,
     may_hold_data,
@@ -199,9 +199,9 @@ def _choose_best(text: str, scan: Scan, asked: WantedValue, notes: list[str]) ->
 def _check_entries(taken: list[Any], others: list[Any], named: str, *, listed: bool) -> None:
     """Raise an `UncertainError` if another entry contradicts a taken one; `listed` ones may have more fields."""
     known = {_find_name(entry, named): entry for entry in taken}
-    for one in others:
-        mine = known.get(name) if (name := _find_name(one, named)) else None
-        if mine and any(mine.get(key, value if listed else None) != value for key, value in one.items()):
+    for other in others:
+        mine = known.get(name) if (name := _find_name(other, named)) else None
+        if mine and any(mine.get(key, value if listed else None) != value for key, value in other.items()):
             raise UncertainError(f"the reply holds two different entries for {name!r:.80}")
 
 
@@ -229,7 +229,7 @@ def _rank(value: Any) -> int:
     return 2 if isinstance(value, dict) or any(isinstance(inner, dict) for inner in value) else int(bool(value))
 
 
-def _parse_span(text: str, span: Span, notes: list[str]) -> Any:
+def _parse_span(text: str, span: JsonSpan, notes: list[str]) -> Any:
     try:
         return parse_json(text[span.start : span.end], notes)
     except ValueError:
@@ -345,7 +345,7 @@ def _from_object(value: dict[str, Any], asked: WantedValue, notes: list[str], de
 def _note_others(by_name: dict[str, Any], taken: str, asked: WantedValue, notes: list[str]) -> None:
     """Note the lists of objects next to the one taken; an `UncertainError` if one is also under a known key."""
     for key, inner in by_name.items():
-        if key == taken or not isinstance(inner, list) or not any(isinstance(one, dict) for one in inner):
+        if key == taken or not isinstance(inner, list) or not any(isinstance(entry, dict) for entry in inner):
             continue
         if key in asked.keys and inner != by_name[taken]:
             raise UncertainError(f"the reply holds lists under {taken!r} and under {key!r}; expected one")

@@ -85,7 +85,7 @@ class Trials:
 
 
 @dataclass(slots=True, eq=False)
-class Trial:
+class ModelTrial:
     """One request and its re-asks.
 
     While the model has given only unusable replies, few requests run at the same time; the others wait.

@@ -132,8 +132,8 @@ def sum_items(
     sums = counts.astype(float).reshape(rows, width)
     if scores is not None:
         difference = scores.judged - scores.true
-        one = np.ones(len(difference))
-        sums[scores.rows, cells:] = np.stack([one, difference, difference**2, np.abs(difference)], axis=1)
+        ones = np.ones(len(difference))
+        sums[scores.rows, cells:] = np.stack([ones, difference, difference**2, np.abs(difference)], axis=1)
     layout = Layout(
         tuple(starts.tolist()),
         tuple(sizes.tolist()),

@@ -343,9 +343,9 @@ def _render_lines(found: JudgeComparison) -> Iterator[str]:
     yield from (f"  note: {warning}" for warning in found.warnings)
 
 
-def describe_winner(one: Difference) -> str:
+def describe_winner(difference: Difference) -> str:
     """A sentence on which judge agrees more with the labels, if the interval supports one."""
-    ends, p_value = one.ci, one.p_value or 0.0
+    ends, p_value = difference.ci, difference.p_value or 0.0
     if ends is None or ends.lower <= 0.0 <= ends.upper or p_value > 1.0 - ends.confidence:
         return "On these items, the difference in agreement between the two runs is not significant."
     return f"{'a' if ends.lower > 0 else 'b'} agrees more with the labels."

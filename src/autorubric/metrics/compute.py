@@ -101,7 +101,7 @@ def measure_run(run: LabelledRun, confidence: float, draws: Draws | None, *, per
     table, points = run.table, run.points
     whole = measure_columns(run, np.ones(len(table.columns), bool), draws)
     each = [] if run.pooled else measure_criteria(run, confidence, whole.intervals)
-    averaged = np.array([(one.accuracy, one.krippendorff_alpha) for one in each], float).reshape(-1, 2)
+    averaged = np.array([(metrics.accuracy, metrics.krippendorff_alpha) for metrics in each], float).reshape(-1, 2)
     macro_accuracy, mean_alpha = ratio(np.nansum(averaged, axis=0), (~np.isnan(averaged)).sum(axis=0))
     kinds = [column.kind for column in table.columns]
     accuracy_ci = whole.intervals.get("accuracy")
@@ -110,7 +110,7 @@ def measure_run(run: LabelledRun, confidence: float, draws: Draws | None, *, per
         wilson = wilson_interval((whole.values["accuracy"] or 0.0) * worth, worth, confidence)
         accuracy_ci = ConfidenceInterval.from_interval(wilson, "wilson")
     found = whole.intervals | {"accuracy": accuracy_ci}
-    ends = {name: None if one is None else (one.lower, one.upper) for name, one in found.items()}
+    ends = {name: None if interval is None else (interval.lower, interval.upper) for name, interval in found.items()}
     return MetricsResult(
         **MetricsResult.to_fields(whole.values),
         **compare_scores(run.scores, confidence),
@@ -159,9 +159,9 @@ def _collect_notes(run: LabelledRun, each: list[CriterionMetricsUnion], whole: C
     failed, skipped = (int((run.table.points.judged == code).sum()) for code in (FAILED, ABSENT))
     abstained = labelled - failed - skipped - len(run.points)
     values = len(np.unique(run.scores.true))
-    undefined = [one.name for one in each if one.kappa is None and one.n_samples]
-    constant = [one.name for one in each if one.kappa is not None and one.is_constant]
-    empty = [one.name for one in each if not one.n_samples]
+    undefined = [metrics.name for metrics in each if metrics.kappa is None and metrics.n_samples]
+    constant = [metrics.name for metrics in each if metrics.kappa is not None and metrics.is_constant]
+    empty = [metrics.name for metrics in each if not metrics.n_samples]
     known = whole.values | {"bias": 0.0 if scores else None}
     missing = {name for name, found in whole.intervals.items() if found is None and known.get(name) is not None}
     fixed = "it stays the same, or is undefined, without one of the items"

@@ -235,7 +235,7 @@ class GrowthSequence:
         All intervals together, at all moments, miss with a probability of at most twice `alpha`.
         """
         found = [self._compare_means(restart) for restart in self._restarts if restart.after.count]
-        return max(found, key=lambda one: one.interval.low, default=None)
+        return max(found, key=lambda growth: growth.interval.low, default=None)
 
     def _restart(self) -> None:
         """Start a sequence here, with its share of `alpha`."""

@@ -140,15 +140,24 @@ class CorrectedScores(Displayed):
     apart: int = 0
 
     def __repr__(self) -> str:
-        found = [f"{name} {_format_estimate(one.ppi)}" for name, one in self.criteria.items()]
+        found = [f"{name} {_format_estimate(corrections.ppi)}" for name, corrections in self.criteria.items()]
         notes = f"; {pluralize(len(self.notes), 'note')}" if self.notes else ""
         score = f"score {_format_estimate(self.score.ppi)}, as judged {_format_estimate(self.score.raw)}"
         return f"<CorrectedScores: {score}; {join_first(found) or 'no criteria'}{notes}>"
 
     def _build_rows(self) -> Iterator[dict[str, Any]]:
-        for name, one in (("score", self.score), *self.criteria.items()):
-            found = {"raw": one.raw.to_row(), "labels_only": one.labels_only.to_row(), "ppi": one.ppi.to_row()}
-            yield {"name": name, **flatten(found), "labelled": one.labelled, "unlabelled": one.unlabelled}
+        for name, corrections in (("score", self.score), *self.criteria.items()):
+            found = {
+                "raw": corrections.raw.to_row(),
+                "labels_only": corrections.labels_only.to_row(),
+                "ppi": corrections.ppi.to_row(),
+            }
+            yield {
+                "name": name,
+                **flatten(found),
+                "labelled": corrections.labelled,
+                "unlabelled": corrections.unlabelled,
+            }
 
 
 def corrected_scores(
@@ -188,7 +197,7 @@ def corrected_scores(
 
 def correct_table(table: Table, rule: ScoreRule | None = None, confidence: float = 0.95) -> CorrectedScores:
     """`corrected_scores` of a run that has been read."""
-    named = {one.name: one.correct(confidence) for one in build_estimands(table, rule)}
+    named = {estimand.name: estimand.correct(confidence) for estimand in build_estimands(table, rule)}
     score = named.pop("")
     return CorrectedScores(score, named, tuple(_collect_notes(table, [("mean score", score), *named.items()])))
 

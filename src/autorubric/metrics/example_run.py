@@ -27,10 +27,10 @@ def example_run() -> tuple[RubricDataset, list[Report | None]]:
         dataset.add_item(
             f"Essay {number}", f"essay {number}", None if labels is None else [_VERDICTS[x] for x in labels]
         )
-        said = [_VERDICTS[x] for x in judged]
+        verdicts = [_VERDICTS[x] for x in judged]
         entries = [
             CriterionReport(**criterion.model_dump(), verdict=verdict, reason=None)
-            for criterion, verdict in zip(rubric, said, strict=True)
+            for criterion, verdict in zip(rubric, verdicts, strict=True)
         ]
-        reports.append(EvaluationReport(score=rubric.compute_score(said), report=entries))
+        reports.append(EvaluationReport(score=rubric.compute_score(verdicts), report=entries))
     return dataset, reports

@@ -53,27 +53,29 @@ class ItemIndex:
         return f"its items have {'the same ids, but ' if same_ids else ''}other submissions"
 
 
-def match_criteria(said: Sequence[tuple[str | None, str]], criteria: Sequence[Criterion]) -> list[int] | range | None:
+def match_criteria(
+    texts: Sequence[tuple[str | None, str]], criteria: Sequence[Criterion]
+) -> list[int] | range | None:
     """The place of each criterion in a report, by requirement or name; None if the report has other criteria."""
-    if len(said) != len(criteria):
+    if len(texts) != len(criteria):
         return None
-    pairs = list(zip(said, criteria, strict=True))
+    pairs = list(zip(texts, criteria, strict=True))
     if all(requirement == c.requirement for (_, requirement), c in pairs) or all(
         name is not None and name == c.name for (name, _), c in pairs
     ):
-        return range(len(said))
-    places = {requirement: place for place, (_, requirement) in enumerate(said)}
+        return range(len(texts))
+    places = {requirement: place for place, (_, requirement) in enumerate(texts)}
     ordered = [places[criterion.requirement] for criterion in criteria if criterion.requirement in places]
     return ordered if len(set(ordered)) == len(criteria) else None
 
 
-def describe_mismatch(index: int, item: DataItem, said: Sequence[tuple[str | None, str]], rubric: Rubric) -> str:
+def describe_mismatch(index: int, item: DataItem, texts: Sequence[tuple[str | None, str]], rubric: Rubric) -> str:
     """A sentence on a report whose criteria are not those of its item's rubric."""
-    if len(said) != len(rubric):
-        detail = f"the report has {pluralize(len(said), 'criterion')}, its rubric {len(rubric)}"
+    if len(texts) != len(rubric):
+        detail = f"the report has {pluralize(len(texts), 'criterion')}, its rubric {len(rubric)}"
     else:
         known = {criterion.requirement for criterion in rubric}
-        other = next((name or requirement for name, requirement in said if requirement not in known), None)
+        other = next((name or requirement for name, requirement in texts if requirement not in known), None)
         detail = (
             "several criteria have the same requirement, so they cannot be distinguished"
             if other is None
@@ -143,7 +145,7 @@ def _reorder_labels(
         return None
     order = match_criteria([(c.name, c.requirement) for c in theirs], rubric.rubric)
     if order is None:
-        said = [(c.name, c.requirement) for c in rubric]
-        problems.append(describe_mismatch(place, labels.items[place], said, theirs))
+        texts = [(c.name, c.requirement) for c in rubric]
+        problems.append(describe_mismatch(place, labels.items[place], texts, theirs))
         return None
     return [truth[at] for at in order]

@@ -256,7 +256,7 @@ def score_from_labels(pairs: JudgedPairs, labels: Sequence[CellLabel], confidenc
     """`sampled_score` of a run that has been read."""
     if not labels:
         raise InputError("no labels yet; collect those that `label_next` suggests")
-    said, truth = np.nan_to_num(pairs.values), np.nan_to_num(apply_labels(pairs, labels))
+    judged, truth = np.nan_to_num(pairs.values), np.nan_to_num(apply_labels(pairs, labels))
     at = pairs.find((label.item, label.criterion) for label in labels)
     drawn, chances = np.array([label.batch for label in labels]), np.array([label.probability for label in labels])
     batches, batch_of, sizes = np.unique(drawn, return_inverse=True, return_counts=True)
@@ -265,7 +265,7 @@ def score_from_labels(pairs: JudgedPairs, labels: Sequence[CellLabel], confidenc
     for batch in range(len(batches)):
         weights = known.astype(float)
         weights[at[batch_of == batch]] = 1.0 / chances[batch_of == batch]
-        estimates.append(correct_sums(pairs, truth - said, weights))
+        estimates.append(correct_sums(pairs, truth - judged, weights))
         known = known | (weights > 0)
     scores = np.average(np.array(estimates), axis=0, weights=sizes)
     step = float(np.sqrt(np.mean(np.square(pairs.shares[at] * (sizes / len(labels))[batch_of] / chances))))
@@ -322,7 +322,9 @@ def apply_labels(pairs: JudgedPairs, labels: Iterable[CellLabel]) -> Floats:
     """The pairs' truth, with these labels."""
     labels, truth, problems = list(labels), pairs.truth.copy(), []
     seen: set[tuple[int, int]] = set()
-    for label, pair in zip(labels, pairs.find((one.item, one.criterion) for one in labels).tolist(), strict=True):
+    for label, pair in zip(
+        labels, pairs.find((label.item, label.criterion) for label in labels).tolist(), strict=True
+    ):
         place = f"label of item {label.item}, criterion {label.criterion}"
         if (label.item, label.criterion) in seen:
             problems.append(f"{place}: there is one already; expected one of each pair")

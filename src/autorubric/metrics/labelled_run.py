@@ -37,8 +37,8 @@ def resolve_abstentions(table: Table) -> Points:
         ]
         if problems:
             raise InputError(problems)
-    truth, said = (map_codes(codes, table.columns, judged.column) for codes in (judged.truth, judged.judged))
-    return replace(judged, truth=truth, judged=said).select((truth >= 0) & (said >= 0))
+    truth, verdicts = (map_codes(codes, table.columns, judged.column) for codes in (judged.truth, judged.judged))
+    return replace(judged, truth=truth, judged=verdicts).select((truth >= 0) & (verdicts >= 0))
 
 
 def measure_coverage(points: Points, covered: int, lost: Points | None = None) -> CoverageStats:

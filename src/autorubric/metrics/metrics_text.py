@@ -183,12 +183,12 @@ def build_rows(found: MetricsResult) -> list[dict[str, Any]]:
         "n_samples": found.n_samples,
     }
     rows = [whole]
-    for one in found.per_criterion:
-        row = _build_row(one, "criterion", one.name, one.criterion_type)
-        row |= {"n_samples": one.n_samples, "is_degenerate": one.is_degenerate}
-        if one.criterion_type == "ordinal":
-            row |= {"spearman": one.spearman.coefficient, "kendall": one.kendall.coefficient}
-            row["weighted_kappa"] = one.weighted_kappa
+    for metrics in found.per_criterion:
+        row = _build_row(metrics, "criterion", metrics.name, metrics.criterion_type)
+        row |= {"n_samples": metrics.n_samples, "is_degenerate": metrics.is_degenerate}
+        if metrics.criterion_type == "ordinal":
+            row |= {"spearman": metrics.spearman.coefficient, "kendall": metrics.kendall.coefficient}
+            row["weighted_kappa"] = metrics.weighted_kappa
         rows.append(row)
     for scale in found.pooled_by_scale or []:
         row = _build_row(scale, "scale", scale.scale_type, scale.scale_type)
@@ -203,7 +203,7 @@ def build_rows(found: MetricsResult) -> list[dict[str, Any]]:
 
 def _build_row(part: _Part, level: str, name: str, kind: str) -> dict[str, Any]:
     """The statistics of a part of the run and how much of it is compared."""
-    names = [one.name for one in load_statistics()]
+    names = [statistic.name for statistic in load_statistics()]
     values = {f"{name}_micro" if name in _POOLED else name: part.find(name) for name in names}
     coverage = {column: getattr(part.coverage_stats, column, None) for column in _COVERAGE}
     return {"level": level, "name": name, "criterion_type": kind, **values, **coverage}

@@ -167,10 +167,10 @@ class _TableBuilder:
         _, columns, requirements = self._find_columns(rubric)
         order: Sequence[int] = range(len(entries))
         if entries and [criterion["requirement"] for criterion in criteria] != requirements:
-            said = [(criterion.get("name"), criterion["requirement"]) for criterion in criteria]
-            matched = match_criteria(said, rubric.rubric)
+            texts = [(criterion.get("name"), criterion["requirement"]) for criterion in criteria]
+            matched = match_criteria(texts, rubric.rubric)
             if matched is None:
-                self._problems.append(describe_mismatch(index, item, said, rubric))
+                self._problems.append(describe_mismatch(index, item, texts, rubric))
                 return False
             order = matched
         labels, size, first = item.ground_truth, len(columns), len(self._judged)

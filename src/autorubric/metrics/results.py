@@ -378,9 +378,11 @@ class MetricsResult(Displayed, MeasuredModel):
 
     def _render_above(self) -> str:
         rows = [
-            Ranged(one.name, one.accuracy, *((ends.lower, ends.upper) if (ends := one.accuracy_ci) else ()))
-            for one in self.per_criterion
-            if one.accuracy is not None
+            Ranged(
+                metrics.name, metrics.accuracy, *((ends.lower, ends.upper) if (ends := metrics.accuracy_ci) else ())
+            )
+            for metrics in self.per_criterion
+            if metrics.accuracy is not None
         ]
         title = "Agreement with the labels by criterion"
         return join_charts(

@@ -150,12 +150,12 @@ class RubricAnalysis(Displayed):
     notes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        advice = join_first([f"{one.name}: {one.advice}" for one in self.criteria])
+        advice = join_first([f"{analysis.name}: {analysis.advice}" for analysis in self.criteria])
         effective = "unknown" if self.effective is None else f"{self.effective:.2f}"
         return f"<RubricAnalysis of {pluralize(len(self.criteria), 'criterion')}, effective {effective}; {advice}>"
 
     def _build_rows(self) -> Iterator[dict[str, Any]]:
-        return (flatten(one.to_row()) for one in self.criteria)
+        return (flatten(analysis.to_row()) for analysis in self.criteria)
 
 
 def analyze_rubric(
@@ -199,7 +199,9 @@ def analyze_rubric(
     items = table.items.tolist()
     prompts = [dataset.get_item_prompt(index) for index in items] if dataset is not None else [""] * len(items)
     return RubricAnalysis(
-        sorted(found, key=lambda one: (_RANK[one.advice], abs(one.score_share or 0.0), one.index)),
+        sorted(
+            found, key=lambda analysis: (_RANK[analysis.advice], abs(analysis.score_share or 0.0), analysis.index)
+        ),
         count_effective_criteria(whole.values),
         estimate_group_variance(table.scores, prompts, rollouts),
         tuple(describe_left_out(table, "the groups")),

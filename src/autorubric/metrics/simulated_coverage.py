@@ -73,7 +73,7 @@ def simulate_coverage(labelled: LabelledRun, draws: Draws, resamples: int = _RES
         items=len(sums),
         resamples=resamples,
         confidence=draws.confidence,
-        intervals=[one for one in made if one is not None],
+        intervals=[coverage for coverage in made if coverage is not None],
     )
 
 
@@ -152,7 +152,7 @@ def simulate_table(
     """`simulate_corrections` of a run that has been read."""
     rng = np.random.default_rng(seed)
     every = list(build_estimands(table))
-    made = [one for estimand in every for one in _simulate_estimand(estimand, confidence, rng, resamples)]
+    made = [coverage for estimand in every for coverage in _simulate_estimand(estimand, confidence, rng, resamples)]
     return CoverageSimulation(
         method=METHOD, items=len(every[0].truth), resamples=resamples, confidence=confidence, intervals=made
     )
@@ -168,9 +168,9 @@ def _simulate_estimand(
         drawn = rng.integers(0, labels, labels + rest)
         sampled, others = drawn[:labels], estimand.seen[drawn[labels:]]
         parts = estimand.truth[sampled], estimand.seen[sampled], others
-        one = Estimand(estimand.name, *parts, estimand.seen[drawn], estimand.scale).correct(confidence)
+        corrections = Estimand(estimand.name, *parts, estimand.seen[drawn], estimand.scale).correct(confidence)
         for method in CORRECTIONS:
-            estimate = getattr(one, method)
+            estimate = getattr(corrections, method)
             found.setdefault(method, []).append((float(estimand.truth.mean()), estimate and estimate.interval))
     for method, each in found.items():
         covered = _measure_coverage(f"{estimand.name or 'mean score'}, {CORRECTIONS[method]}", each)

@@ -13,7 +13,7 @@ from autorubric.prompts.template import Template, Turn, compute_fingerprint, is_
 _PLACEHOLDER = re.compile(r"(<<[A-Za-z_]\w*>>|\{\|[A-Za-z_]\w*\|\})")
 
 
-class Place(NamedTuple):
+class Placeholder(NamedTuple):
     """The meaning of a placeholder: a value, or one entry of a list value."""
 
     variable: str
@@ -24,23 +24,29 @@ class SeedFile(NamedTuple):
     """One of the four prompt files of the public pipeline: its prompt, and the placeholders it may contain."""
 
     prompt: str
-    places: dict[str, Place]
+    places: dict[str, Placeholder]
 
 
 SEED_FILES: dict[str, SeedFile] = {
-    "reference.txt": SeedFile("reference", {"<<query>>": Place("query")}),
-    "rubric_generation.txt": SeedFile("rubric", {"<<query>>": Place("query"), "<<reference>>": Place("reference")}),
+    "reference.txt": SeedFile("reference", {"<<query>>": Placeholder("query")}),
+    "rubric_generation.txt": SeedFile(
+        "rubric", {"<<query>>": Placeholder("query"), "<<reference>>": Placeholder("reference")}
+    ),
     "rubric_aggregation.txt": SeedFile(
         "merge",
-        {"{|prompt|}": Place("query"), "{|rubrics1|}": Place("sets", 0), "{|rubrics2|}": Place("sets", 1)},
+        {
+            "{|prompt|}": Placeholder("query"),
+            "{|rubrics1|}": Placeholder("sets", 0),
+            "{|rubrics2|}": Placeholder("sets", 1),
+        },
     ),
     "difficulty_evolution.txt": SeedFile(
         "augment",
         {
-            "{|prompt|}": Place("query"),
-            "{|rubrics|}": Place("rubrics"),
-            "{|response1|}": Place("responses", 0),
-            "{|response2|}": Place("responses", 1),
+            "{|prompt|}": Placeholder("query"),
+            "{|rubrics|}": Placeholder("rubrics"),
+            "{|response1|}": Placeholder("responses", 0),
+            "{|response2|}": Placeholder("responses", 1),
         },
     ),
 }
@@ -83,7 +89,7 @@ class PlaceholderTemplate:
         self.counts = _count_entries(places)
         pieces = _PLACEHOLDER.split(source)
         _refuse_odd_placeholders(pieces[1::2], places, origin)
-        self._parts: tuple[str | Place, ...] = tuple(
+        self._parts: tuple[str | Placeholder, ...] = tuple(
             places[piece] if index % 2 else piece for index, piece in enumerate(pieces)
         )
 
@@ -112,7 +118,7 @@ Prompt: TypeAlias = Template | PlaceholderTemplate
 """A prompt from any kind of file."""
 
 
-def _count_entries(places: dict[str, Place]) -> dict[str, int]:
+def _count_entries(places: dict[str, Placeholder]) -> dict[str, int]:
     counts: dict[str, int] = {}
     for variable, entry in places.values():
         if entry is not None:
@@ -120,7 +126,7 @@ def _count_entries(places: dict[str, Place]) -> dict[str, int]:
     return counts
 
 
-def _refuse_odd_placeholders(found: list[str], places: dict[str, Place], origin: str) -> None:
+def _refuse_odd_placeholders(found: list[str], places: dict[str, Placeholder], origin: str) -> None:
     expected = ", ".join(places)
     problems = [f"{origin}: placeholder {name} is missing" for name in places if name not in found]
     problems += [
@@ -132,7 +138,7 @@ def _refuse_odd_placeholders(found: list[str], places: dict[str, Place], origin:
         raise InputError(problems)
 
 
-def _render_value(place: Place, values: dict[str, Any]) -> str:
+def _render_value(place: Placeholder, values: dict[str, Any]) -> str:
     value = values[place.variable]
     if place.entry is not None:
         value = value[place.entry]

@@ -63,7 +63,11 @@ def list_principles(*, in_context: bool, of: str = "") -> tuple[Principle, ...]:
         >>> [one.id for one in list_principles(in_context=False, of="rubric")]
         ['independent', 'weights', 'pitfalls', 'number', 'language']
     """
-    return tuple(one for one in _load_principles() if (in_context or not one.in_context) and of in ("", one.of))
+    return tuple(
+        principle
+        for principle in _load_principles()
+        if (in_context or not principle.in_context) and of in ("", principle.of)
+    )
 
 
 def build_meta_rubric(chosen: Iterable[Principle]) -> Rubric:
@@ -73,7 +77,12 @@ def build_meta_rubric(chosen: Iterable[Principle]) -> Rubric:
         >>> build_meta_rubric(list_principles(in_context=False, of="rubric"))[0].name
         'Independent criteria'
     """
-    return Rubric([Criterion(name=one.name, weight=one.weight, requirement=one.requirement) for one in chosen])
+    return Rubric(
+        [
+            Criterion(name=principle.name, weight=principle.weight, requirement=principle.requirement)
+            for principle in chosen
+        ]
+    )
 
 
 def show_criteria(rubric: Rubric) -> list[dict[str, Any]]:
@@ -83,7 +92,7 @@ def show_criteria(rubric: Rubric) -> list[dict[str, Any]]:
         shown: dict[str, Any] = {"criterion": number, "name": criterion.name or ""}
         shown |= {"weight": criterion.weight, "requirement": criterion.requirement}
         if criterion.options:
-            shown["options"] = [{"label": one.label, "value": one.value} for one in criterion.options]
+            shown["options"] = [{"label": option.label, "value": option.value} for option in criterion.options]
         if criterion.check:
             shown["check"] = dict(criterion.check)
         found.append(shown)

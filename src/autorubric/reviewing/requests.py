@@ -13,7 +13,7 @@ from autorubric.charts.html import load_page_template
 from autorubric.core.criterion import Criterion, name_criteria
 from autorubric.core.rubric import Rubric
 from autorubric.errors import pluralize
-from autorubric.linting.finding import SEVERITIES, Finding, Place, Rule
+from autorubric.linting.finding import SEVERITIES, Finding, Location, Rule
 from autorubric.llm.limits import estimate_room
 from autorubric.llm.request import Answer, Message, Reply, ReplySchema, Request, Unreadable
 from autorubric.llm.structured import read_json
@@ -54,7 +54,7 @@ class ReviewFinding:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ReviewPart:
     """The subject of one request.
 
     Attributes:
@@ -73,7 +73,7 @@ class Part:
         return list_principles(in_context=bool(self.query), of="criterion" if self.number else "rubric")
 
 
-def list_parts(rubric: Rubric, query: str = "") -> list[Part]:
+def list_parts(rubric: Rubric, query: str = "") -> list[ReviewPart]:
     """The rubric as a whole, then each criterion that a judge reads.
 
     Example:
@@ -82,7 +82,7 @@ def list_parts(rubric: Rubric, query: str = "") -> list[Part]:
         [0, 1, 2]
     """
     judged = [number for number, criterion in enumerate(rubric, start=1) if criterion.check is None]
-    return [Part(rubric, number, query) for number in (0, *judged)]
+    return [ReviewPart(rubric, number, query) for number in (0, *judged)]
 
 
 @cache
@@ -98,11 +98,11 @@ def _load_reply_schema(known: tuple[str, ...]) -> ReplySchema:
     return ReplySchema("findings", body)
 
 
-def build_request(part: Part, draw: int = 0) -> Request:
+def build_request(part: ReviewPart, draw: int = 0) -> Request:
     """The request for the findings on a part.
 
     Example:
-        >>> request = build_request(Part(Rubric([Criterion(requirement="Is kind")]), 1))
+        >>> request = build_request(ReviewPart(Rubric([Criterion(requirement="Is kind")]), 1))
         >>> request.role, request.schema.name
         ('reviewer', 'findings')
     """
@@ -110,20 +110,20 @@ def build_request(part: Part, draw: int = 0) -> Request:
         query=part.query,
         guidelines=part.rubric.guidelines or "",
         criteria=show_criteria(part.rubric),
-        principles=[{"id": one.id, "fault": one.fault} for one in part.principles],
-        quoteless=[one.id for one in part.principles if not one.quote],
+        principles=[{"id": principle.id, "fault": principle.fault} for principle in part.principles],
+        quoteless=[principle.id for principle in part.principles if not principle.quote],
         number=part.number,
         requirement=part.rubric[part.number - 1].requirement if part.number else "",
     )
-    schema = _load_reply_schema(tuple(one.id for one in part.principles))
+    schema = _load_reply_schema(tuple(principle.id for principle in part.principles))
     return Request(tuple(starmap(Message, turns)), ROLE, schema, draw, room=estimate_room(entries=_EXPECTED_FINDINGS))
 
 
-def read_findings(part: Part, reply: Reply) -> Answer[list[ReviewFinding]] | Unreadable:
+def read_findings(part: ReviewPart, reply: Reply) -> Answer[list[ReviewFinding]] | Unreadable:
     """The findings in a reply; unreadable where one names no principle or quotes what the rubric does not contain.
 
     Example:
-        >>> part = Part(Rubric([Criterion(name="Tone", requirement="Is kind")]), 1)
+        >>> part = ReviewPart(Rubric([Criterion(name="Tone", requirement="Is kind")]), 1)
         >>> entry = '{"reason": "R", "principle": "clear", "severity": "note", "criterion": 1, "quote": "%s"}'
         >>> read_findings(part, Reply('{"findings": [%s]}' % (entry % "kind"))).value[0].quote
         'kind'
@@ -140,11 +140,11 @@ def read_findings(part: Part, reply: Reply) -> Answer[list[ReviewFinding]] | Unr
     return Answer(findings, reply, found.notes)
 
 
-def read_usable_findings(part: Part, reply: Reply | None) -> list[ReviewFinding]:
+def read_usable_findings(part: ReviewPart, reply: Reply | None) -> list[ReviewFinding]:
     """The usable findings in a reply that also has unusable ones.
 
     Example:
-        >>> part = Part(Rubric([Criterion(name="Tone", requirement="Is kind")]), 1)
+        >>> part = ReviewPart(Rubric([Criterion(name="Tone", requirement="Is kind")]), 1)
         >>> entry = '{"reason": "R", "principle": "clear", "severity": "note", "quote": "%s"}'
         >>> reply = Reply('{"findings": [%s, %s]}' % (entry % "polite", entry % "kind"))
         >>> [one.quote for one in read_usable_findings(part, reply)]
@@ -154,7 +154,7 @@ def read_usable_findings(part: Part, reply: Reply | None) -> list[ReviewFinding]
     return [] if found is None or isinstance(found, Unreadable) else _read_entries(part, found.value)[0]
 
 
-def _read_entries(part: Part, entries: Sequence[Any]) -> tuple[list[ReviewFinding], list[str]]:
+def _read_entries(part: ReviewPart, entries: Sequence[Any]) -> tuple[list[ReviewFinding], list[str]]:
     """The findings in the entries, each once, and what is wrong with the other entries."""
     findings, problems = list[ReviewFinding](), list[str]()
     for number, entry in enumerate(entries, start=1):
@@ -166,11 +166,11 @@ def _read_entries(part: Part, entries: Sequence[Any]) -> tuple[list[ReviewFindin
     return list(dict.fromkeys(findings)), problems
 
 
-def _read_finding(part: Part, entry: Any) -> ReviewFinding | str:
+def _read_finding(part: ReviewPart, entry: Any) -> ReviewFinding | str:
     """The finding in an entry, or what is wrong with it."""
     if not isinstance(entry, Mapping):
         return f"expected an object, got {type(entry).__name__}"
-    known = {one.id: one for one in part.principles}
+    known = {principle.id: principle for principle in part.principles}
     principle, severity = (str(entry.get(key) or "").strip().lower() for key in ("principle", "severity"))
     reason, quote, proposed = (str(entry.get(key) or "").strip() for key in ("reason", "quote", "requirement"))
     number = _read_number(part, entry.get("criterion"))
@@ -194,7 +194,7 @@ def _read_finding(part: Part, entry: Any) -> ReviewFinding | str:
     return ReviewFinding(number, name, principle, severity, reason, words or "", proposed)
 
 
-def _read_number(part: Part, given: Any) -> int | None:
+def _read_number(part: ReviewPart, given: Any) -> int | None:
     if part.number:
         # Each request is about one criterion, so a missing number has one meaning.
         return part.number if given in (None, "", part.number, str(part.number)) else None
@@ -211,7 +211,11 @@ def _find_verbatim(quote: str, criteria: Sequence[Criterion]) -> str | None:
     if not bare:
         return None
     pattern = re.compile(r"\s+".join(map(re.escape, bare.split())), re.IGNORECASE)
-    texts = (text for one in criteria for text in (one.requirement, *(option.label for option in one.options or ())))
+    texts = (
+        text
+        for criterion in criteria
+        for text in (criterion.requirement, *(option.label for option in criterion.options or ()))
+    )
     found = next(filter(None, map(pattern.search, texts)), None)
     return found.group() if found else None
 
@@ -220,16 +224,16 @@ def as_lint_finding(finding: ReviewFinding, file: str) -> Finding:
     """A finding in the shape of lint's, for terminals and SARIF."""
     message = f"{finding.reason.rstrip('.')} ({finding.quote!r})" if finding.quote else finding.reason.rstrip(".")
     proposed = f"Proposed: {finding.requirement}" if finding.requirement else "No wording was proposed"
-    severity = next(one for one in SEVERITIES if one == finding.severity)
-    place = Place(file)
+    severity = next(severity for severity in SEVERITIES if severity == finding.severity)
+    place = Location(file)
     return Finding(place, finding.number or None, finding.criterion, finding.principle, severity, message, proposed)
 
 
 def list_review_rules() -> list[Rule]:
     """The principles in the shape of lint's rules, for SARIF."""
     return [
-        Rule(one.id, one.severity, one.fault.rstrip("."), lambda _: iter(()))
-        for one in list_principles(in_context=True)
+        Rule(principle.id, principle.severity, principle.fault.rstrip("."), lambda _: iter(()))
+        for principle in list_principles(in_context=True)
     ]
 
 
@@ -240,7 +244,7 @@ def summarize(findings: Sequence[ReviewFinding], failures: int) -> str:
         >>> summarize([], 0)
         '0 errors, 0 warnings, 0 notes'
     """
-    counts = ", ".join(pluralize(sum(one.severity == name for one in findings), name) for name in SEVERITIES)
+    counts = ", ".join(pluralize(sum(finding.severity == name for finding in findings), name) for name in SEVERITIES)
     return f"{counts}; {pluralize(failures, 'part')} not reviewed" if failures else counts
 
 

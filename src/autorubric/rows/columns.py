@@ -213,7 +213,7 @@ class RowReader:
         seen = list(itertools.islice(rows, _ROWS_SEEN))
         columns = {name: value for record in seen for name, value in record.fields.items()}
         for named in (self.given.get(role) for role in self.roles if columns):
-            if named and named not in columns and all(find_value(one.fields, named) is None for one in seen):
+            if named and named not in columns and all(find_value(record.fields, named) is None for record in seen):
                 raise InputError(f"{self.where}: no column {named!r}; the columns are {join_names(columns)}")
         return map(self.read, itertools.chain(seen, rows))
 
@@ -245,15 +245,15 @@ class RowReader:
                     columns[role] = [n for group in (usual, last) for n, key in keys.items() if key in group]
                 else:
                     columns[role] = [name for name in names if name == named]
-            found = {role: held[0] for role, held in columns.items() if len(held) == 1}
+            found = {role: names[0] for role, names in columns.items() if len(names) == 1}
             for role, column in found.items():
                 self._note_guess(role, column)
-            self._layouts[names] = found, {role: held for role, held in columns.items() if len(held) > 1}
+            self._layouts[names] = found, {role: names for role, names in columns.items() if len(names) > 1}
         found, rivals = self._layouts[names]
         if rivals:
-            found = {**found, **{role: self._choose_column(role, held, fields) for role, held in rivals.items()}}
-        if told := self._find_misreading(fields, found):
-            raise InputError(f"{record.where}: {told}")
+            found = {**found, **{role: self._choose_column(role, names, fields) for role, names in rivals.items()}}
+        if problem := self._find_misreading(fields, found):
+            raise InputError(f"{record.where}: {problem}")
         return Record(record.where, record.number, fields, found)
 
     def _find_misreading(self, fields: Mapping[str, Any], found: Mapping[str, str]) -> str:
@@ -261,9 +261,9 @@ class RowReader:
         for role, words in _DOUBTS.items():
             guess = found.get(role, "") if role not in self.given else ""
             if fold_name(guess) in ROLES[role].fallback and re.fullmatch(words, str(fields[guess]).strip(), re.I):
-                told = f"{guess!r} is {fields[guess]!r}, which may not be the {role}"
+                problem = f"{guess!r} is {fields[guess]!r}, which may not be the {role}"
                 label = ", or labels with --column labels=NAME" * (role == "reference")
-                return f"{told}; name the {role} with {self.option.format(role=role)}{label}"
+                return f"{problem}; name the {role} with {self.option.format(role=role)}{label}"
         return next(find_weight_columns(fields, fields.get(found.get("rubric", ""))), "")
 
     def _note_guess(self, role: str, column: str) -> str:
@@ -273,12 +273,12 @@ class RowReader:
             self.notes += [note] * (note not in self.notes)
         return column
 
-    def _choose_column(self, role: str, held: list[str], fields: dict[str, Any]) -> str:
+    def _choose_column(self, role: str, names: list[str], fields: dict[str, Any]) -> str:
         """The column to read of several: the only one with a value, or the role's own."""
         known = ROLES[role]
-        full = [name for name in held if Record("", 0, fields, {role: name}).read_value(role) is not None]
+        full = [name for name in names if Record("", 0, fields, {role: name}).read_value(role) is not None]
         first = [name for name in full if fold_name(name) not in known.fallback]
-        given = [name for name in held if isinstance(fields[name], str)] if role == "submission" else first
+        given = [name for name in names if isinstance(fields[name], str)] if role == "submission" else first
         own = [name for name in given if fold_name(name) == known.own]
         if len(own) == 1 and full and own[0] not in full:
             note = f"{self.where}: {full[0]!r} is not read where {own[0]!r} is blank, since a blank submission is one"
@@ -287,7 +287,7 @@ class RowReader:
             return min(first, key=lambda name: known.names.index(fold_name(name)))
         if len(own) == 1:
             return self._note_guess(role, own[0])
-        rivals = first or full or sorted(held, key=lambda name: fold_name(name) != known.own)[:1]
+        rivals = first or full or sorted(names, key=lambda name: fold_name(name) != known.own)[:1]
         if "reward_model" in full and len(first) == 1:
             model = find_rubric(fields["reward_model"])
             rivals = ["reward_model"] if _is_same_rubric(fields[first[0]], model) else [*first, "reward_model"]
@@ -303,7 +303,7 @@ def _drop_copies(role: str, rivals: list[str], fields: Mapping[str, Any]) -> lis
         asked = [read_question(to_plain(fields[name]), name) for name in rivals] if role == "query" else []
     except InputError:
         return rivals
-    if len({dump_question(one).strip() for one in asked}) != 1:
+    if len({dump_question(prompt).strip() for prompt in asked}) != 1:
         return rivals
     return [min(rivals, key=lambda name: isinstance(fields[name], str) and isinstance(asked[0], list))]
 
@@ -335,9 +335,9 @@ def find_weight_columns(around: Mapping[str, Any], criteria: Any) -> Iterator[st
     for key in () if criteria is None else filter(lambda name: _WEIGHTS.search(fold_name(name)), around):
         texts, weights = from_cell(criteria), from_cell(around[key])
         is_list = isinstance(texts, list) and isinstance(weights, list) and 0 < len(texts) == len(weights)
-        if is_list and all(isinstance(one, str) for one in texts) and None not in map(as_weight, weights):
-            told = f"write each criterion as { {'requirement': texts[0], 'weight': weights[0]}!r:.100}"
-            yield f"{key!r} has the weights of the criteria; {told}"
+        if is_list and all(isinstance(text, str) for text in texts) and None not in map(as_weight, weights):
+            advice = f"write each criterion as { {'requirement': texts[0], 'weight': weights[0]}!r:.100}"
+            yield f"{key!r} has the weights of the criteria; {advice}"
 
 
 _CONTEXT = re.compile(

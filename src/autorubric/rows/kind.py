@@ -281,9 +281,9 @@ def _list_arrow_files(folder: Path) -> tuple[Path, ...]:
 def _read_list(path: Path, key: str) -> Sequence[Any]:
     value = parse_json(read_text(path), str(path))
     found = value.get(key) if isinstance(value, dict) else None
-    if not isinstance(found, list) or not found or not all(isinstance(one, str | dict) for one in found):
+    if not isinstance(found, list) or not found or not all(isinstance(entry, str | dict) for entry in found):
         raise InputError(f"{path}: expected a list under {key!r}, as save_to_disk of Hugging Face datasets writes it")
-    if key == "splits" and not all(isinstance(one, str) and Path(one).name == one for one in found):
+    if key == "splits" and not all(isinstance(name, str) and Path(name).name == name for name in found):
         raise InputError(f"{path}: 'splits' must be names of folders")
     return found
 

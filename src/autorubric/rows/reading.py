@@ -72,7 +72,7 @@ class RowFile:
         if self.files != (self.path,):
             number = itertools.count(1)
             for shard in map(inspect_file, self.files):
-                yield from (Record(one.where, next(number), one.fields) for one in shard.iter_rows(problems))
+                yield from (Record(record.where, next(number), record.fields) for record in shard.iter_rows(problems))
             return
         if self.kind in DOCUMENTS:
             yield from iter_objects(self.read_document(), self.name, problems)
@@ -203,8 +203,8 @@ def list_document_rows(value: Any, name: str) -> list[Any]:
     if isinstance(value, dict):
         jq = "; jq: '[.[]]'" if all(isinstance(inner, dict) for inner in value.values()) else ""
         if value and (jq or _are_columns([*value.values()])):
-            told = f"an object of {'objects' if jq else 'lists'}, the first under {next(iter(value))!r}"
-            raise InputError(f"{name}: {told}; expected a list of rows (pandas: to_json(orient='records'){jq})")
+            problem = f"an object of {'objects' if jq else 'lists'}, the first under {next(iter(value))!r}"
+            raise InputError(f"{name}: {problem}; expected a list of rows (pandas: to_json(orient='records'){jq})")
         value = [value] if value else []
     if not isinstance(value, list):
         raise InputError(f"{name}: expected a list of rows, got {type(value).__name__}")
@@ -213,8 +213,8 @@ def list_document_rows(value: Any, name: str) -> list[Any]:
 
 def _are_columns(values: list[Any]) -> bool:
     """Whether values are columns of a table: lists of equal length of texts or numbers."""
-    are_lists = len(values) > 1 and all(isinstance(one, list) and one for one in values)
-    return are_lists and len({*map(len, values)}) == 1 and not any(isinstance(one[0], dict | list) for one in values)
+    are_lists = len(values) > 1 and all(isinstance(col, list) and col for col in values)
+    return are_lists and len({*map(len, values)}) == 1 and not any(isinstance(col[0], dict | list) for col in values)
 
 
 def unwrap_rows(document: Any) -> Any:
@@ -263,8 +263,8 @@ def read_delimited(file: BinaryIO, name: str, problems: list[str]) -> Iterator[t
         if header is None:
             header, first, named = _read_header(cells, f"{name}:{line}"), line, sum(map(bool, map(str.strip, cells)))
         elif named == 1 and header[0] != "Unnamed: 0" and sum(map(bool, map(str.strip, cells))) > 1:
-            told = f"the header names 1 of {len(header)} columns; delete lines above the header, or name the columns"
-            raise InputError(f"{name}:{first}: {told}")
+            why = f"the header names 1 of {len(header)} columns; delete lines above the header, or name the columns"
+            raise InputError(f"{name}:{first}: {why}")
         elif len(cells) != len(header):
             problems.append(
                 f"{name}:{line}: the row has {pluralize(len(cells), 'cell')}, the header has {len(header)}; "

@@ -51,10 +51,10 @@ class Record(NamedTuple):
             'Why?'
         """
         column = self.columns.get(role)
-        held = None if column is None else self.fields[column]
+        value = None if column is None else self.fields[column]
         if column == "reward_model":
-            held = find_rubric(held)
-        return None if is_blank(held) else held
+            value = find_rubric(value)
+        return None if is_blank(value) else value
 
     @property
     def query(self) -> Prompt | None:

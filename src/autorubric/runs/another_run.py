@@ -21,7 +21,7 @@ from autorubric.notes import warn
 from autorubric.runs.changes import describe_change
 from autorubric.runs.manifest import DATASET_FILE, MANIFEST_FILE, read_manifest
 from autorubric.runs.run_folder import LEDGER_FOLDER, open_ledger
-from autorubric.runs.shard import MACHINES_FILE, WORKERS_FOLDER, Part, Parts
+from autorubric.runs.shard import MACHINES_FILE, WORKERS_FOLDER, ShardPart, ShardParts
 
 _SELECTION = (
     *("decisions.jsonl", "selection.json", "selected.jsonl", "selected.parquet", "chat.jsonl"),
@@ -99,7 +99,7 @@ class Opening(NamedTuple):
     wait: bool = False
     start_over: bool = False
     replace: bool = False
-    parts: Parts | None = None
+    parts: ShardParts | None = None
 
 
 @asynccontextmanager
@@ -144,12 +144,12 @@ def _find_another_run(
     directory: Path, kind: str, find_changes: Callable[[Mapping[str, Any]], Sequence[str]]
 ) -> Sequence[str]:
     manifest = read_manifest(directory) or {}
-    held = str(manifest.get("kind") or kind)
-    if held == REWARDS:  # its manifest only reports progress; any run may use its replies
+    recorded = str(manifest.get("kind") or kind)
+    if recorded == REWARDS:  # its manifest only reports progress; any run may use its replies
         return find_changes({})
-    if held == kind:
+    if recorded == kind:
         return find_changes(manifest)
-    return [describe_change("kind of run", held, kind)]
+    return [describe_change("kind of run", recorded, kind)]
 
 
 def move_run_away(directory: Path) -> Path:
@@ -196,7 +196,7 @@ _RENAMED_ROLE = "judge"
 
 
 @asynccontextmanager
-async def locked(parts: Parts, *, wait: bool) -> AsyncIterator[None]:
+async def locked(parts: ShardParts, *, wait: bool) -> AsyncIterator[None]:
     """Hold the locks of all shards.
 
     Raises:
@@ -208,7 +208,7 @@ async def locked(parts: Parts, *, wait: bool) -> AsyncIterator[None]:
         yield
 
 
-async def merge_shards(directory: Path, parts: Parts | None, dataset: RubricDataset | None = None) -> None:
+async def merge_shards(directory: Path, parts: ShardParts | None, dataset: RubricDataset | None = None) -> None:
     """Merge the calls of the shards, and of workers that were killed, into the ledger of a run directory, each once.
 
     Workers run their shards first.
@@ -254,16 +254,16 @@ async def _merge_leftovers(directory: Path, left: Path, dataset: RubricDataset |
         with await hold_run(folder / LEDGER_FOLDER, wait=True):  # a worker that still runs will notice and end
             if (folder / LEDGER_FOLDER / FILE_NAME).exists():
                 _merge_ledger(directory, folder, folder.name)
-            part = Part.from_manifest(read_manifest(folder) or {})
+            part = ShardPart.from_manifest(read_manifest(folder) or {})
             if part is not None and dataset is not None and (folder / DATASET_FILE).exists():
                 places = part.shard.find_places(dataset, by_prompt=part.command == "select")
                 _rename(directory, folder, folder.name, dataset, places)
         shutil.rmtree(folder)
 
 
-def _merge_ray_leftovers(directory: Path, told: Iterable[str]) -> None:
+def _merge_ray_leftovers(directory: Path, lines: Iterable[str]) -> None:
     """Merge what Ray workers left on this machine; warn about other machines that may have more."""
-    here, places = socket.gethostname(), {tuple(json.loads(line)) for line in told}
+    here, places = socket.gethostname(), {tuple(json.loads(line)) for line in lines}
     for place in sorted(Path(place) for machine, place in places if machine == here):
         for folder in sorted(place.glob("*")):
             add_all_rows(directory / LEDGER_FOLDER, folder / LEDGER_FOLDER, recover_ledger(folder))

@@ -118,12 +118,12 @@ class Feed:
             position = (block + 1) * BLOCK
             if not met:
                 self._say(beyond=block)
-            found = [one for group in met for one in group]
+            found = [record for group in met for record in group]
             self._left[block] = len(found)
             self._block_of.update(dict.fromkeys(map(key, found), block))
             self._report_if_done(block)
-            for one in found:
-                yield one
+            for record in found:
+                yield record
 
     def _report_if_done(self, block: int) -> None:
         if not self._left[block]:
@@ -177,12 +177,12 @@ async def feed_records(
     """
     own = feed.get()
     if own is None:
-        for one in records:
-            yield one
+        for record in records:
+            yield record
         return
     async with aclosing(own.receive_records(grouped, key)) as given:
-        async for one in given:
-            yield one
+        async for record in given:
+            yield record
 
 
 def note_ended(key: int, line: str | bytes | None = None) -> None:

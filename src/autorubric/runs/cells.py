@@ -28,7 +28,7 @@ def read_verdict(vote: Mapping[str, Any]) -> str | None:
     return "CANNOT_ASSESS" if label is None and vote.get("na") else label
 
 
-class Cell(NamedTuple):
+class StoredCell(NamedTuple):
     """One criterion of one item, without what is specific to the item (such as the reason): many items share cells.
 
     Attributes:
@@ -68,7 +68,7 @@ class Cell(NamedTuple):
 _VALUES = {"MET": 1.0, "UNMET": 0.0}
 
 
-def read_cells(report: Mapping[str, Any]) -> Iterator[Cell]:
+def read_cells(report: Mapping[str, Any]) -> Iterator[StoredCell]:
     """The criteria of a report as JSON values.
 
     Example:
@@ -83,13 +83,13 @@ def read_cells(report: Mapping[str, Any]) -> Iterator[Cell]:
         cast = found.get("votes") or found.get("multi_choice_votes") or ()
         word, value = _read_word(found)
         scale = {name: criterion[name] for name in ("options", "scale_type") if name in criterion}
-        yield Cell(
+        yield StoredCell(
             criterion.get("name") or f"C{number}",
             criterion.get("requirement") or "",
             criterion.get("weight", 10.0),
             word,
             value,
-            tuple([(vote["judge_id"], one) for vote in cast if (one := read_verdict(vote)) is not None]),
+            tuple([(vote["judge_id"], verdict) for vote in cast if (verdict := read_verdict(vote)) is not None]),
             json.dumps(scale) if criterion.get("options") else "",
         )
 
@@ -165,5 +165,5 @@ def _describe_vote(vote: Mapping[str, Any]) -> dict[str, Any]:
         "error": vote.get("error"),
         "confidence": vote.get("confidence"),
         "superseded": bool(vote.get("superseded")),
-        "repeats": [read_verdict(one) or "failed" for one in vote.get("repeats") or ()],
+        "repeats": [read_verdict(repeat) or "failed" for repeat in vote.get("repeats") or ()],
     }

@@ -73,8 +73,8 @@ def find_grader_changes(before: Mapping[str, Any] | None, now: Mapping[str, Any]
 
 def _index_judges(grader: Mapping[str, Any]) -> dict[str, Any]:
     """The configurations of a grader's judges by id; damaged ones are skipped."""
-    held = grader.get("judges")
-    judges = held if isinstance(held, list | tuple) else ()
+    specs = grader.get("judges")
+    judges = specs if isinstance(specs, list | tuple) else ()
     return {str(judge["judge_id"]): judge for judge in judges if isinstance(judge, dict) and "judge_id" in judge}
 
 
@@ -174,11 +174,11 @@ def find_places(directory: Path, dataset: RubricDataset, content: bytes) -> Sequ
     places: dict[int, deque[int]] = {}
     for place, found in enumerate(_hash_items(RubricDataset.from_json(content.decode()))):
         places.setdefault(found, deque()).append(place)
-    return [places[one].popleft() if places.get(one) else -1 for one in before]
+    return [places[key].popleft() if places.get(key) else -1 for key in before]
 
 
 def write_dataset(
-    directory: Path, content: bytes, places: Sequence[int], held: Mapping[int, tuple[float, bytes]]
+    directory: Path, content: bytes, places: Sequence[int], stored: Mapping[int, tuple[float, bytes]]
 ) -> None:
     """Write the dataset of a run; if items have moved, rewrite the lines of earlier sessions.
 
@@ -186,15 +186,15 @@ def write_dataset(
         directory: the run directory.
         content: the dataset as it is written to a file.
         places: the result of `find_places`.
-        held: the duration and the line of each item with a result, by current index.
+        stored: the duration and the line of each item with a result, by current index.
     """
     items = directory / ITEMS_FILE
     stays = bool(places) and all(place == index for index, place in enumerate(places))
     if not stays:
         items.unlink(missing_ok=True)  # first, so that a kill in between leaves no mix of both
     write_atomically(directory / DATASET_FILE, [content, b"\n"])
-    if held and not stays:
-        write_atomically(items, (line + b"\n" for _, line in held.values()))
+    if stored and not stays:
+        write_atomically(items, (line + b"\n" for _, line in stored.values()))
 
 
 def find_item_changes(before: RubricDataset, now: RubricDataset) -> list[str]:
@@ -223,7 +223,7 @@ def find_item_changes(before: RubricDataset, now: RubricDataset) -> list[str]:
 def _format_value(value: Any) -> str:
     if value is None:
         return "none"
-    if isinstance(value, list | tuple) and all(isinstance(one, str) for one in value):
+    if isinstance(value, list | tuple) and all(isinstance(entry, str) for entry in value):
         return shorten(", ".join(value), _LONGEST) or "none"
     return shorten(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), _LONGEST) or "none"
 
@@ -277,10 +277,10 @@ def _find_differences(before: RubricDataset, now: RubricDataset, index: int) -> 
         return
     if len(rubrics[0]) != len(rubrics[1]):
         yield describe_change(f"criteria {of}", len(rubrics[0]), len(rubrics[1]))
-    for number, (one, other) in enumerate(zip(*rubrics, strict=False), start=1):
-        name = one.name or f"C{number}"
+    for number, (criterion, other) in enumerate(zip(*rubrics, strict=False), start=1):
+        name = criterion.name or f"C{number}"
         yield from find_value_changes(
-            _dump_judged_fields(one), _dump_judged_fields(other), f"criterion {name!r} {of}: "
+            _dump_judged_fields(criterion), _dump_judged_fields(other), f"criterion {name!r} {of}: "
         )
     yield f"rubric {of} has changed"
 

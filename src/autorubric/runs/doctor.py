@@ -47,7 +47,7 @@ _FEW_FILES = 1024
 _MEGABYTES = 16
 
 
-def check_environment(environ: Mapping[str, str] = os.environ) -> Iterator[Finding]:
+def check_environment(environ: Mapping[str, str] = os.environ) -> Iterator[DoctorFinding]:
     """Versions, extras, limits, and the names of the keys that are set.
 
     Example:
@@ -55,9 +55,11 @@ def check_environment(environ: Mapping[str, str] = os.environ) -> Iterator[Findi
         >>> found["keys"]
         'OPENAI_API_KEY'
     """
-    yield Finding("autorubric", __version__)
-    yield Finding("python", f"{platform.python_version()} ({sys.executable})")
-    yield Finding("system", f"{platform.system()} {platform.release()} {platform.machine()}, {os.cpu_count()} cores")
+    yield DoctorFinding("autorubric", __version__)
+    yield DoctorFinding("python", f"{platform.python_version()} ({sys.executable})")
+    yield DoctorFinding(
+        "system", f"{platform.system()} {platform.release()} {platform.machine()}, {os.cpu_count()} cores"
+    )
     yield from _find_other_projects()
     yield from _check_packages()
     yield _check_open_files()
@@ -65,20 +67,20 @@ def check_environment(environ: Mapping[str, str] = os.environ) -> Iterator[Findi
     names = {AZURE_KEY, *(name for provider in providers for name in provider.key_env)}
     keys = sorted(name for name in names if environ.get(name))
     if keys:
-        yield Finding("keys", ", ".join(keys))
+        yield DoctorFinding("keys", ", ".join(keys))
     else:
-        yield Finding("keys", "none is set", "note", "set OPENAI_API_KEY or the like, or use a local endpoint")
+        yield DoctorFinding("keys", "none is set", "note", "set OPENAI_API_KEY or the like, or use a local endpoint")
     for provider in providers:
         if moved := environ.get(provider.base_url_env):
             address = urlsplit(moved).netloc.rpartition("@")[2] or "no address"
-            yield Finding(provider.base_url_env, address, "note", f"used instead of {provider.base_url}")
+            yield DoctorFinding(provider.base_url_env, address, "note", f"used instead of {provider.base_url}")
 
 
 _BACKPORTS = ((3, 44, 6), (3, 50, 7))
 """Versions with the fix of 3.51.3 (https://sqlite.org/wal.html#walresetbug)."""
 
 
-def check_sqlite(version: str = sqlite3.sqlite_version) -> Finding:
+def check_sqlite(version: str = sqlite3.sqlite_version) -> DoctorFinding:
     """The version of SQLite, and which known bugs it has.
 
     Example:
@@ -96,11 +98,11 @@ def check_sqlite(version: str = sqlite3.sqlite_version) -> Finding:
             "write; a ledger has one writer at a time, so it is not affected"
         )
     else:
-        return Finding("sqlite", version)
-    return Finding("sqlite", version, "note", advice)
+        return DoctorFinding("sqlite", version)
+    return DoctorFinding("sqlite", version, "note", advice)
 
 
-def check_disk(directory: Path) -> Iterator[Finding]:
+def check_disk(directory: Path) -> Iterator[DoctorFinding]:
     """Filesystem, free space, writing speed, and how long a durable write takes.
 
     Example:
@@ -112,26 +114,28 @@ def check_disk(directory: Path) -> Iterator[Finding]:
             speed, sync = _measure_writing(Path(folder) / "block")
         free = shutil.disk_usage(directory).free
     except OSError as error:
-        yield Finding(
+        yield DoctorFinding(
             "disk", f"{directory}: {error.strerror}", "problem", "choose a run directory that can be written"
         )
         return
     kind = find_filesystem(directory)
     if kind in NETWORK:
         advice = "locks and syncs cannot be trusted on it; choose a run directory on a local disk"
-        yield Finding("filesystem", kind or "", "problem", advice)
+        yield DoctorFinding("filesystem", kind or "", "problem", advice)
     else:
-        yield Finding("filesystem", f"{kind or 'unknown'} at {directory.resolve()}")
-    yield Finding("free space", f"{free / 1e9:.1f} GB")
-    yield Finding("writing", f"{speed / 1e6:.0f} MB/s")
+        yield DoctorFinding("filesystem", f"{kind or 'unknown'} at {directory.resolve()}")
+    yield DoctorFinding("free space", f"{free / 1e9:.1f} GB")
+    yield DoctorFinding("writing", f"{speed / 1e6:.0f} MB/s")
     value = f"{sync * 1e3:.1f} ms (median of {_SYNCS})"
     if sync > _SLOW_SYNC:
-        yield Finding("sync", value, "note", "each commit of a ledger waits for this; calls in flight share commits")
+        yield DoctorFinding(
+            "sync", value, "note", "each commit of a ledger waits for this; calls in flight share commits"
+        )
     else:
-        yield Finding("sync", value)
+        yield DoctorFinding("sync", value)
 
 
-def _find_other_projects() -> Iterator[Finding]:
+def _find_other_projects() -> Iterator[DoctorFinding]:
     """Other distributions that install a package called autorubric; the one installed last replaces our files."""
     others = {
         re.sub(r"[-_.]+", "-", found.name or "").lower(): found.version
@@ -146,7 +150,7 @@ def _find_other_projects() -> Iterator[Finding]:
             f"another project that installs a package of the same name; run: pip uninstall {name}, "
             f"then: pip install --force-reinstall --no-deps {DISTRIBUTION}"
         )
-        yield Finding(name, version, "problem", advice)
+        yield DoctorFinding(name, version, "problem", advice)
 
 
 def _has_our_package(found: importlib.metadata.Distribution) -> bool:
@@ -157,25 +161,27 @@ def _has_our_package(found: importlib.metadata.Distribution) -> bool:
     return any(file.parts[0] == PACKAGE for file in found.files or ())
 
 
-def _check_packages() -> Iterator[Finding]:
+def _check_packages() -> Iterator[DoctorFinding]:
     for name in ("aiohttp", "pydantic", "pyarrow", "numpy", "opentelemetry-api"):
         try:
-            yield Finding(name, importlib.metadata.version(name))
+            yield DoctorFinding(name, importlib.metadata.version(name))
         except importlib.metadata.PackageNotFoundError:
             if name == "opentelemetry-api":
-                yield Finding(name, "not installed (optional: spans of model calls)")
+                yield DoctorFinding(name, "not installed (optional: spans of model calls)")
             else:
-                yield Finding(name, "missing", "problem", "run: pip install autorubric-hub")
+                yield DoctorFinding(name, "missing", "problem", "run: pip install autorubric-hub")
 
 
-def _check_open_files() -> Finding:
+def _check_open_files() -> DoctorFinding:
     limits = open_file_limits()
     if limits is None:
-        return Finding("open files", "no limit is known on this system")
+        return DoctorFinding("open files", "no limit is known on this system")
     soft, hard = limits
     if 0 <= soft < _FEW_FILES:
-        return Finding("open files", str(soft), "note", f"`ulimit -n {hard}` before runs with a high --concurrency")
-    return Finding("open files", "unlimited" if soft < 0 else str(soft))
+        return DoctorFinding(
+            "open files", str(soft), "note", f"`ulimit -n {hard}` before runs with a high --concurrency"
+        )
+    return DoctorFinding("open files", "unlimited" if soft < 0 else str(soft))
 
 
 def _measure_writing(path: Path) -> tuple[float, float]:
@@ -200,7 +206,7 @@ Verdict: TypeAlias = Literal["ok", "note", "problem"]
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class DoctorFinding:
     """One thing that was checked.
 
     Attributes:
@@ -237,7 +243,7 @@ async def check_endpoint(
     models: Sequence[str] = (),
     key_env: str | None = None,
     plain_http: bool = False,
-) -> list[Finding]:
+) -> list[DoctorFinding]:
     """Whether an endpoint answers, and whether each of the named models does.
 
     Nothing is generated, except a reply of a few tokens from each named model.
@@ -268,7 +274,7 @@ async def check_endpoint(
     configs = [LLMConfig(model, max_tokens=_SHORT_REPLY, max_retries=0, **settings) for model in models]
     endpoint = resolve(configs[0] if configs else LLMConfig("doctor", **settings))
     if is_builtin(endpoint.name):
-        return [Finding("model", f"{endpoint.name}: runs in this process")]
+        return [DoctorFinding("model", f"{endpoint.name}: runs in this process")]
     # A connection per request: servers silently close connections after an error.
     connector = aiohttp.TCPConnector(force_close=True)
     try:
@@ -280,7 +286,7 @@ async def check_endpoint(
     except (TimeoutError, aiohttp.ClientError, OSError) as error:
         words = translate_error(error, _TIMEOUT)
         advice = "check the address, and that the server is running"
-        return [Finding("endpoint", f"{endpoint.base_url}: {words}", "problem", advice)]
+        return [DoctorFinding("endpoint", f"{endpoint.base_url}: {words}", "problem", advice)]
     if found.verdict == "problem":
         return [found]
     if configs:  # the findings on the models say more than an empty request
@@ -310,36 +316,42 @@ def _parse_model_names(body: bytes) -> tuple[str, ...] | None:
     return tuple(name.removeprefix("models/") for name in names if isinstance(name, str))
 
 
-async def _assess_endpoint(session: aiohttp.ClientSession, endpoint: Endpoint, listing: _ModelListing) -> Finding:
+async def _assess_endpoint(
+    session: aiohttp.ClientSession, endpoint: Endpoint, listing: _ModelListing
+) -> DoctorFinding:
     where, took = endpoint.base_url, f"after {listing.seconds * 1e3:.0f} ms"
     value = f"{where}: HTTP {listing.status} {took}"
     if 300 <= listing.status < 400:
-        return Finding("endpoint", value, "problem", "it redirects, and keys do not follow; correct the base URL")
+        return DoctorFinding(
+            "endpoint", value, "problem", "it redirects, and keys do not follow; correct the base URL"
+        )
     status = listing.status if listing.status in (401, 403) else await _request_chat_status(session, endpoint)
     if status in (401, 403):
         advice = "it needs a key, or another one; name its variable with --api-key-env"
-        return Finding("endpoint", f"{where}: HTTP {status} {took}", "problem", advice)
+        return DoctorFinding("endpoint", f"{where}: HTTP {status} {took}", "problem", advice)
     if status in _NO_SUCH_PATH or 300 <= status < 400:
         value = f"{where}: HTTP {listing.status} for /models, HTTP {status} for /chat/completions"
-        return Finding("endpoint", value, "problem", await _suggest_address(session, endpoint))
+        return DoctorFinding("endpoint", value, "problem", await _suggest_address(session, endpoint))
     if listing.models is not None:
-        return Finding("endpoint", f"{value}, {pluralize(len(listing.models), 'model')}")
+        return DoctorFinding("endpoint", f"{value}, {pluralize(len(listing.models), 'model')}")
     if status >= 500:
         value = f"{where}: HTTP {listing.status} for /models, HTTP {status} for an empty request"
-        return Finding("endpoint", value, "note", "name a model with --model to see whether it answers")
-    return Finding("endpoint", f"{where}: takes chat completions; has no list of models (HTTP {listing.status})")
+        return DoctorFinding("endpoint", value, "note", "name a model with --model to see whether it answers")
+    return DoctorFinding(
+        "endpoint", f"{where}: takes chat completions; has no list of models (HTTP {listing.status})"
+    )
 
 
 async def _request_chat_status(session: aiohttp.ClientSession, endpoint: Endpoint) -> int:
     """The status of a request without messages, which generates nothing; corrected by what the answer says."""
     url, headers = endpoint.build_url("/chat/completions"), endpoint.build_authorization()
     async with session.post(url, json={}, headers=headers, allow_redirects=False) as answer:
-        said = read_answer(HttpReply(answer.status, await answer.content.read(1 << 22)), 0.0)
-        if not isinstance(said, Fault):
+        found = read_answer(HttpReply(answer.status, await answer.content.read(1 << 22)), 0.0)
+        if not isinstance(found, Fault):
             return answer.status
-        if said.kind == "auth" and answer.status != 403:
+        if found.kind == "auth" and answer.status != 403:
             return 401  # Gemini and xAI: 400
-        is_missing = said.kind == "no_model" or said.message == WEB_PAGE  # LM Studio; pages to sign in
+        is_missing = found.kind == "no_model" or found.message == WEB_PAGE  # LM Studio; pages to sign in
         return 404 if answer.status == 200 and is_missing else answer.status
 
 
@@ -353,7 +365,7 @@ async def _suggest_address(session: aiohttp.ClientSession, endpoint: Endpoint) -
     return "no chat completions endpoint found here; check the base URL, which usually ends in /v1"
 
 
-async def _check_model(config: LLMConfig, listed: Sequence[str] | None) -> Finding:
+async def _check_model(config: LLMConfig, listed: Sequence[str] | None) -> DoctorFinding:
     endpoint = resolve(config)
     name, where = endpoint.model, endpoint.base_url
     model = ChatModel(config)
@@ -363,13 +375,13 @@ async def _check_model(config: LLMConfig, listed: Sequence[str] | None) -> Findi
         failure = error.failure
         is_unknown = failure.kind in ("no_model", "rejected")
         advice = _suggest_models(name, listed) if is_unknown else find_advice(failure.kind, failure.message)
-        return Finding("model", failure.message, "problem", advice)
+        return DoctorFinding("model", failure.message, "problem", advice)
     finally:
         await model.close()
     if listed is None or {name, f"{name}:latest"} & {*listed, reply.model}:
-        return Finding("model", f"{name}: answers at {where}")
+        return DoctorFinding("model", f"{name}: answers at {where}")
     served = f" as {reply.model!r}" if reply.model else ""
-    return Finding(
+    return DoctorFinding(
         "model", f"{name}: answers at {where}{served}", "note", f"it is not listed; {_suggest_models(name, listed)}"
     )
 

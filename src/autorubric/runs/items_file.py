@@ -51,13 +51,13 @@ class ItemsFile:
             added all of these items, so that a kill loses none; lines of items that it does not add are kept.
     """
 
-    def __init__(self, path: Path, held: Mapping[int, tuple[float, bytes]]) -> None:
+    def __init__(self, path: Path, stored: Mapping[int, tuple[float, bytes]]) -> None:
         self.path = path
-        self._held = held
-        self._missing = len(held)
+        self._held = stored
+        self._missing = len(stored)
         draft = path.with_name(f".{path.name}.next")
         draft.unlink(missing_ok=True)  # left by a killed session
-        self._draft = draft if held else None
+        self._draft = draft if stored else None
         self._slots: dict[int, int] = {}
         self._starts = array("Q")
         self._end = 0

@@ -233,9 +233,9 @@ def warn_of_change(path: Path, missing: int = 0) -> str:
     state = f"is missing, so its {what} are unknown"
     if path.is_file():
         state = f"has changed since the run wrote it{lost}, so its {what} may be wrong"
-    told = f" {state}; grade into the run directory again: saved replies are not paid for twice"
-    warn(f"{path}{told}")
-    return path.name + told
+    note = f" {state}; grade into the run directory again: saved replies are not paid for twice"
+    warn(f"{path}{note}")
+    return path.name + note
 
 
 def find_ledger_folder(directory: Path) -> Path | None:

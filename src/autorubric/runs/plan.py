@@ -37,7 +37,7 @@ from autorubric.runs.items_file import ItemsFile, MergedLines, StoredLines
 from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, ExperimentManifest, read_manifest
 from autorubric.runs.run import EvaluationRun, begin_generation, find_next_generation, number_copies
 from autorubric.runs.run_folder import LEDGER_FOLDER, open_ledger
-from autorubric.runs.shard import Parts, measure_seconds
+from autorubric.runs.shard import ShardParts, measure_seconds
 
 WINDOW = 64
 """Items in progress at a time, if neither the caller nor the grader sets a limit."""
@@ -75,7 +75,7 @@ class ExperimentPlan:
     share_equal: bool = False
     replace: bool = False
     compared: tuple[str, ...] = ()
-    parts: Parts | None = None
+    parts: ShardParts | None = None
     same_items: bool = True
     write_tables: Callable[[], object] | None = None
 
@@ -135,17 +135,17 @@ async def experiment(plan: ExperimentPlan, content: bytes) -> AsyncIterator[tupl
         ledger = stack.enter_context(open_ledger(plan.directory, start_over=not plan.resume)) if own else None
         places = find_places(plan.directory, plan.dataset, content)
         before = _read_earlier_lines(plan, places, replaces=replaces)
-        held = {} if replaces and plan.parts is None else before
+        stored = {} if replaces and plan.parts is None else before
         if replaces:
             move_run_away(plan.directory)
-        write_dataset(plan.directory, content, places, held)
+        write_dataset(plan.directory, content, places, stored)
         manifest = _build_manifest(plan, hash_dataset(content))
         manifest.calls = None if ledger is None else ledger.count
         manifest.save(plan.directory)
         generation = 0 if ledger is None else begin_generation(ledger, start_over=not plan.resume)
         finished = await _build_finished_run(plan, content, ledger, generation)
         ended = stack.enter_context(ExitStack())  # exits once the file of the items is closed
-        items = stack.enter_context(ItemsFile(plan.directory / ITEMS_FILE, held))
+        items = stack.enter_context(ItemsFile(plan.directory / ITEMS_FILE, stored))
         run = EvaluationRun(
             plan.dataset,
             grader,

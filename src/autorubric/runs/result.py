@@ -27,7 +27,7 @@ from autorubric.runs.summary import EvalTimingStats
 
 if TYPE_CHECKING:
     from autorubric.llm.limits import ModelEstimate
-    from autorubric.llm.records.accounts import Totals
+    from autorubric.llm.records.accounts import UsageTotals
     from autorubric.metrics import CannotAssessMode, MetricsResult, NAMode
     from autorubric.metrics.labelled_run import PerItemMetrics
     from autorubric.runs.summary import EvaluationSummary
@@ -67,12 +67,12 @@ class ItemResult(Displayed):
     def __repr__(self) -> str:
         name = self.item.id or self.item.description
         shown = f" {clip(name, 60)!r}" if name else ""
-        said = f"score={self.report.score}" if self.error is None else f"error={clip(self.error, 200)!r}"
-        return f"<ItemResult {self.item_idx}{shown}: {said}>"
+        outcome = f"score={self.report.score}" if self.error is None else f"error={clip(self.error, 200)!r}"
+        return f"<ItemResult {self.item_idx}{shown}: {outcome}>"
 
     def _build_rows(self) -> Iterator[dict[str, Any]]:
         found = getattr(self.report, "report", None) or ()
-        return (one.as_row(number) for number, one in enumerate(found, start=1))
+        return (entry.as_row(number) for number, entry in enumerate(found, start=1))
 
     def _select_rows(self) -> Iterator[dict[str, Any]]:
         return iter(())
@@ -347,7 +347,7 @@ def make_result(
     )
 
 
-def sum_paid(totals: Iterable[Totals], reports: Iterable[Report] = ()) -> tuple[TokenUsage | None, float | None]:
+def sum_paid(totals: Iterable[UsageTotals], reports: Iterable[Report] = ()) -> tuple[TokenUsage | None, float | None]:
     """Tokens and dollars of all recorded calls; the dollars are None if a price is unknown.
 
     Without recorded calls (a user's own grader), the sums over the reports.
@@ -370,7 +370,7 @@ def sum_paid(totals: Iterable[Totals], reports: Iterable[Report] = ()) -> tuple[
     return tokens, None if unpriced else sum(row.cost for row in rows)
 
 
-def _read_totals(directory: Path) -> list[Totals]:
+def _read_totals(directory: Path) -> list[UsageTotals]:
     from autorubric.llm.records.ledger_view import ledger_view
     from autorubric.runs.run_folder import LEDGER_FOLDER
 
@@ -388,8 +388,8 @@ _MOST_CRITERIA = 12  # fits a screen
 def _compute_criterion_means(result: EvalResult) -> Iterator[Ranged]:
     values: dict[str, list[float]] = {}
     for found in result.item_results:
-        for number, one in enumerate(getattr(found.report, "report", None) or (), start=1):
-            row = one.as_row(number)
+        for number, entry in enumerate(getattr(found.report, "report", None) or (), start=1):
+            row = entry.as_row(number)
             if row["value"] is not None:
                 values.setdefault(row["criterion"], []).append(row["value"])
     for name, found_values in values.items():

@@ -23,7 +23,7 @@ from autorubric.graders.judge import Answered, Ask, JudgeInput, QuestionCounter,
 from autorubric.llm.batches.setting import batching, widen_window
 from autorubric.llm.executor import Executor, FollowUp
 from autorubric.llm.limits import ModelEstimate
-from autorubric.llm.records.accounts import Totals
+from autorubric.llm.records.accounts import UsageTotals
 from autorubric.llm.records.call_rows import compute_key
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Answer, Failure, Model, Request
@@ -31,7 +31,7 @@ from autorubric.runs.blocks import feed, feed_records, note_ended, work_through
 from autorubric.runs.items_file import ItemsFile, MergedLines, Report
 from autorubric.runs.manifest import CHANGED, digest_lines
 from autorubric.runs.result import ItemResult
-from autorubric.runs.shard import Parts, group_equal_items
+from autorubric.runs.shard import ShardParts, group_equal_items
 from autorubric.runs.stopping import StoppableRun
 
 DRAWS_A_GENERATION = 1000
@@ -92,10 +92,10 @@ class EvaluationRun(StoppableRun):
     asked: int = 0
     is_finished: bool = False
     is_whole: bool = True
-    parts: Parts | None = None
+    parts: ShardParts | None = None
     keeps_changed: bool = False
     completed: set[int] = field(default_factory=set)
-    totals: Callable[[], list[Totals]] = list
+    totals: Callable[[], list[UsageTotals]] = list
 
     async def execute(self) -> None:
         """Grade every item."""
@@ -125,8 +125,8 @@ class EvaluationRun(StoppableRun):
                 await grader.judgments(build_input(self.dataset, index, grader, self.copies), asked)
             except AutorubricError:
                 continue  # the item fails with this when it is graded
-            for one in asked.requests:
-                yield one
+            for request in asked.requests:
+                yield request
 
     async def _run_item(self, index: int) -> None:
         digest = self._hash_inputs(index)

@@ -27,7 +27,7 @@ from autorubric.llm.records.lock import FILE_NAME as LOCK_NAME
 from autorubric.llm.records.lock import HOLDER_NAME, WRITE_LOCK
 from autorubric.runs.manifest import LEDGER_FOLDER as LEDGER_FOLDER  # noqa: PLC0414 - also a name of this module
 from autorubric.runs.manifest import MANIFEST_FILE, read_manifest
-from autorubric.runs.shard import WORKERS_FOLDER, Parts
+from autorubric.runs.shard import WORKERS_FOLDER, ShardParts
 
 _SQLITE = b"SQLite format 3\0"
 _LEDGER_FILES = (FILE_NAME, LOCK_NAME, HOLDER_NAME, WRITE_LOCK)
@@ -40,7 +40,7 @@ def run_folder(
     sources: Iterable[Path] = (),
     *,
     start_over: bool = False,
-    parts: Parts | None = None,
+    parts: ShardParts | None = None,
 ) -> Iterator[None]:
     """Create a run directory if there is none; remove it again if the run is refused before it has paid.
 

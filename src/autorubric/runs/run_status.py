@@ -16,13 +16,13 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from autorubric.errors import InputError, MissingFileError
 from autorubric.llm.batches.batch_store import BatchRecord, BatchStore
 from autorubric.llm.failure_groups import NOT_ASKED, FailureGroup, FailureGroups
-from autorubric.llm.records.accounts import Spending, Totals, read_spending_file
-from autorubric.llm.records.ledger_view import LedgerView, Pace, count_seconds_since, ledger_view
+from autorubric.llm.records.accounts import Spending, UsageTotals, read_spending_file
+from autorubric.llm.records.ledger_view import CallPace, LedgerView, count_seconds_since, ledger_view
 from autorubric.llm.records.lock import find_lock_holder
 from autorubric.runs.items_file import StoredLines
 from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, describe_no_run, find_ledger_folder, read_manifest
 from autorubric.runs.run_folder import LEDGER_FOLDER, SPENT_FILE
-from autorubric.runs.shard import WORKERS_FOLDER, Part
+from autorubric.runs.shard import WORKERS_FOLDER, ShardPart
 from autorubric.runs.status_text import format_status
 from autorubric.runs.stopping import build_resume_command
 
@@ -83,7 +83,7 @@ class RunStatus:
     failures: Mapping[str, int]
     unanswered: tuple[FailureGroup, ...]
     spent: Spending
-    totals: tuple[Totals, ...]
+    totals: tuple[UsageTotals, ...]
     calls_per_second: float | None
     idle: float | None
     eta: float | None
@@ -187,7 +187,7 @@ def _read_status(directory: Path, counters: Mapping[str, CountRows]) -> RunStatu
         row_counts = counters.get(kind, count_rows)(directory, manifest, view)
         if view is not None:
             view.freeze()  # so the counts of calls below agree and are as recent as those of rows
-        pace = Pace(None, None) if view is None else view.measure_pace()
+        pace = CallPace(None, None) if view is None else view.measure_pace()
         state = _determine_state(manifest, holder, row_counts)
         return RunStatus(
             str(directory),
@@ -218,11 +218,11 @@ def _merge_statuses(whole: RunStatus, parts: Sequence[RunStatus]) -> RunStatus:
 
     Shards also count the rows that earlier sessions finished, so the finished rows are not summed with the run's own.
     """
-    paces = [one.calls_per_second for one in parts if one.state == "running" and one.calls_per_second is not None]
-    left = [one.eta for one in parts if one.eta is not None]
+    paces = [part.calls_per_second for part in parts if part.state == "running" and part.calls_per_second is not None]
+    left = [part.eta for part in parts if part.eta is not None]
     failures: Counter[str] = Counter(whole.failures)
-    for one in parts:
-        failures.update(one.failures)
+    for part in parts:
+        failures.update(part.failures)
     return replace(
         whole,
         again=whole.again or parts[0].again,
@@ -230,38 +230,38 @@ def _merge_statuses(whole: RunStatus, parts: Sequence[RunStatus]) -> RunStatus:
         state=whole.state if whole.state == "running" else "died",
         row_counts=_merge_row_counts(whole.row_counts, parts),
         failures=failures,
-        unanswered=_merge_groups(one.unanswered for one in (whole, *parts)),
-        spent=reduce(Spending.plus, (one.spent for one in parts), whole.spent),
-        totals=_merge_totals([*whole.totals, *(total for one in parts for total in one.totals)]),
+        unanswered=_merge_groups(status.unanswered for status in (whole, *parts)),
+        spent=reduce(Spending.plus, (part.spent for part in parts), whole.spent),
+        totals=_merge_totals([*whole.totals, *(total for part in parts for total in part.totals)]),
         calls_per_second=math.fsum(paces) if paces else whole.calls_per_second,
-        idle=min((one.idle for one in (whole, *parts) if one.idle is not None), default=None),
+        idle=min((status.idle for status in (whole, *parts) if status.idle is not None), default=None),
         eta=max(left) if left and whole.state == "running" else None,
     )
 
 
 def _merge_row_counts(whole: RowCounts, parts: Sequence[RunStatus]) -> RowCounts:
-    part = Part.from_manifest(read_manifest(Path(parts[0].directory)) or {})
-    counts = [one.row_counts for one in parts]
+    part = ShardPart.from_manifest(read_manifest(Path(parts[0].directory)) or {})
+    counts = [part.row_counts for part in parts]
     return RowCounts(
         whole.rows if part is None else part.rows,
-        max(whole.done, sum(one.done for one in counts)),
-        sum(one.failed for one in counts),
-        groups=_merge_groups(one.groups for one in counts),
-        lost_votes=_merge_groups(one.lost_votes for one in counts),
+        max(whole.done, sum(counts.done for counts in counts)),
+        sum(counts.failed for counts in counts),
+        groups=_merge_groups(counts.groups for counts in counts),
+        lost_votes=_merge_groups(counts.lost_votes for counts in counts),
     )
 
 
 def _merge_groups(groups: Iterable[Iterable[FailureGroup]]) -> tuple[FailureGroup, ...]:
     found: dict[tuple[str, str, str], FailureGroup] = {}
-    for one in (one for few in groups for one in few):
-        known = found.get((one.where, one.kind, one.message))
-        more = one if known is None else replace(one, count=known.count + one.count, items=known.items)
-        found[one.where, one.kind, one.message] = more
+    for group in (group for few in groups for group in few):
+        known = found.get((group.where, group.kind, group.message))
+        more = group if known is None else replace(group, count=known.count + group.count, items=known.items)
+        found[group.where, group.kind, group.message] = more
     return tuple(found.values())
 
 
-def _merge_totals(totals: Iterable[Totals]) -> tuple[Totals, ...]:
-    found: dict[tuple[str, str], Totals] = {}
+def _merge_totals(totals: Iterable[UsageTotals]) -> tuple[UsageTotals, ...]:
+    found: dict[tuple[str, str], UsageTotals] = {}
     for one in totals:
         known = found.get((one.role, one.model))
         found[one.role, one.model] = one if known is None else known.plus(one)
@@ -310,10 +310,10 @@ def _find_stop_reason(manifest: Mapping[str, Any]) -> str:
 def _find_command(manifest: Mapping[str, Any]) -> str:
     """The command that resumes a run, wherever the manifest of its kind keeps it."""
     places = (manifest.get("eval_config"), manifest, manifest.get("settings"))
-    return next((str(one["again"]) for one in places if one and one.get("again")), "")
+    return next((str(place["again"]) for place in places if place and place.get("again")), "")
 
 
-def _estimate_seconds_left(row_counts: RowCounts, pace: Pace, view: LedgerView | None) -> float | None:
+def _estimate_seconds_left(row_counts: RowCounts, pace: CallPace, view: LedgerView | None) -> float | None:
     if view is None or row_counts.rows is None or not pace.calls_per_second:
         return None
     calls, items = view.count_replies()

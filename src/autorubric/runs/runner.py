@@ -370,7 +370,7 @@ def _report_problems(problems: dict[int, str], kept: int) -> None:
     if not problems:
         return
     first = min(problems)
-    told = f"{len(problems)} of {len(problems) + kept} items could not be graded; item {first}: {problems[first]}"
+    message = f"{len(problems)} of {len(problems) + kept} items could not be graded; item {first}: {problems[first]}"
     if not kept:
-        raise FillError(told)
-    warn(told)
+        raise FillError(message)
+    warn(message)

@@ -109,7 +109,7 @@ def group_equal_items(dataset: RubricDataset) -> list[list[int]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ShardPart:
     """What the manifest of a shard records, so that the shards of a run can be merged.
 
     Attributes:
@@ -137,7 +137,7 @@ class Part:
         }
 
     @classmethod
-    def from_manifest(cls, manifest: Mapping[str, Any]) -> Part | None:
+    def from_manifest(cls, manifest: Mapping[str, Any]) -> ShardPart | None:
         """The part recorded in a manifest; None if its run is not a shard."""
         found: Any = manifest.get(PART) or (manifest.get("eval_config") or {}).get(PART)
         try:
@@ -169,7 +169,7 @@ class Workers(Protocol):
 
 
 @dataclass(slots=True)
-class Parts:
+class ShardParts:
     """The run directories of the shards that a run merges.
 
     Attributes:
@@ -209,21 +209,21 @@ class Parts:
         found: list[tuple[StoredLines, Sequence[int]]] = []
         for shard, places in self.find_places(dataset):
             path = self.folders[shard] / ITEMS_FILE
-            held = StoredLines(path)
+            lines = StoredLines(path)
             advice = "run the shard again: saved replies are not paid for twice"
             if self.workers is None:  # otherwise the run's own workers have just written it
-                held.refuse_damaged()
-                if held.is_changed:
+                lines.refuse_damaged()
+                if lines.is_changed:
                     raise InputError(f"{path} has changed since the shard wrote it; {advice}")
-            if max(held, default=-1) >= len(places) or (len(held) < len(places) and not self.is_partial):
+            if max(lines, default=-1) >= len(places) or (len(lines) < len(places) and not self.is_partial):
                 raise InputError(
-                    f"{path}: it has {pluralize(len(held), 'item')}, and the shard has {len(places):,}; {advice}"
+                    f"{path}: it has {pluralize(len(lines), 'item')}, and the shard has {len(places):,}; {advice}"
                 )
-            found.append((held, places))
+            found.append((lines, places))
         return found
 
 
-def measure_seconds(parts: Parts | None) -> float:
+def measure_seconds(parts: ShardParts | None) -> float:
     """Seconds since a run started its workers; 0 without workers."""
     return 0.0 if parts is None or parts.started is None else time.monotonic() - parts.started
 
@@ -250,9 +250,9 @@ class Division:
     command: str
     shard: Shard | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
-    parts: Parts | None = None
+    parts: ShardParts | None = None
 
-    def build_part(self, whole: Callable[[], bytes], rows: int) -> Part | None:
+    def build_part(self, whole: Callable[[], bytes], rows: int) -> ShardPart | None:
         """What the manifest of a shard records; None if the run is not a shard.
 
         Args:
@@ -274,7 +274,7 @@ class Division:
                 "the file has changed since, or differs between machines; restore it, and run the same command again"
             )
         if self.shard is not None:
-            return Part(self.shard, self.command, digest, rows, self.settings)
+            return ShardPart(self.shard, self.command, digest, rows, self.settings)
         if self.parts is not None and self.parts.whole != digest:
             raise InputError(
                 f"the input has changed since the shards ran: it had {self.parts.rows:,} rows, and now has {rows:,}; "

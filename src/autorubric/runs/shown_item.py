@@ -15,10 +15,10 @@ from autorubric.graders.assembly import EscalationConfig, JudgeSpec
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.few_shot import FewShotConfig
 from autorubric.llm.config import LLMConfig
-from autorubric.llm.recorded_exchanges import Exchange, Replay
+from autorubric.llm.recorded_exchanges import Exchange, ReplayedCalls
 from autorubric.llm.records.ledger_view import LedgerView, ledger_view
 from autorubric.prompts.judging import load_judge_prompts
-from autorubric.runs.cells import Cell, list_votes, read_cells, read_verdict
+from autorubric.runs.cells import StoredCell, list_votes, read_cells, read_verdict
 from autorubric.runs.items_file import StoredRun, read_items, read_report, read_run
 from autorubric.runs.manifest import find_ledger_folder, read_manifest
 from autorubric.runs.run import DRAWS_A_GENERATION, build_input, number_copies
@@ -112,7 +112,7 @@ def find_item(dataset: RubricDataset, name: str | None) -> int:
         return ids.index(name)
     if name is not None and name.isdecimal() and int(name) < len(ids):
         return int(name)
-    known = [one for one in ids if one][:5]
+    known = [item_id for item_id in ids if item_id][:5]
     named = f", such as {', '.join(known)}" if known else ""
     raise InputError(f"the run has no item {name!r}; it has {pluralize(len(ids), 'item')}{named}")
 
@@ -137,9 +137,9 @@ def _open_view(stack: ExitStack, directory: Path) -> LedgerView | None:
 
 async def _replay(
     run: StoredRun, manifest: Mapping[str, Any], view: LedgerView, index: int, notes: list[str]
-) -> Replay:
+) -> ReplayedCalls:
     """The prompts on an item and their recorded replies, criterion by criterion."""
-    replay = Replay(view)
+    replay = ReplayedCalls(view)
     grader = _rebuild(run, manifest, notes)
     if grader is None:
         return replay
@@ -263,7 +263,7 @@ def _format_report(record: Mapping[str, Any]) -> Iterator[str]:
         yield from _format_criterion(cell, entry)
 
 
-def _format_criterion(cell: Cell, entry: Mapping[str, Any]) -> Iterator[str]:
+def _format_criterion(cell: StoredCell, entry: Mapping[str, Any]) -> Iterator[str]:
     yield f"{cell.word}  {cell.name} (weight {cell.weight:g})"
     if entry.get("error"):
         yield f"    error: {entry['error']}"

@@ -12,7 +12,7 @@ from autorubric.runs.progress import format_cost, format_count, format_duration
 from autorubric.runs.stopping import strip_advice
 
 if TYPE_CHECKING:
-    from autorubric.llm.records.accounts import Totals
+    from autorubric.llm.records.accounts import UsageTotals
     from autorubric.runs.run_status import RunStatus
 
 
@@ -63,17 +63,17 @@ def _format_batches(found: RunStatus) -> Iterator[str]:
         yield f"  batches    {batches} collected: {pluralize(replies, 'reply')} to {pluralize(asked, 'request')}"
 
 
-def list_cost_notes(totals: Iterable[Totals]) -> Iterator[str]:
+def list_cost_notes(totals: Iterable[UsageTotals]) -> Iterator[str]:
     """Sentences about worst cases that a budget counts, and about models without a price.
 
     Example:
-        >>> from autorubric.llm.records.accounts import Totals
+        >>> from autorubric.llm.records.accounts import UsageTotals
         >>> from autorubric.llm.request import Usage
-        >>> print(*list_cost_notes([Totals("judge", "vllm/tiny", 6, 0, Usage(60, 6), 0.0, 6)]))
+        >>> print(*list_cost_notes([UsageTotals("judge", "vllm/tiny", 6, 0, Usage(60, 6), 0.0, 6)]))
         no price is known for vllm/tiny; give it in dollars per million tokens with --prices FILE
         (vllm/tiny: {input: ..., output: ...}) or LLMConfig.prices
     """
-    by_model: dict[str, Totals] = {}
+    by_model: dict[str, UsageTotals] = {}
     for total in totals:
         known = by_model.get(total.model)
         by_model[total.model] = total if known is None else known.plus(total)

@@ -15,7 +15,7 @@ from autorubric.metrics.intervals import Interval, mean_interval
 from autorubric.metrics.self_consistency import NO_JUDGE, SelfConsistency, add_repeats, clustered_interval
 
 if TYPE_CHECKING:
-    from autorubric.llm.records.accounts import Totals
+    from autorubric.llm.records.accounts import UsageTotals
     from autorubric.runs.result import ItemResult
 
 
@@ -101,7 +101,7 @@ class PanelAgreement:
     def worst(self) -> tuple[str, float] | None:
         """The criterion on which judges agree least, and how often they do; None for fewer than two criteria."""
         shares = {name: same / count for name, (count, same) in self.criteria.items()}
-        return min(shares.items(), key=lambda one: one[1]) if len(shares) > 1 else None
+        return min(shares.items(), key=lambda pair: pair[1]) if len(shares) > 1 else None
 
     def compute_interval(self) -> Interval | None:
         """The 95% confidence interval of the agreement; see `clustered_interval`."""
@@ -132,8 +132,8 @@ def _count_pairs(entry: EnsembleCriterionReport) -> tuple[int, int]:
         if not choice.is_error and not choice.na:
             words[choice.superseded][choice.selected_index] += 1
     return (
-        sum(math.comb(said.total(), 2) for said in words.values()),
-        sum(math.comb(count, 2) for said in words.values() for count in said.values()),
+        sum(math.comb(counts.total(), 2) for counts in words.values()),
+        sum(math.comb(count, 2) for counts in words.values() for count in counts.values()),
     )
 
 
@@ -203,7 +203,7 @@ class EvaluationSummary:
     criteria: dict[tuple[str | None, str], CriterionSummary] = field(default_factory=dict)
     panel: PanelAgreement = field(default_factory=PanelAgreement)
     consistency: dict[str, SelfConsistency] = field(default_factory=dict)
-    totals: list[Totals] = field(default_factory=list)
+    totals: list[UsageTotals] = field(default_factory=list)
     negotiated: list[str] = field(default_factory=list)
     interrupted: bool = False
     refused: bool = False

@@ -77,7 +77,7 @@ class Deduplicated(NamedTuple):
     @property
     def criteria(self) -> tuple[Candidate, ...]:
         """All criteria that are left."""
-        return tuple(criterion for one in self.sets for criterion in one)
+        return tuple(criterion for criteria in self.sets for criterion in criteria)
 
 
 def deduplicate_sets(sets: Sequence[Sequence[Candidate]]) -> Deduplicated:
@@ -93,39 +93,41 @@ def deduplicate_sets(sets: Sequence[Sequence[Candidate]]) -> Deduplicated:
         >>> [c.id for c in found.criteria], [(f.id, f.outcome, f.into) for f in found.fates]
         (['b1'], [('a1', 'merged', 'b1'), ('b1', 'kept', 'b1')])
     """
-    inputs = [criterion for one in sets for criterion in one]
+    inputs = [criterion for criteria in sets for criterion in criteria]
     _check_ids(inputs)
     groups: dict[tuple[bool, str], list[Candidate]] = {}
-    for one in inputs:
+    for criterion in inputs:
         # A text of marks alone has an empty key, which would make all such texts one.
-        key = build_sameness_key(one.description) or f"\x00{one.description}"
-        groups.setdefault((one.pitfall, key), []).append(one)
+        key = build_sameness_key(criterion.description) or f"\x00{criterion.description}"
+        groups.setdefault((criterion.pitfall, key), []).append(criterion)
     joined = {group[0].id: _merge_group(group) for group in groups.values()}
-    left = tuple(tuple(joined[one.id] for one in some if one.id in joined) for some in sets)
-    into = {one.id: joined[group[0].id].id for group in groups.values() for one in group}
+    left = tuple(tuple(joined[candidate.id] for candidate in some if candidate.id in joined) for some in sets)
+    into = {candidate.id: joined[group[0].id].id for group in groups.values() for candidate in group}
     kept = set(into.values())
     fates = [
-        Fate(one.id, "kept", one.id) if one.id in kept else Fate(one.id, "merged", into[one.id], "the same words")
-        for one in inputs
+        Fate(criterion.id, "kept", criterion.id)
+        if criterion.id in kept
+        else Fate(criterion.id, "merged", into[criterion.id], "the same words")
+        for criterion in inputs
     ]
     return Deduplicated(left, tuple(fates))
 
 
 def _check_ids(inputs: Sequence[Candidate]) -> None:
-    ids = [one.id for one in inputs]
+    ids = [criterion.id for criterion in inputs]
     if len(set(ids)) < len(ids):
-        repeated = sorted({one for one in ids if ids.count(one) > 1})
+        repeated = sorted({name for name in ids if ids.count(name) > 1})
         raise ValueError(f"two criteria that go into a merge have the same id: {', '.join(repeated)}")
 
 
 def _merge_group(group: Sequence[Candidate]) -> Candidate:
     """The criterion of a group with the highest weight, with the models and parents of all."""
     winner = _find_heaviest(group)
-    others = [one.id for one in group if one.id != winner.id]
+    others = [candidate.id for candidate in group if candidate.id != winner.id]
     return replace(
         winner,
-        models=_merge_names(winner.models, *(one.models for one in group)),
-        parents=_merge_names(winner.parents, others, *(one.parents for one in group)),
+        models=_merge_names(winner.models, *(candidate.models for candidate in group)),
+        parents=_merge_names(winner.parents, others, *(candidate.parents for candidate in group)),
     )
 
 
@@ -208,14 +210,16 @@ def build_account(
             continue
         criteria.append(_build_criterion(f"{prefix}{len(criteria) + 1}", output.title, output.description, group))
         outcome: Literal["kept", "merged"] = "kept" if len(group) == 1 else "merged"
-        claims.fates |= {one.id: Fate(one.id, outcome, criteria[-1].id) for one in group}
+        claims.fates |= {candidate.id: Fate(candidate.id, outcome, criteria[-1].id) for candidate in group}
     claims.drop(dropped)
-    for one in inputs:
-        if one.id not in claims.fates:
-            criteria.append(_build_criterion(f"{prefix}{len(criteria) + 1}", one.title, one.description, [one]))
-            reason = claims.refused.get(one.id, "the reply names it nowhere")
-            claims.fates[one.id] = Fate(one.id, "restored", criteria[-1].id, reason)
-    return Account(tuple(criteria), tuple(claims.fates[one.id] for one in inputs), tuple(claims.notes))
+    for criterion in inputs:
+        if criterion.id not in claims.fates:
+            criteria.append(
+                _build_criterion(f"{prefix}{len(criteria) + 1}", criterion.title, criterion.description, [criterion])
+            )
+            reason = claims.refused.get(criterion.id, "the reply names it nowhere")
+            claims.fates[criterion.id] = Fate(criterion.id, "restored", criteria[-1].id, reason)
+    return Account(tuple(criteria), tuple(claims.fates[criterion.id] for criterion in inputs), tuple(claims.notes))
 
 
 class _Claims:
@@ -223,7 +227,7 @@ class _Claims:
 
     def __init__(self, inputs: Sequence[Candidate]) -> None:
         _check_ids(inputs)
-        self.free = {one.id: one for one in inputs}
+        self.free = {criterion.id: criterion for criterion in inputs}
         self.known = frozenset(self.free)
         self.refused: dict[str, str] = {}
         self.fates: dict[str, Fate] = {}
@@ -251,9 +255,13 @@ class _Claims:
     def claim_same_words(self, output: Merged, named: Sequence[Candidate]) -> list[Candidate]:
         """The free criteria whose words an output repeats, of the sign of those it names."""
         pitfall = named[0].pitfall if named else output.weight < 0
-        free = [one for one in self.free.values() if one.id not in self.refused and one.pitfall is pitfall]
+        free = [
+            candidate
+            for candidate in self.free.values()
+            if candidate.id not in self.refused and candidate.pitfall is pitfall
+        ]
         key = build_sameness_key(output.description)
-        return [self.free.pop(one.id) for one in free if build_sameness_key(one.description) == key]
+        return [self.free.pop(candidate.id) for candidate in free if build_sameness_key(candidate.description) == key]
 
     def drop(self, dropped: Sequence[DroppedSource]) -> None:
         """Record the criteria that the reply drops with a reason."""

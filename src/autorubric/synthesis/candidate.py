@@ -147,20 +147,20 @@ class GateContext:
         return self.relevance.get(candidate.first_id) if own is None else own
 
 
-def dump_relevance(one: Relevance) -> dict[str, Any]:
+def dump_relevance(relevance: Relevance) -> dict[str, Any]:
     """A relevance as JSON values; `votes` and `unsure` only where votes were measured."""
-    row = asdict(one) | {"unsure": list(one.unsure)}
-    return {key: value for key, value in row.items() if one.votes is not None or key not in ("votes", "unsure")}
+    row = asdict(relevance) | {"unsure": list(relevance.unsure)}
+    return {key: value for key, value in row.items() if relevance.votes is not None or key not in ("votes", "unsure")}
 
 
 def read_relevance_rows(value: Mapping[str, Any] | None) -> dict[str, Relevance]:
     """The relevance by criterion id in a field."""
-    return {one: Relevance(**row | {"unsure": tuple(row.get("unsure", ()))}) for one, row in (value or {}).items()}
+    return {name: Relevance(**row | {"unsure": tuple(row.get("unsure", ()))}) for name, row in (value or {}).items()}
 
 
-def dump_criterion(one: Candidate) -> dict[str, Any]:
+def dump_criterion(candidate: Candidate) -> dict[str, Any]:
     """A criterion as JSON values; `check` and `rewritten` only where they are set."""
-    row = asdict(one) | {"models": list(one.models), "parents": list(one.parents)}
+    row = asdict(candidate) | {"models": list(candidate.models), "parents": list(candidate.parents)}
     return {key: value for key, value in row.items() if not (key in ("check", "rewritten") and not value)}
 
 
@@ -179,23 +179,23 @@ def is_criteria_list(value: Any) -> bool:
 
 def read_responses(fields: Mapping[str, Any]) -> dict[str, str]:
     """The responses of a row's pool by slot letter."""
-    held = fields.get("pool") or {"slots": []}
-    return {slot: fields[f"response_{slot}"] for slot in held["slots"]}
+    pool = fields.get("pool") or {"slots": []}
+    return {slot: fields[f"response_{slot}"] for slot in pool["slots"]}
 
 
 def read_pool(fields: Mapping[str, Any], judges: Sequence[str], verdicts: Iterable[str]) -> Pool:
     """The pool of a row with the verdicts of several fields; the later field wins."""
     votes: dict[str, Votes] = {}
     for name in verdicts:
-        held = fields.get(name) or {}
-        votes |= {one: tuple(map(tuple, rows)) for one, rows in held.get("votes", {}).items()}
+        pool = fields.get(name) or {}
+        votes |= {name: tuple(map(tuple, rows)) for name, rows in pool.get("votes", {}).items()}
     return Pool(tuple(read_responses(fields).values()), tuple(judges), votes)
 
 
 def replace_rewritten(criteria: Sequence[Candidate]) -> tuple[Candidate, ...]:
     """Criteria, each rewritten one replacing its original."""
-    newer = {one.parents[0]: one for one in criteria if one.rewritten}
-    return tuple(newer.get(one.id, one) for one in criteria if not one.rewritten)
+    newer = {candidate.parents[0]: candidate for candidate in criteria if candidate.rewritten}
+    return tuple(newer.get(candidate.id, candidate) for candidate in criteria if not candidate.rewritten)
 
 
 def make_example_criteria(prefix: str, count: int, number: int = 0) -> list[dict[str, Any]]:
@@ -254,7 +254,9 @@ def find_best_pair(
 
 
 def _score_responses(criteria: Sequence[Candidate], pool: Pool, judge: int) -> list[float] | None:
-    rows = [(one.weight, pool.votes[one.id][judge]) for one in criteria if one.id in pool.votes]
+    rows = [
+        (candidate.weight, pool.votes[candidate.id][judge]) for candidate in criteria if candidate.id in pool.votes
+    ]
     whole = [(weight, row) for weight, row in rows if None not in row]
     positive = sum(weight for weight, _ in whole if weight > 0)
     if not positive:

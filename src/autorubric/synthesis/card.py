@@ -74,7 +74,7 @@ def read_run_facts(
         (4, None)
     """
     usage = manifest.get("usage") or []
-    priced = not any(one.get("unpriced") or one.get("cost") is None for one in usage)
+    priced = not any(entry.get("unpriced") or entry.get("cost") is None for entry in usage)
     full = (manifest.get("settings") or {}).get("full") or {}
     called = {slot for stage in (manifest.get("stages") or {}).values() for slot in stage["slots"]}
     return RunFacts(
@@ -85,8 +85,8 @@ def read_run_facts(
             slot: model for slot, model in (manifest.get("models") or {}).items() if slot in called or not called
         },
         templates=dict(manifest.get("templates") or {}),
-        cost_usd=sum(one["cost"] for one in usage) if priced and usage else None,
-        calls=sum(one["calls"] for one in usage),
+        cost_usd=sum(entry["cost"] for entry in usage) if priced and usage else None,
+        calls=sum(entry["calls"] for entry in usage),
         stand_ins=tuple(manifest.get("stand_ins") or ()),
         gates=tuple((full.get("gates") or {}).get("order") or ()),
         version=str((manifest.get("versions") or {}).get("autorubric", "")),
@@ -124,7 +124,7 @@ class CardFacts:
         self.domains.setdefault(str(row.get("domain") or ""), RubricCounts(self.run.gates)).add(row)
         self.lengths[len(criteria)] += 1
         self.weights.update(map(find_weight, criteria))
-        if own.evolved_share is not None and any("origin" in one for one in criteria):
+        if own.evolved_share is not None and any("origin" in criterion for criterion in criteria):
             self.evolved_shares[int(10 * own.evolved_points / own.points)] += 1
         if code := detect_language(str(row.get("question") or "")):
             self.languages[code] += 1
@@ -294,7 +294,7 @@ def _render_quality(facts: CardFacts) -> Iterator[str]:
 def _render_gates(facts: CardFacts) -> Iterator[str]:
     if facts.total.gates:
         yield "## Gates\n"
-        rows = [[gate, *(f"{count:,}" for count in said.values())] for gate, said in facts.total.gates.items()]
+        rows = [[gate, *(f"{count:,}" for count in counts.values())] for gate, counts in facts.total.gates.items()]
         yield from _render_table(("gate", *OUTCOMES), rows)
 
 

@@ -12,7 +12,14 @@ from autorubric.synthesis.candidate import Candidate, Pool
 from autorubric.synthesis.check_wordings import READERS
 from autorubric.synthesis.thresholds import CompileSettings
 
-__all__ = ["CompileSettings", "Proposal", "RecognizedCheck", "apply_proposals", "propose_checks", "recognize_check"]
+__all__ = [
+    "CheckProposal",
+    "CompileSettings",
+    "RecognizedCheck",
+    "apply_proposals",
+    "propose_checks",
+    "recognize_check",
+]
 
 _LONGEST = 300  # characters: longer texts ask for more than a count or a phrase
 
@@ -75,7 +82,7 @@ class Comparison(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Proposal:
+class CheckProposal:
     """A check for a criterion, its results on the pool, and whether it was accepted.
 
     Attributes:
@@ -97,14 +104,18 @@ class Proposal:
     @property
     def disagreements(self) -> tuple[Comparison, ...]:
         """The responses on which judges and check differ."""
-        return tuple(one for one in _select_decided(self.comparisons) if one.judged is not one.checked)
+        return tuple(
+            comparison
+            for comparison in _select_decided(self.comparisons)
+            if comparison.judged is not comparison.checked
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The proposal as JSON values, for the ledger's views and `final_full`."""
         row = asdict(self) | {
             "check": dict(self.check),
             "decided": len(_select_decided(self.comparisons)),
-            "disagreements": [one._asdict() for one in self.disagreements],
+            "disagreements": [comparison._asdict() for comparison in self.disagreements],
         }
         del row["comparisons"]
         return row
@@ -115,7 +126,7 @@ _DEFAULTS = CompileSettings()
 
 def propose_checks(
     query: str, candidates: Sequence[Candidate], pool: Pool, settings: CompileSettings = _DEFAULTS
-) -> list[Proposal]:
+) -> list[CheckProposal]:
     """A proposal for each criterion whose wording matches a check, tested on the pool; no request is sent.
 
     A criterion that has a check already gets none. A response that the judges could not decide does not count.
@@ -140,21 +151,24 @@ def propose_checks(
             check = {"name": recognised.name, "parameters": dict(recognised.parameters)}
             comparisons = _compare_on_pool(recognised, candidate.id, pool)
             accepted, decision = _decide_acceptance(comparisons, settings)
-            found.append(Proposal(candidate.id, check, recognised.kind, comparisons, accepted, decision))
+            found.append(CheckProposal(candidate.id, check, recognised.kind, comparisons, accepted, decision))
     return found
 
 
-def apply_proposals(candidates: Sequence[Candidate], found: Sequence[Proposal]) -> list[Candidate]:
+def apply_proposals(candidates: Sequence[Candidate], found: Sequence[CheckProposal]) -> list[Candidate]:
     """The criteria; those with an accepted proposal are decided by their check.
 
     Example:
         >>> one = Candidate("m1", "Length", "Has at most 3 words.", 5)
         >>> check = {"name": "word_count", "parameters": {"at_most": 3}}
-        >>> apply_proposals([one], [Proposal("m1", check, "length", (), True, "agree")])[0].check["name"]
+        >>> apply_proposals([one], [CheckProposal("m1", check, "length", (), True, "agree")])[0].check["name"]
         'word_count'
     """
-    checks = {one.criterion: one.check for one in found if one.accepted}
-    return [replace(one, check=checks[one.id]) if one.id in checks else one for one in candidates]
+    checks = {proposal.criterion: proposal.check for proposal in found if proposal.accepted}
+    return [
+        replace(candidate, check=checks[candidate.id]) if candidate.id in checks else candidate
+        for candidate in candidates
+    ]
 
 
 def _compare_on_pool(check: RecognizedCheck, criterion: str, pool: Pool) -> tuple[Comparison, ...]:
@@ -168,18 +182,20 @@ def _compare_on_pool(check: RecognizedCheck, criterion: str, pool: Pool) -> tupl
 
 
 def _select_decided(comparisons: Sequence[Comparison]) -> list[Comparison]:
-    return [one for one in comparisons if one.judged is not None and one.checked is not None]
+    return [
+        comparison for comparison in comparisons if comparison.judged is not None and comparison.checked is not None
+    ]
 
 
 def _decide_acceptance(comparisons: Sequence[Comparison], settings: CompileSettings) -> tuple[bool, str]:
     decided = _select_decided(comparisons)
-    agreed = sum(one.judged is one.checked for one in decided)
+    agreed = sum(comparison.judged is comparison.checked for comparison in decided)
     counts = f"judges and check agree on {agreed} of {len(decided)} responses that both decided"
     if len(decided) < settings.min_decided:
         return False, f"{counts}; at least {settings.min_decided} are needed"
     if agreed / len(decided) < settings.min_agreement:
         return False, f"{counts}; a share of {settings.min_agreement:g} is needed"
-    if settings.both_verdicts and len({one.judged for one in decided}) < 2:
+    if settings.both_verdicts and len({comparison.judged for comparison in decided}) < 2:
         verdict = "met" if decided[0].judged else "unmet"
         return False, f"{counts}, but all of them are {verdict}: nothing shows that it can tell them apart"
     return True, counts

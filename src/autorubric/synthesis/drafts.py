@@ -17,8 +17,8 @@ from autorubric.synthesis.stages import (
     Call,
     Fields,
     Models,
-    Outcome,
     Stage,
+    StageOutcome,
     fail_missing,
     has_items,
     has_text,
@@ -73,7 +73,7 @@ def build_criteria_stage(prompts: PromptSet, name: str, ground: str, *, draw: in
 
     read = read_pitfalls if pitfalls else partial(read_rubric, lowest=lowest)
 
-    def build(fields: Fields, models: Models) -> list[Call] | Outcome:
+    def build(fields: Fields, models: Models) -> list[Call] | StageOutcome:
         if not has_text(fields.get(ground)):
             return fail_missing(ground)
         inputs = {"query": query_in(fields), "reference": fields[ground]}
@@ -115,15 +115,15 @@ def read_pitfalls(reply: Reply) -> Answer[list[Item]] | Unreadable:
 def build_pool_stage(names: Sequence[str], filters: Filters) -> Stage:
     """The stage that writes `pool`: the slots of the responses that stay, and of those left out with reasons."""
 
-    def build(fields: Fields, models: Models) -> Outcome:
+    def build(fields: Fields, models: Models) -> StageOutcome:
         texts = {name.removeprefix("response_"): str(fields.get(name) or "") for name in names}
         faults = {letter: find_response_fault(text, filters) for letter, text in texts.items() if has_text(text)}
         slots = [letter for letter, fault in faults.items() if fault is None]
         left_out = [{"slot": letter, "reason": fault} for letter, fault in faults.items() if fault]
         if not slots:
-            return Outcome(failure=Failure("missing_input", "missing responses: none can be graded"))
-        notes = tuple(f"a response left the pool: {one['reason']}" for one in left_out)
-        return Outcome({"slots": slots, "left_out": left_out}, "filters", notes=notes)
+            return StageOutcome(failure=Failure("missing_input", "missing responses: none can be graded"))
+        notes = tuple(f"a response left the pool: {entry['reason']}" for entry in left_out)
+        return StageOutcome({"slots": slots, "left_out": left_out}, "filters", notes=notes)
 
     return Stage(
         "pool", 1, tuple(names), build, finished=lambda value: isinstance(value, dict) and bool(value.get("slots"))

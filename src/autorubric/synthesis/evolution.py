@@ -28,8 +28,8 @@ from autorubric.synthesis.stages import (
     Call,
     Fields,
     Models,
-    Outcome,
     Stage,
+    StageOutcome,
     fail_missing,
     has_items,
     has_text,
@@ -55,12 +55,12 @@ def build_plain_evolution_stage(template: Prompt, names: Sequence[str]) -> Stage
     With fewer than two responses the value is an empty list, made by `skipped(no responses)`.
     """
 
-    def build(fields: Fields, models: Models) -> list[Call] | Outcome:
+    def build(fields: Fields, models: Models) -> list[Call] | StageOutcome:
         if not has_items(fields.get("merged_rubrics")):
             return fail_missing("merged_rubrics")
         responses = [fields[name] for name in names if has_text(fields.get(name))]
         if len(responses) < 2:
-            return Outcome([], NO_RESPONSES)
+            return StageOutcome([], NO_RESPONSES)
         return [_build_call(template, fields, fields["merged_rubrics"], responses)]
 
     return Stage(
@@ -99,13 +99,13 @@ class Round:
     settings: FullSettings
     template: Prompt
 
-    def build(self, fields: Fields, models: Models) -> list[Call] | Outcome:
+    def build(self, fields: Fields, models: Models) -> list[Call] | StageOutcome:
         """The call for criteria that separate the two best responses, or why there is none."""
         if not fields.get("pool") or any(not fields.get(name) for name in self.before.verdicts):
             return fail_missing("verdicts on the pool")
         context = self.before.build_context(fields)
         rubric = context.candidates if self.number == 1 else self.before.find_kept(context, self.settings.gates)
-        if self.number > 1 and not any(one.round == self.number - 1 for one in rubric):
+        if self.number > 1 and not any(candidate.round == self.number - 1 for candidate in rubric):
             return _skip("skipped(the round before added nothing that passed the gates)")
         scores = compute_consensus(rubric, context.pool).scores
         if all(score is None for score in scores):
@@ -117,12 +117,12 @@ class Round:
         if pair is None:
             return _skip("skipped(no two responses left to compare)")
         names = ("title", "description", "weight")
-        shown = [{name: getattr(one, name) for name in names} for one in rubric]
+        shown = [{name: getattr(candidate, name) for name in names} for candidate in rubric]
         responses = [context.pool.responses[place] for place in pair]
         # The same pair under the same rubric gets another draw in another round.
         verdicts = _show_verdicts(rubric, context.pool, scores, pair)
         call = _build_call(self.template, fields, shown, responses, self.number - 1, verdicts)
-        known = {build_sameness_key(one.description) for one in context.candidates}
+        known = {build_sameness_key(candidate.description) for candidate in context.candidates}
         model = models["augment"].name if "augment" in models else ""
 
         def read(reply: Reply) -> Answer[dict[str, Any]] | Unreadable:
@@ -130,7 +130,7 @@ class Round:
             if isinstance(answer, Unreadable):
                 return answer
             value = {"pair": [slots[place] for place in pair], **self._collect(known, answer.value, model)}
-            dropped = (f"an evolved criterion was dropped: {one['reason']}" for one in value["dropped"])
+            dropped = (f"an evolved criterion was dropped: {entry['reason']}" for entry in value["dropped"])
             return Answer(value, reply, (*answer.notes, *dropped))
 
         return [call._replace(read=read)]
@@ -140,15 +140,17 @@ class Round:
         taken = set(known)
         criteria, dropped = list[Candidate](), list[dict[str, str]]()
         for number, item in enumerate(items, 1):
-            one = Candidate(f"e{self.number}.{number}", **item, origin="evolved", round=self.number, models=(model,))
-            key = build_sameness_key(one.description)
-            fault = find_criterion_fault(one.description, one.weight, self.settings.filters)
+            candidate = Candidate(
+                f"e{self.number}.{number}", **item, origin="evolved", round=self.number, models=(model,)
+            )
+            key = build_sameness_key(candidate.description)
+            fault = find_criterion_fault(candidate.description, candidate.weight, self.settings.filters)
             fault = fault or ("the rubric has it already" if key in taken else None)
             if fault:
-                dropped.append({"id": one.id, "description": one.description, "reason": fault})
+                dropped.append({"id": candidate.id, "description": candidate.description, "reason": fault})
             else:
                 taken.add(key)
-                criteria.append(one)
+                criteria.append(candidate)
         return {"criteria": list(map(dump_criterion, criteria)), "dropped": dropped}
 
 
@@ -157,12 +159,12 @@ def _show_verdicts(
 ) -> dict[str, Any]:
     """The majority verdicts on the two responses, criterion by criterion, and on the whole pool."""
     rows = list[dict[str, Any]]()
-    for one in rubric[:_MOST_SHOWN]:
-        if one.id in pool.votes:
-            said = pool.find_majority(one.id)
-            both = {f"response_{number}": said[place] for number, place in enumerate(pair, 1)}
-            judged = len(said) - said.count(None)
-            rows.append({"title": one.title, **both, "met": said.count(True), "judged": judged})
+    for candidate in rubric[:_MOST_SHOWN]:
+        if candidate.id in pool.votes:
+            majority = pool.find_majority(candidate.id)
+            both = {f"response_{number}": majority[place] for number, place in enumerate(pair, 1)}
+            judged = len(majority) - majority.count(None)
+            rows.append({"title": candidate.title, **both, "met": majority.count(True), "judged": judged})
     shown = {f"response_{number}": scores[place] for number, place in enumerate(pair, 1)}
     return {"criteria": rows, "scores": {name: score and round(score, 3) for name, score in shown.items()}}
 
@@ -192,18 +194,18 @@ def build_round_stage(turn: Round, texts: Sequence[str]) -> Stage:
 def build_augmented_stage(rounds: Sequence[str]) -> Stage:
     """The stage that writes `augmented_rubrics`, the seed's field: the new criteria of all rounds."""
 
-    def build(fields: Fields, models: Models) -> Outcome:
+    def build(fields: Fields, models: Models) -> StageOutcome:
         absent = [name for name in rounds if not _is_round(fields.get(name))]
         if absent:
             return fail_missing(absent[0])
         new = [row for name in rounds for row in fields[name]["criteria"]]
-        return Outcome(new, str(fields[f"{rounds[0]}_model"]) if rounds else "skipped(no rounds)")
+        return StageOutcome(new, str(fields[f"{rounds[0]}_model"]) if rounds else "skipped(no rounds)")
 
     return Stage("augmented_rubrics", 4, tuple(rounds), build, finished=is_criteria_list, empty=[])
 
 
-def _skip(model: str) -> Outcome:
-    return Outcome({"pair": None, "criteria": [], "dropped": []}, model)
+def _skip(model: str) -> StageOutcome:
+    return StageOutcome({"pair": None, "criteria": [], "dropped": []}, model)
 
 
 def _is_round(value: Any) -> bool:

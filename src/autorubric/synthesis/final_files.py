@@ -81,8 +81,8 @@ def find_other_queries(directory: Path, queries: Iterable[Query]) -> list[str]:
     path = next((path for path in paths if path.exists()), None)
     if path is None:
         return []
-    held = {hash(format_question(row.get("question"))) for row in read_rows(path)}
-    if not held or any(hash(format_question(query.fields["question"])) in held for query in queries):
+    questions = {hash(format_question(row.get("question"))) for row in read_rows(path)}
+    if not questions or any(hash(format_question(query.fields["question"])) in questions for query in queries):
         return []
     first = shorten(format_question(next(read_rows(path)).get("question")), 80)
     return [f"the input has none of the queries in the directory, such as {first!r}"]
@@ -107,7 +107,7 @@ def export_row(row: Mapping[str, Any], most: int = 0, *, full: bool = False, dom
         from autorubric.linting.records import read_query
         from autorubric.linting.rules.form import LANGUAGE, MOST
 
-        criteria = [RawCriterion(one["criterion"]) for one in final["rubrics"]]
+        criteria = [RawCriterion(rubric["criterion"]) for rubric in final["rubrics"]]
         foreign = next(LANGUAGE.find(RawRubric(criteria, read_query(row.get("question")))), None) is not None
         made["remarks"] = ["language"] * foreign + ["length"] * (len(criteria) > MOST)
         made["rows"] = {"final": final, **({"final_full": _build_full_row(row, domain)} if full else {})}
@@ -127,17 +127,17 @@ def export_final(directory: Path, made: Iterable[Mapping[str, Any]], *, full: bo
             stem: stack.enter_context(parquet_writer(directory / f"{stem}.parquet", schema))
             for stem, schema in stems.items()
         }
-        for one in made:
-            for remark in one["remarks"]:
-                remarks.setdefault(remark, []).append(one["name"])
-            if not one["rows"]:
+        for row in made:
+            for remark in row["remarks"]:
+                remarks.setdefault(remark, []).append(row["name"])
+            if not row["rows"]:
                 without += 1
                 continue
-            for stem, value in one["rows"].items():
+            for stem, value in row["rows"].items():
                 lines[stem].write(json.dumps(value, ensure_ascii=False) + "\n")
                 tables[stem](value)
             rows += 1
-            criteria += len(one["rows"]["final"]["rubrics"])
+            criteria += len(row["rows"]["final"]["rubrics"])
     return Exported(rows, criteria, without, tuple(_describe(remarks)) if remarks else ())
 
 
@@ -160,7 +160,9 @@ def build_final_row(row: Mapping[str, Any], max_criteria: int = 0) -> dict[str, 
         merged = row.get("merged_rubrics")
         items = [*merged, *(row.get("augmented_rubrics") or [])] if merged else []
     read = read_items(items).items
-    rubrics = dedup_final_rubrics([{"criterion": one["description"], "points": one["weight"]} for one in read])
+    rubrics = dedup_final_rubrics(
+        [{"criterion": criterion["description"], "points": criterion["weight"]} for criterion in read]
+    )
     if max_criteria:
         rubrics = cap_criteria(rubrics, max_criteria)
     if not question or not any(item["points"] > 0 for item in rubrics):
@@ -179,11 +181,11 @@ def _build_full_row(row: Mapping[str, Any], domain: str) -> dict[str, Any]:
         "prompt": question if isinstance(question, list) else [{"role": "user", "content": question.strip()}],
         "id": "" if row.get("id") is None else str(row["id"]),
         "domain": str(row.get("domain") or domain),
-        **{name: [_show_criterion(one) for one in gated[field]] for name, field in _LISTS.items()},
+        **{name: [_show_criterion(criterion) for criterion in gated[field]] for name, field in _LISTS.items()},
         "merge_fates": row["merge"]["fates"],
         "evolved_dropped": gated["evolved_dropped"],
         "checks": [
-            one | {name: _to_json(one[name]) for name in ("check", "disagreements")} for one in gated["checks"]
+            check | {name: _to_json(check[name]) for name in ("check", "disagreements")} for check in gated["checks"]
         ],
         "responses": [
             {"slot": slot, "model": row.get(f"response_{slot}_model", ""), "score": gated["scores"][slot]}
@@ -197,13 +199,13 @@ def _build_full_row(row: Mapping[str, Any], domain: str) -> dict[str, Any]:
     }
 
 
-def _show_criterion(one: Mapping[str, Any]) -> dict[str, Any]:
+def _show_criterion(criterion: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        **{name: one[name] for name in _CRITERION},
-        "check": _to_json(one["check"]) if one.get("check") else None,
-        "gates": [decision | {"figures": _to_json(decision["figures"])} for decision in one["gates"]],
-        "gate": one.get("gate"),
-        "reason": one.get("reason"),
+        **{name: criterion[name] for name in _CRITERION},
+        "check": _to_json(criterion["check"]) if criterion.get("check") else None,
+        "gates": [decision | {"figures": _to_json(decision["figures"])} for decision in criterion["gates"]],
+        "gate": criterion.get("gate"),
+        "reason": criterion.get("reason"),
     }
 
 

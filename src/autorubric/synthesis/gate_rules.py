@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, cast
 
-from autorubric.linting.criterion_words import Wording
+from autorubric.linting.criterion_words import Phrasing
 from autorubric.linting.rules.undecidable import find_forced_verdict
 from autorubric.linting.rules.unseen import find_unseen_text
 from autorubric.synthesis.candidate import Candidate, GateContext, Relevance
 from autorubric.synthesis.likelihood import (
-    Noise,
+    JudgeNoise,
     compute_bayes_factor,
     compute_reversed_chance,
     compute_separating_chance,
@@ -104,31 +104,31 @@ def find_passed(candidates: Iterable[Candidate], decisions: Iterable[GateDecisio
         ['m1']
     """
     stopped = {decision.candidate for decision in decisions if _RANK[decision.outcome]}
-    return tuple(one for one in candidates if one.id not in stopped)
+    return tuple(candidate for candidate in candidates if candidate.id not in stopped)
 
 
-def check_answerable(one: Candidate, context: GateContext, settings: GateSettings) -> GateDecision:
+def check_answerable(candidate: Candidate, context: GateContext, settings: GateSettings) -> GateDecision:
     """A rejection for a criterion that needs more than the query and one submission to be decided.
 
     The relevance judges decide, and so do the criterion's own words: a grader sees no reference answer, other
     response or response time, unless the query mentions it, and a criterion must not dictate its verdict.
     """
-    unseen = find_unseen_text(one.description, context.query_text)
-    forced = find_forced_verdict(Wording(one.description))
+    unseen = find_unseen_text(candidate.description, context.query_text)
+    forced = find_forced_verdict(Phrasing(candidate.description))
     if unseen or forced:
         reason = f"it refers to {unseen!r}, which a grader does not see"
         reason = f"{forced!r} tells the grader its verdict" if forced else reason
-        return GateDecision(one.id, "answerable", "rejected", {"words": forced or unseen}, reason)
-    relevance = context.find_relevance(one)
+        return GateDecision(candidate.id, "answerable", "rejected", {"words": forced or unseen}, reason)
+    relevance = context.find_relevance(candidate)
     if relevance is None:
-        return GateDecision(one.id, "answerable", "undecided", {}, _NOT_ASSESSED)
+        return GateDecision(candidate.id, "answerable", "undecided", {}, _NOT_ASSESSED)
     figures = _count_votes(relevance)
     if "answerable" in relevance.unsure:
-        return GateDecision(one.id, "answerable", "undecided", figures, _TOO_FEW.format(relevance.votes))
+        return GateDecision(candidate.id, "answerable", "undecided", figures, _TOO_FEW.format(relevance.votes))
     if not relevance.answerable:
         reason = relevance.reason or "the submission alone does not show whether it is met"
-        return GateDecision(one.id, "answerable", "rejected", figures, reason)
-    return GateDecision(one.id, "answerable", "kept", figures)
+        return GateDecision(candidate.id, "answerable", "rejected", figures, reason)
+    return GateDecision(candidate.id, "answerable", "kept", figures)
 
 
 _NOT_ASSESSED = "no relevance judgment"
@@ -140,60 +140,60 @@ def _count_votes(relevance: Relevance) -> dict[str, float | str | None]:
     return {"draws": relevance.draws} | ({} if relevance.votes is None else {"votes": relevance.votes})
 
 
-def check_licensed(one: Candidate, context: GateContext, settings: GateSettings) -> GateDecision:
+def check_licensed(candidate: Candidate, context: GateContext, settings: GateSettings) -> GateDecision:
     """A rejection for a criterion that the query neither asks for nor implies, by the relevance judges.
 
     Words that a judge quotes must be in the query; otherwise nothing is decided.
     """
-    relevance = context.find_relevance(one)
+    relevance = context.find_relevance(candidate)
     if relevance is None:
-        return GateDecision(one.id, "licensed", "undecided", {}, _NOT_ASSESSED)
+        return GateDecision(candidate.id, "licensed", "undecided", {}, _NOT_ASSESSED)
     figures: Figures = {"need": relevance.need, "quote": relevance.quote, **_count_votes(relevance)}
     if "need" in relevance.unsure:
-        return GateDecision(one.id, "licensed", "undecided", figures, _TOO_FEW.format(relevance.votes))
+        return GateDecision(candidate.id, "licensed", "undecided", figures, _TOO_FEW.format(relevance.votes))
     if relevance.need == "none":
         reason = relevance.reason or "the query does not ask for it"
-        return GateDecision(one.id, "licensed", "rejected", figures, reason)
+        return GateDecision(candidate.id, "licensed", "rejected", figures, reason)
     if relevance.need == "explicit" and not has_quote(context.query_text, relevance.quote):
         reason = "the words quoted for it are not in the query"
-        return GateDecision(one.id, "licensed", "undecided", figures, reason)
-    return GateDecision(one.id, "licensed", "kept", figures, relevance.reason)
+        return GateDecision(candidate.id, "licensed", "undecided", figures, reason)
+    return GateDecision(candidate.id, "licensed", "kept", figures, relevance.reason)
 
 
-def check_surface(one: Candidate, context: GateContext, settings: GateSettings) -> GateDecision:
+def check_surface(candidate: Candidate, context: GateContext, settings: GateSettings) -> GateDecision:
     """A rejection for a criterion that demands a form the query does not ask for.
 
     Either the relevance judges see such a form, or the criterion's own words show it. Judges overrule the words only
     where they call the form asked for and quote words that are in the query.
     """
-    kinds, relevance = settings.surface.kinds, context.find_relevance(one)
-    forms = [form for form in find_forms(one.description, context.query_text) if form.kind in kinds]
+    kinds, relevance = settings.surface.kinds, context.find_relevance(candidate)
+    forms = [form for form in find_forms(candidate.description, context.query_text) if form.kind in kinds]
     unasked = next((form for form in forms if not form.asked), None)
     words = unasked.words if unasked else None
     if relevance is None:
         reason = _NOT_ASSESSED + (f"; its words {words!r} look like an unasked form" if words else "")
-        return GateDecision(one.id, "surface", "undecided", {"words": words}, reason)
+        return GateDecision(candidate.id, "surface", "undecided", {"words": words}, reason)
     form = relevance.surface or (unasked.kind if unasked else None)
     figures = {"form": form, "words": words, **_count_votes(relevance)}
     unsure = "surface" in relevance.unsure
     if relevance.surface in kinds and not relevance.surface_asked and not unsure:
         reason = relevance.reason or f"it demands a {relevance.surface} that the query does not ask for"
-        return GateDecision(one.id, "surface", "rejected", figures, reason)
+        return GateDecision(candidate.id, "surface", "rejected", figures, reason)
     asked = relevance.surface and relevance.surface_asked and has_quote(context.query_text, relevance.quote)
     if unasked and not asked:
         reason = f"its words {words!r} demand a {unasked.kind} that the query does not ask for"
-        return GateDecision(one.id, "surface", "rejected", figures, reason)
+        return GateDecision(candidate.id, "surface", "rejected", figures, reason)
     if unsure:
-        return GateDecision(one.id, "surface", "undecided", figures, _TOO_FEW.format(relevance.votes))
-    return GateDecision(one.id, "surface", "kept", figures)
+        return GateDecision(candidate.id, "surface", "undecided", figures, _TOO_FEW.format(relevance.votes))
+    return GateDecision(candidate.id, "surface", "kept", figures)
 
 
-def _estimate_noise(context: GateContext, settings: GateSettings) -> Noise:
+def _estimate_noise(context: GateContext, settings: GateSettings) -> JudgeNoise:
     """The error rate of the pool's verdicts, and the correlation of the judges' errors."""
     return estimate_judge_noise(context.pool, settings.judge_error, settings.least_error)
 
 
-def _show_noise(noise: Noise, context: GateContext) -> dict[str, float | str | None]:
+def _show_noise(noise: JudgeNoise, context: GateContext) -> dict[str, float | str | None]:
     """The error rate of a verdict, and where judges share errors, how many independent ones they are worth."""
     count = len(context.pool.judges)
     worth = {"judges": count / (1 + (count - 1) * noise.correlation)} if noise.correlation else {}
@@ -206,77 +206,81 @@ def check_separation(candidates: Sequence[Candidate], context: GateContext, sett
     Merged criteria are tested only if the settings demand it; they count in the score in any case.
     """
     noise = _estimate_noise(context, settings)
-    tested = [one for one in candidates if one.origin == "evolved" or settings.separates.merged]
-    return [_decide_separation(one, candidates, context, settings, noise) for one in tested]
+    tested = [candidate for candidate in candidates if candidate.origin == "evolved" or settings.separates.merged]
+    return [_decide_separation(candidate, candidates, context, settings, noise) for candidate in tested]
 
 
 def _decide_separation(
-    one: Candidate, others: Sequence[Candidate], context: GateContext, settings: GateSettings, noise: Noise
+    candidate: Candidate, others: Sequence[Candidate], context: GateContext, settings: GateSettings, noise: JudgeNoise
 ) -> GateDecision:
-    limits, votes = settings.separates, context.pool.votes.get(one.id, ())
+    limits, votes = settings.separates, context.pool.votes.get(candidate.id, ())
     judged = [tally for tally in tally_votes(votes) if sum(tally)]
     if len(judged) < limits.least_responses:
         reason = f"{len(judged)} graded responses; {limits.least_responses} are needed to tell"
-        return GateDecision(one.id, "separates", "undecided", {"responses": len(judged)}, reason)
+        return GateDecision(candidate.id, "separates", "undecided", {"responses": len(judged)}, reason)
     met = sum(tally.met for tally in judged) / sum(map(sum, judged))
     chance = compute_separating_chance(votes, *noise)
     figures = {"met": met, "separating": chance, **_show_noise(noise, context)}
     if chance < limits.least_separating:
         nearly = "nearly all responses meet it" if met > 0.5 else "hardly any response meets it"
-        return GateDecision(one.id, "separates", "rejected", figures, f"{nearly}, so it separates none")
-    figures["reversed"] = _estimate_reversed_chance(one, others, context, noise)
+        return GateDecision(candidate.id, "separates", "rejected", figures, f"{nearly}, so it separates none")
+    figures["reversed"] = _estimate_reversed_chance(candidate, others, context, noise)
     if len(judged) < limits.least_for_direction and figures["reversed"] is not None:
         reason = f"{len(judged)} graded responses are too few to tell its direction"
-        return GateDecision(one.id, "separates", "undecided", figures, reason)
-    return _decide_direction(one, figures, settings)
+        return GateDecision(candidate.id, "separates", "undecided", figures, reason)
+    return _decide_direction(candidate, figures, settings)
 
 
-def _decide_direction(one: Candidate, figures: Figures, settings: GateSettings) -> GateDecision:
+def _decide_direction(candidate: Candidate, figures: Figures, settings: GateSettings) -> GateDecision:
     """The decision on a criterion that responses meet differently, by the chance that it points the wrong way."""
     separating, reversed_ = cast("float", figures["separating"]), cast("float | None", figures["reversed"])
     if reversed_ is None:
         reason = "the other criteria do not separate the responses, so its direction is unknown"
-        return GateDecision(one.id, "separates", "undecided", figures, reason)
+        return GateDecision(candidate.id, "separates", "undecided", figures, reason)
     if reversed_ >= settings.separates.least_reversed:
-        shown = "better responses show this fault" if one.pitfall else "worse responses meet it"
-        return GateDecision(one.id, "separates", "rejected", figures, shown)
+        shown = "better responses show this fault" if candidate.pitfall else "worse responses meet it"
+        return GateDecision(candidate.id, "separates", "rejected", figures, shown)
     if "judges" in figures and separating < settings.least_sure:
         reason = "the judges share errors, so that a few of these may be all that separates the responses"
-        return GateDecision(one.id, "separates", "undecided", figures, reason)
-    return GateDecision(one.id, "separates", "kept", figures)
+        return GateDecision(candidate.id, "separates", "undecided", figures, reason)
+    return GateDecision(candidate.id, "separates", "kept", figures)
 
 
 def _estimate_reversed_chance(
-    one: Candidate, others: Sequence[Candidate], context: GateContext, noise: Noise
+    candidate: Candidate, others: Sequence[Candidate], context: GateContext, noise: JudgeNoise
 ) -> float | None:
     """The chance that a criterion points the wrong way, a pitfall's sign taken into account."""
     votes = context.pool.votes
-    if one.id not in votes:
+    if candidate.id not in votes:
         return None
-    scores = score_without(one, others, votes, len(context.pool.responses))
-    return compute_reversed_chance(invert_votes(votes[one.id]) if one.pitfall else votes[one.id], scores, *noise)
+    scores = score_without(candidate, others, votes, len(context.pool.responses))
+    return compute_reversed_chance(
+        invert_votes(votes[candidate.id]) if candidate.pitfall else votes[candidate.id], scores, *noise
+    )
 
 
 def check_agreement(candidates: Sequence[Candidate], context: GateContext, settings: GateSettings) -> Decisions:
     """A rewrite for criteria that judges split on, a rejection where the wording is a rewrite already."""
     noise = _estimate_noise(context, settings)
-    return [_decide_agreement(one, context, settings.agreement.least_split, noise) for one in candidates]
+    return [_decide_agreement(candidate, context, settings.agreement.least_split, noise) for candidate in candidates]
 
 
-def _decide_agreement(one: Candidate, context: GateContext, least_split: float, noise: Noise) -> GateDecision:
-    votes = context.pool.votes.get(one.id, ())
+def _decide_agreement(
+    candidate: Candidate, context: GateContext, least_split: float, noise: JudgeNoise
+) -> GateDecision:
+    votes = context.pool.votes.get(candidate.id, ())
     chance = compute_split_chance(votes, noise.error)
     if chance is None:
-        return GateDecision(one.id, "agreement", "undecided", {}, "no response was judged by two judges")
+        return GateDecision(candidate.id, "agreement", "undecided", {}, "no response was judged by two judges")
     both = [tally for tally in tally_votes(votes) if sum(tally) > 1]
     split = sum(min(tally) > 0 for tally in both)
     figures = {"split": chance, "disputed": split, "compared": len(both), **_show_noise(noise, context)}
     if chance < least_split:
-        return GateDecision(one.id, "agreement", "kept", figures)
+        return GateDecision(candidate.id, "agreement", "kept", figures)
     reason = f"judges disagree on {split} of {len(both)} responses"
-    if one.rewritten:
-        return GateDecision(one.id, "agreement", "rejected", figures, f"{reason}, after a rewrite")
-    return GateDecision(one.id, "agreement", "rewrite", figures, reason)
+    if candidate.rewritten:
+        return GateDecision(candidate.id, "agreement", "rejected", figures, f"{reason}, after a rewrite")
+    return GateDecision(candidate.id, "agreement", "rewrite", figures, reason)
 
 
 def check_redundancy(candidates: Sequence[Candidate], context: GateContext, settings: GateSettings) -> Decisions:
@@ -288,46 +292,61 @@ def check_redundancy(candidates: Sequence[Candidate], context: GateContext, sett
     stays, then the merged one, then the earlier one.
     """
     votes = context.pool.votes
-    graded = [votes[one.id] for one in candidates if one.id in votes]
+    graded = [votes[candidate.id] for candidate in candidates if candidate.id in votes]
     noise = _estimate_noise(context, settings), estimate_agreement_rate(graded)
-    ranked = sorted(candidates, key=lambda one: (-abs(one.weight), one.origin != "merged"))
+    ranked = sorted(candidates, key=lambda candidate: (-abs(candidate.weight), candidate.origin != "merged"))
     staying, found = list[Candidate](), dict[str, GateDecision]()
-    for one in ranked:
-        pairs = [(_estimate_same_chance(one, other, context, settings.redundant, noise), other) for other in staying]
+    for candidate in ranked:
+        pairs = [
+            (_estimate_same_chance(candidate, other, context, settings.redundant, noise), other) for other in staying
+        ]
         chance, other = max(pairs, key=lambda pair: pair[0], default=(0.0, None))
         figures = {"same": chance, "as": other.id if other else None}
         if other is not None and chance >= settings.redundant.least_same:
             reason = f"it demands the same as {other.id}: {other.description}"
-            found[one.id] = GateDecision(one.id, "redundant", "rejected", figures, reason)
+            found[candidate.id] = GateDecision(candidate.id, "redundant", "rejected", figures, reason)
         else:
-            staying.append(one)
-            found[one.id] = GateDecision(one.id, "redundant", "kept", figures)
-    return [found[one.id] for one in candidates]
+            staying.append(candidate)
+            found[candidate.id] = GateDecision(candidate.id, "redundant", "kept", figures)
+    return [found[candidate.id] for candidate in candidates]
 
 
 def _estimate_same_chance(
-    one: Candidate, other: Candidate, context: GateContext, settings: RedundantSettings, noise: tuple[Noise, float]
+    candidate: Candidate,
+    other: Candidate,
+    context: GateContext,
+    settings: RedundantSettings,
+    noise: tuple[JudgeNoise, float],
 ) -> float:
     """The chance that two criteria demand the same, by their relevance, their words and their verdicts."""
     prior = settings.prior_other
-    if one.pitfall == other.pitfall and rate_similarity(one.description, other.description) >= settings.least_alike:
+    if (
+        candidate.pitfall == other.pitfall
+        and rate_similarity(candidate.description, other.description) >= settings.least_alike
+    ):
         prior = settings.prior_alike
-    for left, right in ((one, other), (other, one)):
+    for left, right in ((candidate, other), (other, candidate)):
         relevance = context.find_relevance(left)
         if relevance and relevance.same_as and relevance.same_as in (right.id, right.first_id):
             prior = max(prior, settings.prior_said_same)
     factor = 1.0
-    votes, others = context.pool.votes.get(one.id), context.pool.votes.get(other.id)
+    votes, others = context.pool.votes.get(candidate.id), context.pool.votes.get(other.id)
     if votes and others:
-        factor = compute_bayes_factor(votes, invert_votes(others) if one.pitfall != other.pitfall else others, *noise)
+        factor = compute_bayes_factor(
+            votes, invert_votes(others) if candidate.pitfall != other.pitfall else others, *noise
+        )
     odds = prior / (1 - prior) * factor
     return odds / (1 + odds)
 
 
 def compute_evolved_share(candidates: Sequence[Candidate]) -> float | None:
     """The share of the absolute points that evolved criteria hold; None without points."""
-    total = sum(abs(one.weight) for one in candidates)
-    return sum(abs(one.weight) for one in candidates if one.origin == "evolved") / total if total else None
+    total = sum(abs(candidate.weight) for candidate in candidates)
+    return (
+        sum(abs(candidate.weight) for candidate in candidates if candidate.origin == "evolved") / total
+        if total
+        else None
+    )
 
 
 def check_share(candidates: Sequence[Candidate], context: GateContext, settings: GateSettings) -> Decisions:
@@ -337,24 +356,24 @@ def check_share(candidates: Sequence[Candidate], context: GateContext, settings:
     Without merged criteria or without a cap nothing is decided.
     """
     most = settings.share.most
-    merged = [one for one in candidates if one.origin == "merged"]
-    if most is None or not any(one.weight for one in merged):
+    merged = [candidate for candidate in candidates if candidate.origin == "merged"]
+    if most is None or not any(candidate.weight for candidate in merged):
         return []
-    evolved = [one for one in candidates if one.origin == "evolved"]
+    evolved = [candidate for candidate in candidates if candidate.origin == "evolved"]
     noise, share = _estimate_noise(context, settings), compute_evolved_share(candidates)
-    doubts = {one.id: _estimate_reversed_chance(one, candidates, context, noise) for one in evolved}
-    unknown = {one: 0.5 if doubt is None else doubt for one, doubt in doubts.items()}
-    staying = sorted(evolved, key=lambda one: (unknown[one.id], -abs(one.weight)))
+    doubts = {candidate.id: _estimate_reversed_chance(candidate, candidates, context, noise) for candidate in evolved}
+    unknown = {name: 0.5 if doubt is None else doubt for name, doubt in doubts.items()}
+    staying = sorted(evolved, key=lambda candidate: (unknown[candidate.id], -abs(candidate.weight)))
     while staying and (compute_evolved_share([*merged, *staying]) or 0) > most:
         staying.pop()
     reason = f"evolved criteria held more than {most:.0%} of the points, and this one has the least evidence"
     decisions = []
-    for one in evolved:
-        figures = {"reversed": doubts[one.id], "share": share, "most": most}
-        if one in staying:
-            decisions.append(GateDecision(one.id, "share", "kept", figures))
+    for candidate in evolved:
+        figures = {"reversed": doubts[candidate.id], "share": share, "most": most}
+        if candidate in staying:
+            decisions.append(GateDecision(candidate.id, "share", "kept", figures))
         else:
-            decisions.append(GateDecision(one.id, "share", "rejected", figures, reason))
+            decisions.append(GateDecision(candidate.id, "share", "rejected", figures, reason))
     return decisions
 
 
@@ -363,7 +382,9 @@ Gate: TypeAlias = Callable[[Sequence[Candidate], GateContext, GateSettings], Dec
 
 
 def _apply_to_each(decide_one: Callable[[Candidate, GateContext, GateSettings], GateDecision]) -> Gate:
-    return lambda candidates, context, settings: [decide_one(one, context, settings) for one in candidates]
+    return lambda candidates, context, settings: [
+        decide_one(candidate, context, settings) for candidate in candidates
+    ]
 
 
 GATES: dict[GateName, Gate] = {

@@ -27,7 +27,7 @@ from autorubric.synthesis.candidate import (
 from autorubric.synthesis.gate_rules import GateDecision, compute_evolved_share, decide, find_final_decisions
 from autorubric.synthesis.method import FullSettings
 from autorubric.synthesis.run_summary import RubricCounts
-from autorubric.synthesis.stages import Answers, Call, Fields, Models, Outcome, Stage, find_missing, query_in
+from autorubric.synthesis.stages import Answers, Call, Fields, Models, Stage, StageOutcome, find_missing, query_in
 from autorubric.synthesis.templates import build_request
 from autorubric.synthesis.thresholds import GateSettings
 
@@ -66,7 +66,11 @@ class Evidence:
     def find_kept(context: GateContext, settings: GateSettings) -> tuple[Candidate, ...]:
         """The criteria that no gate rejects."""
         final = find_final_decisions(decide(context, settings))
-        return tuple(one for one in context.candidates if one.id not in final or final[one.id].outcome != "rejected")
+        return tuple(
+            candidate
+            for candidate in context.candidates
+            if candidate.id not in final or final[candidate.id].outcome != "rejected"
+        )
 
 
 DISPUTED = "judges split on a criterion"
@@ -84,16 +88,20 @@ def build_rewrite_stage(
 ) -> Stage:
     """The stage that writes `rewriting`: the rewritten `criteria`, in one call for all of them."""
 
-    def build(fields: Fields, models: Models) -> list[Call] | Outcome:
+    def build(fields: Fields, models: Models) -> list[Call] | StageOutcome:
         if lost := find_missing(fields, before.reads):
             return lost
         context = before.build_context(fields)
         final = find_final_decisions(decide(context, settings))
-        criteria = [one for one in context.candidates if one.id in final and final[one.id].outcome == "rewrite"]
+        criteria = [
+            candidate
+            for candidate in context.candidates
+            if candidate.id in final and final[candidate.id].outcome == "rewrite"
+        ]
         if not criteria:
-            return Outcome({"criteria": []}, "skipped(nothing is disputed)")
+            return StageOutcome({"criteria": []}, "skipped(nothing is disputed)")
         held = (fields[name].get("reasons", {}) for name in before.verdicts)
-        reasons = {one: said for some in held for one, said in some.items()}
+        reasons = {name: reason for some in held for name, reason in some.items()}
         request = build_rewrite_request(prompts, context.query, criteria, context.pool, reasons)
 
         return [Call("rewrite", request, partial(read_rewrites, criteria))]
@@ -128,27 +136,34 @@ def build_rewrite_request(
 
     For each criterion, at most `MOST_ANSWERS` responses with differing verdicts are shown, with the judges' reasons.
     """
-    splits = {one.id: _find_splits(one.id, pool, reasons.get(one.id))[:MOST_ANSWERS] for one in criteria}
+    splits = {
+        candidate.id: _find_splits(candidate.id, pool, reasons.get(candidate.id))[:MOST_ANSWERS]
+        for candidate in criteria
+    }
     shown = sorted({number for some in splits.values() for number, _ in some})
     disputes = [
         {
-            "id": one.id,
-            "requirement": one.description,
-            "pitfall": one.pitfall,
-            "splits": [{"answer": 1 + shown.index(number), "said": said} for number, said in splits[one.id]],
+            "id": candidate.id,
+            "requirement": candidate.description,
+            "pitfall": candidate.pitfall,
+            "splits": [
+                {"answer": 1 + shown.index(number), "said": reasons} for number, reasons in splits[candidate.id]
+            ],
         }
-        for one in criteria
+        for candidate in criteria
     ]
     inputs = {"query": query, "answers": [pool.responses[number] for number in shown], "disputes": disputes}
     return build_request(prompts.rewrite, "rewrite", inputs, "rewrite", room=estimate_room(entries=len(disputes)))
 
 
-def _collect_rewrites(fields: Fields, answers: Answers) -> Outcome:
+def _collect_rewrites(fields: Fields, answers: Answers) -> StageOutcome:
     """The rewrites; without a usable reply nothing is rewritten, and the row counts as unfinished."""
     (answer,) = answers
     if isinstance(answer, Failure):
-        return Outcome({"criteria": []}, lost=(answer,))
-    return Outcome({"criteria": [dump_criterion(one) for one in answer.value.values()]}, notes=answer.notes)
+        return StageOutcome({"criteria": []}, lost=(answer,))
+    return StageOutcome(
+        {"criteria": [dump_criterion(candidate) for candidate in answer.value.values()]}, notes=answer.notes
+    )
 
 
 def read_rewrites(candidates: Sequence[Candidate], reply: Reply) -> Answer[dict[str, Candidate]] | Unreadable:
@@ -156,12 +171,12 @@ def read_rewrites(candidates: Sequence[Candidate], reply: Reply) -> Answer[dict[
     found = read_json(reply, "array", ("rewrites",), named="criterion_id")
     if isinstance(found, Unreadable):
         return found
-    said: dict[str, list[tuple[str, str]]] = {one.id: [] for one in candidates}
+    said: dict[str, list[tuple[str, str]]] = {candidate.id: [] for candidate in candidates}
     for entry in found.value:
         fields = fold_keys(entry) if isinstance(entry, Mapping) else {}
-        one = str(fields.get("criterion_id", "")).strip()
-        if one in said:
-            said[one].append((_read_text(fields, "title"), _read_text(fields, "description")))
+        name = str(fields.get("criterion_id", "")).strip()
+        if name in said:
+            said[name].append((_read_text(fields, "title"), _read_text(fields, "description")))
     if candidates and not any(said.values()):
         return Unreadable("unreadable", f"the reply has no entry for criterion {candidates[0].id}")
     rewrites, notes = dict[str, Candidate](), list[str]()
@@ -217,7 +232,7 @@ def build_gated_stage(before: Evidence, after: Evidence, texts: Sequence[str], s
     that no gate could decide stays.
     """
 
-    def build(fields: Fields, models: Models) -> Outcome:
+    def build(fields: Fields, models: Models) -> StageOutcome:
         return find_missing(fields, after.reads) or _apply_gates(fields, before, after, settings)
 
     return Stage(
@@ -230,48 +245,56 @@ def build_gated_stage(before: Evidence, after: Evidence, texts: Sequence[str], s
     )
 
 
-def _apply_gates(fields: Fields, before: Evidence, after: Evidence, settings: FullSettings) -> Outcome:
+def _apply_gates(fields: Fields, before: Evidence, after: Evidence, settings: FullSettings) -> StageOutcome:
     from autorubric.synthesis.compiling import apply_proposals, propose_checks
     from autorubric.synthesis.quality import measure_quality
 
     context = after.build_context(fields)
     decisions = decide(context, settings.gates)
     final = find_final_decisions(decisions)
-    stopped = {one: decision for one, decision in final.items() if decision.outcome in ("rejected", "rewrite")}
-    kept = [one for one in context.candidates if one.id not in stopped]
-    if not any(one.weight > 0 for one in kept):
-        return Outcome(failure=Failure("missing_input", "missing criteria: the gates kept none that gives points"))
-    shown = [one for one in kept if not one.pitfall or settings.pitfalls == "keep"]
+    stopped = {name: decision for name, decision in final.items() if decision.outcome in ("rejected", "rewrite")}
+    kept = [candidate for candidate in context.candidates if candidate.id not in stopped]
+    if not any(candidate.weight > 0 for candidate in kept):
+        return StageOutcome(
+            failure=Failure("missing_input", "missing criteria: the gates kept none that gives points")
+        )
+    shown = [candidate for candidate in kept if not candidate.pitfall or settings.pitfalls == "keep"]
     found = propose_checks(context.query_text, shown, context.pool, settings.compile) if settings.compile.on else []
     rubric = apply_proposals(shown, found)
-    ids, earlier = {one.id for one in context.candidates}, read_criteria(fields, before.criteria)
-    old = [one for one in earlier if one.id not in ids]
+    ids, earlier = {candidate.id for candidate in context.candidates}, read_criteria(fields, before.criteria)
+    old = [candidate for candidate in earlier if candidate.id not in ids]
     if old:  # criteria that were rewritten are shown with the decisions before the rewrite
-        decisions += [one for one in decide(before.build_context(fields), settings.gates) if one.candidate not in ids]
+        decisions += [
+            decision
+            for decision in decide(before.build_context(fields), settings.gates)
+            if decision.candidate not in ids
+        ]
     scored = compute_consensus(rubric, context.pool)
     value = {
-        "criteria": [_describe(one, decisions) for one in rubric],
-        "left_out": [_describe(one, decisions) for one in kept if one not in shown],
+        "criteria": [_describe(candidate, decisions) for candidate in rubric],
+        "left_out": [_describe(candidate, decisions) for candidate in kept if candidate not in shown],
         "rejected": [
-            _describe(one, decisions) | _explain(stopped[one.id]) for one in context.candidates if one.id in stopped
+            _describe(candidate, decisions) | _explain(stopped[candidate.id])
+            for candidate in context.candidates
+            if candidate.id in stopped
         ],
-        "rewritten": [_describe(one, decisions) for one in old],
-        "checks": [one.to_dict() for one in found],
+        "rewritten": [_describe(candidate, decisions) for candidate in old],
+        "checks": [proposal.to_dict() for proposal in found],
         "scores": dict(zip(read_responses(fields), scored.scores, strict=True)),
         "rank_agreement": scored.rank_agreement,
-        "evolved_dropped": [one for name in before.criteria for one in fields[name].get("dropped", ())],
+        "evolved_dropped": [entry for name in before.criteria for entry in fields[name].get("dropped", ())],
         "pairs": [fields[name]["pair"] for name in before.criteria if fields[name].get("pair")],
         "evolved_share": compute_evolved_share(rubric),
         "evolved_share_before": compute_evolved_share(earlier),
         "quality": measure_quality(context.query, rubric, context.pool, context.relevance),
     }
-    return Outcome(value, "gates")
+    return StageOutcome(value, "gates")
 
 
-def _describe(one: Candidate, decisions: Sequence[GateDecision]) -> dict[str, Any]:
+def _describe(candidate: Candidate, decisions: Sequence[GateDecision]) -> dict[str, Any]:
     """A criterion with each gate's decision on it."""
-    own = [decision for decision in decisions if decision.candidate == one.id]
-    return dump_criterion(one) | {
+    own = [decision for decision in decisions if decision.candidate == candidate.id]
+    return dump_criterion(candidate) | {
         "gates": [{"gate": d.gate, "outcome": d.outcome, "figures": dict(d.figures), "reason": d.reason} for d in own]
     }
 

@@ -172,7 +172,7 @@ def _find_grouping_problem(entries: Sequence[Any]) -> str:
         if not isinstance(entry, dict | Mapping) or list not in map(type, entry.values()):
             continue
         for key, inner in entry.items():
-            own = isinstance(inner, list) and any(not isinstance(_read_item(one), str) for one in inner)
+            own = isinstance(inner, list) and any(not isinstance(_read_item(entry), str) for entry in inner)
             if own or (inner and isinstance(inner, list) and "criteri" in str(key).lower()):
                 return f"entry {number} holds criteria of its own under {key!r}; expected one flat list"
     return ""

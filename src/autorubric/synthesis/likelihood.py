@@ -24,27 +24,27 @@ _PRIOR_SPLIT = 0.1
 _LEAST_ERROR, _MOST_ERROR = 0.01, 0.3
 
 
-class Tally(NamedTuple):
+class VoteTally(NamedTuple):
     """How many judges find that a response meets a criterion, and how many that it does not."""
 
     met: float
     unmet: float
 
 
-class Noise(NamedTuple):
+class JudgeNoise(NamedTuple):
     """How often a verdict is wrong, and the mean correlation of the errors of two judges."""
 
     error: float
     correlation: float = 0.0
 
 
-def tally_votes(votes: Votes, correlation: float = 0) -> list[Tally]:
+def tally_votes(votes: Votes, correlation: float = 0) -> list[VoteTally]:
     """The tally of each response; votes whose errors are correlated count for less than one each."""
     counts = [(column.count(True), column.count(False)) for column in zip(*votes, strict=True)]
     if not correlation:
-        return [Tally(met, unmet) for met, unmet in counts]
+        return [VoteTally(met, unmet) for met, unmet in counts]
     worth = [1 + max(met + unmet - 1, 0) * correlation for met, unmet in counts]
-    return [Tally(met / each, unmet / each) for (met, unmet), each in zip(counts, worth, strict=True)]
+    return [VoteTally(met / each, unmet / each) for (met, unmet), each in zip(counts, worth, strict=True)]
 
 
 def invert_votes(votes: Votes) -> Votes:
@@ -52,7 +52,7 @@ def invert_votes(votes: Votes) -> Votes:
     return tuple(tuple(None if vote is None else not vote for vote in row) for row in votes)
 
 
-def compute_likelihoods(tally: Tally, error: float) -> tuple[float, float]:
+def compute_likelihoods(tally: VoteTally, error: float) -> tuple[float, float]:
     """The chance of a tally if the response meets the criterion, and if it does not."""
     right = 1 - error
     return right**tally.met * error**tally.unmet, error**tally.met * right**tally.unmet
@@ -100,12 +100,12 @@ def compute_split_chance(votes: Votes, error: float) -> float | None:
     return _compute_split_chance(compared, error, 0.5) if compared else None
 
 
-def compute_bayes_factor(left: Votes, right: Votes, noise: Noise, alike: float) -> float:
+def compute_bayes_factor(left: Votes, right: Votes, noise: JudgeNoise, alike: float) -> float:
     """Bayes' factor of one truth behind two rows of verdicts against two that agree with the chance `alike`.
 
     Example:
         >>> votes, other = ((True, False, True),), ((False, True, True),)
-        >>> [round(compute_bayes_factor(votes, row, Noise(0.1), 0.5), 2) for row in (votes, other)]
+        >>> [round(compute_bayes_factor(votes, row, JudgeNoise(0.1), 0.5), 2) for row in (votes, other)]
         [4.41, 0.21]
     """
     factor = 1.0
@@ -149,7 +149,7 @@ def estimate_judge_error(pool: Pool, prior: float) -> float:
     return min(max(error, _LEAST_ERROR), _MOST_ERROR)
 
 
-def estimate_judge_noise(pool: Pool, prior: float, least_error: float) -> Noise:
+def estimate_judge_noise(pool: Pool, prior: float, least_error: float) -> JudgeNoise:
     """The noise of a pool's verdicts: their error rate, and the correlation of the judges' errors.
 
     Criteria that judges split on are left out of the measurement: there they disagree for another reason.
@@ -163,10 +163,10 @@ def estimate_judge_noise(pool: Pool, prior: float, least_error: float) -> Noise:
     """
     error = estimate_judge_error(pool, prior)
     if not least_error or len(pool.judges) < 2:
-        return Noise(error)
+        return JudgeNoise(error)
     clear = (votes for votes in pool.votes.values() if (compute_split_chance(votes, error) or 0.0) < 0.5)
     columns = (column for votes in clear for column in zip(*votes, strict=True))
-    return Noise(max(error, least_error), measure_worth(columns, pool.judges, least_error).correlation)
+    return JudgeNoise(max(error, least_error), measure_worth(columns, pool.judges, least_error).correlation)
 
 
 def estimate_agreement_rate(all_votes: Sequence[Votes]) -> float:
@@ -186,7 +186,7 @@ def estimate_agreement_rate(all_votes: Sequence[Votes]) -> float:
     return min(max(agreeing / pairs, 0.5), 0.95)
 
 
-def _compute_split_chance(row: Mapping[Tally, int], error: float, prior: float) -> float:
+def _compute_split_chance(row: Mapping[VoteTally, int], error: float, prior: float) -> float:
     """The chance that judges split on a criterion, from the count of each tally."""
     clear = prod((sum(compute_likelihoods(tally, error)) / 2) ** count for tally, count in row.items()) * (1 - prior)
     split = prod(0.5 ** (sum(tally) * count) for tally, count in row.items()) * prior
@@ -238,9 +238,9 @@ def compute_reversed_chance(
     weights = []
     for prior, slope in zip(_PRIOR, _GRID, strict=True):
         factors = [exp(slope * score) for score in standard]
-        said = sum_by_count((unmet, met * f) for ((met, unmet), _), f in zip(judged, factors, strict=True))
+        sums = sum_by_count((unmet, met * f) for ((met, unmet), _), f in zip(judged, factors, strict=True))
         possible = sum_by_count((1.0, factor) for factor in factors)
-        inner = zip(said[1:-1], possible[1:-1], strict=True)
+        inner = zip(sums[1:-1], possible[1:-1], strict=True)
         weights.append(prior * sum(mine / every for mine, every in inner))
     middle = len(_GRID) // 2
     unrelated = weights[middle] / _PRIOR[middle]

@@ -170,8 +170,10 @@ class _FullStageBuilder:
         from autorubric.synthesis.relevance import build_verdict_stage
 
         self.stages += [build_verdict_stage(verdicts, self.judges, criteria, self.texts, step=step, only_if=only_if)]
-        held = self.evidence
-        self.evidence = replace(held, criteria=(*held.criteria, criteria), verdicts=(*held.verdicts, verdicts))
+        evidence = self.evidence
+        self.evidence = replace(
+            evidence, criteria=(*evidence.criteria, criteria), verdicts=(*evidence.verdicts, verdicts)
+        )
 
     def add_relevance(self, name: str, step: int, new: str = "", only_if: str = "") -> None:
         """Add the relevance of all criteria; `new` is the field of those added since the last time."""

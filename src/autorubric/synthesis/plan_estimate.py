@@ -17,7 +17,7 @@ from autorubric.synthesis.method import build_plan
 from autorubric.synthesis.query_file import Query
 from autorubric.synthesis.slots import find_refreshed_slots, find_shape
 from autorubric.synthesis.stage_runner import Row, StageRunner, count_refreshes, run_plan
-from autorubric.synthesis.stages import Call, Fields, Models, Outcome, Plan, Stage
+from autorubric.synthesis.stages import Call, Fields, Models, Plan, Stage, StageOutcome
 
 if TYPE_CHECKING:
     from autorubric.synthesis.synthesis_run import Prepared
@@ -56,7 +56,7 @@ class JudgePrice(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class PlanEstimate:
     """What a run would send and cost.
 
     Attributes:
@@ -86,7 +86,7 @@ class Estimate:
         return None if None in costs else sum(cost for cost in costs if cost is not None)
 
 
-async def estimate_run(prepared: Prepared, models: Models, ledger: Ledger) -> Estimate:
+async def estimate_run(prepared: Prepared, models: Models, ledger: Ledger) -> PlanEstimate:
     """The estimate of what a run still needs; sends no request and records nothing."""
     executor = Executor(ledger)
     executor.stop("dry run")
@@ -100,7 +100,7 @@ async def estimate_run(prepared: Prepared, models: Models, ledger: Ledger) -> Es
     sampled = {how: _sample_calls(one, queries, models, measured) for how, one in _build_plans(prepared).items()}
     slots = _estimate_slots(next(iter(sampled.values())), models, needed, measured)
     judges = {judging: price for judging, calls in sampled.items() if (price := _price_judges(calls, models, rows))}
-    return Estimate(rows, slots, per_query, needed, judges)
+    return PlanEstimate(rows, slots, per_query, needed, judges)
 
 
 def _build_plans(prepared: Prepared) -> dict[str, Plan]:
@@ -160,7 +160,7 @@ def _make_example(query: Query, plan: Plan, models: Models, measured: Mapping[st
             fields[stage.name] = stage.example(fields, measured.get(stage.role) or stage.reply_tokens)
         elif not stage.slots:
             made = stage.build(fields, models)
-            fields[stage.name] = made.value if isinstance(made, Outcome) else None
+            fields[stage.name] = made.value if isinstance(made, StageOutcome) else None
     return fields
 
 
@@ -182,11 +182,11 @@ def _estimate_slots(
     found: dict[str, ModelEstimate] = {}
     for stage, rows in sampled:
         for slot in stage.slots:
-            one = ModelEstimate(models[slot])
+            estimate = ModelEstimate(models[slot])
             for call in chain.from_iterable(rows):
                 if call.slot == slot:
-                    one.add(call.request, measured.get(stage.role) or stage.reply_tokens)
-            made = one.scale(needed.fixed[stage.name, slot])
+                    estimate.add(call.request, measured.get(stage.role) or stage.reply_tokens)
+            made = estimate.scale(needed.fixed[stage.name, slot])
             found[slot] = found[slot] + made if slot in found else made
     return found
 
@@ -196,9 +196,9 @@ def _price_judges(sampled: _Sampled, models: Models, rows: int) -> JudgePrice | 
     costs: list[float | None] = []
     for stage, calls in sampled:
         for call in chain.from_iterable(calls) if stage.role == "judge" else ():
-            one = ModelEstimate(models[call.slot])
-            one.add(call.request, stage.reply_tokens)
-            costs.append(one.cost)
+            estimate = ModelEstimate(models[call.slot])
+            estimate.add(call.request, stage.reply_tokens)
+            costs.append(estimate.cost)
     if not costs:
         return None
     known = [cost for cost in costs if cost is not None]

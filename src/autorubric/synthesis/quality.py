@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import combinations
 from typing import Any, TypeAlias
 
-from autorubric.linting.criterion_words import Wording, detect_language
+from autorubric.linting.criterion_words import Phrasing, detect_language
 from autorubric.linting.finding import RawCriterion, RawRubric, Rule
 from autorubric.linting.records import read_query
 from autorubric.linting.rules.comparative import COMPARATIVE
@@ -59,8 +59,8 @@ def compute_share(hits: Sequence[bool]) -> float | None:
 
 def _find_agreement(evidence: _RubricEvidence, same_judge: bool) -> float | None:
     """How often two verdicts on one response agree, as a mean over the criteria with such pairs."""
-    found = [_find_pair_agreement(evidence.pool, one.id, same_judge) for one, _ in evidence.list_graded()]
-    known = [one for one in found if one is not None]
+    found = [_find_pair_agreement(evidence.pool, candidate.id, same_judge) for candidate, _ in evidence.list_graded()]
+    known = [value for value in found if value is not None]
     return sum(known) / len(known) if known else None
 
 
@@ -85,7 +85,9 @@ def measure_distinguishability(evidence: _RubricEvidence) -> float | None:
 def measure_alignment(evidence: _RubricEvidence) -> float | None:
     """The share of assessed criteria that the query asks for or implies, without a form it does not ask for."""
     found = [evidence.relevance[c.id] for c in evidence.candidates if c.id in evidence.relevance]
-    return compute_share([one.need != "none" and (not one.surface or one.surface_asked) for one in found])
+    return compute_share(
+        [relevance.need != "none" and (not relevance.surface or relevance.surface_asked) for relevance in found]
+    )
 
 
 _PIECES = re.compile(r"(?<=[.!?。！？；;])\s*|\n+")
@@ -108,9 +110,9 @@ def measure_coverage(evidence: _RubricEvidence) -> float | None:
     bound. None without a demand, or where the criteria are in another language, so that they share no words.
     """
     pieces = [piece.strip() for piece in _PIECES.split(evidence.rubric.query)]
-    whole = [piece for piece in pieces if Gist(Wording(piece), False).content]
+    whole = [piece for piece in pieces if Gist(Phrasing(piece), False).content]
     demands = [piece for piece in whole if _ASKING.search(piece)] or whole
-    explicit = [one.quote for one in evidence.relevance.values() if one.need == "explicit"]
+    explicit = [relevance.quote for relevance in evidence.relevance.values() if relevance.need == "explicit"]
     quotes = [_normalize(quote) for quote in explicit if quote.strip()]
     if not demands or (None in evidence.find_broken(LANGUAGE) and not quotes):
         return None
@@ -122,7 +124,7 @@ def _is_covered(demand: str, quotes: list[str], criteria: list[frozenset[str]]) 
     text = _normalize(demand)
     if any(quote in text or text in quote for quote in quotes):
         return True
-    wanted = Gist(Wording(demand), False).content
+    wanted = Gist(Phrasing(demand), False).content
     return any(len(wanted & content) >= _ENOUGH * len(wanted) for content in criteria)
 
 
@@ -151,7 +153,9 @@ def measure_independence(evidence: _RubricEvidence) -> float | None:
     """
     repeats = evidence.find_broken(DUPLICATE, NEAR_DUPLICATE) | _find_same_verdicts(evidence)
     criteria = enumerate(evidence.rubric.criteria, 1)
-    return compute_share([n not in repeats and not has_criterion_reference(one.wording) for n, one in criteria])
+    return compute_share(
+        [n not in repeats and not has_criterion_reference(criterion.wording) for n, criterion in criteria]
+    )
 
 
 def _find_same_verdicts(evidence: _RubricEvidence) -> frozenset[int | None]:
@@ -170,9 +174,9 @@ def _find_same_verdicts(evidence: _RubricEvidence) -> frozenset[int | None]:
     )
 
 
-def _has_shared_words(one: Gist, other: Gist) -> bool:
-    shared, union = one.content & other.content, one.content | other.content
-    return one.guards == other.guards and bool(union) and len(shared) >= _SHARED_WORDS * len(union)
+def _has_shared_words(gist: Gist, other: Gist) -> bool:
+    shared, union = gist.content & other.content, gist.content | other.content
+    return gist.guards == other.guards and bool(union) and len(shared) >= _SHARED_WORDS * len(union)
 
 
 def measure_weight_rationality(evidence: _RubricEvidence) -> float | None:
@@ -237,6 +241,6 @@ def measure_quality(
         >>> found["number"], found["consistency"], found["stability"], found["distinguishability"]
         (1.0, 1.0, None, 1.0)
     """
-    assessed = {key: one for key, one in (relevance or {}).items() if one is not None}
+    assessed = {key: relevance for key, relevance in (relevance or {}).items() if relevance is not None}
     evidence = _RubricEvidence(query, tuple(candidates), pool or Pool((), ()), assessed)
     return {name: measure(evidence) for name, measure in MEASURES.items()}

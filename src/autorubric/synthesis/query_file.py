@@ -116,8 +116,8 @@ class QueryFile:
             if is_guessed:
                 reader.read(record)
         if unseen := [name for name in columns if is_for_models(name, reference=False)]:
-            told = f"models do not see {join_names(unseen)}; join what they need with the query"
-            notes.append(f"{name_input(self.path)}: {told}")
+            note = f"models do not see {join_names(unseen)}; join what they need with the query"
+            notes.append(f"{name_input(self.path)}: {note}")
         ids = [name for name in columns if fold_name(name) in ROLES["id"].names]
         if self.id_column is None and "id" not in columns and len(ids) == 1:
             shown = ids[0]
@@ -145,7 +145,7 @@ class QueryFile:
         repeated: list[str] = []
         first_line: dict[str, int] = {}
         columns: dict[str, Any] = {}
-        usable = held = responses = answered = 0
+        usable = in_shard = responses = answered = 0
         whole = blake2b()
         for record in islice(self._read_records(problems), self.limit):
             where, line, row = record.where, record.number, record.fields
@@ -155,7 +155,7 @@ class QueryFile:
                 problems.append(f"{where}: {query}")
                 continue
             usable += 1
-            held += self.shard is None or self.shard.has(query.fields["question"])
+            in_shard += self.shard is None or self.shard.has(query.fields["question"])
             whole.update(json.dumps(query.fields, default=str).encode() + b"\n")
             answered += query.is_answered
             given = sum(f"response_{x}" in query.fields for x in list_letters(26)) if self.responses_column else 0
@@ -166,7 +166,7 @@ class QueryFile:
             if own and first_line.setdefault(own, line) != line:
                 repeated.append(f"{where}: id {own!r} is already used on line {first_line[own]}; ids must be unique")
         self._refuse(usable, problems, repeated, columns)
-        return InputReport(held, tuple(problems), responses, answered, whole.digest(), usable)
+        return InputReport(in_shard, tuple(problems), responses, answered, whole.digest(), usable)
 
     def _refuse(self, usable: int, problems: list[str], repeated: list[str], columns: Mapping[str, Any]) -> None:
         if not columns and not problems:
@@ -261,9 +261,9 @@ def _read_responses(row: Mapping[str, Any], column: str) -> dict[str, Any] | str
 
 def _describe_wrong_type(column: str, value: Any, row: Mapping[str, Any]) -> str:
     """The problem with a value that is not a string; for a query, with the path of a string in it."""
-    told = f"{column!r} is of type {type(value).__name__}; expected a string"
+    problem = f"{column!r} is of type {type(value).__name__}; expected a string"
     inner = find_text_path(row, column, is_query=True)
-    return f"{told}; choose one in it with {_OPTION.replace('NAME', inner)}" if inner else told
+    return f"{problem}; choose one in it with {_OPTION.replace('NAME', inner)}" if inner else problem
 
 
 def _describe_missing_column(path: Path, purpose: str, column: str, columns: Mapping[str, Any]) -> str:

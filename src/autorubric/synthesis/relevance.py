@@ -38,8 +38,8 @@ from autorubric.synthesis.stages import (
     Call,
     Fields,
     Models,
-    Outcome,
     Stage,
+    StageOutcome,
     fail_missing,
     find_missing,
     query_in,
@@ -83,12 +83,12 @@ def build_verdict_stage(
         asked = ((slot, judges.make_judge(slot, models[slot]), inputs) for slot in judges.slots for inputs in tasks)
         return [call for slot, judge, inputs in asked for call in _build_calls(slot, judge, inputs)]
 
-    async def work(fields: Fields, access: RecordAccess) -> Outcome:
+    async def work(fields: Fields, access: RecordAccess) -> StageOutcome:
         if not fields.get("pool"):
             return fail_missing("pool")
         found = read_criteria(fields, [criteria])
         if not found:
-            return Outcome({"votes": {}, "reasons": {}}, "skipped(nothing to judge)")
+            return StageOutcome({"votes": {}, "reasons": {}}, "skipped(nothing to judge)")
         all_inputs = _make_inputs(fields, found, access.item)
         judged = await asyncio.gather(
             *(
@@ -98,16 +98,16 @@ def build_verdict_stage(
             )
         )
         if all(judgment.failure for judgments, _ in judged for judgment in judgments):
-            return Outcome(failure=judged[0][1][0])
-        rows = [[one[0] for one in judged[i : i + len(all_inputs)]] for i in range(0, len(judged), len(all_inputs))]
+            return StageOutcome(failure=judged[0][1][0])
+        rows = [[pair[0] for pair in judged[i : i + len(all_inputs)]] for i in range(0, len(judged), len(all_inputs))]
         lost = tuple(failure for _, failures in judged for failure in failures)
-        return Outcome(_collect_votes(found, rows), lost=lost)
+        return StageOutcome(_collect_votes(found, rows), lost=lost)
 
     def make_example(fields: Fields, tokens: float) -> dict[str, Any]:
         """All judges agree on the better half of the responses, but disagree on the first merged criterion."""
         count, responses = len(judges.slots), len(read_responses(fields))
-        found = [one.id for one in read_criteria(fields, [criteria])]
-        votes = {one: [[place < (responses + 1) // 2 for place in range(responses)]] * count for one in found}
+        found = [candidate.id for candidate in read_criteria(fields, [criteria])]
+        votes = {key: [[place < (responses + 1) // 2 for place in range(responses)]] * count for key in found}
         if criteria == "merge" and found:
             votes[found[0]] = [[judge % 2 == 0] * responses for judge in range(count)]
         return {"votes": votes, "reasons": {}}
@@ -130,7 +130,7 @@ def build_verdict_stage(
 def _make_inputs(fields: Fields, criteria: Sequence[Candidate], item: str) -> list[JudgeInput]:
     if not criteria:
         return []
-    asked = tuple(Criterion(weight=one.weight, requirement=one.description) for one in criteria)
+    asked = tuple(Criterion(weight=candidate.weight, requirement=candidate.description) for candidate in criteria)
     return [JudgeInput(text, asked, query_in(fields), item=item) for text in read_responses(fields).values()]
 
 
@@ -154,7 +154,7 @@ async def _judge(
         return answer
 
     judgments = await judge.judge(inputs, range(len(inputs.criteria)), ask_noting)
-    unusable = [one.failure for one in judgments if one.failure is not None]
+    unusable = [judgment.failure for judgment in judgments if judgment.failure is not None]
     if unusable and not failures:
         failures.append(Failure("unreadable", unusable[0].message))
     return judgments, tuple(failures) if unusable else ()
@@ -163,11 +163,13 @@ async def _judge(
 def _collect_votes(criteria: Sequence[Candidate], rows: Sequence[Sequence[Sequence[Judgment]]]) -> dict[str, Any]:
     """Votes and reasons by criterion, from judgments ordered by judge, response, criterion."""
     votes, reasons = dict[str, Any](), dict[str, Any]()
-    for index, one in enumerate(criteria):
+    for index, candidate in enumerate(criteria):
         judgments = [[found[index] for found in row] for row in rows]
-        votes[one.id] = [[_VOTES.get(judgment.verdict) for judgment in row] for row in judgments]
-        if any({True, False} <= set(column) for column in zip(*votes[one.id], strict=True)):
-            reasons[one.id] = [[(judgment.reason or "")[:_MOST_QUOTED] for judgment in row] for row in judgments]
+        votes[candidate.id] = [[_VOTES.get(judgment.verdict) for judgment in row] for row in judgments]
+        if any({True, False} <= set(column) for column in zip(*votes[candidate.id], strict=True)):
+            reasons[candidate.id] = [
+                [(judgment.reason or "")[:_MOST_QUOTED] for judgment in row] for row in judgments
+            ]
     return {"votes": votes, "reasons": reasons}
 
 
@@ -209,11 +211,11 @@ def build_relevance_stage(
     stage fails; a failed call is never an assessment.
     """
 
-    def build(fields: Fields, models: Models) -> list[Call] | Outcome:
+    def build(fields: Fields, models: Models) -> list[Call] | StageOutcome:
         if lost := find_missing(fields, criteria):
             return lost
         if new and not read_criteria(fields, [new.field]):
-            return find_missing(fields, [new.before]) or Outcome(fields[new.before], PASSTHROUGH)
+            return find_missing(fields, [new.before]) or StageOutcome(fields[new.before], PASSTHROUGH)
         found = replace_rewritten(read_criteria(fields, criteria))
         read, query = partial(read_relevance, found), query_in(fields)
         return [
@@ -221,16 +223,16 @@ def build_relevance_stage(
             for draw, slot in enumerate(judges.turns)
         ]
 
-    def fold(fields: Fields, answers: Answers) -> Outcome:
+    def fold(fields: Fields, answers: Answers) -> StageOutcome:
         asked = zip(judges.turns, answers, strict=True)
         said = [(judges.slots[slot], answer) for slot, answer in asked if isinstance(answer, Answer)]
         lost = tuple(answer for answer in answers if isinstance(answer, Failure))
         if not said:
-            return Outcome(failure=lost[0])
+            return StageOutcome(failure=lost[0])
         models = [model for model, _ in said]
         combined = combine_relevance([answer.value for _, answer in said], models, judges.settings)
         notes = tuple(note for _, answer in said for note in answer.notes)
-        return Outcome({one: dump_relevance(found) for one, found in combined.items()}, notes=notes, lost=lost)
+        return StageOutcome({key: dump_relevance(found) for key, found in combined.items()}, notes=notes, lost=lost)
 
     return Stage(
         name,
@@ -242,7 +244,7 @@ def build_relevance_stage(
         role="licence",
         reply_tokens=900,
         example=lambda fields, tokens: {
-            one.id: dump_relevance(Relevance("implicit")) for one in read_criteria(fields, criteria)
+            candidate.id: dump_relevance(Relevance("implicit")) for candidate in read_criteria(fields, criteria)
         },
         finished=lambda value: (
             isinstance(value, dict) and all(isinstance(v, dict) and "need" in v for v in value.values())
@@ -255,7 +257,10 @@ def build_relevance_request(
     prompts: GatePrompts, query: str | Sequence[Mapping[str, Any]], candidates: Sequence[Candidate], draw: int = 0
 ) -> Request:
     """The request for the relevance of all criteria; no response is shown."""
-    criteria = [{"id": one.id, "requirement": one.description, "pitfall": one.pitfall} for one in candidates]
+    criteria = [
+        {"id": candidate.id, "requirement": candidate.description, "pitfall": candidate.pitfall}
+        for candidate in candidates
+    ]
     room = estimate_room(entries=len(candidates))
     return build_request(
         prompts.licence, "licence", {"query": query, "criteria": criteria}, "licence", draw=draw, room=room
@@ -270,22 +275,22 @@ def read_relevance(candidates: Sequence[Candidate], reply: Reply) -> Answer[dict
     found = read_json(reply, "array", ("licences",), named="criterion_id")
     if isinstance(found, Unreadable):
         return found
-    ids = [one.id for one in candidates]
+    ids = [candidate.id for candidate in candidates]
     said: dict[str, list[Relevance | str]] = {}
     for entry in found.value:
         if isinstance(entry, Mapping):
             fields = fold_keys(entry)
             said.setdefault(str(fields.get("criterion_id", "")).strip(), []).append(_read_entry(fields, ids))
     read, problems = dict[str, Relevance](), list[str]()
-    for one in ids:
-        entries = said.get(one, ["has no entry"])
+    for key in ids:
+        entries = said.get(key, ["has no entry"])
         first = entries[0]
         if isinstance(first, str):
-            problems.append(f"{one}: {first}")
+            problems.append(f"{key}: {first}")
         elif any(entry != first for entry in entries[1:]):
-            problems.append(f"{one}: has two entries that differ")
+            problems.append(f"{key}: has two entries that differ")
         else:
-            read[one] = first
+            read[key] = first
     if ids and not read:
         return Unreadable("unreadable", f"the reply has no usable entry; {problems[0]}")
     return Answer(read, reply, (*found.notes, *problems))
@@ -306,13 +311,13 @@ def combine_relevance(
         settings: of the gates.
     """
     settings = settings or GateSettings()
-    ids = dict.fromkeys(one for draw in draws for one in draw)
+    ids = dict.fromkeys(key for draw in draws for key in draw)
     if not settings.least_error:
-        return {one: _combine([draw[one] for draw in draws if one in draw]) for one in ids}
-    points = [[_is_against(draw.get(one), point) for draw in draws] for one in ids for point in POINTS]
+        return {key: _combine([draw[key] for draw in draws if key in draw]) for key in ids}
+    points = [[_is_against(draw.get(key), point) for draw in draws] for key in ids for point in POINTS]
     worth = measure_worth(points, models or [""] * len(draws), settings.least_error)
-    combined = {one: [draw[one] for draw in draws if one in draw] for one in ids}
-    return {one: _weigh(_combine(said), said, worth, settings.least_sure) for one, said in combined.items()}
+    combined = {key: [draw[key] for draw in draws if key in draw] for key in ids}
+    return {key: _weigh(_combine(answers), answers, worth, settings.least_sure) for key, answers in combined.items()}
 
 
 POINTS = ("need", "surface", "answerable")
@@ -322,43 +327,47 @@ _PRIOR_AGAINST = 0.2
 """The chance that one of these points speaks against a criterion, before any assessment."""
 
 
-def _is_against(one: Relevance | None, point: str) -> bool | None:
-    if one is None:
+def _is_against(relevance: Relevance | None, point: str) -> bool | None:
+    if relevance is None:
         return None
     if point == "need":
-        return one.need == "none"
-    return bool(one.surface) and not one.surface_asked if point == "surface" else not one.answerable
+        return relevance.need == "none"
+    return bool(relevance.surface) and not relevance.surface_asked if point == "surface" else not relevance.answerable
 
 
-def _weigh(combined: Relevance, said: Sequence[Relevance], worth: EffectiveVotes, least_sure: float) -> Relevance:
+def _weigh(combined: Relevance, answers: Sequence[Relevance], worth: EffectiveVotes, least_sure: float) -> Relevance:
     """A combined assessment with what its votes are worth, and the points on which they are worth too little."""
     unsure = []
     for point in POINTS:
-        against = sum(bool(_is_against(one, point)) for one in said)
-        chance = compute_refusal_chance(against, len(said), worth, _PRIOR_AGAINST)
-        if against > len(said) / 2 and chance < least_sure:
+        against = sum(bool(_is_against(relevance, point)) for relevance in answers)
+        chance = compute_refusal_chance(against, len(answers), worth, _PRIOR_AGAINST)
+        if against > len(answers) / 2 and chance < least_sure:
             unsure.append(point)
-    return replace(combined, votes=worth.compute_worth(len(said)), unsure=tuple(unsure))
+    return replace(combined, votes=worth.compute_worth(len(answers)), unsure=tuple(unsure))
 
 
-def _combine(said: Sequence[Relevance]) -> Relevance:
-    half = len(said) / 2
-    refused = [one for one in said if one.need == "none"]
-    granted = [one for one in said if one.need != "none"]
+def _combine(answers: Sequence[Relevance]) -> Relevance:
+    half = len(answers) / 2
+    refused = [relevance for relevance in answers if relevance.need == "none"]
+    granted = [relevance for relevance in answers if relevance.need != "none"]
     deciding = refused if len(refused) > half else granted
-    need = Counter(one.need for one in deciding).most_common(1)[0][0]
-    unasked = [one for one in said if one.surface and not one.surface_asked]
-    forms = unasked if len(unasked) > half else [one for one in said if not (one.surface and not one.surface_asked)]
-    same = Counter(one.same_as for one in said if one.same_as).most_common(1)
+    need = Counter(relevance.need for relevance in deciding).most_common(1)[0][0]
+    unasked = [relevance for relevance in answers if relevance.surface and not relevance.surface_asked]
+    forms = (
+        unasked
+        if len(unasked) > half
+        else [relevance for relevance in answers if not (relevance.surface and not relevance.surface_asked)]
+    )
+    same = Counter(relevance.same_as for relevance in answers if relevance.same_as).most_common(1)
     return Relevance(
         need=need,
-        quote=next((one.quote for one in deciding if one.need == need and one.quote), ""),
-        surface=Counter(one.surface for one in forms).most_common(1)[0][0],
+        quote=next((relevance.quote for relevance in deciding if relevance.need == need and relevance.quote), ""),
+        surface=Counter(relevance.surface for relevance in forms).most_common(1)[0][0],
         surface_asked=len(unasked) <= half,
-        answerable=sum(not one.answerable for one in said) <= half,
-        reason=next(one.reason for one in deciding if one.need == need),
+        answerable=sum(not relevance.answerable for relevance in answers) <= half,
+        reason=next(relevance.reason for relevance in deciding if relevance.need == need),
         same_as=same[0][0] if same and same[0][1] > half else "",
-        draws=sum(one.draws for one in said),
+        draws=sum(relevance.draws for relevance in answers),
     )
 
 

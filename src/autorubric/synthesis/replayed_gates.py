@@ -60,7 +60,7 @@ class _RelevanceReply(Settings):
     reply: str
 
 
-_Labels = Annotated[dict[str, Label], BeforeValidator(lambda held: held or {})]
+_Labels = Annotated[dict[str, Label], BeforeValidator(lambda value: value or {})]
 
 
 class RecordedQuery(Settings):
@@ -84,11 +84,12 @@ class RecordedQuery(Settings):
 
     def find_problems(self) -> Iterator[str]:
         """The problems beyond the types of the values."""
-        ids = [one.id for one in self.criteria]
-        yield from (f"criterion id {one!r} occurs twice" for one, count in Counter(ids).items() if count > 1)
-        named = {*self.votes, *(one for labels in self.labels.values() for one in labels)}
+        ids = [criterion.id for criterion in self.criteria]
+        yield from (f"criterion id {name!r} occurs twice" for name, count in Counter(ids).items() if count > 1)
+        named = {*self.votes, *(label for labels in self.labels.values() for label in labels)}
         yield from (
-            f"votes or labels name {one!r}, which is not a criterion of this query" for one in sorted(named - {*ids})
+            f"votes or labels name {name!r}, which is not a criterion of this query"
+            for name in sorted(named - {*ids})
         )
         people = [name for name, labels in self.labels.items() if _count_labels(labels.values())]
         if len(people) > _PEOPLE:
@@ -121,9 +122,11 @@ async def record_replies(run: Path, sample: int | None, seed: int) -> list[dict[
     for row in chosen:
         shown = await show_query(run, manifest, find_record_id(row))
         recorded.append(
-            _build_row(row, [str(models.get(one, one)) for one in judges], list(_find_last_draws(shown.exchanges)))
+            _build_row(
+                row, [str(models.get(judge, judge)) for judge in judges], list(_find_last_draws(shown.exchanges))
+            )
         )
-    if not any(one["relevance"] for one in recorded):
+    if not any(query["relevance"] for query in recorded):
         raise InputError(f"{run}: its ledger has no relevance replies")
     return recorded
 
@@ -134,25 +137,27 @@ def _build_row(row: Mapping[str, Any], judges: list[str], draws: list[Exchange])
         fields.append(f"round_{number}")
         number += 1
     criteria, kept = read_criteria(row, fields), ("id", "title", "description", "weight", "origin")
-    verdicts = ["merged_verdicts", *(f"verdicts_{one}" for one in range(1, number))]
+    verdicts = ["merged_verdicts", *(f"verdicts_{round_number}" for round_number in range(1, number))]
     votes = {name: rows for field in verdicts for name, rows in ((row.get(field) or {}).get("votes") or {}).items()}
     return {
         "query": query_in(row),
-        "criteria": [{name: getattr(one, name) for name in kept} for one in criteria],
+        "criteria": [{name: getattr(candidate, name) for name in kept} for candidate in criteria],
         "judges": judges,
         "votes": votes,
-        "relevance": [{"model": one.model, "reply": one.reply} for one in draws],
-        "labels": {person: {one.id: "" for one in criteria} for person in ("first", "second")},
+        "relevance": [{"model": exchange.model, "reply": exchange.reply} for exchange in draws],
+        "labels": {person: {candidate.id: "" for candidate in criteria} for person in ("first", "second")},
     }
 
 
 def _find_last_draws(exchanges: tuple[Exchange, ...]) -> Iterator[Exchange]:
     """The usable relevance replies of the last assessment before the rewrite, which has all criteria."""
     draws = [
-        one for one in exchanges if one.about.startswith("licences_") and one.reply is not None and not one.problem
+        exchange
+        for exchange in exchanges
+        if exchange.about.startswith("licences_") and exchange.reply is not None and not exchange.problem
     ]
-    last = max((one.about for one in draws), default="")
-    yield from (one for one in draws if one.about == last)
+    last = max((exchange.about for exchange in draws), default="")
+    yield from (exchange for exchange in draws if exchange.about == last)
 
 
 def read_recorded(path: Path) -> list[RecordedQuery]:
@@ -164,20 +169,20 @@ def read_recorded(path: Path) -> list[RecordedQuery]:
     found, problems = list[RecordedQuery](), list[str]()
     for record in read_rows(path, problems, what="Replies"):
         try:
-            one = RecordedQuery.model_validate(record.fields)
+            query = RecordedQuery.model_validate(record.fields)
         except ValidationError as error:
             problems += (f"{record.where}: {_describe(problem)}" for problem in error.errors(include_url=False)[:3])
             continue
-        problems += (f"{record.where}: {problem}" for problem in one.find_problems())
-        found.append(one)
+        problems += (f"{record.where}: {problem}" for problem in query.find_problems())
+        found.append(query)
     if problems or not found:
         raise InputError(problems[:20] or [f"{path}: no rows; expected one JSON object per line, one for each query"])
     return found
 
 
 def _describe(problem: Any) -> str:
-    told = describe_expectation(problem)
-    wrong = f"is {told}" if problem["type"] == "missing" else f"is {problem['input']!r:.60}; {told}"
+    expected = describe_expectation(problem)
+    wrong = f"is {expected}" if problem["type"] == "missing" else f"is {problem['input']!r:.60}; {expected}"
     return f"{format_place(problem['loc'])} {wrong}"
 
 
@@ -239,8 +244,8 @@ class _JudgedCriterion:
     @property
     def good(self) -> bool | None:
         """Whether both annotators label it good; None if one did not label it or they differ."""
-        said = {label == "good" for label in self.labels if label not in ("", "unsure")}
-        return said.pop() if len(said) == 1 and _count_labels(self.labels) >= _PEOPLE else None
+        verdicts = {label == "good" for label in self.labels if label not in ("", "unsure")}
+        return verdicts.pop() if len(verdicts) == 1 and _count_labels(self.labels) >= _PEOPLE else None
 
     @property
     def outcome(self) -> Literal["rejected", "undecided", "kept"]:
@@ -272,12 +277,15 @@ class GatesReplay:
     @cached_property
     def labelled(self) -> list[_JudgedCriterion]:
         """The criteria on which two people agree."""
-        return [one for one in self.judged if one.good is not None]
+        return [criterion for criterion in self.judged if criterion.good is not None]
 
     @property
     def both(self) -> list[tuple[bool, bool]]:
         """The first two people's labels of each criterion that both labelled, as good or not."""
-        pairs = ([label for label in one.labels if label not in ("", "unsure")][:_PEOPLE] for one in self.judged)
+        pairs = (
+            [label for label in criterion.labels if label not in ("", "unsure")][:_PEOPLE]
+            for criterion in self.judged
+        )
         return [(pair[0] == "good", pair[1] == "good") for pair in pairs if len(pair) == _PEOPLE]
 
     def compute_kappa(self) -> float | None:
@@ -288,8 +296,8 @@ class GatesReplay:
 
     def compute_shares(self) -> dict[str, Share]:
         """The shares of the table by name."""
-        bad, good = ([one for one in self.labelled if one.good is kind] for kind in (False, True))
-        sure = [[one for one in some if one.outcome != "undecided"] for some in (bad, good)]
+        bad, good = ([criterion for criterion in self.labelled if criterion.good is kind] for kind in (False, True))
+        sure = [[criterion for criterion in some if criterion.outcome != "undecided"] for some in (bad, good)]
         return {
             "bad rejected": self._compute_share(bad, "rejected"),
             "good kept": self._compute_share(good, "kept", "undecided"),
@@ -300,17 +308,17 @@ class GatesReplay:
         }
 
     def _compute_share(self, some: Sequence[_JudgedCriterion], *outcomes: str) -> Share:
-        return estimate_clustered_share((one.query, one.outcome in outcomes) for one in some)
+        return estimate_clustered_share((criterion.query, criterion.outcome in outcomes) for criterion in some)
 
     def estimate_draw_error(self) -> tuple[Share, float | None]:
         """The error rate of one relevance draw, and the correlation of the errors of two draws."""
         cases, pairs, both = list[tuple[int, bool]](), 0, 0
-        for one in self.labelled:
-            asked = one.good is True
-            if not asked and "not asked" not in one.labels:
+        for criterion in self.labelled:
+            asked = criterion.good is True
+            if not asked and "not asked" not in criterion.labels:
                 continue
-            wrong = [refused == asked for refused in one.needs]
-            cases += ((one.query, is_wrong) for is_wrong in wrong)
+            wrong = [refused == asked for refused in criterion.needs]
+            cases += ((criterion.query, is_wrong) for is_wrong in wrong)
             for mine, other in combinations(wrong, 2):
                 pairs, both = pairs + 1, both + (mine and other)
         share = estimate_clustered_share(cases)
@@ -322,9 +330,9 @@ class GatesReplay:
     def count_by_gate(self) -> dict[str, tuple[int, int, int]]:
         """For each gate, how many criteria it rejected: bad ones, good ones, and those without an agreed label."""
         found: dict[str, list[int]] = {gate: [0, 0, 0] for gate in ORDER}
-        for one in self.judged:
-            if one.outcome == "rejected" and one.decision is not None:
-                found[one.decision.gate][2 if one.good is None else int(one.good)] += 1
+        for criterion in self.judged:
+            if criterion.outcome == "rejected" and criterion.decision is not None:
+                found[criterion.decision.gate][2 if criterion.good is None else int(criterion.good)] += 1
         return {gate: (bad, good, rest) for gate, (bad, good, rest) in found.items()}
 
 
@@ -332,32 +340,34 @@ def replay_gates(queries: Sequence[RecordedQuery], settings: GateSettings) -> Ga
     """The decisions of the gates on recorded replies."""
     used = settings.model_copy(update={"order": ORDER})
     judged, lost, numbers = list[_JudgedCriterion](), 0, dict[str, int]()
-    for one in queries:
+    for query in queries:
         # Two recordings of one query are one cluster.
-        number = numbers.setdefault(str(one.query), len(numbers))
-        candidates = tuple(criterion.to_candidate() for criterion in one.criteria)
-        replies = [(said.model, read_relevance(candidates, Reply(said.reply))) for said in one.relevance]
+        number = numbers.setdefault(str(query.query), len(numbers))
+        candidates = tuple(criterion.to_candidate() for criterion in query.criteria)
+        replies = [
+            (recorded.model, read_relevance(candidates, Reply(recorded.reply))) for recorded in query.relevance
+        ]
         draws = [(model, answer.value) for model, answer in replies if isinstance(answer, Answer)]
         lost += len(replies) - len(draws)
-        judged += _judge_criteria(number, one, candidates, draws, used)
+        judged += _judge_criteria(number, query, candidates, draws, used)
     return GatesReplay(len(queries), judged, lost)
 
 
 def _judge_criteria(
     number: int,
-    one: RecordedQuery,
+    query: RecordedQuery,
     candidates: tuple[Candidate, ...],
     draws: Sequence[tuple[str, Mapping[str, Relevance]]],
     settings: GateSettings,
 ) -> Iterator[_JudgedCriterion]:
-    combined = combine_relevance([said for _, said in draws], [model for model, _ in draws], settings)
-    size = max((len(row) for rows in one.votes.values() for row in rows), default=0)
-    votes = {name: tuple(map(tuple, rows)) for name, rows in one.votes.items()}
-    context = GateContext(one.query, candidates, Pool(("",) * size, tuple(one.judges), votes), combined)
+    combined = combine_relevance([found for _, found in draws], [model for model, _ in draws], settings)
+    size = max((len(row) for rows in query.votes.values() for row in rows), default=0)
+    votes = {name: tuple(map(tuple, rows)) for name, rows in query.votes.items()}
+    context = GateContext(query.query, candidates, Pool(("",) * size, tuple(query.judges), votes), combined)
     decisions = decide(context, settings)
     final = find_final_decisions(decisions)
-    unsure = {said.candidate for said in decisions if said.outcome == "undecided"}
+    unsure = {decision.candidate for decision in decisions if decision.outcome == "undecided"}
     for candidate in candidates:
-        labels = tuple(held.get(candidate.id, "") for _, held in sorted(one.labels.items()))
-        needs = tuple(said[candidate.id].need == "none" for _, said in draws if candidate.id in said)
+        labels = tuple(held.get(candidate.id, "") for _, held in sorted(query.labels.items()))
+        needs = tuple(found[candidate.id].need == "none" for _, found in draws if candidate.id in found)
         yield _JudgedCriterion(number, candidate, final.get(candidate.id), candidate.id in unsure, labels, needs)

@@ -139,7 +139,7 @@ def _index_roles(roles: Mapping[str, Any]) -> dict[str, Any]:
 
     def index(entry: Any) -> Any:
         if isinstance(entry, list | tuple):
-            return {str(i): index(one) for i, one in enumerate(entry)}
+            return {str(i): index(item) for i, item in enumerate(entry)}
         return {"model": entry} if isinstance(entry, str) else dict(entry) if isinstance(entry, Mapping) else entry
 
     return {
@@ -151,9 +151,9 @@ def _index_roles(roles: Mapping[str, Any]) -> dict[str, Any]:
 def _put(tree: dict[str, Any], path: list[str], value: Any, keep: bool = False) -> None:
     *folders, leaf = path
     for folder in folders:
-        held = tree.get(folder, {})
-        if not isinstance(held, Mapping):
-            raise ConfigError(f"{'.'.join(path)}: expected a mapping at {folder!r}, got {type(held).__name__}")
-        tree[folder] = dict(held)
+        inner = tree.get(folder, {})
+        if not isinstance(inner, Mapping):
+            raise ConfigError(f"{'.'.join(path)}: expected a mapping at {folder!r}, got {type(inner).__name__}")
+        tree[folder] = dict(inner)
         tree = tree[folder]
     tree[leaf] = tree.get(leaf, value) if keep else value

@@ -23,8 +23,8 @@ from autorubric.synthesis.stages import (
     Call,
     Fields,
     Models,
-    Outcome,
     Stage,
+    StageOutcome,
     fail_missing,
     has_items,
     query_in,
@@ -49,12 +49,12 @@ def build_plain_merge_stage(template: Prompt, letters: Sequence[str]) -> Stage:
     """
     names = tuple(f"rubrics_{letter}" for letter in letters)
 
-    def build(fields: Fields, models: Models) -> list[Call] | Outcome:
+    def build(fields: Fields, models: Models) -> list[Call] | StageOutcome:
         sets = [fields[name] for name in names if has_items(fields.get(name))]
         if not has_items(fields.get(names[0])):
             return fail_missing(names[0])
         if len(sets) == 1:
-            return Outcome(sets[0], PASSTHROUGH)
+            return StageOutcome(sets[0], PASSTHROUGH)
         room = estimate_room(copied=[str(item.get("description")) for items in sets for item in items])
         inputs = {"query": query_in(fields), "sets": sets}
         return [Call("merge", build_request(template, "merge", inputs, "rubric_items", room=room), read_rubric)]
@@ -90,7 +90,7 @@ def build_merge_stage(template: Prompt, names: Mapping[str, str], settings: Full
         groups: list[Sets] = [sets] if whole else list(pairwise(sets))
         return [Call("merge", build_merge_request(template, query_in(fields), group), read_merge) for group in groups]
 
-    async def work(fields: Fields, access: RecordAccess) -> Outcome:
+    async def work(fields: Fields, access: RecordAccess) -> StageOutcome:
         drafts, dropped = filter_drafts(fields, names, settings)
         found = deduplicate_sets(drafts)
         sets = [one for one in found.sets if one]
@@ -98,11 +98,11 @@ def build_merge_stage(template: Prompt, names: Mapping[str, str], settings: Full
             return fail_missing("candidate rubrics")
         made = await _RecordMerger(template, query_in(fields), settings, access).merge(sets)
         if isinstance(made, Failure):
-            return Outcome(failure=made)
+            return StageOutcome(failure=made)
         fates = _trace_fates([*dropped, *found.fates], made.fates)
         notes = tuple(f"a criterion was dropped: {fate.reason}" for fate in dropped)
         value = {"criteria": list(map(dump_criterion, made.criteria)), "fates": [fate._asdict() for fate in fates]}
-        return Outcome(value, "" if len(sets) > 1 else PASSTHROUGH, notes=(*notes, *made.notes))
+        return StageOutcome(value, "" if len(sets) > 1 else PASSTHROUGH, notes=(*notes, *made.notes))
 
     return Stage(
         "merge",
@@ -121,10 +121,10 @@ def build_merge_stage(template: Prompt, names: Mapping[str, str], settings: Full
 def build_merged_stage() -> Stage:
     """The stage that writes `merged_rubrics`, the seed's field, from `merge`."""
 
-    def build(fields: Fields, models: Models) -> Outcome:
+    def build(fields: Fields, models: Models) -> StageOutcome:
         if not _is_merge(fields.get("merge")):
             return fail_missing("merge")
-        return Outcome(fields["merge"]["criteria"], fields.get("merge_model", ""))
+        return StageOutcome(fields["merge"]["criteria"], fields.get("merge_model", ""))
 
     return Stage("merged_rubrics", 3, ("merge",), build, finished=is_criteria_list, empty=[])
 
@@ -142,15 +142,15 @@ def filter_drafts(
         model = str(fields.get(f"{name}_model") or "")
         sets.append([])
         for number, item in enumerate(fields.get(name) or (), 1):
-            told = {key: item[key] for key in ("title", "description", "weight")}
-            one = Candidate(f"{prefix}{number}", **told, models=(model,))
-            fault = find_criterion_fault(one.description, one.weight, settings.filters)
-            if one.pitfall and settings.pitfalls == "off":
+            values = {key: item[key] for key in ("title", "description", "weight")}
+            candidate = Candidate(f"{prefix}{number}", **values, models=(model,))
+            fault = find_criterion_fault(candidate.description, candidate.weight, settings.filters)
+            if candidate.pitfall and settings.pitfalls == "off":
                 fault = fault or "pitfalls are off"
             if fault:
-                dropped.append(Fate(one.id, "dropped", "", fault))
+                dropped.append(Fate(candidate.id, "dropped", "", fault))
             else:
-                sets[-1].append(one)
+                sets[-1].append(candidate)
     return sets, dropped
 
 
@@ -166,7 +166,10 @@ class _RecordMerger:
     async def merge(self, sets: Sets) -> Account | Failure:
         """All sets as one, in as few calls as their size permits."""
         if len(sets) == 1:
-            outputs = [Merged(one.title, one.description, one.weight, (one.id,)) for one in sets[0]]
+            outputs = [
+                Merged(candidate.title, candidate.description, candidate.weight, (candidate.id,))
+                for candidate in sets[0]
+            ]
             return build_account(sets[0], outputs)
         if self._can_merge_at_once(sets):
             return await self._merge_once(sets, "m")
@@ -187,7 +190,7 @@ class _RecordMerger:
         answer = await self.access.ask(Call("merge", request, read_merge))
         if isinstance(answer, Failure):
             return answer
-        inputs = [one for some in sets for one in some]
+        inputs = [candidate for some in sets for candidate in some]
         made = build_account(inputs, answer.value.merged, answer.value.dropped, prefix=prefix)
         return made._replace(notes=(*answer.notes, *made.notes))
 
@@ -253,13 +256,17 @@ def plan_fold(n: int, seed: int | str) -> Fold:
 
 def can_fit(sets: Sets, most_characters: int) -> bool:
     """Whether the criteria of all sets fit one merge request of at most `most_characters`."""
-    lengths = (len(one.id) + len(one.title) + len(one.description) + _FRAME for some in sets for one in some)
+    lengths = (
+        len(candidate.id) + len(candidate.title) + len(candidate.description) + _FRAME
+        for some in sets
+        for candidate in some
+    )
     return sum(lengths) <= most_characters
 
 
 def compute_merge_room(sets: Sets) -> int:
     """The completion tokens that a merge of these sets can take: every criterion may stay as it is."""
-    return estimate_room(copied=[criterion.description for one in sets for criterion in one])
+    return estimate_room(copied=[criterion.description for criteria in sets for criterion in criteria])
 
 
 class MergeReply(NamedTuple):
@@ -274,8 +281,8 @@ def build_merge_request(template: Prompt, query: Any, sets: Sets) -> Request:
     names = ("id", "title", "description", "weight")
     inputs = {
         "query": query,
-        "sets": [[{name: getattr(criterion, name) for name in names} for criterion in one] for one in sets],
-        "pitfalls": any(criterion.pitfall for one in sets for criterion in one),
+        "sets": [[{name: getattr(criterion, name) for name in names} for criterion in criteria] for criteria in sets],
+        "pitfalls": any(criterion.pitfall for criteria in sets for criterion in criteria),
     }
     return build_request(template, "merge", inputs, "merge_sets", room=compute_merge_room(sets))
 
@@ -329,4 +336,4 @@ def _read_dropped(entry: Mapping[str, Any]) -> DroppedSource | None:
 
 def _read_ids(value: Any) -> tuple[str, ...]:
     listed = value if isinstance(value, list) else [value]
-    return tuple(str(one).strip() for one in listed if isinstance(one, str | int) and str(one).strip())
+    return tuple(str(name).strip() for name in listed if isinstance(name, str | int) and str(name).strip())

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from autorubric.errors import pluralize
 from autorubric.files import atomic_writer
 from autorubric.llm.failure_groups import NOT_MADE, FailureGroups, quote_text
-from autorubric.llm.records.accounts import Totals
+from autorubric.llm.records.accounts import UsageTotals
 from autorubric.synthesis.final_files import Exported
 from autorubric.synthesis.query_file import Query
 from autorubric.synthesis.stage_runner import Row
@@ -25,7 +25,7 @@ from autorubric.synthesis.steps import RowStore
 if TYPE_CHECKING:
     from autorubric.llm.records.ledger_view import LedgerView
     from autorubric.runs.run_status import RowCounts
-    from autorubric.synthesis.plan_estimate import Estimate
+    from autorubric.synthesis.plan_estimate import PlanEstimate
 
 UNFINISHED_FILE = "unfinished.jsonl"
 _VARYING = re.compile(r"""\d+|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""")  # notes of one kind differ in these
@@ -64,7 +64,7 @@ class Summary:
     stale: Counter[str] = field(default_factory=Counter)
     overwritten: Counter[str] = field(default_factory=Counter)
     replaced: Counter[str] = field(default_factory=lambda: Counter(changed=0, moved=0))
-    totals: list[Totals] = field(default_factory=list)
+    totals: list[UsageTotals] = field(default_factory=list)
     calls: int = 0
     exported: Exported | None = None
     tallies: Mapping[str, RubricCounts] = field(default_factory=dict)
@@ -139,16 +139,16 @@ def find_progress(directory: Path, manifest: Mapping[str, Any], view: LedgerView
     """
     from autorubric.runs.run_status import RowCounts, count_rows
 
-    held, steps = count_rows(directory, manifest, view), manifest.get("steps")
+    counts, steps = count_rows(directory, manifest, view), manifest.get("steps")
     role = str(steps[-1]).removesuffix("s") if isinstance(steps, list) and steps else ""
     slots = [str(slot).split("_")[0] for slot in manifest.get("models") or ()]
     taken = {str(step).removesuffix("s") for step in steps} if isinstance(steps, list) else set(slots)
     calls = sum(slot in taken for slot in slots)
-    done = held.done
+    done = counts.done
     if view is not None and manifest.get("status") == "running" and role:
-        done = max(done, view.count_answered_items(role) - held.failed)
+        done = max(done, view.count_answered_items(role) - counts.failed)
     groups = FailureGroups.from_list((manifest.get("counts") or {}).get("failure_groups"))
-    return RowCounts(held.rows, done, held.failed, float(calls) or None, tuple(groups))
+    return RowCounts(counts.rows, done, counts.failed, float(calls) or None, tuple(groups))
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,7 @@ class SynthesisResult:
 
     out: Path
     summary: Summary | None = None
-    estimate: Estimate | None = None
+    estimate: PlanEstimate | None = None
     negotiated: Sequence[str] = field(default_factory=list)
     interrupted: bool = False
     advice: str = ""
@@ -258,22 +258,22 @@ class RubricCounts:
     def add(self, row: Mapping[str, Any]) -> None:
         """Count the rubric of a row of `final_full` or `final`, or of the field `gated`."""
         criteria = row.get("criteria") or row.get("rubrics") or []
-        left_out = [one for name in _LEFT_OUT for one in row.get(name) or ()]
+        left_out = [criterion for name in _LEFT_OUT for criterion in row.get(name) or ()]
         rejected, rewritten = row.get("rejected") or (), row.get("rewritten") or ()
         self.rows += 1
         self.criteria += len(criteria)
         self.left_out += len(left_out)
         self.rejected += len(rejected)
-        for one in criteria:
-            weight = find_weight(one)
+        for criterion in criteria:
+            weight = find_weight(criterion)
             self.pitfalls += weight < 0
-            self.checks += bool(one.get("check"))
+            self.checks += bool(criterion.get("check"))
             self.points += abs(weight)
-            self.evolved_points += abs(weight) * (one.get("origin") == "evolved")
-        for one in (*criteria, *left_out, *rejected, *rewritten):
-            for decision in one.get("gates") or ():
+            self.evolved_points += abs(weight) * (criterion.get("origin") == "evolved")
+        for criterion in (*criteria, *left_out, *rejected, *rewritten):
+            for decision in criterion.get("gates") or ():
                 outcome = decision["outcome"]
-                if outcome == "rewrite" and one in rejected:  # the rewrite failed
+                if outcome == "rewrite" and criterion in rejected:  # the rewrite failed
                     outcome = "rejected"
                 self._gates.setdefault(decision["gate"], Counter())[outcome] += 1
                 self._count_votes(decision)

@@ -10,7 +10,7 @@ from typing import Any
 
 from autorubric.errors import InputError, MissingFileError, pluralize
 from autorubric.llm.models import open_models
-from autorubric.llm.recorded_exchanges import Replay
+from autorubric.llm.recorded_exchanges import ReplayedCalls
 from autorubric.llm.records.ledger_view import LedgerView, ledger_view
 from autorubric.runs.run_folder import LEDGER_FOLDER
 from autorubric.runs.shown_item import ShownItem
@@ -44,7 +44,7 @@ async def show_query(directory: Path, manifest: Mapping[str, Any], name: str | N
         except MissingFileError:
             notes.append("the run directory has no ledger, so raw replies cannot be shown")
         else:
-            replay = Replay(view)
+            replay = ReplayedCalls(view)
             try:
                 await _replay(manifest, view, row, replay)
             except (InputError, KeyError, TypeError, ValueError) as error:
@@ -117,7 +117,9 @@ def _read_failures(directory: Path, key: str) -> Mapping[str, Any]:
     return failures if isinstance(failures, Mapping) else {}
 
 
-async def _replay(manifest: Mapping[str, Any], view: LedgerView, row: Mapping[str, Any], replay: Replay) -> None:
+async def _replay(
+    manifest: Mapping[str, Any], view: LedgerView, row: Mapping[str, Any], replay: ReplayedCalls
+) -> None:
     """Run the plan on the query with recorded replies only."""
     settings = resolve_protocol(SynthesisSettings.from_manifest(manifest.get("settings") or {}))
     full = settings.profile == "full"

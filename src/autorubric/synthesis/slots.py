@@ -86,15 +86,17 @@ def _add_run_address(settings: SynthesisSettings) -> Roles:
         own = role.base_url or resolve_address(role.model, settings.base_url)[1]
         return role.model_copy(update={"base_url": own})
 
-    def add_addresses(held: Any) -> Any:
-        return held and ([add_address(role) for role in held] if isinstance(held, list) else add_address(held))
+    def add_addresses(roles: Any) -> Any:
+        return roles and ([add_address(role) for role in roles] if isinstance(roles, list) else add_address(roles))
 
-    return settings.role_models.model_copy(update={name: add_addresses(held) for name, held in settings.role_models})
+    return settings.role_models.model_copy(
+        update={name: add_addresses(roles) for name, roles in settings.role_models}
+    )
 
 
 def _fill_slots(part: str, roles: Sequence[RoleSettings], least: int = 0) -> list[Slot]:
     sources = [(f"{part}_{letter}", role) for letter, role in zip(list_letters(len(roles)), roles, strict=True)]
-    drawn = [one for one in sources for _ in range(one[1].draws or 1)]
+    drawn = [source for source in sources for _ in range(source[1].draws or 1)]
     if all(role.draws is None for role in roles):
         drawn = [sources[i % len(sources)] for i in range(max(least, len(sources)))]
     names = (f"{part}_{letter}" for letter in list_letters(len(drawn)))
@@ -118,11 +120,13 @@ def find_refreshed_slots(settings: SynthesisSettings) -> frozenset[str]:
         ConfigError: it names no role; with the names of the roles.
     """
     slots = [slot.name for slot in find_slots(settings)]
-    named = {role: [one for one in slots if one == role or one.startswith(f"{role}_")] for role in settings.refresh}
+    named = {
+        role: [slot for slot in slots if slot == role or slot.startswith(f"{role}_")] for role in settings.refresh
+    }
     unknown = [role for role, found in named.items() if not found]
     if unknown:
         raise ConfigError(f"unknown role {', '.join(map(repr, unknown))}; the roles are {', '.join(slots)}")
-    return frozenset(one for found in named.values() for one in found)
+    return frozenset(slot for found in named.values() for slot in found)
 
 
 def find_shape(settings: SynthesisSettings, given: int) -> Shape:
@@ -144,9 +148,11 @@ def find_shape(settings: SynthesisSettings, given: int) -> Shape:
         grounds[letter] = held[taken[address] % len(held)]
         taken[address] += 1
     finished = bool(settings.responses_column)
-    texts = (f"response_{letter}" for letter in list_letters(given)) if finished else (one.name for one in responses)
+    texts = (
+        (f"response_{letter}" for letter in list_letters(given)) if finished else (slot.name for slot in responses)
+    )
     licence = {slot.name: slot.source for slot in slots if slot.name.split("_")[0] == "licence"}
-    sources = {one.name: one.source for one in judges}
+    sources = {judge.name: judge.source for judge in judges}
     return Shape(tuple(texts), grounds, sources, finished, licence)
 
 

@@ -20,7 +20,7 @@ from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Answer, Failure, Request
 from autorubric.runs.blocks import feed_records, note_ended, work_through
 from autorubric.synthesis.query_file import FROM_INPUT, Query
-from autorubric.synthesis.stages import DERIVED, Call, Fields, Models, Outcome, Plan, Stage
+from autorubric.synthesis.stages import DERIVED, Call, Fields, Models, Plan, Stage, StageOutcome
 
 if TYPE_CHECKING:
     from autorubric.graders.judge import Ask
@@ -43,11 +43,11 @@ class Row:
 
     query: Query
     fields: dict[str, Any]
-    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    outcomes: dict[str, StageOutcome] = field(default_factory=dict)
     failures: dict[str, Failure] = field(default_factory=dict)
     unreached: set[str] = field(default_factory=set)
 
-    def record_outcome(self, stage: Stage, outcome: Outcome) -> None:
+    def record_outcome(self, stage: Stage, outcome: StageOutcome) -> None:
         """Write a stage's three fields."""
         self.outcomes[stage.name] = outcome
         failure = outcome.failure or next(iter(outcome.lost), None)
@@ -60,15 +60,15 @@ class Row:
             self.fields |= {name: outcome.value, model: outcome.model}
             if outcome.lost:
                 # A value with an error next to it is not finished: the next run sends what is missing.
-                told = f"{pluralize(len(outcome.lost), 'call')} failed, the first with {outcome.lost[0]}"
-                self.fields[error] = told[:500]
+                problem = f"{pluralize(len(outcome.lost), 'call')} failed, the first with {outcome.lost[0]}"
+                self.fields[error] = problem[:500]
         elif outcome.failure.kind in NOT_MADE:
             self.unreached.add(name)
         else:
             self.fields |= {name: stage.empty, error: str(outcome.failure)[:500]}
 
 
-Answerer: TypeAlias = Callable[[Stage, str, Fields], Awaitable[Outcome]]
+Answerer: TypeAlias = Callable[[Stage, str, Fields], Awaitable[StageOutcome]]
 """Runs one stage of one record, which is given by its id."""
 
 
@@ -159,7 +159,7 @@ class StageRunner:
     failed: Counter[str] = field(default_factory=Counter)
     open: Counter[str] = field(default_factory=Counter)
 
-    async def __call__(self, stage: Stage, record_id: str, fields: Fields) -> Outcome:
+    async def __call__(self, stage: Stage, record_id: str, fields: Fields) -> StageOutcome:
         """Run one stage of one record."""
         self.open[stage.name] += 1
         try:
@@ -174,29 +174,29 @@ class StageRunner:
         self.failed[stage.name] += outcome.failure.kind not in NOT_MADE
         return outcome
 
-    async def _run(self, stage: Stage, record_id: str, fields: Fields) -> Outcome:
+    async def _run(self, stage: Stage, record_id: str, fields: Fields) -> StageOutcome:
         access = RecordAccess(self, record_id)
         if stage.work is not None:
             outcome = await stage.work(fields, access)
         else:
             built = stage.build(fields, self.models)
-            if isinstance(built, Outcome):
+            if isinstance(built, StageOutcome):
                 outcome = built
             elif stage.fold is None:
                 (call,) = built
                 answer = await access.ask(call)
                 if isinstance(answer, Failure):
-                    outcome = Outcome(failure=answer)
+                    outcome = StageOutcome(failure=answer)
                 else:
-                    outcome = Outcome(answer.value, notes=answer.notes)
+                    outcome = StageOutcome(answer.value, notes=answer.notes)
             else:
                 outcome = stage.fold(fields, await asyncio.gather(*map(access.ask, built)))
         if access.ended is not None:
             # Some calls were not made: the stage was not reached, and a later run finds the others in the ledger.
-            return Outcome(failure=access.ended)
+            return StageOutcome(failure=access.ended)
         if outcome.failure is None and not outcome.model:
             names = dict.fromkeys(self.models[slot].name for slot in stage.slots)
-            return Outcome(outcome.value, ", ".join(names), notes=outcome.notes, lost=outcome.lost)
+            return StageOutcome(outcome.value, ", ".join(names), notes=outcome.notes, lost=outcome.lost)
         return outcome
 
     def is_recorded(self, slot: str, request: Request) -> bool:
@@ -205,7 +205,7 @@ class StageRunner:
         found = self.executor.find(self.models[slot], copy_with(request, draw=draw))
         return found is not None and found.finish_reason != "length"
 
-    def _find_existing(self, stage: Stage, record_id: str, fields: Fields) -> Outcome | None:
+    def _find_existing(self, stage: Stage, record_id: str, fields: Fields) -> StageOutcome | None:
         """The value that the input row or an earlier pipeline's files contain, unless a slot was refreshed."""
         name, model, error = stage.keys
         if any(self.refreshes.get(slot, 0) for slot in stage.slots):
@@ -214,7 +214,7 @@ class StageRunner:
         made_by = str(fields.get(model) or FROM_INPUT)
         if name in fields and not fields.get(error) and made_by not in DERIVED:
             if stage.finished(fields[name]):
-                outcome = Outcome(fields[name], made_by)
+                outcome = StageOutcome(fields[name], made_by)
             else:
                 self.overwritten[name] += bool(fields[name])
         if outcome is None:
@@ -224,7 +224,7 @@ class StageRunner:
             if found[0] != hash_inputs(stage, fields):
                 self.stale[name] += 1
                 return None
-            outcome = Outcome(found[1]["value"], found[1]["model"])
+            outcome = StageOutcome(found[1]["value"], found[1]["model"])
         self.reused[name] += 1
         return outcome
 
@@ -263,10 +263,10 @@ def count_refreshes(
 
     An interrupted run that resumes without `--refresh` uses the same counts, so nothing is paid for twice.
     """
-    held: dict[str, int] = ledger.find_note("generations") or {}
-    now = {slot: held.get(slot, 0) + (slot in refresh) for slot in slots}
+    recorded: dict[str, int] = ledger.find_note("generations") or {}
+    now = {slot: recorded.get(slot, 0) + (slot in refresh) for slot in slots}
     if refresh and keep:
-        ledger.keep_note("generations", {**held, **now})
+        ledger.keep_note("generations", {**recorded, **now})
     return now
 
 

@@ -43,7 +43,7 @@ DERIVED = frozenset({PASSTHROUGH, NO_RESPONSES})
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class StageOutcome:
     """How one stage of one record ended.
 
     Attributes:
@@ -94,8 +94,8 @@ class Stage:
     name: str
     step: int
     reads: tuple[str, ...]
-    build: Callable[[Fields, Models], Sequence[Call] | Outcome]
-    fold: Callable[[Fields, Answers], Outcome] | None = None
+    build: Callable[[Fields, Models], Sequence[Call] | StageOutcome]
+    fold: Callable[[Fields, Answers], StageOutcome] | None = None
     slots: tuple[str, ...] = ()
     role: str = ""
     reply_tokens: int = 0
@@ -103,7 +103,7 @@ class Stage:
     finished: Callable[[Any], bool] = bool
     empty: Any = None
     only_if: str = ""
-    work: Callable[[Fields, RecordAccess], Awaitable[Outcome]] | None = None
+    work: Callable[[Fields, RecordAccess], Awaitable[StageOutcome]] | None = None
     tally: tuple[str, Callable[[], RubricCounts]] | None = None
     keys: tuple[str, str, str] = field(init=False)
 
@@ -113,7 +113,7 @@ class Stage:
     def list_calls(self, fields: Fields, models: Models) -> Sequence[Call]:
         """The distinct calls for a row that are known beforehand; equal requests are sent once."""
         built = self.build(fields, models)
-        calls = () if isinstance(built, Outcome) else built
+        calls = () if isinstance(built, StageOutcome) else built
         return list({(call.slot, call.request.messages, call.request.draw): call for call in calls}.values())
 
 
@@ -174,12 +174,12 @@ def query_in(fields: Fields) -> Any:
     return question.strip() if isinstance(question, str) else question
 
 
-def fail_missing(field: str) -> Outcome:
+def fail_missing(field: str) -> StageOutcome:
     """The outcome of a stage whose input is missing because an earlier stage failed."""
-    return Outcome(failure=Failure("missing_input", f"missing {field}"))
+    return StageOutcome(failure=Failure("missing_input", f"missing {field}"))
 
 
-def find_missing(fields: Fields, names: Iterable[str]) -> Outcome | None:
+def find_missing(fields: Fields, names: Iterable[str]) -> StageOutcome | None:
     """The outcome of a stage that lacks one of these fields; None if it lacks none."""
     return next((fail_missing(name) for name in names if fields.get(name) is None), None)
 

@@ -108,8 +108,8 @@ def _join_pieces(pieces: Iterable[bytes]) -> bytes:
 
 def find_record_id(row: Mapping[str, Any]) -> str:
     """The resume key of a step row: `__record_id__`, else `idx:` and its `__source_index__`."""
-    held = str(row.get("__record_id__") or "").strip()
-    return held or f"idx:{row.get('__source_index__')}"
+    record_id = str(row.get("__record_id__") or "").strip()
+    return record_id or f"idx:{row.get('__source_index__')}"
 
 
 def read_rows(path: Path) -> Iterator[dict[str, Any]]:
@@ -194,10 +194,10 @@ def append_step_rows(directory: Path, others: Iterable[Path]) -> None:
     """Append the rows in the step files of other directories, so that `write_steps` keeps those it does not write."""
     folders = list(others)
     for name in (*STEP_FILES, *HIDDEN_STEP_FILES):
-        held = [path for folder in (directory, *folders) if (path := folder / name).exists()]
-        if held:
+        paths = [path for folder in (directory, *folders) if (path := folder / name).exists()]
+        if paths:
             with atomic_writer(directory / name) as out:
-                for path in held:
+                for path in paths:
                     with path.open(encoding="utf-8") as lines:
                         out.writelines(line.rstrip("\n") + "\n" for line in lines)
 

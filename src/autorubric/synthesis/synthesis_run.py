@@ -23,7 +23,7 @@ from autorubric.rows import Record
 from autorubric.runs.changes import FinishedRun
 from autorubric.runs.manifest import read_manifest, write_manifest
 from autorubric.runs.progress import RunState, StageState
-from autorubric.runs.shard import PART, Division, Part
+from autorubric.runs.shard import PART, Division, ShardPart
 from autorubric.runs.stopping import StoppableRun
 from autorubric.synthesis.final_files import FINAL_FILES, export_final, export_row, preload_export, publish
 from autorubric.synthesis.method import build_plan
@@ -52,7 +52,7 @@ class Prepared:
     prompts: SynthesisPrompts
     plan: Plan
     notes: tuple[str, ...] = ()
-    part: Part | None = None
+    part: ShardPart | None = None
 
 
 def prepare(

@@ -37,7 +37,9 @@ def _check_queries(value: Any) -> Any:
         raise ValueError("expected the path of a file, or a list of strings, conversations or rows")
     if not value:
         raise ValueError("the list is empty; expected a string, conversation or row for each query")
-    wrong = [f"item {n} is {one!r:.60}" for n, one in enumerate(value) if not isinstance(one, str | list | Mapping)]
+    wrong = [
+        f"item {n} is {query!r:.60}" for n, query in enumerate(value) if not isinstance(query, str | list | Mapping)
+    ]
     if wrong:
         raise ValueError(f"{format_first(wrong, _MOST_NAMED)}; expected a string, conversation or row for each query")
     return value
@@ -171,10 +173,10 @@ class SynthesisSettings(EndpointSettings):
         return cast("FullSettings", self.full)
 
     @classmethod
-    def from_manifest(cls, held: Mapping[str, Any]) -> Self:
+    def from_manifest(cls, recorded: Mapping[str, Any]) -> Self:
         """The settings that a manifest records, without prices; those without a version are of version 1."""
-        without = () if held.get("profile") == "full" else FULL_ONLY
-        kept = {name: value for name, value in held.items() if name not in without}
+        without = () if recorded.get("profile") == "full" else FULL_ONLY
+        kept = {name: value for name, value in recorded.items() if name not in without}
         return cls.model_validate({"protocol": 1, **kept, "prices": None})
 
     @model_validator(mode="wrap")
@@ -205,8 +207,8 @@ class SynthesisSettings(EndpointSettings):
 
     def collect_given(self) -> dict[str, Any]:
         """The settings that were passed, the nested ones as they were passed."""
-        held = {name: value for name, value in super().collect_given().items() if name not in NESTED}
-        return held | self._nested
+        given = {name: value for name, value in super().collect_given().items() if name not in NESTED}
+        return given | self._nested
 
     def to_manifest(self) -> dict[str, Any]:
         """The settings for a manifest, with each value where it took effect."""
@@ -221,7 +223,7 @@ class SynthesisSettings(EndpointSettings):
         if not path or path[0] not in NESTED:
             return super()._locate_problem(problem, named)
         place = ".".join(path)
-        flat = next((name for name, held in ROLE_FLAGS.items() if held == place), "")
+        flat = next((name for name, path in ROLE_FLAGS.items() if path == place), "")
         return (flat,) if flat else tuple(path), [_describe_problem(problem, path, named(flat) if flat else place)]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from autorubric.errors import ConfigError
 from autorubric.files import suggest_name
-from autorubric.linting.criterion_words import Wording
+from autorubric.linting.criterion_words import Phrasing
 from autorubric.llm.request import Message, Reply, ReplySchema, Request, Unreadable, build_reask
 from autorubric.prompts import Prompt, PromptSet, load_prompts, load_schema, package_prompts
 from autorubric.prompts.judging import JudgePrompts, load_judge_prompts, package_judge_prompts
@@ -164,7 +164,7 @@ def build_request(
     if "chinese" in template.variables:
         query = inputs.get("query")
         last = query if isinstance(query, str) else query[-1].get("content", "") if query else ""
-        given["chinese"] = not str(last).isascii() and Wording(str(last)).chinese
+        given["chinese"] = not str(last).isascii() and Phrasing(str(last)).chinese
     messages = tuple(Message(speaker, text) for speaker, text in template.render(**given))
     shape = load_reply_schema(schema) if isinstance(schema, str) else schema
     return Request(messages, role, shape, draw, room=room, constrained=not template.wants_list)

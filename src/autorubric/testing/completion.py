@@ -26,8 +26,8 @@ class Completion:
     @property
     def tokens(self) -> int:
         """Tokens of the reply, its reasoning included."""
-        said = self.content or self.refusal or ""
-        return estimate_tokens(len(self.reasoning or "")) + estimate_tokens(len(said))
+        text = self.content or self.refusal or ""
+        return estimate_tokens(len(self.reasoning or "")) + estimate_tokens(len(text))
 
 
 CHARS_A_TOKEN = 4

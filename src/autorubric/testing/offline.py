@@ -15,7 +15,7 @@ from autorubric.llm import attempts
 from autorubric.llm.request import Reply, ReplySchema, Request, Usage
 from autorubric.testing import offline_reading as reading
 from autorubric.testing.completion import estimate_tokens
-from autorubric.testing.offline_reading import Query, find_constraints, find_phrases, find_terms, load_table
+from autorubric.testing.offline_reading import OfflineQuery, find_constraints, find_phrases, find_terms, load_table
 from autorubric.testing.scripted import PromptSections
 
 _QUOTED = re.compile(r"[\"“「](.{2,60}?)[\"”」]")
@@ -87,7 +87,7 @@ class OfflineModel:
         return text.encode("utf-8", "replace").decode()
 
 
-def _find_query(prompt: PromptSections) -> reading.Query:
+def _find_query(prompt: PromptSections) -> reading.OfflineQuery:
     asked = prompt.get("request") or prompt.get("conversation") or ("" if prompt else prompt.text)
     return reading.read_query(prompt.split(asked).get("user", asked), prompt.turns)
 
@@ -96,13 +96,19 @@ def _reply_to(prompt: PromptSections, schema: ReplySchema, random: Random) -> di
     fields, criteria = schema.body["properties"], prompt.criteria
     split, wording = load_table(_find_query(prompt).language)["rewrite"]
     if "judgments" in fields:
-        return {"judgments": [{"criterion_id": one, **_judge(prompt, *asked)} for one, *asked in criteria]}
+        return {
+            "judgments": [
+                {"criterion_id": criterion_id, **_judge(prompt, *asked)} for criterion_id, *asked in criteria
+            ]
+        }
     if "licences" in fields:
         return {"licences": [_judge_licence(prompt, place) for place in range(len(criteria))]}
     if "rewrites" in fields:
-        texts = ((one, wording.format(d=requirement.strip())) for one, requirement, _ in criteria)
+        texts = ((criterion_id, wording.format(d=requirement.strip())) for criterion_id, requirement, _ in criteria)
         same = {"split": split, "title": ""}
-        return {"rewrites": [{"criterion_id": one, **same, "description": text} for one, text in texts]}
+        return {
+            "rewrites": [{"criterion_id": criterion_id, **same, "description": text} for criterion_id, text in texts]
+        }
     of_one: dict[str, Callable[[str], Any]] = {
         "findings": _write_findings,
         "demands": _split_demands,
@@ -160,7 +166,7 @@ def _read_items(text: str) -> list[Item]:
 
 
 def _judge_licence(prompt: PromptSections, place: int) -> dict[str, Any]:
-    query, (one, requirement, _) = _find_query(prompt), prompt.criteria[place]
+    query, (criterion_id, requirement, _) = _find_query(prompt), prompt.criteria[place]
     say, wanted, quoted = load_table(query.language), find_terms(requirement), _QUOTED.findall(requirement)
     phrases = [phrase.removeprefix("the ") for phrase in query.phrases]
     quote = next((phrase for phrase in phrases if phrase in query.text and find_terms(phrase) <= wanted), "")
@@ -170,7 +176,7 @@ def _judge_licence(prompt: PromptSections, place: int) -> dict[str, Any]:
     need = "explicit" if quote else "implicit"
     surface = {"count": "count", "format": "layout"}[form.kind] if form else "phrase" if quoted else "none"
     alike = (known for known, other, _ in prompt.criteria[:place] if is_near_equal(other, requirement))
-    verdict = {"criterion_id": one, "reason": say[need], "need": need, "quote": quote, "surface": surface}
+    verdict = {"criterion_id": criterion_id, "reason": say[need], "need": need, "quote": quote, "surface": surface}
     return {**verdict, "surface_asked": asked, "answerable": True, "same_as": next(alike, "")}
 
 
@@ -204,11 +210,11 @@ def _decide(requirement: str, submission: str) -> tuple[str, str]:
     if not submission.strip():
         return say["empty"], "UNMET"
     quoted = ((part, part.lower() in submission.lower()) for part in _QUOTED.findall(requirement))
-    checks = [(one.value, one.holds(submission)) for one in find_constraints(requirement[:2000])]
+    checks = [(constraint.value, constraint.holds(submission)) for constraint in find_constraints(requirement[:2000])]
     decided = [(shown, kept) for shown, kept in checks if kept is not None] or [one for one in quoted if not one[1]]
     if decided:
-        said = [say["check"].format(v=shown, result=say["results"][bool(kept)]) for shown, kept in decided]
-        return " ".join(said), "MET" if all(kept for _, kept in decided) else "UNMET"
+        reasons = [say["check"].format(v=shown, result=say["results"][bool(kept)]) for shown, kept in decided]
+        return " ".join(reasons), "MET" if all(kept for _, kept in decided) else "UNMET"
     wanted = find_terms(requirement) - find_terms(load_table("rubric_words"))
     if not wanted:
         return say["unclear"], "CANNOT_ASSESS"
@@ -223,7 +229,7 @@ def _fill(template: str, a: str, b: str, **values: object) -> str:
     return template.format(a=a, b=b, A=a[:1].upper() + a[1:], **values)
 
 
-def write_answer(query: Query, random: Random, *, thorough: bool) -> str:
+def write_answer(query: OfflineQuery, random: Random, *, thorough: bool) -> str:
     """An answer in the form that the query demands; one that is not thorough is short and ignores what to include."""
     say, phrases = load_table(query.language), query.phrases
     openings = say["opening"].get(query.kind, say["opening"]["other"])
@@ -233,14 +239,14 @@ def write_answer(query: Query, random: Random, *, thorough: bool) -> str:
     templates += [*say[query.domain], say["example"], say["caveat"], say["closing"]][: None if thorough else 1]
     lines = [_fill(line, phrases[i % len(phrases)], phrases[-1]) for i, line in enumerate(templates)]
     if thorough:
-        demanded = [one.value for one in query.constraints if one.kind == "include"]
+        demanded = [constraint.value for constraint in query.constraints if constraint.kind == "include"]
         lines[1:1] = [say["include"].format(v=value) for value in demanded]
     return _format_answer(query, lines, "" if query.language == "zh" else " ", thorough=thorough)
 
 
-def _format_answer(query: Query, lines: list[str], gap: str, *, thorough: bool) -> str:
-    counts = {one.unit: one for one in query.constraints if one.kind == "count"}
-    formats = [one.value for one in query.constraints if one.kind == "format"]
+def _format_answer(query: OfflineQuery, lines: list[str], gap: str, *, thorough: bool) -> str:
+    counts = {constraint.unit: constraint for constraint in query.constraints if constraint.kind == "count"}
+    formats = [constraint.value for constraint in query.constraints if constraint.kind == "format"]
     if "JSON" in formats:
         return json.dumps({"summary": lines[0], "points": lines[1:]}, ensure_ascii=False, indent=2)
     if "items" in counts or formats:
@@ -248,16 +254,16 @@ def _format_answer(query: Query, lines: list[str], gap: str, *, thorough: bool) 
         return "\n".join([lines[0], "", *("- " + lines[1 + i % (len(lines) - 1)] for i in range(number))])
     if not thorough:
         return gap.join(lines)
-    for one in counts.values():
-        if one.low and one.holds(gap.join(lines)) is False:
+    for constraint in counts.values():
+        if constraint.low and constraint.holds(gap.join(lines)) is False:
             lines = lines * 20
-        while len(lines) > 1 and one.holds(gap.join(lines)) is False:
+        while len(lines) > 1 and constraint.holds(gap.join(lines)) is False:
             lines = lines[:-1]
     half = len(lines) // 2
     return "\n\n".join(gap.join(part) for part in (lines[:half], lines[half:]) if part)
 
 
-def _write_item(key: str, query: Query, random: Random, **values: str) -> Item:
+def _write_item(key: str, query: OfflineQuery, random: Random, **values: str) -> Item:
     weight, title, *wordings = load_table(query.language)["criteria"][key]
     a = values.pop("a", query.phrases[0])
     b = query.phrases[1] if len(query.phrases) > 1 else load_table(query.language)["subject"]
@@ -266,9 +272,9 @@ def _write_item(key: str, query: Query, random: Random, **values: str) -> Item:
     return {"title": title, "description": _fill(random.choice(wordings), a, b, **values), "weight": weight + shift}
 
 
-def write_rubric(query: Query, reference: str, random: Random) -> list[Item]:
+def write_rubric(query: OfflineQuery, reference: str, random: Random) -> list[Item]:
     """5 to 12 criteria for a query: its constraints, its main demand, and some of what else applies."""
-    needed = [_write_item(one.kind, query, random, v=one.value) for one in query.constraints[:6]]
+    needed = [_write_item(constraint.kind, query, random, v=constraint.value) for constraint in query.constraints[:6]]
     needed.append(_write_item(f"main-{query.kind}", query, random))
     known = find_terms(query.text) | _find_own_terms("opening", "body", "medical", "science", "writing", "chat")
     found = [phrase for phrase in find_phrases(reference[:4000]) if not find_terms(phrase) & known][:2]
@@ -288,7 +294,7 @@ def _find_own_terms(*parts: str) -> frozenset[str]:
     return find_terms(" ".join(str(load_table(language)[part]) for language in ("en", "zh") for part in parts))
 
 
-def write_pitfalls(query: Query, random: Random) -> list[Item]:
+def write_pitfalls(query: OfflineQuery, random: Random) -> list[Item]:
     """Two or three faults that answers to a query may have, with negative weights."""
     keys = random.sample(range(1, 5), k=random.choice((2, 3)))
     return [_write_item(f"pitfall-{key}", query, random) for key in keys]
@@ -309,10 +315,10 @@ def merge_sets(sets: Sequence[Sequence[Item]]) -> list[Item]:
     return merged
 
 
-def _is_same(one: Item, other: Item) -> bool:
-    one_title = bool(one["title"]) and one["title"] == other["title"]
-    one_sign = (one["weight"] < 0) == (other["weight"] < 0)
-    return one_sign and is_near_equal(one["description"], other["description"], one_title=one_title)
+def _is_same(item: Item, other: Item) -> bool:
+    one_title = bool(item["title"]) and item["title"] == other["title"]
+    one_sign = (item["weight"] < 0) == (other["weight"] < 0)
+    return one_sign and is_near_equal(item["description"], other["description"], one_title=one_title)
 
 
 def is_near_equal(one: str, other: str, *, one_title: bool = False) -> bool:
@@ -323,9 +329,13 @@ def is_near_equal(one: str, other: str, *, one_title: bool = False) -> bool:
     return near and re.findall(r"\d+", one) == re.findall(r"\d+", other)
 
 
-def write_harder(query: Query, rubric: Sequence[Item], responses: Sequence[str], random: Random) -> list[Item]:
+def write_harder(query: OfflineQuery, rubric: Sequence[Item], responses: Sequence[str], random: Random) -> list[Item]:
     """One to four stricter criteria, from what one response has and another lacks."""
-    broken = [one.value for one in query.constraints if any(one.holds(text) is False for text in responses)]
+    broken = [
+        constraint.value
+        for constraint in query.constraints
+        if any(constraint.holds(text) is False for text in responses)
+    ]
     missed = [a for a in query.phrases if len({find_terms(a) <= find_terms(text) for text in responses}) > 1]
     found = [_write_item("harder-constraint", query, random, v=value) for value in broken[:1]]
     found += [_write_item("harder-phrase", query, random, a=phrase) for phrase in missed[:1]]

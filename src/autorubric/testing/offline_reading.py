@@ -86,10 +86,10 @@ def find_constraints(text: str) -> tuple[Constraint, ...]:
     for kind, pattern in _load_patterns("demands"):
         name, _, value = kind.partition(":")
         for match in pattern.finditer(text):
-            said = value or next(group for group in match.groups() if group)
-            quoted = re.findall(r"[\"“「]([^\"”」]+)[\"”」]", said)
-            found += [(match.start(), Constraint(name, one)) for one in quoted or [said.split(",")[0].strip()]]
-    return tuple(dict.fromkeys(constraint for _, constraint in sorted(found, key=lambda one: one[0])))
+            phrase = value or next(group for group in match.groups() if group)
+            quoted = re.findall(r"[\"“「]([^\"”」]+)[\"”」]", phrase)
+            found += [(match.start(), Constraint(name, value)) for value in quoted or [phrase.split(",")[0].strip()]]
+    return tuple(dict.fromkeys(constraint for _, constraint in sorted(found, key=lambda entry: entry[0])))
 
 
 def _find_counts(text: str) -> Iterator[tuple[int, Constraint]]:
@@ -154,7 +154,7 @@ def _split_chinese(text: str) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class OfflineQuery:
     """A query as the offline model understands it."""
 
     text: str
@@ -167,7 +167,7 @@ class Query:
 
 
 @lru_cache(maxsize=512)
-def read_query(text: str, turns: int = 1) -> Query:
+def read_query(text: str, turns: int = 1) -> OfflineQuery:
     """The parts of a query.
 
     Example:
@@ -183,4 +183,6 @@ def read_query(text: str, turns: int = 1) -> Query:
     phrases = find_phrases(bare) or find_phrases(text) or [start.strip() or load_table(language)["fallback"]]
     hits = {name: len({*map(str.lower, pattern.findall(text))}) for name, pattern in _load_patterns("domains")}
     domain = max(hits, key=lambda name: hits[name]) if any(hits.values()) else "chat"
-    return Query(text, language, _find_first("kinds", text, "other"), domain, find_constraints(text), phrases, turns)
+    return OfflineQuery(
+        text, language, _find_first("kinds", text, "other"), domain, find_constraints(text), phrases, turns
+    )

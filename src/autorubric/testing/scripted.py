@@ -143,8 +143,8 @@ class PromptSections(dict[str, str]):
     """
 
     def __init__(self, request: Request) -> None:
-        said = [message.content for message in request.messages if message.role == "user"]
-        self.text = next((text for text in said if MARKER.search(text)), said[-1] if said else "")
+        texts = [message.content for message in request.messages if message.role == "user"]
+        self.text = next((text for text in texts if MARKER.search(text)), texts[-1] if texts else "")
         first = MARKER.search(self.text)
         self._code = first[2] if first else "-"
         super().__init__(self.split(self.text))
@@ -169,4 +169,7 @@ class PromptSections(dict[str, str]):
         """Each listed criterion: its id, its requirement, and its options if it has any."""
         mark = rf"^(\S+?)(?:, a pitfall)?(?:, with options)?:\n<criterion_(\w+)-{self._code}>\n(.*?)\n</criterion_\2-"
         found = re.findall(mark, self.text, re.S | re.M)
-        return [(one, requirement, self.get(f"options_{place}", "")) for one, place, requirement in found]
+        return [
+            (criterion_id, requirement, self.get(f"options_{place}", ""))
+            for criterion_id, place, requirement in found
+        ]

@@ -64,7 +64,7 @@ def find_model_families(model: str) -> frozenset[str]:
     name = model.rpartition("/")[2].lower()
     pieces = re.findall(r"[a-z]+\d?", name)
     found = {_OF_PIECE.get(piece) or _OF_PIECE.get(piece.rstrip("0123456789")) for piece in pieces} - {None}
-    return frozenset(one for one in found if one) or frozenset(pieces[:1])
+    return frozenset(family for family in found if family) or frozenset(pieces[:1])
 
 
 AUDIT_ROLE = "audit"
@@ -118,8 +118,8 @@ class AuditPlan:
     def check_family(self, judge: CriterionGrader) -> None:
         """Warn if the reference judge is of the training judge's family, since both tend to make the same errors."""
         own, others = (
-            {family for spec in one.recipe.specs for family in find_model_families(spec.llm_config.model)}
-            for one in (self.grader, judge)
+            {family for spec in grader.recipe.specs for family in find_model_families(spec.llm_config.model)}
+            for grader in (self.grader, judge)
         )
         if shared := sorted(own & others):
             words = (
@@ -226,7 +226,11 @@ class Auditor:
         firsts = list(first.criteria.values())
         seconds = [] if second is None else list(second.criteria.values())
         signs = dict(
-            zip(given.kept.kept, (-1 if one.weight < 0 else 1 for one in given.inputs.criteria), strict=True)
+            zip(
+                given.kept.kept,
+                (-1 if criterion.weight < 0 else 1 for criterion in given.inputs.criteria),
+                strict=True,
+            )
         )
         gaps = [
             None if mine is None or theirs is None else (mine - theirs) * signs.get(index, 1)
@@ -281,7 +285,7 @@ def _collect_reasons(
     """The reference judge's reasons where the judges differ."""
     entries = [] if report is None or report.report is None else report.report
     return {
-        str(index): clip(one.final_reason, _MOST_REASON)
-        for index, one in zip(kept.kept, entries, strict=False)
-        if index < len(gaps) and gaps[index] and one.final_reason
+        str(index): clip(entry.final_reason, _MOST_REASON)
+        for index, entry in zip(kept.kept, entries, strict=False)
+        if index < len(gaps) and gaps[index] and entry.final_reason
     }

@@ -193,15 +193,15 @@ class AuditLog:
     def find_exploited(self, most: int) -> list[tuple[tuple[str, int], GrowthSequence]]:
         """At most `most` criteria: those with an alarm, then those where the training judge is the most generous."""
         ranked = sorted(self.criteria.items(), key=_rank)
-        return [held for held in ranked[:most] if held[1].found or held[1].whole.mean > 0]
+        return [entry for entry in ranked[:most] if entry[1].found or entry[1].whole.mean > 0]
 
     def find_examples(self, rubric: str, index: int) -> tuple[Example, ...]:
         """The last submissions that the training judge credits for a criterion and the reference judge does not."""
         return tuple(self._examples.get((rubric, index), ()))
 
 
-def _rank(held: tuple[tuple[str, int], GrowthSequence]) -> tuple[bool, float]:
-    gaps = held[1]
+def _rank(entry: tuple[tuple[str, int], GrowthSequence]) -> tuple[bool, float]:
+    gaps = entry[1]
     return gaps.found is None, -gaps.whole.mean * gaps.whole.count
 
 
@@ -307,11 +307,11 @@ def find_audit_warnings(found: AuditSummary) -> Iterator[str]:
             f"the training judge's lead over the audit's judge grew: {_describe_growth(found.alarm)}; "
             "the policy may exploit the training judge"
         )
-    for one in found.criteria:
-        if one.alarm is not None:
+    for gap in found.criteria:
+        if gap.alarm is not None:
             yield (
-                f"on criterion {one.name!r}, the training judge's lead over the audit's judge grew: "
-                f"{_describe_growth(one.alarm)}; read the examples, then reword, split or drop it"
+                f"on criterion {gap.name!r}, the training judge's lead over the audit's judge grew: "
+                f"{_describe_growth(gap.alarm)}; read the examples, then reword, split or drop it"
             )
     if found.blind_since is not None:
         since = datetime.fromtimestamp(found.blind_since, UTC).strftime("%Y-%m-%d %H:%M:%S")

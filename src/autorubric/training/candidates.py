@@ -154,13 +154,13 @@ class _QueryIndex:
                 raise InputError(f"{where}: has no query; expected one of {known}; its keys are {keys}{MERGED}")
             raise InputError(f"{where}: the data has no query with the id {own!r}{FLOAT_ID * own.endswith('.0')}")
         text = as_text(read_prompt(list(read_turns(asked, where)), "the query")).strip()
-        held = self._by_text.get(text, [])
-        if not held:
+        answers = self._by_text.get(text, [])
+        if not answers:
             raise InputError(f"{where}: the data has no such query: {text[:60]!r}")
-        if len(held) > 1:
-            names = ", ".join(repr(query.id) for query in held[:3])
+        if len(answers) > 1:
+            names = ", ".join(repr(query.id) for query in answers[:3])
             raise InputError(f"{where}: the queries {names} have this text; identify one of them by its id")
-        return held[0]
+        return answers[0]
 
 
 def _read_answers(row: Record) -> Iterator[tuple[str, str, str]]:
@@ -171,13 +171,17 @@ def _read_answers(row: Record) -> Iterator[tuple[str, str, str]]:
         yield ("" if own is None else str(own)), model, _check_text(row.fields[single], f"{where}: {single!r}")
         return
     if several is None:
-        told = f"has no answer; expected one of {', '.join(_ANSWER_NAMES)}; its keys are {join_names(row.fields)}"
-        raise InputError(f"{where}: {told}; name it with {COLUMN_OPTION.format(role='answer')}")
-    held = row.fields[several]
-    if not isinstance(held, list | dict) or not held:
+        problem = f"has no answer; expected one of {', '.join(_ANSWER_NAMES)}; its keys are {join_names(row.fields)}"
+        raise InputError(f"{where}: {problem}; name it with {COLUMN_OPTION.format(role='answer')}")
+    answers = row.fields[several]
+    if not isinstance(answers, list | dict) or not answers:
         raise InputError(f"{where}: {several!r} is empty; expected at least one answer")
-    for key, answer in held.items() if isinstance(held, dict) else enumerate(held):
-        yield "", str(key) if isinstance(held, dict) else model, _check_text(answer, f"{where}: '{several}[{key!r}]'")
+    for key, answer in answers.items() if isinstance(answers, dict) else enumerate(answers):
+        yield (
+            "",
+            str(key) if isinstance(answers, dict) else model,
+            _check_text(answer, f"{where}: '{several}[{key!r}]'"),
+        )
 
 
 def _check_text(value: Any, where: str) -> str:
@@ -189,7 +193,7 @@ def _check_text(value: Any, where: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class GradedRun:
+class GradedCandidates:
     """A grading run: its queries, its submissions as scored candidates, and the command that resumes it."""
 
     folder: Path
@@ -202,14 +206,14 @@ class GradedRun:
         """The file of the run's reports."""
         return self.folder / ITEMS_FILE
 
-    def limit_to(self, count: int | None) -> GradedRun:
+    def limit_to(self, count: int | None) -> GradedCandidates:
         """The run with its first `count` queries; all of them for None."""
         queries = self.queries[:count]
         wanted = {query.id for query in queries}
         return replace(self, queries=queries, scored=tuple(s for s in self.scored if s.candidate.query in wanted))
 
 
-def read_graded_run(folder: Path) -> GradedRun:
+def read_graded_run(folder: Path) -> GradedCandidates:
     """The candidates of a finished run of `autorubric grade` (or `evaluate`), with the scores of the run."""
     manifest = load_manifest(folder)
     if not (manifest.grader_config or {}).get("normalize", True):
@@ -225,7 +229,7 @@ def read_graded_run(folder: Path) -> GradedRun:
         name = item.id or f"item-{index}"
         candidate = CandidateAnswer(own[index], item.submission, name, model if isinstance(model, str) else "")
         scored.append(_score_candidate(candidate, records[index], index, folder))
-    return GradedRun(folder, tuple(queries), tuple(scored), _find_resume_command(manifest))
+    return GradedCandidates(folder, tuple(queries), tuple(scored), _find_resume_command(manifest))
 
 
 def _score_candidate(candidate: CandidateAnswer, record: dict[str, Any], index: int, folder: Path) -> ScoredCandidate:

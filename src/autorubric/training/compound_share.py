@@ -62,7 +62,8 @@ def compute_criteria_share(criteria: Sequence[Criterion], values: Iterable[float
         0.75
     """
     return compute_points_share(
-        (one.weight * (value or 0.0), is_compound(one)) for one, value in zip(criteria, values, strict=True)
+        (criterion.weight * (value or 0.0), is_compound(criterion))
+        for criterion, value in zip(criteria, values, strict=True)
     )
 
 
@@ -76,18 +77,26 @@ class CompoundMeter:
     def __init__(self, notes: Mapping[str, Mapping[str, Any]]) -> None:
         places = {rubric: _find_compound(note) for rubric, note in notes.items()}
         self._rubrics = {
-            rubric: [(one["weight"], index in places[rubric]) for index, one in enumerate(note["criteria"])]
+            rubric: [
+                (criterion["weight"], index in places[rubric]) for index, criterion in enumerate(note["criteria"])
+            ]
             for rubric, note in notes.items()
         }
         several = [note["criteria"][index] for rubric, note in notes.items() for index in places[rubric]]
-        self._names = [one["name"] for one in sorted(several, key=lambda one: -abs(one["weight"]))]
+        self._names = [
+            criterion["name"] for criterion in sorted(several, key=lambda criterion: -abs(criterion["weight"]))
+        ]
         self._graded: Compound = "all" if any(note.get("graded") == "all" for note in notes.values()) else "as_is"
         self._weight = compute_points_share(pair for own in self._rubrics.values() for pair in own) or 0.0
         self._windows: list[float | None] = []
 
     def add(self, records: Iterable[RewardRecord]) -> None:
         """Add the rewards of a window."""
-        shares = [self._measure(one) for one in records if one.reward is not None and one.rubric in self._rubrics]
+        shares = [
+            self._measure(record)
+            for record in records
+            if record.reward is not None and record.rubric in self._rubrics
+        ]
         known = [share for share in shares if share is not None]
         self._windows.append(sum(known) / len(known) if known else None)
 
@@ -107,4 +116,4 @@ def _find_compound(note: Mapping[str, Any]) -> set[int]:
     """The indices of criteria with several demands, which earlier versions did not record."""
     if "several" in note:
         return set(note["several"])
-    return {index for index, one in enumerate(note["criteria"]) if find_second_demand(one["requirement"])}
+    return {index for index, criterion in enumerate(note["criteria"]) if find_second_demand(criterion["requirement"])}

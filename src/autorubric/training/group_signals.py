@@ -29,7 +29,7 @@ _MOST = 3  # recommendations of a kind
 
 
 @dataclass(frozen=True, slots=True)
-class Noise:
+class RewardNoise:
     """How far two judgments of one submission by the training judge differ.
 
     Attributes:
@@ -75,11 +75,11 @@ class GroupSignals:
     criteria: float | None
     effective: float | None
     decisive: Sequence[Decisive]
-    noise: Noise | None
+    noise: RewardNoise | None
     noise_share: float | None
 
 
-def measure_noise(repeats: Sequence[Repeat]) -> Noise | None:
+def measure_noise(repeats: Sequence[Repeat]) -> RewardNoise | None:
     """The noise of the training judge; None without repeated judgments.
 
     Example:
@@ -89,18 +89,18 @@ def measure_noise(repeats: Sequence[Repeat]) -> Noise | None:
     """
     if not repeats:
         return None
-    squares = [(one.first - one.again) ** 2 for one in repeats if one.again is not None]
+    squares = [(repeat.first - repeat.again) ** 2 for repeat in repeats if repeat.again is not None]
     # The difference of two judgments has twice the variance of one.
     variance = math.fsum(squares) / len(squares) / 2 if len(squares) > 1 else None
     half = None if variance is None else normal_quantile(0.975) * math.sqrt(variance)
-    return Noise(len(squares), len(repeats) - len(squares), variance, half)
+    return RewardNoise(len(squares), len(repeats) - len(squares), variance, half)
 
 
 def measure_signals(
     records: Sequence[RewardRecord],
     notes: Mapping[str, Sequence[Mapping[str, Any]]],
     variance: float | None,
-    noise: Noise | None,
+    noise: RewardNoise | None,
 ) -> GroupSignals:
     """What groups teach the policy.
 
@@ -134,7 +134,7 @@ def measure_signals(
         variance,
         sum(len(members[0].values) for members in several.values()) / len(several) if several else None,
         sum(found * count for found, count in effective) / rows if rows else None,
-        sorted(decisive, key=lambda one: -one.share),
+        sorted(decisive, key=lambda decisive: -decisive.share),
         noise,
         share,
     )
@@ -142,14 +142,16 @@ def measure_signals(
 
 def _compute_deviations(members: Sequence[RewardRecord]) -> npt.NDArray[np.float64]:
     """The values of each criterion minus their mean over the group; NaN where a rollout has none."""
-    table = np.array([one.values for one in members], dtype=float)
+    table = np.array([record.values for record in members], dtype=float)
     seen = ~np.isnan(table)
     means = np.where(seen, table, 0.0).sum(axis=0) / np.maximum(seen.sum(axis=0), 1)
     return np.asarray(table - means)
 
 
 def _find_decisive(table: npt.NDArray[np.float64], criteria: Sequence[Mapping[str, Any]]) -> Iterator[Decisive]:
-    shares = compute_score_shares(table, [one["weight"] for one in criteria]) if len(criteria) > 2 else None
+    shares = (
+        compute_score_shares(table, [criterion["weight"] for criterion in criteria]) if len(criteria) > 2 else None
+    )
     for note, share in zip(criteria, () if shares is None else shares, strict=False):
         if share >= _DECISIVE:
             yield Decisive(note["name"], note["requirement"], note["weight"], float(share), len(table))
@@ -168,13 +170,13 @@ def recommend(
     for name, end, recent, count in saturated[:_MOST]:
         seen = f"mean {recent:.2f}, {pluralize(count, 'verdict')}"
         yield f"drop or replace {name!r}: {end} by nearly all lately ({seen})"
-    for one in [] if audit is None else audit.criteria:
-        if one.alarm is not None or (one.count >= _MIN_AUDITS and one.mean >= _MUCH):
-            evidence = f"the training judge gives {one.mean:+.2f} more than the audit's judge in {one.count:,} audits"
-            rubric = [{"requirement": one.requirement}] if one.requirement else []
+    for gap in [] if audit is None else audit.criteria:
+        if gap.alarm is not None or (gap.count >= _MIN_AUDITS and gap.mean >= _MUCH):
+            evidence = f"the training judge gives {gap.mean:+.2f} more than the audit's judge in {gap.count:,} audits"
+            rubric = [{"requirement": gap.requirement}] if gap.requirement else []
             found = [one.message for one in lint_rubric(rubric, rules=(SEVERAL_DEMANDS,))]
             told = f", and it has several demands ({found[0]})" if found else ""
-            yield f"{'split' if found else 'reword'} {one.name!r}: {evidence}{told}"
+            yield f"{'split' if found else 'reword'} {gap.name!r}: {evidence}{told}"
     if signals is None:
         return
     for each in signals.decisive[:_MOST]:

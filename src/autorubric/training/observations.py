@@ -153,9 +153,9 @@ class Observer:
         self._ledger, self._graded = ledger, graded
         self._noted: set[str] = set()
         self._replays = Replays(
-            (one["group"], one["answer"], one.get("step"), one["failure"])
+            (row["group"], row["answer"], row.get("step"), row["failure"])
             for kind in (REWARD, EVALUATION)
-            for _, one in ledger.list_observations(kind)
+            for _, row in ledger.list_observations(kind)
         )
 
     def record_rubric(self, rubric: Rubric) -> str:
@@ -224,7 +224,7 @@ def digest_group(query: Any, rubric: Rubric | str) -> str:
 def find_failed_indices(report: EvaluationReport | EnsembleEvaluationReport, kept: Sequence[int]) -> list[int]:
     """The indices of the criteria whose judgment failed; `kept` are those of the criteria in the report."""
     entries: Sequence[CriterionReport | EnsembleCriterionReport] = report.report or ()
-    return [index for index, one in zip(kept, entries, strict=False) if one.is_error]
+    return [index for index, entry in zip(kept, entries, strict=False) if entry.is_error]
 
 
 _KINDS = frozenset({*get_args(FailureKind), "check", "unknown"})

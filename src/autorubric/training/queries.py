@@ -221,8 +221,8 @@ def extract_completion_text(completion: Any) -> str:
     """The policy's text: the completion itself, or the last assistant turn of a conversation."""
     if isinstance(completion, str):
         return completion
-    said = [turn for turn in completion if turn.get("role") == "assistant"]
-    return extract_text(said[-1].get("content")) if said else ""
+    turns = [turn for turn in completion if turn.get("role") == "assistant"]
+    return extract_text(turns[-1].get("content")) if turns else ""
 
 
 def extract_text(content: Any, kinds: Collection[str] = ("text",)) -> str:

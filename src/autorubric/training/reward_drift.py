@@ -178,12 +178,12 @@ def measure_drift(  # noqa: PLR0913 (what a ledger holds, each with a default)
     last: list[RewardRecord] = []
     rewards = iter(rewards)
     while stretch := list(islice(rewards, size)):
-        for _, one in stretch:
-            for index, value in enumerate(one.values):
+        for _, record in stretch:
+            for index, value in enumerate(record.values):
                 if value is not None:
-                    verdicts.setdefault((one.rubric, index), array("f")).append(value)
-        measured.append(measure_window(stretch, [a for _, one in stretch for a in made.pop(one.key, ())]))
-        last = [one for _, one in stretch]
+                    verdicts.setdefault((record.rubric, index), array("f")).append(value)
+        measured.append(measure_window(stretch, [a for _, record in stretch for a in made.pop(record.key, ())]))
+        last = [record for _, record in stretch]
         compound.add(last)
     criteria = _measure_criteria(verdicts, notes)
     noise = measure_noise(repeats)
@@ -244,7 +244,9 @@ def measure_window(stretch: Sequence[Timed], compared: Sequence[AuditRecord] = (
 
 def find_recommendations(drift: Drift) -> Iterator[str]:
     """Recommendations for the rubric or the judge, with the evidence, one sentence each."""
-    saturated = [(one.name, one.saturated, one.recent, one.count) for one in drift.criteria if one.saturated]
+    saturated = [
+        (drift.name, drift.saturated, drift.recent, drift.count) for drift in drift.criteria if drift.saturated
+    ]
     yield from recommend(saturated, drift.audit, drift.signals)
     found = drift.compound
     if found is not None and found.graded == "as_is" and (found.last or 0.0) >= _MUCH_COMPOUND:
@@ -305,14 +307,14 @@ def _measure_criteria(
 
 
 def _measure_gap(compared: Sequence[AuditRecord]) -> Gap | None:
-    gaps = [one.gap for one in compared if one.gap is not None]
+    gaps = [record.gap for record in compared if record.gap is not None]
     if not gaps:
         return None
     interval = mean_interval(len(gaps), math.fsum(gaps), math.fsum(gap * gap for gap in gaps))
     equal = [
         first == second
-        for one in compared
-        for first, second in zip(one.first_values, one.second_values, strict=False)
+        for record in compared
+        for first, second in zip(record.first_values, record.second_values, strict=False)
         if first is not None and second is not None
     ]
     return Gap(fmean(gaps), interval and interval.width / 2.0, len(gaps), sum(equal) / len(equal) if equal else None)

@@ -149,17 +149,17 @@ class RewardPath(ABC):
 
     def _check(self, samples: Sequence[Sample], session: Session | None) -> None:
         """Reject samples that cannot be rewarded, before anything is spent."""
-        if others := [type(one).__name__ for one in samples if not isinstance(one, Sample)]:
+        if others := [type(sample).__name__ for sample in samples if not isinstance(sample, Sample)]:
             raise InputError(f"a sample is of type {others[0]}; expected Sample(submission, rubric)")
         problems: dict[str, None] = {}
-        for rubric in {id(one.rubric): one.rubric for one in samples}.values():
+        for rubric in {id(sample.rubric): sample.rubric for sample in samples}.values():
             try:
                 self._check_rubric(rubric, session)
             except InputError as error:
                 problems.update(dict.fromkeys(error.problems))
-        if self.rule.overlong is not None and any(one.length is None for one in samples):
+        if self.rule.overlong is not None and any(sample.length is None for sample in samples):
             problems["the {} has an overlong penalty; give each {}'s length in tokens".format(*self.caller)] = None
-        if self.rule.dropout and self.rule.dropout_by == "step" and any(one.step is None for one in samples):
+        if self.rule.dropout and self.rule.dropout_by == "step" and any(sample.step is None for sample in samples):
             problems["dropout_by='step' needs the training step of each sample, or use dropout_by='group'"] = None
         if problems:
             raise InputError(problems)
@@ -218,8 +218,8 @@ class Rewarder(RewardPath):
             _check_evolution(grader, evolution)
         if audit is not None or repeat_share:
             if not isinstance(grader, CriterionGrader) or not grader.has_records:
-                told = "audits and repetitions are kept in the judge's ledger"
-                raise ConfigError(f"{told}; give it a run directory (run_dir=…)")
+                reason = "audits and repetitions are kept in the judge's ledger"
+                raise ConfigError(f"{reason}; give it a run directory (run_dir=…)")
             if audit is not None:
                 audit.check_family(grader)
         self._ask_again = ask_again
@@ -231,8 +231,8 @@ class Rewarder(RewardPath):
     def __getstate__(self) -> dict[str, Any]:
         """The settings for a copy, without rewards; a TypeError with audits, repetitions or evolution."""
         if self._audit is not None or self._repeat_share or self._plan is not None:
-            told = "a rewarder with audits, repetitions or rubric versions cannot be copied"
-            raise TypeError(f"{told}; use one `autorubric serve` for all processes, and HttpRewards in each")
+            reason = "a rewarder with audits, repetitions or rubric versions cannot be copied"
+            raise TypeError(f"{reason}; use one `autorubric serve` for all processes, and HttpRewards in each")
         own = {"observer": None, "_ledger": None, "_failures": FailureLog(self.rule), "_readmitted": 0.0}
         opened = {"_held": AsyncExitStack(), "_opening": asyncio.Lock(), "_checked": OrderedDict[int, Rubric]()}
         return {**self.__dict__, **own, **opened}
@@ -307,10 +307,10 @@ class Rewarder(RewardPath):
 async def gather_all(work: Iterable[Awaitable[Reward]]) -> list[Reward]:
     """The rewards, in order; waits for all, then raises the first error."""
     found = await asyncio.gather(*work, return_exceptions=True)
-    for one in found:
-        if isinstance(one, BaseException):
-            raise one
-    return [one for one in found if not isinstance(one, BaseException)]
+    for result in found:
+        if isinstance(result, BaseException):
+            raise result
+    return [reward for reward in found if not isinstance(reward, BaseException)]
 
 
 def _check_evolution(grader: Grader[Any], plan: EvolutionPlan) -> None:

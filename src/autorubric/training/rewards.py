@@ -269,13 +269,13 @@ def apply_policy(reward: Reward, rule: RewardRule) -> Reward:
 def _to_reward(report: EvaluationReport | EnsembleEvaluationReport, rule: RewardRule, length: int | None) -> Reward:
     """The reward before the policy; its value is None if it depends on a failed judgment."""
     judged: Sequence[Judged] = report.report or ()
-    names = name_criteria([one.criterion for one in judged])
-    criteria = {name: one.score_value for name, one in zip(names, judged, strict=True)}
-    gates = [_check_gate(one, name, rule) for name, one in zip(names, judged, strict=True)]
+    names = name_criteria([entry.criterion for entry in judged])
+    criteria = {name: entry.score_value for name, entry in zip(names, judged, strict=True)}
+    gates = [_check_gate(entry, name, rule) for name, entry in zip(names, judged, strict=True)]
     closed = tuple(name for name, open_ in zip(names, gates, strict=True) if open_ is False)
     value = 0.0 if closed else _compute_value(judged, gates, rule)
-    coverage = sum(not one.is_error for one in judged) / len(judged) if judged else None
-    compound = compute_criteria_share([one.criterion for one in judged], [one.score_value for one in judged])
+    coverage = sum(not entry.is_error for entry in judged) / len(judged) if judged else None
+    compound = compute_criteria_share([entry.criterion for entry in judged], [entry.score_value for entry in judged])
     if value is None:
         return Reward(None, criteria, _describe_failure(report, judged, names), coverage=coverage, compound=compound)
     penalty = 0.0
@@ -306,10 +306,10 @@ def _check_gate(judged: Judged, name: str, rule: RewardRule) -> bool | None:
 def _compute_value(judged: Sequence[Judged], gates: Sequence[bool | None], rule: RewardRule) -> float | None:
     if None in gates:
         return None
-    counted = [one for one in judged if rule.formula != "positive" or one.criterion.weight > 0]
-    if any(one.is_error for one in counted):
+    counted = [entry for entry in judged if rule.formula != "positive" or entry.criterion.weight > 0]
+    if any(entry.is_error for entry in counted):
         return None
-    cells = [one.cell for one in counted]
+    cells = [entry.cell for entry in counted]
     if rule.formula == "clipped":
         return score(cells, rule.cannot_assess)
     points, positive, _, _ = sum_cells(cells, rule.cannot_assess)
@@ -319,12 +319,12 @@ def _compute_value(judged: Sequence[Judged], gates: Sequence[bool | None], rule:
 def _describe_failure(
     report: EvaluationReport | EnsembleEvaluationReport, judged: Sequence[Judged], names: Sequence[str]
 ) -> str:
-    errors = [(name, one.error) for name, one in zip(names, judged, strict=True) if one.error is not None]
+    errors = [(name, entry.error) for name, entry in zip(names, judged, strict=True) if entry.error is not None]
     if errors:
         name, error = errors[0]
         more = f" (and {len(errors) - 1} more of {len(judged)} criteria)" if len(errors) > 1 else ""
-        told = re.sub(r"\binfrastructure: (?:budget: (?=budget of ))?", "", error)  # the reason after it suffices
-        return f"criterion {name!r}: {told}{more}"
+        reason = re.sub(r"\binfrastructure: (?:budget: (?=budget of ))?", "", error)  # the reason after it suffices
+        return f"criterion {name!r}: {reason}{more}"
     if judged:
         return "no criterion that the reward depends on could be assessed"
     return report.error or "the report has no criteria"
@@ -376,11 +376,11 @@ def keep_criteria(rubric: Rubric, rule: RewardRule, group: str, step: int | None
         [['b', 'c'], ['b', 'c'], ['a', 'c']]
     """
     names, criteria = name_criteria(list(rubric)), list(rubric)
-    free = [index for index, one in enumerate(criteria) if not is_gate(one, names[index], rule)]
+    free = [index for index, criterion in enumerate(criteria) if not is_gate(criterion, names[index], rule)]
     key = [rule.dropout_seed, step] if rule.dropout_by == "step" else [rule.dropout_seed, step, group]
     ranked = sorted(free, key=lambda index: (_rank(key, criteria[index]), index))
     dropped = set(ranked[: round(rule.dropout * len(free))])
-    positive = [index for index, one in enumerate(criteria) if one.weight > 0]
+    positive = [index for index, criterion in enumerate(criteria) if criterion.weight > 0]
     if positive and dropped.issuperset(positive):
         dropped.remove(max(positive, key=ranked.index))
     elif len(dropped) == len(criteria):
@@ -389,8 +389,8 @@ def keep_criteria(rubric: Rubric, rule: RewardRule, group: str, step: int | None
         return KeptCriteria(rubric, names, range(len(names)))
     kept = [index for index in range(len(criteria)) if index not in dropped]
     named = [
-        one if one.name == names[index] else one.model_copy(update={"name": names[index]})
-        for index, one in enumerate(criteria)
+        criterion if criterion.name == names[index] else criterion.model_copy(update={"name": names[index]})
+        for index, criterion in enumerate(criteria)
         if index not in dropped
     ]
     return KeptCriteria(Rubric(named, guidelines=rubric.guidelines, metadata=rubric.metadata), names, kept)

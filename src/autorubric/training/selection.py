@@ -82,7 +82,7 @@ def parse_keep(name: str, threshold: float = 0.6, margin: float = 0.1) -> KeepRu
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class SelectionDecision:
     """The decision on one query.
 
     Attributes:
@@ -98,7 +98,7 @@ class Decision:
     reason: str = ""
 
 
-def decide(candidates: Sequence[ScoredCandidate], keep: KeepRule) -> Decision:
+def decide(candidates: Sequence[ScoredCandidate], keep: KeepRule) -> SelectionDecision:
     """The decision on the candidates of one query.
 
     Among equal scores the shorter answer goes first, then the earlier one; duplicate texts are kept once. The worse
@@ -114,19 +114,21 @@ def decide(candidates: Sequence[ScoredCandidate], keep: KeepRule) -> Decision:
         >>> decide(scored[:1], KeepRule()).status
         'dropped'
     """
-    judged = [one for one in candidates if one.score is not None]
+    judged = [candidate for candidate in candidates if candidate.score is not None]
     unjudged = len(candidates) - len(judged)
-    ranked = _remove_repeats(sorted(judged, key=lambda one: (-_round(one), len(one.candidate.answer))))
-    above = [one for one in ranked if _round(one) > round(keep.threshold, _DIGITS)]
+    ranked = _remove_repeats(
+        sorted(judged, key=lambda candidate: (-_round(candidate), len(candidate.candidate.answer)))
+    )
+    above = [candidate for candidate in ranked if _round(candidate) > round(keep.threshold, _DIGITS)]
     if not above:
         return _decide_on_none(f"no candidate is above {keep.threshold:g}", unjudged, len(candidates))
     if not keep.pairs:
-        return Decision("selected", tuple(above[: keep.most]))
+        return SelectionDecision("selected", tuple(above[: keep.most]))
     best = above[0]
     worse = _find_worse(best, judged, keep.margin)
     if worse is None:
         return _decide_on_none(f"no candidate is {keep.margin:g} below the best", unjudged, len(candidates))
-    return Decision("selected", (best,), worse)
+    return SelectionDecision("selected", (best,), worse)
 
 
 def compute_share(report: EvaluationReport | EnsembleEvaluationReport, config: CannotAssessConfig) -> float | None:
@@ -147,13 +149,13 @@ def compute_share(report: EvaluationReport | EnsembleEvaluationReport, config: C
         >>> compute_share(EvaluationReport(score=0.6, report=[met, unmet]), CannotAssessConfig())
         0.6
     """
-    if not report.report or any(one.is_error for one in report.report):
+    if not report.report or any(entry.is_error for entry in report.report):
         return None
     cells, best = [], 0.0
-    for one in report.report:
-        cells.append(one.cell)
-        if one.score_value is not None or config.strategy is not CannotAssessStrategy.SKIP:
-            best += _compute_maximum(one.criterion)
+    for entry in report.report:
+        cells.append(entry.cell)
+        if entry.score_value is not None or config.strategy is not CannotAssessStrategy.SKIP:
+            best += _compute_maximum(entry.criterion)
     points, _, _, scored = sum_cells(cells, config)
     if not scored:
         return None
@@ -170,28 +172,30 @@ def _compute_maximum(criterion: Criterion) -> float:
     return criterion.weight * pick([option.value for option in criterion.options if not option.na])
 
 
-def _round(one: ScoredCandidate) -> float:
-    return round(one.score or 0.0, _DIGITS)
+def _round(scored: ScoredCandidate) -> float:
+    return round(scored.score or 0.0, _DIGITS)
 
 
 def _remove_repeats(ranked: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
     first: dict[str, ScoredCandidate] = {}
-    for one in ranked:
-        first.setdefault(one.candidate.answer, one)
+    for candidate in ranked:
+        first.setdefault(candidate.candidate.answer, candidate)
     return list(first.values())
 
 
 def _find_worse(best: ScoredCandidate, judged: Sequence[ScoredCandidate], margin: float) -> ScoredCandidate | None:
     top, length = _round(best), len(best.candidate.answer)
     others = [
-        one for one in judged if one.candidate.answer.split() != best.candidate.answer.split() and _round(one) < top
+        scored
+        for scored in judged
+        if scored.candidate.answer.split() != best.candidate.answer.split() and _round(scored) < top
     ]
-    enough = [one for one in others if round(top - _round(one), _DIGITS) >= margin]
-    return min(enough, key=lambda one: (_round(one), abs(len(one.candidate.answer) - length)), default=None)
+    enough = [candidate for candidate in others if round(top - _round(candidate), _DIGITS) >= margin]
+    return min(enough, key=lambda scored: (_round(scored), abs(len(scored.candidate.answer) - length)), default=None)
 
 
-def _decide_on_none(reason: str, unjudged: int, total: int) -> Decision:
+def _decide_on_none(reason: str, unjudged: int, total: int) -> SelectionDecision:
     if not unjudged:
-        return Decision("dropped", reason=reason)
+        return SelectionDecision("dropped", reason=reason)
     judged = f"; {reason} of the others" if unjudged < total else ""
-    return Decision("undecided", reason=f"{unjudged} of {total} candidates have no score{judged}")
+    return SelectionDecision("undecided", reason=f"{unjudged} of {total} candidates have no score{judged}")

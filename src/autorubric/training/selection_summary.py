@@ -15,7 +15,7 @@ from autorubric.files import write_atomically
 from autorubric.runs.items_file import parse_report, read_items
 from autorubric.training.candidates import ScoredCandidate
 from autorubric.training.queries import RubricQuery
-from autorubric.training.selection import Decision, KeepRule, decide
+from autorubric.training.selection import KeepRule, SelectionDecision, decide
 from autorubric.training.trainer_files import Kept, write_training_files
 
 _EVERY_K = 64
@@ -206,21 +206,23 @@ class SelectionSummary:
 def summarize(
     queries: Sequence[RubricQuery],
     scored: Sequence[Sequence[ScoredCandidate]],
-    decisions: Sequence[Decision],
+    decisions: Sequence[SelectionDecision],
     keep: KeepRule,
 ) -> SelectionSummary:
     """Statistics of a selection."""
-    sources: dict[str, list[Decision]] = {}
+    sources: dict[str, list[SelectionDecision]] = {}
     for query, decision in zip(queries, decisions, strict=True):
         sources.setdefault(query.source, []).append(decision)
-    models = Counter(one.candidate.model for found in decisions for one in found.chosen if one.candidate.model)
-    judged = [[one.score for one in own if one.score is not None] for own in scored]
+    models = Counter(
+        scored.candidate.model for found in decisions for scored in found.chosen if scored.candidate.model
+    )
+    judged = [[scored.score for scored in own if scored.score is not None] for own in scored]
     return SelectionSummary(
         total=_count_decisions("all", decisions),
         by_source=tuple(_count_decisions(name, sources[name]) for name in sorted(sources)),
         answers=sum(len(decision.chosen) for decision in decisions),
         by_model=dict(models.most_common()),
-        unjudged=sum(one.score is None for own in scored for one in own),
+        unjudged=sum(scored.score is None for own in scored for scored in own),
         lengths=_measure_lengths(scored, decisions),
         curve=tuple(compute_best_of_k(judged, keep.threshold)),
         keep=keep,
@@ -228,17 +230,17 @@ def summarize(
     )
 
 
-def _count_decisions(source: str, decisions: Iterable[Decision]) -> Acceptance:
+def _count_decisions(source: str, decisions: Iterable[SelectionDecision]) -> Acceptance:
     counts = Counter(decision.status for decision in decisions)
     return Acceptance(source, counts.total(), counts["selected"], counts["dropped"], counts["undecided"])
 
 
-def _measure_lengths(scored: Sequence[Sequence[ScoredCandidate]], decisions: Sequence[Decision]) -> Lengths:
+def _measure_lengths(scored: Sequence[Sequence[ScoredCandidate]], decisions: Sequence[SelectionDecision]) -> Lengths:
     """The mean lengths over queries that have both kinds of answers, so that both means have the same queries."""
     chosen, others = [], []
     for own, decision in zip(scored, decisions, strict=True):
-        kept = {one.candidate.answer for one in decision.chosen}
-        rest = [one for one in own if one.score is not None and one.candidate.answer not in kept]
+        kept = {scored.candidate.answer for scored in decision.chosen}
+        rest = [scored for scored in own if scored.score is not None and scored.candidate.answer not in kept]
         if kept and rest:
             chosen.append(_compute_mean_words(decision.chosen))
             others.append(_compute_mean_words(rest))
@@ -246,7 +248,7 @@ def _measure_lengths(scored: Sequence[Sequence[ScoredCandidate]], decisions: Seq
 
 
 def _compute_mean_words(found: Sequence[ScoredCandidate]) -> float:
-    return sum(word_count(one.candidate.answer) for one in found) / len(found)
+    return sum(word_count(scored.candidate.answer) for scored in found) / len(found)
 
 
 def _mean(numbers: Sequence[float]) -> float | None:
@@ -258,7 +260,7 @@ SUMMARY_FILE = "selection.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class Selected:
     """A selection that was written.
 
     Attributes:
@@ -275,7 +277,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Pool:
+class ScoredPool:
     """The queries and scored candidates to select from; `items` is the file of the reports."""
 
     queries: Sequence[RubricQuery]
@@ -284,13 +286,13 @@ class Pool:
 
 
 def write_selection(
-    out: Path, pool: Pool, keep: KeepRule, trainers: Sequence[str], *, skipped: Sequence[str] = ()
-) -> Outcome:
+    out: Path, pool: ScoredPool, keep: KeepRule, trainers: Sequence[str], *, skipped: Sequence[str] = ()
+) -> Selected:
     """Decide on every query; write decisions, summary and, if an answer is kept, the files for trainers."""
     queries = pool.queries
     own: dict[str, list[ScoredCandidate]] = {query.id: [] for query in queries}
-    for one in pool.scored:
-        own[one.candidate.query].append(one)
+    for scored in pool.scored:
+        own[scored.candidate.query].append(scored)
     groups = [own[query.id] for query in queries]
     decisions = [decide(group, keep) for group in groups]
     kept = _read_kept(pool.items, queries, decisions)
@@ -300,23 +302,25 @@ def write_selection(
     record = {**summary.to_dict(), "skipped": list(skipped)}
     write_atomically(out / SUMMARY_FILE, [json.dumps(record, ensure_ascii=False, indent=2), "\n"])
     found = () if kept else find_lower_thresholds(groups, keep)
-    return Outcome(summary, tuple(files), sum(bool(one.report.flags) for one in kept), found)
+    return Selected(summary, tuple(files), sum(bool(kept.report.flags) for kept in kept), found)
 
 
-def _read_kept(items: Path, queries: Sequence[RubricQuery], decisions: Sequence[Decision]) -> list[Kept]:
+def _read_kept(items: Path, queries: Sequence[RubricQuery], decisions: Sequence[SelectionDecision]) -> list[Kept]:
     """The kept answers with their reports; only these are read into memory."""
-    chosen = {one.place for decision in decisions for one in decision.chosen}
+    chosen = {scored.place for decision in decisions for scored in decision.chosen}
     records = read_items(items) if chosen else ()
     reports = {row["item_idx"]: parse_report(row["report"]) for row in records if row["item_idx"] in chosen}
     return [
-        Kept(query, one, reports[one.place], decision.rejected)
+        Kept(query, scored, reports[scored.place], decision.rejected)
         for query, decision in zip(queries, decisions, strict=True)
-        for one in decision.chosen
+        for scored in decision.chosen
     ]
 
 
 def _render_decisions(
-    queries: Sequence[RubricQuery], groups: Sequence[Sequence[ScoredCandidate]], decisions: Sequence[Decision]
+    queries: Sequence[RubricQuery],
+    groups: Sequence[Sequence[ScoredCandidate]],
+    decisions: Sequence[SelectionDecision],
 ) -> Iterator[str]:
     for query, group, decision in zip(queries, groups, decisions, strict=True):
         record = {
@@ -324,16 +328,16 @@ def _render_decisions(
             "source": query.source,
             "status": decision.status,
             "reason": decision.reason,
-            "chosen": [one.candidate.sample_id for one in decision.chosen],
+            "chosen": [scored.candidate.sample_id for scored in decision.chosen],
             "rejected": decision.rejected and decision.rejected.candidate.sample_id,
             "candidates": [
                 {
-                    "sample_id": one.candidate.sample_id,
-                    "model": one.candidate.model,
-                    "score": one.score,
-                    "failure": one.failure,
+                    "sample_id": scored.candidate.sample_id,
+                    "model": scored.candidate.model,
+                    "score": scored.score,
+                    "failure": scored.failure,
                 }
-                for one in group
+                for scored in group
             ],
         }
         yield json.dumps(record, ensure_ascii=False) + "\n"

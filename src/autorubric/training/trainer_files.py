@@ -130,7 +130,7 @@ def build_chat_row(kept: Kept) -> Row:
 
 def _build_ruft_row(kept: Kept) -> Row:
     """A row with the columns of RubricHub's RuFT release."""
-    details = [_flatten(one) for one in kept.report.report or ()]
+    details = [_flatten(entry) for entry in kept.report.report or ()]
     record = Record(
         tuple(kept.query.rubric),
         kept.query.text,

@@ -83,7 +83,7 @@ def find_drivers(connection: sqlite3.Connection, most: int = 8) -> list[dict[str
     query = """SELECT * FROM criteria WHERE judged > 1
         ORDER BY abs(weight) * (squares / judged - (total / judged) * (total / judged)) DESC, criterion LIMIT ?"""
     found = (summarize_criterion(row) for row in connection.execute(query, (most,)))
-    return [one for one in found if one["influence"] > 1e-12]
+    return [driver for driver in found if driver["influence"] > 1e-12]
 
 
 def summarize_criterion(row: sqlite3.Row) -> dict[str, Any]:
@@ -125,7 +125,7 @@ def count_judgments(connection: sqlite3.Connection, source: Source | None = None
     return Judgments(int(made), int(failed), int(unasked))
 
 
-class Agreement(NamedTuple):
+class AgreementFigures(NamedTuple):
     """How far two raters agree on one criterion: the figures of `autorubric agree` for the same pairs.
 
     Attributes:
@@ -147,7 +147,7 @@ class Agreement(NamedTuple):
     statistics: Mapping[str, float | None]
 
 
-def measure_agreement(counts: Sequence[tuple[str, str, int]], scale: str = "") -> Agreement:
+def measure_agreement(counts: Sequence[tuple[str, str, int]], scale: str = "") -> AgreementFigures:
     """The agreement of two raters on a criterion.
 
     Args:
@@ -176,16 +176,16 @@ def measure_agreement(counts: Sequence[tuple[str, str, int]], scale: str = "") -
     decided = (codes >= 0).all(axis=1)
     codes, times, abstained = codes[decided], times[decided], int(times[~decided].sum())
     if not len(codes):
-        return Agreement(0, None, None, None, None, abstained, {})
+        return AgreementFigures(0, None, None, None, None, abstained, {})
     truth, judged = np.repeat(codes, times, axis=0).T
     nowhere = np.zeros_like(truth)
     part = build_part(column, Points(nowhere, nowhere, truth, judged, nowhere[None, :0]), nowhere[None, :0])
-    titles = {one.name: one.title for one in load_statistics() if one.title}
-    found = measure(part, [one for one in load_statistics() if one.name in titles])
+    titles = {statistic.name: statistic.title for statistic in load_statistics() if statistic.title}
+    found = measure(part, [statistic for statistic in load_statistics() if statistic.name in titles])
     size = len(column.categories)
     tables = np.eye(size * size)[codes @ [size, 1]].reshape(-1, size, size)
     ends, _ = kappa_interval(tables, column.agreement, Draws(seed=0), times.astype(float))
-    return Agreement(
+    return AgreementFigures(
         len(truth),
         found["accuracy"],
         as_ends(wilson_interval(int(np.trace(part.counts)), len(truth))),
@@ -227,16 +227,16 @@ def read_single_labels(connection: sqlite3.Connection, source: Source | None = N
 
     `problem` says why there are no figures; with the run as `source`, also that its newest labels are not read yet.
     """
-    held = read_notes(connection)
+    notes = read_notes(connection)
     if source is not None and source.has_new_labels(connection):
         return {"problem": "new labels are being read; reload the page"}
-    if held.get("label_problem"):
-        return {"problem": held["label_problem"]}
-    if not held.get("single_labels"):
+    if notes.get("label_problem"):
+        return {"problem": notes["label_problem"]}
+    if not notes.get("single_labels"):
         return None
-    if held.get("labels_at") != held.get("offset"):
+    if notes.get("labels_at") != notes.get("offset"):
         return {"problem": "the agreement is computed once the run has ended and is read; reload the page"}
-    found: dict[str, Any] = json.loads(held["label_figures"])
+    found: dict[str, Any] = json.loads(notes["label_figures"])
     return found
 
 
@@ -253,7 +253,7 @@ def apply_single_labels(
     """
     name = row.get("name", row.get("other"))
     found = single.get(part, [])
-    own = [found] if part == "judge" and found else [one for one in found if one["name"] == name]
+    own = [found] if part == "judge" and found else [row for row in found if row["name"] == name]
     if len(own) != 1 and not single.get("weighted") and not single["problem"]:
         return dict(row)  # counted from the pairs of the index, as nothing is weighted
     one = own[0] if len(own) == 1 else {}
@@ -308,7 +308,7 @@ MOST_CALLS = 200
 
 def read_costs(source: Source) -> dict[str, Any]:
     """Calls, tokens and dollars by role and model; `problem` where the ledger cannot be read."""
-    rows, problem = _read_ledger(source, lambda view: [_flatten_usage(one.to_dict()) for one in view.add_up()])
+    rows, problem = _read_ledger(source, lambda view: [_flatten_usage(totals.to_dict()) for totals in view.add_up()])
     unpriced = any(row["unpriced"] for row in rows)
     return {
         "rows": rows,

@@ -30,7 +30,7 @@ _READS = ("GET", "HEAD")
 _PREFIX = re.compile(r"(/[\w.~-]+)+", re.ASCII)
 
 
-class Guard:
+class AccessGuard:
     """Refuses requests that a page of another origin could have sent, and adds headers to all responses.
 
     A proxy that serves the pages under a path names it in `X-Forwarded-Prefix`, and passes requests without it.

@@ -70,9 +70,9 @@ def _compute_figures(run: Path, choice: LabelChoice) -> dict[str, Any]:
     return {
         "problem": "",
         "judge": _describe_agreement(found.judge),
-        "criteria": [_describe_agreement(one) for one in found.criteria],
-        "annotators": [_describe_agreement(one) for one in found.by_annotator],
-        "judges": [_describe_agreement(one) for one in found.by_judge],
+        "criteria": [_describe_agreement(agreement) for agreement in found.criteria],
+        "annotators": [_describe_agreement(agreement) for agreement in found.by_annotator],
+        "judges": [_describe_agreement(agreement) for agreement in found.by_judge],
         "adjudicated": None if found.adjudicated is None else _describe_agreement(found.adjudicated),
         "more": _MORE,
         "half_width_then": projected_half_width(found.judge, _MORE),
@@ -82,16 +82,16 @@ def _compute_figures(run: Path, choice: LabelChoice) -> dict[str, Any]:
     }
 
 
-def _describe_agreement(one: Agreement) -> dict[str, Any]:
+def _describe_agreement(agreement: Agreement) -> dict[str, Any]:
     return {
-        "name": one.name,
-        "n": one.n,
-        "items": one.items,
-        "accuracy": one.accuracy.value,
-        "interval": one.accuracy.interval and one.accuracy.interval[:2],
-        "baseline": one.baseline,
-        "kappa": one.kappa.value,
-        "kappa_interval": one.kappa.interval and one.kappa.interval[:2],
+        "name": agreement.name,
+        "n": agreement.n,
+        "items": agreement.items,
+        "accuracy": agreement.accuracy.value,
+        "interval": agreement.accuracy.interval and agreement.accuracy.interval[:2],
+        "baseline": agreement.baseline,
+        "kappa": agreement.kappa.value,
+        "kappa_interval": agreement.kappa.interval and agreement.kappa.interval[:2],
     }
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 from autorubric.charts.html import escape_hidden
 from autorubric.errors import InputError
 from autorubric.view.index.dataset_lines import LazyItems
-from autorubric.view.page import Refusal
+from autorubric.view.page import PageRefusal
 from autorubric.view.sources import Source
 
 if TYPE_CHECKING:
@@ -41,8 +41,8 @@ class LabelQueues:
 
     def is_hidden(self, source: Source) -> bool:
         """Whether a run's pages would unblind an annotator: it, or a run on the same items, is being labelled."""
-        held = list(self._open.values())
-        return source.number in self._open or any(_identify_content(source) & content for *_, content in held)
+        opened = list(self._open.values())
+        return source.number in self._open or any(_identify_content(source) & content for *_, content in opened)
 
     def is_open(self, source: Source) -> bool:
         """Whether the run is being labelled here."""
@@ -56,7 +56,9 @@ class LabelQueues:
         """
         found = self._open.get(source.number)
         if found is None:
-            raise Refusal(409, "labelling of this run has not been started in this view; start it on the page Label")
+            raise PageRefusal(
+                409, "labelling of this run has not been started in this view; start it on the page Label"
+            )
         return found[0]
 
     def open(self, source: Source, ask: Ask, second_share: float) -> None:
@@ -80,7 +82,7 @@ class LabelQueues:
                 return
             lines = source.open_dataset()
             if lines is None:
-                raise Refusal(404, "dataset.json is missing, so there is nothing to label")
+                raise PageRefusal(404, "dataset.json is missing, so there is nothing to label")
             with ExitStack() as stack:
                 queue = stack.enter_context(label_queue(source.directory, ask, items=LazyItems(lines)))
                 queue.second_share = second_share
@@ -97,8 +99,8 @@ class LabelQueues:
     def close_all(self) -> None:
         """Close every queue."""
         with self._lock:
-            held, self._open = list(self._open.values()), {}
-        for _, stack, _ in held:
+            opened, self._open = list(self._open.values()), {}
+        for _, stack, _ in opened:
             stack.close()
 
     def carry_out(self, source: Source, action: str, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -159,7 +161,9 @@ def _adjudicate(queue: Queue, annotator: str, body: Mapping[str, Any]) -> dict[s
     place = _read_whole(body, "index"), _read_whole(body, "place")
     earlier = queue.history.decision(queue.task(*place).pair.key)
     if earlier is not None and earlier.annotator != annotator:
-        raise Refusal(409, f"{earlier.annotator} has decided this pair already: {earlier.verdict}; reload the page")
+        raise PageRefusal(
+            409, f"{earlier.annotator} has decided this pair already: {earlier.verdict}; reload the page"
+        )
     event = queue.adjudicate(annotator, *place, _read_text(body, "verdict"), note=_read_text(body, "note"))
     return {"saved": event.id}
 
@@ -234,7 +238,7 @@ def _read_whole(body: Mapping[str, Any], name: str, default: int | None = None) 
 def _identify_content(source: Source) -> set[str]:
     """What runs on the same items have in common: the dataset, or its first submission if labels differ."""
     found = {str(source.manifest.get("dataset_hash") or f"run {source.number}")}
-    with suppress(Refusal, InputError, ValueError):
+    with suppress(PageRefusal, InputError, ValueError):
         lines = source.open_dataset()
         if lines is not None and len(lines):
             found.add(f"submission {json.dumps(lines.read_item(0).get('submission'))}")

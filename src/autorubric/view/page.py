@@ -19,7 +19,7 @@ LONGEST_VALUE = 1000
 """Characters of a value in a URL."""
 
 
-class Refusal(Exception):
+class PageRefusal(Exception):
     """A request that is answered with a status and a sentence."""
 
     def __init__(self, status: int, problem: str, advice: str = "") -> None:
@@ -48,7 +48,7 @@ class Page:
     status: int = 200
 
 
-class Query:
+class PageQuery:
     """The parameters of a URL. All state of a page is in them.
 
     Args:
@@ -56,7 +56,7 @@ class Query:
         rows: of a table on the page.
 
     Example:
-        >>> query = Query([("sort", "worst"), ("after", "")])
+        >>> query = PageQuery([("sort", "worst"), ("after", "")])
         >>> query.read_choice("sort", ("place", "worst")), query.link(sort="best", after="0.5,3")
         ('worst', '?sort=best&after=0.5%2C3')
     """
@@ -69,14 +69,14 @@ class Query:
         """A text; empty if there is none."""
         value = self._values.get(name, "")
         if len(value) > LONGEST_VALUE:
-            raise Refusal(400, f"{name} is longer than {LONGEST_VALUE} characters")
+            raise PageRefusal(400, f"{name} is longer than {LONGEST_VALUE} characters")
         return value
 
     def read_choice(self, name: str, allowed: Sequence[str]) -> str:
         """One of several words; by default the first."""
         value = self._values.get(name, allowed[0])
         if value not in allowed:
-            raise Refusal(400, f"{name}={value[:40]!r} is not one of {', '.join(filter(None, allowed))}")
+            raise PageRefusal(400, f"{name}={value[:40]!r} is not one of {', '.join(filter(None, allowed))}")
         return value
 
     def read_whole(self, name: str, default: int | None = None) -> int | None:
@@ -85,7 +85,7 @@ class Query:
         if value is None:
             return default
         if not (value.isascii() and value.isdigit() and len(value) <= 16):
-            raise Refusal(400, f"{name}={value[:40]!r}; expected a whole number")
+            raise PageRefusal(400, f"{name}={value[:40]!r}; expected a whole number")
         return int(value)
 
     def read_number(self, name: str) -> float | None:
@@ -96,7 +96,7 @@ class Query:
         except ValueError:
             found = math.nan
         if found is not None and not math.isfinite(found):
-            raise Refusal(400, f"{name}={(value or '')[:40]!r}; expected a number")
+            raise PageRefusal(400, f"{name}={(value or '')[:40]!r}; expected a number")
         return found
 
     @property
@@ -109,7 +109,7 @@ class Query:
         try:
             return float(key), int(item)
         except ValueError:
-            raise Refusal(400, "after= is not a position in the list; go back to the first page") from None
+            raise PageRefusal(400, "after= is not a position in the list; go back to the first page") from None
 
     def cut(self, found: Sequence[T]) -> tuple[Sequence[T], str | None]:
         """The rows of a page of a sorted list, and the `after` of the next one if `found` has one row more."""

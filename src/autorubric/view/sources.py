@@ -30,7 +30,7 @@ from autorubric.runs.manifest import (
     warn_of_change,
 )
 from autorubric.view.index.schema import FILE_NAME, read_notes, reading
-from autorubric.view.page import Refusal
+from autorubric.view.page import PageRefusal
 
 if TYPE_CHECKING:
     from autorubric.view.index.dataset_lines import DatasetLines
@@ -75,10 +75,10 @@ class JsonLines:
             Refusal: the row does not exist or is damaged.
         """
         if not 0 <= number < len(self):
-            raise Refusal(404, f"row {number} does not exist; {self.path.name} has {len(self)}")
+            raise PageRefusal(404, f"row {number} does not exist; {self.path.name} has {len(self)}")
         found = next(self.read_rows(number, 1))[1]
         if found is None:
-            raise Refusal(422, f"{self.path.name}: line {number + 1} is damaged", "Run the same command again.")
+            raise PageRefusal(422, f"{self.path.name}: line {number + 1} is damaged", "Run the same command again.")
         return found
 
 
@@ -91,7 +91,7 @@ def parse_row(line: bytes) -> dict[str, Any] | None:
     if not isinstance(found, dict):
         return None
     lists = [found.get(name) or [] for name in ("criteria", "rubrics")]
-    sound = all(isinstance(held, list) and all(isinstance(one, dict) for one in held) for held in lists)
+    sound = all(isinstance(rows, list) and all(isinstance(entry, dict) for entry in rows) for rows in lists)
     return found if sound else None
 
 
@@ -203,12 +203,12 @@ class Source:
             Refusal: the run is gone, it graded nothing, or nothing is indexed yet.
         """
         if self.is_gone:
-            raise Refusal(410, f"{self.name}: the run directory was deleted")
+            raise PageRefusal(410, f"{self.name}: the run directory was deleted")
         with reading(self.place / FILE_NAME) as connection:
             if connection is None and not self.has_items:
-                raise Refusal(404, f"{self.name} has no graded items")
+                raise PageRefusal(404, f"{self.name} has no graded items")
             if connection is None:
-                raise Refusal(503, f"{self.name}: the index is being started; this page reloads itself")
+                raise PageRefusal(503, f"{self.name}: the index is being started; this page reloads itself")
             yield connection
 
     def open_dataset(self) -> DatasetLines | None:
@@ -226,14 +226,14 @@ class Source:
         try:
             return self._remember("dataset", mark, lambda: DatasetLines(path, self.place / DATASET_FILE))
         except InputError as error:
-            raise Refusal(500, f"{DATASET_FILE} cannot be read: {error}") from None
+            raise PageRefusal(500, f"{DATASET_FILE} cannot be read: {error}") from None
 
     def cache(
         self, connection: sqlite3.Connection, name: str, make: Callable[[sqlite3.Connection], T], asked: str = ""
     ) -> T:
         """A value from the whole index, computed once for each state of it and the last `asked`."""
-        held = read_notes(connection)
-        mark = (held.get("mark"), held.get("offset"), held.get("labels_at"), asked)
+        notes = read_notes(connection)
+        mark = (notes.get("mark"), notes.get("offset"), notes.get("labels_at"), asked)
         return self._remember(name, mark, lambda: make(connection))
 
     def _remember(self, name: str, mark: object, make: Callable[[], T]) -> T:
@@ -248,8 +248,8 @@ class Source:
         """Whether the index does not have the labels that count yet, as just after labelling."""
         from autorubric.view.index.shown_labels import compute_label_mark
 
-        held = str(read_notes(connection).get("label_mark") or "")
-        return compute_label_mark(self.directory, self.choice, held) != held
+        mark = str(read_notes(connection).get("label_mark") or "")
+        return compute_label_mark(self.directory, self.choice, mark) != mark
 
     def open_rubrics(self) -> JsonLines:
         """The synthesized rubrics.
@@ -259,7 +259,7 @@ class Source:
         """
         path = self.rubrics
         if path is None:
-            raise Refusal(404, f"{self.name} has no rubrics: it contains no {' or '.join(RUBRIC_FILES)}")
+            raise PageRefusal(404, f"{self.name} has no rubrics: it contains no {' or '.join(RUBRIC_FILES)}")
         return self._remember("rubrics", _stat_file(path), lambda: JsonLines(path))
 
 
@@ -322,8 +322,8 @@ def make_index_folder(run: Path, stack: ExitStack, *, in_run: bool) -> Path:
 
 def read_index_state(connection: sqlite3.Connection) -> dict[str, Any]:
     """The progress of the index: bytes read, and bytes in all."""
-    held = read_notes(connection)
-    offset, size = held.get("offset") or 0, held.get("size") or 0
+    notes = read_notes(connection)
+    offset, size = notes.get("offset") or 0, notes.get("size") or 0
     return {"read": offset, "size": size, "share": offset / size if size else 1.0}
 
 

@@ -20,9 +20,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from autorubric.errors import AutorubricError, InputError, NotSavedError, RunLockedError
-from autorubric.view.guard import App, Guard
+from autorubric.view.guard import AccessGuard, App
 from autorubric.view.labelling import ACTIONS, LabelQueues
-from autorubric.view.page import ALL_ROWS, PAGE_ROWS, Page, Query, Refusal
+from autorubric.view.page import ALL_ROWS, PAGE_ROWS, Page, PageQuery, PageRefusal
 from autorubric.view.rendering import FORMATS, KINDS, digest_asset, read_asset, render_page
 from autorubric.view.sources import Source
 
@@ -80,10 +80,10 @@ class View:
         """
         number: int = request.path_params["run"]
         if not 0 <= number < len(self.sources):
-            raise Refusal(404, f"run {number} does not exist; this view shows {len(self.sources)}")
+            raise PageRefusal(404, f"run {number} does not exist; this view shows {len(self.sources)}")
         found = self.sources[number]
         if found.is_gone:
-            raise Refusal(410, f"{found.name}: the run directory was deleted")
+            raise PageRefusal(410, f"{found.name}: the run directory was deleted")
         return found
 
     def find_visible_source(self, request: Request) -> Source:
@@ -94,7 +94,7 @@ class View:
         """
         found = self.find_source(request)
         if self.labelling.is_hidden(found):
-            raise Refusal(
+            raise PageRefusal(
                 403,
                 f"{found.name} is being labelled, so its verdicts are hidden",
                 "End labelling on its page Label to see this page.",
@@ -138,7 +138,7 @@ def make_app(view: View, token: str | None) -> App:
         HTTPException: partial(_answer_not_found, view),
         Exception: partial(_answer_internal_error, view),
     }
-    return Guard(Starlette(routes=routes, exception_handlers=handlers), token)
+    return AccessGuard(Starlette(routes=routes, exception_handlers=handlers), token)
 
 
 def _route(view: View, path: str, name: str, *, slow: bool = False, blind: bool = False, **more: Any) -> Route:
@@ -163,7 +163,7 @@ def _route(view: View, path: str, name: str, *, slow: bool = False, blind: bool 
             make = partial(_load_page(name), **more)
             given = [value for name, value in request.path_params.items() if name != "run"]
             made = await run_in_threadpool(make, source, query, *given) if slow else make(source, query, *given)
-        except (Refusal, AutorubricError, sqlite3.Error, OSError) as error:
+        except (PageRefusal, AutorubricError, sqlite3.Error, OSError) as error:
             made = _build_error_page(error, source)
         except OverflowError:
             made = _build_problem_page(404, "a number in the address is larger than any in the run")
@@ -180,9 +180,9 @@ def _load_page(name: str) -> Callable[..., Any]:
     return found
 
 
-def _read_query(request: Request) -> Query:
+def _read_query(request: Request) -> PageQuery:
     pairs = request.query_params.multi_items()
-    return Query(pairs, ALL_ROWS if ("format", "csv") in pairs else PAGE_ROWS)
+    return PageQuery(pairs, ALL_ROWS if ("format", "csv") in pairs else PAGE_ROWS)
 
 
 def _route_all(view: View) -> Callable[[Request], Any]:
@@ -195,7 +195,7 @@ def _route_all(view: View) -> Callable[[Request], Any]:
 
 
 def _build_error_page(error: Exception, source: Source | None) -> Page:
-    if isinstance(error, Refusal):
+    if isinstance(error, PageRefusal):
         return _build_problem_page(error.status, error.problem, error.advice)
     if source is not None and source.is_gone:
         return _build_problem_page(410, f"{source.name}: the run directory was deleted")
@@ -211,14 +211,14 @@ def _build_problem_page(status: int, problem: str, advice: str = "") -> Page:
     return Page("layout", title, data, [data], status=status)
 
 
-def _build_response(view: View, request: Request, query: Query, page: Page, source: Source | None) -> Response:
+def _build_response(view: View, request: Request, query: PageQuery, page: Page, source: Source | None) -> Response:
     try:
         form = query.read_choice("format", FORMATS)
-    except Refusal as error:
+    except PageRefusal as error:
         form, page = "html", _build_problem_page(error.status, error.problem)
     home = request.scope.get("root_path", "")
     surroundings = {
-        "runs_shown": [{"number": one.number, "name": one.name} for one in view.sources],
+        "runs_shown": [{"number": source.number, "name": source.name} for source in view.sources],
         "run": None if source is None else {"number": source.number, "name": source.name, "change": source.change},
         "tabs": [] if source is None or source.is_gone else list_tabs(source, len(view.sources)),
         "path": request.url.path,
@@ -248,10 +248,10 @@ async def _answer_write(view: View, request: Request) -> Response:
     try:
         source, action = view.find_source(request), request.path_params["action"]
         if action not in ("open", "close", *ACTIONS):
-            raise Refusal(404, f"unknown action {action[:40]!r}; expected open, close, {', '.join(ACTIONS)}")
+            raise PageRefusal(404, f"unknown action {action[:40]!r}; expected open, close, {', '.join(ACTIONS)}")
         body = await _read_body(request)
         value = await run_in_threadpool(view.labelling.carry_out, source, action, body)
-    except Refusal as error:
+    except PageRefusal as error:
         status, value = error.status, {"problem": error.problem}
     except RunLockedError as error:
         status, value = 409, {"problem": str(error)}
@@ -266,17 +266,17 @@ async def _answer_write(view: View, request: Request) -> Response:
 
 
 async def _read_body(request: Request) -> dict[str, Any]:
-    held = bytearray()
+    body = bytearray()
     async for chunk in request.stream():
-        held += chunk
-        if len(held) > _MOST_BODY:
-            raise Refusal(413, f"the body is longer than {_MOST_BODY:,} bytes")
+        body += chunk
+        if len(body) > _MOST_BODY:
+            raise PageRefusal(413, f"the body is longer than {_MOST_BODY:,} bytes")
     try:
-        found = json.loads(held)
+        found = json.loads(body)
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
-        raise Refusal(400, "the body is not a JSON object")
+        raise PageRefusal(400, "the body is not a JSON object")
     return found
 
 
@@ -289,4 +289,4 @@ async def _answer_not_found(view: View, request: Request, error: Exception) -> R
 async def _answer_internal_error(view: View, request: Request, error: Exception) -> Response:
     _LOG.error("internal error, please report this bug", exc_info=error)
     page = _build_problem_page(500, f"internal error, please report this bug: {type(error).__name__}")
-    return _build_response(view, request, Query(()), page, None)
+    return _build_response(view, request, PageQuery(()), page, None)

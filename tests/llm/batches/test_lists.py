@@ -4,12 +4,12 @@ import json
 from typing import Any
 
 from autorubric.llm.batches.dialect import BatchDialect
-from autorubric.llm.batches.link import Link, read_object
+from autorubric.llm.batches.link import BatchLink, read_object
 from autorubric.llm.batches.other_dialects import AnthropicDialect, GeminiDialect, MistralDialect
 from autorubric.llm.http.retry import Backoff
 
 
-class Pages(Link):
+class Pages(BatchLink):
     """A provider whose list has these pages."""
 
     def __init__(self, *pages: Any) -> None:

@@ -13,7 +13,7 @@ from autorubric.synthesis.gate_rules import GateSettings
 from autorubric.synthesis.query_file import Query
 from autorubric.synthesis.run_summary import RubricCounts, Summary
 from autorubric.synthesis.stage_runner import Row
-from autorubric.synthesis.stages import Outcome, Plan, Stage
+from autorubric.synthesis.stages import Plan, Stage, StageOutcome
 from tests.synthesis.full.conftest import Finished, jsonl
 
 Make = Callable[..., Any]  # makes a `Stand`, see conftest
@@ -33,9 +33,11 @@ def test_the_summary_holds_the_measures_and_the_gates_in_their_order(finished: F
 def test_notes_that_differ_only_in_words_of_a_reply_are_counted_together() -> None:
     summary, row = Summary(2), Row(Query(0, "q0", {}), {})
     dropped = ("criterion 2 was dropped: weight is 'high'; expected a number", 'criterion 3 was ignored: "it\'s"')
-    row.outcomes["merge"] = Outcome(notes=dropped)
+    row.outcomes["merge"] = StageOutcome(notes=dropped)
     summary.add(row, Plan((Stage("merge", 3, (), lambda fields, models: ()),)), failed=False)
-    row.outcomes["merge"] = Outcome(notes=(r"criterion 7 was dropped: weight is 'it\'s \"low\"'; expected a number",))
+    row.outcomes["merge"] = StageOutcome(
+        notes=(r"criterion 7 was dropped: weight is 'it\'s \"low\"'; expected a number",)
+    )
     summary.add(row, Plan((Stage("merge", 3, (), lambda fields, models: ()),)), failed=False)
     weight, ignored = "criterion # was dropped: weight is #; expected a number", "criterion # was ignored: #"
     assert summary.notes == {weight: 2, ignored: 1}

@@ -14,7 +14,7 @@ from autorubric.prompts import package_prompts
 from autorubric.synthesis.method import FullSettings
 from autorubric.synthesis.rubric_merge import build_merge_stage, filter_drafts, read_merge
 from autorubric.synthesis.stage_runner import StageRunner
-from autorubric.synthesis.stages import Outcome
+from autorubric.synthesis.stages import StageOutcome
 from autorubric.testing import PromptSections, ScriptedModel
 from tests.offenders import each
 
@@ -43,7 +43,7 @@ def merged(row: dict[str, Any], settings: FullSettings | None = None, item: str 
     stage = build_merge_stage(package_prompts().merge_sets, names, settings)
     model = ScriptedModel(says)
 
-    async def run() -> Outcome:
+    async def run() -> StageOutcome:
         with Ledger.in_memory() as ledger:
             return await StageRunner(Executor(ledger), {"merge": model})(stage, item, {"question": "Why?", **row})
 
@@ -54,7 +54,7 @@ def test_one_call_merges_all_sets_and_the_higher_weight_wins() -> None:
     rows = {f"rubrics_{x}": items(f"x{x}") for x in "abcd"}
     rows["rubrics_c"][0]["weight"] = 10
     found, asked, _ = merged(rows)
-    assert isinstance(found, Outcome)
+    assert isinstance(found, StageOutcome)
     assert len(asked) == 1
     first = found.value["criteria"][0]
     assert (first["weight"], first["parents"]) == (10, ["a1", "b1", "c1", "d1"])
@@ -135,13 +135,13 @@ def test_a_failed_call_of_a_fold_is_the_failure_of_the_stage() -> None:
 
     for call, sent in ((1, 2), (2, 2), (3, 3)):
         found, asked, _ = fails_at(call)
-        assert found == Outcome(failure=Failure("server", "down"))
+        assert found == StageOutcome(failure=Failure("server", "down"))
         assert len(asked) == sent
 
 
 def test_no_candidate_at_all_is_a_missing_input() -> None:
     found, asked, _ = merged({"rubrics_a": [], "rubrics_b": []})
-    assert found == Outcome(failure=Failure("missing_input", "missing candidate rubrics"))
+    assert found == StageOutcome(failure=Failure("missing_input", "missing candidate rubrics"))
     assert asked == []
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from autorubric.synthesis.candidate import Candidate, Pool, Votes
 from autorubric.synthesis.likelihood import (
-    Noise,
+    JudgeNoise,
     compute_bayes_factor,
     compute_reversed_chance,
     compute_separating_chance,
@@ -95,9 +95,9 @@ def test_criteria_that_judges_split_on_do_not_count_as_errors() -> None:
 def test_two_criteria_of_one_truth_are_told_from_two_of_two_truths() -> None:
     votes: Votes = ((True, False, True, False, True, True),) * 2
     other: Votes = ((True, False, True, False, False, False),) * 2
-    assert compute_bayes_factor(votes, votes, Noise(0.1), 0.7) > 5
-    assert compute_bayes_factor(votes, other, Noise(0.1), 0.7) < 0.2
-    assert compute_bayes_factor(votes, ((None,) * 6,) * 2, Noise(0.1), 0.7) == pytest.approx(1.0)
+    assert compute_bayes_factor(votes, votes, JudgeNoise(0.1), 0.7) > 5
+    assert compute_bayes_factor(votes, other, JudgeNoise(0.1), 0.7) < 0.2
+    assert compute_bayes_factor(votes, ((None,) * 6,) * 2, JudgeNoise(0.1), 0.7) == pytest.approx(1.0)
 
 
 def test_the_rate_of_agreement_counts_pairs_of_criteria() -> None:

@@ -142,9 +142,9 @@ def keywords_one_to_seven(
     """
     asked = zip((keyword1, keyword2, keyword3, keyword4, keyword5), (1, 2, 3, 5, 7), strict=True)
     for keyword, expected in asked:
-        said = expect(text.lower().count(keyword.strip().lower()), f"{quote(keyword.strip())} place", expected)
-        if not said.passed:
-            return said
+        outcome = expect(text.lower().count(keyword.strip().lower()), f"{quote(keyword.strip())} place", expected)
+        if not outcome.passed:
+            return outcome
     return CheckOutcome(True, "every keyword occurs as often as required")
 
 
@@ -184,8 +184,8 @@ def balanced_sentences(text: str) -> CheckOutcome:
         True
     """
     stated, asked, called = _count_endings(text)
-    said = f"{pluralize(stated, 'statement')}, {pluralize(asked, 'question')}, {pluralize(called, 'exclamation')}"
-    return CheckOutcome(stated == asked == called, said)
+    counts = f"{pluralize(stated, 'statement')}, {pluralize(asked, 'question')}, {pluralize(called, 'exclamation')}"
+    return CheckOutcome(stated == asked == called, counts)
 
 
 @rule("ratio:overlap")

@@ -132,8 +132,8 @@ def indented_stairs(text: str) -> CheckOutcome:
         place += 1
     depths = [len(line) - len(line.lstrip(" ")) for line in lines]
     wrong = next((place for place in range(1, len(lines)) if depths[place] <= depths[place - 1]), None)
-    said = None if wrong is None else f"{quote(lines[wrong])} is not indented further"
-    return pass_unless(said, "every line is indented further")
+    problem = None if wrong is None else f"{quote(lines[wrong])} is not indented further"
+    return pass_unless(problem, "every line is indented further")
 
 
 @rule("format:quote_unquote")

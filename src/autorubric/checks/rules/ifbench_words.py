@@ -283,5 +283,5 @@ def growing_sentences(text: str, *, small_n: Natural) -> CheckOutcome:
     """
     lengths = [len(strip_marks(sentence).split()) for sentence in split_by_model(text)]
     wrong = next((pair for pair in pairwise(lengths) if pair[1] != pair[0] + small_n), None)
-    said = f"a sentence of {wrong[1]} words follows one of {wrong[0]}" if wrong else None
-    return pass_unless(said, f"every sentence has {pluralize(small_n, 'word')} more")
+    problem = f"a sentence of {wrong[1]} words follows one of {wrong[0]}" if wrong else None
+    return pass_unless(problem, f"every sentence has {pluralize(small_n, 'word')} more")

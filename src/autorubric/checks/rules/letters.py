@@ -261,9 +261,9 @@ def composition(text: str, *, n_sent: Natural, n_words: Natural) -> CheckOutcome
         if len(parts) != n_sent:
             return CheckOutcome(False, f"paragraph {number}: {expect(len(parts), 'sentence', n_sent).reason}")
         for part in parts:
-            said = expect(len(tokenize_words(part)), "token", n_words)
-            if not said.passed:
-                return CheckOutcome(False, f"{quote(part)}: {said.reason}")
+            outcome = expect(len(tokenize_words(part)), "token", n_words)
+            if not outcome.passed:
+                return CheckOutcome(False, f"{quote(part)}: {outcome.reason}")
     return expect(len(paragraphs), "paragraph", 3)
 
 

@@ -291,8 +291,8 @@ def unified_sentence_ends(text: str, *, ending: Word) -> CheckOutcome:
     """
     text = _strip_quoted(_strip_quoted(text, "「", "」"), "『", "』")
     wrong = next((part for part in re.split("[。！？]", text) if part and not part.endswith(ending)), None)
-    said = None if wrong is None else f"{quote(wrong)} does not end with {ending!r}"
-    return pass_unless(said, f"every sentence ends with {ending!r}")
+    problem = None if wrong is None else f"{quote(wrong)} does not end with {ending!r}"
+    return pass_unless(problem, f"every sentence ends with {ending!r}")
 
 
 def _judge_bound(number: int, noun: str, bound: Bound, threshold: int) -> CheckOutcome:

@@ -295,7 +295,7 @@ def copies_prompt_often(text: str, *, prompt_to_repeat: Word, N: Positive) -> Ch
     if len(copies) != N:
         return expect(len(copies), "copied part", N)
     return next(
-        (said for copy in copies if not (said := judge_copy(copy, prompt_to_repeat)).passed), judge_copy("", "")
+        (outcome for copy in copies if not (outcome := judge_copy(copy, prompt_to_repeat)).passed), judge_copy("", "")
     )
 
 

@@ -43,7 +43,7 @@ _START_SECONDS = 120.0
 
 
 @dataclass(slots=True, eq=False)
-class Link(ShardChild):
+class WorkerLink(ShardChild):
     """A worker, its machine, and the blocks that it works on."""
 
     remote: RemoteWorker | None = None
@@ -64,10 +64,10 @@ class Link(ShardChild):
         """The name of its ledger, to which budget is lent: what a lost ledger has spent stays spent."""
         return self.ledger
 
-    def tell(self, **word: Any) -> None:
+    def tell(self, **message: Any) -> None:
         """Send a message to the worker; ignored if it has ended."""
         if self.remote is not None:
-            self.remote.tell(word)
+            self.remote.tell(message)
 
 
 @dataclass
@@ -137,15 +137,15 @@ class RayWorkers(WorkerProcesses):
     async def _run_round(self, number: int) -> None:
         """Make one pass over all records; budget that a lost worker borrowed in an earlier round stays spent."""
         self._round = number
-        links = [Link(_WHOLE, Path(), number) for number in range(1, self.processes + 1)]
+        links = [WorkerLink(_WHOLE, Path(), number) for number in range(1, self.processes + 1)]
         self._shards = [*links]
         self._names = self._names[0], secrets.token_hex(4)
         self._blocks, self._is_open = BlockQueue(), False
-        await _run_all(self._start_first_time(one) for one in links)
-        for one in links:
-            assert one.remote is not None
-            for folder in await one.remote.call("list_leftovers"):  # left by a session whose driver was killed
-                await self._merge_ledger(one, folder)
+        await _run_all(self._start_first_time(link) for link in links)
+        for link in links:
+            assert link.remote is not None
+            for folder in await link.remote.call("list_leftovers"):  # left by a session whose driver was killed
+                await self._merge_ledger(link, folder)
         with open_ledger(self._main.parent) as ledger:
             spent, recorded = ledger.sum_spent(), ledger.count
         if recorded:
@@ -153,47 +153,47 @@ class RayWorkers(WorkerProcesses):
         if not number:
             self._before = spent
             self._lender = Lender(SharedBudget(self._compute_left(spent), self.processes), self._list_living)
-        await _run_all(self._supervise_remote(one) for one in links)
-        left = len(self._blocks) + sum(len(one.blocks) for one in links)
+        await _run_all(self._supervise_remote(link) for link in links)
+        left = len(self._blocks) + sum(len(link.blocks) for link in links)
         if left and not self._is_over():
             links[0].end = {"stopped": f"{pluralize(left, 'block')} of records could not be done"}
 
-    async def _start_first_time(self, one: Link) -> None:
+    async def _start_first_time(self, link: WorkerLink) -> None:
         try:
-            await self._start(one)
+            await self._start(link)
         except (WorkerGone, TimeoutError) as error:
             why = str(error) or f"no process after {_START_SECONDS:.0f} s"
-            raise InputError(f"Ray cannot start worker {one.number}: {why}") from None
+            raise InputError(f"Ray cannot start worker {link.number}: {why}") from None
 
-    async def _start(self, one: Link) -> bool:
+    async def _start(self, link: WorkerLink) -> bool:
         """Start the process of a worker; return whether it found its own ledger.
 
         Raises:
             InputError: its versions differ, or it lacks a key.
         """
         assert self._cluster is not None
-        one.remote = self._cluster.start(*self._names, one.number, node=one.node)
+        link.remote = self._cluster.start(*self._names, link.number, node=link.node)
         machines = self._spool / MACHINES_FILE
-        introduced = one.remote.call("introduce", sorted(self._keys), str(machines.resolve()))
-        told = await asyncio.wait_for(introduced, _START_SECONDS)
-        one.node = await one.remote.call("find_node")
+        introduced = link.remote.call("introduce", sorted(self._keys), str(machines.resolve()))
+        report = await asyncio.wait_for(introduced, _START_SECONDS)
+        link.node = await link.remote.call("find_node")
         with machines.open("a", encoding="utf-8") as file:
-            file.write(json.dumps([told["machine"], str(Path(told["folder"]).parent)]) + "\n")
-        one.machine, one.folder, one.is_here = told["machine"], Path(told["folder"]), told["has_base"]
-        one.ledger, one.told = told["name"], self._find_last_added(told["name"])
-        self._check(told)
-        return bool(told["resumes"])
+            file.write(json.dumps([report["machine"], str(Path(report["folder"]).parent)]) + "\n")
+        link.machine, link.folder, link.is_here = report["machine"], Path(report["folder"]), report["has_base"]
+        link.ledger, link.told = report["name"], self._find_last_added(report["name"])
+        self._check(report)
+        return bool(report["resumes"])
 
-    def _check(self, told: Mapping[str, Any]) -> None:
-        where = f"the worker on {told['machine']}"
+    def _check(self, report: Mapping[str, Any]) -> None:
+        where = f"the worker on {report['machine']}"
         problems = [
             f"{where} has {name} {there}, this machine {here}; install the same version on both"
             for name, here in list_versions().items()
-            if (there := told["versions"].get(name)) != here
+            if (there := report["versions"].get(name)) != here
         ]
         problems += [
             f"{where} has no key: set {key} in the environment in which Ray is started on that machine"
-            for key in told["missing"]
+            for key in report["missing"]
         ]
         if problems:
             raise InputError(problems)
@@ -202,161 +202,163 @@ class RayWorkers(WorkerProcesses):
         with closing(connect(self._main / FILE_NAME)) as connection:
             return find_last_added(connection, name)
 
-    async def _merge_ledger(self, one: Link, folder: str) -> None:
+    async def _merge_ledger(self, link: WorkerLink, folder: str) -> None:
         """Merge all calls of a ledger on a worker's machine, including uncommitted ones, then remove it."""
-        assert one.remote is not None
-        name = await one.remote.call("recover", folder)
-        while (found := await one.remote.call("read_calls", self._find_last_added(name), folder))[0]:
+        assert link.remote is not None
+        name = await link.remote.call("recover", folder)
+        while (found := await link.remote.call("read_calls", self._find_last_added(name), folder))[0]:
             await self._add(name, *found)
-        await one.remote.call("remove", folder)
+        await link.remote.call("remove", folder)
 
     async def _add(self, name: str, rows: Sequence[Any], notes: Mapping[str, Any]) -> int:
         async with self._taking:
             return await asyncio.to_thread(add_rows, self._records, name, rows, notes)
 
-    async def _supervise_remote(self, one: Link) -> None:
+    async def _supervise_remote(self, link: WorkerLink) -> None:
         """Receive a worker's messages until it ends; restart it if it was killed."""
         while True:
             try:
-                await self._begin(one)
-                while one.end is None:
-                    assert one.remote is not None
-                    for word in await one.remote.call("wait_for_messages"):
-                        await self._receive(one, word)
-                await self._dismiss(one)
+                await self._begin(link)
+                while link.end is None:
+                    assert link.remote is not None
+                    for message in await link.remote.call("wait_for_messages"):
+                        await self._receive(link, message)
+                await self._dismiss(link)
                 return
             except WorkerGone as error:
-                self._lender.drop(one)
-                if one.end is not None or not await self._restart(one, str(error)):
+                self._lender.drop(link)
+                if link.end is not None or not await self._restart(link, str(error)):
                     self._assign_blocks()
                     return
 
-    async def _dismiss(self, one: Link) -> None:
-        assert one.remote is not None
+    async def _dismiss(self, link: WorkerLink) -> None:
+        assert link.remote is not None
         try:
-            await self._merge_ledger(one, one.folder.name)
+            await self._merge_ledger(link, link.folder.name)
         except LedgerError as error:
             warn(
-                f"the last replies of worker {one.number} stay in {one.folder} on {one.machine}, and the next "
+                f"the last replies of worker {link.number} stay in {link.folder} on {link.machine}, and the next "
                 f"session reads them: {error}"
             )
-        one.remote.end()
-        one.remote = None
-        self._lender.drop(one)
+        link.remote.end()
+        link.remote = None
+        self._lender.drop(link)
         self._assign_blocks()
 
-    async def _restart(self, one: Link, why: str) -> bool:
+    async def _restart(self, link: WorkerLink, why: str) -> bool:
         """Restart a killed worker; if that is impossible, give its blocks to the others."""
-        one.deaths += 1
-        one.is_ready = one.is_waiting = False
-        if one.deaths > _MOST_DEATHS or self.interrupted:
-            return self._give_up(one, why)
+        link.deaths += 1
+        link.is_ready = link.is_waiting = False
+        if link.deaths > _MOST_DEATHS or self.interrupted:
+            return self._give_up(link, why)
         assert self._cluster is not None
         try:
-            is_lost = one.node is not None and not await self._cluster.has(one.node)
+            is_lost = link.node is not None and not await self._cluster.has(link.node)
         except ClusterGone as error:
-            one.end = {
+            link.end = {
                 "stopped": f"the Ray cluster is unreachable ({error}); start it again, or leave out --engine ray"
             }
             return False
         if is_lost:
             # Another node may have no free CPU, so the other workers get its blocks before it has restarted.
-            one.node = None
-            self._hand_over_blocks(one)
+            link.node = None
+            self._hand_over_blocks(link)
             self._assign_blocks()
         try:
-            resumes = await self._start(one)
+            resumes = await self._start(link)
         except WorkerGone as error:
-            return await self._restart(one, str(error))
+            return await self._restart(link, str(error))
         except (TimeoutError, InputError) as error:
-            return self._give_up(one, str(error) or why)
+            return self._give_up(link, str(error) or why)
         if resumes:
-            one.again = sorted(one.blocks)
+            link.again = sorted(link.blocks)
         else:
-            self._hand_over_blocks(one)
-        warn(f"worker {one.number} was killed and restarted: {why}")
+            self._hand_over_blocks(link)
+        warn(f"worker {link.number} was killed and restarted: {why}")
         return True
 
-    def _give_up(self, one: Link, why: str) -> bool:
-        if one.remote is not None:
-            one.remote.end()
+    def _give_up(self, link: WorkerLink, why: str) -> bool:
+        if link.remote is not None:
+            link.remote.end()
         if not self.interrupted:  # else the next session merges its ledger
-            self._hand_over_blocks(one)
-        one.end = {}
+            self._hand_over_blocks(link)
+        link.end = {}
         if not self._list_living():
-            one.end = {"stopped": f"no worker can be kept alive; the last one: {why}"}
+            link.end = {"stopped": f"no worker can be kept alive; the last one: {why}"}
         return False
 
-    def _hand_over_blocks(self, one: Link) -> None:
+    def _hand_over_blocks(self, link: WorkerLink) -> None:
         """Give the blocks of a lost machine to other workers; report how many calls may be paid for twice."""
-        if one.state is None and not one.blocks:
+        if link.state is None and not link.blocks:
             return
-        made = 0 if one.state is None else one.state.calls + one.state.in_flight
-        calls, blocks = pluralize(max(made - one.taken, 0), "call"), pluralize(len(one.blocks), "block")
-        told = (
-            f"the machine of worker {one.number} was lost: up to {calls} and {blocks} of records will be sent again"
+        made = 0 if link.state is None else link.state.calls + link.state.in_flight
+        calls, blocks = pluralize(max(made - link.taken, 0), "call"), pluralize(len(link.blocks), "block")
+        message = (
+            f"the machine of worker {link.number} was lost: up to {calls} and {blocks} of records will be sent again"
         )
-        warn(told)
-        self._blocks.put_back(one.blocks)
-        one.blocks.clear()
-        one.taken, one.state = 0, None
+        warn(message)
+        self._blocks.put_back(link.blocks)
+        link.blocks.clear()
+        link.taken, link.state = 0, None
 
-    async def _begin(self, one: Link) -> None:
-        assert one.remote is not None
-        order = self._build_order(one, None)
+    async def _begin(self, link: WorkerLink) -> None:
+        assert link.remote is not None
+        order = self._build_order(link, None)
         order["settings"].pop("out")
         addresses = {
             name: value
             for name, value in os.environ.items()
             if name.endswith("_BASE_URL") and "@" not in value and "?" not in value
         }
-        if self._base is not None and not one.is_here:
-            await one.remote.send(self._base / FILE_NAME)
-        order |= {"base": str(self._base.resolve()) if self._base and one.is_here else None}
+        if self._base is not None and not link.is_here:
+            await link.remote.send(self._base / FILE_NAME)
+        order |= {"base": str(self._base.resolve()) if self._base and link.is_here else None}
         order |= {"folder": str(Path.cwd()), "addresses": addresses, "round": self._round}
-        await one.remote.call("begin", order, one.told)
+        await link.remote.call("begin", order, link.told)
 
-    async def _receive(self, one: Link, word: dict[str, Any]) -> None:
+    async def _receive(self, link: WorkerLink, message: dict[str, Any]) -> None:
         """Receive a worker's message; rows are durable before their blocks count as done."""
-        one.is_ready |= "ready" in word
-        if "rows" in word:
-            one.taken += await self._add(one.ledger, word["rows"], word["notes"])
+        link.is_ready |= "ready" in message
+        if "rows" in message:
+            link.taken += await self._add(link.ledger, message["rows"], message["notes"])
             with (self._spool / ITEMS_FILE).open("ab") as file:
-                file.writelines(line + b"\n" for line in word["lines"])
-        if "beyond" in word:
-            self._blocks.end_at(word["beyond"])
-        if "done" in word:
-            one.blocks.discard(word["done"])
-            one.deaths = 0
-        one.is_waiting |= "want" in word
-        self._read_message(one, word)
+                file.writelines(line + b"\n" for line in message["lines"])
+        if "beyond" in message:
+            self._blocks.end_at(message["beyond"])
+        if "done" in message:
+            link.blocks.discard(message["done"])
+            link.deaths = 0
+        link.is_waiting |= "want" in message
+        self._read_message(link, message)
         self._assign_blocks()
 
     def _assign_blocks(self) -> None:
         """Assign blocks to the workers that wait for one, once all have read the input."""
-        links = [one for one in self._shards if isinstance(one, Link)]
-        self._is_open = self._is_open or all(one.is_ready or one.end is not None for one in links)
+        links = [link for link in self._shards if isinstance(link, WorkerLink)]
+        self._is_open = self._is_open or all(link.is_ready or link.end is not None for link in links)
         if not self._is_open:
             return
         over = self._is_over()
-        for one in links:
-            if one.is_waiting and one.end is None:
-                block = None if over else one.again.pop(0) if one.again else self._blocks.take()
+        for link in links:
+            if link.is_waiting and link.end is None:
+                block = None if over else link.again.pop(0) if link.again else self._blocks.take()
                 busy = any(other.blocks for other in links if other.end is None)
                 if block is None and busy and not over:
                     continue  # a block of a lost worker may come back
-                one.is_waiting = False
+                link.is_waiting = False
                 if block is not None:
-                    one.blocks.add(block)
-                one.tell(block=block)
+                    link.blocks.add(block)
+                link.tell(block=block)
 
     def _is_over(self) -> bool:
         """Whether no further block is assigned."""
-        return self.interrupted or any(_has_stopped(one.end) for one in self._shards)
+        return self.interrupted or any(_has_stopped(worker.end) for worker in self._shards)
 
     def _build_state(self) -> RunState:
         state = super()._build_state()
-        return replace(state, rows=max((one.state.rows for one in self._shards if one.state is not None), default=0))
+        return replace(
+            state, rows=max((worker.state.rows for worker in self._shards if worker.state is not None), default=0)
+        )
 
     def interrupt(self) -> None:
         """Stop at a person's request."""

@@ -78,9 +78,9 @@ class RemoteWorker:
                 await self.call("receive", path.name, place, data)
                 place += len(data)
 
-    def tell(self, word: dict[str, Any]) -> None:
+    def tell(self, message: dict[str, Any]) -> None:
         """Send a message without waiting; ignored if the receiver has ended."""
-        self.actor.deliver.remote(word)
+        self.actor.deliver.remote(message)
 
     def end(self) -> None:
         """End the worker's process."""
@@ -138,7 +138,7 @@ class RayCluster:
         import ray
 
         found = await call_ray(ray.nodes)
-        return any(one["NodeID"] == node and one["Alive"] for one in found)
+        return any(info["NodeID"] == node and info["Alive"] for info in found)
 
     def close(self) -> None:
         """Disconnect, and end the cluster if this object started it."""
@@ -184,20 +184,20 @@ def _connect(address: str, workers: int | None) -> None:
     try:
         ray.init(address=address, log_to_driver=False, configure_logging=False, **more)
     except Exception as error:  # Ray raises many kinds, including plain `Exception`
-        said = _format_error(error)
-        raise InputError(f"Ray at {address}: {said}; {_suggest_fix(said)}") from None
+        message = _format_error(error)
+        raise InputError(f"Ray at {address}: {message}; {_suggest_fix(message)}") from None
 
 
-def _suggest_fix(said: str) -> str:
+def _suggest_fix(message: str) -> str:
     """What to do about an error from Ray.
 
     Example:
         >>> _suggest_fix("Version mismatch: The cluster was started with: Ray: 2.59.0")
         'install the same versions of Ray and Python on both sides'
     """
-    if "version" in said.lower():
+    if "version" in message.lower():
         return "install the same versions of Ray and Python on both sides"
-    if "token" in said.lower() or "auth" in said.lower():
+    if "token" in message.lower() or "auth" in message.lower():
         return "set RAY_AUTH_MODE=token, and use the token of the cluster (~/.ray/auth_token)"
     return (
         "check the address (--ray-address; in Python: ray_address) and that the cluster runs; where Ray asks for a "
@@ -212,8 +212,8 @@ def _format_error(error: Exception) -> str:
         >>> _format_error(RuntimeError("Version mismatch: The cluster was started with:\n    Ray: 2.59.0\n"))
         'Version mismatch: The cluster was started with: Ray: 2.59.0'
     """
-    words = " ".join(str(error).split())
-    return words if len(words) <= _LONGEST else f"{words[:_LONGEST]}..."
+    message = " ".join(str(error).split())
+    return message if len(message) <= _LONGEST else f"{message[:_LONGEST]}..."
 
 
 class _Actor(ClusterWorker):

@@ -66,7 +66,7 @@ class RemoteTalk(Talk):
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._early: list[tuple[Callable[[Any], object], Any]] = []
-        self._heard: Callable[[dict[str, Any]], None] = lambda word: None
+        self._heard: Callable[[dict[str, Any]], None] = lambda message: None
 
     def listen(self, heard: Callable[[dict[str, Any]], None], ended: Callable[[], object], most: float) -> None:
         """Receive the driver's messages in the running loop. If the driver ends, Ray ends this process."""
@@ -75,10 +75,10 @@ class RemoteTalk(Talk):
         for function, value in early:
             function(value)
 
-    def receive(self, word: dict[str, Any]) -> None:
+    def receive(self, message: dict[str, Any]) -> None:
         """React to a message of the driver."""
-        super().receive(word)
-        self._heard(word)
+        super().receive(message)
+        self._heard(message)
 
     def call_soon(self, function: Callable[[Any], object], value: Any) -> None:
         """Call a function in the event loop of the run, from any thread."""
@@ -184,24 +184,24 @@ class ClusterWorker:
         feed.set(self._feed)
         carry_out(self._talk, run_shard(self._talk, order))
 
-    def deliver(self, word: dict[str, Any]) -> None:
+    def deliver(self, message: dict[str, Any]) -> None:
         """Receive a message of the driver."""
-        if "block" in word:
-            self._talk.call_soon(self._feed.give, word["block"])
+        if "block" in message:
+            self._talk.call_soon(self._feed.give, message["block"])
         else:
-            self._talk.call_soon(self._talk.receive, word)
+            self._talk.call_soon(self._talk.receive, message)
 
     def wait_for_messages(self) -> list[dict[str, Any]]:
         """Wait for messages to the driver and return them; after a block or at the end, with the calls so far."""
         with self._urgent:
             self._urgent.wait_for(lambda: self._words, _PATIENCE)
-            words, self._words = self._words, []
+            messages, self._words = self._words, []
             if self._state is not None:
-                words.append({"state": self._state})
+                messages.append({"state": self._state})
                 self._state = None
-        if any("done" in word or "end" in word for word in words):
-            words.insert(0, self._collect_calls())
-        return words
+        if any("done" in message or "end" in message for message in messages):
+            messages.insert(0, self._collect_calls())
+        return messages
 
     def _collect_calls(self) -> dict[str, Any]:
         lines = self._feed.take_lines()
@@ -211,10 +211,10 @@ class ClusterWorker:
         self._told = rows[-1][0] if rows else self._told
         return {"rows": rows, "notes": notes, "lines": lines}
 
-    def _queue_message(self, word: dict[str, Any]) -> None:
+    def _queue_message(self, message: dict[str, Any]) -> None:
         with self._urgent:
-            if "state" in word:
-                self._state = word["state"]
+            if "state" in message:
+                self._state = message["state"]
                 return
-            self._words.append(word)
+            self._words.append(message)
             self._urgent.notify()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from autorubric.core.wording import compile_late, match_any
-from autorubric.linting.criterion_words import Hints, Wording
+from autorubric.linting.criterion_words import Hints, Phrasing
 from autorubric.linting.finding import RawCriterion, Rule, apply_to_judged
 from autorubric.linting.rules.vague import SAYING, TOLD
 
@@ -132,11 +132,11 @@ _OFTEN = frozenset(
 )
 
 
-def find_framed_comparison(words: Wording) -> re.Match[str] | None:
+def find_framed_comparison(words: Phrasing) -> re.Match[str] | None:
     """The words of a criterion that compare the submission with others; None if there are none.
 
     Example:
-        >>> find_framed_comparison(Wording("More persuasive than what the remaining candidates handed in."))[0]
+        >>> find_framed_comparison(Phrasing("More persuasive than what the remaining candidates handed in."))[0]
         'more persuasive than what the remaining'
     """
     if words.chinese:
@@ -239,7 +239,7 @@ def _find_unbounded(criterion: RawCriterion) -> str:
     return "" if found is None or _BOUND.match(words.bare, found.end()) else found.group()
 
 
-def _find_comparison(words: Wording) -> re.Match[str] | None:
+def _find_comparison(words: Phrasing) -> re.Match[str] | None:
     text = words.bare
     if words.chinese:
         found = None if _SAYING_ZH.match(text) else find_framed_comparison(words)

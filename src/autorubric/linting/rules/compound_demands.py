@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 
 from autorubric.core.wording import compile_late, match_any
-from autorubric.linting.criterion_words import Hints, Wording
+from autorubric.linting.criterion_words import Hints, Phrasing
 from autorubric.linting.finding import Rule, apply_to_judged
 
 # What answers do, as stems: `identif` stands for identifies and identify.
@@ -193,10 +193,10 @@ def find_second_demand(requirement: str) -> str:
         >>> find_second_demand("Names two causes, such as coal and wages.")
         ''
     """
-    return _find_second_demand(Wording(requirement))
+    return _find_second_demand(Phrasing(requirement))
 
 
-def _find_second_demand(words: Wording) -> str:
+def _find_second_demand(words: Phrasing) -> str:
     listed = _find_second_in_list(words.own)
     if listed or words.chinese:
         return listed or _find_second_chinese(words.bare)

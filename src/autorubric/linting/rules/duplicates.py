@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import cached_property, lru_cache
 
 from autorubric.core.wording import NUMBER_WORDS, count_negations
-from autorubric.linting.criterion_words import Wording
+from autorubric.linting.criterion_words import Phrasing
 from autorubric.linting.finding import Hit, RawCriterion, RawRubric, Rule
 
 # What a criterion says about itself rather than about the submission, and words without content.
@@ -48,7 +48,7 @@ class Gist:
         pitfall: whether the weight is negative.
     """
 
-    def __init__(self, wording: Wording, pitfall: bool) -> None:
+    def __init__(self, wording: Phrasing, pitfall: bool) -> None:
         self._wording = wording
         self.pitfall = pitfall
         self.content = frozenset(filter(None, map(_reduce_to_content, wording.vocabulary)))
@@ -61,15 +61,15 @@ class Gist:
         return count_negations(self._wording.text) % 2 == 1, numbers
 
 
-def is_near_duplicate(one: Gist, other: Gist) -> bool:
+def is_near_duplicate(gist: Gist, other: Gist) -> bool:
     """Whether the two ask for the same thing, apart from a few added words."""
     # Words on one side only were added; words on both sides were exchanged, which changes what is asked.
-    if not (one.content <= other.content or other.content <= one.content) or one.pitfall != other.pitfall:
+    if not (gist.content <= other.content or other.content <= gist.content) or gist.pitfall != other.pitfall:
         return False
-    fewer, more = sorted((len(one.content), len(other.content)))
-    if not fewer or fewer < (1 - _MOST_CHANGED) * more or one.guards != other.guards:
+    fewer, more = sorted((len(gist.content), len(other.content)))
+    if not fewer or fewer < (1 - _MOST_CHANGED) * more or gist.guards != other.guards:
         return False
-    return all(pair & one.content == pair & other.content for pair in _OPPOSITES)
+    return all(pair & gist.content == pair & other.content for pair in _OPPOSITES)
 
 
 @lru_cache(maxsize=20_000)

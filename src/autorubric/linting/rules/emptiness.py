@@ -13,7 +13,7 @@ import re
 from typing import Literal, NamedTuple, TypeAlias
 
 from autorubric.core.wording import match_any
-from autorubric.linting.criterion_words import Wording
+from autorubric.linting.criterion_words import Phrasing
 
 Lack: TypeAlias = Literal["circular", "praise"]
 """The kinds of criteria without content."""
@@ -197,11 +197,11 @@ _CIRCLE_ZH = re.compile(
 _PRAISED_ZH = re.compile(_PRAISE_ZH)
 
 
-def find_emptiness(words: Wording) -> Empty | None:
+def find_emptiness(words: Phrasing) -> Empty | None:
     """How a criterion lacks content; None if it names something to look for.
 
     Example:
-        >>> [find_emptiness(Wording(text)) for text in ("A good assessment.", "Deserves this point.", "Good costs.")]
+        >>> [find_emptiness(Phrasing(text)) for text in ("A good assessment.", "Deserves this point.", "Good costs.")]
         [Empty(lack='praise', word='good'), Empty(lack='circular', word='deserves'), None]
     """
     if words.size > _LONGEST:

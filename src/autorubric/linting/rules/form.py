@@ -105,14 +105,14 @@ def _find_dominant(rubric: RawRubric) -> Iterator[Hit]:
     heaviest, position = max(rewards, key=lambda pair: pair[0])
     total = sum(weight for weight, _ in rewards)
     if heaviest * 2 > total:
-        told = f"it holds {heaviest:g} of {total:g} points, more than all other criteria together"
-        yield Hit(position, told, "Lower its weight, or split it")
+        finding = f"it holds {heaviest:g} of {total:g} points, more than all other criteria together"
+        yield Hit(position, finding, "Lower its weight, or split it")
 
 
 def _find_no_reward(rubric: RawRubric) -> Iterator[Hit]:
     if rubric.criteria and not any(criterion.weight > 0 for criterion in rubric.criteria):
-        told = "no criterion has a positive weight, so no submission can earn a point"
-        yield Hit(None, told, "Add criteria for what a good submission shows, or change the signs")
+        finding = "no criterion has a positive weight, so no submission can earn a point"
+        yield Hit(None, finding, "Add criteria for what a good submission shows, or change the signs")
 
 
 EQUAL_WEIGHTS = Rule("equal-weights", "note", "all weights of a rubric are the same", _find_equal)
@@ -177,8 +177,8 @@ def _check_values(criterion: RawCriterion) -> tuple[str, str] | None:
     if len(set(values)) < 2:
         return None
     if max(values) < 1:
-        told = f"its best option is worth {max(values):g}, so a submission can never earn the full weight"
-        return told, "Give the best option the value 1"
+        finding = f"its best option is worth {max(values):g}, so a submission can never earn the full weight"
+        return finding, "Give the best option the value 1"
     if criterion.scale != "ordinal" or len(set(values)) == len(values):
         return None
     same = next(value for value in values if values.count(value) > 1)
@@ -216,9 +216,9 @@ _TELL_MORE = (EMPTY_CRITERION, INVALID_CHECK, OPTION_VALUES, UNREACHABLE_OPTION)
 
 
 def _find_refused(rubric: RawRubric) -> Iterator[Hit]:
-    told = {hit.criterion for rule in _TELL_MORE for hit in rule.find(rubric)} if rubric.refusals else set()
+    reported = {hit.criterion for rule in _TELL_MORE for hit in rule.find(rubric)} if rubric.refusals else set()
     for position, problem in rubric.refusals:
-        if position is None or position not in told:
+        if position is None or position not in reported:
             yield Hit(position, problem, "Grading rejects this rubric; correct it")
 
 

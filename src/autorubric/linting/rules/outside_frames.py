@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from autorubric.core.wording import compile_late, match_any
-from autorubric.linting.criterion_words import Wording
+from autorubric.linting.criterion_words import Phrasing
 
 _PLACE = match_any(
     """booklets?, handouts?, worksheets?, textbooks?, coursebooks?, workbooks?, lectures?, lessons?, seminars?
@@ -147,11 +147,11 @@ _HEADS = frozenset(
 )
 
 
-def find_outside_reference(words: Wording, asked: str) -> str:
+def find_outside_reference(words: Phrasing, asked: str) -> str:
     """The words of a criterion that point at something outside; empty if there are none or the query has it.
 
     Example:
-        >>> criterion = Wording("Uses the method shown in the lecture.")
+        >>> criterion = Phrasing("Uses the method shown in the lecture.")
         >>> [find_outside_reference(criterion, query) for query in ("what is osmosis?", "sum up the lecture: ...")]
         ['shown in the lecture', '']
     """
@@ -159,9 +159,9 @@ def find_outside_reference(words: Wording, asked: str) -> str:
     if not chinese and words.vocabulary.isdisjoint(_HEADS):
         return ""
     for found in (POINTED_ZH if chinese else POINTED).finditer(words.bare):
-        told = found.group().strip()
-        named = told if chinese else next((one for one in found.groups() if one), told)
+        phrase = found.group().strip()
+        named = phrase if chinese else next((group for group in found.groups() if group), phrase)
         last = named if chinese else named.split()[-1].rstrip("s")
         if last not in asked and not (found.lastgroup == "numbered" and named.split()[0] in asked):
-            return told
+            return phrase
     return ""

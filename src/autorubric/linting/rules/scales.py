@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from autorubric.core.wording import compile_late, match_any
-from autorubric.linting.criterion_words import Hints, Wording
+from autorubric.linting.criterion_words import Hints, Phrasing
 from autorubric.linting.finding import RawCriterion, Rule, apply_to_judged
 
 _NUMBER = r"(?:\d+(?:\.\d+)?|zero|one|two|three|four|five|six|seven|eight|nine|ten|twenty|hundred)"
@@ -85,11 +85,11 @@ _ASKED_ZH = compile_late(
 )
 
 
-def find_asked_grade(words: Wording) -> re.Match[str] | None:
+def find_asked_grade(words: Phrasing) -> re.Match[str] | None:
     """The words with which a criterion asks for a grade; None if it asks for none.
 
     Example:
-        >>> find_asked_grade(Wording("How well is it argued? Award 0-5."))[0], find_asked_grade(Wording("Is kind."))
+        >>> find_asked_grade(Phrasing("How well is it argued? Award 0-5."))[0], find_asked_grade(Phrasing("Is kind"))
         ('how well', None)
     """
     if words.chinese:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from autorubric.core.wording import compile_late, match_any
-from autorubric.linting.criterion_words import Hints, Wording
+from autorubric.linting.criterion_words import Hints, Phrasing
 from autorubric.linting.finding import RawCriterion, Rule, apply_to_judged
 from autorubric.linting.rules.emptiness import find_emptiness
 
@@ -121,13 +121,13 @@ _ALIKE = frozenset(
 _ORDERS = frozenset(_ORDER[3:-1].split("|"))
 
 
-def find_verdict_command(words: Wording) -> re.Match[str] | None:
+def find_verdict_command(words: Phrasing) -> re.Match[str] | None:
     """The words of a criterion that tell the judge its verdict; None if there are none.
 
     Example:
-        >>> find_verdict_command(Wording("Every candidate gets this mark, whatever they wrote."))[0]
+        >>> find_verdict_command(Phrasing("Every candidate gets this mark, whatever they wrote."))[0]
         'every candidate gets this mark'
-        >>> find_verdict_command(Wording("Marks the route on the map.")) is None
+        >>> find_verdict_command(Phrasing("Marks the route on the map.")) is None
         True
     """
     if words.chinese:
@@ -214,7 +214,7 @@ _OUTCOME_HINTS = Hints(
 _LONGEST_ORDER = 80
 
 
-def find_forced_verdict(criterion: Wording) -> str:
+def find_forced_verdict(criterion: Phrasing) -> str:
     """The words in which a criterion tells the judge its verdict; empty if there are none."""
     if criterion.size > _LONGEST_ORDER:
         return ""

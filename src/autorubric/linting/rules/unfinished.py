@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from autorubric.core.wording import compile_late, strip_quotes
-from autorubric.linting.criterion_words import Hints, Wording
+from autorubric.linting.criterion_words import Hints, Phrasing
 from autorubric.linting.finding import RawCriterion, Rule, apply_to_judged
 
 _MARKERS = frozenset(
@@ -79,13 +79,13 @@ _SLOT_MARKS = Hints(
 )
 
 
-def find_leftover(words: Wording) -> str:
+def find_leftover(words: Phrasing) -> str:
     """A leftover of drafting in a criterion; empty if there is none.
 
     Example:
-        >>> [find_leftover(Wording(text)) for text in ("Delete this row", "Names {city}.", "[city]", "Names a city.")]
+        >>> [find_leftover(Phrasing(text)) for text in ("Delete this row", "Names {city}.", "[city]", "A city.")]
         ['delete', '{city}', '[city]', '']
-        >>> [find_leftover(Wording(f"Puts the year into {text}")) for text in ("<answer>.", "<answer> tags.")]
+        >>> [find_leftover(Phrasing(f"Puts the year into {text}")) for text in ("<answer>.", "<answer> tags.")]
         ['<answer>', '']
     """
     tokens = words.tokens

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from autorubric.core.wording import compile_late, match_any
-from autorubric.linting.criterion_words import Hints, Wording
+from autorubric.linting.criterion_words import Hints, Phrasing
 from autorubric.linting.finding import Hit, RawRubric, Rule
 from autorubric.linting.rules.outside_frames import find_outside_reference
 
@@ -243,12 +243,12 @@ def _find_unseen(rubric: RawRubric) -> Iterator[Hit]:
 
 def find_unseen_text(criterion: str, query: str) -> str:
     """How a criterion mentions a reference, other responses or the response time; empty if the query does too."""
-    own, asked = Wording(criterion).own, query.lower()
+    own, asked = Phrasing(criterion).own, query.lower()
     found = (_find_words(kind, own) for kind in (_REFERENCE, _OTHER_RESPONSE, _SPEED) if not _find_words(kind, asked))
     return next((words for words in found if words and words not in asked), "")
 
 
-def has_criterion_reference(wording: Wording) -> bool:
+def has_criterion_reference(wording: Phrasing) -> bool:
     """Whether a criterion mentions other criteria."""
     return bool(_find_words(_OTHER_CRITERION, wording.own))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from autorubric.core.wording import compile_late, match_any
-from autorubric.linting.criterion_words import Wording
+from autorubric.linting.criterion_words import Phrasing
 from autorubric.linting.finding import RawCriterion, Rule, apply_to_judged
 from autorubric.linting.rules.emptiness import find_emptiness
 
@@ -321,11 +321,11 @@ _EXPLAINS = compile_late(
 _LONGEST_OPEN = 60
 
 
-def find_unmeasured(words: Wording, weight: float = 1) -> str:
+def find_unmeasured(words: Phrasing, weight: float = 1) -> str:
     """The words of a demand that leave its measure open; empty if there are none.
 
     Example:
-        >>> [find_unmeasured(Wording(f"Gives several examples{end}")) for end in (".", ", e.g. a dog.")]
+        >>> [find_unmeasured(Phrasing(f"Gives several examples{end}")) for end in (".", ", e.g. a dog.")]
         ['several', '']
     """
     if words.size > _LONGEST_OPEN:
@@ -335,7 +335,7 @@ def find_unmeasured(words: Wording, weight: float = 1) -> str:
     # "Contains several typos" is a fault as it stands.
     if found is None or (weight < 0 and found.groupdict().get("amount")):
         return ""
-    named = next((one for one in found.groupdict().values() if one), found.group())
+    named = next((group for group in found.groupdict().values() if group), found.group())
     return "" if _EXPLAINS.match(words.own, words.own.find(named) + len(named)) else named.strip()
 
 
@@ -365,7 +365,7 @@ def _find_vague(criterion: RawCriterion) -> str:
     return (_find_subjective(words) or find_unmeasured(words, criterion.weight)).strip("，。")
 
 
-def _find_subjective(words: Wording) -> str:
+def _find_subjective(words: Phrasing) -> str:
     found = _CHINESE.search(words.bare) if words.chinese else _find_subjective_english(words.bare.strip())
     # The brackets that `bare` leaves out may explain it.
     if found is None or _EXPLAINED.match(words.own, words.own.find(found.group()) + len(found.group())):
@@ -374,8 +374,8 @@ def _find_subjective(words: Wording) -> str:
 
 
 def _find_subjective_english(text: str) -> re.Match[str] | None:
-    told = TOLD.match(text)
-    manner = _MANNER.search(text, 0, told.end()) if told else _MANNER.search(text)
+    match = TOLD.match(text)
+    manner = _MANNER.search(text, 0, match.end()) if match else _MANNER.search(text)
     if manner and _PURPOSE.search(text, 0, manner.start()):
         manner = None
     return manner or (None if SAYING.match(text) else _STATED.search(text))

@@ -151,18 +151,18 @@ class BatchQueue:
         """The outcome of a request: a reply, a fault, or None if it is to be sent alone."""
         loop = asyncio.get_running_loop()
         again = again or bool(request.reask or request.cut_off)
-        one = WaitingRequest(compute_key(model, request), model, request, reservation, again, loop.create_future())
-        met = self._met.pop(one.key, None)
+        call = WaitingRequest(compute_key(model, request), model, request, reservation, again, loop.create_future())
+        met = self._met.pop(call.key, None)
         if met is not None:
-            one.terms = met[0]
-            one.resolve(met[1])
-            return one.done
+            call.terms = met[0]
+            call.resolve(met[1])
+            return call.done
         if self.left is not None:
-            one.fail(CallError(self.left))
-            return one.done
+            call.fail(CallError(self.left))
+            return call.done
         self._last = loop.time()
-        self._queue([one])
-        return one.done
+        self._queue([call])
+        return call.done
 
     def leave(self, reason: str) -> None:
         """Answer nothing more; open batches stay open, and the next run collects them."""
@@ -178,8 +178,8 @@ class BatchQueue:
                 hold.budget.give_back(hold)
         if self._ahead is not None:
             self._ahead.cancel()
-        for one in (*self._waiting, *self._sent.values(), *itertools.chain(*self._open.values())):
-            one.fail(CallError(self.left))
+        for call in (*self._waiting, *self._sent.values(), *itertools.chain(*self._open.values())):
+            call.fail(CallError(self.left))
         self._waiting.clear()
         self._sent.clear()
 
@@ -207,8 +207,8 @@ class BatchQueue:
         while self._waiting:
             await asyncio.sleep(self._quiet / 4)
             idle = not self._open and not self._sent_alone and loop.time() - self._last >= self._quiet
-            for model in dict.fromkeys(one.model for one in self._waiting):
-                of_model = [one for one in self._waiting if one.model is model]
+            for model in dict.fromkeys(call.model for call in self._waiting):
+                of_model = [call for call in self._waiting if call.model is model]
                 most, few = self._find_most(model), self._are_few(of_model)
                 # Where the provider's queue was full, it is tried again once all batches have ended.
                 while of_model and (idle or (len(of_model) >= most and id(model) not in self._most_of)):
@@ -222,46 +222,46 @@ class BatchQueue:
 
     def _are_few(self, ones: Sequence[WaitingRequest]) -> bool:
         few = len(ones) <= max(_HANDFUL, self._requests_sent // 100)
-        return few and self._requests_sent > 0 and all(one.again for one in ones)
+        return few and self._requests_sent > 0 and all(call.again for call in ones)
 
     def _dispatch(self, model: BatchModel, chunk: Sequence[WaitingRequest], *, alone: bool) -> None:
         """Send a chunk: as a batch, or one by one if few requests are repeated."""
         gone = set(map(id, chunk))
-        self._waiting = [one for one in self._waiting if id(one) not in gone]
+        self._waiting = [call for call in self._waiting if id(call) not in gone]
         if alone:
-            for one in chunk:
-                one.resolve(None)
+            for call in chunk:
+                call.resolve(None)
             return
         task = asyncio.create_task(self._send_batch(model, chunk))
         self._open[task] = chunk
         task.add_done_callback(self._open.pop)
 
     async def _send_batch(self, model: BatchModel, chunk: Sequence[WaitingRequest]) -> None:
-        held: Sequence[WaitingRequest] = chunk
+        covered: Sequence[WaitingRequest] = chunk
         record: BatchRecord | None = None
         try:
-            held = [one for one in chunk if await self._is_covered(one)]
-            if not held:
+            covered = [call for call in chunk if await self._is_covered(call)]
+            if not covered:
                 return
-            record = await self._carrier.plan(model, held)
-            self._queue(held[record.count :])
-            held = held[: record.count]
+            record = await self._carrier.plan(model, covered)
+            self._queue(covered[record.count :])
+            covered = covered[: record.count]
             self._report(model, record)
             record = await self._carrier.send(model, record)
-            self._sent.update((one.key, one) for one in held)
-            self._requests_sent += len(held)
-            for one in held:
-                one.reservation.waits_to_be_sent = False
+            self._sent.update((call.key, call) for call in covered)
+            self._requests_sent += len(covered)
+            for call in covered:
+                call.reservation.waits_to_be_sent = False
             if not self._how.detach:
-                await self._fetch(model, record, held)
+                await self._fetch(model, record, covered)
         except LinkFault as problem:
-            self._end_requests(problem, record, held)
+            self._end_requests(problem, record, covered)
         except Exception as error:
-            for one in held:
-                one.fail(error)
+            for call in covered:
+                call.fail(error)
         self._detach()
 
-    def _end_requests(self, problem: LinkFault, record: BatchRecord | None, held: Sequence[WaitingRequest]) -> None:
+    def _end_requests(self, problem: LinkFault, record: BatchRecord | None, calls: Sequence[WaitingRequest]) -> None:
         """End the requests of a batch that could not be sent or collected."""
         if isinstance(problem, Uncollected):
             self.leave(str(problem))
@@ -272,22 +272,22 @@ class BatchQueue:
             self._budget.settle(self._budget.hold(record.most), record.most)
         again = problem.fault.again and not is_open and bool(self._sent)
         if again and record is not None:  # the provider may take it once it has answered others
-            self._most_of[id(held[0].model)] = record.count
-        for one in held:
-            self._sent.pop(one.key, None)
+            self._most_of[id(calls[0].model)] = record.count
+        for call in calls:
+            self._sent.pop(call.key, None)
             # The next run takes up an open batch; this one must not send it twice.
-            one.resolve(replace(problem.fault, again=again, maybe_billed=False))
+            call.resolve(replace(problem.fault, again=again, maybe_billed=False))
 
-    async def _is_covered(self, one: WaitingRequest) -> bool:
+    async def _is_covered(self, call: WaitingRequest) -> bool:
         """Whether the budget covers a request; a raised ceiling is reserved again, or the request fails."""
         try:
-            await one.reservation.cover()
+            await call.reservation.cover()
         except CallError as refused:
-            one.fail(CallError(refused.failure))
+            call.fail(CallError(refused.failure))
             return False
         return True
 
-    async def _fetch(self, model: BatchModel, record: BatchRecord, held: Sequence[WaitingRequest]) -> None:
+    async def _fetch(self, model: BatchModel, record: BatchRecord, calls: Sequence[WaitingRequest]) -> None:
         """Wait for a batch, collect it, and give each request its outcome."""
         found = await self._carrier.fetch(model, record, self._sent)
         outcomes: dict[bytes, Reply | Fault] = {}
@@ -295,9 +295,9 @@ class BatchQueue:
             outcomes = {**found.replies, **found.faults}
             if found.failed and len(found.faults) == record.count:
                 self._most_of[id(model)] = max(1, record.count // 2)
-        for one in held:
-            self._sent.pop(one.key, None)
-            one.resolve(outcomes.get(one.key, _NEVER_CREATED))
+        for call in calls:
+            self._sent.pop(call.key, None)
+            call.resolve(outcomes.get(call.key, _NEVER_CREATED))
 
     def _report(self, model: BatchModel, record: BatchRecord) -> None:
         if not self._how.told:
@@ -349,8 +349,8 @@ class BatchQueue:
         asked = sum(record.count for record in self._before)
         replies = sum(self._carrier.store.find(record.id).replies for record in self._before)
         kept = f"{replies:,} of {asked:,} requests had been answered, and their replies are saved"
-        told = self._gone if len(self._gone) == len(self._before) else [kept, *self._gone]
-        self.leave(CANCELLED + "; ".join(told))
+        outcomes = self._gone if len(self._gone) == len(self._before) else [kept, *self._gone]
+        self.leave(CANCELLED + "; ".join(outcomes))
 
     async def _collect_earlier(self, model: BatchModel, record: BatchRecord) -> None:
         record = await self._carrier.recover(model, record)

@@ -260,7 +260,7 @@ def _locate_draft(path: Path) -> Path:
 def _read(path: Path) -> BatchRecord:
     try:
         found = decode_json(path.read_bytes())
-        known = {one.name for one in fields(BatchRecord)}
+        known = {field.name for field in fields(BatchRecord)}
         record = BatchRecord(**{name: value for name, value in found.items() if name in known})
         if record.id != path.stem or record.state not in get_args(State):
             raise ValueError(f"id {record.id!r}, state {record.state!r}")

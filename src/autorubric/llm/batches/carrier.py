@@ -70,9 +70,9 @@ class Carrier:
     async def plan(self, model: BatchModel, waiting: Sequence[WaitingRequest]) -> BatchRecord:
         """Write the files of a batch of the first requests, as many as fit."""
         writer = self.begin(model)
-        for one in waiting:
-            made = make_line(model, one.key, one.request)
-            one.terms = made.terms
+        for call in waiting:
+            made = make_line(model, call.key, call.request)
+            call.terms = made.terms
             if writer.count and writer.size + len(made.line) > model.service.limits.bytes:
                 break
             writer.add(made.line, made.entry, made.most)

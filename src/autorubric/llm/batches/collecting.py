@@ -228,8 +228,8 @@ def give_up(model: BatchModel, ledger: Ledger, entries: Mapping[str, Entry], wor
 def _read_outcome(model: BatchModel, entry: Entry, line: ResultLine, seconds: float) -> Reply | Fault:
     """The outcome of one line of results, by the rules for single requests."""
     if line.status == 0:
-        told = classify_response(HttpReply(500, line.body), *model.secrets)
-        words = told.text[:300] if told is not None and told.text else "no reason stated"
+        failure = classify_response(HttpReply(500, line.body), *model.secrets)
+        words = failure.text[:300] if failure is not None and failure.text else "no reason stated"
         return Fault("server", f"the batch did not run this request: {words}", again=True)
     reply = read_answer(HttpReply(line.status, line.body), seconds, model.secrets)
     if isinstance(reply, Fault):

@@ -12,10 +12,10 @@ from typing import Any, ClassVar, NamedTuple
 
 from autorubric.errors import pluralize
 from autorubric.llm.batches.batch_store import BatchRecord
-from autorubric.llm.batches.link import After, Body, Link, Upload, read_object
+from autorubric.llm.batches.link import After, BatchLink, Body, Upload, read_object
 
 
-class Limits(NamedTuple):
+class BatchLimits(NamedTuple):
     """The maximum requests and bytes of one batch."""
 
     requests: int = 50_000
@@ -86,7 +86,7 @@ class BatchDialect:
         names_model: whether each request names its model; otherwise the batch does.
     """
 
-    limits: Limits = field(default_factory=Limits)
+    limits: BatchLimits = field(default_factory=BatchLimits)
     keeps_metadata: bool = True
     files: str = "/files"
     purpose: str = "batch"
@@ -108,7 +108,7 @@ class BatchDialect:
             return {"custom_id": custom_id, "method": "POST", "url": CHAT, "body": body}
         return {"custom_id": custom_id, "body": {name: value for name, value in body.items() if name != "model"}}
 
-    async def upload(self, link: Link, record: BatchRecord, path: Path) -> str:
+    async def upload(self, link: BatchLink, record: BatchRecord, path: Path) -> str:
         """Upload the file and return its id; empty where the creation carries the requests."""
         if not self.files:
             return ""
@@ -121,7 +121,7 @@ class BatchDialect:
         body = {"input_file_id": record.file, "endpoint": CHAT, "completion_window": "24h"}
         return self.path, body | ({"metadata": record.metadata} if self.keeps_metadata else {})
 
-    async def create(self, link: Link, record: BatchRecord, path: Path) -> RemoteBatch:
+    async def create(self, link: BatchLink, record: BatchRecord, path: Path) -> RemoteBatch:
         """Create the batch, with one request that is not repeated."""
         return self.read(read_object((await link.post(*self.build_creation(record, path))).body))
 
@@ -145,15 +145,15 @@ class BatchDialect:
             created=as_seconds(found.get("created_at")),
         )
 
-    async def find(self, link: Link, id: str) -> RemoteBatch:
+    async def find(self, link: BatchLink, id: str) -> RemoteBatch:
         """The batch as it is now."""
         return self.read(await link.find(f"{self.path}/{id}"))
 
-    async def cancel(self, link: Link, id: str) -> None:
+    async def cancel(self, link: BatchLink, id: str) -> None:
         """Ask the provider to answer no more requests of a batch; earlier answers stay."""
         await link.post(f"{self.path}/{id}/cancel")
 
-    async def list(self, link: Link) -> AsyncIterator[RemoteBatch]:
+    async def list(self, link: BatchLink) -> AsyncIterator[RemoteBatch]:
         """The batches of the account, newest first."""
         query, field, mark = self.pages
         async for entry in link.list_objects(self.path + query, field, mark, self.make_pager()):
@@ -163,13 +163,13 @@ class BatchDialect:
         """A function of a page and its batches: the name of the next page, or nothing after the last one."""
         return lambda page, found: found and page.get("has_more") and found[-1].get("id")
 
-    async def read_results(self, link: Link, batch: RemoteBatch) -> AsyncIterator[ResultLine]:
+    async def read_results(self, link: BatchLink, batch: RemoteBatch) -> AsyncIterator[ResultLine]:
         """The results of a batch that has ended, in any order."""
         for file in batch.outputs:
             async for record in link.read_records(f"/files/{file}/content"):
                 yield read_result(record)
 
-    async def delete(self, link: Link, batch: RemoteBatch) -> None:
+    async def delete(self, link: BatchLink, batch: RemoteBatch) -> None:
         """Delete the files of a batch; the batch itself where the creation carried the requests."""
         for path in [f"/files/{file}" for file in batch.files] if self.files else [f"{self.path}/{batch.id}"]:
             await link.delete(path)
@@ -206,13 +206,13 @@ def read_result(record: Mapping[str, Any]) -> ResultLine:
 
 def _describe_problem(found: Mapping[str, Any]) -> str:
     errors = as_dict(found.get("errors")).get("data")
-    listed = [as_dict(one) for one in errors] if isinstance(errors, list) else []
+    listed = [as_dict(error) for error in errors] if isinstance(errors, list) else []
     first = listed[0] if listed else {}
     words = as_text(first.get("message")) or as_text(found.get("error")) or as_text(first.get("code"))
     about = [as_text(first.get("code"))] if as_text(first.get("code")) != words else []
     about += [f"line {first['line']}"] if isinstance(first.get("line"), int) else []
-    told = f"{words} ({', '.join(filter(None, about))})" if any(about) else words or "no reason stated"
-    return f"{told} and {pluralize(len(listed) - 1, 'more problem')}" if len(listed) > 1 else told
+    problem = f"{words} ({', '.join(filter(None, about))})" if any(about) else words or "no reason stated"
+    return f"{problem} and {pluralize(len(listed) - 1, 'more problem')}" if len(listed) > 1 else problem
 
 
 def build_error_line(custom_id: str, status: int, words: object) -> ResultLine:

@@ -71,7 +71,7 @@ After: TypeAlias = Callable[[dict[str, Any], list[dict[str, Any]]], Any]
 
 
 @dataclass(slots=True)
-class Link:
+class BatchLink:
     """Requests to one provider under one key.
 
     Attributes:

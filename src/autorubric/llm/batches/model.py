@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from autorubric.errors import ConfigError
-from autorubric.llm.batches.dialect import BatchDialect, Limits
-from autorubric.llm.batches.link import Link
+from autorubric.llm.batches.dialect import BatchDialect, BatchLimits
+from autorubric.llm.batches.link import BatchLink
 from autorubric.llm.batches.other_dialects import AnthropicDialect, GeminiDialect, MistralDialect, OpenRouterDialect
 from autorubric.llm.batches.setting import batching
 from autorubric.llm.billing import Reservation, current_reservation
@@ -33,7 +33,7 @@ SERVICES: dict[str, BatchDialect] = {
     "gemini": GeminiDialect(),
     "mistral": MistralDialect(),
     "openrouter": OpenRouterDialect(),
-    "together": BatchDialect(Limits(bytes=100_000_000), False, "/files/upload", "batch-api"),
+    "together": BatchDialect(BatchLimits(bytes=100_000_000), False, "/files/upload", "batch-api"),
     "groq": BatchDialect(),
     "dashscope": BatchDialect(),
 }
@@ -77,7 +77,7 @@ class BatchModel(ChatModel):
     ) -> None:
         super().__init__(config, endpoints, environ=environ)
         self.service = dialect = find_service(self.endpoint)
-        self.link = Link(
+        self.link = BatchLink(
             dialect.find_root(self.endpoint.base_url),
             dialect.build_headers(self._headers, self._key),
             config.timeout,
@@ -171,5 +171,5 @@ def compute_batch_price(listed: Price, part: float) -> Price:
     if listed.batch is not None:
         return listed.batch
     tiers = tuple((above, compute_batch_price(tier, part)) for above, tier in listed.tiers)
-    cached, written = (None if one is None else one * part for one in (listed.cached, listed.cache_write))
+    cached, written = (None if price is None else price * part for price in (listed.cached, listed.cache_write))
     return Price(listed.input * part, listed.output * part, cached, written, tiers)

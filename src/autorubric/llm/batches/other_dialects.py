@@ -14,7 +14,7 @@ from autorubric.llm.batches.batch_store import BatchRecord
 from autorubric.llm.batches.dialect import (
     CHAT,
     BatchDialect,
-    Limits,
+    BatchLimits,
     RemoteBatch,
     ResultLine,
     as_dict,
@@ -24,7 +24,7 @@ from autorubric.llm.batches.dialect import (
     read_result,
     select_texts,
 )
-from autorubric.llm.batches.link import After, Body, Link, Upload, read_object
+from autorubric.llm.batches.link import After, BatchLink, Body, Upload, read_object
 
 _ENDED_JOBS = frozenset({"success", "failed", "timeout_exceeded", "cancelled"})
 _PAGE = 100
@@ -82,7 +82,7 @@ class OpenRouterDialect(BatchDialect):
     OpenRouter states no limit on a batch. These keep its results small enough to read at once.
     """
 
-    limits: Limits = field(default_factory=lambda: Limits(5_000, 20_000_000))
+    limits: BatchLimits = field(default_factory=lambda: BatchLimits(5_000, 20_000_000))
     keeps_metadata: bool = False
     files: str = ""
     names_model: ClassVar[bool] = False
@@ -93,17 +93,17 @@ class OpenRouterDialect(BatchDialect):
         opening = json.dumps(head).removesuffix("}") + ', "requests": ['
         return self.path, Upload(path, opening.encode(), b"]}", comma=True)
 
-    async def find(self, link: Link, id: str) -> RemoteBatch:
+    async def find(self, link: BatchLink, id: str) -> RemoteBatch:
         """The batch as it is now."""
         return self.read(await link.find(f"{self.path}/{id}", _LARGEST))
 
-    async def read_results(self, link: Link, batch: RemoteBatch) -> AsyncIterator[ResultLine]:
+    async def read_results(self, link: BatchLink, batch: RemoteBatch) -> AsyncIterator[ResultLine]:
         """The results that the batch holds."""
         for path in batch.outputs:
             for record in (await link.find(path, _LARGEST)).get("results") or []:
                 yield read_result(as_dict(record))
 
-    async def cancel(self, link: Link, id: str) -> None:
+    async def cancel(self, link: BatchLink, id: str) -> None:
         """Nothing: OpenRouter cancels no batch.
 
         Raises:
@@ -142,7 +142,7 @@ _STATUSES = {
 class AnthropicDialect(BatchDialect):
     """Message batches. They carry no metadata, so one that was lost is recognized by its size and its results."""
 
-    limits: Limits = field(default_factory=lambda: Limits(100_000, 250_000_000))
+    limits: BatchLimits = field(default_factory=lambda: BatchLimits(100_000, 250_000_000))
     keeps_metadata: bool = False
     files: str = ""
     path: ClassVar[str] = "/messages/batches"
@@ -161,10 +161,10 @@ class AnthropicDialect(BatchDialect):
             >>> AnthropicDialect().build_line("a", chat)["params"]["max_tokens"]
             9
         """
-        system = "\n\n".join(one["content"] for one in body["messages"] if one["role"] == "system")
+        system = "\n\n".join(message["content"] for message in body["messages"] if message["role"] == "system")
         params: dict[str, Any] = {name: body[name] for name in _SAME if name in body}
         params["max_tokens"] = body.get("max_completion_tokens") or body.get("max_tokens") or _LONGEST_REPLY
-        params["messages"] = [one for one in body["messages"] if one["role"] != "system"]
+        params["messages"] = [message for message in body["messages"] if message["role"] != "system"]
         if system:
             params["system"] = system
         schema = as_dict(as_dict(body.get("response_format")).get("json_schema")).get("schema")
@@ -176,7 +176,7 @@ class AnthropicDialect(BatchDialect):
         """The requests."""
         return self.path, Upload(path, b'{"requests":[', b"]}", comma=True)
 
-    async def read_results(self, link: Link, batch: RemoteBatch) -> AsyncIterator[ResultLine]:
+    async def read_results(self, link: BatchLink, batch: RemoteBatch) -> AsyncIterator[ResultLine]:
         """The lines of the results."""
         for path in batch.outputs:
             async for record in link.read_records(path):
@@ -251,7 +251,7 @@ _FILTERED = frozenset({"SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT"
 class GeminiDialect(BatchDialect):
     """Batches of the Gemini API. Their display name is used as metadata."""
 
-    limits: Limits = field(default_factory=lambda: Limits(50_000, 2_000_000_000))
+    limits: BatchLimits = field(default_factory=lambda: BatchLimits(50_000, 2_000_000_000))
     path: ClassVar[str] = _VERSION
     pages: ClassVar[tuple[str, str, str]] = "/batches?pageSize=100", "operations", "pageToken"
 
@@ -271,13 +271,13 @@ class GeminiDialect(BatchDialect):
 
     def build_line(self, custom_id: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """The request as `generateContent` takes it."""
-        system = [one["content"] for one in body["messages"] if one["role"] == "system"]
+        system = [message["content"] for message in body["messages"] if message["role"] == "system"]
         roles = {"user": "user", "assistant": "model"}
         request: dict[str, Any] = {
             "contents": [
-                {"role": roles[one["role"]], "parts": [{"text": one["content"]}]}
-                for one in body["messages"]
-                if one["role"] in roles
+                {"role": roles[message["role"]], "parts": [{"text": message["content"]}]}
+                for message in body["messages"]
+                if message["role"] in roles
             ]
         }
         if system:
@@ -292,7 +292,7 @@ class GeminiDialect(BatchDialect):
             config["thinkingConfig"] = {"thinkingBudget": _THOUGHT[str(effort)]}
         return {"key": custom_id, "request": {**request, "generationConfig": config} if config else request}
 
-    async def upload(self, link: Link, record: BatchRecord, path: Path) -> str:
+    async def upload(self, link: BatchLink, record: BatchRecord, path: Path) -> str:
         """The name of the uploaded file."""
         start = {
             "X-Goog-Upload-Protocol": "resumable",
@@ -314,7 +314,7 @@ class GeminiDialect(BatchDialect):
         batch = {"display_name": _NAMED + record.id, "input_config": {"file_name": record.file}}
         return f"{_VERSION}/models/{record.served.removeprefix('models/')}:batchGenerateContent", {"batch": batch}
 
-    async def cancel(self, link: Link, id: str) -> None:
+    async def cancel(self, link: BatchLink, id: str) -> None:
         """Cancel a batch. Google does not promise the results that it had by then."""
         await link.post(f"{_VERSION}/{id}:cancel", {})
 
@@ -322,13 +322,13 @@ class GeminiDialect(BatchDialect):
         """The token that a page states."""
         return lambda page, _: page.get("nextPageToken")
 
-    async def read_results(self, link: Link, batch: RemoteBatch) -> AsyncIterator[ResultLine]:
+    async def read_results(self, link: BatchLink, batch: RemoteBatch) -> AsyncIterator[ResultLine]:
         """The lines of the file of responses."""
         for name in batch.outputs:
             async for record in link.read_records(f"/download{_VERSION}/{name}:download?alt=media"):
                 yield _read_gemini_result(record)
 
-    async def delete(self, link: Link, batch: RemoteBatch) -> None:
+    async def delete(self, link: BatchLink, batch: RemoteBatch) -> None:
         """Delete the uploaded file; Google deletes all files after two days."""
         for name in batch.files:
             await link.delete(f"{_VERSION}/{name}")
@@ -383,9 +383,9 @@ def _convert_response(response: Mapping[str, Any]) -> dict[str, Any]:
     }
     reason = as_text(first.get("finishReason"))
     finish = "content_filter" if blocked or reason in _FILTERED else _FINISHES.get(reason, reason)
-    said = {"role": "assistant", "content": texts[False], "reasoning_content": texts[True] or None}
+    message = {"role": "assistant", "content": texts[False], "reasoning_content": texts[True] or None}
     return {
         "model": response.get("modelVersion"),
-        "choices": [{"index": 0, "message": said, "finish_reason": finish}],
+        "choices": [{"index": 0, "message": message, "finish_reason": finish}],
         "usageMetadata": response.get("usageMetadata"),
     }

@@ -16,7 +16,7 @@ from autorubric.llm import attempts
 from autorubric.llm.billing import Reservation, current_reservation
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.endpoints import Endpoints, find_shared_endpoints
-from autorubric.llm.http.limiter import Allowance, Place
+from autorubric.llm.http.limiter import Allowance, QueuePlace
 from autorubric.llm.http.negotiation import Gate, Terms, enter_gates, find_sent_limit, is_negotiable, open_gates
 from autorubric.llm.http.prices import CUT_PROMPT, find_price, is_cut_prompt, is_plausible, quote_usage, read_price
 from autorubric.llm.http.providers import Endpoint, is_builtin, resolve
@@ -220,7 +220,7 @@ class ChatModel:
                 self._limiter.withdraw(place)
             self._limiter.release(off)
 
-    async def _send(self, request: Request, reservation: Reservation, place: Place) -> _Attempted:
+    async def _send(self, request: Request, reservation: Reservation, place: QueuePlace) -> _Attempted:
         reservation.note_sent()
         terms = self._dialect.terms
         fitting = self._dialect.fit(request, self._asked)

@@ -71,7 +71,7 @@ PATIENCE = 300.0
 _INSTANT = 1e-6  # seconds; smaller waits are rounding errors
 
 
-class Place(NamedTuple):
+class QueuePlace(NamedTuple):
     """An admitted request.
 
     `tokens` are those taken so far, its own included; `number` counts the requests of all processes, `replies` those
@@ -185,7 +185,7 @@ class Limiter:
         self._allowances: WeakKeyDictionary[object, Allowance] = WeakKeyDictionary()
         self._quotas: dict[Unit, Quota] = {"requests": Quota(), "tokens": Quota()}
         self._heard: set[Unit] = set()  # the units whose limits responses have stated
-        self._waiting: list[tuple[int, int, asyncio.Future[Place], int]] = []  # a heap
+        self._waiting: list[tuple[int, int, asyncio.Future[QueuePlace], int]] = []  # a heap
         self._timer: asyncio.Handle | None = None
         self._timer_due = 0.0
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -210,7 +210,7 @@ class Limiter:
         self._allowances.pop(owner, None)
         self._recompute()
 
-    async def acquire(self, tokens: int = 0) -> Place:
+    async def acquire(self, tokens: int = 0) -> QueuePlace:
         """Wait for a place, to be followed by one `release`; a `CallError` if the endpoint refuses everything."""
         if (loop := asyncio.get_running_loop()) is not self._loop:
             self._move_to(loop)
@@ -218,7 +218,7 @@ class Limiter:
             now = self._clock()
             if self._compute_delay(tokens, now) <= _INSTANT and self._take_slots(loop):
                 return self._admit(tokens, now)
-        place: asyncio.Future[Place] = loop.create_future()
+        place: asyncio.Future[QueuePlace] = loop.create_future()
         heappush(self._waiting, (turn.get(), next(turns), place, tokens))
         self._pump()
         try:
@@ -241,14 +241,14 @@ class Limiter:
         if self._waiting:
             self._pump()
 
-    def apply_readings(self, place: Place, said: Iterable[Reading]) -> None:
+    def apply_readings(self, place: QueuePlace, readings: Iterable[Reading]) -> None:
         """Apply the limits that the response to a request states."""
-        for reading in said:
+        for reading in readings:
             taken = place.sent.number if reading.unit == "requests" else place.tokens
             self._quotas[reading.unit].apply_reading(reading, taken, place.sent.at)
             self._heard.add(reading.unit)
 
-    def note_accepted(self, place: Place) -> None:
+    def note_accepted(self, place: QueuePlace) -> None:
         """Note that a call was not refused."""
         if self._lease is not None:
             self._lease.note_accepted(place.number)
@@ -260,7 +260,7 @@ class Limiter:
         self._replies += 1
         self._room += 1 / self._room
 
-    def note_timeout(self, place: Place) -> None:
+    def note_timeout(self, place: QueuePlace) -> None:
         """Cut the limit, because the endpoint answers too late; all requests sent before a cut count as one.
 
         As many requests as it answered during a timeout wait for a whole timeout; half of them wait for half of it.
@@ -269,7 +269,7 @@ class Limiter:
             answered = self._replies - place.replies
             self._room, self._cut_at = max(1.0, (answered or self.in_flight) / 2), self._clock()
 
-    def note_refused(self, place: Place, retry_after: float | None, failure: Failure) -> None:
+    def note_refused(self, place: QueuePlace, retry_after: float | None, failure: Failure) -> None:
         """Note that a call hit a rate limit; once nothing passes for too long, all waiting calls get `failure`."""
         now = self._clock()
         self.pace.record_refused(place.sent, now, retry_after)
@@ -277,11 +277,11 @@ class Limiter:
             self._lease.note_refused(place.number, retry_after)
         if self.pace.count_closed_seconds(now) >= PATIENCE:
             waiting, self._waiting = self._waiting, []
-            for _, _, one, _ in waiting:
-                if not one.done():
-                    one.set_exception(CallError(failure))
+            for _, _, future, _ in waiting:
+                if not future.done():
+                    future.set_exception(CallError(failure))
 
-    def withdraw(self, place: Place) -> None:
+    def withdraw(self, place: QueuePlace) -> None:
         """Note that a call was not sent or was lost, so that its outcome will never be known."""
         if self._lease is not None:
             self._lease.note_withdrawn(place.number)
@@ -292,9 +292,9 @@ class Limiter:
         if not allowances:
             return
         found = Allowance(
-            min(one.in_flight for one in allowances),
-            _find_strictest(one.requests_per_minute for one in allowances),
-            _find_strictest(one.tokens_per_minute for one in allowances),
+            min(allowance.in_flight for allowance in allowances),
+            _find_strictest(allowance.requests_per_minute for allowance in allowances),
+            _find_strictest(allowance.tokens_per_minute for allowance in allowances),
         )
         if found == self._allowance:
             return
@@ -342,11 +342,13 @@ class Limiter:
             return lease.delay(max(1, min(len(self._waiting), self.limit - self.in_flight)))
         return delay
 
-    def _admit(self, tokens: int, now: float) -> Place:
+    def _admit(self, tokens: int, now: float) -> QueuePlace:
         self.in_flight += 1
         number = 0 if self._lease is None else self._lease.note_sent(now)
         self._quotas["requests"].take(1, now)
-        place = Place(self.pace.record_sent(now), self._quotas["tokens"].take(tokens, now), number, self._replies)
+        place = QueuePlace(
+            self.pace.record_sent(now), self._quotas["tokens"].take(tokens, now), number, self._replies
+        )
         if self._requests is not None:
             self._requests.take(1, now)
         if self._tokens is not None:

@@ -48,9 +48,9 @@ def is_plausible(reply: Reply, request: Request) -> bool:
     """
     if reply.usage is None:
         return False
-    said = [text for text in (reply.text, reply.reasoning, reply.refusal) if text]
+    texts = [text for text in (reply.text, reply.reasoning, reply.refusal) if text]
     asked = [content for _, content in request.messages]
-    return _can_hold(reply.usage.completion_tokens, said) and _can_hold(reply.usage.prompt_tokens, asked)
+    return _can_hold(reply.usage.completion_tokens, texts) and _can_hold(reply.usage.prompt_tokens, asked)
 
 
 CUT_PROMPT = (

@@ -167,22 +167,22 @@ class Quota:
         self._taken += units
         return self._taken
 
-    def apply_reading(self, said: Reading, taken: float, sent_at: float) -> None:
+    def apply_reading(self, reading: Reading, taken: float, sent_at: float) -> None:
         """Apply the response to the request after which `taken` units were taken; an older one changes nothing."""
         if self._newest is not None and taken <= self._newest.taken:
             return
-        if said.limit:
-            self._limit, self._limit_told = max(said.limit, 1.0), True
+        if reading.limit:
+            self._limit, self._limit_told = max(reading.limit, 1.0), True
         else:
-            self._limit = max(said.left, self._limit)
-        self._longest = max(said.reset, self._longest)
-        until = sent_at + said.reset * (1 + TOLERANCE) + SOON
-        self._newest = newest = _WindowState(taken, said.left, until)
+            self._limit = max(reading.left, self._limit)
+        self._longest = max(reading.reset, self._longest)
+        until = sent_at + reading.reset * (1 + TOLERANCE) + SOON
+        self._newest = newest = _WindowState(taken, reading.left, until)
         first = self._first
         if first is None or abs(until - first.until) > 2 * TOLERANCE * self._longest + SOON:
             self._first = newest
-        elif said.unit == "tokens" and first.left - said.left > CHARGED * self._limit:
-            self._charge = (first.left - said.left) / (taken - first.taken)
+        elif reading.unit == "tokens" and first.left - reading.left > CHARGED * self._limit:
+            self._charge = (first.left - reading.left) / (taken - first.taken)
 
     def _find_due_time(self, units: float, now: float) -> float:
         newest, cost = self._newest, min(units * self._charge, self._limit)

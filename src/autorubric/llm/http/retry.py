@@ -70,11 +70,11 @@ def classify_response(reply: HttpReply, *secrets: str | None, now: float | None 
     words, param, code = _read_error(reply.body)
     words = redact(words, *secrets)
     retry_after = read_retry_after(reply.headers, now)
-    said = f"{words} {reply.body[:4000].decode('utf-8', 'replace')}" if reply.status in _LIMITING else ""
-    retry_after = find_wait(said) if retry_after is None else retry_after
+    text = f"{words} {reply.body[:4000].decode('utf-8', 'replace')}" if reply.status in _LIMITING else ""
+    retry_after = find_wait(text) if retry_after is None else retry_after
     kind, again = _find_kind(reply.status, f"{code} {words}".lower(), retry_after)
     message = f"HTTP {reply.status}{quote_words(words)}"
-    if kind == "rate_limit" and (when := _find_reset(said, retry_after)):
+    if kind == "rate_limit" and (when := _find_reset(text, retry_after)):
         kind, again = "quota", False
         message += f" (run the same command again {when}, or use another model)"
     retry_after = None if retry_after is None else min(retry_after, LONGEST_RETRY_AFTER)
@@ -98,11 +98,11 @@ def classify_error_object(error: object, *secrets: str | None) -> Fault:
     return Fault(found.kind, message, 200, found.again, found.retry_after, maybe_billed=True)
 
 
-def _find_reset(said: str, wait: float | None) -> str | None:
+def _find_reset(text: str, wait: float | None) -> str | None:
     """When a rate limit ends that is too long to wait for; None for all others."""
     if wait is not None and LONGEST_STATED < wait < math.inf:
         return f"in {math.ceil(wait / 60)} minutes" if wait <= 7200 else f"in {math.ceil(wait / 3600):,} hours"
-    is_daily = (_PER_DAY if wait is None else _DAY_LIMIT).search(said) and not _SHORTER.search(said)
+    is_daily = (_PER_DAY if wait is None else _DAY_LIMIT).search(text) and not _SHORTER.search(text)
     return "when the daily limit is reset" if is_daily else None
 
 
@@ -219,9 +219,9 @@ def _find_kind(status: int, words: str, retry_after: float | None) -> tuple[Fail
         return "rejected", False
     if status == 429:
         return ("quota", False) if _is_spent(words, retry_after) else ("rate_limit", True)
-    told = _find_kind_in_words(status, words)
-    if told is not None:
-        return told
+    kind = _find_kind_in_words(status, words)
+    if kind is not None:
+        return kind
     if status in _KINDS:
         return _KINDS[status]
     if status >= 500:
@@ -231,9 +231,9 @@ def _find_kind(status: int, words: str, retry_after: float | None) -> tuple[Fail
 
 def _find_kind_in_words(status: int, words: str) -> tuple[FailureKind, bool] | None:
     """The kind of an error by its message, if the message is more specific than the status."""
-    for statuses, pattern, length, told in _KINDS_IN_WORDS:
+    for statuses, pattern, length, kind in _KINDS_IN_WORDS:
         if status in statuses and pattern.search(words[:length]):
-            return told
+            return kind
     return None
 
 

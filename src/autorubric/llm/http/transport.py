@@ -301,17 +301,19 @@ def _find_reason(error: aiohttp.ClientConnectorError) -> str:
     found = getattr(error, "os_error", None) or getattr(error, "certificate_error", None)
     if not found:
         return "no connection"
-    told = found.strerror or str(found)
-    if "WRONG_VERSION_NUMBER" in told:
-        return f"{told}; the server may expect http://"
-    if "CERTIFICATE_VERIFY_FAILED" in told:
-        told += "; SSL_CERT_FILE or SSL_CERT_DIR names further authorities"
+    reason = found.strerror or str(found)
+    if "WRONG_VERSION_NUMBER" in reason:
+        return f"{reason}; the server may expect http://"
+    if "CERTIFICATE_VERIFY_FAILED" in reason:
+        reason += "; SSL_CERT_FILE or SSL_CERT_DIR names further authorities"
         file = os.environ.get("SSL_CERT_FILE")
         return (
-            f"{told}; SSL_CERT_FILE is {file!r}, which does not exist" if file and not Path(file).exists() else told
+            f"{reason}; SSL_CERT_FILE is {file!r}, which does not exist"
+            if file and not Path(file).exists()
+            else reason
         )
     # asyncio replaces the operating system's message by these words and the address.
-    return os.strerror(found.errno) if found.errno and "Connect call failed" in told else told
+    return os.strerror(found.errno) if found.errno and "Connect call failed" in reason else reason
 
 
 def _describe(error: Exception) -> str:

@@ -262,10 +262,10 @@ def _find_choice(data: object, raw: bytes, secrets: tuple[str | None, ...]) -> d
 
 
 def _build_no_choices_fault(data: dict[str, Any], raw: bytes, secrets: tuple[str | None, ...]) -> Fault:
-    said = data.get("base_resp")  # MiniMax
-    said = said if isinstance(said, dict) else data
-    if any(isinstance(said.get(key), str) and said[key] for key in ("message", "detail", "status_msg")):
-        return classify_error_object(said, *secrets)
+    status = data.get("base_resp")  # MiniMax
+    status = status if isinstance(status, dict) else data
+    if any(isinstance(status.get(key), str) and status[key] for key in ("message", "detail", "status_msg")):
+        return classify_error_object(status, *secrets)
     return _build_fault(f"the answer has no choices: {_quote_beginning(raw, secrets)}")
 
 

@@ -19,7 +19,7 @@ from autorubric.llm.request import Usage
 
 
 @dataclass(frozen=True, slots=True)
-class Totals:
+class UsageTotals:
     """The calls of one role to one model.
 
     `cost` sums the calls with a known price. `unpriced` calls may have been billed at an unknown price; `unmetered`
@@ -37,12 +37,12 @@ class Totals:
     unmetered: int = 0
     bound_tokens: int = 0
     bound_cost: float = 0.0
-    now: Totals | None = field(default=None, compare=False)
+    now: UsageTotals | None = field(default=None, compare=False)
 
-    def plus(self, more: Totals) -> Totals:
+    def plus(self, more: UsageTotals) -> UsageTotals:
         """The sum with further calls of the same role to the same model."""
         sums = (getattr(self, name) + getattr(more, name) for name in self.__slots__[2:-1])
-        return Totals(self.role, self.model, *sums)
+        return UsageTotals(self.role, self.model, *sums)
 
     def to_dict(self) -> dict[str, Any]:
         """The sums of all sessions as JSON values, without worst cases."""

@@ -185,7 +185,7 @@ class UncommittedLog(_Log):
                 self._size += len(content)
                 return
         # The next row overwrites a partial write.
-        self._skipped = [one for one in self._skipped if one[0] > self.committed] + [(self._put, frame)]
+        self._skipped = [skipped for skipped in self._skipped if skipped[0] > self.committed] + [(self._put, frame)]
 
     def close(self, *, remove: bool) -> None:
         """Close the files; `remove` deletes them, once every row is on record."""
@@ -270,10 +270,10 @@ class InFlightLog(_Log):
                 self._open()
             if not self.is_open:
                 return None
-            held = 0 if self._memory is None else len(self._memory)
+            written = 0 if self._memory is None else len(self._memory)
             # Zeros allocate the blocks now: writing to an unallocated page on a full disk would kill the process.
-            while held < size:
-                held += write_at(self._files[0], bytes(size - held), held)
+            while written < size:
+                written += write_at(self._files[0], bytes(size - written), written)
         except InputError:
             return None
         except OSError as error:
@@ -345,7 +345,7 @@ def record_logs(
         arrived = recover_rows(UNCOMMITTED, folder, partial(record, {}), remove=remove)
         # Another process may have made the same call after the kill, so the ledger does not tell whether this one
         # has ended. The process's own log does: it still has what was committed last.
-        ended = None if folder == directory else {one.key: one.at for one in arrived}
+        ended = None if folder == directory else {row.key: row.at for row in arrived}
         recover_rows(IN_FLIGHT, folder, partial(record, ended), remove=remove)
 
 
@@ -361,12 +361,12 @@ def _record_lost(
     source: sqlite3.Connection, target: sqlite3.Connection, ended: Mapping[bytes, float] | None, left: list[LoggedRow]
 ) -> None:
     """Record the rows that neither has, unless the call has `ended` since (None: by the ledgers)."""
-    since = (min(one.at for one in left),)
+    since = (min(row.at for row in left),)
     known = [row for ledger in (source, target) for row in ledger.execute(_SINCE, since).fetchall()]
     if ended is None:
         ended = dict(known)
     on_record = set(known)
-    missing = [one.unpack() for one in left if (one.key, one.at) not in on_record and ended.get(one.key, 0) < one.at]
+    missing = [row.unpack() for row in left if (row.key, row.at) not in on_record and ended.get(row.key, 0) < row.at]
     if missing:
         with transaction(target):
             insert_rows(target, missing)

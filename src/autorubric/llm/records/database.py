@@ -135,8 +135,8 @@ def refuse_reading(error: sqlite3.Error, place: str, folder: Path | None) -> NoR
     recovers = "run the same command again: it recovers what can be read and requests the rest"
     advice = recovers if code in CORRUPT else "check the disk and run the same command again"
     if code in _UNREADABLE and os.access(place, os.W_OK):
-        told = f"{place} cannot be read: {error}; restore it from a copy, or {START_OVER}"
-        raise UnreadableLedgerError(told) from error
+        message = f"{place} cannot be read: {error}; restore it from a copy, or {START_OVER}"
+        raise UnreadableLedgerError(message) from error
     raise LedgerError(f"{place} cannot be read: {error}; {advice}") from error
 
 

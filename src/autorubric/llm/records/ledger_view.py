@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from autorubric.errors import InputError, LedgerError, MissingFileError
 from autorubric.files.text import check_file
 from autorubric.llm.failure_groups import FailureGroups
-from autorubric.llm.records.accounts import Spending, Totals, read_spending
+from autorubric.llm.records.accounts import Spending, UsageTotals, read_spending
 from autorubric.llm.records.call_rows import READ_COLUMNS, CallRow, read_call, unpack_reply, unseal
 from autorubric.llm.records.crash_logs import sum_unrecorded
 from autorubric.llm.records.database import (
@@ -69,7 +69,7 @@ _REPLY = """
 _CALLS = f"SELECT {READ_COLUMNS} FROM calls LEFT JOIN payloads USING (id) WHERE {{}} = ? ORDER BY calls.id"
 
 
-class Pace(NamedTuple):
+class CallPace(NamedTuple):
     """Calls per second over the last minute of work (None for fewer than two calls), and when the last call ended."""
 
     calls_per_second: float | None
@@ -115,21 +115,21 @@ class LedgerView:
         """Answer all later queries from one state of the ledger, without what is recorded afterwards."""
         self._query("BEGIN")
 
-    def add_up(self) -> list[Totals]:
+    def add_up(self) -> list[UsageTotals]:
         """Calls, tokens and cost of all sessions, by role and model."""
-        found: dict[tuple[str, str], Totals] = {}
+        found: dict[tuple[str, str], UsageTotals] = {}
         for is_now, role, model, calls, failed, input, output, cached, thought, cost, *unclear in self._query(
             _TOTALS, self.began
         ):
-            one = Totals(
+            totals = UsageTotals(
                 role, model, calls, failed, Usage(int(input), int(output), int(cached), int(thought)), cost, *unclear
             )
             before = found.get((role, model))
             if before is not None:
-                one = replace(before.plus(one), now=one)
+                totals = replace(before.plus(totals), now=totals)
             elif not is_now and self.began is not None:
-                one = replace(one, now=Totals(role, model, 0, 0, Usage(), 0.0, 0))
-            found[role, model] = one
+                totals = replace(totals, now=UsageTotals(role, model, 0, 0, Usage(), 0.0, 0))
+            found[role, model] = totals
         return list(found.values())
 
     def sum_spent(self, role: str | None = None, logs: Path | None = None) -> Spending:
@@ -197,16 +197,16 @@ class LedgerView:
         with translate_read_errors(self._place, self.folder):
             yield from read_observations(self._connection, kind, self._find_last_replaced(), self._place)
 
-    def measure_pace(self) -> Pace:
+    def measure_pace(self) -> CallPace:
         """The pace of calls at the end of the ledger."""
         times = [at for (at,) in self._query(_RECENT, _PACE_CALLS)]
         if not times:
-            return Pace(None, None)
+            return CallPace(None, None)
         last = times[0]
         # Calls from the future come from a clock that was set back; ignore them.
         lately = [at for at in times if 0 <= last - at <= _PACE_SECONDS]
         span = last - min(lately)
-        return Pace((len(lately) - 1) / span if span > 0 else None, last)
+        return CallPace((len(lately) - 1) / span if span > 0 else None, last)
 
     def _find_last_replaced(self) -> int:
         return int(self.find_note(OBSERVED_BEFORE) or 0)

@@ -130,9 +130,9 @@ async def hold_run(directory: Path, *, wait: bool) -> contextlib.ExitStack:
     waited = 0
     while True:
         try:
-            held = contextlib.ExitStack()
-            held.enter_context(run_lock(directory))
-            return held
+            locks = contextlib.ExitStack()
+            locks.enter_context(run_lock(directory))
+            return locks
         except RunLockedError as error:
             if not wait:
                 raise
@@ -265,12 +265,12 @@ class Claims:
         """Wait for the claim to a key; after ten minutes, or once `given_up`, the block runs without it."""
         place = int.from_bytes(key[:8], "little") % _CLAIMS
         until = time.monotonic() + _LONGEST_CLAIM_WAIT
-        while not (held := self._take(place)) and time.monotonic() < until and not given_up():
+        while not (lock := self._take(place)) and time.monotonic() < until and not given_up():
             await asyncio.sleep(_CLAIM_POLL)
         try:
             yield
         finally:
-            if held:
+            if lock:
                 self._give_back(place)
 
     def close(self) -> None:

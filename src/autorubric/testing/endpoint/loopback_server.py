@@ -19,7 +19,7 @@ from urllib.request import urlopen
 from autorubric.errors import ConfigError
 from autorubric.files.descriptors import reset_on_close
 from autorubric.testing.endpoint.batches import BatchBooks
-from autorubric.testing.endpoint.service import Behaviour, Counts, Outcome, Received, Service
+from autorubric.testing.endpoint.service import Behaviour, Counts, Received, Service, ServiceOutcome
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -177,7 +177,7 @@ class LoopbackEndpoint(Behaviour):
             loop.close()
 
 
-async def _send(request: web.Request, outcome: Outcome) -> web.Response:
+async def _send(request: web.Request, outcome: ServiceOutcome) -> web.Response:
     """Send an answer; returns when its last byte is sent."""
     from aiohttp import web
 
@@ -187,7 +187,7 @@ async def _send(request: web.Request, outcome: Outcome) -> web.Response:
     return answer
 
 
-async def _break(request: web.Request, outcome: Outcome) -> web.StreamResponse:
+async def _break(request: web.Request, outcome: ServiceOutcome) -> web.StreamResponse:
     """Apply a connection fault instead of answering."""
     from aiohttp import web
 
@@ -212,7 +212,7 @@ async def _break(request: web.Request, outcome: Outcome) -> web.StreamResponse:
     return response
 
 
-def _build_headers(outcome: Outcome) -> dict[str, str]:
+def _build_headers(outcome: ServiceOutcome) -> dict[str, str]:
     return {"Content-Type": "application/json", **dict(outcome.headers)}
 
 

@@ -21,9 +21,9 @@ from autorubric.testing.completion import (
     join_prompt,
     sized_replies,
 )
-from autorubric.testing.endpoint.batches import BatchBooks, BatchFaults, Request
+from autorubric.testing.endpoint.batches import BatchBooks, BatchFaults, BatchRequest
 from autorubric.testing.endpoint.batches import answer as answer_batches
-from autorubric.testing.endpoint.batches.books import Refusal
+from autorubric.testing.endpoint.batches.books import BatchRefusal
 from autorubric.testing.endpoint.endpoint_limits import (
     Headers,
     PrefixCache,
@@ -148,7 +148,7 @@ class Received:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ServiceOutcome:
     """The answer to one request.
 
     Attributes:
@@ -192,12 +192,12 @@ class Service:
         self.batches = BatchBooks(behaviour.batches, self._run_alone, behaviour.seed)
         self._rejections = [(parameter, build_unsupported(parameter)) for parameter in behaviour.rejects]
 
-    def answer(self, method: str, path: str, body: bytes, head: bytes) -> Outcome:
+    def answer(self, method: str, path: str, body: bytes, head: bytes) -> ServiceOutcome:
         """The answer to a request; `head` is its request line and headers."""
         if path.startswith(_ELSEWHERE):
             self.counts.elsewhere += 1
             self.counts.elsewhere_with_key += "authorization" in Received({}, head).headers
-            return Outcome(404, dump_error("You have been redirected.", "invalid_request_error"))
+            return ServiceOutcome(404, dump_error("You have been redirected.", "invalid_request_error"))
         if method == "POST" and path.endswith("/chat/completions"):
             return self._answer_completion(body, head)
         books = {
@@ -206,17 +206,17 @@ class Service:
             "/__calls": self.counts.calls_by_body.copy,
         }
         if path in books:
-            return Outcome(200, json.dumps(books[path]()).encode())
+            return ServiceOutcome(200, json.dumps(books[path]()).encode())
         return self._answer_batches(method, head, body) or self._list_models(method, path)
 
-    def _list_models(self, method: str, path: str) -> Outcome:
+    def _list_models(self, method: str, path: str) -> ServiceOutcome:
         """The list of models, or a 404 for an unknown request."""
         if method == "GET" and path.endswith("/models"):
             models = [{"id": name, "object": "model"} for name in self._behaviour.models]
-            return Outcome(200, json.dumps({"object": "list", "data": models}).encode())
-        return Outcome(404, dump_error(f"Unknown request: {method} {path}", "invalid_request_error"))
+            return ServiceOutcome(200, json.dumps({"object": "list", "data": models}).encode())
+        return ServiceOutcome(404, dump_error(f"Unknown request: {method} {path}", "invalid_request_error"))
 
-    def finish(self, outcome: Outcome, *, sent: bool) -> None:
+    def finish(self, outcome: ServiceOutcome, *, sent: bool) -> None:
         """Count the end of a request for a completion."""
         if not outcome.digest:
             return
@@ -233,32 +233,32 @@ class Service:
                 self._cache.store(outcome.prompt)
         counts.in_flight -= 1  # last: another thread that sees 0 finds all counts
 
-    def _answer_batches(self, method: str, head: bytes, body: bytes) -> Outcome | None:
-        asked, key = Request.read(method, head, body), self._behaviour.key
+    def _answer_batches(self, method: str, head: bytes, body: bytes) -> ServiceOutcome | None:
+        asked, key = BatchRequest.read(method, head, body), self._behaviour.key
         refused = key is not None and key not in asked.keys
-        said = None if refused else answer_batches(self.batches, asked)
-        if said is None:
-            return Outcome(401, FAULTS["401"].body or b"") if refused else None
-        content = said.body if isinstance(said.body, bytes) else json.dumps(said.body).encode()
-        return Outcome(said.status, content, said.headers, action="cut" if said.is_cut else "answer")
+        answer = None if refused else answer_batches(self.batches, asked)
+        if answer is None:
+            return ServiceOutcome(401, FAULTS["401"].body or b"") if refused else None
+        content = answer.body if isinstance(answer.body, bytes) else json.dumps(answer.body).encode()
+        return ServiceOutcome(answer.status, content, answer.headers, action="cut" if answer.is_cut else "answer")
 
-    def _run_alone(self, body: dict[str, Any]) -> Completion | Refusal:
+    def _run_alone(self, body: dict[str, Any]) -> Completion | BatchRefusal:
         """The answer to a request in a batch."""
         for parameter, rejection in self._rejections:
             if _has_parameter(body, parameter):
-                return Refusal(rejection.status, _read_message(rejection))
+                return BatchRefusal(rejection.status, _read_message(rejection))
         fault = self._faults.choose_fault(body, self._in_batches, self._fates)
         self._in_batches += 1
         if fault is not None and fault.status != 200:
-            return Refusal(fault.status, _read_message(fault))
+            return BatchRefusal(fault.status, _read_message(fault))
         completion = self._reply(body)
         return completion if fault is None or fault.change is None else fault.change(completion)
 
     def _reply(self, body: dict[str, Any]) -> Completion:
-        said = self._behaviour.replier(body)
-        return Completion(said) if isinstance(said, str) else said
+        reply = self._behaviour.replier(body)
+        return Completion(reply) if isinstance(reply, str) else reply
 
-    def _answer_completion(self, data: bytes, head: bytes) -> Outcome:
+    def _answer_completion(self, data: bytes, head: bytes) -> ServiceOutcome:
         index = self.counts.requests
         self.counts.arrive()
         digest = blake2b(data, digest_size=16).hexdigest()
@@ -268,10 +268,10 @@ class Service:
         body = _parse_chat_body(data)
         refused, headers = self._check_limits(body)
         if refused:
-            return Outcome(429, FAULTS["429"].body or b"", headers, digest=digest)
+            return ServiceOutcome(429, FAULTS["429"].body or b"", headers, digest=digest)
         if body is None:
             problem = dump_error("The body is not a JSON object with a list 'messages'.", "invalid_request_error")
-            return Outcome(400, problem, digest=digest)
+            return ServiceOutcome(400, problem, digest=digest)
         outcome = self._answer_accepted(body, head, index, digest)
         return replace(outcome, headers=(*outcome.headers, *headers)) if headers else outcome
 
@@ -286,7 +286,7 @@ class Service:
         wait, headers = self._window.admit(now, _count_requested_tokens(body))
         return wait > 0, headers
 
-    def _answer_accepted(self, body: dict[str, Any], head: bytes, index: int, digest: str) -> Outcome:
+    def _answer_accepted(self, body: dict[str, Any], head: bytes, index: int, digest: str) -> ServiceOutcome:
         self.received.append(Received(body, head))
         refused = self._find_refusal(body, digest)
         if refused is not None:
@@ -299,16 +299,16 @@ class Service:
                 return self._fail(fault, digest, delay)
         return self._complete(body, fault, digest, delay)
 
-    def _find_refusal(self, body: dict[str, Any], digest: str) -> Outcome | None:
+    def _find_refusal(self, body: dict[str, Any], digest: str) -> ServiceOutcome | None:
         """The refusal of a request with unsupported parameters or limits; None if it is accepted."""
         for parameter, rejection in self._rejections:
             if _has_parameter(body, parameter):
                 return self._fail(rejection, digest, delay=0.0)
         limits = self._behaviour.limits
         problem = limits.find_refusal(body, count_prompt_tokens(body)) if limits else None
-        return Outcome(400, dump_error(problem, "invalid_request_error"), digest=digest) if problem else None
+        return ServiceOutcome(400, dump_error(problem, "invalid_request_error"), digest=digest) if problem else None
 
-    def _complete(self, body: dict[str, Any], fault: Fault | None, digest: str, delay: float) -> Outcome:
+    def _complete(self, body: dict[str, Any], fault: Fault | None, digest: str, delay: float) -> ServiceOutcome:
         completion = self._reply(body)
         if self._behaviour.limits is not None:
             completion = self._behaviour.limits.cut(completion, body)
@@ -317,7 +317,7 @@ class Service:
         prompt = join_prompt(body)
         asked = estimate_tokens(len(prompt))
         cached = self._cache.count_cached_tokens(prompt) if self._cache else None
-        return Outcome(
+        return ServiceOutcome(
             200,
             build_completion_body(completion, str(body.get("model")), asked, cached),
             delay=delay,
@@ -327,7 +327,7 @@ class Service:
             tokens=(asked, cached or 0, completion.tokens),
         )
 
-    def _fail(self, fault: Fault, digest: str, delay: float) -> Outcome:
+    def _fail(self, fault: Fault, digest: str, delay: float) -> ServiceOutcome:
         headers = fault.headers
         if 300 <= fault.status < 400:
             # To a client that protects its key, another name of this host is another host.
@@ -335,7 +335,7 @@ class Service:
                 *headers,
                 ("Location", f"http://localhost:{self.port}{_ELSEWHERE}/v1/chat/completions"),
             )
-        return Outcome(fault.status, fault.body or b"", headers, delay, fault.action, digest)
+        return ServiceOutcome(fault.status, fault.body or b"", headers, delay, fault.action, digest)
 
 
 def _count_requested_tokens(body: dict[str, Any] | None) -> int:

@@ -98,9 +98,9 @@ def read_row(row: Mapping[str, Any], rubric: str | None = None, reference: str |
     turns = [{"role": "user", "content": given}] if isinstance(given, str) else _read_messages(given)
     if asked.get("instructions"):
         turns = [{"role": "system", "content": asked["instructions"]}, *turns]
-    said = [turn["content"] for turn in _read_messages(row["response"]["output"]) if turn["role"] == "assistant"]
+    answers = [turn["content"] for turn in _read_messages(row["response"]["output"]) if turn["role"] == "assistant"]
     expected = None if reference is None else str(extra[reference])
-    return Sample(said[-1] if said else "", held, as_conversation(turns), expected)
+    return Sample(answers[-1] if answers else "", held, as_conversation(turns), expected)
 
 
 def _read_messages(items: Iterable[Mapping[str, Any]]) -> list[dict[str, str]]:

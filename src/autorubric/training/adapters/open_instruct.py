@@ -75,13 +75,13 @@ def read_label(prediction: str, label: Any, query: str | None = None, length: in
         >>> sample.submission, sample.query
         ('Because.', 'Why?')
     """
-    held = from_json_text(label, "ground_truth")
-    if not isinstance(held, Mapping):
-        raise InputError(f"ground_truth is {held!r:.60}; expected an object with query and rubrics")
+    truth = from_json_text(label, "ground_truth")
+    if not isinstance(truth, Mapping):
+        raise InputError(f"ground_truth is {truth!r:.60}; expected an object with query and rubrics")
     answers = _ANSWER.findall(prediction)
     submission = answers[-1].strip() if answers else prediction
-    asked = held.get("query") or held.get("Question") or query
-    return Sample(submission, read_rubric({"rubrics": held.get("rubrics")}, "ground_truth"), asked, length=length)
+    asked = truth.get("query") or truth.get("Question") or query
+    return Sample(submission, read_rubric({"rubrics": truth.get("rubrics")}, "ground_truth"), asked, length=length)
 
 
 def ground_truth(query: Query, rubric: Rubric) -> str:

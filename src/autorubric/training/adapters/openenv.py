@@ -112,7 +112,7 @@ class _ActionGrader:
         sample = Sample(self.submission(action, observation), rubric, self.query(action, observation))
         [reward] = await self.source.rewards([sample])
         value = require_value(reward)
-        return value, {name: one for name, one in reward.criteria.items() if one is not None}
+        return value, {name: criterion for name, criterion in reward.criteria.items() if criterion is not None}
 
     async def grade_with_children(self, whole: Any, action: Any, observation: Any) -> float:
         """The reward of an OpenEnv rubric; each of its children then has its value."""
@@ -211,7 +211,9 @@ def _read_requirement(template: str) -> str:
 
 def _name_criteria(rubric: Rubric) -> list[tuple[str, Criterion]]:
     names = name_criteria(list(rubric))
-    return [(name, one.model_copy(update={"name": name})) for name, one in zip(names, rubric, strict=True)]
+    return [
+        (name, criterion.model_copy(update={"name": name})) for name, criterion in zip(names, rubric, strict=True)
+    ]
 
 
 def _choose_name(name: str, taken: Mapping[str, Any]) -> str:
@@ -232,9 +234,9 @@ def _find_text(action: Any) -> str:
         return action
     fields = {name: value for name, value in dict(action).items() if name != "metadata" and isinstance(value, str)}
     if len(fields) != 1:
-        held = ", ".join(fields) or "none"
+        names = ", ".join(fields) or "none"
         raise InputError(
-            f"{type(action).__name__} has {len(fields)} fields of text ({held}); expected one: "
+            f"{type(action).__name__} has {len(fields)} fields of text ({names}); expected one: "
             "pass submission=lambda action, observation: ..."
         )
     return next(iter(fields.values()))

@@ -31,10 +31,10 @@ def rubric_evaluator(source: RewardSource, rubric: Rubric | None = None) -> Any:
         rubric: Rubric | None = field(default=None, repr=False)
 
         async def evaluate(self, ctx: EvaluatorContext[Any, Any, Any]) -> Mapping[str, float]:
-            held = self.rubric or _read_own_rubric(ctx.metadata, str(ctx.name))
+            rubric = self.rubric or _read_own_rubric(ctx.metadata, str(ctx.name))
             reference = None if ctx.expected_output is None else str(ctx.expected_output)
             asked = as_conversation(ctx.inputs) if _is_conversation(ctx.inputs) else str(ctx.inputs)
-            [reward] = await source.rewards([Sample(str(ctx.output), held, asked, reference)])
+            [reward] = await source.rewards([Sample(str(ctx.output), rubric, asked, reference)])
             if reward.value is None or reward.failure is not None:
                 raise RewardFailed(f"no reward: {reward.failure}")
             judged = {f"rubric.{name}": value for name, value in reward.criteria.items() if value is not None}

@@ -112,8 +112,8 @@ def _build_samples(
     columns: dict[str, Any],
     names: tuple[str | None, str | None],
 ) -> list[Sample]:
-    lists = {name: held for name, held in columns.items() if isinstance(held, list | tuple)}
-    row = {name: next((one for one in held if one is not None), None) for name, held in lists.items()}
+    lists = {name: values for name, values in columns.items() if isinstance(values, list | tuple)}
+    row = {name: next((value for value in values if value is not None), None) for name, values in lists.items()}
     rubrics = columns[find_rubric_column(row, names[0])]
     references = columns[names[1]] if names[1] else [None] * len(prompts)
     sizes = {len(prompts), len(completions), len(rubrics), len(references)}
@@ -129,12 +129,12 @@ def _build_samples(
     return [
         Sample(
             extract_completion_text(completion),
-            read_rubric(held, f"row {place}"),
+            read_rubric(rubric, f"row {place}"),
             as_conversation(prompt),
             references[place],
             lengths[place],
             step=step,
             split=splits[place] if isinstance(splits[place], str) else None,
         )
-        for place, (prompt, completion, held) in enumerate(zip(prompts, completions, rubrics, strict=True))
+        for place, (prompt, completion, rubric) in enumerate(zip(prompts, completions, rubrics, strict=True))
     ]

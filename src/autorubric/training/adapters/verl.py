@@ -183,10 +183,10 @@ def _read_reward(body: Any) -> Reward:
     failure = body.get("failure")
     if body["reward"] is None and failure is None:
         failure = "service: no reward, and no reason"
-    told: dict[str, Any] = {"criteria": {}}
-    told |= {name: body[name] for name in _FIELDS if body.get(name) is not None}
-    told |= {name: tuple(told[name]) for name in ("closed", "dropped") if name in told}
-    return Reward(body["reward"] if failure is None else None, **{**told, "failure": failure})
+    reward: dict[str, Any] = {"criteria": {}}
+    reward |= {name: body[name] for name in _FIELDS if body.get(name) is not None}
+    reward |= {name: tuple(reward[name]) for name in ("closed", "dropped") if name in reward}
+    return Reward(body["reward"] if failure is None else None, **{**reward, "failure": failure})
 
 
 _RULE = ("formula", "on_failure", "neutral", "gates", "dropout", "dropout_by", "dropout_seed")

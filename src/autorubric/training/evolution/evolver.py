@@ -25,9 +25,9 @@ from autorubric.synthesis.candidate import Candidate, Pool, Relevance
 from autorubric.synthesis.gate_rules import GateContext, decide, find_final_decisions
 from autorubric.synthesis.relevance import build_relevance_request, combine_relevance, read_relevance
 from autorubric.training.evolution.proposals import (
+    CriterionProposal,
+    CriterionSplit,
     EvolutionRule,
-    Proposal,
-    Split,
     build_gate_row,
     build_gate_rows,
     build_proposal_request,
@@ -103,19 +103,21 @@ class Evolver:
             note = f"{len(shown)} different rollouts with a reward; {least} are needed to propose criteria"
             return _build_next(version, retired, [], [], replace(change, note=note))
         proposed = await self._propose(version, shown, item)
-        known = {build_sameness_key(one.requirement) for one in (*version.rubric, *version.inactive)}
-        fresh = [one for one in _deduplicate(proposed) if build_sameness_key(one.description) not in known]
+        known = {build_sameness_key(criterion.requirement) for criterion in (*version.rubric, *version.inactive)}
+        fresh = [
+            proposal for proposal in _deduplicate(proposed) if build_sameness_key(proposal.description) not in known
+        ]
         foreign = find_foreign(fresh, version)
         change = replace(change, rejected=(*change.rejected, *foreign.values()))
-        new = _build_criteria([one for one in fresh if one not in foreign], version, first)
+        new = _build_criteria([proposal for proposal in fresh if proposal not in foreign], version, first)
         candidates = [*version.inactive, *new]
         if not candidates:
             note = "" if foreign else "no new criterion was proposed"
             return _build_next(version, retired, [], [], replace(change, note=note))
         passed, change = await self._decide(version, candidates, shown, item, change)
-        kept = {id(one) for one in passed}
-        added = [one for one in new if id(one) in kept]
-        returned = [one for one in version.inactive if id(one) in kept]
+        kept = {id(criterion) for criterion in passed}
+        added = [criterion for criterion in new if id(criterion) in kept]
+        returned = [criterion for criterion in version.inactive if id(criterion) in kept]
         return _build_next(version, retired, added, returned, change)
 
     async def _split(self, version: RubricVersion, change: Change, item: str) -> tuple[RubricVersion | None, Change]:
@@ -127,7 +129,7 @@ class Evolver:
             for place in places
         )
         found: list[ListedDemands] = await self._ask_all("split", item, asked)
-        splits, unfit = list[Split](), list[dict[str, str]]()
+        splits, unfit = list[CriterionSplit](), list[dict[str, str]]()
         for place, listed in zip(places, found, strict=True):
             if listed.fault:
                 unfit.append({"description": rubric[place].requirement, "gate": "demands", "reason": listed.fault})
@@ -139,16 +141,18 @@ class Evolver:
         rows = build_gate_rows(rubric, splits)
         relevance = await self._assess(version.query, rows, item)
         passed, rejected, evidence = judge_splits(version.query, rows, splits, relevance, self.rule.gates)
-        names = tuple({"criterion": one.name, "parts": [str(part.name) for part in one.parts]} for one in passed)
+        names = tuple(
+            {"criterion": split.name, "parts": [str(part.name) for part in split.parts]} for split in passed
+        )
         change = replace(change, split=names, rejected=(*unfit, *rejected), evidence=evidence)
         if not passed:
             return None, change
         return replace(version, number=version.number + 1, rubric=split_rubric(rubric, passed)), change
 
-    async def _propose(self, version: RubricVersion, shown: Sequence[Rollout], item: str) -> list[Proposal]:
+    async def _propose(self, version: RubricVersion, shown: Sequence[Rollout], item: str) -> list[CriterionProposal]:
         count = 2 * self.rule.most_added
         request = build_proposal_request(version.query, version.rubric, shown, count)
-        proposals: list[list[Proposal]] = await self._ask_all(
+        proposals: list[list[CriterionProposal]] = await self._ask_all(
             "evolve", item, [(self.writer, request, lambda reply: read_proposals(reply, count))]
         )
         return proposals[0]
@@ -162,28 +166,35 @@ class Evolver:
         change: Change,
     ) -> tuple[list[Criterion], Change]:
         """The candidates that pass the gates, at most `most_added`, heaviest first; and the change with evidence."""
-        rows = [build_gate_row(f"m{n}", one, version.rubric) for n, one in enumerate(version.rubric, 1)]
-        new = [build_gate_row(f"e1.{n}", one, version.rubric, "evolved") for n, one in enumerate(candidates, 1)]
-        votes = {row.id: (_collect_votes(one, shown),) for row, one in zip(rows, version.rubric, strict=True)}
+        rows = [build_gate_row(f"m{n}", criterion, version.rubric) for n, criterion in enumerate(version.rubric, 1)]
+        new = [
+            build_gate_row(f"e1.{n}", criterion, version.rubric, "evolved")
+            for n, criterion in enumerate(candidates, 1)
+        ]
+        votes = {
+            row.id: (_collect_votes(criterion, shown),) for row, criterion in zip(rows, version.rubric, strict=True)
+        }
         # Wait for all before a failure raises: the run may end then, which would lose the replies in flight.
         judged = await asyncio.gather(*(self._judge(version, candidates, rollout, item) for rollout in shown))
         graded = _require_answers(judged, "judge")
-        votes |= {row.id: (_collect_votes(one, graded),) for row, one in zip(new, candidates, strict=True)}
+        votes |= {
+            row.id: (_collect_votes(criterion, graded),) for row, criterion in zip(new, candidates, strict=True)
+        }
         relevance = await self._assess(version.query, [*rows, *new], item)
-        pool = Pool(tuple(one.submission for one in shown), ("judge",), votes)
+        pool = Pool(tuple(rollout.submission for rollout in shown), ("judge",), votes)
         context = GateContext("" if version.query is None else version.query, (*rows, *new), pool, relevance)
-        decisions = [one for one in decide(context, self.rule.gates) if one.candidate.startswith("e")]
+        decisions = [decision for decision in decide(context, self.rule.gates) if decision.candidate.startswith("e")]
         final = find_final_decisions(decisions)
         passed, rejected, evidence = list[Criterion](), list[dict[str, str]](), dict[str, Any]()
         ranked = sorted(zip(new, candidates, strict=True), key=lambda pair: -abs(pair[0].weight))
-        for row, one in ranked:
+        for row, criterion in ranked:
             reason = find_refusal(row.id, final, relevance) or self._find_missing_verdicts(votes[row.id][0])
             if reason is None and len(passed) < self.rule.most_added:
-                passed.append(one)
-                evidence[str(one.name)] = collect_gate_evidence(row.id, decisions)
+                passed.append(criterion)
+                evidence[str(criterion.name)] = collect_gate_evidence(row.id, decisions)
             else:
                 gate, words = reason or ("most_added", f"{self.rule.most_added} others were added")
-                rejected.append({"description": one.requirement, "gate": gate, "reason": words})
+                rejected.append({"description": criterion.requirement, "gate": gate, "reason": words})
         return passed, replace(change, rejected=(*change.rejected, *rejected), evidence=evidence)
 
     def _find_missing_verdicts(self, votes: Sequence[bool | None]) -> tuple[str, str] | None:
@@ -198,7 +209,7 @@ class Evolver:
         rubric = Rubric(_name_criteria(candidates), guidelines=version.rubric.guidelines)
         inputs = self.grader.read_input(rollout.submission, rubric, version.query, None, guidelines=rubric.guidelines)
         report = await self.grader.grade_input(replace(inputs, item=item), self.ask)
-        errors = [one.error for one in report.report or () if one.error is not None]
+        errors = [entry.error for entry in report.report or () if entry.error is not None]
         if report.error is not None and not report.report:
             errors.append(report.error)
         if errors:
@@ -214,8 +225,8 @@ class Evolver:
         asked = [(models[draw % len(models)], draw) for draw in range(self.rule.gates.licence_draws)]
         prompts, read = package_gate_prompts(), partial(read_relevance, rows)
         requests = ((model, build_relevance_request(prompts, query or "", rows, draw), read) for model, draw in asked)
-        said = await self._ask_all("relevance", item, requests)
-        return combine_relevance(said, [model.name for model, _ in asked], self.rule.gates)
+        answers = await self._ask_all("relevance", item, requests)
+        return combine_relevance(answers, [model.name for model, _ in asked], self.rule.gates)
 
     async def _ask_all(self, by: str, item: str, requests: Iterable[tuple[Model, Request, Read]]) -> list[Any]:
         """The values read in the replies to requests, which are sent concurrently."""
@@ -246,28 +257,30 @@ def find_retired(rubric: Rubric, first: Rubric, rollouts: Sequence[Rollout], rul
         >>> [one.requirement for one in find_retired(rubric, rubric, seen, free)]
         ['Is kind.']
     """
-    original = set() if rule.retire_original else {one.requirement for one in first}
+    original = set() if rule.retire_original else {criterion.requirement for criterion in first}
     names = name_criteria(list(rubric))
     found = []
-    for name, one in zip(names, rubric, strict=True):
+    for name, criterion in zip(names, rubric, strict=True):
         # The parts of an original criterion are original.
-        is_original = one.requirement in original or (IMPROVED in one.metadata and not rule.retire_original)
-        if is_original or is_fixed(one, name, rule.persistent):
+        is_original = criterion.requirement in original or (
+            IMPROVED in criterion.metadata and not rule.retire_original
+        )
+        if is_original or is_fixed(criterion, name, rule.persistent):
             continue
-        verdicts = [row.verdicts.get(one.requirement) for row in rollouts]
+        verdicts = [row.verdicts.get(criterion.requirement) for row in rollouts]
         latest = [verdict for verdict in verdicts if verdict is not None][-rule.retire_after :]
         if len(latest) == rule.retire_after and len(set(latest)) == 1:
-            found.append(one)
-    positive = [one for one in rubric if one.weight > 0]
-    if positive and all(any(one is gone for gone in found) for one in positive):
-        heaviest = max(positive, key=lambda one: one.weight)
+            found.append(criterion)
+    positive = [criterion for criterion in rubric if criterion.weight > 0]
+    if positive and all(any(criterion is gone for gone in found) for criterion in positive):
+        heaviest = max(positive, key=lambda criterion: criterion.weight)
         found = [one for one in found if one is not heaviest]
     return found
 
 
 def digest_rollouts(rollouts: Sequence[Rollout]) -> str:
     """The digest of the evidence of an evolution."""
-    return digest([[one.submission, one.reward, dict(one.verdicts)] for one in rollouts])
+    return digest([[rollout.submission, rollout.reward, dict(rollout.verdicts)] for rollout in rollouts])
 
 
 def _build_next(
@@ -280,22 +293,22 @@ def _build_next(
     name_of = dict(zip(map(id, version.rubric), name_criteria(list(version.rubric)), strict=True))
     change = replace(
         change,
-        added=tuple(str(one.name) for one in added),
-        returned=tuple(str(one.name) for one in returned),
-        retired=tuple(name_of[id(one)] for one in retired),
+        added=tuple(str(criterion.name) for criterion in added),
+        returned=tuple(str(criterion.name) for criterion in returned),
+        retired=tuple(name_of[id(criterion)] for criterion in retired),
     )
     if change.is_empty:
         return None, change
-    gone = {id(one) for one in retired}
+    gone = {id(criterion) for criterion in retired}
     # Names stay with their criteria, so that rows of two versions can be compared.
     staying = [
-        one if one.name else one.model_copy(update={"name": name_of[id(one)]})
-        for one in version.rubric
-        if id(one) not in gone
+        criterion if criterion.name else criterion.model_copy(update={"name": name_of[id(criterion)]})
+        for criterion in version.rubric
+        if id(criterion) not in gone
     ]
-    back = {id(one) for one in returned}
-    resting = [one for one in version.inactive if id(one) not in back]
-    resting += [one.model_copy(update={"name": name_of[id(one)]}) for one in retired]
+    back = {id(criterion) for criterion in returned}
+    resting = [criterion for criterion in version.inactive if id(criterion) not in back]
+    resting += [criterion.model_copy(update={"name": name_of[id(criterion)]}) for criterion in retired]
     rubric = Rubric(
         [*staying, *returned, *added], guidelines=version.rubric.guidelines, metadata=version.rubric.metadata
     )
@@ -303,53 +316,57 @@ def _build_next(
 
 
 def _collect_votes(criterion: Criterion, rollouts: Sequence[Rollout]) -> tuple[bool | None, ...]:
-    return tuple(one.verdicts.get(criterion.requirement) for one in rollouts)
+    return tuple(rollout.verdicts.get(criterion.requirement) for rollout in rollouts)
 
 
-def _build_criteria(proposals: Sequence[Proposal], version: RubricVersion, first: Rubric) -> list[Criterion]:
+def _build_criteria(proposals: Sequence[CriterionProposal], version: RubricVersion, first: Rubric) -> list[Criterion]:
     """Proposals as criteria on the rubric's scale of weights: 10 is the largest weight of the first version."""
-    largest = max(abs(one.weight) for one in first) or 1.0
-    taken = {*name_criteria(list(version.rubric)), *(str(one.name) for one in version.inactive)}
+    largest = max(abs(criterion.weight) for criterion in first) or 1.0
+    taken = {*name_criteria(list(version.rubric)), *(str(criterion.name) for criterion in version.inactive)}
     made = []
-    for number, one in enumerate(proposals, 1):
-        name = one.title or f"Evolved {version.number + 1}.{number}"
+    for number, proposal in enumerate(proposals, 1):
+        name = proposal.title or f"Evolved {version.number + 1}.{number}"
         while name in taken:
             name = f"{name} ({version.number + 1})"
         taken.add(name)
         made.append(
             Criterion(
                 name=name,
-                requirement=one.description,
-                weight=round(one.weight * largest / 10, 6),
+                requirement=proposal.description,
+                weight=round(proposal.weight * largest / 10, 6),
                 metadata={EVOLVED: {"version": version.number + 1}},
             )
         )
     return made
 
 
-def find_foreign(proposals: Sequence[Proposal], version: RubricVersion) -> dict[Proposal, dict[str, str]]:
+def find_foreign(
+    proposals: Sequence[CriterionProposal], version: RubricVersion
+) -> dict[CriterionProposal, dict[str, str]]:
     """The proposals in another language than query and rubric, with the reason; both languages must be certain."""
-    texts = [as_text(version.query or ""), *(one.requirement for one in version.rubric)]
+    texts = [as_text(version.query or ""), *(criterion.requirement for criterion in version.rubric)]
     here = detect_language("\n".join(texts))
-    found = {one: detect_language(one.description) for one in proposals}
+    found = {proposal: detect_language(proposal.description) for proposal in proposals}
     return {
-        one: {
-            "description": one.description,
+        proposal: {
+            "description": proposal.description,
             "gate": "language",
             "reason": f"it is in {code!r}, query and rubric in {here!r}",
         }
-        for one, code in found.items()
+        for proposal, code in found.items()
         if code and here and code != here
     }
 
 
-def _deduplicate(proposals: Sequence[Proposal]) -> list[Proposal]:
-    return list({build_sameness_key(one.description): one for one in reversed(proposals)}.values())[::-1]
+def _deduplicate(proposals: Sequence[CriterionProposal]) -> list[CriterionProposal]:
+    return list({build_sameness_key(proposal.description): proposal for proposal in reversed(proposals)}.values())[
+        ::-1
+    ]
 
 
 def _name_criteria(criteria: Sequence[Criterion]) -> list[Criterion]:
     """Criteria with distinct names and valid weights, to be a rubric of their own."""
     return [
-        one.model_copy(update={"name": f"c{n}", "weight": 1.0 if one.weight > 0 else -1.0})
-        for n, one in enumerate(criteria)
+        criterion.model_copy(update={"name": f"c{n}", "weight": 1.0 if criterion.weight > 0 else -1.0})
+        for n, criterion in enumerate(criteria)
     ]

@@ -109,10 +109,10 @@ class LiveEvolution:
         problems = dict.fromkeys(filter(None, map(self._find_problem, samples)))
         if problems:
             raise InputError(problems)
-        begun = self.log.record_steps([(one.query, one.rubric, one.step or 0) for one in samples])
+        begun = self.log.record_steps([(sample.query, sample.rubric, sample.step or 0) for sample in samples])
         for lineage in begun:
             self._start(lineage)
-        return [self._assign_version(one) for one in samples]
+        return [self._assign_version(sample) for sample in samples]
 
     def note(self, sample: Sample, reward: Reward) -> None:
         """Record a graded rollout once, unless it has no reward or belongs to an evaluation."""
@@ -148,11 +148,11 @@ class LiveEvolution:
             "rubric that training began with, or use another service or run directory"
         )
 
-    def _recall_rollout(self, one: Mapping[str, Any]) -> Hashable:
-        lineage = _find_lineage(one, self.log.lineages, self.log.path)
-        rubric = lineage.versions[one["version"]].rubric
-        self._keep(lineage, one["version"], _to_rollout(rubric, one["submission"], one["reward"], one["values"]))
-        return _build_key(one)
+    def _recall_rollout(self, row: Mapping[str, Any]) -> Hashable:
+        lineage = _find_lineage(row, self.log.lineages, self.log.path)
+        rubric = lineage.versions[row["version"]].rubric
+        self._keep(lineage, row["version"], _to_rollout(rubric, row["submission"], row["reward"], row["values"]))
+        return _build_key(row)
 
     def _assign_version(self, sample: Sample) -> Sample:
         lineage = self.log.lineages[digest_group(sample.query, sample.rubric)]
@@ -170,7 +170,7 @@ class LiveEvolution:
         fresh = sum(version == lineage.newest.number for version, _ in kept)
         if lineage.group in self._working or fresh < self._evolver.rule.gates.separates.least_responses:
             return
-        rollouts = [one for _, one in kept]
+        rollouts = [rollout for _, rollout in kept]
         if not lineage.has_decided(digest_rollouts(rollouts)):
             task = asyncio.create_task(self._evolve(lineage, rollouts))
             self._working[lineage.group] = task
@@ -243,11 +243,11 @@ def read_service_rollouts(out: Path) -> list[RolloutGroup]:
         )
     found: dict[str, list[Rollout]] = {group: [] for group in lineages}
     with ledger_view(find_ledger_folder(out) or out) as view:
-        for _, one in view.list_observations(ROLLOUT):
-            newest = _find_lineage(one, lineages, out / VERSIONS_FILE).newest
-            if one["version"] == newest.number:
-                rollout = _to_rollout(newest.rubric, one["submission"], one["reward"], one["values"])
-                found[one["group"]].append(rollout)
+        for _, row in view.list_observations(ROLLOUT):
+            newest = _find_lineage(row, lineages, out / VERSIONS_FILE).newest
+            if row["version"] == newest.number:
+                rollout = _to_rollout(newest.rubric, row["submission"], row["reward"], row["values"])
+                found[row["group"]].append(rollout)
     return [
         RolloutGroup(lineage.newest.query, lineage.newest.rubric, tuple(found[group]))
         for group, lineage in lineages.items()
@@ -270,4 +270,4 @@ def _build_key(row: Mapping[str, Any]) -> Hashable:
 
 
 def _to_rollout(rubric: Rubric, submission: str, reward: float | None, values: Sequence[float | None]) -> Rollout:
-    return Rollout(submission, reward, map_verdicts((one.requirement for one in rubric), values))
+    return Rollout(submission, reward, map_verdicts((criterion.requirement for criterion in rubric), values))

@@ -75,7 +75,7 @@ _LONGEST_SHOWN = 6000
 """Maximum characters of a rollout in the prompt."""
 
 
-class Proposal(NamedTuple):
+class CriterionProposal(NamedTuple):
     """A criterion that a model proposes; `weight` is 1 to 10, or -10 to -1 for a pitfall."""
 
     title: str
@@ -95,11 +95,11 @@ def build_proposal_request(query: Query | None, rubric: Rubric, rollouts: Sequen
     inputs = {
         "query": "" if query is None else query,
         "rubrics": [
-            {"title": name, "description": one.requirement, "weight": one.weight}
-            for name, one in zip(names, rubric, strict=True)
+            {"title": name, "description": criterion.requirement, "weight": criterion.weight}
+            for name, criterion in zip(names, rubric, strict=True)
         ],
-        "responses": [clip(one.submission, _LONGEST_SHOWN) for one in rollouts],
-        "verdicts": [_describe(number, one, names, list(rubric)) for number, one in enumerate(rollouts, 1)],
+        "responses": [clip(rollout.submission, _LONGEST_SHOWN) for rollout in rollouts],
+        "verdicts": [_describe(number, rollout, names, list(rubric)) for number, rollout in enumerate(rollouts, 1)],
         "count": count,
     }
     return build_request(load_evolve_prompt(), ROLE, inputs, "evolve", room=estimate_room(entries=count))
@@ -107,11 +107,11 @@ def build_proposal_request(query: Query | None, rubric: Rubric, rollouts: Sequen
 
 def _describe(number: int, rollout: Rollout, names: Sequence[str], criteria: Sequence[Criterion]) -> dict[str, Any]:
     reward = None if rollout.reward is None else round(rollout.reward, 3)
-    met = {name: rollout.verdicts.get(one.requirement) for name, one in zip(names, criteria, strict=True)}
+    met = {name: rollout.verdicts.get(criterion.requirement) for name, criterion in zip(names, criteria, strict=True)}
     return {"answer": number, "reward": reward, "criteria": met}
 
 
-def read_proposals(reply: Reply, count: int) -> Answer[list[Proposal]] | Unreadable:
+def read_proposals(reply: Reply, count: int) -> Answer[list[CriterionProposal]] | Unreadable:
     """The proposals in a reply, at most `count`, with a note for each entry that cannot be used.
 
     An empty list is an answer; a list without a usable entry is not.
@@ -126,7 +126,7 @@ def read_proposals(reply: Reply, count: int) -> Answer[list[Proposal]] | Unreada
     found = read_json(reply, "array", ("criteria",), named="description")
     if isinstance(found, Unreadable):
         return found
-    proposals, notes = list[Proposal](), list[str]()
+    proposals, notes = list[CriterionProposal](), list[str]()
     for number, entry in enumerate(found.value, 1):
         read = _read_entry(entry)
         if isinstance(read, str):
@@ -138,7 +138,7 @@ def read_proposals(reply: Reply, count: int) -> Answer[list[Proposal]] | Unreada
     return Answer(proposals[:count], reply, (*found.notes, *notes))
 
 
-def _read_entry(entry: Any) -> Proposal | str:
+def _read_entry(entry: Any) -> CriterionProposal | str:
     if not isinstance(entry, Mapping):
         return "it is not an object"
     fields = {str(key).strip().lower(): value for key, value in entry.items()}
@@ -151,7 +151,7 @@ def _read_entry(entry: Any) -> Proposal | str:
     size = min(10, max(1, round(abs(weight)))) if weight else 0
     fault = find_criterion_fault(description, size, Filters())
     name = title.strip() if isinstance(title, str) else ""
-    return fault or Proposal(name, description.strip(), -size if pitfall or weight < 0 else size)
+    return fault or CriterionProposal(name, description.strip(), -size if pitfall or weight < 0 else size)
 
 
 PERSISTENT_TAG = "persistent"
@@ -162,7 +162,7 @@ _GATES: tuple[GateName, ...] = ("answerable", "licensed", "surface", "redundant"
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
+class CriterionSplit:
     """A criterion split by its demands.
 
     Attributes:
@@ -190,8 +190,8 @@ def find_divisible(rubric: Rubric, persistent: Sequence[str] = ()) -> list[int]:
     names = name_criteria(list(rubric))
     return [
         place
-        for place, (name, one) in enumerate(zip(names, rubric, strict=True))
-        if is_compound(one) and not is_fixed(one, name, persistent)
+        for place, (name, criterion) in enumerate(zip(names, rubric, strict=True))
+        if is_compound(criterion) and not is_fixed(criterion, name, persistent)
     ]
 
 
@@ -201,7 +201,7 @@ def is_fixed(criterion: Criterion, name: str, persistent: Sequence[str]) -> bool
     return bool(fixed or {name, criterion.id} & {*persistent})
 
 
-def make_split(rubric: Rubric, place: int, demands: Sequence[str], author: str) -> Split:
+def make_split(rubric: Rubric, place: int, demands: Sequence[str], author: str) -> CriterionSplit:
     """A criterion in parts that share its weight, each with its provenance, as `improve` records it.
 
     Example:
@@ -219,45 +219,51 @@ def make_split(rubric: Rubric, place: int, demands: Sequence[str], author: str) 
         "against": "gates",
     }
     made = Wording(name, place, tuple(demands), "split").to_criteria(rubric)
-    parts = tuple(one.model_copy(update={"metadata": {**one.metadata, IMPROVED: record}}) for one in made)
-    return Split(place, name, parts, tuple(f"e{place + 1}.{number}" for number in range(1, len(parts) + 1)))
+    parts = tuple(
+        criterion.model_copy(update={"metadata": {**criterion.metadata, IMPROVED: record}}) for criterion in made
+    )
+    return CriterionSplit(place, name, parts, tuple(f"e{place + 1}.{number}" for number in range(1, len(parts) + 1)))
 
 
-def build_gate_rows(rubric: Rubric, splits: Sequence[Split]) -> list[Candidate]:
+def build_gate_rows(rubric: Rubric, splits: Sequence[CriterionSplit]) -> list[Candidate]:
     """The rows for the gates: the criteria that stay, and the parts of the others."""
     by_place = {split.place: split for split in splits}
     rows = list[Candidate]()
-    for place, one in enumerate(rubric):
+    for place, criterion in enumerate(rubric):
         split = by_place.get(place)
         if split is None:
-            rows.append(build_gate_row(f"m{place + 1}", one, rubric))
+            rows.append(build_gate_row(f"m{place + 1}", criterion, rubric))
         else:
             rows += [build_gate_row(name, part, rubric) for name, part in zip(split.ids, split.parts, strict=True)]
     return rows
 
 
-def build_gate_row(name: str, one: Criterion, rubric: Rubric, origin: Origin = "merged") -> Candidate:
+def build_gate_row(name: str, criterion: Criterion, rubric: Rubric, origin: Origin = "merged") -> Candidate:
     """A criterion as a row for the gates, where the largest weight of the rubric is 10."""
     largest = max(abs(other.weight) for other in rubric) or 1.0
-    size = min(10, max(1, round(abs(one.weight) / largest * 10)))
-    signed = -size if one.weight < 0 else size
-    return Candidate(name, one.name or "", one.requirement, signed, origin, int(origin != "merged"))
+    size = min(10, max(1, round(abs(criterion.weight) / largest * 10)))
+    signed = -size if criterion.weight < 0 else size
+    return Candidate(name, criterion.name or "", criterion.requirement, signed, origin, int(origin != "merged"))
 
 
 def collect_gate_evidence(name: str, decisions: Iterable[GateDecision]) -> dict[str, Any]:
     """What each gate decided on a row, with its figures."""
-    return {one.gate: {"outcome": one.outcome, **one.figures} for one in decisions if one.candidate == name}
+    return {
+        decision.gate: {"outcome": decision.outcome, **decision.figures}
+        for decision in decisions
+        if decision.candidate == name
+    }
 
 
 def judge_splits(
-    query: Any, rows: Sequence[Candidate], splits: Sequence[Split], relevance: Mapping[str, Relevance],
+    query: Any, rows: Sequence[Candidate], splits: Sequence[CriterionSplit], relevance: Mapping[str, Relevance],
     settings: GateSettings,
-) -> tuple[list[Split], list[dict[str, str]], dict[str, Any]]:  # fmt: skip
+) -> tuple[list[CriterionSplit], list[dict[str, str]], dict[str, Any]]:  # fmt: skip
     """The splits whose parts all pass, why the others fail, and the gates' figures by part."""
     context = GateContext("" if query is None else query, tuple(rows), Pool((), ("judge",), {}), relevance)
     decisions = decide(context, settings.model_copy(update={"order": _GATES}))
     final = find_final_decisions(decisions)
-    passed, rejected, evidence = list[Split](), list[dict[str, str]](), dict[str, Any]()
+    passed, rejected, evidence = list[CriterionSplit](), list[dict[str, str]](), dict[str, Any]()
     for split in splits:
         refused = [
             {"criterion": split.name, "description": part.requirement, "gate": reason[0], "reason": reason[1]}
@@ -288,10 +294,12 @@ def find_refusal(
     return None if name in relevance else ("licensed", "no relevance judgment can be read")
 
 
-def split_rubric(rubric: Rubric, splits: Sequence[Split]) -> Rubric:
+def split_rubric(rubric: Rubric, splits: Sequence[CriterionSplit]) -> Rubric:
     """The rubric with the parts in place of the criteria that were split; the others keep their names in rewards."""
     by_place, criteria = {split.place: split for split in splits}, list[Criterion]()
-    for place, (name, one) in enumerate(zip(name_criteria(list(rubric)), rubric, strict=True)):
+    for place, (name, criterion) in enumerate(zip(name_criteria(list(rubric)), rubric, strict=True)):
         split = by_place.get(place)
-        criteria += split.parts if split else [one if one.name else one.model_copy(update={"name": name})]
+        criteria += (
+            split.parts if split else [criterion if criterion.name else criterion.model_copy(update={"name": name})]
+        )
     return Rubric(criteria, guidelines=rubric.guidelines, metadata=rubric.metadata)

@@ -60,8 +60,8 @@ def map_verdicts(requirements: Iterable[str], values: Iterable[float | None]) ->
 def collect_verdicts(report: EvaluationReport | EnsembleEvaluationReport) -> dict[str, bool | None]:
     """The verdicts of a report; None for a failed or abstained judgment."""
     entries: Sequence[CriterionReport | EnsembleCriterionReport] = report.report or ()
-    values = [None if one.is_error else one.score_value for one in entries]
-    return map_verdicts((one.criterion.requirement for one in entries), values)
+    values = [None if entry.is_error else entry.score_value for entry in entries]
+    return map_verdicts((entry.criterion.requirement for entry in entries), values)
 
 
 def read_graded_rollouts(folder: Path) -> list[RolloutGroup]:
@@ -75,10 +75,10 @@ def read_graded_rollouts(folder: Path) -> list[RolloutGroup]:
     reports = {record["item_idx"]: parse_report(record["report"]) for record in read_items(folder / ITEMS_FILE)}
     rollouts: dict[str, list[Rollout]] = {query.id: [] for query in run.queries}
     places: dict[str, int] = {}
-    for one in run.scored:
-        places.setdefault(one.candidate.query, one.place)
-        rollout = Rollout(one.candidate.answer, one.score, collect_verdicts(reports[one.place]))
-        rollouts[one.candidate.query].append(rollout)
+    for scored in run.scored:
+        places.setdefault(scored.candidate.query, scored.place)
+        rollout = Rollout(scored.candidate.answer, scored.score, collect_verdicts(reports[scored.place]))
+        rollouts[scored.candidate.query].append(rollout)
     return [
         RolloutGroup(dataset.get_item_prompt(places[query.id]), query.rubric, tuple(rollouts[query.id]))
         for query in run.queries
@@ -93,10 +93,10 @@ def choose_rollouts(rollouts: Sequence[Rollout], most: int) -> list[Rollout]:
         >>> [one.submission for one in choose_rollouts(answers, 3)]
         ['a', 'c', 'd']
     """
-    distinct = {" ".join(one.submission.split()): one for one in rollouts if one.reward is not None}
-    ranked = sorted(distinct.values(), key=lambda one: one.reward or 0.0)
+    distinct = {" ".join(rollout.submission.split()): rollout for rollout in rollouts if rollout.reward is not None}
+    ranked = sorted(distinct.values(), key=lambda rollout: rollout.reward or 0.0)
     if len(ranked) > most:
         step = (len(ranked) - 1) / (most - 1) if most > 1 else 0.0
         ranked = [ranked[round(place * step)] for place in range(most)]
-    chosen = {id(one) for one in ranked}
-    return [one for one in rollouts if id(one) in chosen]
+    chosen = {id(rollout) for rollout in ranked}
+    return [rollout for rollout in rollouts if id(rollout) in chosen]

@@ -107,7 +107,7 @@ class Lineage:
 
     def find_version(self, step: int) -> RubricVersion:
         """The version by which the rollouts of a training step are graded."""
-        return next(one for one in reversed(self.versions) if one.from_step <= step or not one.number)
+        return next(version for version in reversed(self.versions) if version.from_step <= step or not version.number)
 
 
 class VersionLog:
@@ -311,7 +311,7 @@ def write_evolved(out: Path, lineages: Iterable[Lineage]) -> None:
             "rubric": lineage.newest.rubric.to_dict(),
             "metadata": {
                 "rubric_version": lineage.newest.number,
-                "inactive": [one.requirement for one in lineage.newest.inactive],
+                "inactive": [criterion.requirement for criterion in lineage.newest.inactive],
                 "history": lineage.changes,
             },
         }

@@ -115,8 +115,8 @@ def _read_sample(item: Any, where: str) -> Sample:
         problems += error.problems
     if problems or rubric is None or not isinstance(submission, str):
         raise InputError(problems)
-    told = {key: item.get(key) for key in ("reference", "length", "step", "split")}
-    return Sample(submission, rubric, query, item=item.get("id") or "", **told)
+    values = {key: item.get(key) for key in ("reference", "length", "step", "split")}
+    return Sample(submission, rubric, query, item=item.get("id") or "", **values)
 
 
 def _read_openrlhf(value: Mapping[str, Any]) -> RewardCall:

@@ -64,7 +64,7 @@ class ServiceMetrics:
 
     def to_dict(self, activity: Mapping[str, Activity]) -> dict[str, Any]:
         """The counts and these calls, as JSON values for another process."""
-        return {**vars(self), "activity": {role: asdict(one) for role, one in activity.items()}}
+        return {**vars(self), "activity": {role: asdict(activity) for role, activity in activity.items()}}
 
     def add(self, told: Mapping[str, Any], *, ended: bool = False) -> None:
         """Add the counts of another process; one that has ended has no open calls.
@@ -79,7 +79,7 @@ class ServiceMetrics:
         """
         self.requests.update(told["requests"])
         self.rewards.update(told["rewards"])
-        self.buckets = [one + more for one, more in zip(self.buckets, told["buckets"], strict=True)]
+        self.buckets = [bucket + more for bucket, more in zip(self.buckets, told["buckets"], strict=True)]
         self.seconds += told["seconds"]
         self.compound = [one + more for one, more in zip(self.compound, told["compound"], strict=True)]
         for role, counts in told["activity"].items():

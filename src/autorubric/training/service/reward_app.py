@@ -161,7 +161,7 @@ class RewardService:
             await self.engine.check(call.samples)  # before evolution: a refused call must begin no step and no rubric
             if self.engine.evolution is not None:
                 call = replace(call, samples=tuple(self.engine.evolution.assign_versions(call.samples)))
-            told = build_answer(call.shape, await self._compute_rewards(call))
+            body = build_answer(call.shape, await self._compute_rewards(call))
         except InputError as error:
             return self._reject(Refused(400, error.problems))
         except NotSavedError as error:
@@ -173,7 +173,7 @@ class RewardService:
             return self._reject(Refused(503, f"nothing can be recorded, so no call is made: {error}"))
         except Refused as error:
             return self._reject(error)
-        return self._build_response(200, told)
+        return self._build_response(200, body)
 
     async def answer_health(self, request: web.BaseRequest) -> web.Response:
         """Answer whether the service can answer calls; needs no token and reveals nothing."""
@@ -217,9 +217,9 @@ class RewardService:
             words = f"no reward within {deadline:g} s; later verdicts are recorded, so retry"
             raise Refused(504, words) from None
         seconds = time.perf_counter() - started
-        for one in rewards:
-            kind = None if one.failure is None else parse_failure_kind(one.failure)
-            self.counts.count_reward(seconds, kind, one.compound)
+        for reward in rewards:
+            kind = None if reward.failure is None else parse_failure_kind(reward.failure)
+            self.counts.count_reward(seconds, kind, reward.compound)
         return rewards
 
     def _check_caller(self, request: web.BaseRequest) -> None:
@@ -290,11 +290,11 @@ def build_answer(shape: Shape, rewards: Sequence[Reward]) -> dict[str, Any]:
         return _describe_reward(rewards[0])
     if shape == "batch":
         return {"rewards": [_describe_reward(reward) for reward in rewards]}
-    if rewards and all(one.value is None for one in rewards):
-        raise Refused(502, [f"labels[{place}]: no reward: {one.failure}" for place, one in enumerate(rewards)])
+    if rewards and all(reward.value is None for reward in rewards):
+        raise Refused(502, [f"labels[{place}]: no reward: {reward.failure}" for place, reward in enumerate(rewards)])
     return remote_reply(rewards)
 
 
 def _describe_reward(reward: Reward) -> dict[str, Any]:
-    told = {"reward": reward.value, **{name: getattr(reward, name) for name in _TOLD}}
-    return told if reward.version is None else {**told, "version": reward.version}
+    body = {"reward": reward.value, **{name: getattr(reward, name) for name in _TOLD}}
+    return body if reward.version is None else {**body, "version": reward.version}

@@ -107,33 +107,35 @@ def _scan(path: Path) -> tuple[dict[str, Any], array[int], int]:
         ValueError: the file has another layout.
     """
     with path.open("rb") as file:
-        held = b""
-        while _ITEMS not in held:
+        buffer = b""
+        while _ITEMS not in buffer:
             more = file.read(_CHUNK)
             if not more:
                 raise ValueError("no items")
-            held += more
-        cut = held.index(_ITEMS) + len(_ITEMS)
-        head = json.loads(held[:cut] + b"]}")
-        starts, end = _find_starts(file, held[cut:], cut)
+            buffer += more
+        cut = buffer.index(_ITEMS) + len(_ITEMS)
+        head = json.loads(buffer[:cut] + b"]}")
+        starts, end = _find_starts(file, buffer[cut:], cut)
     return head, starts, end
 
 
-def _find_starts(file: BinaryIO, held: bytes, at: int) -> tuple[array[int], int]:
+def _find_starts(file: BinaryIO, buffer: bytes, at: int) -> tuple[array[int], int]:
     """The starts and the end of items, from the bytes `held` at offset `at` on."""
     starts: array[int] = array("Q")
-    if held.lstrip().startswith(b"]"):
+    if buffer.lstrip().startswith(b"]"):
         return starts, at
     while True:
-        whole = held.rfind(b"\n") + 1  # the last line may be incomplete
-        end = _END.search(held, 0, whole)
-        starts.extend(at + found.start() for found in _START.finditer(held, 0, whole if end is None else end.start()))
+        whole = buffer.rfind(b"\n") + 1  # the last line may be incomplete
+        end = _END.search(buffer, 0, whole)
+        starts.extend(
+            at + found.start() for found in _START.finditer(buffer, 0, whole if end is None else end.start())
+        )
         if end is not None:
             return starts, at + end.start()
         more = file.read(_CHUNK)
         if not more:
             raise ValueError("the items do not end")
-        at, held = at + whole, held[whole:] + more
+        at, buffer = at + whole, buffer[whole:] + more
 
 
 class LazyItems:

@@ -81,31 +81,31 @@ class Indexer:
         except FileNotFoundError:
             return False
         with file:
-            held = read_notes(self._connection)
-            mark = self._read_mark(str(held.get("label_mark") or ""))
+            notes = read_notes(self._connection)
+            mark = self._read_mark(str(notes.get("label_mark") or ""))
             size = file.seek(0, 2)
-            if held.get("mark") != mark or size < (held.get("offset") or 0):
+            if notes.get("mark") != mark or size < (notes.get("offset") or 0):
                 self._begin(mark)
-                held = {}
-            offset, line = held.get("offset") or 0, held.get("line") or 0
+                notes = {}
+            offset, line = notes.get("offset") or 0, notes.get("line") or 0
             if offset >= size:
-                if held.get("size") != size:
+                if notes.get("size") != size:
                     note(self._connection, {"size": size})
-                self._measure_labels(held)
+                self._measure_labels(notes)
                 return False
             file.seek(offset)
             return self._read(file, offset, line, size)
 
-    def _measure_labels(self, held: Mapping[str, Any]) -> None:
+    def _measure_labels(self, notes: Mapping[str, Any]) -> None:
         """Store the agreement with labels of single pairs, once the run has ended and is read."""
-        if not held.get("single_labels") or held.get("labels_at") == held.get("offset"):
+        if not notes.get("single_labels") or notes.get("labels_at") == notes.get("offset"):
             return
         folder = find_ledger_folder(self._run)
         if folder is not None and find_lock_holder(folder) is not None:
             return
         found = measure_labels(self._run, self._choice, self._is_stopped)
         if found is not None:
-            note(self._connection, {"labels_at": held["offset"], "label_figures": json.dumps(found)})
+            note(self._connection, {"labels_at": notes["offset"], "label_figures": json.dumps(found)})
 
     def _read_mark(self, labels: str) -> str:
         """A fingerprint of the files and the labels, which shows when the index is outdated."""
@@ -243,9 +243,9 @@ class _Batch:
         cells = list(read_cells(report))
         if all(cell.word in NO_VERDICT for cell in cells):
             labels = ()  # `autorubric agree` leaves such an item out, with the votes on it
-        for place, (cell, one) in enumerate(zip(cells, reports, strict=True)):
+        for place, (cell, entry) in enumerate(zip(cells, reports, strict=True)):
             outcome = tally.find_outcome(cell, place, labels[place] if place < len(labels) else None)
-            confidence = one.get("confidence")
+            confidence = entry.get("confidence")
             found.append((outcome, confidence))
             doubt += outcome.doubt if confidence is None or outcome.is_open else 1.0 - confidence
             marks |= outcome.marks
@@ -262,7 +262,7 @@ class _Batch:
             tally.count(outcome, confidence)
             self._cells.setdefault((outcome.sums.number, outcome.word), []).append(index)
         tally.flags.update(flags)
-        errors = [one["error"] for one in reports if one.get("error") is not None]
+        errors = [report["error"] for report in reports if report.get("error") is not None]
         for error in errors or ([] if record["error"] is None else [record["error"]]):
             tally.failures.add_text(error, str(item.get("id") or index))
 

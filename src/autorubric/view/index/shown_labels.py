@@ -86,7 +86,7 @@ def read_shown_labels(run: Path, lines: DatasetLines, choice: LabelChoice) -> Sh
     origin = ", ".join(path.name for path in choice.files) or "another dataset"
     if found is None:
         items = enumerate(read_labels(stored, choice).items)
-        whole = {at: [_as_word(one) for one in item.ground_truth] for at, item in items if item.ground_truth}
+        whole = {at: [_as_word(label) for label in item.ground_truth] for at, item in items if item.ground_truth}
         return ShownLabels(origin, whole, False)
     who, names = resolve_annotator(found, choice.annotator), {item for item, _ in found.labelled()}
     return ShownLabels(origin, _read_words(found, lines, _find_places(lines, names, is_alone=False) or {}, who), True)

@@ -11,7 +11,7 @@ from math import isfinite
 
 from autorubric.core.criterion import CANONICAL_NA_OPTION, Criterion
 from autorubric.llm.failure_groups import FailureGroups
-from autorubric.runs.cells import ABSTENTION, FAILURE, NO_VERDICT, UNASKED, Cell
+from autorubric.runs.cells import ABSTENTION, FAILURE, NO_VERDICT, UNASKED, StoredCell
 from autorubric.view.index.schema import ABSTAINS, DIFFERS, DISPUTED, FAILED, FINAL, HUMAN, SKIPPED, note
 
 MOST_CRITERIA = 20_000
@@ -53,7 +53,7 @@ class CriterionSums:
     disputed: int = 0
     unasked: int = 0
 
-    def add(self, cell: Cell, n: int) -> None:
+    def add(self, cell: StoredCell, n: int) -> None:
         """Add `n` equal cells."""
         self.disputed += n * cell.disputed
         if cell.value is not None:
@@ -69,7 +69,7 @@ class CriterionSums:
 
 
 @dataclass(slots=True)
-class Outcome:
+class VerdictOutcome:
     """A cell with its label, and what follows from the two on any item.
 
     Attributes:
@@ -84,7 +84,7 @@ class Outcome:
         n: items that had it since the sums were last updated.
     """
 
-    cell: Cell
+    cell: StoredCell
     label: str | None
     sums: CriterionSums
     word: int
@@ -104,7 +104,7 @@ class Tally:
     confidence: dict[int, list[float]] = field(default_factory=dict)
     failures: FailureGroups = field(default_factory=FailureGroups)
     flags: Counter[str] = field(default_factory=Counter)
-    _outcomes: dict[tuple[int, Cell, str | None], Outcome] = field(default_factory=dict)
+    _outcomes: dict[tuple[int, StoredCell, str | None], VerdictOutcome] = field(default_factory=dict)
     _changed: dict[int, CriterionSums] = field(default_factory=dict)
     _new_pairs: Counter[tuple[int, str, str, int, int]] = field(default_factory=Counter)
 
@@ -117,12 +117,14 @@ class Tally:
         made.words = {text: word for word, text in connection.execute("SELECT word, text FROM words")}
         for tenth, *sums in connection.execute("SELECT tenth, n, agreed, total FROM confidence"):
             made.confidence[tenth] = sums
-        held = dict(connection.execute("SELECT name, value FROM meta WHERE name IN ('failures', 'flags')").fetchall())
-        made.failures = FailureGroups.from_list(json.loads(held.get("failures") or "[]"))
-        made.flags = Counter(json.loads(held.get("flags") or "{}"))
+        notes = dict(
+            connection.execute("SELECT name, value FROM meta WHERE name IN ('failures', 'flags')").fetchall()
+        )
+        made.failures = FailureGroups.from_list(json.loads(notes.get("failures") or "[]"))
+        made.flags = Counter(json.loads(notes.get("flags") or "{}"))
         return made
 
-    def find_outcome(self, cell: Cell, place: int, label: str | None) -> Outcome:
+    def find_outcome(self, cell: StoredCell, place: int, label: str | None) -> VerdictOutcome:
         """The outcome of a cell at a place of the rubric; many items share one."""
         key = (place, cell, label)
         found = self._outcomes.get(key)
@@ -133,7 +135,7 @@ class Tally:
             found = self._outcomes[key] = self._build_outcome(cell, place, label)
         return found
 
-    def _build_outcome(self, cell: Cell, place: int, label: str | None) -> Outcome:
+    def _build_outcome(self, cell: StoredCell, place: int, label: str | None) -> VerdictOutcome:
         _check_cell(cell, label)
         decided = {_resolve_word(cell, label or ""), _resolve_word(cell, cell.word)}.isdisjoint(
             (ABSTENTION, *NO_VERDICT)
@@ -146,9 +148,9 @@ class Tally:
             marks |= ABSTAINS
         is_open = cell.word == ABSTENTION or cell.word in NO_VERDICT
         sums, word = self._find_criterion(cell, place), self.number_word(cell.word)
-        return Outcome(cell, label, sums, word, marks, agrees, cell.compute_doubt(None), is_open)
+        return VerdictOutcome(cell, label, sums, word, marks, agrees, cell.compute_doubt(None), is_open)
 
-    def _find_criterion(self, cell: Cell, place: int) -> CriterionSums:
+    def _find_criterion(self, cell: StoredCell, place: int) -> CriterionSums:
         key = (cell.name, cell.requirement, _strip_added_option(cell.scale))
         found = self.criteria.get(key)
         if found is None and len(self.criteria) >= MOST_CRITERIA:
@@ -163,7 +165,7 @@ class Tally:
         """The number of a verdict or option label."""
         return self.words.setdefault(text, len(self.words))
 
-    def count(self, outcome: Outcome, confidence: float | None) -> None:
+    def count(self, outcome: VerdictOutcome, confidence: float | None) -> None:
         """Count one item that has an outcome."""
         outcome.n += 1
         if confidence is not None and outcome.agrees is not None:
@@ -181,7 +183,7 @@ class Tally:
                 self._count_pairs(outcome)
                 outcome.n = 0
 
-    def _count_pairs(self, outcome: Outcome) -> None:
+    def _count_pairs(self, outcome: VerdictOutcome) -> None:
         """Count each pair of raters; options that are not applicable count as abstentions."""
         cell, label, n, counts = outcome.cell, outcome.label, outcome.n, self._new_pairs
         criterion = outcome.sums.number
@@ -194,11 +196,11 @@ class Tally:
             counts[criterion, first[0], second[0], number_resolved(first[1]), number_resolved(second[1])] += n
         if label is None:
             return
-        said = number_resolved(label)
+        verdict = number_resolved(label)
         for other, b in cell.votes if len(cell.votes) > 1 else ():
-            counts[criterion, HUMAN, other, said, number_resolved(b)] += n
+            counts[criterion, HUMAN, other, verdict, number_resolved(b)] += n
         if cell.word not in NO_VERDICT:
-            counts[criterion, HUMAN, FINAL, said, number_resolved(cell.word)] += n
+            counts[criterion, HUMAN, FINAL, verdict, number_resolved(cell.word)] += n
 
     def save(self, connection: sqlite3.Connection) -> None:
         """Write the sums; the caller commits."""
@@ -207,10 +209,10 @@ class Tally:
             "INSERT OR REPLACE INTO criteria VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             [
                 (
-                    one.number, to_utf8(one.name), to_utf8(one.requirement), one.scale, one.weight, one.judged,
-                    one.total, one.squares, one.abstained, one.failed, one.disputed, one.unasked,
+                    sums.number, to_utf8(sums.name), to_utf8(sums.requirement), sums.scale, sums.weight, sums.judged,
+                    sums.total, sums.squares, sums.abstained, sums.failed, sums.disputed, sums.unasked,
                 )
-                for one in self._changed.values()
+                for sums in self._changed.values()
             ],
         )  # fmt: skip
         words = [(word, to_utf8(text)) for text, word in self.words.items()]
@@ -239,19 +241,19 @@ def _strip_added_option(scale: str) -> str:
     """The scale as in the rubric: a report adds "not applicable" at its end if a vote on the item is that."""
     if CANONICAL_NA_OPTION.label not in scale:
         return scale
-    held = json.loads(scale)
-    if len(held["options"]) > 2 and held["options"][-1]["label"] == CANONICAL_NA_OPTION.label:
-        held["options"].pop()
-    return json.dumps(held)
+    parsed = json.loads(scale)
+    if len(parsed["options"]) > 2 and parsed["options"][-1]["label"] == CANONICAL_NA_OPTION.label:
+        parsed["options"].pop()
+    return json.dumps(parsed)
 
 
-def _resolve_word(cell: Cell, word: str) -> str:
+def _resolve_word(cell: StoredCell, word: str) -> str:
     """The word of a label or vote; an abstention where it is an option that is not applicable."""
     options = json.loads(cell.scale)["options"] if cell.scale else ()
-    return ABSTENTION if any(one["label"] == word and one.get("na") for one in options) else word
+    return ABSTENTION if any(option["label"] == word and option.get("na") for option in options) else word
 
 
-def _check_cell(cell: Cell, label: str | None) -> None:
+def _check_cell(cell: StoredCell, label: str | None) -> None:
     """Refuse values that no run writes.
 
     Raises:

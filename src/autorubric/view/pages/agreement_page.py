@@ -13,7 +13,7 @@ from autorubric.runs.cells import ABSTENTION, FAILURE, UNASKED
 from autorubric.view import figures
 from autorubric.view.index.schema import FINAL, HUMAN, read_notes
 from autorubric.view.index.tally import build_scaled_criterion
-from autorubric.view.page import Page, Query, Refusal
+from autorubric.view.page import Page, PageQuery, PageRefusal
 from autorubric.view.sources import Source, read_index_state
 
 _MOST_CHARTED = 25
@@ -21,13 +21,13 @@ _OWN_COLUMNS = ("kappa", "accuracy")
 """Titles of statistics that the table shows with their intervals."""
 
 
-def build_agreement_page(source: Source, query: Query) -> Page:
+def build_agreement_page(source: Source, query: PageQuery) -> Page:
     """Agreement by criterion with intervals, by pair of judges, and by stated confidence."""
     with source.reading() as connection:
         everywhere = {(row["one"], row["other"]): row for row in source.cache(connection, "pairs", _compare_raters)}
         found, more = _read_criteria(connection, query)
         rows = [_measure_criterion(connection, row) for row in found]
-        single, held = figures.read_single_labels(connection, source), read_notes(connection)
+        single, notes = figures.read_single_labels(connection, source), read_notes(connection)
         problem = single["problem"] if single else ""
         labels = figures.Mean(None, None, 0)
         if not problem:
@@ -46,8 +46,8 @@ def build_agreement_page(source: Source, query: Query) -> Page:
         )
     data = {
         "labels": {
-            "origin": str(held.get("labels") or ""),
-            "not_counted": held.get("other_labels") or 0,
+            "origin": str(notes.get("labels") or ""),
+            "not_counted": notes.get("other_labels") or 0,
             "weighted": bool(single and single.get("weighted")),
             "notes": list(single["notes"]) if single and labels.n else [],
             "problem": problem,
@@ -85,7 +85,7 @@ def _compare_raters(connection: sqlite3.Connection) -> list[dict[str, Any]]:
     return found
 
 
-def _read_criteria(connection: sqlite3.Connection, query: Query) -> tuple[list[sqlite3.Row], int | None]:
+def _read_criteria(connection: sqlite3.Connection, query: PageQuery) -> tuple[list[sqlite3.Row], int | None]:
     """The criteria of a page, and the one that the next page follows."""
     select = "SELECT * FROM criteria WHERE criterion > ? ORDER BY criterion LIMIT ?"
     found = connection.execute(select, (query.read_whole("after", -1), query.rows + 1)).fetchall()
@@ -122,8 +122,8 @@ def _compute_baseline(rows: Sequence[Mapping[str, Any]]) -> float | None:
 
 def _as_columns(found: Mapping[int, Mapping[str, float | None]]) -> dict[str, Any]:
     """Statistics by criterion as the columns of a table; a criterion without any has an empty row."""
-    columns = list(dict.fromkeys(title for one in found.values() for title in one))
-    rows = {str(number): [one.get(title) for title in columns] if one else [] for number, one in found.items()}
+    columns = list(dict.fromkeys(title for cells in found.values() for title in cells))
+    rows = {str(number): [cells.get(title) for title in columns] if cells else [] for number, cells in found.items()}
     return {"columns": columns, "rows": rows}
 
 
@@ -153,12 +153,12 @@ def _draw_charts(rows: list[dict[str, Any]], reliability: list[dict[str, Any]], 
     if len(reliability) > 1:
         points = [
             Point(
-                one["confidence"],
-                one["agreement"],
-                pluralize(one["n"], "verdict"),
-                *(one["interval"] or (None, None)),
+                row["confidence"],
+                row["agreement"],
+                pluralize(row["n"], "verdict"),
+                *(row["interval"] or (None, None)),
             )
-            for one in reliability
+            for row in reliability
         ]
         axes = Axes("confidence of the verdict", "share that is the label", (0.0, 1.0), (0.0, 1.0), diagonal=True)
         charts["reliability"] = plot_lines("Reliability of stated confidence", [Series("verdicts", points)], axes)
@@ -167,12 +167,12 @@ def _draw_charts(rows: list[dict[str, Any]], reliability: list[dict[str, Any]], 
 
 def _sort_verdicts(words: Iterable[str], scale: str) -> list[str]:
     """Verdicts in the order of the options of a criterion, abstentions and failures last."""
-    options = [one.label for one in build_scaled_criterion(scale).options or ()] or ["MET", "UNMET"]
+    options = [option.label for option in build_scaled_criterion(scale).options or ()] or ["MET", "UNMET"]
     places = {word: place for place, word in enumerate([*options, ABSTENTION, FAILURE, UNASKED])}
     return sorted(words, key=lambda word: (places.get(word, len(options)), word))
 
 
-def build_criteria_page(source: Source, query: Query) -> Page:
+def build_criteria_page(source: Source, query: PageQuery) -> Page:
     """The criteria, fifty a page."""
     with source.reading() as connection:
         found, more = _read_criteria(connection, query)
@@ -183,12 +183,12 @@ def build_criteria_page(source: Source, query: Query) -> Page:
     return Page("criteria", f"Criteria of {source.name}", data, shown)
 
 
-def build_criterion_page(source: Source, query: Query, criterion: int) -> Page:
+def build_criterion_page(source: Source, query: PageQuery, criterion: int) -> Page:
     """One criterion: its verdicts, and the agreement on it."""
     with source.reading() as connection:
         row = connection.execute("SELECT * FROM criteria WHERE criterion = ?", (criterion,)).fetchone()
         if row is None:
-            raise Refusal(404, f"this run has no criterion {criterion}")
+            raise PageRefusal(404, f"this run has no criterion {criterion}")
         found = figures.summarize_criterion(row)
         counts = connection.execute(
             "SELECT text, sum(n) FROM cells JOIN words USING (word) WHERE criterion = ? GROUP BY word",

@@ -9,7 +9,7 @@ from typing import Any
 from autorubric.charts.svg import Axes, Point, Series, plot_lines
 from autorubric.view import figures
 from autorubric.view.index.schema import FILE_NAME
-from autorubric.view.page import PAGE_ROWS, Page, Query, Refusal
+from autorubric.view.page import PAGE_ROWS, Page, PageQuery, PageRefusal
 from autorubric.view.sources import Source
 
 DRAWN = 1000
@@ -21,20 +21,20 @@ _SCORED = f"{_BOTH} AND one.score IS NOT NULL AND two.score IS NOT NULL"
 
 def build_comparison_page(
     source: Source,
-    query: Query,
+    query: PageQuery,
     others: Sequence[Source],
-    is_hidden: Callable[[Source], bool] = lambda one: False,
+    is_hidden: Callable[[Source], bool] = lambda source: False,
     drawn: int = DRAWN,
 ) -> Page:
     """The scores and verdicts of two runs, side by side; the items that differ most come first."""
     graded = [one for one in others if one.number != source.number and one.has_items and not one.is_gone]
-    candidates = [one for one in graded if not is_hidden(one)]
+    candidates = [source for source in graded if not is_hidden(source)]
     if not candidates:
-        raise Refusal(404, "this view has no other graded run", "Start it with two: autorubric view RUN RUN")
+        raise PageRefusal(404, "this view has no other graded run", "Start it with two: autorubric view RUN RUN")
     chosen = query.read_whole("with", candidates[0].number)
-    other = next((one for one in candidates if one.number == chosen), None)
+    other = next((source for source in candidates if source.number == chosen), None)
     if other is None:
-        raise Refusal(404, f"run {chosen} is not a graded run of this view")
+        raise PageRefusal(404, f"run {chosen} is not a graded run of this view")
     with source.reading() as connection, other.reading():
         connection.execute("ATTACH DATABASE ? AS other", (f"{(other.place / FILE_NAME).resolve().as_uri()}?mode=ro",))
         common = connection.execute(f"SELECT count(*) {_BOTH}").fetchone()[0]
@@ -51,7 +51,7 @@ def build_comparison_page(
     data = {
         "other": other.number,
         "names": [source.name, other.name],
-        "choices": [{"number": one.number, "name": one.name} for one in candidates],
+        "choices": [{"number": source.number, "name": source.name} for source in candidates],
         "common": common,
         "means": [own["mean"], theirs["mean"]],
         "intervals": [own["interval"], theirs["interval"]],
@@ -70,7 +70,7 @@ def build_comparison_page(
     return Page("comparison", f"{source.name} and {other.name}", data, rows, charts)
 
 
-def _compare_items(connection: sqlite3.Connection, query: Query) -> tuple[list[dict[str, Any]], str | None]:
+def _compare_items(connection: sqlite3.Connection, query: PageQuery) -> tuple[list[dict[str, Any]], str | None]:
     after = query.after
     where = "" if after is None else " AND (-abs(two.score - one.score), item) > (?, ?)"
     found = connection.execute(
@@ -91,4 +91,4 @@ def _compare_criteria(connection: sqlite3.Connection) -> list[dict[str, Any]]:
         ORDER BY abs(two.total / two.judged - one.total / one.judged) DESC, one.criterion LIMIT ?"""
     names = ("criterion", "name", "weight", "first", "second")
     rows = (dict(zip(names, row, strict=True)) for row in connection.execute(query, (PAGE_ROWS,)))
-    return [{**one, "difference": round(one["second"] - one["first"], 12) or 0.0} for one in rows]
+    return [{**row, "difference": round(row["second"] - row["first"], 12) or 0.0} for row in rows]

@@ -13,7 +13,7 @@ from autorubric.graders.judge import ShownOptions, as_judged, order_options
 from autorubric.prompts.judging import package_judge_prompts
 from autorubric.runs.cells import list_entries, list_votes
 from autorubric.view import figures
-from autorubric.view.page import Page, Query, Refusal
+from autorubric.view.page import Page, PageQuery, PageRefusal
 from autorubric.view.pages.items_page import find_neighbours
 from autorubric.view.sources import Source
 
@@ -21,7 +21,7 @@ MOST_TEXT = 16_000
 """Characters of one text on a page; the rest is a click away."""
 
 
-def build_item_page(source: Source, query: Query, item: int) -> Page:
+def build_item_page(source: Source, query: PageQuery, item: int) -> Page:
     """The page of an item: query, submission and reference, and each criterion with verdict, reason and votes."""
     with source.reading() as connection:
         row = connection.execute("SELECT start, size FROM items WHERE item = ?", (item,)).fetchone()
@@ -34,7 +34,7 @@ def build_item_page(source: Source, query: Query, item: int) -> Page:
         )
     if row is None and damage is None:
         lines = f", or its line in items.jsonl is damaged (line {', '.join(map(str, unread))})" if unread else ""
-        raise Refusal(404, f"item {item} has not been graded in this run{lines}")
+        raise PageRefusal(404, f"item {item} has not been graded in this run{lines}")
     record = None if row is None else _read_record(source, *row)
     stored = {**_read_stored_item(source, item), **labels}
     focus, entries = query.read_whole("focus"), list_entries(record, stored, numbers)
@@ -60,20 +60,22 @@ def build_item_page(source: Source, query: Query, item: int) -> Page:
         "damaged_line": None if damage is None or row is not None else damage["line"],
         **around,
     }
-    return Page("item", f"Item {data['id'] or item} of {source.name}", data, [_flatten(one) for one in entries])
+    return Page("item", f"Item {data['id'] or item} of {source.name}", data, [_flatten(entry) for entry in entries])
 
 
-def build_calls_page(source: Source, query: Query, item: int) -> Page:
+def build_calls_page(source: Source, query: PageQuery, item: int) -> Page:
     """The calls behind the verdict on one criterion: the prompt, rebuilt, and the raw replies in the ledger."""
     number = query.read_whole("focus", 1) or 1
     with source.reading() as connection:
         row = connection.execute("SELECT start, size, id FROM items WHERE item = ?", (item,)).fetchone()
     if row is None:
-        raise Refusal(404, f"item {item} has not been graded in this run")
+        raise PageRefusal(404, f"item {item} has not been graded in this run")
     record = _read_record(source, row["start"], row["size"])
     found = list((record["report"] or {}).get("criterion_reports") or ())
     if not 0 < number <= len(found):
-        raise Refusal(404, f"item {item} has {pluralize(len(found), 'criterion')}; criterion {number} does not exist")
+        raise PageRefusal(
+            404, f"item {item} has {pluralize(len(found), 'criterion')}; criterion {number} does not exist"
+        )
     entry = found[number - 1]
     replies = figures.read_replies(source, row["id"] or str(item))
     reasons = [json.dumps(text, ensure_ascii=False)[1:-1] for text in _list_reasons(entry)]
@@ -97,9 +99,9 @@ def _read_record(source: Source, start: int, size: int) -> dict[str, Any]:
             file.seek(start)
             record: dict[str, Any] = json.loads(file.read(size))
     except FileNotFoundError:
-        raise Refusal(410, f"{source.name}: the run directory was deleted") from None
+        raise PageRefusal(410, f"{source.name}: the run directory was deleted") from None
     except ValueError:
-        raise Refusal(503, "the file of the items was just replaced; reload the page") from None
+        raise PageRefusal(503, "the file of the items was just replaced; reload the page") from None
     return record
 
 
@@ -114,7 +116,7 @@ def _read_stored_item(source: Source, item: int) -> Mapping[str, Any]:
 
 
 def _cut_texts(
-    stored: Mapping[str, Any], query: Query, quotes: Sequence[Mapping[str, Any]]
+    stored: Mapping[str, Any], query: PageQuery, quotes: Sequence[Mapping[str, Any]]
 ) -> Iterator[dict[str, Any]]:
     for name, key in (("Query", "prompt"), ("Submission", "submission"), ("Reference", "reference_submission")):
         text = stored.get(key)
@@ -132,7 +134,7 @@ def _cut_texts(
             "text": part,
             "start": start,
             "characters": len(text),
-            "parts": [] if len(parts) < 2 else [one for one, _ in parts][:200],
+            "parts": [] if len(parts) < 2 else [part for part, _ in parts][:200],
             "marks": spans if key == "submission" else [],
         }
 
@@ -149,10 +151,10 @@ def _name_criterion(entry: Mapping[str, Any], number: int) -> str:
     return str(criterion.get("name") or f"C{number}")
 
 
-def _flatten(one: Mapping[str, Any]) -> dict[str, Any]:
+def _flatten(entry: Mapping[str, Any]) -> dict[str, Any]:
     left_out = ("votes", "quotes", "flags")
-    row = {name: value for name, value in one.items() if name not in left_out}
-    return row | {f"verdict of {vote['judge']}": vote["verdict"] for vote in one["votes"]}
+    row = {name: value for name, value in entry.items() if name not in left_out}
+    return row | {f"verdict of {vote['judge']}": vote["verdict"] for vote in entry["votes"]}
 
 
 def rebuild_prompt(source: Source, item: int, place: int) -> dict[str, Any]:
@@ -201,7 +203,9 @@ def _order_options(criterion: Criterion, config: dict[str, Any], submission: str
         criterion = as_judged(criterion)
     if not config.get("shuffle_options", True):
         return ShownOptions(criterion, tuple(range(len(criterion.options or ()))), shuffled=False)
-    judge = next((one.get("judge_id") for one in config.get("judges") or () if isinstance(one, dict)), "default")
+    judge = next(
+        (judge.get("judge_id") for judge in config.get("judges") or () if isinstance(judge, dict)), "default"
+    )
     seed = config["seed"] if isinstance(config.get("seed"), int) else 0
     return ShownOptions(criterion, order_options(criterion, seed, submission, place, str(judge)))
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from autorubric.files.strict_json import decode_json
 from autorubric.view.index.schema import ABSTAINS, DIFFERS, DISPUTED, FAILED, FLAGGED
-from autorubric.view.page import Page, Query, Refusal
+from autorubric.view.page import Page, PageQuery, PageRefusal
 from autorubric.view.sources import Source, read_index_state
 
 SORTS = {"place": "item", "worst": "low", "best": "high", "doubt": "doubt", "longest": "length"}
@@ -45,7 +45,7 @@ class ItemSelection:
         return f"SELECT {columns} FROM items{where}{more}"
 
 
-def read_selection(source: Source, connection: sqlite3.Connection, query: Query) -> ItemSelection:
+def read_selection(source: Source, connection: sqlite3.Connection, query: PageQuery) -> ItemSelection:
     """The items that a URL selects."""
     made = ItemSelection(key=SORTS[query.read_choice("sort", tuple(SORTS))])
     for name, mark in SWITCHES.items():
@@ -62,12 +62,14 @@ def read_selection(source: Source, connection: sqlite3.Connection, query: Query)
         made = made.narrow(f"item IN ({cells} WHERE {' AND '.join(given)})", *given.values())
     words = query.read_text("q")
     if words:
-        found = source.cache(connection, "search", lambda one: json.dumps(sorted(_search(source, one, words))), words)
+        found = source.cache(
+            connection, "search", lambda connection: json.dumps(sorted(_search(source, connection, words))), words
+        )
         made = made.narrow("item IN (SELECT value FROM json_each(?))", found)
     return made
 
 
-def build_items_page(source: Source, query: Query) -> Page:
+def build_items_page(source: Source, query: PageQuery) -> Page:
     """A page of items."""
     with source.reading() as connection:
         choice = read_selection(source, connection, query)
@@ -92,7 +94,9 @@ def build_items_page(source: Source, query: Query) -> Page:
     return Page("items", f"Items of {source.name}", data, rows)
 
 
-def _read_rows(connection: sqlite3.Connection, choice: ItemSelection, query: Query) -> tuple[list[Any], str | None]:
+def _read_rows(
+    connection: sqlite3.Connection, choice: ItemSelection, query: PageQuery
+) -> tuple[list[Any], str | None]:
     page = choice if query.after is None else choice.narrow(f"({choice.key}, item) > (?, ?)", *query.after)
     order = f" ORDER BY {choice.key}, item LIMIT {query.rows + 1}"
     found = connection.execute(page.to_sql(f"{_COLUMNS}, {choice.key} AS place", order), page.values).fetchall()
@@ -111,7 +115,9 @@ def _to_row(row: sqlite3.Row) -> dict[str, Any]:
     }
 
 
-def find_neighbours(source: Source, connection: sqlite3.Connection, query: Query, item: int) -> dict[str, int | None]:
+def find_neighbours(
+    source: Source, connection: sqlite3.Connection, query: PageQuery, item: int
+) -> dict[str, int | None]:
     """The items before and after one, in the list that a URL selects."""
     choice = read_selection(source, connection, query)
     key = choice.key
@@ -152,7 +158,7 @@ def _find_places(path: Path, starts: Sequence[int], words: str) -> Iterator[int]
     try:
         file = path.open("rb")
     except OSError as error:
-        raise Refusal(410, f"{path.name} cannot be read: {error.strerror}") from None
+        raise PageRefusal(410, f"{path.name} cannot be read: {error.strerror}") from None
     with file:
         first = 0
         while first < len(starts):

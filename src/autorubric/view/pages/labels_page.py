@@ -12,13 +12,13 @@ from autorubric.llm.records.lock import find_lock_holder
 from autorubric.view.index.schema import read_notes
 from autorubric.view.label_figures import measure_labels
 from autorubric.view.labelling import POLICIES, LabelQueues, describe_dispute
-from autorubric.view.page import Page, Query, Refusal
+from autorubric.view.page import Page, PageQuery, PageRefusal
 from autorubric.view.sources import Source
 
 _MOST_DISPUTES = 20
 
 
-def build_label_page(source: Source, query: Query, labelling: LabelQueues) -> Page:
+def build_label_page(source: Source, query: PageQuery, labelling: LabelQueues) -> Page:
     """The queue of an annotator, or the form that opens it. The pair itself comes with its own request."""
     annotator = _read_annotator(query)
     is_open = labelling.is_open(source)
@@ -45,20 +45,20 @@ def build_label_page(source: Source, query: Query, labelling: LabelQueues) -> Pa
     return Page("label", f"Label {source.name}", data, rows)
 
 
-def build_adjudication_page(source: Source, query: Query, labelling: LabelQueues) -> Page:
+def build_adjudication_page(source: Source, query: PageQuery, labelling: LabelQueues) -> Page:
     """Pairs on which annotators differ, their labels side by side; the judge's verdict stays hidden."""
     annotator = _read_annotator(query)
-    disputes = [describe_dispute(one) for one in labelling.find_queue(source).disputes()]
+    disputes = [describe_dispute(dispute) for dispute in labelling.find_queue(source).disputes()]
     data = {"annotator": annotator, "count": len(disputes), "disputes": disputes[:_MOST_DISPUTES]}
     rows = [
-        {"item": one["task"]["item"], "criterion": one["task"]["criterion"], **label}
-        for one in disputes
-        for label in one["labels"]
+        {"item": dispute["task"]["item"], "criterion": dispute["task"]["criterion"], **label}
+        for dispute in disputes
+        for label in dispute["labels"]
     ]
     return Page("adjudicate", f"Adjudicate {source.name}", data, rows)
 
 
-def build_figures_page(source: Source, query: Query, labelling: LabelQueues) -> Page:
+def build_figures_page(source: Source, query: PageQuery, labelling: LabelQueues) -> Page:
     """How well judge and annotators agree with the labels, and what more labels would bring."""
     store = store_path(source.directory)
     own = LabelChoice(labels=[store.parent])
@@ -69,9 +69,9 @@ def build_figures_page(source: Source, query: Query, labelling: LabelQueues) -> 
     return Page("label_figures", f"Labels of {source.name}", data, rows)
 
 
-def _read_annotator(query: Query) -> str:
+def _read_annotator(query: PageQuery) -> str:
     name = query.read_text("annotator")
     try:
         return check_annotator(name) if name else ""
     except InputError as error:
-        raise Refusal(400, str(error)) from None
+        raise PageRefusal(400, str(error)) from None

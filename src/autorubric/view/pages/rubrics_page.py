@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from autorubric.core.criterion import name_criteria
 from autorubric.errors import InputError
 from autorubric.rows.record import Prompt, as_text, as_turns, read_question
-from autorubric.view.page import Page, Query, Refusal
+from autorubric.view.page import Page, PageQuery, PageRefusal
 from autorubric.view.sources import Source
 
 _Row: TypeAlias = Mapping[str, Any]
@@ -45,15 +45,15 @@ def trace_criteria(final: _Row, step: _Row, manifest: _Row) -> list[dict[str, An
     fates = {fate["id"]: fate for fate in final.get("merge_fates") or ()}
     gates = ((manifest.get("settings") or {}).get("full") or {}).get("gates") or {}
     found = [
-        _describe_criterion(one, outcome, fates, step, gates)
+        _describe_criterion(criterion, outcome, fates, step, gates)
         for part, outcome in _OUTCOMES.items()
-        for one in final.get(part) or ()
+        for criterion in final.get(part) or ()
     ]
-    by_id = {one["id"]: one for one in found}
-    for one in found:
+    by_id = {criterion["id"]: criterion for criterion in found}
+    for criterion in found:
         # A rewritten wording has the proposals of the original.
-        if one["origin"] == "merged" and one["rewritten_from"] in by_id:
-            one["proposals"] = by_id[one["rewritten_from"]]["proposals"]
+        if criterion["origin"] == "merged" and criterion["rewritten_from"] in by_id:
+            criterion["proposals"] = by_id[criterion["rewritten_from"]]["proposals"]
     return found
 
 
@@ -63,13 +63,13 @@ def list_dropped(final: _Row, step: _Row) -> list[dict[str, Any]]:
     merged = [_find_proposal(fate["id"], fate, step) for fate in fates]
     evolved = [
         {
-            "id": one["id"],
+            "id": criterion["id"],
             "model": "",
-            "text": one.get("description") or "",
+            "text": criterion.get("description") or "",
             "fate": "dropped",
-            "why": one.get("reason"),
+            "why": criterion.get("reason"),
         }
-        for one in final.get("evolved_dropped") or ()
+        for criterion in final.get("evolved_dropped") or ()
     ]
     return [*merged, *evolved]
 
@@ -78,7 +78,7 @@ def build_verdict_table(final: _Row, step: _Row) -> dict[str, Any]:
     """Verdicts of criterion × response: how many judges found each criterion met by each response."""
     slots = [response["slot"] for response in final.get("responses") or ()]
     rows = []
-    named = {one["id"]: one for part in _OUTCOMES for one in final.get(part) or ()}
+    named = {criterion["id"]: criterion for part in _OUTCOMES for criterion in final.get(part) or ()}
     for field in sorted(
         name for name in step if name.startswith(("merged_verdicts", "verdicts_", "rewritten_verdicts"))
     ):
@@ -92,37 +92,37 @@ def build_verdict_table(final: _Row, step: _Row) -> dict[str, Any]:
 
 
 def _describe_criterion(
-    one: _Row, outcome: str, fates: Mapping[str, _Row], step: _Row, settings: _Row
+    criterion: _Row, outcome: str, fates: Mapping[str, _Row], step: _Row, settings: _Row
 ) -> dict[str, Any]:
-    parents = list(one.get("parents") or ())
+    parents = list(criterion.get("parents") or ())
     proposals = [
         _find_proposal(parent, fates.get(parent) or {}, step) for parent in parents if _PROPOSED.fullmatch(parent)
     ]
     return {
-        "id": one.get("id") or "",
-        "title": one.get("title") or "",
-        "description": one.get("description") or "",
-        "weight": one.get("weight"),
-        "origin": one.get("origin") or "",
-        "round": one.get("round") or 0,
-        "models": list(one.get("models") or ()),
+        "id": criterion.get("id") or "",
+        "title": criterion.get("title") or "",
+        "description": criterion.get("description") or "",
+        "weight": criterion.get("weight"),
+        "origin": criterion.get("origin") or "",
+        "round": criterion.get("round") or 0,
+        "models": list(criterion.get("models") or ()),
         "outcome": outcome,
-        "reason": one.get("reason") or "",
-        "rejected_by": one.get("gate") or "",
-        "rewritten_from": parents[0] if parents and str(one.get("id")) == f"{parents[0]}.r" else "",
+        "reason": criterion.get("reason") or "",
+        "rejected_by": criterion.get("gate") or "",
+        "rewritten_from": parents[0] if parents and str(criterion.get("id")) == f"{parents[0]}.r" else "",
         "proposals": proposals,
-        "pair": _find_pair(one, step),
-        "check": _parse_json(one.get("check")),
-        "gates": [_describe_gate(said, settings) for said in one.get("gates") or ()],
+        "pair": _find_pair(criterion, step),
+        "check": _parse_json(criterion.get("check")),
+        "gates": [_describe_gate(gate, settings) for gate in criterion.get("gates") or ()],
     }
 
 
-def _find_pair(one: _Row, step: _Row) -> list[str]:
+def _find_pair(criterion: _Row, step: _Row) -> list[str]:
     """The responses that an evolved criterion was drawn from."""
-    if one.get("origin") != "evolved":
+    if criterion.get("origin") != "evolved":
         return []
-    held = step.get(f"round_{one.get('round')}")
-    return list(held.get("pair") or ()) if isinstance(held, dict) else []
+    pair = step.get(f"round_{criterion.get('round')}")
+    return list(pair.get("pair") or ()) if isinstance(pair, dict) else []
 
 
 def _find_proposal(name: str, fate: _Row, step: _Row) -> dict[str, Any]:
@@ -143,14 +143,14 @@ def _find_proposal(name: str, fate: _Row, step: _Row) -> dict[str, Any]:
     }
 
 
-def _describe_gate(said: _Row, settings: _Row) -> dict[str, Any]:
-    figures = _parse_json(said.get("figures")) or {}
+def _describe_gate(gate: _Row, settings: _Row) -> dict[str, Any]:
+    figures = _parse_json(gate.get("figures")) or {}
     return {
-        "gate": said.get("gate") or "",
-        "outcome": said.get("outcome") or "",
-        "reason": said.get("reason") or "",
+        "gate": gate.get("gate") or "",
+        "outcome": gate.get("outcome") or "",
+        "reason": gate.get("reason") or "",
         "figures": figures,
-        "told": "; ".join(_format_measures(str(said.get("gate")), figures, settings)),
+        "told": "; ".join(_format_measures(str(gate.get("gate")), figures, settings)),
     }
 
 
@@ -183,7 +183,7 @@ _CHANGES = ("added", "returned", "retired")
 _MOST_TEXT = 6_000
 
 
-def build_rubrics_page(source: Source, query: Query) -> Page:
+def build_rubrics_page(source: Source, query: PageQuery) -> Page:
     """A line for each rubric, fifty a page."""
     lines = source.open_rubrics()
     start, following = query.read_part("after", len(lines))
@@ -192,7 +192,7 @@ def build_rubrics_page(source: Source, query: Query) -> Page:
     return Page("rubrics", f"Rubrics of {source.name}", data, rows)
 
 
-def build_rubric_page(source: Source, query: Query, rubric: int) -> Page:
+def build_rubric_page(source: Source, query: PageQuery, rubric: int) -> Page:
     """One rubric: the lineage of each criterion, and the verdicts on the responses."""
     from autorubric.synthesis.stages import STEP_FILES
     from autorubric.synthesis.steps import find_same
@@ -200,8 +200,8 @@ def build_rubric_page(source: Source, query: Query, rubric: int) -> Page:
     lines = source.open_rubrics()
     row = lines.read_row(rubric)
     steps = [source.directory / name for name in reversed(STEP_FILES)]
-    held = (find_same(path, row) for path in steps if path.is_file())
-    step: dict[str, Any] = next(filter(None, held), {})
+    rows = (find_same(path, row) for path in steps if path.is_file())
+    step: dict[str, Any] = next(filter(None, rows), {})
     asked = _read_question(row)
     found = trace_criteria(row, step, source.manifest) if "criteria" in row else _list_basic_criteria(row, step)
     start, following = query.read_part("criteria", len(found))
@@ -216,13 +216,15 @@ def build_rubric_page(source: Source, query: Query, rubric: int) -> Page:
         "criteria_next": following,
         "dropped": list_dropped(row, step),
         "verdicts": build_verdict_table(row, step),
-        "responses": [_describe_response(one, step) for one in row.get("responses") or ()],
+        "responses": [_describe_response(response, step) for response in row.get("responses") or ()],
         "quality": {name: value for name, value in (row.get("quality") or {}).items() if value is not None},
         "previous": rubric - 1 if rubric else None,
         "next": rubric + 1 if rubric + 1 < len(lines) else None,
         "has_steps": bool(step),
     }
-    flat = [{key: value for key, value in one.items() if not isinstance(value, list | dict)} for one in found]
+    flat = [
+        {key: value for key, value in criterion.items() if not isinstance(value, list | dict)} for criterion in found
+    ]
     return Page("rubric", f"Rubric {data['id'] or rubric + 1} of {source.name}", data, flat)
 
 
@@ -230,7 +232,7 @@ def _describe_rubric(number: int, row: _Row | None) -> dict[str, Any]:
     if row is None:
         return {"rubric": number, "id": "", "question": "(damaged line)", "criteria": 0, "points": 0, "rejected": 0}
     criteria = list(row.get("criteria") or row.get("rubrics") or ())
-    points = [one.get("weight", one.get("points")) or 0 for one in criteria]
+    points = [criterion.get("weight", criterion.get("points")) or 0 for criterion in criteria]
     return {
         "rubric": number,
         "id": str(row.get("id") or ""),
@@ -251,51 +253,51 @@ def _list_basic_criteria(row: _Row, step: _Row) -> list[dict[str, Any]]:
     parts = [("merged", step.get("merged_rubrics"), str(step.get("merged_rubrics_model") or ""))]
     parts.append(("evolved", step.get("augmented_rubrics"), str(step.get("augmented_rubrics_model") or "")))
     origins = {
-        str(one.get("description") or "").strip(): (origin, model, str(one.get("title") or ""))
+        str(criterion.get("description") or "").strip(): (origin, model, str(criterion.get("title") or ""))
         for origin, listed, model in parts
-        for one in listed or ()
-        if isinstance(one, dict)
+        for criterion in listed or ()
+        if isinstance(criterion, dict)
     }
     made = []
-    for number, one in enumerate(row.get("rubrics") or (), start=1):
-        words = str(one.get("criterion") or "")
+    for number, rubric in enumerate(row.get("rubrics") or (), start=1):
+        words = str(rubric.get("criterion") or "")
         origin, model, title = origins.get(words.strip(), ("", "", ""))
-        known = {"id": str(number), "title": title, "description": words, "weight": one.get("points")}
+        known = {"id": str(number), "title": title, "description": words, "weight": rubric.get("points")}
         known |= {"origin": origin, "models": filter(None, [model])}
         made.append(_describe_criterion(known, "kept", {}, {}, {}))
     return made
 
 
-def _describe_response(one: _Row, step: _Row) -> dict[str, Any]:
-    text = str(step.get(f"response_{one.get('slot')}") or "")
+def _describe_response(response: _Row, step: _Row) -> dict[str, Any]:
+    text = str(step.get(f"response_{response.get('slot')}") or "")
     return {
-        "slot": one.get("slot"),
-        "model": one.get("model") or "",
-        "score": one.get("score"),
+        "slot": response.get("slot"),
+        "model": response.get("model") or "",
+        "score": response.get("score"),
         "text": text[:_MOST_TEXT],
         "characters": len(text),
     }
 
 
-def build_versions_page(source: Source, query: Query) -> Page:
+def build_versions_page(source: Source, query: PageQuery) -> Page:
     """The versions of `evolve` or `serve --evolve`, 50 queries a page."""
     from autorubric.training.evolution.versions import VERSIONS_FILE, read_log
 
     path = source.directory / VERSIONS_FILE
     if not path.is_file():
-        raise Refusal(404, f"{source.name} has no {VERSIONS_FILE}", "Pass a run of evolve or of serve --evolve.")
+        raise PageRefusal(404, f"{source.name} has no {VERSIONS_FILE}", "Pass a run of evolve or of serve --evolve.")
     try:
         lineages = list(read_log(path).lineages.values())
     except InputError as error:
-        raise Refusal(500, str(error)) from None
+        raise PageRefusal(500, str(error)) from None
     start, following = query.read_part("after", len(lineages))
-    shown = [_describe_lineage(number, one) for number, one in enumerate(lineages)][start:following]
+    shown = [_describe_lineage(number, lineage) for number, lineage in enumerate(lineages)][start:following]
     rows = [
-        {"rubric": one["rubric"], "query": one["query"], **_flatten_version(version)}
-        for one in shown
-        for version in one["versions"]
+        {"rubric": lineage["rubric"], "query": lineage["query"], **_flatten_version(version)}
+        for lineage in shown
+        for version in lineage["versions"]
     ]
-    changed = sum(len(one.versions) > 1 for one in lineages)
+    changed = sum(len(lineage.versions) > 1 for lineage in lineages)
     data = {"rubrics": shown, "count": len(lineages), "changed": changed, "next": following}
     return Page("versions", f"Versions in {source.name}", data, rows)
 

@@ -10,7 +10,7 @@ from typing import Any
 from autorubric.errors import InputError
 from autorubric.view import figures
 from autorubric.view.index.schema import read_notes
-from autorubric.view.page import Page, Query, Refusal
+from autorubric.view.page import Page, PageQuery, PageRefusal
 from autorubric.view.sources import Source, read_index_state
 
 MOST_CHARTED = 25
@@ -34,12 +34,12 @@ def _describe_run(source: Source, hidden: bool) -> dict[str, Any]:
     try:
         with source.reading() as connection:
             found = source.cache(connection, "scores", figures.read_scores)
-    except Refusal:
+    except PageRefusal:
         return row
     return row | {name: found[name] for name in ("items", "mean", "interval", "failed", "differs")}
 
 
-def build_summary_page(source: Source, query: Query) -> Page:
+def build_summary_page(source: Source, query: PageQuery) -> Page:
     """Score, coverage, failures, cost, and what drives the score."""
     manifest = source.manifest
     spent = figures.read_costs(source)
@@ -78,9 +78,11 @@ def _add_scores(source: Source, data: dict[str, Any]) -> dict[str, str]:
     from autorubric.errors import pluralize
 
     with source.reading() as connection:
-        held = read_notes(connection)
+        notes = read_notes(connection)
         data["scores"] = source.cache(connection, "scores", figures.read_scores)
-        made = source.cache(connection, "judgments", lambda one: figures.count_judgments(one, source), source.status)
+        made = source.cache(
+            connection, "judgments", lambda connection: figures.count_judgments(connection, source), source.status
+        )
         data["coverage"], data["judgments"] = made.coverage, sum(made)
         data["drivers"] = source.cache(connection, "drivers", figures.find_drivers)
         data["criteria"] = figures.read_criteria(connection, most=MOST_CHARTED)
@@ -88,18 +90,18 @@ def _add_scores(source: Source, data: dict[str, Any]) -> dict[str, str]:
         labels = source.cache(connection, "labels", figures.measure_against_labels)
         data["against_labels"] = labels._asdict() if labels.n else None
         bins = [(label, float(n)) for label, n in source.cache(connection, "histogram", figures.read_histogram)]
-    data["failures"] = _list_failures(json.loads(held.get("failures") or "[]"), "judgment")
+    data["failures"] = _list_failures(json.loads(notes.get("failures") or "[]"), "judgment")
     if count := made.not_requested:
         sentence = f"{pluralize(count, 'judgment')} {'was' if count == 1 else 'were'} not requested"
         data["failures"].append({"kind": "not requested", "count": count, "items": [], "sentence": sentence})
-    data["flags"] = json.loads(held.get("flags") or "{}")
+    data["flags"] = json.loads(notes.get("flags") or "{}")
     charts = {}
     if data["scores"]["scored"]:
         charts["scores"] = plot_bars("Scores", bins, "score, in steps of 0.05", "items")
     rows = [
-        Ranged(one["name"], one["mean"], *(one["interval"] or (None, None)))
-        for one in data["criteria"]
-        if one["mean"] is not None
+        Ranged(criterion["name"], criterion["mean"], *(criterion["interval"] or (None, None)))
+        for criterion in data["criteria"]
+        if criterion["mean"] is not None
     ]
     if rows:
         charts["criteria"] = plot_intervals("Mean value of each criterion", rows, "mean value, 95% interval")
@@ -110,9 +112,11 @@ def _list_failures(groups: object, noun: str) -> list[dict[str, Any]]:
     """Failures by cause, from the groups as JSON values, each with its sentence."""
     from autorubric.llm.failure_groups import FailureGroups, format_failures  # the list of runs needs none of these
 
-    shown = [one for one in FailureGroups.from_list(groups) if one.is_failure]
+    shown = [group for group in FailureGroups.from_list(groups) if group.is_failure]
     lines = zip(shown, format_failures(shown, noun), strict=True)
-    return [{"kind": one.kind, "count": one.count, "items": one.items, "sentence": line} for one, line in lines]
+    return [
+        {"kind": group.kind, "count": group.count, "items": group.items, "sentence": line} for group, line in lines
+    ]
 
 
 def _read_progress(source: Source) -> tuple[dict[str, int | None], list[dict[str, Any]], str]:
@@ -141,10 +145,10 @@ def list_judges(manifest: Any) -> list[dict[str, str]]:
 
 
 def _as_texts(value: Any) -> list[str]:
-    return [str(one) for one in value] if isinstance(value, list) else []
+    return [str(text) for text in value] if isinstance(value, list) else []
 
 
-def build_live_page(source: Source, query: Query) -> Page:
+def build_live_page(source: Source, query: PageQuery) -> Page:
     """The progress of a run; a script updates the page."""
     manifest = source.manifest
     status = source.status
@@ -166,12 +170,12 @@ def build_live_page(source: Source, query: Query) -> Page:
     failures = list[dict[str, Any]]()
     if source.has_items:
         with source.reading() as connection:
-            found, held = source.cache(connection, "scores", figures.read_scores), read_notes(connection)
+            found, notes = source.cache(connection, "scores", figures.read_scores), read_notes(connection)
             state["indexed"] = read_index_state(connection)["share"]
         state |= {name: found[name] for name in ("done", "mean", "interval", "failed")}
-        failures = _list_failures(json.loads(held.get("failures") or "[]"), "judgment")
+        failures = _list_failures(json.loads(notes.get("failures") or "[]"), "judgment")
     elif source.kind == "synthesis":
         rows, failures, _ = _read_progress(source)
         state |= rows
-    state["failures"] = [one["sentence"] for one in failures[:10]]
+    state["failures"] = [failure["sentence"] for failure in failures[:10]]
     return Page("live", f"{source.name}, live", state, [state])

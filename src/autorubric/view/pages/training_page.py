@@ -8,13 +8,13 @@ from typing import Any
 
 from autorubric.charts.svg import Axes, Point, Series, plot_bars, plot_lines
 from autorubric.errors import InputError
-from autorubric.view.page import Page, Query, Refusal
+from autorubric.view.page import Page, PageQuery, PageRefusal
 from autorubric.view.sources import Source
 
 SUMMARY_FILE = "selection.json"
 
 
-def build_drift_page(source: Source, query: Query) -> Page:
+def build_drift_page(source: Source, query: PageQuery) -> Page:
     """How the rewards of a service moved."""
     from autorubric.jobs.status import drift
     from autorubric.training.reward_drift import find_recommendations, find_warnings
@@ -22,9 +22,9 @@ def build_drift_page(source: Source, query: Query) -> Page:
     windows = max(1, min(query.read_whole("windows", 8) or 8, 200))
     found = drift(source.directory, windows=windows)
     windowed = enumerate(found.windows, 1)
-    rows = [{"window": number, **_flatten(asdict(one)), "failed": one.failed} for number, one in windowed]
+    rows = [{"window": number, **_flatten(asdict(window)), "failed": window.failed} for number, window in windowed]
     numbers = _read_version_numbers(source)
-    criteria = [{**asdict(one), "version": numbers.get(one.rubric)} for one in list(found.criteria)[:50]]
+    criteria = [{**asdict(drift), "version": numbers.get(drift.rubric)} for drift in list(found.criteria)[:50]]
     data: dict[str, Any] = {
         "windows": rows,
         "criteria": criteria,
@@ -51,20 +51,20 @@ def build_drift_page(source: Source, query: Query) -> Page:
     return Page("drift", f"Drift in {source.name}", data, rows, charts)
 
 
-def build_best_page(source: Source, query: Query) -> Page:
+def build_best_page(source: Source, query: PageQuery) -> Page:
     """How the best score grows with the number of candidates."""
     try:
         summary = json.loads((source.directory / SUMMARY_FILE).read_text("utf-8"))
         curve, keep = list(summary["curve"]), dict(summary["keep"])
     except FileNotFoundError:
-        raise Refusal(404, "this run has no selection.json") from None
+        raise PageRefusal(404, "this run has no selection.json") from None
     except (ValueError, KeyError, TypeError, OSError) as error:
-        raise Refusal(422, f"{SUMMARY_FILE} cannot be read: {error}") from None
+        raise PageRefusal(422, f"{SUMMARY_FILE} cannot be read: {error}") from None
     charts = {}
     if curve:
         series = [
-            Series("best score", [Point(one["k"], one["score"]) for one in curve]),
-            Series("share above the threshold", [Point(one["k"], one["kept"]) for one in curve]),
+            Series("best score", [Point(point["k"], point["score"]) for point in curve]),
+            Series("share above the threshold", [Point(point["k"], point["kept"]) for point in curve]),
         ]
         axes = Axes("candidates a query (k)", "mean over queries", (0.0, 1.0))
         charts["curve"] = plot_lines("Best of k", series, axes)
@@ -97,7 +97,7 @@ def _read_version_numbers(source: Source) -> dict[str, int]:
         lineages = read_log(source.directory / VERSIONS_FILE).lineages.values()
     except InputError:
         return {}  # the page of the versions says so
-    return {version.digest: version.number for one in lineages for version in one.versions}
+    return {version.digest: version.number for lineage in lineages for version in lineage.versions}
 
 
 def _flatten(window: dict[str, Any]) -> dict[str, Any]:

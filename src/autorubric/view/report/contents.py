@@ -13,7 +13,7 @@ from autorubric.errors import InputError
 from autorubric.jobs.label_source import LabelChoice
 from autorubric.view import figures
 from autorubric.view.index.indexer import Indexer
-from autorubric.view.page import ALL_ROWS, Page, Query
+from autorubric.view.page import ALL_ROWS, Page, PageQuery
 from autorubric.view.pages.agreement_page import build_agreement_page, build_criteria_page
 from autorubric.view.pages.comparison_page import build_comparison_page
 from autorubric.view.pages.item_page import build_item_page
@@ -103,13 +103,15 @@ def build_contents(
     graded = source.has_items
     sections = list(_build_sections(source, other, wanted) if graded else _build_rubric_sections(source, wanted))
     if not wanted.has_text:
-        sections = [one._replace(page=replace(one.page, data=remove_texts(one.page.data))) for one in sections]
+        sections = [
+            section._replace(page=replace(section.page, data=remove_texts(section.page.data))) for section in sections
+        ]
     figures = _collect_figures(source, sections, wanted) if graded else _collect_rubric_figures(source, sections)
     return sections, figures
 
 
 def _build_summary(source: Source) -> Section:
-    summary = build_summary_page(source, Query(()))
+    summary = build_summary_page(source, PageQuery(()))
     if summary.data["costs"]["problem"]:
         summary = replace(summary, data={**summary.data, "costs": {**summary.data["costs"], "problem": NO_COST}})
     return Section("summary", summary, "Summary")
@@ -128,12 +130,12 @@ def _build_sections(source: Source, other: Source | None, wanted: ReportScope) -
     yield _build_summary(source)
     if other is not None:
         # The other run is the baseline: it comes first.
-        page = build_comparison_page(other, Query(()), (other, source), drawn=_DRAWN)
+        page = build_comparison_page(other, PageQuery(()), (other, source), drawn=_DRAWN)
         note = _note_rest(page, page.data["common"], "items", "items that both have")
         if page.data["common"] > _DRAWN:
             note += f"; the chart has the first {_DRAWN}"
         yield Section("comparison", page, "Comparison", note)
-    agreement, criteria = build_agreement_page(source, Query(())), build_criteria_page(source, Query(()))
+    agreement, criteria = build_agreement_page(source, PageQuery(())), build_criteria_page(source, PageQuery(()))
     if agreement.data["labelled"] or agreement.data["between"] or agreement.data["labels"]["problem"]:
         rest = _note_rest(agreement, criteria.data["count"], "criteria", "criteria")
         yield Section("agreement", agreement, "Agreement", rest)
@@ -147,9 +149,9 @@ def _build_sections(source: Source, other: Source | None, wanted: ReportScope) -
         yield Section(f"item-{row['item']}", build_item_page(source, _ask_for(None), row["item"]))
 
 
-def _ask_for(most: int | None, **asked: str) -> Query:
+def _ask_for(most: int | None, **asked: str) -> PageQuery:
     """The query of a page with `most` rows, or with all."""
-    return Query(asked.items(), ALL_ROWS if most is None else most)
+    return PageQuery(asked.items(), ALL_ROWS if most is None else most)
 
 
 def _note_rest(page: Page, count: int, name: str, words: str) -> str:
@@ -165,9 +167,9 @@ def remove_texts(value: Any) -> Any:
         {'name': 'Brief', 'reason': '', 'votes': [{'error': 'not shown', 'reason': ''}]}
     """
     if isinstance(value, Mapping):
-        found = {name: _BARE.get(name, remove_texts)(one) for name, one in value.items()}
+        found = {name: _BARE.get(name, remove_texts)(inner) for name, inner in value.items()}
         return found | {"sentence": f"{value['kind']}: {value['count']:,}"} if "sentence" in value else found
-    return [remove_texts(one) for one in value] if isinstance(value, list) else value
+    return [remove_texts(entry) for entry in value] if isinstance(value, list) else value
 
 
 _TEXTS = ("description", "requirement", "reason", "label_reason", "question", "title", "text", "told", "why")
@@ -179,7 +181,7 @@ _BARE: dict[str, Callable[[Any], Any]] = {
 
 
 def _collect_figures(source: Source, sections: Sequence[Section], wanted: ReportScope) -> Mapping[str, Any]:
-    data = {one.anchor: one.page.data for one in sections}
+    data = {section.anchor: section.page.data for section in sections}
     criteria = build_criteria_page(source, _ask_for(None)).data if wanted.all_criteria else data["criteria"]
     with source.reading() as connection:
         histogram = figures.read_histogram(connection)
@@ -205,16 +207,16 @@ def _collect_statistics(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _collect_rubric_figures(source: Source, sections: Sequence[Section]) -> Mapping[str, Any]:
-    data = {one.anchor: one.page.data for one in sections}
+    data = {section.anchor: section.page.data for section in sections}
     shown = [data[f"rubric-{row['rubric']}"] for row in data["rubrics"]["rubrics"]]
     kept = ("id", "title", "weight", "outcome", "origin", "round", "models", "rejected_by")
     rows = [
         {
-            **{name: one[name] for name in ("rubric", "id", "domain", "verdicts", "quality")},
-            "criteria": [{name: criterion[name] for name in kept} for criterion in one["criteria"]],
-            "scores": {str(answer["slot"]): answer["score"] for answer in one["responses"]},
+            **{name: row[name] for name in ("rubric", "id", "domain", "verdicts", "quality")},
+            "criteria": [{name: criterion[name] for name in kept} for criterion in row["criteria"]],
+            "scores": {str(answer["slot"]): answer["score"] for answer in row["responses"]},
         }
-        for one in shown
+        for row in shown
     ]
     whole = {"summary": data["summary"], "comparison": None, "rubrics": data["rubrics"]["count"], "shown": rows}
     return {"run": source.name, **select_figures(whole)}
@@ -238,9 +240,9 @@ def select_figures(value: Any) -> Any:
         {'name': 'Brief', 'mean': 0.3, 'interval': [0, 1]}
     """
     if isinstance(value, Mapping):
-        return {str(name): select_figures(one) for name, one in value.items() if name not in _LEFT_OUT}
+        return {str(name): select_figures(inner) for name, inner in value.items() if name not in _LEFT_OUT}
     if isinstance(value, list | tuple):
-        return [select_figures(one) for one in value]
+        return [select_figures(entry) for entry in value]
     return float(f"{value:.12g}") if isinstance(value, float) else value
 
 
@@ -249,12 +251,16 @@ def collect_item_figures(row: Mapping[str, Any], card: Mapping[str, Any]) -> dic
     figures: dict[str, Any] = select_figures(row)
     verdicts = [
         {
-            "name": one["name"],
-            "verdict": one["verdict"],
-            **{name: one[name] for name in ("value", "confidence", "label") if one[name] is not None},
-            **({"votes": {vote["judge"]: vote["verdict"] for vote in one["votes"]}} if len(one["votes"]) > 1 else {}),
+            "name": criterion["name"],
+            "verdict": criterion["verdict"],
+            **{name: criterion[name] for name in ("value", "confidence", "label") if criterion[name] is not None},
+            **(
+                {"votes": {vote["judge"]: vote["verdict"] for vote in criterion["votes"]}}
+                if len(criterion["votes"]) > 1
+                else {}
+            ),
         }
-        for one in card["criteria"]
+        for criterion in card["criteria"]
     ]
     judges = {"judge_scores": select_figures(card["judge_scores"])} if len(card["judge_scores"]) > 1 else {}
     return figures | judges | {"verdicts": select_figures(verdicts)}

@@ -23,7 +23,7 @@ from autorubric.jobs.job import RunSource, job, refuse_existing, run_job
 from autorubric.jobs.label_source import LabelChoice, note_other_labels
 from autorubric.jobs.status import RunDirectory
 from autorubric.settings import FileName, NewDirectory, setting
-from autorubric.view.page import Query, Refusal
+from autorubric.view.page import PageQuery, PageRefusal
 from autorubric.view.rendering import (
     build_environment,
     format_dollars,
@@ -35,7 +35,7 @@ from autorubric.view.rendering import (
 )
 from autorubric.view.report.contents import ReportScope, Section, build_contents, indexed
 from autorubric.view.report.verification import (
-    Difference,
+    Mismatch,
     Verification,
     compare_lines,
     compare_numbers,
@@ -49,7 +49,7 @@ _ITEMS = re.compile(r"all|worst:(\d{1,9})")
 _ENDINGS = {".html": "html", ".htm": "html", ".md": "md", ".json": "json"}
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _LAYOUT = 1  # of the numbers in a report
-_TEXTS: Mapping[str, Callable[[str, str], Iterable[Difference]]] = {
+_TEXTS: Mapping[str, Callable[[str, str], Iterable[Mismatch]]] = {
     "html": compare_texts,
     "md": compare_lines,
     "json": lambda reported, found: (),
@@ -233,11 +233,11 @@ def _make_report(
         other = None if against is None else stack.enter_context(indexed(Path(against), choice, baseline_of=source))
         try:
             sections, found = build_contents(source, other, wanted)
-        except Refusal as refusal:
+        except PageRefusal as refusal:
             raise InputError(f"{run}: {refusal.problem}") from None
     own = version("autorubric-hub")
     numbers = {"autorubric": own, "layout": _LAYOUT, "settings": {**chosen, "text": wanted.has_text}, **found}
-    if warnings := {one.name: f"{one.change}." for one in (source, other) if one and one.change}:
+    if warnings := {source.name: f"{source.change}." for source in (source, other) if source and source.change}:
         numbers["warnings"] = warnings
     if form == "json":
         return dump_figures(numbers, indent=1) + "\n", numbers
@@ -260,15 +260,15 @@ def render_document(contents: Sequence[Section], figures: Mapping[str, Any], ver
     """
     style = (read_asset("view.css") + read_asset("report.css")).decode()
     anchors = {one.anchor for one in contents}
-    pages = ((one, Markup(_render_section(one, anchors, version))) for one in contents)
-    sections = [{"anchor": one.anchor, "note": one.note, "html": page} for one, page in pages]
+    pages = ((section, Markup(_render_section(section, anchors, version))) for section in contents)
+    sections = [{"anchor": section.anchor, "note": section.note, "html": page} for section, page in pages]
     return build_environment().get_template("report.html").render(
         name=figures["run"],
         version=version,
         style=Markup(style),
         style_hash=Markup(base64.b64encode(sha256(style.encode()).digest()).decode()),
         warnings=figures.get("warnings", {}),
-        contents=[one for one in contents if one.words],
+        contents=[section for section in contents if section.words],
         sections=sections,
         figures=Markup(_escape_json(dump_figures(figures))),
     )  # fmt: skip
@@ -289,7 +289,7 @@ def _escape_json(data: str) -> str:
 
 def _render_section(section: Section, anchors: Collection[str], version: str) -> str:
     """A page as the view shows it, with only the links to sections of the report, and headings one level down."""
-    surroundings = {"on_paper": True, "root": "", "query": Query(()), "version": version}
+    surroundings = {"on_paper": True, "root": "", "query": PageQuery(()), "version": version}
     text = _LINK.sub(lambda found: _rewrite_link(found, anchors), render_html(section.page, surroundings))
     return _HEADING.sub(lambda found: f"{found[1]}{int(found[2]) + 1}", text)
 
@@ -325,25 +325,29 @@ def _render_change(comparison: Mapping[str, Any]) -> Iterator[str]:
     step = comparison["difference"]
     change = "–" if step["value"] is None else f"{step['value']:+.3f}{_format_interval(step['interval'])}"
     yield f"| Change against {_format_name(comparison['names'][0])} | {change}, {step['n']:,} common items |"
-    moved = [one for one in comparison["criteria"] if one["difference"]][:_MOST_MOVED]
+    moved = [row for row in comparison["criteria"] if row["difference"]][:_MOST_MOVED]
     if moved:
         yield from ("", "| Criterion | before | now | change |", "|---|---:|---:|---:|")
-    for one in moved:
-        cells = (format_float(one["first"], 3), format_float(one["second"], 3), f"{one['difference']:+.3f}")
-        yield f"| {_format_name(one['name'])} | {' | '.join(cells)} |"
+    for row in moved:
+        cells = (
+            format_float(row["first"], 3),
+            format_float(row["second"], 3),
+            f"{row['difference']:+.3f}",
+        )
+        yield f"| {_format_name(row['name'])} | {' | '.join(cells)} |"
 
 
 def _render_criteria(criteria: Sequence[Mapping[str, Any]], agreement: Mapping[str, Any] | None) -> Iterator[str]:
     if not criteria:
         return
-    labelled = {one["criterion"]: one for one in agreement["criteria"] if one["labelled"]} if agreement else {}
+    labelled = {row["criterion"]: row for row in agreement["criteria"] if row["labelled"]} if agreement else {}
     own, rule = (" agrees with labels |", "---:|") if labelled else ("", "")
     yield from ("", f"| Criterion | weight | mean value | failed |{own}", f"|---|---:|---:|---:|{rule}")
-    for one in criteria[:_MOST_CRITERIA]:
-        mean = f"{format_float(one['mean'], 3)} ({format_interval(one['interval'], 3)})".removesuffix(" ()")
-        cells = [_format_name(one["name"]), f"{one['weight']:g}", mean, f"{one['failed']:,}"]
+    for row in criteria[:_MOST_CRITERIA]:
+        mean = f"{format_float(row['mean'], 3)} ({format_interval(row['interval'], 3)})".removesuffix(" ()")
+        cells = [_format_name(row["name"]), f"{row['weight']:g}", mean, f"{row['failed']:,}"]
         if labelled:
-            label = labelled.get(one["criterion"])
+            label = labelled.get(row["criterion"])
             ends = f" ({format_percents(label['interval'])})" if label and label["interval"] else ""
             cells.append("–" if label is None else format_percent(label["agreement"]) + ends)
         yield f"| {' | '.join(cells)} |"
@@ -365,7 +369,7 @@ def _render_rows(figures: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "Rubrics", f"{figures['rubrics']:,}"
     if rows and isinstance(rows["total"], int):
         yield "Queries done", f"{_format_part(rows['done'], rows['total'])}, {rows['failed']:,} failed"
-    failures = [f"{one['count']:,} {_format_name(one['kind'])}" for one in summary["failures"]]
+    failures = [f"{failure['count']:,} {_format_name(failure['kind'])}" for failure in summary["failures"]]
     yield "Failures", ", ".join(failures) or "none"
     if labels:
         ends = labels["interval"]

@@ -23,7 +23,7 @@ _SECTION = re.compile('<section id="([^"]*)">')
 
 
 @dataclass(frozen=True)
-class Difference:
+class Mismatch:
     """A number or a text of a report that is not the run's.
 
     Attributes:
@@ -52,7 +52,7 @@ class Verification:
     """
 
     numbers: int
-    differences: Sequence[Difference]
+    differences: Sequence[Mismatch]
     note: str = ""
 
     @property
@@ -98,7 +98,7 @@ def read_report(path: Path) -> tuple[str, dict[str, Any]]:
     return text, found
 
 
-def compare_numbers(reported: Any, found: Any, where: str = "") -> Iterator[Difference]:
+def compare_numbers(reported: Any, found: Any, where: str = "") -> Iterator[Mismatch]:
     """The numbers that differ, by name.
 
     Example:
@@ -111,27 +111,27 @@ def compare_numbers(reported: Any, found: Any, where: str = "") -> Iterator[Diff
             yield from compare_numbers(reported.get(name, _MISSING), found.get(name, _MISSING), inner)
     elif isinstance(reported, list) and isinstance(found, list):
         for place in range(max(len(reported), len(found))):
-            ours, theirs = (one[place] if place < len(one) else _MISSING for one in (reported, found))
+            ours, theirs = (values[place] if place < len(values) else _MISSING for values in (reported, found))
             yield from compare_numbers(ours, theirs, f"{where}[{place}]")
     elif not _is_same(reported, found):
-        yield Difference(where, _format_value(reported), _format_value(found))
+        yield Mismatch(where, _format_value(reported), _format_value(found))
 
 
-def compare_texts(reported: str, found: str) -> Iterator[Difference]:
+def compare_texts(reported: str, found: str) -> Iterator[Mismatch]:
     """The differences of two HTML files in texts, elements and attributes: all but the data."""
     ours, theirs = _split_parts(reported), _split_parts(found)
     pairs = list(zip(ours, theirs, strict=False))
     if len(ours) == len(theirs):
         for (section, shown), (_, right) in pairs:
             if shown != right:
-                yield Difference(f"shown in {section}", *_format_difference(shown, right))
+                yield Mismatch(f"shown in {section}", *_format_difference(shown, right))
         return
     place = next((n for n, (one, other) in enumerate(pairs) if one != other), len(pairs))
     where = (ours[place:] or theirs[place:])[0][0]
-    yield Difference(f"shown in {where}, and on from there", _format_after(ours, place), _format_after(theirs, place))
+    yield Mismatch(f"shown in {where}, and on from there", _format_after(ours, place), _format_after(theirs, place))
 
 
-def compare_lines(reported: str, found: str) -> Iterator[Difference]:
+def compare_lines(reported: str, found: str) -> Iterator[Mismatch]:
     r"""The lines that differ between two reports in Markdown, but the last one, which says how they were made.
 
     Example:
@@ -141,7 +141,7 @@ def compare_lines(reported: str, found: str) -> Iterator[Difference]:
     ours, theirs = (_MADE.sub("", text).rstrip().splitlines() for text in (reported, found))
     for number, pair in enumerate(zip_longest(ours, theirs), start=1):
         if pair[0] != pair[1]:
-            yield Difference(f"line {number}", *(_format_value(_MISSING if one is None else one) for one in pair))
+            yield Mismatch(f"line {number}", *(_format_value(_MISSING if text is None else text) for text in pair))
 
 
 def count_numbers(value: Any) -> int:

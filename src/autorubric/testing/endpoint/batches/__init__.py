@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 
 from autorubric.testing.endpoint.batches import anthropic, gemini, openai
-from autorubric.testing.endpoint.batches.books import Answer, BatchBooks, BatchFaults, Request, Route
+from autorubric.testing.endpoint.batches.books import BatchAnswer, BatchBooks, BatchFaults, BatchRequest, Route
 
-__all__ = ["Answer", "BatchBooks", "BatchFaults", "Request", "answer"]
+__all__ = ["BatchAnswer", "BatchBooks", "BatchFaults", "BatchRequest", "answer"]
 
 _ROUTES: tuple[Route, ...] = (*openai.ROUTES, *anthropic.ROUTES, *gemini.ROUTES)
 
 
-def answer(books: BatchBooks, asked: Request) -> Answer | None:
+def answer(books: BatchBooks, asked: BatchRequest) -> BatchAnswer | None:
     """The answer to a request on batches or their files; None for any other request."""
     for method, pattern, handler in _ROUTES:
         found = re.fullmatch(pattern, asked.path)

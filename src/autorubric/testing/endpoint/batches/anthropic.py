@@ -9,12 +9,12 @@ from typing import Any
 from autorubric.testing.completion import count_prompt_tokens
 from autorubric.testing.endpoint.batches.books import (
     EXPIRED,
-    Answer,
+    BatchAnswer,
     BatchBooks,
+    BatchJob,
+    BatchRefusal,
+    BatchRequest,
     ChatBody,
-    Job,
-    Refusal,
-    Request,
     Result,
     Route,
     answer_job,
@@ -35,12 +35,12 @@ def _to_chat_body(params: dict[str, Any]) -> ChatBody:
     return {**params, **asked, "messages": [*system, *params["messages"]]}
 
 
-def _create(books: BatchBooks, asked: Request, _: str) -> Answer:
-    lines = [(one["custom_id"], _to_chat_body(one["params"])) for one in asked.json["requests"]]
+def _create(books: BatchBooks, asked: BatchRequest, _: str) -> BatchAnswer:
+    lines = [(request["custom_id"], _to_chat_body(request["params"])) for request in asked.json["requests"]]
     return create(books, "msgbatch_", lines, {}, _render)
 
 
-def _render(books: BatchBooks, job: Job) -> dict[str, Any]:
+def _render(books: BatchBooks, job: BatchJob) -> dict[str, Any]:
     ended = job.results is not None
     by_status = [ran.status for ran in job.results or ()]
     counts = {
@@ -60,14 +60,14 @@ def _render(books: BatchBooks, job: Job) -> dict[str, Any]:
     }
 
 
-def _list(books: BatchBooks, asked: Request, _: str) -> Answer:
+def _list(books: BatchBooks, asked: BatchRequest, _: str) -> BatchAnswer:
     jobs, more = list_page(books, asked, "limit", "after_id")
-    return Answer(
+    return BatchAnswer(
         {"data": [_render(books, job) for job in jobs], "has_more": more, "last_id": jobs[-1].id if jobs else None}
     )
 
 
-def _send_results(books: BatchBooks, asked: Request, id: str) -> Answer | None:
+def _send_results(books: BatchBooks, asked: BatchRequest, id: str) -> BatchAnswer | None:
     job = books.find(id)
     if job is None or job.results is None:
         return None
@@ -75,8 +75,8 @@ def _send_results(books: BatchBooks, asked: Request, id: str) -> Answer | None:
     if job.is_cancelled:
         rest = [custom_id for custom_id, _ in job.lines[len(job.results) :]]
         canceled = ({"custom_id": custom_id, "result": {"type": "canceled"}} for custom_id in rest)
-        lines += b"".join(json.dumps(one).encode() + b"\n" for one in canceled)
-    return books.refuse(id) or Answer(lines, is_cut=books.is_cut())
+        lines += b"".join(json.dumps(result).encode() + b"\n" for result in canceled)
+    return books.refuse(id) or BatchAnswer(lines, is_cut=books.is_cut())
 
 
 def _format_line(ran: Result) -> bytes:
@@ -84,25 +84,25 @@ def _format_line(ran: Result) -> bytes:
 
 
 def _build_result(ran: Result) -> dict[str, Any]:
-    said = ran.said
-    if isinstance(said, Refusal):
-        error = {"type": _KINDS.get(said.status, "api_error"), "message": said.words}
+    reply = ran.said
+    if isinstance(reply, BatchRefusal):
+        error = {"type": _KINDS.get(reply.status, "api_error"), "message": reply.words}
         errored = {"type": "errored", "error": {"type": "error", "error": error}}
-        return {"type": "expired", "reason": EXPIRED} if said.status == -1 else errored
-    prompt, spoken = count_prompt_tokens(ran.body), said.tokens
-    thought = [{"type": "thinking", "thinking": said.reasoning, "signature": "x"}] if said.reasoning else []
+        return {"type": "expired", "reason": EXPIRED} if reply.status == -1 else errored
+    prompt, spoken = count_prompt_tokens(ran.body), reply.tokens
+    thought = [{"type": "thinking", "thinking": reply.reasoning, "signature": "x"}] if reply.reasoning else []
     message = {
         "id": "msg_loopback",
         "role": "assistant",
         "model": ran.body.get("model"),
-        "content": [*thought, {"type": "text", "text": said.content or ""}],
-        "stop_reason": "refusal" if said.refusal else _STOPS.get(said.finish_reason, said.finish_reason),
+        "content": [*thought, {"type": "text", "text": reply.content or ""}],
+        "stop_reason": "refusal" if reply.refusal else _STOPS.get(reply.finish_reason, reply.finish_reason),
         "usage": {"input_tokens": prompt, "output_tokens": spoken},
     }
     return {"type": "succeeded", "message": message}
 
 
-def _delete(books: BatchBooks, asked: Request, id: str) -> Answer | None:
+def _delete(books: BatchBooks, asked: BatchRequest, id: str) -> BatchAnswer | None:
     return delete(books, id, {"id": id, "type": "message_batch_deleted"})
 
 

@@ -16,7 +16,7 @@ from autorubric.errors import ConfigError
 from autorubric.testing.completion import Completion
 
 ChatBody: TypeAlias = dict[str, Any]
-Run: TypeAlias = Callable[[ChatBody], "Completion | Refusal"]
+Run: TypeAlias = Callable[[ChatBody], "Completion | BatchRefusal"]
 """Answers one request."""
 
 
@@ -70,7 +70,7 @@ class BatchFaults:
 FAILED = "The server had an error while processing this request."
 
 
-class Refusal(NamedTuple):
+class BatchRefusal(NamedTuple):
     """The status and message of an error; status -1 means that the request expired, 0 that there is no status."""
 
     status: int
@@ -82,17 +82,17 @@ class Result(NamedTuple):
 
     custom_id: str
     body: ChatBody
-    said: Completion | Refusal
+    said: Completion | BatchRefusal
     is_kept: bool = True
 
     @property
     def status(self) -> int:
         """200, or the status of an error."""
-        return self.said.status if isinstance(self.said, Refusal) else 200
+        return self.said.status if isinstance(self.said, BatchRefusal) else 200
 
 
 @dataclass
-class Job:
+class BatchJob:
     """One batch.
 
     Attributes:
@@ -147,7 +147,7 @@ class BatchBooks:
     def __init__(self, faults: BatchFaults, run: Run, seed: int) -> None:
         self.faults = faults
         self.files: dict[str, bytes] = {}
-        self.jobs: dict[str, Job] = {}
+        self.jobs: dict[str, BatchJob] = {}
         self.paid: Counter[str] = Counter()
         self.deleted: list[str] = []
         self._run = run
@@ -165,9 +165,11 @@ class BatchBooks:
         self.files[name] = content
         return name
 
-    def create(self, id: str, lines: Sequence[tuple[str, ChatBody]], about: Mapping[str, Any]) -> tuple[Job, bool]:
+    def create(
+        self, id: str, lines: Sequence[tuple[str, ChatBody]], about: Mapping[str, Any]
+    ) -> tuple[BatchJob, bool]:
         """Create a batch; returns it, and whether the request gets its answer."""
-        job = self.jobs[id] = Job(id, lines, about)
+        job = self.jobs[id] = BatchJob(id, lines, about)
         self._creations += 1
         job.endless = self._creations <= self.faults.endless
         job.is_gone = self._creations <= self.faults.gone
@@ -175,7 +177,7 @@ class BatchBooks:
         job.problem = self.faults.reason if self._creations <= self.faults.failing else ""
         return job, self._creations > self.faults.lost_creations
 
-    def find(self, id: str) -> Job | None:
+    def find(self, id: str) -> BatchJob | None:
         """The batch in its current state, None if it is unknown; its requests run when its time is over."""
         job = self.jobs.get(id)
         over = job is not None and not job.endless and time.time() - job.began >= self.faults.seconds
@@ -183,7 +185,7 @@ class BatchBooks:
             job.results = [] if job.problem else [self._run_request(*line) for line in job.lines]
         return None if over and job is not None and job.is_forgotten else job
 
-    def cancel(self, id: str) -> Job | None:
+    def cancel(self, id: str) -> BatchJob | None:
         """Cancel a batch that has not ended: half of its requests have run, the others never will."""
         job = self.find(id)
         if job is not None and job.results is None:
@@ -191,7 +193,7 @@ class BatchBooks:
             job.results = [self._run_request(*line) for line in job.lines[: len(job.lines) // 2]]
         return job
 
-    def list_newest(self) -> list[Job]:
+    def list_newest(self) -> list[BatchJob]:
         """All batches, newest first."""
         return [job for id in reversed(self.jobs) if (job := self.find(id)) is not None]
 
@@ -201,22 +203,22 @@ class BatchBooks:
         if self.faults.shuffle:
             self._random.shuffle(found)
         if self.faults.duplicates and found:
-            found = [one for ran in found for one in (ran, ran)]
+            found = [result for ran in found for result in (ran, ran)]
             found.append(found[0]._replace(custom_id="0" * 32))
         return found
 
-    def refuse(self, id: str) -> Answer | None:
+    def refuse(self, id: str) -> BatchAnswer | None:
         """The answer to a download of deleted results; None if the results exist."""
         job = self.jobs.get(id)
         if job is None or not job.is_gone:
             return None
-        return Answer({"error": {"message": f"No such File object: {id}"}}, self.faults.gone_status)
+        return BatchAnswer({"error": {"message": f"No such File object: {id}"}}, self.faults.gone_status)
 
-    def refuse_unknown(self, id: str) -> Answer:
+    def refuse_unknown(self, id: str) -> BatchAnswer:
         """The answer to a request about an unknown batch or file."""
         job = self.jobs.get(id)
         status = 404 if job is None or not job.is_forgotten else self.faults.gone_status
-        return Answer({"error": {"message": f"There is no such batch or file: {id}"}}, status)
+        return BatchAnswer({"error": {"message": f"There is no such batch or file: {id}"}}, status)
 
     def is_cut(self) -> bool:
         """Whether this download of results breaks off."""
@@ -243,19 +245,19 @@ class BatchBooks:
     def _run_request(self, custom_id: str, body: ChatBody) -> Result:
         faults, point = self.faults, self._random.random()
         if point < faults.expire:
-            return Result(custom_id, body, Refusal(-1))
+            return Result(custom_id, body, BatchRefusal(-1))
         if point < faults.expire + faults.error_share:
-            return Result(custom_id, body, Refusal(faults.errors[self._random.randrange(len(faults.errors))]))
-        said = self._run(body)
-        self.paid[custom_id] += isinstance(said, Completion)
-        return Result(custom_id, body, said, point >= faults.expire + faults.error_share + faults.missing)
+            return Result(custom_id, body, BatchRefusal(faults.errors[self._random.randrange(len(faults.errors))]))
+        reply = self._run(body)
+        self.paid[custom_id] += isinstance(reply, Completion)
+        return Result(custom_id, body, reply, point >= faults.expire + faults.error_share + faults.missing)
 
 
 EXPIRED = "This request could not be executed before the completion window expired."
 
 
 @dataclass(frozen=True)
-class Request:
+class BatchRequest:
     """One HTTP request about batches."""
 
     method: str
@@ -265,7 +267,7 @@ class Request:
     body: bytes
 
     @classmethod
-    def read(cls, method: str, head: bytes, body: bytes) -> Request:
+    def read(cls, method: str, head: bytes, body: bytes) -> BatchRequest:
         """The request with this head and body."""
         first, *rest = head.decode("latin-1").split("\r\n")
         parts = urlsplit(first.split(" ")[1])
@@ -288,7 +290,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Answer:
+class BatchAnswer:
     """An answer: JSON, or the bytes of a file; it may break off."""
 
     body: Any
@@ -297,10 +299,10 @@ class Answer:
     is_cut: bool = False
 
 
-Route: TypeAlias = tuple[str, str, Callable[[BatchBooks, Request, str], "Answer | None"]]
+Route: TypeAlias = tuple[str, str, Callable[[BatchBooks, BatchRequest, str], "BatchAnswer | None"]]
 
 
-def list_page(books: BatchBooks, asked: Request, size: str, after: str) -> tuple[list[Job], bool]:
+def list_page(books: BatchBooks, asked: BatchRequest, size: str, after: str) -> tuple[list[BatchJob], bool]:
     """A page of batches after the one that the query names, and whether there are more."""
     jobs = books.list_newest()
     start = next((n + 1 for n, job in enumerate(jobs) if job.id == asked.query.get(after)), 0)
@@ -308,30 +310,34 @@ def list_page(books: BatchBooks, asked: Request, size: str, after: str) -> tuple
     return jobs[start:end], end < len(jobs)
 
 
-Shown: TypeAlias = Callable[[BatchBooks, Job], dict[str, Any]]
+Shown: TypeAlias = Callable[[BatchBooks, BatchJob], dict[str, Any]]
 """A batch in the form of a dialect."""
 
 
-def create(books: BatchBooks, kind: str, lines: Sequence[tuple[str, ChatBody]], about: Any, shown: Shown) -> Answer:
+def create(
+    books: BatchBooks, kind: str, lines: Sequence[tuple[str, ChatBody]], about: Any, shown: Shown
+) -> BatchAnswer:
     """Create a batch; returns the answer, which may be a simulated loss."""
     job, is_answered = books.create(books.name(kind), lines, about)
     lost = {"error": {"message": "The server had an error while processing your request.", "type": "server_error"}}
-    return Answer(shown(books, job)) if is_answered else Answer(lost, 500)
+    return BatchAnswer(shown(books, job)) if is_answered else BatchAnswer(lost, 500)
 
 
-def delete(books: BatchBooks, id: str, said: dict[str, Any]) -> Answer | None:
+def delete(books: BatchBooks, id: str, reply: dict[str, Any]) -> BatchAnswer | None:
     """Delete a file or a batch; returns the answer, None if it is unknown."""
     if books.files.pop(id, None) is None and books.find(id) is None:
         return None
     books.deleted.append(id)
-    return Answer(said)
+    return BatchAnswer(reply)
 
 
-def answer_job(verb: Literal["find", "cancel"], shown: Shown) -> Callable[[BatchBooks, Request, str], Answer | None]:
+def answer_job(
+    verb: Literal["find", "cancel"], shown: Shown
+) -> Callable[[BatchBooks, BatchRequest, str], BatchAnswer | None]:
     """The handler of a request about one batch."""
 
-    def respond(books: BatchBooks, asked: Request, id: str) -> Answer | None:
+    def respond(books: BatchBooks, asked: BatchRequest, id: str) -> BatchAnswer | None:
         job = books.find(id) if verb == "find" else books.cancel(id)
-        return None if job is None else Answer(shown(books, job))
+        return None if job is None else BatchAnswer(shown(books, job))
 
     return respond

@@ -9,12 +9,12 @@ from typing import Any
 from autorubric.testing.completion import Completion, count_prompt_tokens
 from autorubric.testing.endpoint.batches.books import (
     EXPIRED,
-    Answer,
+    BatchAnswer,
     BatchBooks,
+    BatchJob,
+    BatchRefusal,
+    BatchRequest,
     ChatBody,
-    Job,
-    Refusal,
-    Request,
     Result,
     Route,
     answer_job,
@@ -32,25 +32,25 @@ def _to_chat_body(request: dict[str, Any], model: str) -> ChatBody:
     system = (
         [{"role": "system", "content": _join(request["systemInstruction"])}] if "systemInstruction" in request else []
     )
-    said = [{"role": _ROLES[one["role"]], "content": _join(one)} for one in request["contents"]]
+    messages = [{"role": _ROLES[content["role"]], "content": _join(content)} for content in request["contents"]]
     config = request.get("generationConfig") or {}
     schema = config.get("responseJsonSchema")
     form = {"type": "json_schema", "json_schema": {"schema": schema}}
-    return {"model": model, "messages": [*system, *said], **({"response_format": form} if schema else {})}
+    return {"model": model, "messages": [*system, *messages], **({"response_format": form} if schema else {})}
 
 
 def _join(content: dict[str, Any]) -> str:
     return "".join(part["text"] for part in content["parts"])
 
 
-def _upload(books: BatchBooks, asked: Request, _: str) -> Answer:
+def _upload(books: BatchBooks, asked: BatchRequest, _: str) -> BatchAnswer:
     if asked.headers.get("x-goog-upload-command") == "start":
         place = f"http://{asked.headers['host']}/upload/v1beta/files?upload_id=1"
-        return Answer({}, headers=(("X-Goog-Upload-URL", place),))
-    return Answer({"file": {"name": books.keep_file(asked.body, books.name("files/"))}})
+        return BatchAnswer({}, headers=(("X-Goog-Upload-URL", place),))
+    return BatchAnswer({"file": {"name": books.keep_file(asked.body, books.name("files/"))}})
 
 
-def _create(books: BatchBooks, asked: Request, model: str) -> Answer | None:
+def _create(books: BatchBooks, asked: BatchRequest, model: str) -> BatchAnswer | None:
     batch = asked.json["batch"]
     file = batch["input_config"]["file_name"]
     if file not in books.files:
@@ -61,7 +61,7 @@ def _create(books: BatchBooks, asked: Request, model: str) -> Answer | None:
     return create(books, "batches/", lines, about, _render)
 
 
-def _render(books: BatchBooks, job: Job) -> dict[str, Any]:
+def _render(books: BatchBooks, job: BatchJob) -> dict[str, Any]:
     word, more = "SUCCEEDED" if job.state == "done" else job.state.upper(), dict[str, Any]()
     if job.results is not None:
         failed = {"error": {"code": 3, "message": job.problem}}
@@ -77,7 +77,7 @@ def _render(books: BatchBooks, job: Job) -> dict[str, Any]:
     return {"name": job.id, "metadata": about, "done": job.results is not None, **more}
 
 
-def _write_results(books: BatchBooks, job: Job) -> str:
+def _write_results(books: BatchBooks, job: BatchJob) -> str:
     name = f"files/out-{job.id.rpartition('/')[2]}"
     if not job.is_written:
         job.is_written = True
@@ -86,41 +86,43 @@ def _write_results(books: BatchBooks, job: Job) -> str:
 
 
 def _format_line(ran: Result) -> bytes:
-    said = ran.said
-    if isinstance(said, Refusal):
-        words = EXPIRED if said.status == -1 else said.words
-        result = {"error": {"code": {-1: 4, 0: 1, 400: 3, 429: 8}.get(said.status, 13), "message": words}}
+    reply = ran.said
+    if isinstance(reply, BatchRefusal):
+        words = EXPIRED if reply.status == -1 else reply.words
+        result = {"error": {"code": {-1: 4, 0: 1, 400: 3, 429: 8}.get(reply.status, 13), "message": words}}
     else:
-        result = {"response": _build_response(ran, said)}
+        result = {"response": _build_response(ran, reply)}
     return json.dumps({"key": ran.custom_id, **result}).encode() + b"\n"
 
 
-def _build_response(ran: Result, said: Completion) -> dict[str, Any]:
-    prompt, spoken = count_prompt_tokens(ran.body), said.tokens
-    parts = [{"text": said.content or said.refusal or ""}]
-    thought = [{"text": said.reasoning, "thought": True}] if said.reasoning else []
+def _build_response(ran: Result, completion: Completion) -> dict[str, Any]:
+    prompt, spoken = count_prompt_tokens(ran.body), completion.tokens
+    parts = [{"text": completion.content or completion.refusal or ""}]
+    thought = [{"text": completion.reasoning, "thought": True}] if completion.reasoning else []
     candidate = {
         "content": {"role": "model", "parts": [*thought, *parts]},
-        "finishReason": _FINISHES.get(said.finish_reason, "OTHER"),
+        "finishReason": _FINISHES.get(completion.finish_reason, "OTHER"),
     }
     usage = {"promptTokenCount": prompt, "candidatesTokenCount": spoken, "totalTokenCount": prompt + spoken}
     return {"candidates": [candidate], "usageMetadata": usage, "modelVersion": ran.body.get("model")}
 
 
-def _cancel(books: BatchBooks, asked: Request, id: str) -> Answer | None:
-    return None if books.cancel(id) is None else Answer({})
+def _cancel(books: BatchBooks, asked: BatchRequest, id: str) -> BatchAnswer | None:
+    return None if books.cancel(id) is None else BatchAnswer({})
 
 
-def _list(books: BatchBooks, asked: Request, _: str) -> Answer:
+def _list(books: BatchBooks, asked: BatchRequest, _: str) -> BatchAnswer:
     jobs, more = list_page(books, asked, "pageSize", "pageToken")
     shown = [_render(books, job) for job in jobs]
-    return Answer({"operations": shown, **({"nextPageToken": jobs[-1].id} if more else {})})
+    return BatchAnswer({"operations": shown, **({"nextPageToken": jobs[-1].id} if more else {})})
 
 
-def _download(books: BatchBooks, asked: Request, name: str) -> Answer | None:
+def _download(books: BatchBooks, asked: BatchRequest, name: str) -> BatchAnswer | None:
     if name not in books.files:
         return None
-    return books.refuse(name.replace("files/out-", "batches/")) or Answer(books.files[name], is_cut=books.is_cut())
+    return books.refuse(name.replace("files/out-", "batches/")) or BatchAnswer(
+        books.files[name], is_cut=books.is_cut()
+    )
 
 
 ROUTES: tuple[Route, ...] = (

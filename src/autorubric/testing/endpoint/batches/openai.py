@@ -12,12 +12,12 @@ from typing import Any
 from autorubric.testing.completion import build_completion_body, count_prompt_tokens
 from autorubric.testing.endpoint.batches.books import (
     EXPIRED,
-    Answer,
+    BatchAnswer,
     BatchBooks,
+    BatchJob,
+    BatchRefusal,
+    BatchRequest,
     ChatBody,
-    Job,
-    Refusal,
-    Request,
     Result,
     Route,
     answer_job,
@@ -27,21 +27,21 @@ from autorubric.testing.endpoint.batches.books import (
 )
 
 
-def _upload(books: BatchBooks, asked: Request, _: str) -> Answer:
+def _upload(books: BatchBooks, asked: BatchRequest, _: str) -> BatchAnswer:
     """Store the file of a multipart form."""
     mark = re.search(r"boundary=(\S+)", asked.headers.get("content-type", ""))
     parts = asked.body.split(b"--" + mark[1].encode()) if mark else []
     content = next((p.partition(b"\r\n\r\n")[2][:-2] for p in parts if b'name="file"' in p), None)
     if content is None:
-        return Answer({"error": {"message": "The form has no file."}}, 400)
-    return Answer({"id": books.keep_file(content), "object": "file", "bytes": len(content), "purpose": "batch"})
+        return BatchAnswer({"error": {"message": "The form has no file."}}, 400)
+    return BatchAnswer({"id": books.keep_file(content), "object": "file", "bytes": len(content), "purpose": "batch"})
 
 
-def _download(books: BatchBooks, asked: Request, name: str) -> Answer | None:
+def _download(books: BatchBooks, asked: BatchRequest, name: str) -> BatchAnswer | None:
     if name not in books.files:
         return None
     job = name.removeprefix("file-out-").removeprefix("file-err-")
-    return books.refuse(job) or Answer(books.files[name], is_cut=books.is_cut())
+    return books.refuse(job) or BatchAnswer(books.files[name], is_cut=books.is_cut())
 
 
 def _parse_lines(content: bytes) -> list[tuple[str, ChatBody]]:
@@ -52,20 +52,20 @@ def _parse_lines(content: bytes) -> list[tuple[str, ChatBody]]:
 def build_result(ran: Result) -> dict[str, Any]:
     """One result in the form of OpenAI."""
     record: dict[str, Any] = {"id": f"batch_req_{ran.custom_id[:8]}", "custom_id": ran.custom_id, "error": None}
-    said = ran.said
-    if not isinstance(said, Refusal):
-        said_by_model = build_completion_body(said, str(ran.body["model"]), count_prompt_tokens(ran.body))
+    reply = ran.said
+    if not isinstance(reply, BatchRefusal):
+        said_by_model = build_completion_body(reply, str(ran.body["model"]), count_prompt_tokens(ran.body))
         record["response"] = {"status_code": 200, "body": json.loads(said_by_model)}
-    elif said.status == -1:
+    elif reply.status == -1:
         record |= {"response": None, "error": {"code": "batch_expired", "message": EXPIRED}}
-    elif said.status:
-        record["response"] = {"status_code": said.status, "body": {"error": {"message": said.words}}}
+    elif reply.status:
+        record["response"] = {"status_code": reply.status, "body": {"error": {"message": reply.words}}}
     else:
-        record |= {"response": {"status_code": 0, "body": None}, "error": {"message": said.words}}
+        record |= {"response": {"status_code": 0, "body": None}, "error": {"message": reply.words}}
     return record
 
 
-def _write_result_files(books: BatchBooks, job: Job) -> tuple[str | None, str | None]:
+def _write_result_files(books: BatchBooks, job: BatchJob) -> tuple[str | None, str | None]:
     """The names of the files of results and of errors; None if one would be empty."""
     if not job.results:
         return None, None
@@ -82,7 +82,7 @@ def _write_result_files(books: BatchBooks, job: Job) -> tuple[str | None, str | 
     return (output if output in books.files else None, errors if errors in books.files else None)
 
 
-def _render_openai(books: BatchBooks, job: Job) -> dict[str, Any]:
+def _render_openai(books: BatchBooks, job: BatchJob) -> dict[str, Any]:
     output, errors = _write_result_files(books, job)
     word = {"running": "in_progress", "done": "completed"}.get(job.state, job.state)
     failed = {"object": "list", "data": [{"code": "invalid", "message": job.problem, "line": None}]}
@@ -101,7 +101,7 @@ def _render_openai(books: BatchBooks, job: Job) -> dict[str, Any]:
     }
 
 
-def _create_openai(books: BatchBooks, asked: Request, _: str) -> Answer | None:
+def _create_openai(books: BatchBooks, asked: BatchRequest, _: str) -> BatchAnswer | None:
     body = asked.json
     file = str(body.get("input_file_id"))
     if file not in books.files:
@@ -110,12 +110,12 @@ def _create_openai(books: BatchBooks, asked: Request, _: str) -> Answer | None:
     return create(books, "batch_", _parse_lines(books.files[file]), about, _render_openai)
 
 
-def _list_openai(books: BatchBooks, asked: Request, _: str) -> Answer:
+def _list_openai(books: BatchBooks, asked: BatchRequest, _: str) -> BatchAnswer:
     jobs, more = list_page(books, asked, "limit", "after")
-    return Answer({"object": "list", "data": [_render_openai(books, job) for job in jobs], "has_more": more})
+    return BatchAnswer({"object": "list", "data": [_render_openai(books, job) for job in jobs], "has_more": more})
 
 
-def _render_mistral(books: BatchBooks, job: Job) -> dict[str, Any]:
+def _render_mistral(books: BatchBooks, job: BatchJob) -> dict[str, Any]:
     output, errors = _write_result_files(books, job)
     word = {"expired": "timeout_exceeded", "done": "success"}.get(job.state, job.state).upper()
     return {
@@ -132,7 +132,7 @@ def _render_mistral(books: BatchBooks, job: Job) -> dict[str, Any]:
     }
 
 
-def _create_mistral(books: BatchBooks, asked: Request, _: str) -> Answer | None:
+def _create_mistral(books: BatchBooks, asked: BatchRequest, _: str) -> BatchAnswer | None:
     body = asked.json
     file = body["input_files"][0]
     if file not in books.files:
@@ -142,23 +142,23 @@ def _create_mistral(books: BatchBooks, asked: Request, _: str) -> Answer | None:
     return create(books, "job-", lines, about, _render_mistral)
 
 
-def _list_mistral(books: BatchBooks, asked: Request, _: str) -> Answer:
+def _list_mistral(books: BatchBooks, asked: BatchRequest, _: str) -> BatchAnswer:
     size, page = int(asked.query.get("page_size", "20")), int(asked.query.get("page", "0"))
     jobs = books.list_newest()
     shown = [_render_mistral(books, job) for job in jobs[page * size : (page + 1) * size]]
-    return Answer({"object": "list", "data": shown, "total": len(jobs)})
+    return BatchAnswer({"object": "list", "data": shown, "total": len(jobs)})
 
 
-def _create_openrouter(books: BatchBooks, asked: Request, _: str) -> Answer:
+def _create_openrouter(books: BatchBooks, asked: BatchRequest, _: str) -> BatchAnswer:
     body = asked.json
     if list(body)[-1] != "requests":
-        return Answer({"error": {"code": 400, "message": "endpoint and model must precede requests"}}, 400)
-    lines = [(one["custom_id"], {**one["body"], "model": body["model"]}) for one in body["requests"]]
-    said = create(books, "batch-", lines, {"model": body["model"]}, _render_openrouter)
-    return said if said.status >= 400 else Answer(said.body, 202)
+        return BatchAnswer({"error": {"code": 400, "message": "endpoint and model must precede requests"}}, 400)
+    lines = [(request["custom_id"], {**request["body"], "model": body["model"]}) for request in body["requests"]]
+    answer = create(books, "batch-", lines, {"model": body["model"]}, _render_openrouter)
+    return answer if answer.status >= 400 else BatchAnswer(answer.body, 202)
 
 
-def _render_openrouter(books: BatchBooks, job: Job, results: bool = False) -> dict[str, Any]:
+def _render_openrouter(books: BatchBooks, job: BatchJob, results: bool = False) -> dict[str, Any]:
     word = {"running": "validating", "done": "completed"}.get(job.state, job.state)
     total = 0 if job.results is None else len(job.lines)
     return {
@@ -174,19 +174,19 @@ def _render_openrouter(books: BatchBooks, job: Job, results: bool = False) -> di
     }
 
 
-def _find_openrouter(books: BatchBooks, asked: Request, id: str) -> Answer | None:
+def _find_openrouter(books: BatchBooks, asked: BatchRequest, id: str) -> BatchAnswer | None:
     job = books.find(id)
     if job is None:
         return None
     shown = _render_openrouter(books, job, results=True)
     is_cut = shown["results"] is not None and books.is_cut()
-    return Answer(json.dumps(shown).encode() if is_cut else shown, is_cut=is_cut)
+    return BatchAnswer(json.dumps(shown).encode() if is_cut else shown, is_cut=is_cut)
 
 
-def _list_openrouter(books: BatchBooks, asked: Request, _: str) -> Answer:
+def _list_openrouter(books: BatchBooks, asked: BatchRequest, _: str) -> BatchAnswer:
     jobs, more = list_page(books, asked, "limit", "after")
     shown = [_render_openrouter(books, job) for job in jobs]
-    return Answer({"object": "list", "data": shown, "has_more": more, "last_id": jobs[-1].id if jobs else None})
+    return BatchAnswer({"object": "list", "data": shown, "has_more": more, "last_id": jobs[-1].id if jobs else None})
 
 
 ROUTES: tuple[Route, ...] = (
