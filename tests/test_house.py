@@ -83,7 +83,7 @@ wilson_interval cross_fit _cross_fit _permutation_test _mean _mode _weighted_mea
 _address _full _tokens column_setting key_variable
 _at attempts_logged cut_after known_at
 async_call connection_lost connection_made model_rebuild new_event_loop on_step_end _on_timer pytest_configure
-readinto seekable _repr_html_
+readable readinto seekable _repr_html_
 annotators blocking dedup_final_rubrics differing example_run fingerprints holds identity minus nan_to_none
 origins package_gate_prompts package_prompts plus specs
 """

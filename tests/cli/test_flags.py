@@ -151,7 +151,7 @@ def test_an_unknown_key_deep_in_a_role_is_found() -> None:
     message = refusal(tree(config, models="builtin/offline"))
     assert "unknown key 'roles.merge.base_ulr'; did you mean 'base_url'?" in message
     config = {"roles": {"merge": {"model": "a/b", "extra_body": "x"}}}
-    assert "known are: " in (told := refusal(tree(config, models="builtin/offline"))) and ", extra" in told
+    assert "expected one of " in (told := refusal(tree(config, models="builtin/offline"))) and ", extra" in told
 
 
 def test_a_role_without_a_model_is_named_with_its_setting() -> None:

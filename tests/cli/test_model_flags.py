@@ -85,7 +85,7 @@ REACHED: dict[str, tuple[tuple[str, ...], dict[str, int]]] = {
         (*SELECT, "--sample", "s", "--judge", "j", "-k", "1", "--base-url", "{url}", *KEYED),
         {"s": 1, "j": 1},
     ),
-    "doctor": ((*DOCTOR, "--model", "m", "--base-url", "{url}", *KEYED), {}),
+    "doctor": ((*DOCTOR, "--model", "m", "--base-url", "{url}", *KEYED), {"m": 1}),
     "doctor, in the name": ((*DOCTOR, "--model", "other@{url}", *KEYED), {"other": 1}),
 }
 

@@ -64,7 +64,7 @@ def test_what_is_no_run_is_refused_with_the_value(tmp_path: Path) -> None:
                 status(given)  # type: ignore[arg-type]
         with case("nothing to merge"), pytest.raises(InputError, match=r"^no run directories\npass each shard"):
             merge([])
-        with case("a text where drift expects one"), pytest.raises(InputError, match="no-such-run is not a run"):
+        with case("a text where drift expects one"), pytest.raises(InputError, match="no-such-run does not exist"):
             drift("no-such-run")
 
 

@@ -64,7 +64,7 @@ def find_parts(entry: Mapping[str, Any], names: Names = USUAL) -> tuple[RubricPa
 
     Example:
         >>> find_parts({"Criterion": "Tone", "Description": "Is kind.", "Points": 2})[0]
-        Parts(text='Description', weight='Points', name='Criterion')
+        RubricParts(text='Description', weight='Points', name='Criterion')
         >>> find_parts({"criterion": "Is kind.", "text": "Is brief."})[1]
         ["criterion='Is kind.' and text='Is brief.'; leave one out, or rename it"]
     """

@@ -82,7 +82,7 @@ def sum_cells(cells: Iterable[Cell], config: CannotAssessConfig = _SKIP) -> Weig
 
     Example:
         >>> sum_cells([Cell(10.0, 1.0), Cell(5.0, 0.5), Cell(-2.0, 0.0), Cell(3.0, None)])
-        Totals(points=12.5, positive=15.0, negative=2.0, scored=3)
+        WeightTotals(points=12.5, positive=15.0, negative=2.0, scored=3)
     """
     points = positive = negative = 0.0
     scored = 0

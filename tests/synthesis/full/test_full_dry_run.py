@@ -19,7 +19,7 @@ def stated(s: Any, capsys: Captured, *more: str) -> tuple[int, int]:
     assert s.synthesize("--dry-run", *more) == 0
     assert s.endpoint.counts.requests == before
     told = capsys.readouterr().out
-    total = re.search(r"│total +│ *│ *([\d,]+)│", told)
+    total = re.search(r"^  total +([\d,]+) ", told, re.MULTILINE)
     added = re.search(r"at most ([\d,]+) more calls", told)
     assert total is not None
     return int(total[1].replace(",", "")), int(added[1].replace(",", "")) if added else 0

@@ -119,7 +119,7 @@ def read_proposals(reply: Reply, count: int) -> Answer[list[CriterionProposal]] 
     Example:
         >>> text = '{"criteria": [{"title": "Doubt", "description": "Says how sure it is.", "weight": 12}]}'
         >>> read_proposals(Reply(text), 3).value
-        [Proposal(title='Doubt', description='Says how sure it is.', weight=10)]
+        [CriterionProposal(title='Doubt', description='Says how sure it is.', weight=10)]
         >>> read_proposals(Reply('{"criteria": [{"title": "Doubt"}]}'), 3).message
         'the reply has no criterion that can be used; entry 1: it has no description'
     """

@@ -137,7 +137,7 @@ def report(run: Path, settings: ReportSettings) -> Report:
     Example:
         >>> report("no-such-run")
         Traceback (most recent call last):
-        autorubric.errors.InputError: the run directory no-such-run does not exist
+        autorubric.errors.InputError: no-such-run does not exist; expected a run directory
     """
     target = None if settings.out is None else Path(settings.out)
     if target is not None:
