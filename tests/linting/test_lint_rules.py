@@ -6,9 +6,9 @@ from typing import Any
 
 from autorubric import Criterion, Rubric
 from autorubric.linting import chosen_rules, lint_rubric
-from autorubric.linting.criterion_words import Phrasing
+from autorubric.linting.criterion_words import Phrasing, detect_language
 from autorubric.linting.rules.unseen import find_unseen_text, has_criterion_reference
-from tests.offenders import offenders
+from tests.offenders import each, offenders
 
 
 def broken(rule: str, *criteria: dict[str, Any], query: str = "", reference: bool = False) -> list[int | None]:
@@ -360,6 +360,22 @@ def test_criteria_in_another_language_than_the_query_are_found() -> None:
         ]:
             with case(repr((query, texts, found))):
                 assert broken("language-mismatch", *map(ask, texts), query=query) == found
+
+
+@each(
+    ("query", "language"),
+    [
+        ("How can I repair my bicycle at home?", "en"),
+        ("Warum würden wir bei Regen wandern?", "de"),
+        ("Quelles sont vos raisons ?", "fr"),
+        ("¿Cuáles son y cómo puedo usarlas?", "es"),
+        ("Quali cose posso fare se piove?", "it"),
+        ("Wat is het weer en hoe is het op zee?", "nl"),
+        ("Fibonacci sequence, iterative", None),
+    ],
+)
+def test_short_questions_are_enough_to_detect_a_language(query: str, language: str | None) -> None:
+    assert detect_language(query) == language
 
 
 def test_weights_and_counts_are_held_against_their_bounds() -> None:

@@ -58,17 +58,14 @@ def unfold(data: Any) -> Unfolded:
         [{'requirement': 'Is brief', 'section': 'Style'}]
     """
     if isinstance(data, list):
-        if rubrics := sum(map(_is_rubric_of_query, data)):
+        # Rows of queries with their rubrics, as in the final files of a synthesis.
+        rows = [row for row in data if isinstance(row, dict) and not _QUERY.isdisjoint(row)]
+        if rubrics := sum(isinstance(find_rubric(row), list) for row in rows):
             raise InputError(f"it has {pluralize(rubrics, 'rubric')}, {_OF_QUERIES}")
         return Unfolded(_flatten(data), None, {})
     if not isinstance(data, dict):
         raise InputError(f"Invalid rubric format. Expected a list or a mapping, got {type(data).__name__}")
     return _unfold_mapping(data)
-
-
-def _is_rubric_of_query(entry: Any) -> bool:
-    """Whether an entry is a row with a query and its rubric, as in the final files of a synthesis."""
-    return isinstance(entry, dict) and isinstance(find_rubric(entry), list) and not _QUERY.isdisjoint(entry)
 
 
 def parse_rubric(text: str, where: str = "") -> Any:

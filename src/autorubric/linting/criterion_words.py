@@ -93,30 +93,30 @@ class Hints:
         return any(map(text.__contains__, self._ascii if text.isascii() else self._all))
 
 
-_SCRIPTS = (
-    ("ja", compile_late(r"[\u3040-\u30ff]")),
-    ("ko", compile_late(r"[\uac00-\ud7af]")),
-    ("zh", compile_late(r"[\u3400-\u4dbf\u4e00-\u9fff]")),
-    ("ru", compile_late(r"[\u0400-\u04ff]+")),
-    ("ar", compile_late(r"[\u0600-\u06ff]+")),
-    ("he", compile_late(r"[\u0590-\u05ff]+")),
-    ("hi", compile_late(r"[\u0900-\u097f]+")),
-    ("bn", compile_late(r"[\u0980-\u09ff]+")),
-    ("th", compile_late(r"[\u0e00-\u0e7f]{1,4}")),
-    ("el", compile_late(r"[\u0370-\u03ff]+")),
-    ("am", compile_late(r"[\u1200-\u137f]+")),
-)
+_SCRIPTS = {
+    code: compile_late(letters)
+    for code, letters in {
+        "ja": r"[\u3040-\u30ff]", "zh": r"[\u3400-\u4dbf\u4e00-\u9fff]", "th": r"[\u0e00-\u0e7f]{1,4}",
+        "ru": r"[\u0400-\u04ff]+", "ar": r"[\u0600-\u06ff]+", "he": r"[\u0590-\u05ff]+", "bn": r"[\u0980-\u09ff]+",
+        "ko": r"[\uac00-\ud7af]", "hi": r"[\u0900-\u097f]+", "el": r"[\u0370-\u03ff]+", "am": r"[\u1200-\u137f]+",
+    }.items()
+}  # fmt: skip
 _LATIN = compile_late(r"\b(?:(?<!-)[a-zà-öø-ÿœ]{2,}|[aeyoéà]\b(?! *[=+*/<>)(^-]))")
 _ASCII_LATIN = compile_late(r"\b(?:(?<!-)[a-z]{2,}|[aeyo]\b(?! *[=+*/<>)(^-]))", re.ASCII)
 _SMALL_WORDS = {
     code: frozenset(words.split())
     for code, words in {
-        "en": "the of and to is that in it for with as are this be on by an or from not should has have was which",
-        "es": "el la los las de que y en un una por con para es del se su no lo como más pero sus está qué mi",
-        "fr": "le la les des et est en un une du que qui dans pour pas sur au avec ce il je ne vous mon cette",
-        "de": "der die das und ist nicht ein eine zu den mit von für auf im dem des sich auch ich wie es dass",
-        "pt": "o os as de que e em um uma para com não do da no na por se mais como mas dos foi ao meu eu você",
-        "it": "il lo gli di che e la un una per non con del della sono è le si nel come da più ma anche al mio",
+        "en": "the of and to is that in it for with as are this be on by an or from not should has have was which "
+        "how what why when can could would do does did you your if were had but at we they their my our its",
+        "es": "el la los las de que y en un una por con para es del se su no lo como más pero sus está qué mi "
+        "cómo cuál cuáles cuándo si fuera puedo puede podría al sobre entre ser usted esta este",
+        "fr": "le la les des et est en un une du que qui dans pour pas sur au avec ce il je ne vous mon cette "
+        "comment quel quelle quels quelles pourquoi si être aux sont votre ses peut vos où se ces elle ont leur",
+        "de": "der die das und ist nicht ein eine zu den mit von für auf im dem des sich auch ich wie es dass "
+        "wenn wir sie sind kann können würde würden wäre einer einem einen bei oder warum um wird zum zur",
+        "pt": "o os as de que e em um uma para com não do da no na por se mais como mas dos ao são é ser você pode",
+        "it": "il lo gli di che e la un una per non con del della sono è le si nel come da più ma anche al mio "
+        "quali quale cosa perché se in dei delle degli dalla nella essere può potrebbe posso fosse dell ho ha ogni",
         "nl": "de het een en van is dat niet op te zijn met voor die in er maar om ook als aan ik wat hoe mijn",
         "sw": "ya na wa kwa ni la katika za kama yangu cha mimi au hii sana nini kuwa",
     }.items()
@@ -139,7 +139,7 @@ def detect_language(text: str) -> str | None:
         text = _FORMULA.sub(" ", text)
     if text.isascii():
         return _guess_by_small_words(_ASCII_LATIN.findall(text))
-    found = {code: len(pattern.findall(text)) for code, pattern in _SCRIPTS}
+    found = {code: len(pattern.findall(text)) for code, pattern in _SCRIPTS.items()}
     if found["ja"]:
         found["ja"] += found.pop("zh")
     latin = _LATIN.findall(text)

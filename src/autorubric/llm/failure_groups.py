@@ -26,7 +26,7 @@ _ADVICE: dict[str, str] = {
         "see whole replies with --log-json FILE --log-prompts, repair the model or its chat template, and run the "
         "same command again; or use another model"
     ),
-    "no_reply": "look at the server's log, or use another model, and run the same command again",
+    "no_reply": "see the reason above and the server's log, or use another model; then run the same command again",
     "rejected": "change the request or its settings as the endpoint says, or use another model",
     "rate_limit": "try a lower --concurrency (in Python: concurrency), or run the command again later",
     "server": (
