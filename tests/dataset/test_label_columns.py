@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from autorubric import CriterionVerdict, Rubric
+from autorubric import Criterion, CriterionVerdict, Rubric
+from autorubric.dataset.ground_truth import choose_majority, match_label
 from autorubric.errors import InputError
 from autorubric.jobs.submissions import Submissions
 
@@ -217,3 +218,19 @@ def test_label_columns_of_a_row_with_its_own_rubric_are_noted(tmp_path: Path) ->
     assert [item.ground_truth for item in source.read_items()] == [None] * 3
     told = "since the row has its own rubric; write them under 'ground_truth', a list or a mapping from names"
     assert source.notes == [f"{path}:2: labels in 'kind' are not read, {told}"]
+
+
+def test_a_tie_with_an_option_outside_the_order_has_no_middle_label() -> None:
+    values = {"1": 0.0, "3": 0.5, "5": 1.0}
+    options = [
+        *({"label": label, "value": value} for label, value in values.items()),
+        {"label": "none", "value": 0.0, "na": True},
+    ]
+    tone = Criterion(requirement="How kind is it?", scale_type="ordinal", options=options)
+    chosen = {"1 3 5": "3", "1 none": None, "1 3 5 none": None, "1 1 3 5 5 none": "3", "5 CANNOT_ASSESS": None}
+    assert {labels: choose_majority(tone, labels.split()) for labels in chosen} == chosen
+
+
+def test_only_the_numbers_0_and_1_are_verdicts() -> None:
+    meant = {"1": "MET", "1e0": "MET", "-0.0": "UNMET", "0.9999999": None, "1.0000001": None, "-1": None}
+    assert {word: match_label(RUBRIC.rubric[0], word) for word in meant} == meant

@@ -569,3 +569,10 @@ def test_batches_of_label_next_exclude_those_in_the_store_and_one_that_does_not_
     assert not pairs[0] & pairs[1]
     add(second)
     assert autorubric.label_agreement(run).judge.n == 12
+    write_csv(
+        tmp_path / "drawn.csv", [*(third := autorubric.label_next(run, n=6))[:5], third[5] | {"verdict": "MET"}]
+    )
+    autorubric.import_labels(run, files=tmp_path / "drawn.csv", annotator="ana")
+    # Five pairs were drawn and have no label.
+    with pytest.raises(InputError, match="every judged pair has a label or was drawn before"):
+        autorubric.label_next(run, n=6)

@@ -516,6 +516,23 @@ def test_annotators_of_ordered_options_have_the_kappa_of_the_judge_and_their_mid
     assert found.judge.accuracy.value == of_majority.criterion_accuracy
 
 
+def test_criteria_of_one_name_and_other_options_have_no_kappa_of_annotators(tmp_path: Path) -> None:
+    dataset = RubricDataset("Why?", None, [])
+    for n, labels in enumerate((["low", "high"], ["high", "low"]) * 2):
+        options = [CriterionOption(label=label, value=value) for label, value in zip(labels, (0.0, 1.0), strict=True)]
+        criterion = Criterion(name="Tone", requirement="How kind is it?", options=options)
+        dataset.add_item(f"text {n}", "", id=f"q{n}", rubric=Rubric([criterion]))
+    run = graded(tmp_path / "run", dataset=dataset)
+    rows = [
+        f"q{n},Tone,{label},{who}" for who in ("ana", "ben") for n, label in enumerate(["low", "low", "high", "high"])
+    ]
+    (tmp_path / "labels.csv").write_text("\n".join(["id,criterion,label,annotator", *rows, ""]))
+    autorubric.import_labels(run, files=[tmp_path / "labels.csv"])
+    among = autorubric.label_agreement(run).annotators
+    [two] = among.by_two
+    assert (two.n, two.agreement, two.mean_kappa, among.by_criterion) == (4, 1.0, None, {"Tone": None})
+
+
 def test_a_mean_of_sums_is_not_called_like_the_mean_of_clamped_scores(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -21,7 +21,6 @@ from autorubric.jobs.agree import (
     refuse_simulation,
 )
 from autorubric.jobs.label_source import find_history, has_completed_files, read_stored_labels
-from autorubric.metrics.metrics_text import show
 from autorubric.runs.items_file import read_run
 from autorubric.settings import setting
 
@@ -104,7 +103,7 @@ def agree(settings: AgreeFlags) -> int:
     report, least = _choose_report(settings), settings.fail_under
     print(report.render(form), end="" if settings.csv else "\n")
     if least is not None and (report.kappa is None or round(report.kappa, 12) < least):
-        print(f"the mean kappa is {show(report.kappa)}; expected {least:g} or more", file=sys.stderr)
+        print(f"the mean kappa is {'undefined' if report.kappa is None else f'below {least:g}'}", file=sys.stderr)
         return EXIT_SCORE
     return 0
 
@@ -118,10 +117,12 @@ def _choose_report(settings: AgreeFlags) -> TableReport:
         return show_judges(agree_pairwise(settings), settings.by)
     run = read_run(settings.run)
     store, judges = find_history(settings, run), (run.grader_config or {}).get("judges")
-    may_have_labels = store is not None or settings.labels or settings.dataset is not None or settings.by == "tag"
+    may_have_labels = store is not None or settings.labels or settings.dataset is not None
+    needs_labels = settings.by == "tag" or settings.fail_under is not None
     several_judges = settings.against is not None or (isinstance(judges, list) and len(judges) > 1)
     # Without labels, judges are compared with each other.
-    if several_judges and not may_have_labels and all(item.ground_truth is None for item in run.dataset.items):
+    is_labelled = may_have_labels or any(item.ground_truth is not None for item in run.dataset.items)
+    if several_judges and not is_labelled and not needs_labels:
         return show_judges(agree_pairwise(settings), settings.by)
     if store is not None or settings.against is not None:
         return show_comparison(compare(settings)) if settings.against is not None else _report_label_store(settings)

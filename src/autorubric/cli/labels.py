@@ -157,7 +157,8 @@ def show_label_agreement(found: LabelAgreement, confidence: float, by: str = "cr
     ]
     conclusions = describe_intervals(sorted(named, key=lambda pair: pair[0]))
     below = ["", *_format_label_agreement(found), *conclusions, *(f"note: {note}" for note in found.notes)]
-    mean = judge.kappa.value if judge.mean_kappa.value is None else judge.mean_kappa.value
+    # Where items have their own rubrics, no mean was computed.
+    mean = judge.mean_kappa.value if judge.mean_kappa.n else judge.kappa.value
     return TableReport(rows, asdict(found), [*above, ""], below, kappa=mean)
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from statistics import median_high, median_low
+from statistics import median_high, median_low, multimode
 from typing import Any, TypeAlias
 
 from autorubric.core.criterion import Criterion, name_criteria
@@ -167,7 +166,7 @@ def match_label(criterion: Criterion, word: str, notes: list[str] | None = None)
     """
     number, options = parse_number(word), criterion.options
     if options is None:
-        key = " ".join(word.casefold().replace("_", " ").split()) if number is None else f"{number:g}"
+        key = " ".join(word.casefold().replace("_", " ").split()) if number is None else f"{number + 0:.17g}"
         meant = None if (found := _WORDS.get(key)) is None else CriterionVerdict(found).value
     else:
         wanted = word.strip().casefold()
@@ -184,17 +183,19 @@ def match_label(criterion: Criterion, word: str, notes: list[str] | None = None)
 def choose_majority(criterion: Criterion, labels: Sequence[str]) -> str | None:
     """The most frequent label; of equally frequent ones the middle label, if the options are ordered; else None.
 
+    An abstention or "not applicable" has no place in the order, so a tie with one has no middle label.
+
     Example:
         >>> how = Criterion(requirement="How?", options=[{"label": str(n), "value": n / 5} for n in range(1, 6)])
         >>> choose_majority(how, "445"), choose_majority(how, "524"), choose_majority(how, "24")
         ('4', '4', None)
     """
-    counts = Counter(labels).most_common(2)
-    if len(counts) == 1 or (counts and counts[0][1] > counts[1][1]):
-        return counts[0][0]
+    most = multimode(labels)
+    if len(most) == 1:
+        return most[0]
     options = () if criterion.scale_type == "nominal" else criterion.options or ()
     order = [option.label for option in sorted(options, key=lambda option: option.value) if not option.na]
-    given = [order.index(label) for label in labels if label in order]
+    given = [order.index(label) for label in labels if label in order] if {*most} <= {*order} else []
     return order[median_low(given)] if given and median_low(given) == median_high(given) else None
 
 

@@ -100,7 +100,7 @@ def label_next(run: Path, settings: LabelNextSettings) -> list[dict[str, Any]]:
         known = [KnownPair(pair.index, pair.place, words[key]) for key, pair in drawn.items() if pair is not None]
     found = draw_from_pairs(pairs, Ask("label_next", size=settings.n, seed=settings.seed), known, batch)
     if not found.pairs:
-        raise InputError("every judged criterion has a label; nothing is left to label")
+        raise InputError("every judged pair has a label or was drawn before; nothing is left to draw")
     draw = f"{len(found.pairs)} of {found.open}, seed {settings.seed + batch}"
     return [build_row(request, batch, draw, truth) for request in sorted(found.pairs)]
 

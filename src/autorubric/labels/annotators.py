@@ -133,8 +133,11 @@ def _pair_up(shared: list[tuple[Pair, Criterion, dict[str, str | None]]], names:
 
 
 def _compute_kappa(rows: list[tuple[Criterion, str | None, str | None]]) -> float:
-    """Cohen's κ of two annotators on one criterion, as the judge's is computed; NaN if it is undefined."""
-    column = Column.from_criterion(rows[0][0], 0)
+    """Cohen's κ of two annotators on one criterion, as the judge's; NaN if undefined, or if the options differ."""
+    first = rows[0][0]
+    if any(criterion.options != first.options for criterion, _, _ in rows):
+        return math.nan
+    column = Column.from_criterion(first, 0)
     names = [make_storable(label) for label in column.labels]
     codes = [(names.index(x), names.index(y)) for _, x, y in rows if x in names and y in names]
     truth, judged = np.array(codes, np.int64).reshape(-1, 2).T

@@ -318,12 +318,7 @@ def _format_parents(parents: Sequence[str], fates: Mapping[str, Mapping[str, Any
 def _format_exchange(one: Exchange, title: str, shown: set[str]) -> Iterator[str]:
     """A prompt and its reply; long messages shown before are not repeated."""
     name = one.judge if one.judge not in ("", one.model) else ""
-    about = [
-        one.about,
-        name,
-        *([f"draw {one.draw}"] if one.draw else []),
-        *([f"re-ask {one.reask}"] * bool(one.reask)),
-    ]
+    about = [one.about, name, f"draw {one.draw}" * bool(one.draw), f"re-ask {one.reask}" * bool(one.reask)]
     tokens = None if one.tokens is None else f"{one.tokens[0]} + {one.tokens[1]} tokens"
     seconds = None if one.seconds is None else f"{one.seconds:.1f} s"
     yield f"--- {title}{one.role} {one.model}: {', '.join(filter(None, [*about, tokens, seconds, one.ended]))}"
