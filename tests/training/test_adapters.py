@@ -180,6 +180,7 @@ def test_a_prompt_s_calls_of_tools_are_shown_to_the_judge() -> None:
         ("0.24.0", {"on_failure": "raise"}, None),
         ("1.6.0", {}, None),
         ("1.16.0", {}, None),
+        ("1.6rc1", {}, None),
     ],
 )
 def test_a_trl_that_counts_none_as_zero_is_refused(version: str, policy: dict[str, Any], told: str | None) -> None:
@@ -274,7 +275,8 @@ def test_verl_s_extra_info_has_its_query_and_rubric_under_usual_names_or_those_g
     other = [{"criterion": "Is kind.", "points": 1}]
     rows: list[tuple[dict[str, Any], str, dict[str, str], tuple[str | None, int]]] = [
         (own, "", {}, ("Why?", 2)),
-        (own | {"question": "Who?"}, json.dumps(other), {}, ("Why?", 2)),
+        (own | {"question": "Who?", "rubrics": other}, json.dumps(other), {}, ("Why?", 2)),
+        ({"reward_model": {"style": "rule", "ground_truth": "72"}, "rubrics": other}, "72", {}, (None, 1)),
         (own | {"asked": "Who?", "held": other}, "", {"query": "asked", "rubric": "held"}, ("Who?", 1)),
         ({"question": "Who?", "rubrics": json.dumps(other)}, "", {}, ("Who?", 1)),
         (

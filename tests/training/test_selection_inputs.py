@@ -79,13 +79,27 @@ def test_a_verl_row_and_a_healthbench_row_are_read_as_conversations(tmp_path: Pa
 
 def test_calls_of_tools_that_are_not_in_the_usual_form_are_text() -> None:
     call = {"function": {"name": "look_up", "arguments": "{}"}}
-    for calls, content in (([call], "Wait."), ([call, 5], None), (5, None), ([{"function": "x"}], None)):
+    other: list[Any] = [[call, 5], 5, [{"function": "x"}], [json.dumps(call)]]
+    for calls, content in (([call], "Wait."), *((one, None) for one in other)):
         said = {"role": "assistant", "content": "Wait.", "tool_calls": calls}
         _, turn, _ = read_turns(
             [{"role": "user", "content": "Why?"}, said, {"role": "tool", "content": "So."}], "here"
         )
         assert ("tool_calls" in turn) == (content is not None), calls
         assert turn["content"] == content or turn["content"].startswith("Wait.\ncalls "), calls
+
+
+def test_tools_are_definitions_and_part_of_the_query(tmp_path: Path) -> None:
+    tools = [{"type": "function", "function": {"name": "look_up", "parameters": {}}}]
+    held: list[tuple[Any, Any]] = [(tools, tools), (json.dumps(tools), tools), (["look_up"], None), ("a spade", None)]
+    for kind in ("response", "submission"):  # a row with `submission` is an item of a dataset
+        for given, expected in held:
+            row = {"question": "[]", "rubrics": RUBRICS, kind: "So.", "tools": given}
+            [query] = read_queries(lines(tmp_path / "rows.jsonl", [row])).queries
+            assert (query.text, query.tools) == ("[]", expected), (kind, given)
+        rows = [{"question": "Why?", "rubrics": RUBRICS, kind: "So.", "tools": each} for each in ([], tools, tools)]
+        found = read_queries(lines(tmp_path / "rows.jsonl", rows)).queries
+        assert [(one.tools, len(one.answers)) for one in found] == [(None, 1), (tools, 2)], kind
 
 
 def test_items_of_one_prompt_are_answers_to_one_query(tmp_path: Path) -> None:

@@ -76,14 +76,12 @@ def read_run_facts(
     usage = manifest.get("usage") or []
     priced = not any(entry.get("unpriced") or entry.get("cost") is None for entry in usage)
     full = (manifest.get("settings") or {}).get("full") or {}
-    called = {slot for stage in (manifest.get("stages") or {}).values() for slot in stage["slots"]}
+    asked = {slot for stage in (manifest.get("stages") or {}).values() for slot in stage["slots"]}
     return RunFacts(
         name=name,
         license=license,
         data_files=dict(data_files or {"default": "final_full.parquet"}),
-        models={
-            slot: model for slot, model in (manifest.get("models") or {}).items() if slot in called or not called
-        },
+        models={slot: model for slot, model in (manifest.get("models") or {}).items() if slot in asked or not asked},
         templates=dict(manifest.get("templates") or {}),
         cost_usd=sum(entry["cost"] for entry in usage) if priced and usage else None,
         calls=sum(entry["calls"] for entry in usage),

@@ -18,7 +18,7 @@ from autorubric.dataset.storage import load
 from autorubric.errors import InputError, problems_at
 from autorubric.files.strict_json import dump_json
 from autorubric.rows import Record, RowReader, inspect_file, iter_objects, join_names, name_input
-from autorubric.rows.columns import COLUMN_OPTION, ROLES, find_value
+from autorubric.rows.columns import COLUMN_OPTION, ROLES
 from autorubric.rows.record import (
     Prompt,
     as_text,
@@ -68,6 +68,11 @@ class RubricQuery:
         return read_prompt(list(self.turns), "the query")
 
     @property
+    def key(self) -> tuple[str, Rubric, str]:
+        """What equal queries have in common."""
+        return self.text, self.rubric, repr(self.tools)
+
+    @property
     def text(self) -> str:
         """The query as one text; a conversation is shown with the role of each turn."""
         return as_text(self.prompt)
@@ -109,8 +114,7 @@ def read_turns(value: Any, where: str) -> tuple[Mapping[str, Any], ...]:
     if fold_role(turns[-1]["role"]) == "assistant":
         raise InputError(f"{where}: the conversation ends with the assistant; nothing is asked there")
     held = from_cell(value)
-    is_conversation = isinstance(held, list) and isinstance(held[0], Mapping)
-    return tuple(map(_keep_calls, turns, held)) if is_conversation else tuple(turns)
+    return tuple(map(_keep_calls, turns, held if isinstance(held, list) and len(held) == len(turns) else turns))
 
 
 def _keep_calls(turn: Turn, message: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -118,11 +122,18 @@ def _keep_calls(turn: Turn, message: Mapping[str, Any]) -> Mapping[str, Any]:
     keys = () if turn["role"] == "user" else ("tool_calls", "tool_call_id", "name")
     kept = {key: message[key] for key in keys if message.get(key)}
     calls = kept.get("tool_calls", [])
-    if not isinstance(calls, list) or not all(isinstance(find_value(call, "function"), Mapping) for call in calls):
+    listed = calls if isinstance(calls, list) else [None]
+    if not all(isinstance(call, Mapping) and isinstance(call.get("function"), Mapping) for call in listed):
         del kept["tool_calls"]  # text, as in `turn`
     elif calls:
         turn = {**turn, "content": read_message({**message, "tool_calls": None}).get("content") or ""}
     return {**turn, **kept}
+
+
+def _read_tools(fields: Mapping[str, Any]) -> Any:
+    """The definitions of tools in a row, or None; a column of that name may hold something else."""
+    held = from_cell(fields.get("tools"))
+    return held if isinstance(held, list) and held and isinstance(held[0], Mapping) else None
 
 
 def _find_conversation(metadata: Mapping[str, Any], prompt: str | None) -> Any:
@@ -137,21 +148,20 @@ def _find_conversation(metadata: Mapping[str, Any], prompt: str | None) -> Any:
 def _read_rows(rows: Iterable[Record], path: Path, problems: list[str], columns: Mapping[str, str]) -> QueryReading:
     """The queries in rows; the reader of the rows adds to `problems` as they are read."""
     lines: dict[str, int] = {}
-    queries: dict[str | tuple[str, Rubric], RubricQuery] = {}
+    queries: dict[str | tuple[str, Rubric, str], RubricQuery] = {}
     reader = RowReader(name_input(path), _ROLES, given=columns)
     for row in map(partial(split_last_turn, reader), reader.read_all(rows)):
-        where, number = row.where, row.number
         try:
             query = _read_row(row)
         except InputError as error:
             problems += error.problems
             continue
-        first = lines.setdefault(query.id, number)
-        same = queries.get((query.text, query.rubric))
-        if query.answers and (first == number or (same is not None and query.id in (same.id, *same.aliases))):
+        first = lines.setdefault(query.id, row.number)
+        same = queries.get(query.key)
+        if query.answers and (first == row.number or (same is not None and query.id in (same.id, *same.aliases))):
             _merge_query(queries, query)
-        elif first != number:
-            problems.append(f"{where}: id {query.id!r} is already used on line {first}; ids must be unique")
+        elif first != row.number:
+            problems.append(f"{query.where}: id {query.id!r} is already used on line {first}; ids must be unique")
         else:
             queries[query.id] = query
     if not queries and not problems:
@@ -161,10 +171,11 @@ def _read_rows(rows: Iterable[Record], path: Path, problems: list[str], columns:
 
 def _merge_query(queries: dict[Any, RubricQuery], query: RubricQuery) -> str:
     """Merge a query with an equal one in `queries`, adding its answers; return the id of the merged query."""
-    key = (query.text, query.rubric)
-    known = queries.setdefault(key, query)
+    known = queries.setdefault(query.key, query)
     if known is not query:
-        queries[key] = replace(known, answers=(*known.answers, *query.answers), aliases=(*known.aliases, query.id))
+        queries[query.key] = replace(
+            known, answers=(*known.answers, *query.answers), aliases=(*known.aliases, query.id)
+        )
     return known.id
 
 
@@ -185,7 +196,7 @@ def _read_row(row: Record) -> RubricQuery:
         source="" if source is None else str(source),
         answers=((str(row.read_value("sample") or name), answer),) if isinstance(answer, str) else (),
         where=row.where,
-        tools=from_cell(row.fields.get("tools")),
+        tools=_read_tools(row.fields),
     )
 
 
@@ -212,7 +223,7 @@ def group_items(dataset: RubricDataset, path: Path) -> tuple[list[RubricQuery], 
         source = sources.read(Record(where, index, dict(item.metadata))).read_value("source")
         name = str(source) if source is not None else dataset.name or ""
         turns = read_turns(_find_conversation(item.metadata, prompt), where)
-        answers, tools = ((number, item.submission),), item.metadata.get("tools")
+        answers, tools = ((number, item.submission),), _read_tools(item.metadata)
         own.append(_merge_query(groups, RubricQuery(number, turns, rubric, name, answers, where, tools=tools)))
     return list(groups.values()), own
 

@@ -6,6 +6,7 @@ completion. A completion whose reward is None is left out of the group's baselin
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Coroutine, Sequence
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -95,12 +96,9 @@ def stop_callback(source: Rewarder | HttpRewards) -> Any:
 
 
 def _refuse_zeros(source: RewardSource) -> None:
-    try:
-        installed = metadata.version("trl")
-    except metadata.PackageNotFoundError:
-        return
+    installed = next((one.version for one in metadata.distributions(name="trl")), "1.6")
     policy = getattr(source, "rule", DEFAULT_RULE).on_failure
-    if policy in ("none", "nan") and tuple(map(int, installed.split(".")[:2])) < (1, 6):
+    if policy in ("none", "nan") and [*map(int, re.findall(r"\d+", installed))] < [1, 6]:
         advice = "install trl>=1.6, or set on_failure to raise or neutral"
         raise ConfigError(f"TRL {installed} counts a missing reward as 0; {advice}")
 

@@ -27,7 +27,7 @@ from autorubric.llm.http.retry import read_retry_after
 from autorubric.llm.http.secrets import NO_VARIABLE, is_private, is_variable_name
 from autorubric.rows import Record, RowReader, join_names
 from autorubric.rows.columns import ROLES
-from autorubric.rows.record import is_blank, to_plain
+from autorubric.rows.record import find_rubric, is_blank, to_plain
 from autorubric.training.observations import FailureLog
 from autorubric.training.queries import as_conversation, read_rubric
 from autorubric.training.rewarder import RewardSource, Sample, gather_all, judge_config, make_rewarder
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 _LATER = frozenset({408, 429, 500, 502, 503, 504})
 _PATIENCE = 300.0  # seconds that a submission waits for a busy service
-_LONGEST_WAIT = 60.0
 _Problem: TypeAlias = tuple[str, int, float | None]
 """The problem, the HTTP status (0 without one), and the seconds to wait if the service names them."""
 
@@ -153,7 +152,7 @@ class HttpRewards:
             async with session.post(self._url, json=_build_item(sample)) as answer:
                 if answer.status in _LATER:
                     wait = read_retry_after(answer.headers)
-                    wait = None if wait is None else min(wait, _LONGEST_WAIT)
+                    wait = None if wait is None else min(wait, 60.0)
                     return f"HTTP {answer.status} from {self._url}", answer.status, wait
                 if answer.status != 200:
                     raise InputError(f"{self._url}: HTTP {answer.status}: {(await answer.text())[:500]}")
@@ -192,7 +191,8 @@ def _read_reward(body: Any) -> Reward:
 _RULE = ("formula", "on_failure", "neutral", "gates", "dropout", "dropout_by", "dropout_seed")
 _SERVICE = ("service", "token_env", "allow_plain_http")
 _JUDGE = ("judge", "base_url", "api_key_env", "run_dir", "max_in_flight", "compound", *_SERVICE)
-_COLUMNS = ("query", "rubric")
+_COLUMNS = {"query": "prompt", "rubric": "reward_model"}
+"""Settings that name a key of `extra_info`, with the key that is read first."""
 _VERL = ("reward_router_address", "reward_model_tokenizer")
 
 
@@ -260,14 +260,12 @@ def _read_step(info: Mapping[str, Any]) -> int | None:
 
 def _read_columns(info: dict[str, Any], truth: Any, names: Mapping[str, str | None]) -> tuple[Any, Rubric]:
     """The query and the rubric of a row."""
-    usual = {"query": "prompt"} if not is_blank(info.get("prompt")) else {}
+    usual = {role: name for role, name in _COLUMNS.items() if not is_blank(find_rubric(info.get(name)))}
     given = usual | {role: name for role, name in names.items() if name is not None}
-    row = RowReader("extra_info", _COLUMNS, "{role}: NAME in reward_kwargs", given).read(
-        Record("extra_info", 1, info)
-    )
-    held, where, query = row.read_value("rubric"), "extra_info", row.read_value("query")
-    if held is None:
-        held, where = to_plain(truth), "ground_truth"
+    reader = RowReader("extra_info", tuple(_COLUMNS), "{role}: NAME in reward_kwargs", given)
+    row = reader.read(Record("extra_info", 1, info))
+    query, own = row.read_value("query"), row.read_value("rubric")
+    held, where = (to_plain(truth), "ground_truth") if own is None else (own, "extra_info")
     if is_blank(held):
         known, found = ", ".join(ROLES["rubric"].quiet), join_names(info)
         raise InputError(f"the row has no rubric: expected one of {known} in extra_info; its keys are {found}")
