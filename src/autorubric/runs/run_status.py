@@ -189,7 +189,7 @@ def _read_status(directory: Path, counters: Mapping[str, CountRows]) -> RunStatu
             view.freeze()  # so the counts of calls below agree and are as recent as those of rows
         views = [] if view is None else [view]
         if view is not None and folder is not None and holder is None:
-            views.append(stack.enter_context(view.view_unrecorded(folder)))
+            views.append(stack.enter_context(view.open_unrecorded(folder)))
         pace = CallPace(None, None) if view is None else view.measure_pace()
         state = _determine_state(manifest, holder, row_counts)
         return RunStatus(

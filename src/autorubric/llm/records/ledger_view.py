@@ -135,7 +135,7 @@ class LedgerView:
             return read_spending(self._connection, role=role)[1]
 
     @contextmanager
-    def view_unrecorded(self, directory: Path) -> Iterator[LedgerView]:
+    def open_unrecorded(self, directory: Path) -> Iterator[LedgerView]:
         """A view of the calls in the logs of killed processes, which the next session records; changes no file."""
         with closing(sqlite3.connect(":memory:", isolation_level=None)) as memory:
             create_tables(memory, ":memory:")
