@@ -187,6 +187,9 @@ def _read_status(directory: Path, counters: Mapping[str, CountRows]) -> RunStatu
         row_counts = counters.get(kind, count_rows)(directory, manifest, view)
         if view is not None:
             view.freeze()  # so the counts of calls below agree and are as recent as those of rows
+        views = [] if view is None else [view]
+        if view is not None and folder is not None and holder is None:
+            views.append(stack.enter_context(view.open_unrecorded(folder)))
         pace = CallPace(None, None) if view is None else view.measure_pace()
         state = _determine_state(manifest, holder, row_counts)
         return RunStatus(
@@ -199,10 +202,10 @@ def _read_status(directory: Path, counters: Mapping[str, CountRows]) -> RunStatu
             ()
             if view is None
             else tuple(view.group_unanswered().exclude([*row_counts.groups, *row_counts.lost_votes])),
-            read_spending_file(directory / SPENT_FILE) or Spending()
-            if view is None
-            else view.sum_spent(logs=folder if holder is None else None),
-            () if view is None else tuple(view.add_up()),
+            reduce(Spending.plus, (one.sum_spent() for one in views))
+            if views
+            else read_spending_file(directory / SPENT_FILE) or Spending(),
+            _merge_totals(total for one in views for total in one.add_up()),
             pace.calls_per_second,
             None if pace.last is None else count_seconds_since(pace.last),
             _estimate_seconds_left(row_counts, pace, view) if state == "running" else None,

@@ -212,6 +212,13 @@ def test_a_limit_without_any_reply_is_halved_once_for_all_requests_of_a_timeout(
     assert limiter.limit == 5
 
 
+def test_the_timeout_of_a_request_that_was_alone_lowers_no_limit() -> None:
+    limiter, owner = Limiter(lambda: 0.0), Owner()
+    limiter.join(owner, Allowance(8))
+    limiter.note_timeout(asyncio.run(limiter.acquire()))
+    assert limiter.limit == 8
+
+
 def test_a_stricter_limit_of_tokens_counts_from_when_it_comes_and_another_limit_fills_no_bucket() -> None:
     """6,000 tokens a minute are 100 at once, then 100 a second; 600 are 10 at once, then 591 in 60 s."""
 

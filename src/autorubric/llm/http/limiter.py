@@ -264,8 +264,9 @@ class Limiter:
         """Cut the limit, because the endpoint answers too late; all requests sent before a cut count as one.
 
         As many requests as it answered during a timeout wait for a whole timeout; half of them wait for half of it.
+        A request that was alone at its end did not wait for others.
         """
-        if place.sent.at > self._cut_at:
+        if place.sent.at > self._cut_at and self.in_flight > 1:
             answered = self._replies - place.replies
             self._room, self._cut_at = max(1.0, (answered or self.in_flight) / 2), self._clock()
 

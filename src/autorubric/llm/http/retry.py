@@ -79,8 +79,9 @@ def classify_response(reply: HttpReply, *secrets: str | None, now: float | None 
         message += f" (run the same command again {when}, or use another model)"
     retry_after = None if retry_after is None else min(retry_after, LONGEST_RETRY_AFTER)
     if 300 <= reply.status < 400:
-        where = redact(reply.headers.get("Location") or reply.headers.get("location") or "", *secrets)[:LONGEST_QUOTE]
-        message += f" to {where}" if where else ""
+        # Queries of redirects contain sign-in tickets.
+        where = (reply.headers.get("Location") or reply.headers.get("location") or "").partition("?")[0]
+        message += f" to {redact(where, *secrets)[:LONGEST_QUOTE]}" if where else ""
         message += " (redirects are not followed, to protect the key; correct the base URL)"
     # A gateway that timed out does not know whether the model behind it went on, and billed.
     billed = kind == "timeout"

@@ -9,7 +9,7 @@ import sqlite3
 import struct
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -19,9 +19,8 @@ from zlib import crc32
 from autorubric.errors import InputError, LedgerError
 from autorubric.files.descriptors import open_descriptor, write_at
 from autorubric.files.strict_json import decode_json, encode_json
-from autorubric.llm.records.accounts import Spending, read_spending
 from autorubric.llm.records.call_rows import CallRow, SealedRow, compute_digest, pack_columns, pack_outcome, seal
-from autorubric.llm.records.database import build_write_error, create_tables, insert_rows, transaction
+from autorubric.llm.records.database import build_write_error, insert_rows, transaction
 from autorubric.llm.records.lock import list_process_folders, release_and_remove, try_lock
 from autorubric.llm.request import Failure, Reply
 
@@ -347,14 +346,6 @@ def record_logs(
         # has ended. The process's own log does: it still has what was committed last.
         ended = None if folder == directory else {row.key: row.at for row in arrived}
         recover_rows(IN_FLIGHT, folder, partial(record, ended), remove=remove)
-
-
-def sum_unrecorded(connection: sqlite3.Connection, directory: Path) -> Spending:
-    """What the calls cost that `record_logs` would record, if no process uses the ledger; changes no file."""
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as memory:
-        create_tables(memory, ":memory:")
-        record_logs(connection, directory, None, memory)
-        return read_spending(memory)[1]
 
 
 def _record_lost(

@@ -17,9 +17,10 @@ from autorubric.files.text import check_file
 from autorubric.llm.failure_groups import FailureGroups
 from autorubric.llm.records.accounts import Spending, UsageTotals, read_spending
 from autorubric.llm.records.call_rows import READ_COLUMNS, CallRow, read_call, unpack_reply, unseal
-from autorubric.llm.records.crash_logs import sum_unrecorded
+from autorubric.llm.records.crash_logs import record_logs
 from autorubric.llm.records.database import (
     check_version,
+    create_tables,
     has_tables,
     read_note,
     read_observations,
@@ -118,12 +119,8 @@ class LedgerView:
     def add_up(self) -> list[UsageTotals]:
         """Calls, tokens and cost of all sessions, by role and model."""
         found: dict[tuple[str, str], UsageTotals] = {}
-        for is_now, role, model, calls, failed, input, output, cached, thought, cost, *unclear in self._query(
-            _TOTALS, self.began
-        ):
-            totals = UsageTotals(
-                role, model, calls, failed, Usage(int(input), int(output), int(cached), int(thought)), cost, *unclear
-            )
+        for is_now, role, model, calls, failed, *sums in self._query(_TOTALS, self.began):
+            totals = UsageTotals(role, model, calls, failed, Usage(*map(int, sums[:4])), *sums[4:])
             before = found.get((role, model))
             if before is not None:
                 totals = replace(before.plus(totals), now=totals)
@@ -132,14 +129,19 @@ class LedgerView:
             found[role, model] = totals
         return list(found.values())
 
-    def sum_spent(self, role: str | None = None, logs: Path | None = None) -> Spending:
-        """What all sessions have spent, worst cases included; of one role without calls whose records are lost.
-
-        Calls in the `logs` of killed processes, which the next session records, count too.
-        """
+    def sum_spent(self, role: str | None = None) -> Spending:
+        """What all sessions have spent, worst cases included; of one role without calls whose records are lost."""
         with translate_read_errors(self._place, self.folder):
-            unrecorded = Spending() if logs is None else sum_unrecorded(self._connection, logs)
-            return read_spending(self._connection, role=role)[1].plus(unrecorded)
+            return read_spending(self._connection, role=role)[1]
+
+    @contextmanager
+    def open_unrecorded(self, directory: Path) -> Iterator[LedgerView]:
+        """A view of the calls in the logs of killed processes, which the next session records; changes no file."""
+        with closing(sqlite3.connect(":memory:", isolation_level=None)) as memory:
+            create_tables(memory, ":memory:")
+            with translate_read_errors(self._place, self.folder):
+                record_logs(self._connection, directory, None, memory)
+            yield LedgerView(memory, ":memory:")
 
     def count_unanswered(self) -> dict[str, int]:
         """Requests that failed and have no reply yet, by the kind of their last failure."""
