@@ -286,7 +286,7 @@ WRONG_ARGUMENTS: list[tuple[list[str], str]] = [
     (["--against", "none", "--rollouts", "4"], "--rollouts has no effect with --against"),
     (
         ["--corrected", "--replicates", "50", "--seed", "0"],
-        "--replicates has no effect with --corrected; leave it out, or use --against or --by",
+        "--replicates has no effect with --corrected; leave it out, or use --against or --pairwise",
     ),
     (["--dataset", "none.json"], "none.json"),
     (["--cannot-assess", "drop"], "--cannot-assess is 'drop'"),

@@ -90,9 +90,9 @@ class AgreeFlags(CompareSettings):
         if ignored:
             verb, them = ("has", "it") if len(ignored) == 1 else ("have", "them")
             where = f"with {_to_flag(mode)}" if mode in given else "here"
-            users = sorted({_to_flag(user) for name in ignored for user, heeded in _HEEDED.items() if name in heeded})
-            named = ", ".join(map(_to_flag, ignored))
-            raise InputError(f"{named} {verb} no effect {where}; leave {them} out, or use {' or '.join(users)}")
+            users = {_to_flag(user) for name in ignored for user, heeded in _HEEDED.items() if name in heeded}
+            more = f", or use {' or '.join(sorted(users - {'--by'}))}" if users - {"--by"} else ""
+            raise InputError(f"{', '.join(map(_to_flag, ignored))} {verb} no effect {where}; leave {them} out{more}")
         return self
 
 

@@ -240,7 +240,7 @@ def read_filled_labels(paths: Sequence[Path], dataset: RubricDataset) -> FilledL
                 problems += (f"{record.where}: {sentence}" for sentence in wrong)
     labels = [label for label in found if label.verdict]
     if not labels and not problems and paths:
-        problems.append(f"{', '.join(map(str, paths))}: no row has a verdict")
+        problems.append(f"{', '.join(map(str, paths))}: no row has a verdict in the column 'verdict'")
     if problems:
         raise InputError(problems)
     return FilledLabels(labels, {batch: read_draw(draw) for batch, draw in draws.items()}, found)

@@ -148,7 +148,10 @@ def split_address(name: str) -> tuple[str, str | None]:
     return (model.strip(), address[0].strip()) if address else (name, None)
 
 
-_RESOURCE = re.compile(r"/chat/completions$|(?<=/v1)/(?:chat|completions|messages|models|responses)$")
+_RESOURCE = re.compile(
+    r"/chat/completions$|"
+    r"(?<=/v1)/(?:chat|completions|embeddings|messages|moderations|models(?:/.+)?|re-?rank|responses|(?:audio|images)/\w+)$"
+)
 
 
 def check_base_url(base_url: str, source: str = "base URL") -> str:
