@@ -76,14 +76,14 @@ def make_runs(folder: Path) -> None:
     essays = str(ROOT / "tests" / "data" / "essay_grading_dataset.json")
     queries, labels = str(examples / "queries.jsonl"), ["--labels", str(examples / "tides.json")]
     full = ["--profile", "full", "--id-column", "id", "--models", "builtin/offline", "--limit", "3"]
-    improve = [str(examples / "tides_rubric.json"), *labels, *_OFFLINE, "--proposals", str(proposals)]
+    improve = [str(examples / "tides_rubric.json"), *labels, *_OFFLINE, "--proposals", proposals.name]
     for command, out in (
         (["grade", essays, *_OFFLINE], "essays"),
         (["synthesize", queries, *full], "full"),
         (["improve", *improve], "improved"),
         (["report", str(folder / "essays")], "essays.html"),
     ):
-        subprocess.run([*_PROGRAM, *command, "--out", str(folder / out)], check=True, capture_output=True)
+        subprocess.run([*_PROGRAM, *command, "--out", str(folder / out)], check=True, capture_output=True, cwd=folder)
     train(folder / "served")
 
 

@@ -135,9 +135,9 @@ def test_the_front_matter_is_yaml_with_the_fields_of_a_dataset_card() -> None:
 def test_the_tables_hold_the_figures_and_no_cell_ends_early() -> None:
     text = render_card(count_facts(ROWS, RUN))
     lines = text.splitlines()
-    assert "| medical | 2 | 4 | 2.0 | 1 | 1 | 5.0 | 10.0 % |" in lines
-    assert "| history \\| &lt;b> | 1 | 2 | 2.0 | 0 | 0 | 5.0 | 100.0 % |" in lines
-    assert "| all | 3 | 6 | 2.0 | 1 | 1 | 5.0 | 40.0 % |" in lines
+    assert "| medical | 2 | 4 | 2.0 | 1 | 1 | 5.0 | 10.0% |" in lines
+    assert "| history \\| &lt;b> | 1 | 2 | 2.0 | 0 | 0 | 5.0 | 100.0% |" in lines
+    assert "| all | 3 | 6 | 2.0 | 1 | 1 | 5.0 | 40.0% |" in lines
     assert "| clarity | no vague words, no open comparison | 2 | 0.75 | 0.75 | – |" in lines
     # A measure that no row has evidence for is named all the same.
     assert "| consistency | judges give one verdict | 0 | – | – | – |" in lines

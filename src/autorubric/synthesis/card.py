@@ -270,7 +270,7 @@ def _show_domain(name: str, counts: RubricCounts) -> list[str]:
         f"{counts.pitfalls:,}",
         f"{counts.checks:,}",
         f"{counts.points / counts.criteria:.1f}" if counts.criteria else "–",
-        "–" if counts.evolved_share is None else f"{100 * counts.evolved_share:.1f} %",
+        "–" if counts.evolved_share is None else f"{100 * counts.evolved_share:.1f}%",
     ]
 
 
