@@ -13,6 +13,7 @@ import autorubric
 from autorubric import Criterion, CriterionOption, InputError, Rubric, RubricDataset
 from autorubric.cli.app import run as command
 from autorubric.labels import Ask, label_queue, read_history
+from autorubric.labels.label_agreement import LabelAgreement
 from tests.labels.runs import RUBRIC, answers, graded, with_options
 from tests.offenders import offenders
 
@@ -564,7 +565,7 @@ def test_batches_of_label_next_exclude_those_in_the_store_and_one_that_does_not_
         add(beside)
     assert autorubric.label_status(run).pairs == 6
     second = autorubric.label_next(run, n=6)
-    assert {row["draw"] for row in second} == {"6 of 12, seed 1"}
+    assert {row["draw"] for row in second} == {"6 of 12, seed 1, event 12"}
     pairs = [{(row["item"], row["criterion"]) for row in rows} for rows in (first, second)]
     assert not pairs[0] & pairs[1]
     add(second)
@@ -576,3 +577,43 @@ def test_batches_of_label_next_exclude_those_in_the_store_and_one_that_does_not_
     # Five pairs were drawn and have no label.
     with pytest.raises(InputError, match="every judged pair has a label or was drawn before"):
         autorubric.label_next(run, n=6)
+
+
+def test_labels_that_no_draw_chose_are_known_to_the_next_draw_and_wait_after_the_last(tmp_path: Path) -> None:
+    pairs = [(f"q{item}", name) for item in range(6) for name in ("Short", "Moon")]
+
+    def collect(run: Path, chosen: list[tuple[str, str]]) -> None:
+        """Add labels as the judge gives them, except on (q1, Moon)."""
+        rows = [{"id": id, "criterion": name, "label": words[id, name], "annotator": "ana"} for id, name in chosen]
+        write_csv(tmp_path / "labels.csv", rows)
+        assert autorubric.import_labels(run, files=tmp_path / "labels.csv").labels == len(chosen)
+
+    def fill(run: Path, rows: list[dict[str, Any]]) -> LabelAgreement:
+        write_csv(tmp_path / "filled.csv", [row | {"verdict": "UNMET"} for row in rows])
+        assert autorubric.import_labels(run, files=tmp_path / "filled.csv", annotator="ana").labels == len(rows)
+        return autorubric.label_agreement(run)
+
+    words = {pair: "UNMET" if pair[0] in ("q0", "q3") else "MET" for pair in pairs} | {("q1", "Moon"): "UNMET"}
+    before, after = graded(tmp_path / "before", count=6), graded(tmp_path / "after", count=6)
+    collect(before, pairs[:10])
+    assert [(row["id"], row["name"]) for row in autorubric.label_next(before, n=3)] == pairs[10:]
+    [row] = autorubric.label_next(before, n=1)
+    assert (row["id"], row["draw"]) == ("q5", "1 of 2, seed 0, event 10")
+    found, stands_for = fill(before, [row]), 1 / float(row["probability"])
+    # 9 of the 10 labels before the draw agree and count 1; the drawn one differs and counts 1/p.
+    assert (found.judge.n, found.notes) == (11, ())
+    assert found.judge.accuracy.value == pytest.approx(9 / (10 + stands_for))
+    with pytest.raises(InputError, match="drawn from 2 open pairs, and 12 are open now") as refused:
+        autorubric.label_next(before, n=1, labels=tmp_path / "filled.csv")
+    assert "labels RUN --import FILE" in str(refused.value)
+
+    [row] = autorubric.label_next(after, n=1)
+    rest = [pair for pair in pairs if pair != (row["id"], row["name"])]
+    collect(after, rest[:10])
+    found = fill(after, [row])
+    late = "10 labels do not count until the next batch from all pairs: none yet drew the pairs or knew of the labels"
+    assert (found.judge.n, found.notes) == (1, (late,))
+    last = autorubric.label_next(after, n=3)
+    assert [(row["id"], row["name"], row["draw"]) for row in last] == [(*rest[10], "1 of 1, seed 1, event 12")]
+    found = fill(after, last)
+    assert (found.judge.n, found.notes) == (12, ())

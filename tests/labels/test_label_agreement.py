@@ -324,8 +324,7 @@ def test_labels_drawn_from_different_parts_wait_for_a_batch_from_all_pairs(run: 
     found = autorubric.label_agreement(run)
     assert found.judge.n == 15
     assert found.notes == (
-        "5 labels of pairs that no batch from all pairs drew came after the last draw and do not count until the "
-        "next draw",
+        "5 labels do not count until the next batch from all pairs: none yet drew the pairs or knew of the labels",
     )
 
 
@@ -359,8 +358,7 @@ def test_labels_before_a_draw_are_known_to_it_and_later_ones_wait(run: Path) -> 
     found = autorubric.label_agreement(run)
     assert found.judge.n == 11
     assert found.notes == (
-        "1 label of pairs that no batch from all pairs drew came after the last draw and does not count until "
-        "the next draw",
+        "1 label does not count until the next batch from all pairs: none yet drew the pairs or knew of the labels",
     )
 
 

@@ -116,7 +116,7 @@ def show_corrected(
 
 def show_labels_to_collect(rows: list[dict[str, Any]]) -> TableReport:
     """The pairs of item and criterion to label next, as a file to fill in."""
-    below = ["", "write these rows to a file with --csv, fill in the column verdict, and pass the file to --labels"]
+    below = ["", "write a file with --csv, fill in its column verdict, and pass it to labels --import or --labels"]
     return TableReport(rows, rows, (), below, TEXTS)
 
 

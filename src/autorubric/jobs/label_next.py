@@ -18,7 +18,7 @@ from autorubric.errors import InputError, collected
 from autorubric.files.printable import escape_formula
 from autorubric.jobs.job import run_job
 from autorubric.jobs.label_source import LabelSettings, read_labels
-from autorubric.labels.drawing import Ask, KnownPair, draw_from_pairs
+from autorubric.labels.drawing import Ask, KnownPair, draw_from_pairs, list_known
 from autorubric.labels.event import PairFinder
 from autorubric.labels.label_store import read_history
 from autorubric.metrics.intervals import Estimate
@@ -71,7 +71,7 @@ def label_next(run: Path, settings: LabelNextSettings) -> list[dict[str, Any]]:
 
     Write the rows to a CSV file, fill in the column `verdict`, and pass the file as `labels` to the next call or to
     `autorubric agree --labels`, or import it into the label store of the run. Without `labels`, pairs that the store
-    has drawn are left out.
+    has drawn or has a label of are left out.
 
     Args:
         run: a run directory, or the result of a run that has one.
@@ -91,17 +91,15 @@ def label_next(run: Path, settings: LabelNextSettings) -> list[dict[str, Any]]:
     """
     truth, filled, pairs = _read_filled(settings)
     _refuse_other_state(pairs, filled)
-    batch = 1 + max((label.batch for label in filled.labels), default=-1)
+    batch, seen = 1 + max((label.batch for label in filled.labels), default=-1), 0
     known = [KnownPair(label.item, label.criterion, label.verdict) for label in filled.labels]
     if not settings.files and settings.dataset is None:
-        history, finder = read_history(settings.run), PairFinder(truth)
-        batch, drawn = len(history.batches), {key: finder.find_key(key) for key in history.draws}
-        words = {key: history.verdict(key, None, finder.find_criterion(key)) for key in drawn}
-        known = [KnownPair(pair.index, pair.place, words[key]) for key, pair in drawn.items() if pair is not None]
+        history = read_history(settings.run)
+        batch, seen, known = len(history.batches), history.last, list_known(history, PairFinder(truth))
     found = draw_from_pairs(pairs, Ask("label_next", size=settings.n, seed=settings.seed), known, batch)
     if not found.pairs:
         raise InputError("every judged pair has a label or was drawn before; nothing is left to draw")
-    draw = f"{len(found.pairs)} of {found.open}, seed {settings.seed + batch}"
+    draw = f"{len(found.pairs)} of {found.open}, seed {settings.seed + batch}" + f", event {seen}" * bool(seen)
     return [build_row(request, batch, draw, truth) for request in sorted(found.pairs)]
 
 
@@ -145,7 +143,8 @@ def _refuse_other_state(pairs: JudgedPairs, filled: FilledLabels) -> None:
         if now != then:
             raise InputError(
                 f"batch {batch} was drawn from {then} open pairs, and {now} are open now",
-                "Pass the run, --dataset and labels that the batch was drawn with.",
+                "Pass the run, --dataset and labels that the batch was drawn with; if it was drawn from the label "
+                "store of the run, import its file there with `autorubric labels RUN --import FILE`.",
             )
 
 
@@ -157,7 +156,7 @@ _LONGEST_TEXT = 30_000
 """Maximum characters of a text in that file; a spreadsheet cell takes 32,767."""
 _LEAST_PROBABILITY = 1e-9
 _KEPT = ("item", "criterion", "probability", "batch", "draw")
-_DRAW = re.compile(r"(\d+) of (\d+), seed (\d+)")
+_DRAW = re.compile(r"(\d+) of (\d+), seed (\d+)(?:, event (\d+))?")
 
 
 class FilledLabels(NamedTuple):
@@ -165,24 +164,24 @@ class FilledLabels(NamedTuple):
 
     Attributes:
         labels: the labels.
-        draws: by batch, the number of pairs drawn, the number of pairs that were open, and the seed.
+        draws: by batch, what `read_draw` returns.
         rows: the labels, and the drawn pairs without one, whose verdict is empty.
     """
 
     labels: list[CellLabel]
-    draws: dict[int, tuple[int, int, int]]
+    draws: dict[int, tuple[int, int, int, int]]
     rows: list[CellLabel]
 
     def weight_labels(self) -> list[CellLabel]:
         """The labels, weighted for those of their batch that are still open."""
         got = Counter(label.batch for label in self.labels)
-        shares = {batch: min(1.0, got[batch] / asked) for batch, (asked, _, _) in self.draws.items()}
+        shares = {batch: min(1.0, got[batch] / asked) for batch, (asked, *_) in self.draws.items()}
         return [replace(label, probability=label.probability * shares[label.batch]) for label in self.labels]
 
     def find_open_batches(self) -> Iterator[str]:
         """A note on each batch that has open labels."""
         got = Counter(label.batch for label in self.labels)
-        for batch, (asked, _, _) in sorted(self.draws.items()):
+        for batch, (asked, *_) in sorted(self.draws.items()):
             if 0 < got[batch] < asked:
                 yield (
                     f"batch {batch}: {got[batch]} of {asked} labels; valid if these are a random part, "
@@ -246,8 +245,10 @@ def read_filled_labels(paths: Sequence[Path], dataset: RubricDataset) -> FilledL
     return FilledLabels(labels, {batch: read_draw(draw) for batch, draw in draws.items()}, found)
 
 
-def read_draw(text: str) -> tuple[int, int, int]:
-    """The number of pairs drawn, of how many, and the seed, from the column `draw`.
+def read_draw(text: str) -> tuple[int, int, int, int]:
+    """The number of pairs drawn, of how many, the seed, and the last event that the draw knew of, from column `draw`.
+
+    The event is that of the label store, 0 for none.
 
     Raises:
         ValueError: the text is not of this form.
@@ -255,8 +256,8 @@ def read_draw(text: str) -> tuple[int, int, int]:
     found = _DRAW.fullmatch(text.strip())
     if found is None or not 0 < int(found[1]) <= int(found[2]):
         raise ValueError
-    asked, opened, seed = map(int, found.groups())
-    return asked, opened, seed
+    asked, opened, seed, seen = map(int, found.groups("0"))
+    return asked, opened, seed, seen
 
 
 def _check_columns(row: Mapping[str, Any], path: Path) -> None:

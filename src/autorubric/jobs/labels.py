@@ -292,8 +292,8 @@ def read_drawn_events(paths: Sequence[Path], dataset: RubricDataset, annotator: 
 
 def _build_draws(filled: FilledLabels, dataset: RubricDataset) -> Iterator[Event]:
     for row in filled.rows:
-        pair, (_, opened, seed) = find_pair(dataset, row.item, row.criterion), filled.draws[row.batch]
-        draw = LabelDraw(row.batch, "label_next", None, seed, row.probability, opened, 0)
+        pair, (_, opened, seed, seen) = find_pair(dataset, row.item, row.criterion), filled.draws[row.batch]
+        draw = LabelDraw(row.batch, "label_next", None, seed, row.probability, opened, seen)
         yield Event(0, 0.0, "draw", pair.item, pair.criterion, pair.digest, draw=draw)
 
 

@@ -19,7 +19,8 @@ import numpy as np
 
 from autorubric.core.scoring import build_cell
 from autorubric.errors import InputError
-from autorubric.labels.event import Event, Pair
+from autorubric.labels.event import Event, Pair, PairFinder, PairKey
+from autorubric.labels.label_store import History
 from autorubric.metrics.arrays import Flags, Floats
 from autorubric.metrics.label_choice import JudgedPairs, LabelRequest, draw_pairs, rate_doubt, read_pairs, size_labels
 from autorubric.runs.items_file import read_run
@@ -104,6 +105,17 @@ def draw_batch(run: Path, ask: Ask, known: Sequence[KnownPair], batch: int) -> B
     if is_large(run):
         return _draw_in_child(run, ask, known, batch)
     return draw_from_pairs(_load_pairs(run), ask, known, batch)
+
+
+def list_known(history: History, finder: PairFinder) -> list[KnownPair]:
+    """The pairs of a label store that no draw may choose: labelled or drawn."""
+    known = dict[PairKey, KnownPair]()
+    for key in (*history.draws, *history.labelled()):
+        pair = finder.find_key(key)
+        if pair is not None:
+            verdict = history.verdict(key, None, finder.find_criterion(key))
+            known[key] = KnownPair(pair.index, pair.place, verdict)
+    return list(known.values())
 
 
 def _load_pairs(run: Path) -> JudgedPairs:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from autorubric.core.criterion import Criterion
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
-from autorubric.labels.drawing import Ask, Batch, Dispute, KnownPair, Progress, Task, draw_batch, is_large
+from autorubric.labels.drawing import Ask, Batch, Dispute, Progress, Task, draw_batch, is_large, list_known
 from autorubric.labels.event import (
     Event,
     Items,
@@ -282,16 +282,6 @@ class Queue:
         digest = hashlib.sha256(f"{pair.item}\0{pair.digest}".encode()).digest()
         return int.from_bytes(digest[:8]) < self.second_share * 2**64
 
-    def _list_known(self) -> list[KnownPair]:
-        """The pairs that no draw may choose: labelled or drawn."""
-        history, known = self.history, dict[PairKey, KnownPair]()
-        for key in (*history.draws, *history.labelled()):
-            pair = self._finder.find_key(key)
-            if pair is not None:
-                verdict = history.verdict(key, None, self._finder.find_criterion(key))
-                known[key] = KnownPair(pair.index, pair.place, verdict)
-        return list(known.values())
-
     def _hand_out(self, pair: Pair, name: str) -> Task:
         for key in [key for key, holder in self._held.items() if holder == name]:
             del self._held[key]
@@ -305,7 +295,7 @@ class Queue:
         if self._coming is not None and self._coming.ask == self.ask:
             return self._coming
         batch = 1 + max(self.history.batches, default=-1)
-        drawing = self._worker.submit(draw_batch, self._run, self.ask, self._list_known(), batch)
+        drawing = self._worker.submit(draw_batch, self._run, self.ask, list_known(self.history, self._finder), batch)
         return _ComingBatch(self.ask, batch, self.history.last, drawing)
 
     def _store_batch(self, coming: _ComingBatch) -> bool:
