@@ -250,6 +250,27 @@ def test_a_dry_run_makes_no_call_and_counts_exactly(tmp_path: Path, capsys: pyte
         assert endpoint.counts.requests == 4
 
 
+def test_a_dry_run_follows_the_reasks_on_record(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = dataset(tmp_path)
+    with LoopbackEndpoint(faults=["prose"]).in_thread() as endpoint:
+        command = [
+            "grade",
+            str(source),
+            "--judge",
+            f"judge@{endpoint.base_url}",
+            "-o",
+            str(tmp_path / "run"),
+            "-j",
+            "1",
+        ]
+        assert run([*command, "--limit", "2"]) == 0
+        assert endpoint.counts.requests == 4 + 1
+        assert run([*command, "--dry-run"]) == 0
+        assert "judge: 2 calls to make, 4 on record" in capsys.readouterr().out
+        assert run(command) == 0
+        assert endpoint.counts.requests == 4 + 1 + 2
+
+
 def test_a_judge_that_nobody_can_reach_is_wrong_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["grade", str(dataset(tmp_path)), "--judge", "judge@http://127.0.0.1:9/v1", "--retry", "0"]
     assert run([*command, "-o", str(tmp_path / "run")]) == 2

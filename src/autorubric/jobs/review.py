@@ -43,7 +43,7 @@ from autorubric.reviewing.requests import (
     render_page,
     summarize,
 )
-from autorubric.runs.run import DRAWS_A_GENERATION, begin_generation, find_next_generation
+from autorubric.runs.run import DRAWS_A_GENERATION, CallCounter, begin_generation, find_next_generation
 from autorubric.settings import setting
 
 RECORD_FILE, PROPOSALS_FILE, PAGE_FILE = "review.json", "proposals.json", "report.html"
@@ -280,14 +280,10 @@ async def _estimate_calls(rubric: Rubric, settings: ReviewSettings) -> list[Mode
     async with AsyncExitStack() as stack:
         ledger = stack.enter_context(open_estimate_ledger(Path(settings.out)))
         model = (await stack.enter_async_context(open_models(settings.build_config(), 1)))["reviewer"]
-        parts, executor = list_parts(rubric, settings.query), Executor(ledger)
-        draws = find_next_generation(ledger, start_over=settings.start_over) * DRAWS_A_GENERATION
+        parts = list_parts(rubric, settings.query)
+        generation = find_next_generation(ledger, start_over=settings.start_over)
         settings.show_stand_ins(len(parts), [model.name])
-        row = ModelEstimate(model)
+        counter = CallCounter(Executor(ledger), _REPLY_TOKENS, generation)
         for part in parts:
-            request = build_request(part, draws)
-            if executor.find(model, request) is None:
-                row.add(request, _REPLY_TOKENS)
-            else:
-                row.recorded += 1
-        return [row]
+            await counter(model, build_request(part), partial(read_findings, part), request_again)
+        return list(counter.found.values())

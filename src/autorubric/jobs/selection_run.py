@@ -245,7 +245,7 @@ async def estimate_selection(selection: Selection) -> SelectionResult:
             async with open_models(candidates.configs, selection.limits.in_flight) as models:
                 generation = _find_generation(selection, ledger)
                 run = _build_sampling_run(selection, candidates, models, Executor(ledger), generation)
-                rows, candidates = estimate_sampling(run, lengths.get(ROLE) or ANSWER_TOKENS)
+                rows, candidates = await estimate_sampling(run, lengths.get(ROLE) or ANSWER_TOKENS)
         rows += await estimate(
             build_dataset(selection.queries, list(candidates), selection.out.name),
             selection.grader,

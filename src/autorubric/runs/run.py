@@ -261,7 +261,7 @@ async def estimate(
     Args:
         dataset: the dataset to grade.
         grader: the grader.
-        executor: looks up recorded replies; makes no call here.
+        executor: finds recorded replies; it is stopped, so that it makes no call.
         reply_tokens: the expected length of a reply.
         share_equal: whether equal items share their replies.
         generation: how often everything was requested again (`find_next_generation`).
@@ -277,7 +277,7 @@ class CallCounter:
     """An `Ask` that counts instead of asking.
 
     Args:
-        executor: looks up recorded replies.
+        executor: finds recorded replies, those to re-asks included; it is stopped, so that it makes no call.
         reply_tokens: the expected length of a reply, or a function of the request that returns it.
         generation: how often everything was requested again.
         assume: the assumed content of a reply on which later requests depend; None if none does.
@@ -292,26 +292,26 @@ class CallCounter:
     ) -> None:
         self.found: dict[int, ModelEstimate] = {}
         self._executor = executor
+        executor.stop("dry run")
         self._reply_tokens = reply_tokens
         self._draws = generation * DRAWS_A_GENERATION
         self._assume = assume
         self._counted: set[bytes] = set()
 
     async def __call__(self, model: Model, request: Request, read: Read, follow_up: FollowUp) -> Answered:
-        """The recorded or assumed answer; else a failure, and the call is counted."""
+        """What the replies on record give; else the call is counted, and the answer is assumed or a failure."""
         request = replace(request, draw=request.draw + self._draws)
         rows = self.found.setdefault(id(model), ModelEstimate(model))
-        reply = self._executor.find(model, request)
-        answer = None if reply is None else read(reply)
-        if isinstance(answer, Answer):
+        outcome = await self._executor.ask_for(model, request, read, follow_up)
+        if isinstance(outcome, Answer) or outcome.kind != "stopped":
             rows.recorded += 1
-            return answer
+            return outcome
         key = compute_key(model, request)
         if key not in self._counted:
             self._counted.add(key)
             tokens = self._reply_tokens
             rows.add(request, tokens if isinstance(tokens, float | int) else tokens(request))
-        return self._assume(request, read) or _NOT_ASKED
+        return self._assume(request, read) or outcome
 
 
 def number_copies(dataset: RubricDataset) -> dict[int, tuple[int, ...]]:

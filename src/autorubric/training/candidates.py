@@ -12,7 +12,7 @@ from autorubric.dataset import DataItem, RubricDataset
 from autorubric.errors import InputError, pluralize
 from autorubric.llm.failure_groups import NOT_ASKED
 from autorubric.llm.limits import BYTES_A_TOKEN, ModelEstimate
-from autorubric.llm.request import Answer, Failure, Message, Model, Request, Unreadable
+from autorubric.llm.request import Answer, Failure, Message, Model, Request
 from autorubric.llm.structured import read_text
 from autorubric.rows import Record, RowReader, drop_nulls, inspect_file, join_names, name_input, read_rows
 from autorubric.rows.columns import COLUMN_OPTION, ROLES
@@ -343,20 +343,23 @@ class SamplingRun(StoppableRun):
         note_ended(self._find_number(key))
 
 
-def estimate_sampling(run: SamplingRun, answer_tokens: float) -> tuple[list[ModelEstimate], list[CandidateAnswer]]:
+async def estimate_sampling(
+    run: SamplingRun, answer_tokens: float
+) -> tuple[list[ModelEstimate], list[CandidateAnswer]]:
     """The calls that a run would make, by model, and its candidates; filler text stands for unrecorded ones."""
+    assert run.executor is not None
+    run.executor.stop("dry run")
     rows = [ModelEstimate(model) for _, model in run.models]
     candidates = []
     for key in run.iter_keys():
         query, model, draw = key
         row, request = rows[model], run.build_request(query, draw)
-        reply = None if run.executor is None else run.executor.find(row.model, request)
-        answer = None if reply is None else read_text(reply)
-        if isinstance(answer, Answer):
+        outcome = await run.executor.ask_for(row.model, request, read_text)
+        if isinstance(outcome, Answer):
             row.recorded += 1
-            candidates.append(run.build_candidate(key, answer.value))
+            candidates.append(run.build_candidate(key, outcome.value))
             continue
-        if isinstance(answer, Unreadable) and answer.kind == "truncated":
+        if outcome.kind != "stopped":
             continue  # a truncated answer is not sent again
         expected = row.add(request, answer_tokens)
         # Equal texts would be judged once, so each filler is different.
