@@ -557,12 +557,12 @@ def test_batches_of_label_next_exclude_those_in_the_store_and_one_that_does_not_
         write_csv(tmp_path / "filled.csv", [row | {"verdict": row["choices"].split(" | ")[0]} for row in rows])
         autorubric.import_labels(run, files=tmp_path / "filled.csv", annotator="ana")
 
-    first, beside = autorubric.label_next(run, n=6), autorubric.label_next(run, n=6, seed=5)
+    first, other = autorubric.label_next(run, n=6), autorubric.label_next(run, n=6, seed=5)
     add(first)
     with pytest.raises(
         InputError, match="batch 1 was drawn from 18 open pairs, and 12 are open to it now: other pairs"
     ):
-        add(beside)
+        add(other)
     assert autorubric.label_status(run).pairs == 6
     second = autorubric.label_next(run, n=6)
     assert {row["draw"] for row in second} == {"6 of 12, seed 1, event 12"}

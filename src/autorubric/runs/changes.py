@@ -22,6 +22,7 @@ from autorubric.core.rubric import Rubric
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError, pluralize, shorten
 from autorubric.files import write_atomically
+from autorubric.llm.http.secrets import cut_to_base
 from autorubric.llm.records.ledger import Ledger
 from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE
 
@@ -56,13 +57,17 @@ def find_grader_changes(before: Mapping[str, Any] | None, now: Mapping[str, Any]
     Example:
         >>> find_grader_changes({"quorum": 2, "judges": []}, {"quorum": 3, "judges": [], "seed": 1})
         ['quorum: 2 before, now 3']
+        >>> pasted, plain = ({"judges": [{"judge_id": "m", "model": {"api_base": f"https://host/v1{path}"}}]}
+        ...                  for path in ("/chat/completions", "/"))
+        >>> find_grader_changes(pasted, plain)
+        []
     """
     if before is None:
         return []
     old, new = map(_index_judges, (before, now))
     changes = [] if old.keys() == new.keys() else [describe_change("judges", list(old), list(new))]
     for name in (name for name in old if name in new):
-        changes += find_value_changes(_drop_transport(old[name]), _drop_transport(new[name]), f"judge {name}: ")
+        changes += find_value_changes(_cut_address(old[name]), _cut_address(new[name]), f"judge {name}: ")
     skipped = {"judges", "stand_ins"}
     # Recorded only where it is not the default, so that other manifests do not change.
     old = {key: value for key, value in {"compound": "as_is", **before}.items() if key not in skipped}
@@ -239,6 +244,14 @@ def _flatten(values: Mapping[str, Any], head: str = "") -> Iterator[tuple[str, A
 def _drop_transport(judge: Mapping[str, Any]) -> dict[str, Any]:
     model = {key: value for key, value in (judge.get("model") or {}).items() if key not in _OF_TRANSPORT}
     return {"repeats": 1, **judge, "model": model}
+
+
+def _cut_address(judge: Mapping[str, Any]) -> dict[str, Any]:
+    """A judge without transport settings; pasted forms of one address are equal."""
+    judge = _drop_transport(judge)
+    if isinstance(address := judge["model"].get("api_base"), str):
+        judge["model"]["api_base"] = cut_to_base(address)
+    return judge
 
 
 def _hash_items(dataset: RubricDataset) -> list[int]:

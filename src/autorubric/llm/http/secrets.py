@@ -170,7 +170,12 @@ def check_base_url(base_url: str, source: str = "base URL") -> str:
     if problem:
         shown = re.sub(r"//[^/@]*@", "//<hidden>@", url.partition("?")[0])
         raise ConfigError(f"{source} {shown!r} {problem}; expected something like https://host/v1")
-    address, mark, query = url.partition("?")
+    return cut_to_base(url)
+
+
+def cut_to_base(url: str) -> str:
+    """An address without a trailing slash or the path of a resource; a query is kept."""
+    address, mark, query = url.strip().partition("?")
     return _RESOURCE.sub("", address.rstrip("/")).rstrip("/") + (mark + query if query else "")
 
 

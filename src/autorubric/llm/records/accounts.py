@@ -24,7 +24,7 @@ class UsageTotals:
 
     `cost` sums the calls with a known price. `unpriced` calls may have been billed at an unknown price; `unmetered`
     replies have no plausible token counts; their worst cases, and those of attempts that may have been billed without
-    a reply, are `bound_tokens` and `bound_cost`. `now` is the part of this session; None where there is no other.
+    a reply, are `bound_tokens` and `bound_cost`. `now` is the part of this session; None without an earlier session.
     """
 
     role: str

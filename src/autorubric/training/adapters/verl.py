@@ -290,9 +290,9 @@ def _make_source(settings: tuple[tuple[str, Any], ...]) -> RewardSource:
     service, plain = given.get("service"), given.get("allow_plain_http") or False
     if service is not None:
         ours = (*_SERVICE, "on_failure", "neutral")
-        if beside := [key for key, value in settings if value is not None and key not in ours]:
+        if ignored := [key for key, value in settings if value is not None and key not in ours]:
             told = "reward_kwargs has service, so these settings would have no effect"
-            raise ConfigError(f"{told}: {', '.join(beside)}; pass them to `autorubric serve`")
+            raise ConfigError(f"{told}: {', '.join(ignored)}; pass them to `autorubric serve`")
         return HttpRewards(service, rule, token_env=given.get("token_env"), allow_plain_http=plain)
     if given.get("judge") is None:
         raise ConfigError("reward_kwargs has neither judge nor service; set one of them")
