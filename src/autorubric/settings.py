@@ -346,7 +346,7 @@ def _to_plain(value: Any) -> Any:
 def _collect_messages(model: type[Settings], error: ValidationError, named: Callable[[str], str]) -> list[str]:
     """One message for each field, a validator's own if there is one; unknown names first."""
     found: dict[tuple[str, ...], list[str]] = {}
-    for problem in sorted(error.errors(include_url=False), key=lambda error: error["type"] != "extra_forbidden"):
+    for problem in sorted(error.errors(include_url=False), key=lambda detail: detail["type"] != "extra_forbidden"):
         place, message = model._locate_problem(cast("Any", problem), named)
         found[place] = message if problem["type"] == "value_error" else found.get(place, message)
     return [_rename_flags(message, model, named) for messages in found.values() for message in messages]
@@ -373,10 +373,8 @@ def _rename_flags(message: str, model: type[Settings], named: Callable[[str], st
 def _describe(model: type[Settings], problem: Mapping[str, Any], named: Callable[[str], str]) -> list[str]:
     raised = problem.get("ctx", {}).get("error")
     if isinstance(raised, InputError) or not problem["loc"]:
-        messages = raised.problems if isinstance(raised, InputError) else [str(raised or problem["msg"])]
-        return [f"{named(str(place))}: {message}" for message in messages for place in problem["loc"][:1]] or list(
-            messages
-        )
+        texts = raised.problems if isinstance(raised, InputError) else [str(raised or problem["msg"])]
+        return [f"{named(str(place))}: {text}" for text in texts for place in problem["loc"][:1]] or list(texts)
     field, value, kind = str(problem["loc"][0]), problem["input"], problem["type"]
     if kind in ("extra_forbidden", "invalid_key"):
         where = named(field).removesuffix(field)  # the config file, where it comes from one

@@ -104,7 +104,7 @@ def normalized_match(text: str, *, expected: str | Annotated[list[str], MinLen(1
         True
     """
     ours = normalize_text(text)
-    passed = any(ours == normalize_text(text) for text in _as_list(expected))
+    passed = any(ours == normalize_text(accepted) for accepted in _as_list(expected))
     return CheckOutcome(passed, f"it reads {quote(ours)} when normalized")
 
 

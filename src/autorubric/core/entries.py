@@ -69,7 +69,7 @@ def find_parts(entry: Mapping[str, Any], names: Names = USUAL) -> tuple[RubricPa
         ["criterion='Is kind.' and text='Is brief.'; leave one out, or rename it"]
     """
     keys = [_find_usual_keys(tuple(entry), usual) for usual in (names.text, names.weight, names.name)]
-    texts, weights, titles = ([key for key in names if entry[key] not in (None, "")] for names in keys)
+    texts, weights, titles = ([key for key in found if entry[key] not in (None, "")] for found in keys)
     if len(texts) == 2 and not titles:
         heading, text = sorted(texts, key=lambda key: not fold_name(key).startswith("criteri"))
         titles, texts = ([heading], [text]) if _is_heading(entry[heading], entry[text]) else ([], texts)

@@ -192,9 +192,7 @@ def format_errors(error: ValidationError, inside: int = 0) -> list[str]:
         ['text: expected a string, got 3']
     """
     details = error.errors(include_url=False)
-    return [
-        ": ".join(filter(None, (format_place(error["loc"][inside:]), _format_message(error)))) for error in details
-    ]
+    return [": ".join(filter(None, (format_place(one["loc"][inside:]), _format_message(one)))) for one in details]
 
 
 def _format_message(detail: Mapping[str, Any], shape: str = "") -> str:

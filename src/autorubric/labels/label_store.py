@@ -232,7 +232,7 @@ class LabelStore:
             NotSavedError: the disk is full or failed.
         """
         stands = (self.history.own(event.key, annotator), self.history.decision(event.key))
-        if event.annotator != annotator or event.id not in {event.id for event in stands if event is not None}:
+        if event.annotator != annotator or event.id not in {stand.id for stand in stands if stand is not None}:
             raise InputError(f"event {event.id} cannot be undone by {annotator!r}: it is not this annotator's last")
         undo = Event(0, 0.0, "undo", event.item, event.criterion, event.digest, annotator, supersedes=event.id)
         return self.append([undo])[0]

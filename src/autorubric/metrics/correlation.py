@@ -155,8 +155,8 @@ def compute_correlation(
     """The correlation of two series.
 
     The interval is Student's t of the jackknife on the scale of artanh r; more than 20 pairs are left out in 20
-    random groups. The formulas for Fisher's z assume normal values, or ranks without ties, which scores and options
-    are not.
+    random groups (the delete-a-group jackknife, Kott 2001). The formulas for Fisher's z assume normal values, or
+    ranks without ties, which scores and options are not.
 
     Args:
         x: one series.

@@ -204,7 +204,7 @@ def build_rows(found: MetricsResult) -> list[dict[str, Any]]:
 def _build_row(part: _Part, level: str, name: str, kind: str) -> dict[str, Any]:
     """The statistics of a part of the run and how much of it is compared."""
     names = [statistic.name for statistic in load_statistics()]
-    values = {f"{name}_micro" if name in _POOLED else name: part.find(name) for name in names}
+    values = {f"{one}_micro" if one in _POOLED else one: part.find(one) for one in names}
     coverage = {column: getattr(part.coverage_stats, column, None) for column in _COVERAGE}
     return {"level": level, "name": name, "criterion_type": kind, **values, **coverage}
 

@@ -294,9 +294,7 @@ def format_progress(state: RunState, elapsed: float) -> str:
         >>> format_progress(RunState(100, 25, [stage], 200, 50, 12_000, 0.5, 6, 3, 2), 10.0).split("; ")[2:4]
         ['this session: 200 calls (20/s), 6 in flight, 50 reused', '3 retries, 2 of them rate limits (429)']
     """
-    stages = (
-        f"{state.name} {state.done}" + (f", {state.failed} failed" if state.failed else "") for state in state.stages
-    )
+    stages = (f"{one.name} {one.done}" + (f", {one.failed} failed" if one.failed else "") for one in state.stages)
     rows = f"{state.finished}/{state.rows} done"
     return "; ".join([rows, ", ".join(stages), *_format_session(state, elapsed)])
 

@@ -241,6 +241,6 @@ def measure_quality(
         >>> found["number"], found["consistency"], found["stability"], found["distinguishability"]
         (1.0, 1.0, None, 1.0)
     """
-    assessed = {key: relevance for key, relevance in (relevance or {}).items() if relevance is not None}
+    assessed = {key: found for key, found in (relevance or {}).items() if found is not None}
     evidence = _RubricEvidence(query, tuple(candidates), pool or Pool((), ()), assessed)
     return {name: measure(evidence) for name, measure in MEASURES.items()}

@@ -134,7 +134,7 @@ def measure_signals(
         variance,
         sum(len(members[0].values) for members in several.values()) / len(several) if several else None,
         sum(found * count for found, count in effective) / rows if rows else None,
-        sorted(decisive, key=lambda decisive: -decisive.share),
+        sorted(decisive, key=lambda one: -one.share),
         noise,
         share,
     )

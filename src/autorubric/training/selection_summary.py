@@ -213,16 +213,14 @@ def summarize(
     sources: dict[str, list[SelectionDecision]] = {}
     for query, decision in zip(queries, decisions, strict=True):
         sources.setdefault(query.source, []).append(decision)
-    models = Counter(
-        scored.candidate.model for found in decisions for scored in found.chosen if scored.candidate.model
-    )
-    judged = [[scored.score for scored in own if scored.score is not None] for own in scored]
+    models = Counter(one.candidate.model for found in decisions for one in found.chosen if one.candidate.model)
+    judged = [[one.score for one in own if one.score is not None] for own in scored]
     return SelectionSummary(
         total=_count_decisions("all", decisions),
         by_source=tuple(_count_decisions(name, sources[name]) for name in sorted(sources)),
         answers=sum(len(decision.chosen) for decision in decisions),
         by_model=dict(models.most_common()),
-        unjudged=sum(scored.score is None for own in scored for scored in own),
+        unjudged=sum(one.score is None for own in scored for one in own),
         lengths=_measure_lengths(scored, decisions),
         curve=tuple(compute_best_of_k(judged, keep.threshold)),
         keep=keep,
@@ -239,8 +237,8 @@ def _measure_lengths(scored: Sequence[Sequence[ScoredCandidate]], decisions: Seq
     """The mean lengths over queries that have both kinds of answers, so that both means have the same queries."""
     chosen, others = [], []
     for own, decision in zip(scored, decisions, strict=True):
-        kept = {scored.candidate.answer for scored in decision.chosen}
-        rest = [scored for scored in own if scored.score is not None and scored.candidate.answer not in kept]
+        kept = {one.candidate.answer for one in decision.chosen}
+        rest = [one for one in own if one.score is not None and one.candidate.answer not in kept]
         if kept and rest:
             chosen.append(_compute_mean_words(decision.chosen))
             others.append(_compute_mean_words(rest))

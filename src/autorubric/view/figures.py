@@ -253,7 +253,7 @@ def apply_single_labels(
     """
     name = row.get("name", row.get("other"))
     found = single.get(part, [])
-    own = [found] if part == "judge" and found else [row for row in found if row["name"] == name]
+    own = [found] if part == "judge" and found else [each for each in found if each["name"] == name]
     if len(own) != 1 and not single.get("weighted") and not single["problem"]:
         return dict(row)  # counted from the pairs of the index, as nothing is weighted
     one = own[0] if len(own) == 1 else {}

@@ -218,7 +218,7 @@ def _build_response(view: View, request: Request, query: PageQuery, page: Page, 
         form, page = "html", _build_problem_page(error.status, error.problem)
     home = request.scope.get("root_path", "")
     surroundings = {
-        "runs_shown": [{"number": source.number, "name": source.name} for source in view.sources],
+        "runs_shown": [{"number": run.number, "name": run.name} for run in view.sources],
         "run": None if source is None else {"number": source.number, "name": source.name, "change": source.change},
         "tabs": [] if source is None or source.is_gone else list_tabs(source, len(view.sources)),
         "path": request.url.path,

@@ -64,7 +64,7 @@ class ServiceMetrics:
 
     def to_dict(self, activity: Mapping[str, Activity]) -> dict[str, Any]:
         """The counts and these calls, as JSON values for another process."""
-        return {**vars(self), "activity": {role: asdict(activity) for role, activity in activity.items()}}
+        return {**vars(self), "activity": {role: asdict(calls) for role, calls in activity.items()}}
 
     def add(self, told: Mapping[str, Any], *, ended: bool = False) -> None:
         """Add the counts of another process; one that has ended has no open calls.

@@ -28,11 +28,11 @@ def build_comparison_page(
 ) -> Page:
     """The scores and verdicts of two runs, side by side; the items that differ most come first."""
     graded = [one for one in others if one.number != source.number and one.has_items and not one.is_gone]
-    candidates = [source for source in graded if not is_hidden(source)]
+    candidates = [run for run in graded if not is_hidden(run)]
     if not candidates:
         raise PageRefusal(404, "this view has no other graded run", "Start it with two: autorubric view RUN RUN")
     chosen = query.read_whole("with", candidates[0].number)
-    other = next((source for source in candidates if source.number == chosen), None)
+    other = next((run for run in candidates if run.number == chosen), None)
     if other is None:
         raise PageRefusal(404, f"run {chosen} is not a graded run of this view")
     with source.reading() as connection, other.reading():
@@ -51,7 +51,7 @@ def build_comparison_page(
     data = {
         "other": other.number,
         "names": [source.name, other.name],
-        "choices": [{"number": source.number, "name": source.name} for source in candidates],
+        "choices": [{"number": run.number, "name": run.name} for run in candidates],
         "common": common,
         "means": [own["mean"], theirs["mean"]],
         "intervals": [own["interval"], theirs["interval"]],

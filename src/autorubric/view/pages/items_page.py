@@ -63,7 +63,7 @@ def read_selection(source: Source, connection: sqlite3.Connection, query: PageQu
     words = query.read_text("q")
     if words:
         found = source.cache(
-            connection, "search", lambda connection: json.dumps(sorted(_search(source, connection, words))), words
+            connection, "search", lambda opened: json.dumps(sorted(_search(source, opened, words))), words
         )
         made = made.narrow("item IN (SELECT value FROM json_each(?))", found)
     return made

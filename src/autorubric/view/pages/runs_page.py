@@ -81,7 +81,7 @@ def _add_scores(source: Source, data: dict[str, Any]) -> dict[str, str]:
         notes = read_notes(connection)
         data["scores"] = source.cache(connection, "scores", figures.read_scores)
         made = source.cache(
-            connection, "judgments", lambda connection: figures.count_judgments(connection, source), source.status
+            connection, "judgments", lambda opened: figures.count_judgments(opened, source), source.status
         )
         data["coverage"], data["judgments"] = made.coverage, sum(made)
         data["drivers"] = source.cache(connection, "drivers", figures.find_drivers)
