@@ -317,6 +317,14 @@ def test_a_criterion_is_relied_on_by_the_interval_of_its_kappa(tmp_path: Path) -
         rows = view.indexed().page("/r/0/agreement").text.split("<tbody>")[1].split("</tr>")
         assert 'chip good">reliable<' in rows[0] and 'chip bad">do not rely on it<' in rows[1]
         assert view.data("/r/0/agreement")["majority"] == 0.5  # half of the labels of each criterion are MET
+        shares, kappas = view.page("/r/0/agreement").text.split("<svg")[1:]
+        assert [share.split(", baseline ")[1] for share in re.findall(r"<title>(\w+: .*)</title>", shares)] == 2 * [
+            "0.500"
+        ]
+        # The axis reaches from -1 to 1, from 24 to 616 px, so the limits 0.41 and 0.61 are at 441.4 and 500.6 px.
+        assert re.findall(r'x1="(\S+)".*stroke-dasharray', kappas) == ["441.4", "500.6"]
+        page = view.page("/r/0/items/0").text
+        assert ' aria-current="true">Items</a>' in page and page.count("aria-current") == 1
 
 
 def test_two_runs_are_compared_item_by_item(view: Viewer, runs: list[Path]) -> None:
