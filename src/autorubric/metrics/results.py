@@ -380,16 +380,13 @@ class MetricsResult(Displayed, MeasuredModel):
 
     def _render_above(self) -> str:
         rows = [
-            Ranged(
-                metrics.name, metrics.accuracy, *((ends.lower, ends.upper) if (ends := metrics.accuracy_ci) else ())
-            )
-            for metrics in self.per_criterion
-            if metrics.accuracy is not None
+            Ranged(found.name, found.accuracy, *((ends.lower, ends.upper) if ends else ()))
+            for found in self.per_criterion
+            for ends in [found.accuracy_ci]
+            if found.accuracy is not None
         ]
-        title = "Agreement with the labels by criterion"
-        return join_charts(
-            [plot_intervals(title, rows[:12], "share of equal verdicts, with interval")] if rows else []
-        )
+        title, x_title = "Agreement with the labels by criterion", "share of equal verdicts, with interval"
+        return join_charts([plot_intervals(title, rows[:12], x_title)] if rows else [])
 
     def to_file(self, path: str | Path) -> None:
         """Write all metrics to a JSON file, atomically.
