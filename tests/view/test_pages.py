@@ -7,6 +7,7 @@ import io
 import json
 import re
 import shutil
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from html import escape, unescape
@@ -222,6 +223,34 @@ def test_a_synthesis_says_what_failed_and_why_where_it_is_watched_and_where_it_i
     (tmp_path / "final.jsonl").touch()
     text = report(tmp_path, format="md").text
     assert "| Queries done | 5 of 7, 2 failed |\n| Failures | 2 `refusal` |" in text
+
+
+def test_the_summary_of_a_synthesis_counts_its_criteria_and_gates(
+    view: Viewer, runs: list[Path], tmp_path: Path
+) -> None:
+    number = number_of(runs, "synthesize_full")
+    rows = [json.loads(row) for row in (runs[number] / "final_full.jsonl").read_text().splitlines()]
+    counts = Counter(
+        (gate["gate"], gate["outcome"])
+        for row in rows
+        for part in ("criteria", "rejected", "rewritten", "pitfalls_left_out")
+        for criterion in row.get(part) or ()
+        for gate in criterion["gates"]
+    )
+    found = view.data(f"/r/{number}/")["rubrics"]
+    assert (found["counted"], found["criteria"]) == (len(rows), sum(len(row["criteria"]) for row in rows))
+    assert found["rejected"] == sum(len(row["rejected"]) for row in rows)
+    gates = {gate.pop("gate"): gate for gate in found["gates"]}
+    order = json.loads((runs[number] / "manifest.json").read_text())["settings"]["full"]["gates"]["order"]
+    assert list(gates) == [name for name in order if name in gates]
+    assert {(name, out): n for name, gate in gates.items() for out, n in gate.items() if n} == counts
+    page = view.page(f"/r/{number}/").text
+    titles = ["Criteria per rubric", "Weights", "Points held by evolved criteria", "Quality, means"]
+    assert [title for title in re.findall("<title>(.*?)</title>", page) if title in titles] == titles
+    row = {"question": "Why?", "rubrics": [{"criterion": "Is brief.", "points": [1]}]}
+    (tmp_path / "final.jsonl").write_text(json.dumps(row) + "\n")
+    with viewing(tmp_path) as other:
+        assert "final.jsonl has values that cannot be counted: TypeError" in other.page("/r/0/").text
 
 
 TALK = [
