@@ -60,6 +60,7 @@ class Picture:
 PICTURES = (
     Picture("view_item", "essays", "items/3", 700),
     Picture("view_agreement", "essays", "agreement", 970),
+    Picture("view_synthesis", "full", ".", 1160),
     Picture("view_rubric", "full", "rubrics/0", 680),
     Picture("view_drift", "served", "drift", 900),
     Picture("report", "essays.html", "", 780),

@@ -153,6 +153,16 @@ def shorten(text: str, most: int = _LONGEST_SHOWN) -> str:
     return text if len(text) <= most else f"{text[: most * 7 // 10]} … {text[-(most // 4) :]}"
 
 
+def clip(text: str, most: int) -> str:
+    """The text, or its beginning with an ellipsis where it is longer than `most` characters.
+
+    Example:
+        >>> clip("What is longer", 8)
+        'What is…'
+    """
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
 def pluralize(count: int, noun: str) -> str:
     """A count and its noun, in the plural if needed.
 

@@ -7,6 +7,7 @@ import io
 import json
 import re
 import shutil
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from html import escape, unescape
@@ -224,6 +225,34 @@ def test_a_synthesis_says_what_failed_and_why_where_it_is_watched_and_where_it_i
     assert "| Queries done | 5 of 7, 2 failed |\n| Failures | 2 `refusal` |" in text
 
 
+def test_the_summary_of_a_synthesis_counts_its_criteria_and_gates(
+    view: Viewer, runs: list[Path], tmp_path: Path
+) -> None:
+    number = number_of(runs, "synthesize_full")
+    rows = [json.loads(row) for row in (runs[number] / "final_full.jsonl").read_text().splitlines()]
+    counts = Counter(
+        (gate["gate"], gate["outcome"])
+        for row in rows
+        for part in ("criteria", "rejected", "rewritten", "pitfalls_left_out")
+        for criterion in row.get(part) or ()
+        for gate in criterion["gates"]
+    )
+    found = view.data(f"/r/{number}/")["rubrics"]
+    assert (found["counted"], found["criteria"]) == (len(rows), sum(len(row["criteria"]) for row in rows))
+    assert found["rejected"] == sum(len(row["rejected"]) for row in rows)
+    gates = {gate.pop("gate"): gate for gate in found["gates"]}
+    order = json.loads((runs[number] / "manifest.json").read_text())["settings"]["full"]["gates"]["order"]
+    assert list(gates) == [name for name in order if name in gates]
+    assert {(name, out): n for name, gate in gates.items() for out, n in gate.items() if n} == counts
+    page = view.page(f"/r/{number}/").text
+    titles = ["Criteria per rubric", "Weights", "Points held by evolved criteria", "Quality, means"]
+    assert [title for title in re.findall("<title>(.*?)</title>", page) if title in titles] == titles
+    row = {"question": "Why?", "rubrics": [{"criterion": "Is brief.", "points": [1]}]}
+    (tmp_path / "final.jsonl").write_text(json.dumps(row) + "\n")
+    with viewing(tmp_path) as other:
+        assert "final.jsonl has values that cannot be counted: TypeError" in other.page("/r/0/").text
+
+
 TALK = [
     {"role": "system", "content": "Be brief. <b>x</b>"},
     {"role": "user", "content": "Why?\n\nSay."},
@@ -317,6 +346,14 @@ def test_a_criterion_is_relied_on_by_the_interval_of_its_kappa(tmp_path: Path) -
         rows = view.indexed().page("/r/0/agreement").text.split("<tbody>")[1].split("</tr>")
         assert 'chip good">reliable<' in rows[0] and 'chip bad">do not rely on it<' in rows[1]
         assert view.data("/r/0/agreement")["majority"] == 0.5  # half of the labels of each criterion are MET
+        shares, kappas = view.page("/r/0/agreement").text.split("<svg")[1:]
+        assert [share.split(", baseline ")[1] for share in re.findall(r"<title>(\w+: .*)</title>", shares)] == 2 * [
+            "0.500"
+        ]
+        # The axis reaches from -1 to 1, from 24 to 616 px, so the limits 0.41 and 0.61 are at 441.4 and 500.6 px.
+        assert re.findall(r'x1="(\S+)".*stroke-dasharray', kappas) == ["441.4", "500.6"]
+        page = view.page("/r/0/items/0").text
+        assert ' aria-current="true">Items</a>' in page and page.count("aria-current") == 1
 
 
 def test_two_runs_are_compared_item_by_item(view: Viewer, runs: list[Path]) -> None:

@@ -14,7 +14,7 @@ from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from autorubric.charts.svg import clip_text
+from autorubric.errors import clip
 
 if TYPE_CHECKING:
     from jinja2 import BaseLoader, Environment, Template
@@ -160,7 +160,7 @@ def build_templates(loader: BaseLoader) -> Environment:
         auto_reload=False,
     )
     # Jinja's own `truncate` drops the whole last word: in a language without spaces, everything.
-    made.filters |= {"text": render_marked, "figure": format_float, "truncate": clip_text}
+    made.filters |= {"text": render_marked, "figure": format_float, "truncate": clip}
     return made
 
 

@@ -15,8 +15,11 @@ from math import ceil, floor, log10
 from typing import NamedTuple
 from unicodedata import east_asian_width
 
+from autorubric.errors import clip
+
 WIDTH, HEIGHT = 640, 340
 INK, FILL, LINE, SECOND = "#24292f", "#4c78a8", "#d0d7de", "#b4531f"
+_THICK = ' stroke-width="2"'
 # Characters that XML does not allow.
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
@@ -77,14 +80,23 @@ def draw_text(x: float, y: float, words: str, *, size: int = 12, anchor: str = "
     return f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="{anchor}"{way}>{escape_xml(words)}</text>'
 
 
+def draw_line(kind: str, start: tuple[float, float], end: tuple[float, float], colour: str, more: str = "") -> str:
+    """A line between two places; `kind` is its class, `more` further attributes.
+
+    Example:
+        >>> draw_line("grid", (8, 9), (8, 20), LINE)
+        '<line class="grid" x1="8.0" y1="9.0" x2="8.0" y2="20.0" stroke="#d0d7de"/>'
+    """
+    (x1, y1), (x2, y2) = start, end
+    return f'<line class="{kind}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{colour}"{more}/>'
+
+
 def draw_rows(frame: Frame, ticks: Sequence[float], low: float, high: float) -> list[str]:
     """The horizontal lines of a vertical axis, each with its number."""
     lines = []
     for tick, words in zip(ticks, format_ticks(ticks), strict=True):
         y = frame.y((tick - low) / (high - low))
-        lines.append(
-            f'<line class="grid" x1="{frame.left:g}" y1="{y:.1f}" x2="{frame.right:g}" y2="{y:.1f}" stroke="{LINE}"/>'
-        )
+        lines.append(draw_line("grid", (frame.left, y), (frame.right, y), LINE))
         lines.append(draw_text(frame.left - 6, y + 5, words, anchor="end"))
     return lines
 
@@ -128,16 +140,6 @@ def escape_xml(words: str) -> str:
     return escape(_CONTROLS.sub("\ufffd", words), quote=False).replace('"', "&quot;")
 
 
-def clip_text(words: str, most: int) -> str:
-    """Words, cut to at most `most` characters.
-
-    Example:
-        >>> clip_text("Names the cause", 9)
-        'Names th…'
-    """
-    return words if len(words) <= most else f"{words[: most - 1]}…"
-
-
 _LEFT, _RIGHT, _TOP, _BOTTOM, _BOTTOM_SLANTED = 104, 16, 40, 62, 130
 _LETTER, _LARGE_LETTER = 7, 13  # narrow pages show text twice as large
 
@@ -166,9 +168,11 @@ def plot_bars(title: str, bars: Sequence[tuple[str, float]], x_title: str, y_tit
     frame = Frame(_LEFT, WIDTH - _RIGHT, _TOP, HEIGHT - (_BOTTOM_SLANTED if slanted else _BOTTOM))
     parts = draw_rows(frame, _choose_marks(bars, highest), 0.0, highest)
     for number, (label, height) in enumerate(bars):
-        left = _LEFT + number * step
+        left, top_of_bar = _LEFT + number * step, frame.y(min(height / highest, 1.0))
         parts.append(
-            _draw_bar(label, height, frame.bottom - frame.y(min(height / highest, 1.0)), left, frame.bottom, step)
+            f'<rect class="bar" x="{left + step * 0.1:.1f}" y="{top_of_bar:.1f}" width="{step * 0.8:.1f}" '
+            f'height="{frame.bottom - top_of_bar:.1f}" fill="{FILL}"><title>{escape_xml(f"{label}: {height:g}")}</title>'
+            "</rect>"
         )
         if number % every == 0 and slanted:
             parts.append(draw_text(left + step / 2 + 4, frame.bottom + 14, label, anchor="end", turn=-35))
@@ -187,13 +191,6 @@ def _choose_marks(bars: Sequence[tuple[str, float]], highest: float) -> list[flo
     return [tick for tick in ticks if tick % 1 == 0] if all(height % 1 == 0 for _, height in bars) else ticks
 
 
-def _draw_bar(label: str, height: float, tall: float, left: float, base: float, step: float) -> str:
-    return (
-        f'<rect class="bar" x="{left + step * 0.1:.1f}" y="{base - tall:.1f}" width="{step * 0.8:.1f}" '
-        f'height="{tall:.1f}" fill="{FILL}"><title>{escape_xml(label)}: {height:g}</title></rect>'
-    )
-
-
 # A name stands above its interval, so that both fit where the text is twice as large, on a narrow page.
 _SIDE, _ROW, _LONGEST = 24, 46, 23.5  # the last one in em
 
@@ -210,19 +207,26 @@ def _fit_name(name: str) -> str:
         1.0 if is_wide else 0.7 if character.isupper() else 0.53
         for is_wide, character in zip(wide, name, strict=True)
     )
-    return clip_text(name, bisect_right(list(ends), _LONGEST))
+    return clip(name, bisect_right(list(ends), _LONGEST))
 
 
 class Ranged(NamedTuple):
-    """A named figure; `low` and `high` are None if it has no interval."""
+    """A named figure; `low` and `high` are None if it has no interval, `baseline` if there is nothing to beat."""
 
     name: str
     value: float
     low: float | None = None
     high: float | None = None
+    baseline: float | None = None
 
 
-def plot_intervals(title: str, rows: Sequence[Ranged], x_title: str, ends: tuple[float, float] = (0.0, 1.0)) -> str:
+def plot_intervals(
+    title: str,
+    rows: Sequence[Ranged],
+    x_title: str,
+    ends: tuple[float, float] = (0.0, 1.0),
+    limits: Sequence[float] = (),
+) -> str:
     """Figures with their intervals, one under the other, as an SVG document.
 
     Args:
@@ -230,11 +234,15 @@ def plot_intervals(title: str, rows: Sequence[Ranged], x_title: str, ends: tuple
         rows: from top to bottom.
         x_title: what the figures are.
         ends: of the axis; what lies outside is drawn at its end.
+        limits: values that dashed lines mark.
 
     Example:
-        >>> chart = plot_intervals("Agreement", [Ranged("Cause", 0.8, 0.6, 0.9), Ranged("Brief", 1.0)], "accuracy")
-        >>> chart.count("<circle"), "<title>Cause: 0.800 (0.600 to 0.900)</title>" in chart
-        (2, True)
+        >>> rows = [Ranged("Cause", 0.8, 0.6, 0.9, baseline=0.5), Ranged("Brief", 1.0)]
+        >>> chart = plot_intervals("Agreement", rows, "accuracy", limits=[0.7])
+        >>> chart.count("<circle"), chart.count("stroke-dasharray")
+        (2, 1)
+        >>> "<title>Cause: 0.800 (0.600 to 0.900), baseline 0.500</title>" in chart
+        True
     """
     low, high = ends
     height = 96 + _ROW * max(len(rows), 1)
@@ -246,21 +254,21 @@ def plot_intervals(title: str, rows: Sequence[Ranged], x_title: str, ends: tuple
     parts = []
     ticks = choose_ticks(low, high)
     for tick, words in zip(ticks, format_ticks(ticks), strict=True):
-        parts.append(
-            f'<line class="grid" x1="{x(tick):.1f}" y1="{frame.top:g}" x2="{x(tick):.1f}" y2="{frame.bottom:g}" '
-            f'stroke="{LINE}"/>'
-        )
+        parts.append(draw_line("grid", (x(tick), frame.top), (x(tick), frame.bottom), LINE))
         parts.append(draw_text(x(tick), frame.bottom + 20, words))
+    for at in map(x, limits):
+        parts.append(draw_line("series1", (at, frame.top), (at, frame.bottom), SECOND, ' stroke-dasharray="4 4"'))
     for number, row in enumerate(rows):
         y = frame.top + _ROW * (number + 0.78)
         parts.append(draw_text(frame.left + 6, y - 14, _fit_name(row.name), anchor="start"))
         hint = f"{row.name}: {row.value:.3f}"
         if row.low is not None and row.high is not None:
             hint += f" ({row.low:.3f} to {row.high:.3f})"
-            parts.append(
-                f'<line class="series0" x1="{x(row.low):.1f}" y1="{y:.1f}" x2="{x(row.high):.1f}" y2="{y:.1f}" '
-                f'stroke="{FILL}" stroke-width="2"/>'
-            )
+            parts.append(draw_line("series0", (x(row.low), y), (x(row.high), y), FILL, _THICK))
+        if row.baseline is not None:
+            hint += f", baseline {row.baseline:.3f}"
+            at = x(row.baseline)
+            parts.append(draw_line("series1", (at, y - 9), (at, y + 9), SECOND, _THICK))
         parts.append(
             f'<circle class="series0" cx="{x(row.value):.1f}" cy="{y:.1f}" r="4.5" fill="{FILL}" stroke="{FILL}">'
             f"<title>{escape_xml(hint)}</title></circle>"
@@ -341,11 +349,8 @@ def plot_lines(title: str, series: Sequence[Series], axes: Axes) -> str:
         parts.append(draw_text(place(tick, y_low)[0], _FRAME.bottom + 25, words))
     if axes.diagonal:
         low, high = max(x_low, y_low), min(x_high, y_high)
-        (x1, y1), (x2, y2) = place(low, low), place(high, high)
-        parts.append(
-            f'<line class="diagonal" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{INK}" '
-            'stroke-dasharray="4 4" opacity="0.5"/>'
-        )
+        faint = ' stroke-dasharray="4 4" opacity="0.5"'
+        parts.append(draw_line("diagonal", place(low, low), place(high, high), INK, faint))
     for number, line in enumerate(series):
         shown = [(point, place(point.x, point.y)) for point in line.points]
         bars = [
@@ -366,10 +371,7 @@ def _draw_series(
     number: int,
 ) -> list[str]:
     colour, kind = _COLOURS[number % len(_COLOURS)], f"series{number % len(_COLOURS)}"
-    parts = [
-        f'<line class="{kind}" x1="{x:.1f}" y1="{low:.1f}" x2="{x:.1f}" y2="{high:.1f}" stroke="{colour}"/>'
-        for (x, low), (_, high) in bars
-    ]
+    parts = [draw_line(kind, low, high, colour) for low, high in bars]
     if line.joined and len(shown) > 1:
         path = " ".join(f"{x:.1f},{y:.1f}" for _, (x, y) in shown)
         parts.append(f'<polyline class="{kind}" points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')

@@ -13,7 +13,7 @@ from pydantic import AfterValidator
 from autorubric.checks.check import CannotCheck, CheckOutcome, check, quote
 from autorubric.checks.markdown import find_fenced_blocks, strip_fence
 from autorubric.checks.patterns import find_problem, has_match
-from autorubric.core.display import clip
+from autorubric.errors import clip
 from autorubric.files.strict_yaml import format_yaml_error
 
 _MOST_STEPS = 100_000

@@ -14,7 +14,7 @@ from autorubric.metrics.agreement_statistics import MeasuredModel, load_statisti
 from autorubric.metrics.compare import JudgeComparison, describe_winner
 from autorubric.metrics.intervals import DISTRUST, TRUST
 from autorubric.metrics.judge_agreement import JudgeAgreement, JudgePair
-from autorubric.metrics.metrics_text import find_kappa_ci, render_consistency, show, sort_worst_first
+from autorubric.metrics.metrics_text import render_consistency, show, sort_worst_first
 from autorubric.metrics.results import CoverageSimulation, MetricsResult, TagMetrics
 from autorubric.metrics.rubric_analysis import RubricAnalysis
 from autorubric.metrics.statistic_results import ConfidenceInterval
@@ -115,7 +115,7 @@ def show_agreement(found: MetricsResult, by: str) -> TableReport:
         f"{pluralize(found.n_items, 'labelled item')}, {pluralize(found.n_samples or 0, 'pair')} of label and "
         f"verdict; {INTERVALS.format(100.0 * confidence)} clustered by item",
         f"accuracy {show(found.criterion_accuracy, found.accuracy_ci)} (majority-class baseline "
-        f"{show(found.majority_baseline)}), mean kappa {show(found.mean_kappa, find_kappa_ci(found))}, "
+        f"{show(found.majority_baseline)}), mean kappa {show(found.mean_kappa, found.mean_kappa_ci)}, "
         f"Gwet's AC1 {show(found.criterion_gwet)}",
         f"score error (MAE) {show(found.score_mae)}, bias {show(found.bias.mean_bias, found.bias.ci)} over "
         f"{pluralize(found.n_scores, 'item')}",

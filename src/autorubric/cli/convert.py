@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from autorubric.cli.command import command
-from autorubric.core.display import clip
-from autorubric.errors import pluralize
+from autorubric.errors import clip, pluralize
 from autorubric.files import dump_json
 from autorubric.formats import Conversion, list_formats
 from autorubric.jobs.rubric_files import ConvertSettings

@@ -10,8 +10,7 @@ from typing import Any
 from autorubric.charts.html import format_float
 from autorubric.cli.agreement_report import TableReport
 from autorubric.cli.command import command
-from autorubric.core.display import clip
-from autorubric.errors import pluralize
+from autorubric.errors import clip, pluralize
 from autorubric.jobs.status import DriftSettings
 from autorubric.jobs.status import drift as drift_in_run
 from autorubric.training.audit_log import DROPPED, AuditSummary

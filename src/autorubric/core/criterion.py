@@ -9,9 +9,10 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import BeforeValidator, Field, FiniteFloat
 
-from autorubric.core.display import clip, join_first
+from autorubric.core.display import join_first
 from autorubric.core.known_keys import KeepingModel
 from autorubric.core.misread_keys import find_misread
+from autorubric.errors import clip
 from autorubric.files.json_values import as_weight
 from autorubric.files.keys import find_nearest_key, suggest_name
 

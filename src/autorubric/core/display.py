@@ -11,6 +11,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from autorubric.errors import clip
+
 _MOST = 1500
 _MOST_OF_ONE = 400
 _MOST_LISTED = 3
@@ -121,16 +123,6 @@ def shorten(value: Any, most: int = _MOST_OF_ONE) -> str:
         kinds = {type(element).__name__ for element in (value.values() if isinstance(value, dict) else value)}
         return f"<{len(value)} {kinds.pop() if len(kinds) == 1 else 'entries'}>"
     return clip(repr(value), most)
-
-
-def clip(text: str, most: int) -> str:
-    """The text, or its beginning with an ellipsis where it is longer than `most` characters.
-
-    Example:
-        >>> clip("What is longer", 8)
-        'What is…'
-    """
-    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def render_table(title: str, rows: Iterable[Mapping[str, Any]], most: int = _MOST_ROWS, above: str = "") -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 from pydantic import ConfigDict, Field, model_validator
 
 from autorubric.core.criterion import Criterion
-from autorubric.core.display import BriefModel, Displayed, Verbatim, clip, iter_set_fields, shorten_args
+from autorubric.core.display import BriefModel, Displayed, Verbatim, iter_set_fields, shorten_args
 from autorubric.core.judgment import (
     AggregatedMultiChoiceVerdict,
     CannotAssessConfig,
@@ -25,6 +25,7 @@ from autorubric.core.judgment import (
 )
 from autorubric.core.scoring import Cell, score
 from autorubric.core.usage import TokenUsage
+from autorubric.errors import clip
 
 
 class _Judged:

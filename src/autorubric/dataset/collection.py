@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from autorubric.core.display import Displayed, clip
+from autorubric.core.display import Displayed
 from autorubric.core.judgment import CriterionVerdict
 from autorubric.core.rubric import Rubric
 from autorubric.core.scoring import sum_cells
@@ -17,7 +17,7 @@ from autorubric.dataset.ground_truth import build_cells
 from autorubric.dataset.item import DataItem
 from autorubric.dataset.splitting import split_indices
 from autorubric.dataset.storage import build_dataset_record, load, load_text, parse_dataset, save
-from autorubric.errors import InputError, pluralize
+from autorubric.errors import InputError, clip, pluralize
 from autorubric.files.descriptors import build_read_error
 from autorubric.files.strict_json import dump_json
 from autorubric.files.text import check_file

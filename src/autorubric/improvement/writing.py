@@ -12,9 +12,8 @@ from typing import Any
 
 from autorubric.checks import CHECKS
 from autorubric.checks.check_registry import BUILT_IN
-from autorubric.core.display import clip
 from autorubric.dataset.ground_truth import find_criterion
-from autorubric.errors import InputError, collected
+from autorubric.errors import InputError, clip, collected
 from autorubric.files.strict_json import parse_json
 from autorubric.graders.judge import request_again
 from autorubric.improvement.changed_wording import KINDS, Wording

@@ -119,6 +119,7 @@ def measure_run(run: LabelledRun, confidence: float, draws: Draws | None, *, per
         mean_krippendorff_alpha=nan_to_none(mean_alpha),
         mean_kappa=whole.values["mean_kappa"],
         accuracy_ci=accuracy_ci,
+        mean_kappa_ci=whole.intervals.get("mean_kappa"),
         per_criterion=each,
         pooled_by_scale=measure_scales(run, draws) if run.pooled else None,
         bootstrap=draws

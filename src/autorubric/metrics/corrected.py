@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from autorubric.core.display import Displayed, clip, flatten, join_first
+from autorubric.core.display import Displayed, flatten, join_first
 from autorubric.dataset import RubricDataset
-from autorubric.errors import InputError, pluralize
+from autorubric.errors import InputError, clip, pluralize
 from autorubric.metrics.arrays import Flags, Floats
 from autorubric.metrics.corrected_rate import (
     NO_LABELS,

@@ -35,7 +35,7 @@ def render_summary(found: MetricsResult, *, verbose: bool) -> Iterator[str]:
     yield _render_coverage(found.coverage_stats)
     accuracy, baseline = show(found.criterion_accuracy, found.accuracy_ci), show(found.majority_baseline)
     yield f"  accuracy        {accuracy}; majority-class baseline {baseline}"
-    kappa, criteria = show(found.mean_kappa, find_kappa_ci(found)), pluralize(found.n_kappa_criteria, "criterion")
+    kappa, criteria = show(found.mean_kappa, found.mean_kappa_ci), pluralize(found.n_kappa_criteria, "criterion")
     yield f"  mean kappa      {kappa} over {criteria}"
     balanced = show(found.criterion_balanced_accuracy)
     yield f"  Gwet's AC1      {show(found.criterion_gwet)}; balanced accuracy {balanced}"
@@ -113,14 +113,6 @@ def _render_coverage(found: CoverageStats | None) -> str:
         f"judge abstains {show(found.judge_abstain_rate)}, labels abstain {show(found.gt_abstain_rate)}, "
         f"failed {found.n_errored}, not requested {found.n_not_requested}"
     )
-
-
-def find_kappa_ci(found: MetricsResult) -> ConfidenceInterval | None:
-    """The interval of the mean κ, if intervals were requested."""
-    if found.bootstrap is None or found.bootstrap.kappa_ci is None:
-        return None
-    low, high = found.bootstrap.kappa_ci
-    return ConfidenceInterval(lower=low, upper=high, confidence=found.bootstrap.confidence_level)
 
 
 _PUBLISHED = [

@@ -297,6 +297,7 @@ class MetricsResult(Displayed, MeasuredModel):
         accuracy_ci: of `criterion_accuracy`: where intervals were asked for, by
             `autorubric.metrics.jackknife.share_interval`; else Wilson's with the effective number of items (Kish
             1965) for n, which is wide enough however correlated the criteria of an item are.
+        mean_kappa_ci: of `mean_kappa`, where intervals were asked for.
         n_scores: pairs of scores.
         n_kappa_criteria: criteria that `mean_kappa` rests on.
         score_rule: how verdicts become scores, such as `skip, normalized`.
@@ -350,6 +351,7 @@ class MetricsResult(Displayed, MeasuredModel):
     criterion_balanced_accuracy: float | None = None
     majority_baseline: float | None = None
     accuracy_ci: ConfidenceInterval | None = None
+    mean_kappa_ci: ConfidenceInterval | None = None
     n_scores: int = 0
     n_kappa_criteria: int = 0
     score_rule: str = "skip, normalized"
@@ -378,16 +380,13 @@ class MetricsResult(Displayed, MeasuredModel):
 
     def _render_above(self) -> str:
         rows = [
-            Ranged(
-                metrics.name, metrics.accuracy, *((ends.lower, ends.upper) if (ends := metrics.accuracy_ci) else ())
-            )
-            for metrics in self.per_criterion
-            if metrics.accuracy is not None
+            Ranged(found.name, found.accuracy, *((ends.lower, ends.upper) if ends else ()))
+            for found in self.per_criterion
+            for ends in [found.accuracy_ci]
+            if found.accuracy is not None
         ]
-        title = "Agreement with the labels by criterion"
-        return join_charts(
-            [plot_intervals(title, rows[:12], "share of equal verdicts, with interval")] if rows else []
-        )
+        title, x_title = "Agreement with the labels by criterion", "share of equal verdicts, with interval"
+        return join_charts([plot_intervals(title, rows[:12], x_title)] if rows else [])
 
     def to_file(self, path: str | Path) -> None:
         """Write all metrics to a JSON file, atomically.

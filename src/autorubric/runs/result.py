@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, overload
 
 from autorubric.charts.html import render_judged
 from autorubric.charts.svg import Ranged, plot_bars, plot_intervals
-from autorubric.core.display import Displayed, as_html, clip, join_charts
+from autorubric.core.display import Displayed, as_html, join_charts
 from autorubric.core.report import EnsembleEvaluationReport, EvaluationReport
 from autorubric.core.usage import TokenUsage, UnknownCost, aggregate_evaluation_usage
 from autorubric.dataset import DataItem, RubricDataset
-from autorubric.errors import InputError, MissingFileError, pluralize
+from autorubric.errors import InputError, MissingFileError, clip, pluralize
 from autorubric.llm.failure_groups import NOT_MADE, parse_failure, quote_text
 from autorubric.metrics.intervals import rate_interval
 from autorubric.runs.cells import list_entries

@@ -14,9 +14,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, TypeAlias
 
-from autorubric.core.display import clip
 from autorubric.core.report import EnsembleEvaluationReport
-from autorubric.errors import ConfigError
+from autorubric.errors import ConfigError, clip
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.criterion_judge import PrefixFirst
 from autorubric.llm.executor import Executor, FollowUp

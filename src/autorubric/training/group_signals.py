@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from autorubric.core.display import clip
-from autorubric.errors import pluralize
+from autorubric.errors import clip, pluralize
 from autorubric.linting import lint_rubric
 from autorubric.linting.rules.compound_demands import SEVERAL_DEMANDS
 from autorubric.metrics.intervals import normal_quantile

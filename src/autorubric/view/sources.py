@@ -262,6 +262,11 @@ class Source:
             raise PageRefusal(404, f"{self.name} has no rubrics: it contains no {' or '.join(RUBRIC_FILES)}")
         return self._remember("rubrics", _stat_file(path), lambda: JsonLines(path))
 
+    def cache_rubrics(self, count: Callable[[JsonLines], T]) -> T:
+        """What `count` finds in the rubrics; computed again only when their file changes."""
+        lines = self.open_rubrics()
+        return self._remember("counts", _stat_file(lines.path), lambda: count(lines))
+
 
 def find_runs(directories: Iterable[Path]) -> list[Path]:
     """The directories, each once; a folder of runs is replaced by its runs, by name."""

@@ -8,9 +8,8 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from autorubric.core.criterion import Criterion, name_criteria
-from autorubric.core.display import clip
 from autorubric.core.rubric import Rubric
-from autorubric.errors import ConfigError
+from autorubric.errors import ConfigError, clip
 from autorubric.graders.demands import is_compound
 from autorubric.graders.judge import Query
 from autorubric.improvement.changed_wording import IMPROVED, Wording

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
+from math import floor
 from typing import Any
 
 from autorubric.charts.svg import Axes, Point, Ranged, Series, plot_intervals, plot_lines
@@ -44,6 +45,7 @@ def build_agreement_page(source: Source, query: PageQuery) -> Page:
         whole = whole and figures.apply_single_labels(
             {**whole, "name": single.get("judge", {}).get("name")}, single, "judge", ("n", "share")
         )
+    charts = _draw_charts(rows, reliability, labels.n > 0)
     data = {
         "labels": {
             "origin": str(notes.get("labels") or ""),
@@ -64,7 +66,6 @@ def build_agreement_page(source: Source, query: PageQuery) -> Page:
         "limits": (DISTRUST, TRUST),
         "index": state,
     }
-    charts = _draw_charts(rows, reliability, labels.n > 0)
     return Page("agreement", f"Agreement in {source.name}", data, rows, charts)
 
 
@@ -141,15 +142,23 @@ def _measure_reliability(connection: sqlite3.Connection) -> list[dict[str, Any]]
 
 def _draw_charts(rows: list[dict[str, Any]], reliability: list[dict[str, Any]], has_labels: bool) -> dict[str, str]:
     value, around = ("agreement", "interval") if has_labels else ("between_judges", "between_interval")
-    ranged = [
-        Ranged(row["name"], row[value], *(row[around] or (None, None)))
-        for row in rows[:_MOST_CHARTED]
+    rows, charts = rows[:_MOST_CHARTED], {}
+    shares = [
+        Ranged(row["name"], row[value], low, high, row["statistics"].get("baseline"))
+        for row in rows
+        for low, high in [row[around] or (None, None)]
         if row[value] is not None
     ]
-    charts = {}
-    if ranged:
+    kappas = [Ranged(row["name"], row["kappa"], *row["kappa_interval"]) for row in rows if row["kappa_interval"]]
+    if shares:
         title = "Agreement with the labels" if has_labels else "Agreement between judges"
-        charts["criteria"] = plot_intervals(title, ranged, "share of equal verdicts, 95% interval")
+        mark = "; upright line: majority-class baseline" if has_labels else ""
+        charts["criteria"] = plot_intervals(title, shares, f"share of equal verdicts, 95% interval{mark}")
+    if kappas:
+        low = min(0.0, *(row.low for row in kappas if row.low is not None))
+        x_title = f"κ, 95% interval; dashed: {DISTRUST} and {TRUST}"
+        ends, limits = (floor(5 * low) / 5, 1.0), (DISTRUST, TRUST)
+        charts["kappas"] = plot_intervals("Cohen’s κ with the labels", kappas, x_title, ends, limits)
     if len(reliability) > 1:
         points = [
             Point(

@@ -11,9 +11,11 @@ from autorubric.errors import InputError
 from autorubric.view import figures
 from autorubric.view.index.schema import read_notes
 from autorubric.view.page import Page, PageQuery, PageRefusal
-from autorubric.view.sources import Source, read_index_state
+from autorubric.view.sources import JsonLines, Source, read_index_state
 
 MOST_CHARTED = 25
+MOST_COUNTED = 1_000
+"""Rubrics that a summary counts."""
 
 
 def build_runs_page(sources: Sequence[Source], is_hidden: Callable[[Source], bool] = lambda source: False) -> Page:
@@ -55,6 +57,7 @@ def build_summary_page(source: Source, query: PageQuery) -> Page:
         "costs": spent,
         "graded": source.has_items,
         "rows": None,
+        "rubrics": None,
         "scores": None,
         "coverage": None,
         "judgments": 0,
@@ -70,6 +73,8 @@ def build_summary_page(source: Source, query: PageQuery) -> Page:
         charts = _add_scores(source, data)
     elif source.kind == "synthesis":
         data["rows"], data["failures"], data["error"] = _read_progress(source)
+        if source.rubrics is not None:
+            data["rubrics"], charts = source.cache_rubrics(lambda lines: _count_rubrics(lines, source))
     return Page("summary", source.name, data, data["criteria"], charts)
 
 
@@ -106,6 +111,28 @@ def _add_scores(source: Source, data: dict[str, Any]) -> dict[str, str]:
     if rows:
         charts["criteria"] = plot_intervals("Mean value of each criterion", rows, "mean value, 95% interval")
     return charts
+
+
+def _count_rubrics(lines: JsonLines, source: Source) -> tuple[dict[str, Any], dict[str, str]]:
+    """The criteria, the gates and the charts of the first synthesized rubrics, as in the dataset card."""
+    from autorubric.synthesis.card import RunFacts, count_facts, draw_plots, read_run_facts
+
+    rows, problem = (row for _, row in lines.read_rows(0, MOST_COUNTED) if row is not None), ""
+    try:
+        facts = count_facts(rows, read_run_facts(source.manifest, source.name))
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        problem = f"{lines.path.name} has values that cannot be counted: {error!r}"
+        facts = count_facts((), RunFacts(source.name))
+    total = facts.total
+    return {
+        "problem": problem,
+        "count": len(lines),
+        "counted": total.rows,
+        "criteria": total.criteria,
+        "pitfalls": total.pitfalls,
+        "rejected": total.rejected,
+        "gates": [{"gate": gate, **decisions} for gate, decisions in total.gates.items()],
+    }, draw_plots(facts)
 
 
 def _list_failures(groups: object, noun: str) -> list[dict[str, Any]]:
