@@ -171,8 +171,8 @@ def plot_bars(title: str, bars: Sequence[tuple[str, float]], x_title: str, y_tit
         left, top_of_bar = _LEFT + number * step, frame.y(min(height / highest, 1.0))
         parts.append(
             f'<rect class="bar" x="{left + step * 0.1:.1f}" y="{top_of_bar:.1f}" width="{step * 0.8:.1f}" '
-            f'height="{frame.bottom - top_of_bar:.1f}" fill="{FILL}"><title>{escape_xml(f"{label}: {height:g}")}</title>'
-            "</rect>"
+            f'height="{frame.bottom - top_of_bar:.1f}" fill="{FILL}">'
+            f"<title>{escape_xml(label)}: {height:g}</title></rect>"
         )
         if number % every == 0 and slanted:
             parts.append(draw_text(left + step / 2 + 4, frame.bottom + 14, label, anchor="end", turn=-35))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -25,7 +25,6 @@ from autorubric.runs.run import DRAWS_A_GENERATION, build_input, number_copies
 
 _SAME_NAMES = ("quorum", "llm_calls", "shuffle_options", "auto_na_option", "seed", "evidence", "normalize")
 _SHORT = 200
-_LISTS = {"criteria": "kept", "rewritten": "rewritten", "rejected": "rejected", "pitfalls_left_out": "left out"}
 
 
 @dataclass(frozen=True)
@@ -218,18 +217,17 @@ def filter_criterion(found: ShownItem, name: str) -> ShownItem:
     entries = report.get("criterion_reports") or []
     names = [cell.name for cell in read_cells(report)]
     kept = [entry for place, entry in enumerate(entries) if name in (names[place], f"C{place + 1}")]
-    lists = {key: [one for one in record.get(key) or () if _has_name(one, name)] for key in _LISTS if key in record}
-    if not kept and not any(lists.values()):
-        known = names + [one["id"] for key in lists for one in record[key]]
+    traced = record.get("criteria") or []
+    chosen = [one for one in traced if name in (one["id"], one["title"], one["description"])]
+    if not kept and not chosen:
+        known = names + [one["id"] for one in traced]
         raise InputError(f"--criterion {name!r}: the item has no such criterion; it has {', '.join(known) or 'none'}")
     if kept:
         record["report"] = {**report, "criterion_reports": kept}
     exchanges = tuple(one for one in found.exchanges if name in one.about.split(", "))
-    return replace(found, record={**record, **lists}, exchanges=exchanges, others=())
-
-
-def _has_name(one: Mapping[str, Any], name: str) -> bool:
-    return name in (one.get("id"), one.get("title"), one.get("description"))
+    if traced:
+        record["criteria"] = chosen
+    return replace(found, record=record, exchanges=exchanges, others=())
 
 
 def _format_item(found: ShownItem) -> Iterator[str]:
@@ -296,23 +294,18 @@ def _format_rubric(record: Mapping[str, Any]) -> Iterator[str]:
         for title in ("merged_rubrics", "augmented_rubrics"):
             for item in record.get(title) or ():
                 yield f"{title.removesuffix('_rubrics')}  {item['weight']:>3}  {item['description']}"
-    fates = {fate["id"]: fate for fate in record.get("merge_fates") or ()}
-    for key, outcome in _LISTS.items():
-        for one in record.get(key) or ():
-            yield f"{outcome}  {one['id']}  {one['weight']:>3}  {one['description']}"
-            yield f"    {one['origin']}, by {', '.join(one['models'])}{_format_parents(one['parents'], fates)}"
-            for gate in one.get("gates") or ():
-                reason = f": {gate['reason']}" if gate.get("reason") else ""
-                yield f"    gate {gate['gate']}: {gate['outcome']}{reason} {gate.get('figures') or ''}".rstrip()
+    for one in record.get("criteria") or ():
+        yield f"{one['outcome']}  {one['id']}  {one['weight']:>3}  {one['description']}"
+        parents = [f"{each['id']} ({each['fate']})" if each["fate"] else each["id"] for each in one["proposals"]]
+        made_from = f", from {', '.join(parents)}" if parents else ""
+        yield f"    {one['origin']}, by {', '.join(one['models'])}{made_from}"
+        for gate in one["gates"]:
+            measures = f" ({gate['told']})" if gate["told"] else ""
+            yield f"    gate {gate['gate']}: {gate['outcome']}{measures}" + f": {gate['reason']}" * bool(
+                gate["reason"]
+            )
     for stage, reason in (record.get("failures") or {}).items():
         yield f"failed  {stage}: {reason}"
-
-
-def _format_parents(parents: Sequence[str], fates: Mapping[str, Mapping[str, Any]]) -> str:
-    if not parents:
-        return ""
-    told = [f"{one} ({fates[one]['outcome']})" if one in fates else one for one in parents]
-    return f", from {', '.join(told)}"
 
 
 def _format_exchange(one: Exchange, title: str, shown: set[str]) -> Iterator[str]:

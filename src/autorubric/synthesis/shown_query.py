@@ -15,6 +15,7 @@ from autorubric.llm.records.ledger_view import LedgerView, ledger_view
 from autorubric.runs.run_folder import LEDGER_FOLDER
 from autorubric.runs.shown_item import ShownItem
 from autorubric.synthesis.final_files import FULL_FILES
+from autorubric.synthesis.lineage import list_dropped, trace_criteria
 from autorubric.synthesis.method import build_plan
 from autorubric.synthesis.query_file import Query
 from autorubric.synthesis.run_summary import UNFINISHED_FILE
@@ -57,7 +58,11 @@ async def show_query(directory: Path, manifest: Mapping[str, Any], name: str | N
         index if isinstance(index, int) else 0,
         key,
         {"query": format_question(row.get("question"))},
-        {**_select_results(row), **_read_lineage(directory, row), "failures": _read_failures(directory, key)},
+        {
+            **_select_results(row),
+            **_read_lineage(directory, row, manifest),
+            "failures": _read_failures(directory, key),
+        },
         tuple(exchanges),
         tuple(others),
         tuple(notes),
@@ -96,16 +101,13 @@ def _select_results(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _read_lineage(directory: Path, row: Mapping[str, Any]) -> dict[str, Any]:
-    """The row of `final_full`, if there is one: each criterion with models, parents, fates and gates."""
+def _read_lineage(directory: Path, row: Mapping[str, Any], manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """The lineage of the criteria, kept or not, if the query is in `final_full`."""
     path = directory / FULL_FILES[0]
-    if not path.exists():
-        return {}
     question, own = format_question(row.get("question")), str(row.get("id") or "")
-    for found in read_rows(path):
-        if found.get("id") == own and found.get("question") == question:
-            names = ("criteria", "rejected", "rewritten", "pitfalls_left_out", "merge_fates", "evolved_dropped")
-            return {name: found[name] for name in names if name in found}
+    for final in read_rows(path) if path.exists() else ():
+        if final.get("id") == own and final.get("question") == question:
+            return {"criteria": trace_criteria(final, row, manifest), "dropped": list_dropped(final, row)}
     return {}
 
 
