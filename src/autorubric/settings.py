@@ -31,6 +31,7 @@ from pydantic.fields import FieldInfo
 from autorubric.errors import ConfigError, InputError, shorten
 from autorubric.expectations import describe_expectation
 from autorubric.files import find_nearest_key, suggest_name
+from autorubric.files.printable import to_utf8
 from autorubric.files.remote import find_address, make_path, redact_credentials
 
 
@@ -331,8 +332,7 @@ _NOT_RECORDED = object()
 
 def _to_plain(value: Any) -> Any:
     if isinstance(value, Path):
-        text = find_address(value) or str(value)
-        return text.encode("utf-8", "backslashreplace").decode()  # a name may hold bytes that are not text
+        return to_utf8(find_address(value) or str(value))  # a name may hold bytes that are not text
     if isinstance(value, dict):
         return {str(key): plain for key, item in value.items() if (plain := _to_plain(item)) is not _NOT_RECORDED}
     if isinstance(value, list | tuple):

@@ -20,6 +20,7 @@ from autorubric.cli import EXIT_INPUT, EXIT_INTERRUPTED, EXIT_UNFINISHED
 from autorubric.errors import AutorubricError, InputError, find_first_cause, shorten
 from autorubric.expectations import describe_expectation
 from autorubric.files.descriptors import TOO_MANY_FILES, is_out_of_files
+from autorubric.files.printable import to_utf8
 from autorubric.notes import Note
 
 COMMANDS = {
@@ -205,4 +206,4 @@ def _describe_lack(error: OSError | MemoryError) -> str:
 
 def _print_error(text: str) -> None:
     """Print a message to standard error; bytes that are not UTF-8 are escaped."""
-    print(text.encode("utf-8", "backslashreplace").decode(), file=sys.stderr)
+    print(to_utf8(text), file=sys.stderr)

@@ -27,6 +27,16 @@ def escape_controls(text: str) -> str:
 _SIGNS = str.maketrans({"|": "\\|", "<": "&lt;", "[": "\\[", "]": "\\]"})
 
 
+def to_utf8(text: str) -> str:
+    r"""A text that UTF-8 can encode, and so SQLite can store: lone surrogates are escaped.
+
+    Example:
+        >>> to_utf8("a\ud800")
+        'a\\ud800'
+    """
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
+
+
 def escape_markdown(text: str) -> str:
     r"""A text on one line that, shown as Markdown, ends no cell, opens no tag, and makes no link or picture.
 

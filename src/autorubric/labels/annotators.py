@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from autorubric.core.criterion import Criterion
-from autorubric.labels.event import Items, Pair, PairFinder, list_choices, make_storable
+from autorubric.files.printable import to_utf8
+from autorubric.labels.event import Items, Pair, PairFinder, list_choices
 from autorubric.labels.label_store import History
 from autorubric.metrics.confusion import cohen_kappa, count_pairs, count_ratings, kappas, krippendorff_alpha
 from autorubric.metrics.table import Column
@@ -87,7 +88,7 @@ def compare_annotators(history: History, items: Items, finder: PairFinder) -> An
 def _list_categories(criterion: Criterion) -> list[str]:
     if criterion.options is None:
         return list(_BINARY)
-    return [make_storable(choice) for choice in list_choices(criterion)]
+    return [to_utf8(choice) for choice in list_choices(criterion)]
 
 
 def _compute_alpha(rows: list[tuple[Criterion, dict[str, str | None]]], names: list[str]) -> float | None:
@@ -138,7 +139,7 @@ def _compute_kappa(rows: list[tuple[Criterion, str | None, str | None]]) -> floa
     if any(criterion.options != first.options for criterion, _, _ in rows):
         return math.nan
     column = Column.from_criterion(first, 0)
-    names = [make_storable(label) for label in column.labels]
+    names = [to_utf8(label) for label in column.labels]
     codes = [(names.index(x), names.index(y)) for _, x, y in rows if x in names and y in names]
     truth, judged = np.array(codes, np.int64).reshape(-1, 2).T
     return float(kappas(count_pairs(truth, judged, len(names)), column.agreement))

@@ -16,6 +16,7 @@ from autorubric.core.rubric import Rubric
 from autorubric.dataset import DataItem
 from autorubric.dataset.ground_truth import MAJORITY, GroundTruthReader
 from autorubric.errors import InputError, pluralize
+from autorubric.files.printable import to_utf8
 
 Kind: TypeAlias = Literal["draw", "label", "skip", "adjudication", "undo"]
 _CANNOT_ASSESS = CriterionVerdict.CANNOT_ASSESS.value
@@ -156,7 +157,7 @@ def find_pair(items: Items, index: int, place: int) -> Pair:
             f"criterion {place} does not exist; the rubric of item {index} has {pluralize(len(rubric), 'criterion')}"
         )
     digest = compute_pair_digest(items.get_item_prompt(index), items[index].submission, _list_content(rubric, place))
-    return Pair(index, place, name_item(items[index], index), make_storable(name_criteria(rubric)[place]), digest)
+    return Pair(index, place, name_item(items[index], index), to_utf8(name_criteria(rubric)[place]), digest)
 
 
 def _list_content(rubric: Sequence[Criterion], place: int) -> list[Any]:
@@ -172,18 +173,13 @@ def _list_words(criterion: Criterion) -> list[Any]:
 
 def name_item(item: DataItem, index: int) -> str:
     """The name of an item in the store: its id, or `#` and its place."""
-    return f"#{index}" if item.id is None else make_storable(item.id)
+    return f"#{index}" if item.id is None else to_utf8(item.id)
 
 
 def compute_pair_digest(query: str, submission: str, content: Sequence[Any]) -> str:
     """The digest of what an annotator judges, without the weight, name and tags of the criterion."""
     said = json.dumps([query, submission, content])
     return hashlib.sha256(said.encode()).hexdigest()[:32]
-
-
-def make_storable(text: str) -> str:
-    """A text that SQLite can store: lone surrogates are spelled out."""
-    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def check_annotator(name: str) -> str:
@@ -239,7 +235,7 @@ def check_verdict(criterion: Criterion, verdict: str) -> str:
     GroundTruthReader(Rubric([criterion])).check(word)
     if criterion.options is None:
         return CriterionVerdict(word.upper()).value
-    return make_storable(criterion.options[criterion.find_option_by_label(word)].label)
+    return to_utf8(criterion.options[criterion.find_option_by_label(word)].label)
 
 
 def check_text(text: str, what: str) -> str:
@@ -250,7 +246,7 @@ def check_text(text: str, what: str) -> str:
     """
     if len(text) > MOST_TEXT:
         raise InputError(f"the {what} has {len(text)} characters; at most {MOST_TEXT} are allowed")
-    return make_storable(text)
+    return to_utf8(text)
 
 
 def check_seconds(seconds: float | None) -> float | None:
@@ -307,7 +303,7 @@ class PairFinder:
         index = self.find_place(item)
         if index is None:
             return None
-        names = [make_storable(name) for name in name_criteria(self._items.get_item_rubric(index).rubric)]
+        names = [to_utf8(name) for name in name_criteria(self._items.get_item_rubric(index).rubric)]
         return find_pair(self._items, index, names.index(criterion)) if criterion in names else None
 
     def _search(self, item: str, digest: str) -> Pair | None:

@@ -16,7 +16,7 @@ from autorubric.dataset import RubricDataset
 from autorubric.dataset.label_rows import GivenLabel, ItemFinder
 from autorubric.errors import InputError
 from autorubric.expectations import describe_expectation, format_place
-from autorubric.files.printable import escape_formula, unescape_formula
+from autorubric.files.printable import escape_formula, to_utf8, unescape_formula
 from autorubric.labels.event import (
     Event,
     Pair,
@@ -26,7 +26,6 @@ from autorubric.labels.event import (
     check_text,
     check_verdict,
     find_pair,
-    make_storable,
 )
 from autorubric.labels.label_files import LabelFile
 from autorubric.labels.label_store import History, LabelStore
@@ -321,7 +320,7 @@ def build_labelled_dataset(history: History, dataset: RubricDataset, annotator: 
 def _is_ground_truth(dataset: RubricDataset, pair: Pair, verdict: str) -> bool:
     """Whether a verdict can be ground truth: on a criterion with options, CANNOT_ASSESS cannot."""
     options = dataset.get_item_rubric(pair.index)[pair.place].options
-    return options is None or any(make_storable(option.label) == verdict for option in options)
+    return options is None or any(to_utf8(option.label) == verdict for option in options)
 
 
 def _format_csv(history: History, finder: PairFinder, *, final: bool) -> Iterator[str]:

@@ -330,16 +330,16 @@ def format_count(number: int) -> str:
     return str(number)
 
 
-def format_cost(cost: float | None) -> str:
-    """A cost in dollars, or that it is unknown.
+def format_cost(cost: float | None, unknown: str = "cost unknown") -> str:
+    """A cost in dollars, or the words for an unknown one.
 
     Example:
-        >>> format_cost(1.5), format_cost(0.0012), format_cost(None)
-        ('$1.50', '$0.0012', 'cost unknown')
+        >>> format_cost(1500), format_cost(0.0012), format_cost(None)
+        ('$1,500.00', '$0.0012', 'cost unknown')
     """
     if cost is None:
-        return "cost unknown"
-    return f"${cost:.2f}" if cost >= 0.1 or cost == 0 else f"${cost:.2g}"
+        return unknown
+    return f"${cost:,.2f}" if cost >= 0.1 or cost == 0 else f"${cost:.2g}"
 
 
 def format_duration(seconds: float) -> str:

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from hashlib import sha256
 from importlib.resources import files
 from itertools import cycle
@@ -17,6 +17,7 @@ from markupsafe import Markup
 
 from autorubric.charts.html import build_templates
 from autorubric.files.printable import format_csv
+from autorubric.runs.progress import format_cost
 from autorubric.view.page import Page
 
 FORMATS = ("html", "json", "csv")
@@ -33,7 +34,7 @@ def build_environment() -> Environment:
         "interval": format_interval,
         "percents": format_percents,
         "count": lambda number: f"{number:,}",
-        "dollars": format_dollars,
+        "dollars": partial(format_cost, unknown="unknown"),
         "when": _format_time,
     }
     made.globals |= {"asset": digest_asset, "on_paper": False}
@@ -130,18 +131,6 @@ def format_percents(ends: Sequence[float] | None) -> str:
         ('25 to 75%', '')
     """
     return "" if not ends else f"{100 * ends[0]:.0f} to {100 * ends[1]:.0f}%"
-
-
-def format_dollars(value: float | None) -> str:
-    """Dollars.
-
-    Example:
-        >>> format_dollars(1.5), format_dollars(0.00123), format_dollars(None)
-        ('$1.50', '$0.0012', 'unknown')
-    """
-    if value is None:
-        return "unknown"
-    return f"${value:,.2f}" if value >= 0.1 or value == 0 else f"${value:.2g}"
 
 
 def _format_time(seconds: float) -> str:

@@ -13,6 +13,7 @@ from json import JSONEncoder
 from typing import Any, NamedTuple
 
 from autorubric.errors import LedgerError
+from autorubric.files.printable import to_utf8
 from autorubric.files.strict_json import decode_json, encode_json
 from autorubric.llm.billing import Bill
 from autorubric.llm.request import Failure, Message, Model, Reply, Request, Usage, as_dict
@@ -181,7 +182,7 @@ def pack_columns(row: CallRow) -> tuple[Any, ...]:
         reply = outcome
     item, role, model = row.item, row.role, row.model
     if not (item.isascii() and role.isascii() and model.isascii()):
-        item, role, model = map(_replace_surrogates, (item, role, model))
+        item, role, model = map(to_utf8, (item, role, model))
     names = (row.key, item, role, model, row.draw, row.reask)
     told: tuple[int | None, ...] = _UNKNOWN
     if reply is not None and (usage := reply.usage) is not None:
@@ -270,11 +271,6 @@ def read_call(row: Sequence[Any]) -> CallRow:
         else:
             outcome = Failure(status, "the endpoint's message is damaged in the ledger", http_status, attempts)
     return CallRow(key, item, role, model, draw, reask, outcome, at=at)
-
-
-def _replace_surrogates(text: str) -> str:
-    # SQLite accepts only UTF-8, and ids can contain lone surrogates.
-    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def compute_digest(name: bytes, data: bytes) -> bytes:

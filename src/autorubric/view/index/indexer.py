@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from autorubric.errors import InputError
+from autorubric.files.printable import to_utf8
 from autorubric.files.strict_json import decode_json
 from autorubric.jobs.label_source import LabelChoice
 from autorubric.labels.label_store import read_history, store_path
@@ -21,7 +22,7 @@ from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, find_ledger_folde
 from autorubric.view.index.dataset_lines import DatasetLines
 from autorubric.view.index.schema import FAILED, FILE_NAME, FLAGGED, SKIPPED, SORTED, note, open_index, read_notes
 from autorubric.view.index.shown_labels import Words, compute_label_mark, read_shown_labels
-from autorubric.view.index.tally import Tally, to_utf8
+from autorubric.view.index.tally import Tally
 from autorubric.view.label_figures import measure_labels
 
 _HEAD = re.compile(rb'\{"item_idx": ?(\d{1,12})[,}]')

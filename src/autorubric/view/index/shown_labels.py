@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from autorubric.errors import AutorubricError, InputError
+from autorubric.files.printable import to_utf8
 from autorubric.jobs.label_source import (
     LabelChoice,
     find_history,
@@ -15,7 +16,7 @@ from autorubric.jobs.label_source import (
     read_labels,
     resolve_annotator,
 )
-from autorubric.labels.event import find_pair, make_storable
+from autorubric.labels.event import find_pair
 from autorubric.labels.label_store import FOLDER, History, read_history, store_path
 from autorubric.llm.records.lock import find_lock_holder
 from autorubric.view.index.dataset_lines import DatasetLines, LazyItems
@@ -101,7 +102,7 @@ def _find_places(lines: DatasetLines, names: set[str], *, is_alone: bool = True)
             if is_alone and record.get("ground_truth") is not None:
                 return None
             own = record.get("id")
-            name = f"#{index}" if own is None else make_storable(str(own))
+            name = f"#{index}" if own is None else to_utf8(str(own))
             if name in names:
                 found[name] = index
     return found

@@ -10,6 +10,7 @@ from itertools import combinations
 from math import isfinite
 
 from autorubric.core.criterion import CANONICAL_NA_OPTION, Criterion
+from autorubric.files.printable import to_utf8
 from autorubric.llm.failure_groups import FailureGroups
 from autorubric.runs.cells import ABSTENTION, FAILURE, NO_VERDICT, UNASKED, StoredCell
 from autorubric.view.index.schema import ABSTAINS, DIFFERS, DISPUTED, FAILED, FINAL, HUMAN, SKIPPED, note
@@ -264,13 +265,3 @@ def _check_cell(cell: StoredCell, label: str | None) -> None:
         raise TypeError("a name or a verdict is not a string")
     if not all(isfinite(number) for number in (cell.weight, cell.value or 0.0)):
         raise TypeError("a weight or a value is not a number")
-
-
-def to_utf8(text: str) -> str:
-    r"""A text that SQLite accepts: lone surrogates are escaped.
-
-    Example:
-        >>> to_utf8("a\ud800")
-        'a\\ud800'
-    """
-    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")

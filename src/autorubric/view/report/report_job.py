@@ -19,14 +19,15 @@ from pydantic import model_validator
 from autorubric.charts.html import escape_hidden, format_float
 from autorubric.errors import ConfigError, InputError, pluralize
 from autorubric.files import write_atomically
+from autorubric.files.printable import to_utf8
 from autorubric.jobs.job import RunSource, job, refuse_existing, run_job
 from autorubric.jobs.label_source import LabelChoice, note_other_labels
 from autorubric.jobs.status import RunDirectory
+from autorubric.runs.progress import format_cost
 from autorubric.settings import FileName, NewDirectory, setting
 from autorubric.view.page import PageQuery, PageRefusal
 from autorubric.view.rendering import (
     build_environment,
-    format_dollars,
     format_interval,
     format_percent,
     format_percents,
@@ -242,7 +243,7 @@ def _make_report(
     if form == "json":
         return dump_figures(numbers, indent=1) + "\n", numbers
     text = render_markdown(numbers) if form == "md" else render_document(sections, numbers, own)
-    return text.encode("utf-8", "backslashreplace").decode(), numbers
+    return to_utf8(text), numbers
 
 
 _LINK = re.compile(r"<a\b([^>]*)>(.*?)</a>", re.DOTALL)  # texts are escaped, so these are the templates' own
@@ -375,15 +376,17 @@ def _render_rows(figures: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         ends = labels["interval"]
         around = f" (95% interval {100 * ends[0]:.1f} to {100 * ends[1]:.1f}%)" if ends else ""
         yield "Agreement with labels", f"{labels['value']:.1%}{around}"
-    yield "Cost", _format_cost(summary["costs"])
+    yield "Cost", _describe_cost(summary["costs"])
 
 
 def _format_part(done: int, total: int | None) -> str:
     return f"{done:,}" + (f" of {total:,}" if isinstance(total, int) and total != done else "")
 
 
-def _format_cost(costs: Mapping[str, Any]) -> str:
-    return format_dollars(costs["cost"]) + (f", {pluralize(costs['calls'], 'call')}" if costs["calls"] else "")
+def _describe_cost(costs: Mapping[str, Any]) -> str:
+    return format_cost(costs["cost"], "unknown") + (
+        f", {pluralize(costs['calls'], 'call')}" if costs["calls"] else ""
+    )
 
 
 def _format_interval(ends: Sequence[float] | None) -> str:
