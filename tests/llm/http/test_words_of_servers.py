@@ -126,9 +126,10 @@ def gemini(*quotas: str) -> Any:
 DAILY = "when the daily limit is reset"
 LIMITS = [
     ("groq", {"error": {"message": GROQ.format("tokens per day (TPD): Limit 100000, Used 97050, Requested 3619. Please try again in 9m38.016s"), "code": "rate_limit_exceeded"}}, {}, "in 10 minutes"),
-    ("groq", {"error": {"message": GROQ.format("tokens per day (TPD): Limit 100000, Used 99990, Requested 30. Please try again in 17.28s"), "code": "rate_limit_exceeded"}}, {}, DAILY),
+    ("groq", {"error": {"message": GROQ.format("tokens per day (TPD): Limit 100000, Used 99990, Requested 30. Please try again in 17.28s"), "code": "rate_limit_exceeded"}}, {}, None),
     ("groq", {"error": {"message": GROQ.format("tokens per minute (TPM): Limit 6000, Used 5034, Requested 1443. Please try again in 4.77s"), "code": "rate_limit_exceeded"}}, {}, None),
     ("openai", {"error": {"message": "Rate limit reached for m in organization o on requests per day (RPD): Limit 200, Used 200, Requested 1. Please try again in 7m12s. Visit https://platform.openai.com/account/rate-limits to learn more.", "type": "requests", "code": "rate_limit_exceeded"}}, {}, "in 8 minutes"),
+    ("openai", {"error": {"message": "Rate limit reached for m in organization o on requests per day (RPD): Limit 200, Used 200, Requested 1. Please try again in 8.64s. Visit https://platform.openai.com/account/rate-limits to learn more.", "type": "requests", "code": "rate_limit_exceeded"}}, {}, None),
     ("openrouter", {"error": {"message": "Rate limit exceeded: free-models-per-day. Add 10 credits to unlock 1000 free model requests per day", "code": 429, "metadata": {"headers": {"X-RateLimit-Limit": "50", "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "1741305600000"}}}}, {}, DAILY),
     ("openrouter", {"error": {"message": "Rate limit exceeded: free-models-per-min. Add 10 credits to unlock 1000 free model requests per day", "code": 429}}, {}, None),
     ("gemini", gemini("Minute", "Day"), {}, DAILY),

@@ -144,8 +144,10 @@ _SHORTER = re.compile(
 )
 """A limit shorter than a day: if one is named, it counts as the one hit. Gemini's ids (`PerMinute`) do not match."""
 _PER_DAY = re.compile(r"per[ _-]?day|daily|\b[rt]pd\b", re.IGNORECASE)
-_DAY_LIMIT = re.compile(r"perday|\b[rt]pd\b", re.IGNORECASE)
-"""A daily limit that was hit, whatever wait is stated: other words on days may advertise a larger one."""
+_DAY_LIMIT = re.compile("perday", re.IGNORECASE)
+"""Gemini's daily limits, whose stated wait does not end them. Other words on days may advertise a larger limit, or be
+about a limit that is refilled all day (OpenAI, Groq), whose stated wait is true.
+"""
 _UNPAID = re.compile(
     r"arrearage|overdue|out of call volume quota|insufficient.{0,20}(?:balance|credit|funds)|"
     r"balance is (?:insufficient|too low)|credit balance|billing.hard.limit|余额不足|欠费|"
