@@ -277,21 +277,25 @@ async def check_endpoint(
         return [DoctorFinding("model", f"{endpoint.name}: runs in this process")]
     # A connection per request: servers silently close connections after an error.
     connector = aiohttp.TCPConnector(force_close=True)
+    listed = None
     try:
         async with aiohttp.ClientSession(
             timeout=aiohttp.ClientTimeout(total=_TIMEOUT), connector=connector
         ) as session:
             listing = await _request_listing(session, endpoint)
+            listed = listing.models
             found = await _assess_endpoint(session, endpoint, listing)
     except (TimeoutError, aiohttp.ClientError, OSError) as error:
         words = translate_error(error, _TIMEOUT)
-        advice = "check the address, and that the server is running"
-        return [DoctorFinding("endpoint", f"{endpoint.base_url}: {words}", "problem", advice)]
+        is_cut = words.kind == "network" and words.maybe_billed  # a request with text may be answered
+        verdict: Verdict = "note" if configs and is_cut else "problem"
+        advice = "check the address, and that the server is running" + "; name a model with --model to try it" * is_cut
+        found = DoctorFinding("endpoint", f"{endpoint.base_url}: {words}", verdict, advice)
     if found.verdict == "problem":
         return [found]
     if configs:  # the findings on the models say more than an empty request
         found = replace(found, verdict="ok", advice="")
-    return [found, *[await _check_model(config, listing.models) for config in configs]]
+    return [found, *[await _check_model(config, listed) for config in configs]]
 
 
 async def _request_listing(session: aiohttp.ClientSession, endpoint: Endpoint) -> _ModelListing:
