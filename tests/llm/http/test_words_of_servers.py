@@ -52,6 +52,8 @@ ACCOUNTS = [
     ("bedrock", 500, {"detail": "An error occurred (ExpiredTokenException) when calling the Converse operation: The security token included in the request is expired"}, "auth"),
     ("minimax", 500, {"error": {"message": "login fail: Please carry the API secret key in the 'Authorization' field of the request header"}}, "auth"),
     ("volcengine", 429, {"error": {"code": "SetLimitExceeded", "message": "Your account [21] has reached the set inference limit for the [m] model, and the model service has been paused."}}, "quota"),
+    ("new api", 503, {"error": {"message": "No available channel for model gpt-9 under group default (distributor)", "type": "new_api_error", "code": "model_not_found"}}, "no_model"),
+    ("one api", 503, {"error": {"message": "当前分组 default 下对于模型 gpt-9 无可用渠道", "type": "one_api_error"}}, "no_model"),
     ("new api", 403, {"error": {"message": "用户额度不足, 剩余额度: ＄0.000000", "code": "insufficient_user_quota"}}, "quota"),
     ("azure", 400, {"error": {"code": "OperationNotSupported", "message": "The chatCompletion operation does not work with the specified model, text-embedding-ada-002."}}, "no_model"),
     ("nginx", 400, "<html><head><title>400 The plain HTTP request was sent to HTTPS port</title></head></html>", "no_model"),
@@ -75,6 +77,7 @@ ONE_REQUEST = [
     ("fastapi", 400, {"detail": [{"msg": "x" * 200 + " invalid api key"}]}, "rejected"),
 ]  # fmt: skip
 PASSING = [
+    ("new api", 503, {"error": {"message": "Failed to get available channel for model m under group default (distributor): timeout", "code": "model_not_found"}}, "server"),
     ("tgi", 424, {"error": "Request failed during generation: Server error: CUDA error", "error_type": "generation"}, "server"),
     ("groq", 498, {"error": {"message": "Flex tier capacity exceeded. Please try again later.", "code": "capacity_exceeded"}}, "server"),
     ("nginx", 499, "", "timeout"),

@@ -255,6 +255,8 @@ class ChatModel:
         """The reply in a response, or the fault if it has none."""
         outcome = read_answer(answer, latency, self.secrets)
         if isinstance(outcome, Fault):
+            if (outcome.kind, outcome.status) == ("no_model", 503) and any(g.has_reply for g in self._dialect.gates):
+                outcome = dataclasses.replace(outcome, kind="server", again=True)  # the name is right
             fault = mark_not_found(outcome, self.endpoint) if outcome.kind == "no_model" else outcome
             return dataclasses.replace(fault, latency=latency)
         if not self._dialect.cuts_prompts and is_cut_prompt(outcome, request):

@@ -188,6 +188,8 @@ _NO_MODEL = re.compile(
     r"模型不存在|模型未找到|找不到模型",
     re.DOTALL,
 )
+_NO_CHANNEL = re.compile("no available channel for model|无可用渠道|無可用")
+"""A name that no server behind a gateway has, or has at present (one-api and new-api)."""
 
 
 _NUMBERED = re.compile(r"\S*\d\S*")
@@ -212,6 +214,7 @@ _KINDS_IN_WORDS: tuple[tuple[tuple[int, ...], re.Pattern[str], int | None, tuple
     ((400, 403, 422, 451), _FILTERED, None, ("refusal", False)),
     ((403,), _TOO_LONG, _OPENING, ("rejected", False)),
     ((400, 422), _NO_MODEL, None, ("no_model", False)),
+    ((503,), _NO_CHANNEL, None, ("no_model", False)),
     ((400, 500), _NO_PATH, 80, ("no_model", False)),
 )
 """The statuses under which words count, the words, the part of an error that contains them, and what they say."""
