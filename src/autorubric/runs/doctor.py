@@ -289,7 +289,7 @@ async def check_endpoint(
         words = translate_error(error, _TIMEOUT)
         is_cut = words.kind == "network" and words.maybe_billed  # a request with text may be answered
         verdict: Verdict = "note" if configs and is_cut else "problem"
-        advice = "check the address, and that the server is running" + "; name a model with --model to try it" * is_cut
+        advice = "check the address, and that the server is running" + "; --model tries a model" * is_cut
         found = DoctorFinding("endpoint", f"{endpoint.base_url}: {words}", verdict, advice)
     if found.verdict == "problem":
         return [found]

@@ -167,10 +167,10 @@ _CRASHED = re.compile(r"model has (?:crashed|unloaded)|model unloaded|channel er
 _NO_PATH = re.compile(r"unexpected endpoint or method|to (?:an )?https (?:port|server)")
 """A wrong path, in a 200 (LM Studio); plain HTTP where HTTPS is expected (nginx, Go)."""
 _TOO_LONG = re.compile(r"context (?:length|window|size)|token count")
+UNEXPLAINED = r"^\W*$|internal (?:server )?error(?! ?:)|server had an error"
 _PASSING = re.compile(
     r"overload|busy|capacity|high demand|try again|try later|retry|temporar|unavailable|time.?out|timed out|"
-    r"connection|too many|throttl|rate.?limit|warming|loading|"
-    r"^\W*$|internal (?:server )?error(?! ?:)|server had an error",
+    rf"connection|too many|throttl|rate.?limit|warming|loading|{UNEXPLAINED}",
     re.IGNORECASE,
 )
 """Words for server trouble unrelated to the request, or for no reason at all."""

@@ -13,7 +13,8 @@ from autorubric.files.json_values import is_finite
 from autorubric.files.strict_json import SLOW_MARK, decode_json, encode_json
 from autorubric.llm.config import LLMConfig, ThinkingLevel
 from autorubric.llm.http.address import WEB_PAGE
-from autorubric.llm.http.negotiation import Terms, find_sent_limit
+from autorubric.llm.http.allowed_tokens import find_sent_limit
+from autorubric.llm.http.negotiation import Terms
 from autorubric.llm.http.prices import read_usage
 from autorubric.llm.http.retry import Fault, classify_error_object, classify_response, clean
 from autorubric.llm.http.secrets import hide_secrets, redact
