@@ -17,6 +17,7 @@ from autorubric.errors import pluralize
 from autorubric.files.printable import align_columns, escape_controls
 from autorubric.jobs.synthesize import SynthesizeSettings, synthesize_async
 from autorubric.runs.progress import format_cost, format_count, format_duration
+from autorubric.runs.status_text import merge_negotiated
 from autorubric.synthesis.run_summary import UNFINISHED_FILE, Summary, SynthesisResult
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def print_result(result: SynthesisResult, settings: SynthesizeSettings) -> int:
     summary = result.summary
     assert summary is not None
     print_summary(summary, result.out)
-    for note in result.negotiated:
+    for note in merge_negotiated(result.negotiated):
         print(f"  note: {note}")
     if settings.show:
         print_rubrics(result.out, settings.show)

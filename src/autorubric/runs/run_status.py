@@ -73,6 +73,7 @@ class RunStatus:
         again: the command line that resumes it, if known.
         batches: the batches of the run, oldest first.
         is_ledger_missing: whether the manifest records calls but there is no ledger.
+        negotiated: parameters that endpoints did not accept, and what was sent instead.
     """
 
     directory: str
@@ -91,6 +92,7 @@ class RunStatus:
     again: str
     is_ledger_missing: bool = False
     batches: tuple[BatchRecord, ...] = ()
+    negotiated: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return "\n".join(format_status(self))
@@ -213,6 +215,7 @@ def _read_status(directory: Path, counters: Mapping[str, CountRows]) -> RunStatu
             _find_command(manifest),
             folder is None and bool(read_count(manifest.get("calls"))),
             () if folder is None else tuple(BatchStore(folder).read_records()),
+            tuple(map(str, manifest.get("negotiated") or ())),
         )
 
 

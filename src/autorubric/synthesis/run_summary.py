@@ -16,6 +16,7 @@ from autorubric.errors import pluralize
 from autorubric.files import atomic_writer
 from autorubric.llm.failure_groups import NOT_MADE, FailureGroups, quote_text
 from autorubric.llm.records.accounts import UsageTotals
+from autorubric.runs.status_text import merge_negotiated
 from autorubric.synthesis.final_files import Exported
 from autorubric.synthesis.query_file import Query
 from autorubric.synthesis.stage_runner import Row
@@ -216,6 +217,7 @@ class SynthesisResult:
             "unknown cost" if cost is None else f"${cost:.2f}",
         ]
         parts += [f"failures {self.failures}"] if self.failures else []
+        parts += merge_negotiated(self.negotiated)
         parts += [f"stopped: {quote_text(self.stopped)}"] if self.stopped else []
         return f"SynthesisResult({', '.join(parts)}, out={str(self.out)!r})"
 
