@@ -54,19 +54,14 @@ def find_allowed_tokens(words: str, asked: int) -> AllowedTokens | None:
     """The completion tokens that a refusal allows instead of `asked`; None if it is about something else."""
     if not _ABOUT_LIMIT.search(words):
         return None
-    left = _find_context_left(words)
-    if left is not None:
+    context, prompt = _find_count(words, _SUM, _CONTEXT), _find_count(words, *_PROMPT)
+    if context is not None and prompt is not None:
+        left = context - prompt
         left -= left == asked  # of a prompt with too many characters, vLLM states only what it allows
         return AllowedTokens(left, always=False) if 0 < left < asked else None
     exclusive = _find_count(words, _EXCLUSIVE)
     highest = (_find_count(words, *_HIGHEST) or 0) if exclusive is None else exclusive - 1
     return AllowedTokens(highest, always=True) if 0 < highest < asked else None
-
-
-def _find_context_left(words: str) -> int | None:
-    """What the prompt leaves of the context, or None if the message does not state both."""
-    context, prompt = _find_count(words, _SUM, _CONTEXT), _find_count(words, *_PROMPT)
-    return None if context is None or prompt is None else context - prompt
 
 
 def _find_count(words: str, *patterns: str) -> int | None:
@@ -101,9 +96,8 @@ class Context:
     """
 
     def __init__(self) -> None:
-        self._length = 0
+        self._length = self._longest = 0
         self._rate = 0.0
-        self._longest = 0
 
     def note_usage(self, request: Request, usage: Usage | None) -> None:
         """Note the tokens of a prompt and its reply."""
@@ -123,8 +117,8 @@ class Context:
         if limit is None or request.cut_at or not (self._length and self._longest):
             return request
         left = self._length - math.ceil(self._rate * measure_prompt(request))
-        is_enough = left >= max(2 * self._longest, request.room)
-        return replace(request, max_tokens=left) if is_enough and left < limit else request
+        is_fitting = max(2 * self._longest, request.room) <= left < limit
+        return replace(request, max_tokens=left) if is_fitting else request
 
     def shorten(self, request: Request, body: Mapping[str, Any], fault: Fault, *, again: bool) -> Request | None:
         """The request with the completion limit that its prompt leaves of the context, if the refusal states it.
@@ -137,7 +131,6 @@ class Context:
         if allowed is None or allowed.always:
             return None
         self._length = _find_count(fault.text, _SUM, _CONTEXT) or self._length
-        self._rate = max(self._rate, (_find_count(fault.text, *_PROMPT) or 0) / measure_prompt(request))
         is_stated = not again and allowed.tokens != sent - 1
         tokens = allowed.tokens if is_stated else min(allowed.tokens, sent // 2)
         least = max(request.cut_at + 1, 0 if is_stated else _SHORTEST)

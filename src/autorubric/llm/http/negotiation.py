@@ -58,7 +58,10 @@ _REASONING_NAME = re.compile(r"(?:o[1-9]|gpt-[5-9])(?![0-9])")
 
 def choose_first_terms(base_url: str, model: str) -> Terms:
     """The terms to start with."""
-    if urlsplit(base_url).hostname == "api.openai.com" and _REASONING_NAME.match(model):
+    host = urlsplit(base_url).hostname or ""
+    is_reasoning = host == "api.openai.com" and _REASONING_NAME.match(model)
+    # At Volcengine, `max_tokens` does not count reasoning, which a budget must bound.
+    if is_reasoning or host.endswith((".volces.com", ".bytepluses.com")):
         return Terms("max_completion_tokens")
     return Terms()
 

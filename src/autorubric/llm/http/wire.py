@@ -115,6 +115,8 @@ def _build_thinking(config: LLMConfig, provider: str | None) -> dict[str, Any]:
     budget, effort = thinking.get_effective_budget(), thinking.get_reasoning_effort()
     if provider == "anthropic":
         return {"thinking": {"type": "enabled", "budget_tokens": budget}} if budget else {}
+    if provider == "volcengine" and effort == ThinkingLevel.NONE:
+        return {"thinking": {"type": "disabled"}}
     if provider == "openrouter":
         if effort == ThinkingLevel.NONE:
             return {"reasoning": {"enabled": False}}
