@@ -177,8 +177,7 @@ async def test_a_failure_that_no_later_call_can_avoid_is_met_once(kind: FailureK
     with Ledger.in_memory() as ledger:
         executor = Executor(ledger)
         for text in ("a", "b", "c"):
-            outcome = failed(await executor.ask(broken, question(text)))
-            assert (outcome.kind, outcome.message) == (kind if text == "a" else "stopped", "no")
+            assert failed(await executor.ask(broken, question(text))).kind == kind
         assert text_of(await executor.ask(sound, question("d"))) == "d"
         assert executor.snapshot()["judge"].refused == 2
     assert (len(broken.asked), len(sound.asked)) == (1, 1)

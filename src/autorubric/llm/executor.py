@@ -302,7 +302,7 @@ class Executor:
         except CallError as error:
             outcome = error.failure
             if outcome.kind in _ENDS_MODEL:
-                self._trials.note_refusal(model, Failure("stopped", outcome.message, sent=False))
+                self._trials.note_refusal(model, outcome)
         except BaseException as error:
             self._note_ended(key, model, request, reservation, error)
             raise
@@ -311,7 +311,7 @@ class Executor:
             current_reservation.reset(before)
         if isinstance(outcome, Failure) and outcome.ends_run and _is_unsent(outcome, reservation):
             self._withdraw(request, reservation)
-            return self._find_stop(model) or outcome
+            return outcome
         row = self._account(key, model, request, outcome, reservation)
         if not reservation.recorded:
             await self.ledger.queue(row)
