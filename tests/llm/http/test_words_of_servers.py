@@ -57,6 +57,8 @@ ACCOUNTS = [
     ("new api", 403, {"error": {"message": "用户额度不足, 剩余额度: ＄0.000000", "code": "insufficient_user_quota"}}, "quota"),
     ("azure", 400, {"error": {"code": "OperationNotSupported", "message": "The chatCompletion operation does not work with the specified model, text-embedding-ada-002."}}, "no_model"),
     ("nginx", 400, "<html><head><title>400 The plain HTTP request was sent to HTTPS port</title></head></html>", "no_model"),
+    ("moonshot", 403, {"error": {"type": "exceeded_current_quota_error", "message": "Your account org-x is suspended, please check your plan and billing details"}}, "quota"),
+    ("zhipu", 429, {"error": {"code": "1308", "message": "已达到 5 小时的使用上限。您的限额将在 2026-01-01 10:00:00 重置。"}}, "quota"),
     ("go", 400, "Client sent an HTTP request to an HTTPS server.", "no_model"),
 ]  # fmt: skip
 ONE_REQUEST = [
@@ -64,6 +66,8 @@ ONE_REQUEST = [
     ("openai", 400, {"error": {"message": "Invalid prompt: your prompt was flagged as potentially violating our usage policy.", "code": "invalid_prompt"}}, "refusal"),
     ("zhipu", 400, {"error": {"code": "1301", "message": "系统检测到输入或生成内容可能包含不安全或敏感内容。"}}, "refusal"),
     ("minimax", 400, {"type": "error", "error": {"type": "bad_request_error", "message": "input new_sensitive (1026)"}}, "refusal"),
+    ("minimax", 500, {"error": {"type": "api_error", "message": "output new_sensitive (1027)"}}, "refusal"),
+    ("volcengine", 400, {"error": {"code": "InputTextRiskDetection", "message": "The request failed because the input text may contain risk."}}, "refusal"),
     ("litellm", 400, {"error": {"message": "{'error': 'Violated guardrail policy'}", "code": "400"}}, "refusal"),
     ("deepseek", 400, {"error": {"message": "Content Exists Risk", "code": "invalid_request_error"}}, "refusal"),
     ("volcengine", 400, {"error": {"code": "InputTextSensitiveContentDetected", "message": "The request failed because the input text may contain sensitive information."}}, "refusal"),
@@ -85,6 +89,7 @@ PASSING = [
     ("cloudflare", 520, "error code: 520", "server"),
     ("lm studio", 400, {"error": "The model has crashed without additional information. (Exit code: 6)"}, "server"),
     ("lm studio", 400, {"error": "Channel Error"}, "server"),
+    ("nvidia", 400, {"status": 400, "title": "Bad Request", "detail": "Function id 'x': DEGRADED function cannot be invoked"}, "server"),
     ("lm studio", 400, {"error": "Error in predicting: the model has unloaded or crashed"}, "server"),
     ("ollama", 429, {"error": "you've reached your hourly usage limit, please upgrade to continue"}, "rate_limit"),
     ("cohere", 429, {"message": "You are using a Trial key, which is limited to 20 API calls / minute."}, "rate_limit"),
@@ -205,6 +210,10 @@ OTHERWISE = [
     ("tgi", "Failed to deserialize the JSON body into the target type: response_format: unknown variant `json_schema`, expected one of `json`, `json_object`", "response_format"),
     ("gemini", [{"error": {"message": "Request contains an invalid argument.", "status": "INVALID_ARGUMENT"}}], "response_format"),
     ("volcengine", {"error": {"code": "InvalidParameter", "message": "One or more parameters specified in the request are not valid."}}, "response_format"),
+    ("siliconflow", {"code": 20015, "message": "The parameter is invalid. Please check again.", "data": None}, "response_format"),
+    ("zhipu", {"error": {"code": "1210", "message": "API 调用参数有误，请检查文档。"}}, "response_format"),
+    ("minimax", {"error": {"message": "invalid params (2013)"}}, "response_format"),
+    ("cloudflare", {"success": False, "errors": [{"code": 5025, "message": "AiError: This model doesn't support JSON Schema."}]}, "response_format"),
     ("dashscope", {"error": {"message": "parameter.enable_thinking must be set to false for non-streaming calls"}}, "stream"),
     ("dashscope", {"error": {"message": "parameter.enable_thinking必须设置为false才能进行非流式调用"}}, "stream"),
     ("dashscope", {"error": {"message": "This model only support stream mode, please enable the stream parameter to access the model. "}}, "stream"),
@@ -231,3 +240,20 @@ def test_the_part_of_a_request_that_a_server_refuses_is_found_in_its_words(
         assert revised == Terms(streams=True)
     else:
         assert revised == Terms(left_out=frozenset({refused}))
+
+
+EFFORTS = [
+    ("gemini", [{"error": {"code": 400, "message": "Request contains an invalid argument.", "status": "INVALID_ARGUMENT"}}]),
+    ("sglang", {"object": "error", "message": "1 validation error: {'loc': ('body', 'reasoning_effort'), 'msg': \"Input should be 'low', 'medium' or 'high'\", 'input': 'none'}"}),
+    ("volcengine", {"error": {"message": "The parameter `reasoning_effort` specified in the request are not valid: invalid value: `none`, supported values are: `minimal`, `low`", "param": "reasoning_effort"}}),
+]  # fmt: skip
+
+
+@each(("server", "body"), EFFORTS)
+def test_an_effort_of_none_that_a_server_does_not_have_is_left_out(server: str, body: Any) -> None:
+    fault = read(400, body)
+    sent = {**SENT, "reasoning_effort": "none", "response_format": {"type": "json_schema"}}
+    assert revise(Terms(), sent, fault) == Terms(left_out=frozenset({"reasoning_effort"}))
+    assert revise(Terms(), {**sent, "reasoning_effort": "low"}, fault) != Terms(
+        left_out=frozenset({"reasoning_effort"})
+    )

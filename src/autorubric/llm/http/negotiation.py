@@ -72,8 +72,11 @@ _NOT_TAKEN = re.compile(
     r"cannot both|instead|only \S+ (?:is|are) allowed|may only be set|must be \d+ when",
     re.IGNORECASE,
 )
-# All that Gemini and Volcengine say about some schemas, and about other faults.
-_UNCLEAR = r"contains an invalid argument|parameters specified in the request are not valid"
+# All that Gemini, Volcengine, SiliconFlow, Zhipu and MiniMax say about some schemas, and about other faults.
+_UNCLEAR = (
+    r"contains an invalid argument|parameters specified in the request are not valid|the parameter is invalid|"
+    r"调用参数有误|invalid params(?:$| \()"
+)
 _ABOUT_FORMAT = re.compile(
     r"response_format|json.?schema|response_?schema|json_object|structured.?output|json.?mode|guided|grammar|outlines|"
     r"constrained|(?:for|in) format|schema produces|"  # the last: Gemini, of too many states
@@ -86,6 +89,7 @@ _ABOUT_FORMAT = re.compile(
 _SYSTEM_REFUSED = re.compile(
     r"system[ _](?:role|messages?|prompts?|instructions?)\W+(?:(?:is|are) )?(?:not|un)|"
     r"n[o']t (?:support|accept|have|allow)\w*(?: an?| the| any)?\W+system\b|"
+    r"invalid message role: system|"
     r"only user(?:,| and)* assistant roles|roles must alternate|developer instruction is not enabled",
     re.IGNORECASE,
 )
@@ -139,9 +143,15 @@ def _is_about(fault: Fault, parameter: str, body: Mapping[str, Any]) -> bool:
 
 
 def _is_zero_refused(fault: Fault, parameter: str, body: Mapping[str, Any]) -> bool:
-    """Whether an endpoint refuses a parameter that is 0 for its range, which excludes 0 (TGI, Zhipu, MiniMax)."""
-    out_of_range = rf"(?<!\w){parameter}\W.{{0,40}}?(?:(?:must|should) be|(?:less|greater) than|范围)"
-    return body[parameter] == 0 and re.search(out_of_range, fault.text, re.IGNORECASE) is not None
+    """Whether an endpoint refuses a parameter that is 0 or `none`, which its range excludes (TGI, Zhipu, SGLang).
+
+    Gemini has no words for `none`.
+    """
+    if body[parameter] not in (0, "none"):
+        return False
+    reasons = rf"(?<!\w){parameter}\W.{{0,60}}?(?:(?:must|should) be|(?:less|greater) than|not valid|范围)"
+    reasons += f"|{_UNCLEAR}" * (body[parameter] == "none")
+    return re.search(reasons, fault.text, re.IGNORECASE) is not None
 
 
 SCOUT_PATIENCE = 2.0

@@ -153,7 +153,7 @@ _UNPAID = re.compile(
     r"balance is (?:insufficient|too low)|credit balance|billing.hard.limit|余额不足|欠费|"
     r"budget_?exceeded|budget has been exceeded|(?:exceeded|crossed) ?budget|spending limit|api usage limits|"
     r"额度不足|key limit exceeded|have any credits|free tier .{0,40}exhausted|(?:weekly|monthly) usage limit|"
-    r"calls / month|set inference limit"  # the last: Volcengine
+    r"calls / month|set inference limit|exceeded_current_quota|使用上限"  # Volcengine, Moonshot, Zhipu
 )
 """An account without credit, under a status that says otherwise."""
 _DENIED = re.compile(
@@ -162,8 +162,8 @@ _DENIED = re.compile(
     r"accessdenied|terms acceptance"
 )
 """A key or an account that is not accepted, under another status (Gemini, xAI, Groq, LiteLLM, Bedrock, MiniMax)."""
-_CRASHED = re.compile(r"model has (?:crashed|unloaded)|model unloaded|channel error")
-"""A model that is gone until it is loaded again, under status 400 (LM Studio)."""
+_CRASHED = re.compile(r"model has (?:crashed|unloaded)|model unloaded|channel error|degraded function")
+"""A model that is gone until it is loaded again, under status 400 (LM Studio, NVIDIA)."""
 _NO_PATH = re.compile(r"unexpected endpoint or method|to (?:an )?https (?:port|server)")
 """A wrong path, in a 200 (LM Studio); plain HTTP where HTTPS is expected (nginx, Go)."""
 _TOO_LONG = re.compile(r"context (?:length|window|size)|token count")
@@ -177,7 +177,7 @@ _PASSING = re.compile(
 _FILTERED = re.compile(
     r"content_filter|content_policy|content management policy|responsibleai|data_inspection|"
     r"input was flagged|requires moderation|safety system|violat\w+ .{0,20}(?:usage|content) (?:guidelines|polic)|"
-    r"new_sensitive|violated guardrail|敏感内容|sensitivecontent|content exists risk|censorship_blocked"
+    r"new_sensitive|violated guardrail|敏感内容|sensitivecontent|content exists risk|riskdetection|censorship_blocked"
 )
 _NO_MODEL = re.compile(
     r"model_not_(?:found|available|supported)|invalid_model|model identifier is invalid|on-demand throughput isn|"
@@ -212,6 +212,7 @@ _KINDS_IN_WORDS: tuple[tuple[tuple[int, ...], re.Pattern[str], int | None, tuple
     ((500,), _DENIED, _HEAD, ("auth", False)),
     ((400,), _CRASHED, _OPENING, ("server", True)),
     ((400, 403, 422, 451), _FILTERED, None, ("refusal", False)),
+    ((500,), _FILTERED, _HEAD, ("refusal", False)),  # MiniMax
     ((403,), _TOO_LONG, _OPENING, ("rejected", False)),
     ((400, 422), _NO_MODEL, None, ("no_model", False)),
     ((503,), _NO_CHANNEL, None, ("no_model", False)),
@@ -252,7 +253,7 @@ def _is_spent(words: str, retry_after: float | None) -> bool:
     return retry_after is None and _SPENT.search(words) is not None and not _SHORT_TERM.search(words)
 
 
-_WORDS = ("message", "msg", "detail", "error", "status_msg")
+_WORDS = ("message", "msg", "detail", "error", "status_msg", "errors")
 _MARKUP = re.compile(r"<(script|style)\b.*?</\1>|<[^<>]*>", re.DOTALL | re.IGNORECASE)
 
 
