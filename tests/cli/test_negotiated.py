@@ -26,11 +26,12 @@ def test_grading_tells_it_once_and_a_later_session_keeps_it(
     for number in range(5):
         dataset.add_item(f"Essay number {number}.", f"essay {number}")
     dataset.to_file(tmp_path / "essays.json")
-    out = tmp_path / "run"
+    whole, divided = tmp_path / "run", tmp_path / "divided"
     with LoopbackEndpoint(rejects=["temperature", "response_format.json_schema"]).in_thread() as endpoint:
-        command = ["grade", str(tmp_path / "essays.json"), "--judge", f"m@{endpoint.base_url}", "-o", str(out)]
-        for _ in range(2):  # in the summary and in `status`
-            assert run(command) == 0
+        command = ["grade", str(tmp_path / "essays.json"), "--judge", f"m@{endpoint.base_url}"]
+        # In the summary and in `status`; the merge of shards keeps what they learned.
+        for out, flags in ((whole, []), (whole, []), (divided, ["--processes", "2"])):
+            assert run([*command, "-o", str(out), *flags]) == 0
             assert run(["status", str(out)]) == 0
             told = capsys.readouterr().out.splitlines()
             assert [

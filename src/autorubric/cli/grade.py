@@ -13,7 +13,6 @@ from autorubric.cli.spending import print_early_end, print_estimate, print_failu
 from autorubric.errors import pluralize
 from autorubric.jobs.grade import GradeSettings, grade_async
 from autorubric.runs.result import EvalResult
-from autorubric.runs.status_text import merge_negotiated
 
 if TYPE_CHECKING:
     from autorubric.llm.records.accounts import UsageTotals
@@ -93,7 +92,7 @@ def print_grades(
     for line in (*_format_panel(summary), *_format_consistency(summary), *_format_doubts(summary)):
         print(f"  {line}")
     print_spending(list(totals))
-    for note in merge_negotiated(negotiated):
+    for note in negotiated:
         print(f"  note: {note}")
     print_failures(summary.failures, "judgment", told=stopped)
     print_failures(summary.lost_votes, "vote", told=stopped)

@@ -11,7 +11,6 @@ from autorubric.cli.spending import print_early_end, print_estimate, print_failu
 from autorubric.errors import pluralize
 from autorubric.jobs.select import SelectSettings, select_async
 from autorubric.jobs.selection_run import SelectionResult
-from autorubric.runs.status_text import merge_negotiated
 
 if TYPE_CHECKING:
     from autorubric.llm.failure_groups import FailureGroups
@@ -42,7 +41,7 @@ def select(settings: SelectSettings) -> int:
 
 def print_result(result: SelectionResult, settings: SelectSettings) -> int:
     """Print how a run ended; return its exit status."""
-    for note in merge_negotiated(result.negotiated):
+    for note in result.negotiated:
         print(f"note: {note}")
     if result.written is not None:
         print_selection(result.written, result.totals, result.failures, result.stopped)

@@ -17,7 +17,6 @@ from autorubric.errors import pluralize
 from autorubric.files.printable import align_columns, escape_controls
 from autorubric.jobs.synthesize import SynthesizeSettings, synthesize_async
 from autorubric.runs.progress import format_cost, format_count, format_duration
-from autorubric.runs.status_text import merge_negotiated
 from autorubric.synthesis.run_summary import UNFINISHED_FILE, Summary, SynthesisResult
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ def print_result(result: SynthesisResult, settings: SynthesizeSettings) -> int:
     summary = result.summary
     assert summary is not None
     print_summary(summary, result.out)
-    for note in merge_negotiated(result.negotiated):
+    for note in result.negotiated:
         print(f"  note: {note}")
     if settings.show:
         print_rubrics(result.out, settings.show)

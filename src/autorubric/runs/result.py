@@ -23,7 +23,6 @@ from autorubric.runs.cells import list_entries
 from autorubric.runs.items_file import Report, dump_report, parse_report, read_items, read_report, read_run
 from autorubric.runs.manifest import DATASET_FILE, ExperimentManifest
 from autorubric.runs.progress import format_cost
-from autorubric.runs.status_text import merge_negotiated
 from autorubric.runs.summary import EvalTimingStats
 
 if TYPE_CHECKING:
@@ -182,7 +181,7 @@ class EvalResult(Displayed):
             parts.append(f"{self.total_token_usage.total_tokens:,} tokens")
         if self.total_completion_cost not in (None, UnknownCost()):
             parts.append(f"${self.total_completion_cost:.4g}")
-        parts += merge_negotiated(self.summary.negotiated if self.summary else ())
+        parts += self.summary.negotiated if self.summary else ()
         if self.stopped:
             parts.append(f"stopped: {quote_text(self.stopped)}")
         return f"<EvalResult{name}: {', '.join(parts)}>"

@@ -37,7 +37,7 @@ def format_status(found: RunStatus) -> Iterator[str]:
         lost = f", {total.failed:,} failed" if total.failed else ""
         price = format_cost(None if total.unpriced else total.cost)
         yield f"    {total.role:<10} {total.model}: {pluralize(total.calls, 'call')}{lost}, {price}"
-    for note in (*list_cost_notes(found.totals), *merge_negotiated(found.negotiated)):
+    for note in (*list_cost_notes(found.totals), *found.negotiated):
         yield f"  note       {note}"
     yield from _format_batches(found)
     if found.calls_per_second is not None:

@@ -16,7 +16,6 @@ from autorubric.errors import pluralize
 from autorubric.files import atomic_writer
 from autorubric.llm.failure_groups import NOT_MADE, FailureGroups, quote_text
 from autorubric.llm.records.accounts import UsageTotals
-from autorubric.runs.status_text import merge_negotiated
 from autorubric.synthesis.final_files import Exported
 from autorubric.synthesis.query_file import Query
 from autorubric.synthesis.stage_runner import Row
@@ -160,7 +159,7 @@ class SynthesisResult:
         out: the run directory, with the final files, the step files and the manifest.
         summary: counts of rows, failures and calls; None for a dry run.
         estimate: requests, tokens and cost; None unless it was a dry run.
-        negotiated: parameters that endpoints did not accept.
+        negotiated: for each model, what its endpoint did not accept, if that may change replies.
         interrupted: whether the run was interrupted.
         advice: what to do about the failure that stopped it.
 
@@ -217,7 +216,7 @@ class SynthesisResult:
             "unknown cost" if cost is None else f"${cost:.2f}",
         ]
         parts += [f"failures {self.failures}"] if self.failures else []
-        parts += merge_negotiated(self.negotiated)
+        parts += self.negotiated
         parts += [f"stopped: {quote_text(self.stopped)}"] if self.stopped else []
         return f"SynthesisResult({', '.join(parts)}, out={str(self.out)!r})"
 
