@@ -164,7 +164,7 @@ class ChatModel:
                     self._report(request, tries, outcome, 0.0)
                     asking = other
                     continue
-                is_doubted = self._dialect.doubts_schema(body, before, outcome)
+                is_doubted = self._dialect.must_omit_schema(body, before, outcome)
                 before, outcome = outcome, outcome if is_doubted else mark_final_if_same(before, outcome)
                 self._notify(outcome, gates, ahead, outcome.maybe_billed and reservation.budget is not None)
                 retries = retries or Retries(self._config.max_retries, self._backoff)

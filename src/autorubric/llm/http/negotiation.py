@@ -284,7 +284,7 @@ class Dialect:
             self.notes.append(self._describe_change(sent, found))
         return found is not None
 
-    def doubts_schema(self, body: Mapping[str, Any], before: Fault | None, fault: Fault) -> bool:
+    def must_omit_schema(self, body: Mapping[str, Any], before: Fault | None, fault: Fault) -> bool:
         """Whether the next attempt of a request leaves out the schema, which the server may refuse without a reason.
 
         It replaces a retry, so a server that is down gets no more requests.
