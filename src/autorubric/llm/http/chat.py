@@ -153,8 +153,7 @@ class ChatModel:
                 if isinstance(outcome, Reply):
                     open_gates(ahead)
                     gates[0].note_reply()
-                    is_probe = asking.constrained != request.constrained
-                    self._dialect.note_reply(body, is_probe=is_probe)
+                    self._dialect.note_reply(body, is_probe=asking.constrained != request.constrained)
                     self._dialect.context.note_usage(request, outcome.usage)
                     reply = self._add_price(with_limit(outcome, body), tries)
                     self._report(request, tries, reply)
@@ -277,7 +276,7 @@ class ChatModel:
         is_taken = is_first and self._dialect.took_format and "response_format" in body
         if not is_negotiable(fault, is_taken):
             return None
-        shorter = self._dialect.context.shorten(asked, body, fault, again=asked is not request)
+        shorter = self._dialect.context.shorten(asked, body, fault, again=asked.max_tokens != request.max_tokens)
         return shorter or (asked if self._dialect.learn(terms, body, fault) else None)
 
     def _check_turn(self, request: Request, gates: Sequence[Gate], before: list[Failure | None]) -> None:

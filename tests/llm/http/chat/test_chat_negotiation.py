@@ -345,6 +345,8 @@ async def test_a_limit_is_halved_where_vllm_tells_only_that_the_prompt_leaves_le
 async def test_a_context_that_a_refusal_stated_costs_later_prompts_no_refusal(endpoint: Loopback) -> None:
     # A prompt of n words has 5n bytes and, on this server, 2n tokens.
     def answer(number: int, body: dict[str, Any]) -> web.Response:
+        if fails:
+            return endpoint.error(503, f"busy {fails.pop()}")
         prompt, most = 2 * body["messages"][0]["content"].count("word"), body["max_tokens"]
         if prompt + most > 4096:
             words = f"This model's maximum context length is 4096 tokens and your request has {prompt} input tokens"
@@ -355,8 +357,8 @@ async def test_a_context_that_a_refusal_stated_costs_later_prompts_no_refusal(en
         attempts = (await model.complete(endpoint.ask("word " * words, **fields))).attempts
         return attempts, endpoint.bodies[-1]["max_tokens"]
 
-    endpoint.answer = answer
-    model = endpoint.model(max_tokens=3000, max_retries=0)
+    endpoint.answer, fails = answer, list[int]()
+    model = endpoint.model(max_tokens=3000, max_retries=1)
     assert await ask(100) == (1, 3000)
     assert await ask(1000) == (2, 2096)
     assert await ask(1000) == (1, 2096)
@@ -367,6 +369,8 @@ async def test_a_context_that_a_refusal_stated_costs_later_prompts_no_refusal(en
     assert await ask(1800) == (2, 496)
     assert await ask(1000, room=2500) == (2, 2096)
     assert await ask(900, cut_at=2000) == (2, 2296)
+    fails.append(1)  # an outage in between changes nothing
+    assert await ask(900, cut_at=2000) == (3, 2296)
     # A reply that was cut off where the prompt leaves no more is not paid for again.
     with pytest.raises(CallError, match="maximum context length"):
         await ask(900, cut_at=2296)
