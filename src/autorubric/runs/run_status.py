@@ -215,7 +215,7 @@ def _read_status(directory: Path, counters: Mapping[str, CountRows]) -> RunStatu
             _find_command(manifest),
             folder is None and bool(read_count(manifest.get("calls"))),
             () if folder is None else tuple(BatchStore(folder).read_records()),
-            tuple(merge_negotiated(map(str, manifest.get("negotiated") or ()))),
+            tuple(merge_negotiated(manifest.get("negotiated"))),
         )
 
 

@@ -97,16 +97,19 @@ def list_cost_notes(totals: Iterable[UsageTotals]) -> Iterator[str]:
 _NEGOTIATED = re.compile(r"(\S+) does not accept (.+) for (.+); (?!sent as max_|requested a stream)(.+)")
 
 
-def merge_negotiated(notes: Iterable[str]) -> list[str]:
+def merge_negotiated(notes: object) -> list[str]:
     """One sentence for each model whose endpoint did not accept what may change its replies.
+
+    Args:
+        notes: the list in a manifest; other values count as empty.
 
     Example:
         >>> notes = ["seed for m; left out", "max_tokens for m; sent as max_x", "top_p for m; left out"]
-        >>> merge_negotiated(f"http://host/v1 does not accept {note}" for note in notes)
+        >>> merge_negotiated([f"http://host/v1 does not accept {note}" for note in notes])
         ['m at http://host/v1 does not accept seed (left out), top_p (left out)']
     """
     found: dict[str, list[str]] = {}
-    for note in map(_NEGOTIATED.fullmatch, notes):
-        if note is not None:
+    for text in notes if isinstance(notes, list) else ():
+        if note := _NEGOTIATED.fullmatch(str(text)):
             found.setdefault(f"{note[3]} at {note[1]}", []).append(f"{note[2]} ({note[4]})")
     return [f"{model} does not accept {', '.join(parts)}" for model, parts in found.items()]
