@@ -226,14 +226,8 @@ def _find_kind(status: int, words: str, retry_after: float | None) -> tuple[Fail
         return "rejected", False
     if status == 429:
         return ("quota", False) if _is_spent(words, retry_after) else ("rate_limit", True)
-    kind = _find_kind_in_words(status, words)
-    if kind is not None:
-        return kind
-    if status in _KINDS:
-        return _KINDS[status]
-    if status >= 500:
-        return "server", True
-    return ("no_model" if status < 400 else "rejected"), False
+    other: FailureKind = "server" if status >= 500 else "no_model" if status < 400 else "rejected"
+    return _find_kind_in_words(status, words) or _KINDS.get(status) or (other, status >= 500)
 
 
 def _find_kind_in_words(status: int, words: str) -> tuple[FailureKind, bool] | None:

@@ -52,10 +52,9 @@ def _find_first_choices(chunk: dict[str, Any]) -> list[dict[str, Any]]:
     return [choice for choice in found if isinstance(choice, dict) and not choice.get("index")]
 
 
-def _add_delta(message: dict[str, str], delta: object) -> None:
+def _add_delta(message: dict[str, str], delta: Any) -> None:
     for name in _DELTA_TEXTS if isinstance(delta, dict) else ():
-        part = delta.get(name) if isinstance(delta, dict) else None
-        if isinstance(part, str):
+        if isinstance(part := delta.get(name), str):
             message[name] = message.get(name, "") + part
 
 
