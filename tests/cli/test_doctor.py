@@ -164,7 +164,9 @@ def server(routes: dict[str, tuple[int, str]]) -> Iterator[str]:
 
     class Answers(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            sent = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            if sent == b"{}" and "CUT" in routes:
+                return  # the connection is closed without an answer
             status, body = routes.get(f"{self.command} {self.path}", (404, '{"detail": "Not Found"}'))
             self.send_response(status)
             self.end_headers()
@@ -248,6 +250,7 @@ def test_a_base_url_without_v1_is_corrected(
         ("qwem", {"GET /v1/models": LIST, "POST /v1/chat/completions": ASKED}, 1, "problem", "lists qwen and 1 more"),
         ("qwem", {"GET /v1/models": LIST, "POST /v1/chat/completions": SAID}, 0, "note", "as 'qwen'"),
         ("qwem", {"POST /v1/chat/completions": SAID}, 0, "ok", "answers at"),
+        ("qwem", {"POST /v1/chat/completions": SAID, "CUT": (0, "")}, 0, "ok", "answers at"),
         ("qwem", {"POST /v1/chat/completions": (422, "no such model")}, 1, "problem", "no such model"),
     ],
 )

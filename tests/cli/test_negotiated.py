@@ -26,27 +26,31 @@ def test_grading_tells_it_once_and_a_later_session_keeps_it(
     for number in range(5):
         dataset.add_item(f"Essay number {number}.", f"essay {number}")
     dataset.to_file(tmp_path / "essays.json")
-    out = tmp_path / "run"
+    whole, divided = tmp_path / "run", tmp_path / "divided"
     with LoopbackEndpoint(rejects=["temperature", "response_format.json_schema"]).in_thread() as endpoint:
-        command = ["grade", str(tmp_path / "essays.json"), "--judge", f"m@{endpoint.base_url}", "-o", str(out)]
-        for _ in range(2):
-            assert run(command) == 0
-            told = capsys.readouterr().out
-            assert told.count("does not accept temperature for m; left out") == 1
+        command = ["grade", str(tmp_path / "essays.json"), "--judge", f"m@{endpoint.base_url}"]
+        # In the summary and in `status`; the merge of shards keeps what they learned.
+        for out, flags in ((whole, []), (whole, []), (divided, ["--processes", "2"])):
+            assert run([*command, "-o", str(out), *flags]) == 0
+            assert run(["status", str(out)]) == 0
+            told = capsys.readouterr().out.splitlines()
+            assert [
+                line.split("does not accept ")[1] for line in told if f" m at {endpoint.base_url} does" in line
+            ] == ["temperature (left out), a json_schema response_format (requested JSON without a schema)"] * 2, told
             assert sorted(noted(out)) == [
                 "a json_schema response_format for m; requested JSON without a schema",
                 "temperature for m; left out",
             ]
 
 
-def test_synthesis_tells_it_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_synthesis_tells_only_what_may_change_replies(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     queries = write_queries(tmp_path / "q.jsonl", "Why?", "How?")
-    with LoopbackEndpoint(rejects=["max_tokens"]).in_thread() as endpoint:
+    with LoopbackEndpoint(rejects=["max_tokens", "temperature"]).in_thread() as endpoint:
         flags = ["--id-column", "id", *model_flags(endpoint.base_url)]
         assert run(["synthesize", str(queries), "--out", str(tmp_path / "out"), *flags]) == 0
     told = capsys.readouterr().out
-    assert told.count("does not accept max_tokens for m-merge; sent as max_completion_tokens") == 1
-    assert len(noted(tmp_path / "out")) == 7
+    assert (told.count("does not accept temperature (left out)\n"), told.count("max_tokens")) == (5, 0), told
+    assert len(noted(tmp_path / "out")) == 12
 
 
 def test_nothing_is_told_where_everything_was_taken(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

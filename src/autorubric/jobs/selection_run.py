@@ -81,7 +81,7 @@ class SelectionResult:
         written: statistics, trainer files, and what lower thresholds would keep; None if nothing was decided.
         failures: why candidates have no score, grouped by cause.
         totals: calls, tokens and cost by role and model, all sessions in the directory together.
-        negotiated: parameters that endpoints did not accept, and what was sent instead.
+        negotiated: for each model, what its endpoint did not accept, if that may change replies.
         stopped: why the run ended early; None if it did not.
         interrupted: whether it was interrupted.
         graded_run: the grading run that the scores come from, if any.

@@ -15,7 +15,7 @@ from autorubric.jobs.sharding import ShardedSettings
 from autorubric.jobs.upload import check_upload, upload_finished
 from autorubric.llm.budget import Budget
 from autorubric.llm.executor import Executor
-from autorubric.llm.models import check_priced, open_models, preload_http
+from autorubric.llm.models import check_priced, collect_notes, open_models, preload_http
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Model
 from autorubric.rows import Record
@@ -23,6 +23,7 @@ from autorubric.runs.another_run import Opening, locked_ledger, note_another_run
 from autorubric.runs.manifest import MANIFEST_FILE, read_manifest
 from autorubric.runs.run_folder import LEDGER_FOLDER, run_folder
 from autorubric.runs.shard import Division, measure_seconds
+from autorubric.runs.status_text import merge_negotiated
 from autorubric.runs.stopping import watched
 from autorubric.settings import setting
 from autorubric.synthesis.final_files import FINAL_FILES, FULL_FILES, find_other_queries
@@ -139,6 +140,7 @@ async def _run(settings: SynthesizeSettings, division: Division, rows: Sequence[
         run = SynthesisRun(prepared=prepared, models=models, ledger=ledger, executor=executor, again=again)
         if parts is not None:
             run.seconds_before = measure_seconds(parts)
+            run.negotiated = collect_notes((), run.negotiated, parts.negotiated)
             run.ended_early = (workers and workers.stopped) or ""
             run.interrupted = workers is not None and workers.interrupted
         if settings.export_only or parts is not None:
@@ -150,7 +152,8 @@ async def _run(settings: SynthesizeSettings, division: Division, rows: Sequence[
         if run.refused and not run.has_paid:
             raise InputError(run.summary.stopped, run.advice)
     advice = run.advice if workers is None else workers.advice
-    return SynthesisResult(prepared.folder, run.summary, None, run.negotiated, run.interrupted, advice)
+    negotiated = merge_negotiated(run.negotiated)
+    return SynthesisResult(prepared.folder, run.summary, None, negotiated, run.interrupted, advice)
 
 
 async def _estimate(

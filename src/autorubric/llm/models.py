@@ -90,15 +90,15 @@ def _name_slots(slots: str, problem: str) -> str:
     return problem if repr(slots) in problem or problem.startswith(named) else f"{slots}: {problem}"
 
 
-def collect_notes(models: Iterable[Model], before: object = None) -> list[str]:
+def collect_notes(models: Iterable[Model], *before: object) -> list[str]:
     """What endpoints did not accept and what was sent instead, each once, for summaries and manifests.
 
     Args:
         models: the models of a run.
-        before: the list in the manifest of earlier sessions, which comes first; ignored if it is not a list.
+        before: the lists in manifests of earlier sessions and shards, which come first; other values are ignored.
     """
     now = (note for model in models if isinstance(model, ChatModel) for note in model.list_notes())
-    kept = [note for note in before if isinstance(note, str)] if isinstance(before, list) else []
+    kept = (note for notes in before if isinstance(notes, list) for note in notes if isinstance(note, str))
     return list(dict.fromkeys((*kept, *now)))
 
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.files.descriptors import sync_folder
+from autorubric.llm.models import collect_notes
 from autorubric.llm.records.ledger import FILE_NAME, Ledger
 from autorubric.llm.records.lock import hold_run, run_lock
 from autorubric.llm.records.union import add_all_rows, add_ledger, rename_items
@@ -236,6 +237,7 @@ async def merge_shards(directory: Path, parts: ShardParts | None, dataset: Rubri
     places = dict(parts.find_places(dataset)) if dataset is not None and parts.folders else {}
     for shard, folder in parts.folders.items():
         name = str(shard) if parts.workers is None else folder.name
+        parts.negotiated = collect_notes((), parts.negotiated, (read_manifest(folder) or {}).get("negotiated"))
         # The calls of a Ray worker may have been added one block after the other.
         if parts.workers is None or (folder / LEDGER_FOLDER / FILE_NAME).exists():
             _merge_ledger(directory, folder, name)

@@ -127,12 +127,9 @@ def check_disk(directory: Path) -> Iterator[DoctorFinding]:
     yield DoctorFinding("free space", f"{free / 1e9:.1f} GB")
     yield DoctorFinding("writing", f"{speed / 1e6:.0f} MB/s")
     value = f"{sync * 1e3:.1f} ms (median of {_SYNCS})"
-    if sync > _SLOW_SYNC:
-        yield DoctorFinding(
-            "sync", value, "note", "each commit of a ledger waits for this; calls in flight share commits"
-        )
-    else:
-        yield DoctorFinding("sync", value)
+    is_slow = sync > _SLOW_SYNC
+    advice = "each commit of a ledger waits for this; calls in flight share commits" * is_slow
+    yield DoctorFinding("sync", value, "note" if is_slow else "ok", advice)
 
 
 def _find_other_projects() -> Iterator[DoctorFinding]:
@@ -277,21 +274,25 @@ async def check_endpoint(
         return [DoctorFinding("model", f"{endpoint.name}: runs in this process")]
     # A connection per request: servers silently close connections after an error.
     connector = aiohttp.TCPConnector(force_close=True)
+    listed = None
     try:
         async with aiohttp.ClientSession(
             timeout=aiohttp.ClientTimeout(total=_TIMEOUT), connector=connector
         ) as session:
             listing = await _request_listing(session, endpoint)
+            listed = listing.models
             found = await _assess_endpoint(session, endpoint, listing)
     except (TimeoutError, aiohttp.ClientError, OSError) as error:
         words = translate_error(error, _TIMEOUT)
-        advice = "check the address, and that the server is running"
-        return [DoctorFinding("endpoint", f"{endpoint.base_url}: {words}", "problem", advice)]
+        is_cut = words.kind == "network" and words.maybe_billed  # a request with text may be answered
+        verdict: Verdict = "note" if configs and is_cut else "problem"
+        advice = "check the address, and that the server is running" + "; --model tries a model" * is_cut
+        found = DoctorFinding("endpoint", f"{endpoint.base_url}: {words}", verdict, advice)
     if found.verdict == "problem":
         return [found]
     if configs:  # the findings on the models say more than an empty request
         found = replace(found, verdict="ok", advice="")
-    return [found, *[await _check_model(config, listing.models) for config in configs]]
+    return [found, *[await _check_model(config, listed) for config in configs]]
 
 
 async def _request_listing(session: aiohttp.ClientSession, endpoint: Endpoint) -> _ModelListing:

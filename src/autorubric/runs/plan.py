@@ -263,7 +263,7 @@ def _build_manifest(plan: ExperimentPlan, content_hash: str) -> ExperimentManife
         dataset_path=DATASET_FILE,
         grader_config=describe_grader(plan.grader),
         eval_config=plan.settings,
-        negotiated=collect_notes((), before.get("negotiated")),
+        negotiated=collect_notes((), before.get("negotiated"), plan.parts and plan.parts.negotiated),
     )
 
 

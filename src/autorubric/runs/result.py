@@ -181,6 +181,7 @@ class EvalResult(Displayed):
             parts.append(f"{self.total_token_usage.total_tokens:,} tokens")
         if self.total_completion_cost not in (None, UnknownCost()):
             parts.append(f"${self.total_completion_cost:.4g}")
+        parts += self.summary.negotiated if self.summary else ()
         if self.stopped:
             parts.append(f"stopped: {quote_text(self.stopped)}")
         return f"<EvalResult{name}: {', '.join(parts)}>"

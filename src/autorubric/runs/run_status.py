@@ -23,7 +23,7 @@ from autorubric.runs.items_file import StoredLines
 from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, describe_no_run, find_ledger_folder, read_manifest
 from autorubric.runs.run_folder import LEDGER_FOLDER, SPENT_FILE
 from autorubric.runs.shard import WORKERS_FOLDER, ShardPart
-from autorubric.runs.status_text import format_status
+from autorubric.runs.status_text import format_status, merge_negotiated
 from autorubric.runs.stopping import build_resume_command
 
 State: TypeAlias = Literal["running", "died", "completed", "unfinished"]
@@ -73,6 +73,7 @@ class RunStatus:
         again: the command line that resumes it, if known.
         batches: the batches of the run, oldest first.
         is_ledger_missing: whether the manifest records calls but there is no ledger.
+        negotiated: for each model, what its endpoint did not accept, if that may change replies.
     """
 
     directory: str
@@ -91,6 +92,7 @@ class RunStatus:
     again: str
     is_ledger_missing: bool = False
     batches: tuple[BatchRecord, ...] = ()
+    negotiated: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return "\n".join(format_status(self))
@@ -213,6 +215,7 @@ def _read_status(directory: Path, counters: Mapping[str, CountRows]) -> RunStatu
             _find_command(manifest),
             folder is None and bool(read_count(manifest.get("calls"))),
             () if folder is None else tuple(BatchStore(folder).read_records()),
+            tuple(merge_negotiated(manifest.get("negotiated"))),
         )
 
 

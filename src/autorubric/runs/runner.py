@@ -34,6 +34,7 @@ from autorubric.runs.plan import EvalConfig, ExperimentPlan, describe_grader, ex
 from autorubric.runs.progress import Progress, ProgressDisplay, RunState, StageState, reported
 from autorubric.runs.result import EvalResult, ItemResult, StoredItems, make_result, sum_paid
 from autorubric.runs.run import EvaluationRun
+from autorubric.runs.status_text import merge_negotiated
 from autorubric.runs.stopping import Stop
 from autorubric.runs.summary import EvalTimingStats, EvaluationSummary
 
@@ -93,7 +94,7 @@ async def run_experiment(
         _count_left(summary, run, sum(size for index, size in enumerate(sizes) if index not in seen))
         summary.totals, summary.interrupted = run.totals(), run.interrupted
         summary.refused, summary.advice = run.refused and not run.has_paid, run.advice
-    summary.negotiated = manifest.negotiated
+    summary.negotiated = merge_negotiated(manifest.negotiated)
     items = (
         [kept[index] for index in sorted(kept)] if keep else StoredItems(plan.directory / ITEMS_FILE, plan.dataset)
     )

@@ -180,6 +180,7 @@ class ShardParts:
         is_partial: whether shards may be missing or unfinished.
         workers: run the shards if this run starts them itself; else None.
         started: when the workers started, on the monotonic clock.
+        negotiated: parameters that endpoints did not accept from the merged shards.
     """
 
     folders: Mapping[Shard, Path]
@@ -189,6 +190,7 @@ class ShardParts:
     is_partial: bool = False
     workers: Workers | None = None
     started: float | None = None
+    negotiated: list[str] = field(default_factory=list)
 
     def find_places(self, dataset: RubricDataset) -> Iterator[tuple[Shard, list[int]]]:
         """Each shard, with the indices of its items in the dataset of all shards."""

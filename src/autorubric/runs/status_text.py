@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
@@ -36,7 +37,7 @@ def format_status(found: RunStatus) -> Iterator[str]:
         lost = f", {total.failed:,} failed" if total.failed else ""
         price = format_cost(None if total.unpriced else total.cost)
         yield f"    {total.role:<10} {total.model}: {pluralize(total.calls, 'call')}{lost}, {price}"
-    for note in list_cost_notes(found.totals):
+    for note in (*list_cost_notes(found.totals), *found.negotiated):
         yield f"  note       {note}"
     yield from _format_batches(found)
     if found.calls_per_second is not None:
@@ -91,3 +92,24 @@ def list_cost_notes(totals: Iterable[UsageTotals]) -> Iterator[str]:
             f"no price is known for {', '.join(unpriced)}; give it in dollars per million tokens with "
             f"--prices FILE ({unpriced[0]}: {{input: ..., output: ...}}) or LLMConfig.prices"
         )
+
+
+_NEGOTIATED = re.compile(r"(\S+) does not accept (.+) for (.+); (?!sent as max_|requested a stream)(.+)")
+
+
+def merge_negotiated(notes: object) -> list[str]:
+    """One sentence for each model whose endpoint did not accept what may change its replies.
+
+    Args:
+        notes: the list in a manifest; other values count as empty.
+
+    Example:
+        >>> notes = ["seed for m; left out", "max_tokens for m; sent as max_x", "top_p for m; left out"]
+        >>> merge_negotiated([f"http://host/v1 does not accept {note}" for note in notes])
+        ['m at http://host/v1 does not accept seed (left out), top_p (left out)']
+    """
+    found: dict[str, list[str]] = {}
+    for text in notes if isinstance(notes, list) else ():
+        if note := _NEGOTIATED.fullmatch(str(text)):
+            found.setdefault(f"{note[3]} at {note[1]}", []).append(f"{note[2]} ({note[4]})")
+    return [f"{model} does not accept {', '.join(parts)}" for model, parts in found.items()]

@@ -182,7 +182,7 @@ class EvaluationSummary:
         panel: how well several judges agree with each other.
         consistency: how well each judge that was asked repeatedly agrees with itself.
         totals: calls, tokens and cost by role and model, all sessions in the run directory together.
-        negotiated: parameters that endpoints did not accept, and what was sent instead.
+        negotiated: for each model, what its endpoint did not accept, if that may change replies.
         interrupted: whether the run was interrupted.
         refused: whether a wrong key, model name or address stopped it before anything was paid.
         advice: what to do about the refusal.

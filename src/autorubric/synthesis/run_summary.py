@@ -159,7 +159,7 @@ class SynthesisResult:
         out: the run directory, with the final files, the step files and the manifest.
         summary: counts of rows, failures and calls; None for a dry run.
         estimate: requests, tokens and cost; None unless it was a dry run.
-        negotiated: parameters that endpoints did not accept.
+        negotiated: for each model, what its endpoint did not accept, if that may change replies.
         interrupted: whether the run was interrupted.
         advice: what to do about the failure that stopped it.
 
@@ -216,6 +216,7 @@ class SynthesisResult:
             "unknown cost" if cost is None else f"${cost:.2f}",
         ]
         parts += [f"failures {self.failures}"] if self.failures else []
+        parts += self.negotiated
         parts += [f"stopped: {quote_text(self.stopped)}"] if self.stopped else []
         return f"SynthesisResult({', '.join(parts)}, out={str(self.out)!r})"
 

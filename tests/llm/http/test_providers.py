@@ -64,8 +64,9 @@ def test_an_explicit_address_is_sent_the_name_it_serves(model: str, served: str)
     )
 
 
-def test_a_known_host_is_sent_the_whole_name_that_it_lists() -> None:
-    _, model, *_ = found("openai/gpt-5.1", api_base="https://openrouter.ai/api/v1")
+@each("host", ["https://openrouter.ai/api/v1", "https://models.github.ai/inference"])
+def test_a_known_host_is_sent_the_whole_name_that_it_lists(host: str) -> None:
+    _, model, *_ = found("openai/gpt-5.1", api_base=host)
     assert model == "openai/gpt-5.1"
 
 

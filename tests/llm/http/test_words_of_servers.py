@@ -52,9 +52,13 @@ ACCOUNTS = [
     ("bedrock", 500, {"detail": "An error occurred (ExpiredTokenException) when calling the Converse operation: The security token included in the request is expired"}, "auth"),
     ("minimax", 500, {"error": {"message": "login fail: Please carry the API secret key in the 'Authorization' field of the request header"}}, "auth"),
     ("volcengine", 429, {"error": {"code": "SetLimitExceeded", "message": "Your account [21] has reached the set inference limit for the [m] model, and the model service has been paused."}}, "quota"),
+    ("new api", 503, {"error": {"message": "No available channel for model gpt-9 under group default (distributor)", "type": "new_api_error", "code": "model_not_found"}}, "no_model"),
+    ("one api", 503, {"error": {"message": "当前分组 default 下对于模型 gpt-9 无可用渠道", "type": "one_api_error"}}, "no_model"),
     ("new api", 403, {"error": {"message": "用户额度不足, 剩余额度: ＄0.000000", "code": "insufficient_user_quota"}}, "quota"),
     ("azure", 400, {"error": {"code": "OperationNotSupported", "message": "The chatCompletion operation does not work with the specified model, text-embedding-ada-002."}}, "no_model"),
     ("nginx", 400, "<html><head><title>400 The plain HTTP request was sent to HTTPS port</title></head></html>", "no_model"),
+    ("moonshot", 403, {"error": {"type": "exceeded_current_quota_error", "message": "Your account org-x is suspended, please check your plan and billing details"}}, "quota"),
+    ("zhipu", 429, {"error": {"code": "1308", "message": "已达到 5 小时的使用上限。您的限额将在 2026-01-01 10:00:00 重置。"}}, "quota"),
     ("go", 400, "Client sent an HTTP request to an HTTPS server.", "no_model"),
 ]  # fmt: skip
 ONE_REQUEST = [
@@ -62,6 +66,8 @@ ONE_REQUEST = [
     ("openai", 400, {"error": {"message": "Invalid prompt: your prompt was flagged as potentially violating our usage policy.", "code": "invalid_prompt"}}, "refusal"),
     ("zhipu", 400, {"error": {"code": "1301", "message": "系统检测到输入或生成内容可能包含不安全或敏感内容。"}}, "refusal"),
     ("minimax", 400, {"type": "error", "error": {"type": "bad_request_error", "message": "input new_sensitive (1026)"}}, "refusal"),
+    ("minimax", 500, {"error": {"type": "api_error", "message": "output new_sensitive (1027)"}}, "refusal"),
+    ("volcengine", 400, {"error": {"code": "InputTextRiskDetection", "message": "The request failed because the input text may contain risk."}}, "refusal"),
     ("litellm", 400, {"error": {"message": "{'error': 'Violated guardrail policy'}", "code": "400"}}, "refusal"),
     ("deepseek", 400, {"error": {"message": "Content Exists Risk", "code": "invalid_request_error"}}, "refusal"),
     ("volcengine", 400, {"error": {"code": "InputTextSensitiveContentDetected", "message": "The request failed because the input text may contain sensitive information."}}, "refusal"),
@@ -75,6 +81,7 @@ ONE_REQUEST = [
     ("fastapi", 400, {"detail": [{"msg": "x" * 200 + " invalid api key"}]}, "rejected"),
 ]  # fmt: skip
 PASSING = [
+    ("new api", 503, {"error": {"message": "Failed to get available channel for model m under group default (distributor): timeout", "code": "model_not_found"}}, "server"),
     ("tgi", 424, {"error": "Request failed during generation: Server error: CUDA error", "error_type": "generation"}, "server"),
     ("groq", 498, {"error": {"message": "Flex tier capacity exceeded. Please try again later.", "code": "capacity_exceeded"}}, "server"),
     ("nginx", 499, "", "timeout"),
@@ -82,6 +89,7 @@ PASSING = [
     ("cloudflare", 520, "error code: 520", "server"),
     ("lm studio", 400, {"error": "The model has crashed without additional information. (Exit code: 6)"}, "server"),
     ("lm studio", 400, {"error": "Channel Error"}, "server"),
+    ("nvidia", 400, {"status": 400, "title": "Bad Request", "detail": "Function id 'x': DEGRADED function cannot be invoked"}, "server"),
     ("lm studio", 400, {"error": "Error in predicting: the model has unloaded or crashed"}, "server"),
     ("ollama", 429, {"error": "you've reached your hourly usage limit, please upgrade to continue"}, "rate_limit"),
     ("cohere", 429, {"message": "You are using a Trial key, which is limited to 20 API calls / minute."}, "rate_limit"),
@@ -126,9 +134,10 @@ def gemini(*quotas: str) -> Any:
 DAILY = "when the daily limit is reset"
 LIMITS = [
     ("groq", {"error": {"message": GROQ.format("tokens per day (TPD): Limit 100000, Used 97050, Requested 3619. Please try again in 9m38.016s"), "code": "rate_limit_exceeded"}}, {}, "in 10 minutes"),
-    ("groq", {"error": {"message": GROQ.format("tokens per day (TPD): Limit 100000, Used 99990, Requested 30. Please try again in 17.28s"), "code": "rate_limit_exceeded"}}, {}, DAILY),
+    ("groq", {"error": {"message": GROQ.format("tokens per day (TPD): Limit 100000, Used 99990, Requested 30. Please try again in 17.28s"), "code": "rate_limit_exceeded"}}, {}, None),
     ("groq", {"error": {"message": GROQ.format("tokens per minute (TPM): Limit 6000, Used 5034, Requested 1443. Please try again in 4.77s"), "code": "rate_limit_exceeded"}}, {}, None),
     ("openai", {"error": {"message": "Rate limit reached for m in organization o on requests per day (RPD): Limit 200, Used 200, Requested 1. Please try again in 7m12s. Visit https://platform.openai.com/account/rate-limits to learn more.", "type": "requests", "code": "rate_limit_exceeded"}}, {}, "in 8 minutes"),
+    ("openai", {"error": {"message": "Rate limit reached for m in organization o on requests per day (RPD): Limit 200, Used 200, Requested 1. Please try again in 8.64s. Visit https://platform.openai.com/account/rate-limits to learn more.", "type": "requests", "code": "rate_limit_exceeded"}}, {}, None),
     ("openrouter", {"error": {"message": "Rate limit exceeded: free-models-per-day. Add 10 credits to unlock 1000 free model requests per day", "code": 429, "metadata": {"headers": {"X-RateLimit-Limit": "50", "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "1741305600000"}}}}, {}, DAILY),
     ("openrouter", {"error": {"message": "Rate limit exceeded: free-models-per-min. Add 10 credits to unlock 1000 free model requests per day", "code": 429}}, {}, None),
     ("gemini", gemini("Minute", "Day"), {}, DAILY),
@@ -201,6 +210,10 @@ OTHERWISE = [
     ("tgi", "Failed to deserialize the JSON body into the target type: response_format: unknown variant `json_schema`, expected one of `json`, `json_object`", "response_format"),
     ("gemini", [{"error": {"message": "Request contains an invalid argument.", "status": "INVALID_ARGUMENT"}}], "response_format"),
     ("volcengine", {"error": {"code": "InvalidParameter", "message": "One or more parameters specified in the request are not valid."}}, "response_format"),
+    ("siliconflow", {"code": 20015, "message": "The parameter is invalid. Please check again.", "data": None}, "response_format"),
+    ("zhipu", {"error": {"code": "1210", "message": "API 调用参数有误，请检查文档。"}}, "response_format"),
+    ("minimax", {"error": {"message": "invalid params (2013)"}}, "response_format"),
+    ("cloudflare", {"success": False, "errors": [{"code": 5025, "message": "AiError: This model doesn't support JSON Schema."}]}, "response_format"),
     ("dashscope", {"error": {"message": "parameter.enable_thinking must be set to false for non-streaming calls"}}, "stream"),
     ("dashscope", {"error": {"message": "parameter.enable_thinking必须设置为false才能进行非流式调用"}}, "stream"),
     ("dashscope", {"error": {"message": "This model only support stream mode, please enable the stream parameter to access the model. "}}, "stream"),
@@ -227,3 +240,20 @@ def test_the_part_of_a_request_that_a_server_refuses_is_found_in_its_words(
         assert revised == Terms(streams=True)
     else:
         assert revised == Terms(left_out=frozenset({refused}))
+
+
+EFFORTS = [
+    ("gemini", [{"error": {"code": 400, "message": "Request contains an invalid argument.", "status": "INVALID_ARGUMENT"}}]),
+    ("sglang", {"object": "error", "message": "1 validation error: {'loc': ('body', 'reasoning_effort'), 'msg': \"Input should be 'low', 'medium' or 'high'\", 'input': 'none'}"}),
+    ("volcengine", {"error": {"message": "The parameter `reasoning_effort` specified in the request are not valid: invalid value: `none`, supported values are: `minimal`, `low`", "param": "reasoning_effort"}}),
+]  # fmt: skip
+
+
+@each(("server", "body"), EFFORTS)
+def test_an_effort_of_none_that_a_server_does_not_have_is_left_out(server: str, body: Any) -> None:
+    fault = read(400, body)
+    sent = {**SENT, "reasoning_effort": "none", "response_format": {"type": "json_schema"}}
+    assert revise(Terms(), sent, fault) == Terms(left_out=frozenset({"reasoning_effort"}))
+    assert revise(Terms(), {**sent, "reasoning_effort": "low"}, fault) != Terms(
+        left_out=frozenset({"reasoning_effort"})
+    )

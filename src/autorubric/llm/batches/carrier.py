@@ -24,7 +24,8 @@ from autorubric.llm.batches.link import LinkFault
 from autorubric.llm.batches.model import BatchModel
 from autorubric.llm.batches.setting import UNKNOWN, Batching
 from autorubric.llm.billing import Reservation, Tally
-from autorubric.llm.http.negotiation import Terms, find_sent_limit
+from autorubric.llm.http.allowed_tokens import find_sent_limit
+from autorubric.llm.http.negotiation import Terms
 from autorubric.llm.http.retry import Fault
 from autorubric.llm.http.wire import encode_body
 from autorubric.llm.records.ledger import Ledger

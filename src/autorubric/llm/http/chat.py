@@ -15,9 +15,10 @@ from autorubric.errors import ConfigError
 from autorubric.llm import attempts
 from autorubric.llm.billing import Reservation, current_reservation
 from autorubric.llm.config import LLMConfig
+from autorubric.llm.http.allowed_tokens import find_sent_limit, measure_prompt
 from autorubric.llm.http.endpoints import Endpoints, find_shared_endpoints
 from autorubric.llm.http.limiter import Allowance, QueuePlace
-from autorubric.llm.http.negotiation import Gate, Terms, enter_gates, find_sent_limit, is_negotiable, open_gates
+from autorubric.llm.http.negotiation import Gate, Terms, enter_gates, is_negotiable, open_gates
 from autorubric.llm.http.prices import CUT_PROMPT, find_price, is_cut_prompt, is_plausible, quote_usage, read_price
 from autorubric.llm.http.providers import Endpoint, is_builtin, resolve
 from autorubric.llm.http.quota import read_limits
@@ -152,7 +153,8 @@ class ChatModel:
                 if isinstance(outcome, Reply):
                     open_gates(ahead)
                     gates[0].note_reply()
-                    self._dialect.took_format |= "response_format" in body
+                    self._dialect.note_reply(body, is_probe=asking.constrained != request.constrained)
+                    self._dialect.context.note_usage(request, outcome.usage)
                     reply = self._add_price(with_limit(outcome, body), tries)
                     self._report(request, tries, reply)
                     return reply
@@ -161,7 +163,8 @@ class ChatModel:
                     self._report(request, tries, outcome, 0.0)
                     asking = other
                     continue
-                before = outcome = mark_final_if_same(before, outcome)
+                is_doubted = self._dialect.must_omit_schema(body, before, outcome)
+                before, outcome = outcome, outcome if is_doubted else mark_final_if_same(before, outcome)
                 self._notify(outcome, gates, ahead, outcome.maybe_billed and reservation.budget is not None)
                 retries = retries or Retries(self._config.max_retries, self._backoff)
                 wait = retries.compute_wait(outcome, time.monotonic())
@@ -169,6 +172,7 @@ class ChatModel:
                 if wait is None:
                     raise CallError(self._build_failure(outcome, tries))
                 await self._wait_to_retry(wait, outcome, tries, reservation)
+                asking = copy_with(asking, constrained=request.constrained and not is_doubted)
         finally:
             reservation.count_waiting(-1)
             for gate in ahead:
@@ -223,7 +227,7 @@ class ChatModel:
     async def _send(self, request: Request, reservation: Reservation, place: QueuePlace) -> _Attempted:
         reservation.note_sent()
         terms = self._dialect.terms
-        fitting = self._dialect.fit(request, self._asked)
+        fitting = self._dialect.context.fit(request, terms.cap_limit(request.max_tokens or self._asked))
         body = build_body(self.endpoint.model, self._parameters, fitting, terms)
         data = encode_body(body)
         reservation.count_waiting(-1)
@@ -255,6 +259,8 @@ class ChatModel:
         """The reply in a response, or the fault if it has none."""
         outcome = read_answer(answer, latency, self.secrets)
         if isinstance(outcome, Fault):
+            if (outcome.kind, outcome.status) == ("no_model", 503) and any(g.has_reply for g in self._dialect.gates):
+                outcome = dataclasses.replace(outcome, kind="server", again=True)  # the name is right
             fault = mark_not_found(outcome, self.endpoint) if outcome.kind == "no_model" else outcome
             return dataclasses.replace(fault, latency=latency)
         if not self._dialect.cuts_prompts and is_cut_prompt(outcome, request):
@@ -270,7 +276,7 @@ class ChatModel:
         is_taken = is_first and self._dialect.took_format and "response_format" in body
         if not is_negotiable(fault, is_taken):
             return None
-        shorter = self._dialect.shorten(asked, body, fault, again=asked is not request)
+        shorter = self._dialect.context.shorten(asked, body, fault, again=asked.max_tokens != request.max_tokens)
         return shorter or (asked if self._dialect.learn(terms, body, fault) else None)
 
     def _check_turn(self, request: Request, gates: Sequence[Gate], before: list[Failure | None]) -> None:
@@ -347,7 +353,7 @@ class ChatModel:
         """Tokens to reserve in a tokens-per-minute limit, corrected once the reply states the true number."""
         if not self._limiter.counts_tokens:
             return 0
-        prompt = sum(len(content.encode("utf-8", "surrogatepass")) for _, content in request.messages) // 4
+        prompt = measure_prompt(request) // 4
         most = self._parameters.get("max_tokens")
         if isinstance(most, int):
             return prompt + min(most, int(_GUESSED_COMPLETION))

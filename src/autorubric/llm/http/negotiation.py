@@ -6,75 +6,12 @@ import asyncio
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, TypeAlias
 from urllib.parse import urlsplit
 
-from autorubric.llm.http.retry import Fault
-from autorubric.llm.request import CallError, Failure, Request
-
-_NUMBER = r"[`'\"(\[ ]*(\d[\d,_]*)"
-_ABOUT_LIMIT = re.compile(
-    r"max[_ ]?(?:completion_|output_|new_)?tokens|maxOutputTokens|(?:completion|output) tokens|context|token count|"
-    r"maximum (?:allowed|number|tokens)|tokens? limit",
-    re.IGNORECASE,
-)
-# Each captures the maximum of the parameter itself.
-_HIGHEST = (
-    r"supports? (?:at most|up to|a maximum of)" + _NUMBER,
-    r"\d[\d,_]* > " + _NUMBER + r", which is the maximum",
-    r"valid range of .{0,40}? is [\[(]\s*\d+\s*,\s*(\d[\d,_]*)",
-    r"(?:range of .{0,40}? should be|取值范围\D{0,9}?) ?[\[(]\s*\d+\s*,\s*(\d[\d,_]*)",
-    r"less than or equal to" + _NUMBER,
-    r"(?:<=|≤)" + _NUMBER + r"(?! *-)",
-    r"greater than max_model_len=(?:\w+=)?" + _NUMBER,
-    r"exceeds? the model limit of" + _NUMBER,
-    r"(?:should|must|can)(?: ?not)? (?:be at most|exceed|be more than|be greater than)" + _NUMBER,
-)
-_EXCLUSIVE = r"(?:\[\d+, *|\bto )(\d+)(?:\)| \(exclusive\))"
-_CONTEXT = (
-    r"(?:maximum |max |available )?(?:context|model)(?:'s)?(?: maximum)?(?: context)? ?(?:length|size|window)?"
-    r" (?:is|of)(?: only)?" + _NUMBER
-)
-_SUM = rf"(?:max_new_tokens`? must be <=|context limit: \d+ \+ \d+ >){_NUMBER}"
-_PROMPT = (
-    r"(\d[\d,_]*) (?:tokens )?(?:in|from|of) (?:the |your )?(?:messages|prompt|text input|input)\b",
-    r"(\d[\d,_]*) (?:`inputs`|input|prompt) tokens",
-    r"exceed context limit: (\d+) \+",
-    r"(?:prompt|input|request)(?: \w+)? (?:contains|has|is)(?: at least)? (\d[\d,_]*)(?: input| prompt)? tokens",
-)
-
-
-class AllowedTokens(NamedTuple):
-    """The completion tokens that an endpoint allows, `always` or because the prompt leaves no more of the context."""
-
-    tokens: int
-    always: bool
-
-
-def find_allowed_tokens(words: str, asked: int) -> AllowedTokens | None:
-    """The completion tokens that a refusal allows instead of `asked`; None if it is about something else."""
-    if not _ABOUT_LIMIT.search(words):
-        return None
-    left = _find_context_left(words)
-    if left is not None:
-        left -= left == asked  # of a prompt with too many characters, vLLM states only what it allows
-        return AllowedTokens(left, always=False) if 0 < left < asked else None
-    exclusive = _find_count(words, _EXCLUSIVE)
-    highest = (_find_count(words, *_HIGHEST) or 0) if exclusive is None else exclusive - 1
-    return AllowedTokens(highest, always=True) if 0 < highest < asked else None
-
-
-def _find_context_left(words: str) -> int | None:
-    """What the prompt leaves of the context, or None if the message does not state both."""
-    context, prompt = _find_count(words, _SUM, _CONTEXT), _find_count(words, *_PROMPT)
-    return None if context is None or prompt is None else context - prompt
-
-
-def _find_count(words: str, *patterns: str) -> int | None:
-    """The number in the first of the patterns that matches, or None."""
-    found = next((match for pattern in patterns if (match := re.search(pattern, words, re.IGNORECASE))), None)
-    return None if found is None else int(found[1].replace(",", "").replace("_", ""))
-
+from autorubric.llm.http.allowed_tokens import Context, find_allowed_tokens, find_sent_limit
+from autorubric.llm.http.retry import UNEXPLAINED, Fault
+from autorubric.llm.request import CallError, Failure
 
 TokenField: TypeAlias = Literal["max_tokens", "max_completion_tokens"]
 SchemaForm: TypeAlias = Literal["json_schema", "json_object", "none"]
@@ -121,7 +58,10 @@ _REASONING_NAME = re.compile(r"(?:o[1-9]|gpt-[5-9])(?![0-9])")
 
 def choose_first_terms(base_url: str, model: str) -> Terms:
     """The terms to start with."""
-    if urlsplit(base_url).hostname == "api.openai.com" and _REASONING_NAME.match(model):
+    host = urlsplit(base_url).hostname or ""
+    is_reasoning = host == "api.openai.com" and _REASONING_NAME.match(model)
+    # At Volcengine, `max_tokens` does not count reasoning, which a budget must bound.
+    if is_reasoning or host.endswith((".volces.com", ".bytepluses.com")):
         return Terms("max_completion_tokens")
     return Terms()
 
@@ -132,8 +72,11 @@ _NOT_TAKEN = re.compile(
     r"cannot both|instead|only \S+ (?:is|are) allowed|may only be set|must be \d+ when",
     re.IGNORECASE,
 )
-# All that Gemini and Volcengine say about some schemas, and about other faults.
-_UNCLEAR = r"contains an invalid argument|parameters specified in the request are not valid"
+# All that Gemini, Volcengine, SiliconFlow, Zhipu and MiniMax say about some schemas, and about other faults.
+_UNCLEAR = (
+    r"contains an invalid argument|parameters specified in the request are not valid|the parameter is invalid|"
+    r"调用参数有误|invalid params(?:$| \()"
+)
 _ABOUT_FORMAT = re.compile(
     r"response_format|json.?schema|response_?schema|json_object|structured.?output|json.?mode|guided|grammar|outlines|"
     r"constrained|(?:for|in) format|schema produces|"  # the last: Gemini, of too many states
@@ -146,6 +89,7 @@ _ABOUT_FORMAT = re.compile(
 _SYSTEM_REFUSED = re.compile(
     r"system[ _](?:role|messages?|prompts?|instructions?)\W+(?:(?:is|are) )?(?:not|un)|"
     r"n[o']t (?:support|accept|have|allow)\w*(?: an?| the| any)?\W+system\b|"
+    r"invalid message role: system|"
     r"only user(?:,| and)* assistant roles|roles must alternate|developer instruction is not enabled",
     re.IGNORECASE,
 )
@@ -178,12 +122,6 @@ def revise(terms: Terms, body: Mapping[str, Any], fault: Fault) -> Terms | None:
     return replace(terms, schema_form=_NEXT_FORM[terms.schema_form]) if is_next else None
 
 
-def find_sent_limit(body: Mapping[str, Any]) -> int:
-    """The completion limit in a request's body; 0 if there is none."""
-    found = body.get("max_completion_tokens", body.get("max_tokens"))
-    return found if isinstance(found, int) else 0
-
-
 def is_negotiable(fault: Fault, is_taken: bool) -> bool:
     """Whether a request may have been refused for its form, which some servers report as 500.
 
@@ -196,10 +134,6 @@ def is_negotiable(fault: Fault, is_taken: bool) -> bool:
     return fault.status in (400, 422) and fault.kind in ("rejected", "no_model")
 
 
-_SHORTEST = 64
-"""Tokens below which no smaller limit is tried."""
-
-
 def _is_about(fault: Fault, parameter: str, body: Mapping[str, Any]) -> bool:
     """Whether a refusal is about a parameter: by its `param`, if that is a field of the request, or by its words."""
     if fault.param in body:
@@ -209,9 +143,15 @@ def _is_about(fault: Fault, parameter: str, body: Mapping[str, Any]) -> bool:
 
 
 def _is_zero_refused(fault: Fault, parameter: str, body: Mapping[str, Any]) -> bool:
-    """Whether an endpoint refuses a parameter that is 0 for its range, which excludes 0 (TGI, Zhipu, MiniMax)."""
-    out_of_range = rf"(?<!\w){parameter}\W.{{0,40}}?(?:(?:must|should) be|(?:less|greater) than|范围)"
-    return body[parameter] == 0 and re.search(out_of_range, fault.text, re.IGNORECASE) is not None
+    """Whether an endpoint refuses a parameter that is 0 or `none`, which its range excludes (TGI, Zhipu, SGLang).
+
+    Gemini has no words for `none`.
+    """
+    if body[parameter] not in (0, "none"):
+        return False
+    reasons = rf"(?<!\w){parameter}\W.{{0,60}}?(?:(?:must|should) be|(?:less|greater) than|not valid|范围)"
+    reasons += f"|{_UNCLEAR}" * (body[parameter] == "none")
+    return re.search(reasons, fault.text, re.IGNORECASE) is not None
 
 
 SCOUT_PATIENCE = 2.0
@@ -314,13 +254,16 @@ def open_gates(ahead: list[Gate]) -> None:
     ahead.clear()
 
 
+_PROBES = 2
+"""Requests that must fail with a schema and have a reply without it: after one, an outage may have ended."""
+
+
 class Dialect:
     """What is known about one model at one endpoint, shared by all its calls.
 
     `gates` has one for plain requests and one for those with a schema; `miscounts` says whether a reply had token
     counts that cannot be right, `cuts_prompts` whether one was to a prompt that was cut off, `took_format` whether
-    one was to a request with a `response_format`. `context` is the length of the context if refusals state it, and do
-    not state the length of the prompt.
+    one was to a request with a `response_format`.
     """
 
     def __init__(self, base_url: str, model: str) -> None:
@@ -328,42 +271,9 @@ class Dialect:
         self.notes: list[str] = []
         self.miscounts = self.cuts_prompts = self.took_format = False
         self.gates = (Gate(), Gate())
-        self.context: int | None = None
+        self._probed = 0  # replies to requests that failed as long as they had a schema
+        self.context = Context()
         self._subject = (base_url, model)
-
-    def fit(self, request: Request, own: int | None) -> Request:
-        """The request with a limit that avoids the refusals it would get whatever its prompt.
-
-        Args:
-            request: as it was asked.
-            own: the model's limit, for a request without one.
-        """
-        limit = self.terms.cap_limit(request.max_tokens or own)
-        if self.context is None or limit is None or limit < self.context:
-            return request
-        while limit >= self.context:
-            limit //= 2
-        return replace(request, max_tokens=limit)
-
-    def shorten(self, request: Request, body: Mapping[str, Any], fault: Fault, *, again: bool) -> Request | None:
-        """The request with the completion limit that its prompt leaves of the context, if the refusal states it.
-
-        vLLM counts a prompt only until it is one token too long, so the limit is halved where that is all that a
-        refusal says, or where a first one was not low enough (`again`). What a refusal says about the context holds
-        for later requests.
-        """
-        sent = find_sent_limit(body)
-        allowed = find_allowed_tokens(fault.text, sent)
-        if allowed is None or allowed.always:
-            return None
-        if not again and allowed.tokens != sent - 1:
-            return replace(request, max_tokens=allowed.tokens)
-        tokens = min(allowed.tokens, sent // 2)
-        if tokens < _SHORTEST:
-            return None
-        if not again and tokens == sent // 2:
-            self.context = _find_count(fault.text, _CONTEXT)
-        return replace(request, max_tokens=tokens)
 
     def learn(self, sent: Terms, body: Mapping[str, Any], fault: Fault) -> bool:
         """Whether to send the refused request again under the current terms, which another call may have changed."""
@@ -373,6 +283,23 @@ class Dialect:
             self.terms = found
             self.notes.append(self._describe_change(sent, found))
         return found is not None
+
+    def must_omit_schema(self, body: Mapping[str, Any], before: Fault | None, fault: Fault) -> bool:
+        """Whether the next attempt of a request leaves out the schema, which the server may refuse without a reason.
+
+        It replaces a retry, so a server that is down gets no more requests.
+        """
+        if before is None or self.took_format or "response_format" not in body:
+            return False
+        return all(f.status == 500 and re.search(UNEXPLAINED, f.text, re.IGNORECASE) for f in (before, fault))
+
+    def note_reply(self, body: Mapping[str, Any], *, is_probe: bool) -> None:
+        """Note the form of a request that had a reply; the second one that only had it without a schema decides."""
+        self.took_format |= "response_format" in body
+        self._probed += is_probe and not self.took_format
+        if self._probed == _PROBES and self.terms.schema_form != "none":
+            before, self.terms = self.terms, replace(self.terms, schema_form="none")
+            self.notes.append(self._describe_change(before, self.terms))
 
     def _describe_change(self, before: Terms, after: Terms) -> str:
         changes = {

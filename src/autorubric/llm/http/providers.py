@@ -76,6 +76,7 @@ PROVIDERS: dict[str, Provider] = {
     "perplexity": _make_hosted("https://api.perplexity.ai", "PERPLEXITY"),
     "dashscope": _make_hosted("https://dashscope-intl.aliyuncs.com/compatible-mode/v1", "DASHSCOPE"),
     "volcengine": _make_hosted("https://ark.cn-beijing.volces.com/api/v3", "ARK", "VOLCENGINE_API_KEY"),
+    "github": _make_hosted("https://models.github.ai/inference", "GITHUB", "GITHUB_TOKEN"),
     "vllm": _make_local(8000, "VLLM"),
     "ollama": _make_local(11434, "OLLAMA"),
     "lmstudio": _make_local(1234, "LMSTUDIO"),

@@ -144,14 +144,16 @@ _SHORTER = re.compile(
 )
 """A limit shorter than a day: if one is named, it counts as the one hit. Gemini's ids (`PerMinute`) do not match."""
 _PER_DAY = re.compile(r"per[ _-]?day|daily|\b[rt]pd\b", re.IGNORECASE)
-_DAY_LIMIT = re.compile(r"perday|\b[rt]pd\b", re.IGNORECASE)
-"""A daily limit that was hit, whatever wait is stated: other words on days may advertise a larger one."""
+_DAY_LIMIT = re.compile("perday", re.IGNORECASE)
+"""Gemini's daily limits, whose stated wait does not end them. Other words on days may advertise a larger limit, or be
+about a limit that is refilled all day (OpenAI, Groq), whose stated wait is true.
+"""
 _UNPAID = re.compile(
     r"arrearage|overdue|out of call volume quota|insufficient.{0,20}(?:balance|credit|funds)|"
     r"balance is (?:insufficient|too low)|credit balance|billing.hard.limit|余额不足|欠费|"
     r"budget_?exceeded|budget has been exceeded|(?:exceeded|crossed) ?budget|spending limit|api usage limits|"
     r"额度不足|key limit exceeded|have any credits|free tier .{0,40}exhausted|(?:weekly|monthly) usage limit|"
-    r"calls / month|set inference limit"  # the last: Volcengine
+    r"calls / month|set inference limit|exceeded_current_quota|使用上限"  # Volcengine, Moonshot, Zhipu
 )
 """An account without credit, under a status that says otherwise."""
 _DENIED = re.compile(
@@ -160,22 +162,22 @@ _DENIED = re.compile(
     r"accessdenied|terms acceptance"
 )
 """A key or an account that is not accepted, under another status (Gemini, xAI, Groq, LiteLLM, Bedrock, MiniMax)."""
-_CRASHED = re.compile(r"model has (?:crashed|unloaded)|model unloaded|channel error")
-"""A model that is gone until it is loaded again, under status 400 (LM Studio)."""
+_CRASHED = re.compile(r"model has (?:crashed|unloaded)|model unloaded|channel error|degraded function")
+"""A model that is gone until it is loaded again, under status 400 (LM Studio, NVIDIA)."""
 _NO_PATH = re.compile(r"unexpected endpoint or method|to (?:an )?https (?:port|server)")
 """A wrong path, in a 200 (LM Studio); plain HTTP where HTTPS is expected (nginx, Go)."""
 _TOO_LONG = re.compile(r"context (?:length|window|size)|token count")
+UNEXPLAINED = r"^\W*$|internal (?:server )?error(?! ?:)|server had an error"
 _PASSING = re.compile(
     r"overload|busy|capacity|high demand|try again|try later|retry|temporar|unavailable|time.?out|timed out|"
-    r"connection|too many|throttl|rate.?limit|warming|loading|"
-    r"^\W*$|internal (?:server )?error(?! ?:)|server had an error",
+    rf"connection|too many|throttl|rate.?limit|warming|loading|{UNEXPLAINED}",
     re.IGNORECASE,
 )
 """Words for server trouble unrelated to the request, or for no reason at all."""
 _FILTERED = re.compile(
     r"content_filter|content_policy|content management policy|responsibleai|data_inspection|"
     r"input was flagged|requires moderation|safety system|violat\w+ .{0,20}(?:usage|content) (?:guidelines|polic)|"
-    r"new_sensitive|violated guardrail|敏感内容|sensitivecontent|content exists risk|censorship_blocked"
+    r"new_sensitive|violated guardrail|敏感内容|sensitivecontent|content exists risk|riskdetection|censorship_blocked"
 )
 _NO_MODEL = re.compile(
     r"model_not_(?:found|available|supported)|invalid_model|model identifier is invalid|on-demand throughput isn|"
@@ -186,6 +188,8 @@ _NO_MODEL = re.compile(
     r"模型不存在|模型未找到|找不到模型",
     re.DOTALL,
 )
+_NO_CHANNEL = re.compile("no available channel for model|无可用渠道|無可用")
+"""A name that no server behind a gateway has, or has at present (one-api and new-api)."""
 
 
 _NUMBERED = re.compile(r"\S*\d\S*")
@@ -208,8 +212,10 @@ _KINDS_IN_WORDS: tuple[tuple[tuple[int, ...], re.Pattern[str], int | None, tuple
     ((500,), _DENIED, _HEAD, ("auth", False)),
     ((400,), _CRASHED, _OPENING, ("server", True)),
     ((400, 403, 422, 451), _FILTERED, None, ("refusal", False)),
+    ((500,), _FILTERED, _HEAD, ("refusal", False)),  # MiniMax
     ((403,), _TOO_LONG, _OPENING, ("rejected", False)),
     ((400, 422), _NO_MODEL, None, ("no_model", False)),
+    ((503,), _NO_CHANNEL, None, ("no_model", False)),
     ((400, 500), _NO_PATH, 80, ("no_model", False)),
 )
 """The statuses under which words count, the words, the part of an error that contains them, and what they say."""
@@ -220,14 +226,8 @@ def _find_kind(status: int, words: str, retry_after: float | None) -> tuple[Fail
         return "rejected", False
     if status == 429:
         return ("quota", False) if _is_spent(words, retry_after) else ("rate_limit", True)
-    kind = _find_kind_in_words(status, words)
-    if kind is not None:
-        return kind
-    if status in _KINDS:
-        return _KINDS[status]
-    if status >= 500:
-        return "server", True
-    return ("no_model" if status < 400 else "rejected"), False
+    other: FailureKind = "server" if status >= 500 else "no_model" if status < 400 else "rejected"
+    return _find_kind_in_words(status, words) or _KINDS.get(status) or (other, status >= 500)
 
 
 def _find_kind_in_words(status: int, words: str) -> tuple[FailureKind, bool] | None:
@@ -247,7 +247,7 @@ def _is_spent(words: str, retry_after: float | None) -> bool:
     return retry_after is None and _SPENT.search(words) is not None and not _SHORT_TERM.search(words)
 
 
-_WORDS = ("message", "msg", "detail", "error", "status_msg")
+_WORDS = ("message", "msg", "detail", "error", "status_msg", "errors")
 _MARKUP = re.compile(r"<(script|style)\b.*?</\1>|<[^<>]*>", re.DOTALL | re.IGNORECASE)
 
 

@@ -13,7 +13,8 @@ from autorubric.files.json_values import is_finite
 from autorubric.files.strict_json import SLOW_MARK, decode_json, encode_json
 from autorubric.llm.config import LLMConfig, ThinkingLevel
 from autorubric.llm.http.address import WEB_PAGE
-from autorubric.llm.http.negotiation import Terms, find_sent_limit
+from autorubric.llm.http.allowed_tokens import find_sent_limit
+from autorubric.llm.http.negotiation import Terms
 from autorubric.llm.http.prices import read_usage
 from autorubric.llm.http.retry import Fault, classify_error_object, classify_response, clean
 from autorubric.llm.http.secrets import hide_secrets, redact
@@ -51,10 +52,9 @@ def _find_first_choices(chunk: dict[str, Any]) -> list[dict[str, Any]]:
     return [choice for choice in found if isinstance(choice, dict) and not choice.get("index")]
 
 
-def _add_delta(message: dict[str, str], delta: object) -> None:
+def _add_delta(message: dict[str, str], delta: Any) -> None:
     for name in _DELTA_TEXTS if isinstance(delta, dict) else ():
-        part = delta.get(name) if isinstance(delta, dict) else None
-        if isinstance(part, str):
+        if isinstance(part := delta.get(name), str):
             message[name] = message.get(name, "") + part
 
 
@@ -114,6 +114,8 @@ def _build_thinking(config: LLMConfig, provider: str | None) -> dict[str, Any]:
     budget, effort = thinking.get_effective_budget(), thinking.get_reasoning_effort()
     if provider == "anthropic":
         return {"thinking": {"type": "enabled", "budget_tokens": budget}} if budget else {}
+    if provider == "volcengine" and effort == ThinkingLevel.NONE:
+        return {"thinking": {"type": "disabled"}}
     if provider == "openrouter":
         if effort == ThinkingLevel.NONE:
             return {"reasoning": {"enabled": False}}

@@ -207,8 +207,6 @@ async def test_a_parameter_is_left_out_at_once_where_schemas_were_accepted_befor
 @pytest.mark.parametrize(
     "words",
     [
-        "",
-        "Internal Server Error",
         "CUDA out of memory",
         "EngineCore encountered an issue. See stack trace (above) for the root cause.",
         "The model produced invalid output",
@@ -344,24 +342,38 @@ async def test_a_limit_is_halved_where_vllm_tells_only_that_the_prompt_leaves_le
     assert (reply.attempts, reply.text) == (len(sent), "fine")
 
 
-async def test_a_limit_that_no_prompt_leaves_is_sent_once(endpoint: Loopback) -> None:
-    endpoint.answer = vllm(endpoint, 1500)
-    model = endpoint.model(max_tokens=4096, max_retries=0)
-    assert [(await model.complete(endpoint.ask(f"Q{n}"))).attempts for n in range(3)] == [2, 1, 1]
-    # A longer prompt is refused as before, and a limit that a prompt may leave is tried.
-    endpoint.answer = vllm(endpoint, 3000)
-    assert (await model.complete(endpoint.ask("Long"))).attempts == 2
-    assert (await model.complete(endpoint.ask("Short", max_tokens=4000))).attempts == 3
-    sent = [body["max_tokens"] for body in endpoint.bodies]
-    assert sent == [4096, 2048, 2048, 2048, 2048, 1024, 4000, 2000, 1000]
+async def test_a_context_that_a_refusal_stated_costs_later_prompts_no_refusal(endpoint: Loopback) -> None:
+    # A prompt of n words has 5n bytes and, on this server, 2n tokens.
+    def answer(number: int, body: dict[str, Any]) -> web.Response:
+        if fails:
+            return endpoint.error(503, f"busy {fails.pop()}")
+        prompt, most = 2 * body["messages"][0]["content"].count("word"), body["max_tokens"]
+        if prompt + most > 4096:
+            words = f"This model's maximum context length is 4096 tokens and your request has {prompt} input tokens"
+            return endpoint.error(400, f"'max_tokens' is too large: {most}. {words}.")
+        return endpoint.ok(usage={"prompt_tokens": prompt, "completion_tokens": 300, "total_tokens": prompt + 300})
 
+    async def ask(words: int, **fields: Any) -> tuple[int, int]:
+        attempts = (await model.complete(endpoint.ask("word " * words, **fields))).attempts
+        return attempts, endpoint.bodies[-1]["max_tokens"]
 
-async def test_a_prompt_that_leaves_no_room_at_all_is_a_failure_after_a_few_requests(endpoint: Loopback) -> None:
-    endpoint.answer = vllm(endpoint, 5000)
-    with pytest.raises(CallError, match="maximum context length is 4096") as caught:
-        await endpoint.model(max_tokens=4096, max_retries=0).complete(endpoint.ask())
-    assert caught.value.failure.kind == "rejected"
-    assert [body["max_tokens"] for body in endpoint.bodies] == [4096, 2048, 1024, 512, 256, 128, 64]
+    endpoint.answer, fails = answer, list[int]()
+    model = endpoint.model(max_tokens=3000, max_retries=1)
+    assert await ask(100) == (1, 3000)
+    assert await ask(1000) == (2, 2096)
+    assert await ask(1000) == (1, 2096)
+    # 1024 bytes are for the template: 2000 tokens of 6024 bytes make 1668 of 5024 and 2167 of 6524.
+    assert await ask(800) == (1, 2428)
+    assert await ask(1100) == (2, 1896)
+    # The estimate leaves less than twice the longest reply, the reply needs more, or one was cut off: it is tried.
+    assert await ask(1800) == (2, 496)
+    assert await ask(1000, room=2500) == (2, 2096)
+    assert await ask(900, cut_at=2000) == (2, 2296)
+    fails.append(1)  # an outage in between changes nothing
+    assert await ask(900, cut_at=2000) == (3, 2296)
+    # A reply that was cut off where the prompt leaves no more is not paid for again.
+    with pytest.raises(CallError, match="maximum context length"):
+        await ask(900, cut_at=2296)
 
 
 def vllm(endpoint: Loopback, prompt: int) -> Any:
@@ -378,3 +390,27 @@ def vllm(endpoint: Loopback, prompt: int) -> Any:
         return endpoint.error(400, words, type="BadRequestError", param="input_tokens", code=400)
 
     return answer
+
+
+async def test_a_schema_that_a_server_refuses_without_a_reason_is_left_out_in_place_of_a_retry(
+    endpoint: Loopback,
+) -> None:
+    def refuse(number: int, body: dict[str, Any]) -> web.Response:
+        return web.Response(status=500) if "response_format" in body else endpoint.ok()
+
+    endpoint.answer = refuse
+    model = endpoint.model(max_retries=2)
+    assert [(await model.complete(endpoint.ask(schema=True))).attempts for _ in range(3)] == [3, 3, 1]
+    (note,) = model.list_notes()
+    assert note.endswith("a json_schema response_format for served-name; the format is only in the prompt")
+
+
+async def test_an_outage_costs_no_further_requests_and_no_schema(endpoint: Loopback) -> None:
+    endpoint.answer = lambda n, body: endpoint.ok() if n in (2, 3) else endpoint.error(500, "Internal Server Error")
+    model = endpoint.model(max_retries=3)
+    replies = [await model.complete(endpoint.ask(schema=True)) for _ in range(2)]
+    assert [reply.attempts for reply in replies] == [3, 1]
+    with pytest.raises(CallError):
+        await model.complete(endpoint.ask(schema=True))
+    forms = ["response_format" in body for body in endpoint.bodies]
+    assert (forms, model.list_notes()) == ([True, True, False, *[True] * 5], ())

@@ -10,6 +10,7 @@ from aiohttp import web
 from autorubric.errors import ConfigError
 from autorubric.llm.config import LLMConfig, ThinkingConfig
 from autorubric.llm.http.chat import ChatModel
+from autorubric.llm.http.negotiation import choose_first_terms
 from autorubric.llm.http.prices import Price
 from autorubric.llm.http.wire import read_reply
 from autorubric.llm.request import CallError, Message, Reply, Request, Usage
@@ -204,11 +205,27 @@ async def test_draws_of_a_seeded_model_have_seeds_of_their_own(endpoint: Loopbac
         ("openrouter/x/y", ThinkingConfig(budget_tokens=99), {"reasoning": {"max_tokens": 99}}),
         ("openrouter/x/y", "low", {"reasoning": {"effort": "low"}}),
         ("openrouter/x/y", "none", {"reasoning": {"enabled": False}}),
+        ("volcengine/ep-1", "none", {"thinking": {"type": "disabled"}}),
+        ("volcengine/ep-1", "high", {"reasoning_effort": "high"}),
     ],
 )
 def test_thinking_is_asked_for_in_each_providers_own_way(model: str, thinking: Any, sent: dict[str, Any]) -> None:
     chat = ChatModel(LLMConfig(model, thinking=thinking, api_key="planted-key"), environ={})
     assert chat._parameters == sent
+
+
+@each(
+    ("url", "model", "field"),
+    [
+        ("https://ark.cn-beijing.volces.com/api/v3", "ep-1", "max_completion_tokens"),
+        ("https://ark.ap-southeast.bytepluses.com/api/v3", "ep-1", "max_completion_tokens"),
+        ("https://api.openai.com/v1", "gpt-5.1", "max_completion_tokens"),
+        ("https://api.openai.com/v1", "gpt-4o", "max_tokens"),
+        ("https://volces.com.example/v1", "ep-1", "max_tokens"),
+    ],
+)
+def test_the_first_limit_counts_reasoning_where_a_host_has_two(url: str, model: str, field: str) -> None:
+    assert choose_first_terms(url, model).token_field == field
 
 
 def test_the_ceiling_bounds_prompt_and_completion(endpoint: Loopback) -> None:

@@ -251,3 +251,12 @@ async def test_an_unknown_model_or_address_tells_the_url_and_what_base_urls_end_
     assert "usually end in /v1" not in failure.message
     endpoint.answer = lambda n, body: endpoint.error(400, "model 'm' not found, try pulling it first")
     assert f"the URL was {endpoint.url}/chat/completions" in (await failure_of(endpoint)).message
+
+
+async def test_a_model_that_has_replied_is_waited_for_when_a_gateway_has_no_server_for_it(endpoint: Loopback) -> None:
+    words = "No available channel for model served-name under group default (distributor)"
+    endpoint.answer = lambda n, body: endpoint.ok() if n in (1, 3) else endpoint.error(503, words)
+    failure = await failure_of(endpoint, max_retries=2)
+    assert (failure.kind, failure.attempts) == ("no_model", 1)
+    model = endpoint.model(max_retries=2)
+    assert [(await model.complete(endpoint.ask())).attempts for _ in range(2)] == [1, 2]

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from autorubric.llm.http.negotiation import AllowedTokens, find_allowed_tokens
+from autorubric.llm.http.allowed_tokens import AllowedTokens, find_allowed_tokens
 from tests.offenders import each
 
 EVERY = [
