@@ -9,6 +9,16 @@ from functools import cache
 from itertools import groupby
 from typing import Any, TypeAlias, cast
 
+UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f"
+    "\U00020000-\U0003ffff"
+)
+"""The characters of scripts without spaces between words (Thai to Khmer, kana, Chinese), as ranges of a pattern."""
+MARKS = "\u00ad\u200c\u200d" + "".join(
+    char for char in map(chr, range(0x300, 0x1E00)) if unicodedata.category(char).startswith("M")
+)
+r"""What belongs to a word although `\w` does not match it: vowel signs, accents, joiners and soft hyphens."""
+
 _USES = ("match", "fullmatch", "finditer", "findall", "sub", "subn", "split", "groups", "groupindex")
 
 
@@ -91,6 +101,11 @@ def compile_late(pattern: str, flags: int = 0, chinese: str = "") -> re.Pattern[
         (['2', '30'], None)
     """
     return cast("re.Pattern[str]", _LatePattern(pattern, flags, chinese))
+
+
+_PART = rf"[^\W_{UNSPACED}](?:[^\W_{UNSPACED}]|[{MARKS}])*"
+WORD = compile_late(rf"[{UNSPACED}][{MARKS}]*|{_PART}(?:['’\-]{_PART})*")
+"""A word, with apostrophes and hyphens inside it; of scripts without spaces, each character."""
 
 
 _QUOTED = re.compile(
