@@ -29,7 +29,10 @@ from autorubric.llm.request import Answer, CallError, Failure, Reply, Unreadable
 from autorubric.llm.structured import fold_keys, read_json
 from autorubric.llm.thinking import remove_thinking
 
-_EXPLANATIONS = ("explanation", "reason", "rationale")
+_EXPLANATIONS = (
+    *("explanation", "reason", "rationale", "解释", "理由", "原因", "说明", "分析", "解釋", "説明", "이유", "설명"),
+    *("explicación", "explication", "justification", "begründung", "spiegazione", "explicação", "пояснение"),
+)
 _VERDICTS = tuple(CriterionVerdict)
 _STATUS_KEYS = ("criterion_status", "criteria_met", "verdict")
 _MET_KEYS = ("criterion_met", "is_met", "met")

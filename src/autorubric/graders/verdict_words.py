@@ -18,13 +18,28 @@ Stated: TypeAlias = CriterionVerdict | int
 # Yes and no answer whether a criterion is met, but not what its status is.
 _TRUTHS = {"yes": MET, "no": UNMET}
 
-_QUOTES = " .…*`'\"“”"
+_QUOTES = " .…*`'\"“”「」【】『』"
+_PARTS = re.compile(r"[()/]")
 _SEPARATORS = re.compile(r"[\s_\-]+")
 
 _LABELS = (
     *(r"criterion[ _](?:id|status)", r"criteria[ _]met", "verdict", "status", "decision", "judge?ment", "conclusion"),
     *(r"selected[ _]option", "option", "choice", "answer", "result", "score", "rating", "correction", "final"),
     *(r"\w{0,4}(?:判定|结果|状态|结论)", "判断", "判斷", "結論", "更正", "选项", "选择", "Urteil", "Ergebnis"),
+    *(
+        "Bewertung",
+        "veredicto",
+        "resultado",
+        "verdetto",
+        "statut",
+        "вердикт",
+        "الحكم",
+        "評価",
+        "評決",
+        "판정",
+        "평가",
+        "결과",
+    ),
 )
 _LABEL = rf"(?P<label>(?:(?:my|final|overall|最终)[ _]?)*(?:{'|'.join(_LABELS)}|c\d+))"
 _KEY = re.compile(_LABEL, re.IGNORECASE)
@@ -61,8 +76,10 @@ def find_verdict(value: Any, *, of_truth: bool = False) -> CriterionVerdict | No
     if not isinstance(value, str):
         return None
     field = _FIELDS[0].fullmatch(value.strip())
-    word = _fold(field["value"] if field else value)
-    return VERDICT_WORDS.get(word) or (_TRUTHS.get(word) if of_truth else None)
+    # A gloss in brackets must be the same verdict: "MET (满足)".
+    words = [_fold(part) for part in _PARTS.split(_fold(field["value"] if field else value)) if part.strip()]
+    found = {VERDICT_WORDS.get(word) or (_TRUTHS.get(word) if of_truth else None) for word in words}
+    return found.pop() if len(found) == 1 else None
 
 
 def find_fields(text: str) -> list[re.Match[str]]:
