@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from itertools import groupby
 from typing import Any, TypeAlias, cast
 
@@ -244,6 +244,27 @@ def _narrow_char(char: str) -> str:
     if char.isascii() or unicodedata.decomposition(char).startswith(_KEPT):
         return char
     return unicodedata.normalize("NFKC", char)
+
+
+def fold_text(text: str) -> str:
+    """A text as a reader compares it: without case, accents and width; Turkish ı is i.
+
+    Example:
+        >>> fold_text("ÉTÉ, ＡＢＣ, İZMİR, Straße"), fold_text("がる")
+        ('ete, abc, izmir, strasse', 'がる')
+    """
+    return text.lower() if text.isascii() else "".join(map(fold_letter, unicodedata.normalize("NFC", text)))
+
+
+@lru_cache(maxsize=16_384)
+def fold_letter(char: str) -> str:
+    """One character of a folded text; empty for an accent, and several for `ß` and the like."""
+    bare = _ACCENTS.sub("", unicodedata.normalize("NFD", _narrow_char(char).casefold()))
+    return unicodedata.normalize("NFC", bare).replace("ı", "i")
+
+
+# Accents of European scripts, vowels of Hebrew and Arabic, invisible characters; not vowel signs of Hindi or Thai.
+_ACCENTS = re.compile("[\u00ad\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0670\u200b-\u200f\u2060]")
 
 
 def _parse_chinese(numeral: str) -> int:
