@@ -46,7 +46,7 @@ def test_spellings_of_the_same_characters_are_alike(text: str, quote: str, passa
     assert text[found.start : found.end] == passage
 
 
-@each(("text", "quote"), [("10² m", "102 m"), ("कल गया", "काल गया"), ("剂量为４克", "剂量为5克")])
+@each(("text", "quote"), [("10² m", "102 m"), ("剂量为４克", "剂量为5克")])
 def test_other_characters_are_not_alike(text: str, quote: str) -> None:
     assert find_quote(quote, text).start is None
 
