@@ -10,6 +10,7 @@ from autorubric.core.criterion import Criterion, name_criteria
 from autorubric.core.judgment import VERDICT_WORDS, CriterionVerdict
 from autorubric.core.rubric import Rubric
 from autorubric.core.scoring import Cell, build_cell
+from autorubric.core.wording import fold_text
 from autorubric.errors import InputError, pluralize
 from autorubric.files.keys import find_nearest_key, suggest_name
 from autorubric.rows.columns import ROLES, fold_name
@@ -118,7 +119,7 @@ class GroundTruthReader:
 
 
 def find_criterion(name: str, rubric: Sequence[Criterion] | Rubric) -> int:
-    """The index of the criterion with this name or requirement; case matters only if several match without it.
+    """The index of the criterion with this name or requirement; case and accents matter only if several match.
 
     Raises:
         InputError: no criterion or several match.
@@ -138,11 +139,11 @@ def find_criterion(name: str, rubric: Sequence[Criterion] | Rubric) -> int:
         [criterion.name or "" for criterion in criteria],
         [criterion.requirement for criterion in criteria],
     ):
-        for fold in (str.strip, str.casefold):
+        for fold in (str.strip, fold_text):
             places = [place for place, own in enumerate(called) if fold(own) == fold(wanted)]
             if len(places) == 1:
                 return places[0]
-            if places and fold is str.casefold:
+            if places and fold is fold_text:
                 distinct = ", ".join(map(repr, names))
                 raise InputError(f"several criteria are named {wanted!r}; refer to them as {distinct}")
     raise InputError(f"no criterion is named {wanted!r}; {suggest_name(wanted, names)}")
@@ -169,8 +170,8 @@ def match_label(criterion: Criterion, word: str, notes: list[str] | None = None)
         key = " ".join(word.casefold().replace("_", " ").split()) if number is None else f"{number + 0:.17g}"
         meant = None if (found := _WORDS.get(key)) is None else CriterionVerdict(found).value
     else:
-        wanted = word.strip().casefold()
-        alike = [option.label for option in options if option.label.strip().casefold() == wanted]
+        wanted = fold_text(word.strip())
+        alike = [option.label for option in options if fold_text(option.label.strip()) == wanted]
         if not alike and number is not None:
             alike = [option.label for option in options if parse_number(option.label) == number]
         meant = alike[0] if len(alike) == 1 else None
