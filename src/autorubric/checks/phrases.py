@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Annotated, Literal
 from unicodedata import category, normalize
 from urllib.parse import urlsplit
@@ -245,13 +245,14 @@ def _is_within(address: str, domains: list[str]) -> bool:
 _IN_NAME = rf"[^\W\uac00-\ud7af{UNSPACED}]"
 # Thousands groups first, Indian ones included: `1,234.5` is one number, as is `1,24,000`.
 _NUMBER = re.compile(
-    rf"(?<!{_IN_NAME})(?<!\.)[+-]?(?:\d{{1,3}}(?:,\d{{2,3}})*,\d{{3}}(?!\d)|\d{{1,400}})?"
+    rf"(?<!{_IN_NAME})(?<!\.)(?=[+-]?\.?\d)[+-]?(?:\d{{1,3}}(?:,\d{{2,3}})*,\d{{3}}(?!\d)|\d{{1,400}})?"
     r"(?:\.\d{1,400})?(?:[eE][+-]?\d{1,3})?"
 )
 _SIGNS = str.maketrans("−–负負٫٬，", "----.,、")
 _THIN = re.compile(r"(?<=\d)[\u00a0\u2009\u202f](?=\d{3}(?!\d))")  # only between the groups of a number
 _GROUPED = re.compile(r"(?<![\d.,])(\d{1,3}(?:([.'’ ])\d{3})(?:\2\d{3})*)([.,]\d+)?(?![\d.,]*\d)")
-_COMMA = re.compile(r"(?<![\d.,])(\d+),(\d{1,2}|\d{4,}|(?<=\b0,)\d+)(?![\d.,]*\d)")
+# A decimal comma, but not that of a pair such as (1,2).
+_COMMA = re.compile(r"(?<![\d.,])(?!(?<=[(\[{])\d+,\d+[)\]}])(\d+),(\d{1,2}|\d{4,}|(?<=\b0,)\d+)(?![\d.,]*\d)")
 Finite = Annotated[float, AllowInfNan(False)]
 Tolerance = Annotated[Finite, Ge(0)]
 Unit = Annotated[str, MinLen(1)]
@@ -303,31 +304,17 @@ def _write_plainly(text: str, has_unit: bool) -> str:
             return found[0]
         return found[1].replace(mark, "") + fraction.replace(",", ".")
 
-    def read_comma(found: re.Match[str]) -> str:
-        is_pair = found.string[: found.start()][-1:] in (*"([{",) and found.string[found.end() :][:1] in (*")]}",)
-        return found[0] if is_pair else f"{found[1]}.{found[2]}"
-
     plain = narrow(_THIN.sub("'", text).translate(_SIGNS))
-    return _COMMA.sub(read_comma, _GROUPED.sub(join_groups, plain))
+    return _COMMA.sub(r"\1.\2", _GROUPED.sub(join_groups, plain))
 
 
 def _find_numbers(text: str, units: list[str]) -> list[tuple[Decimal, str]]:
     found = []
     for match in _NUMBER.finditer(text):
-        value = _parse_decimal(match.group())
-        if value is None:
-            continue
         unit = _find_unit(text, match.start(), match.end(), units)
         if unit is not None:
-            found.append((value, f"{match.group()} {unit}".strip()))
+            found.append((Decimal(match.group().replace(",", "")), f"{match.group()} {unit}".strip()))
     return found
-
-
-def _parse_decimal(written: str) -> Decimal | None:
-    try:
-        return Decimal(written.replace(",", ""))
-    except InvalidOperation:
-        return None
 
 
 def _as_decimal(number: float) -> Decimal:

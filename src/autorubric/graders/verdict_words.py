@@ -26,20 +26,7 @@ _LABELS = (
     *(r"criterion[ _](?:id|status)", r"criteria[ _]met", "verdict", "status", "decision", "judge?ment", "conclusion"),
     *(r"selected[ _]option", "option", "choice", "answer", "result", "score", "rating", "correction", "final"),
     *(r"\w{0,4}(?:判定|结果|状态|结论)", "判断", "判斷", "結論", "更正", "选项", "选择", "Urteil", "Ergebnis"),
-    *(
-        "Bewertung",
-        "veredicto",
-        "resultado",
-        "verdetto",
-        "statut",
-        "вердикт",
-        "الحكم",
-        "評価",
-        "評決",
-        "판정",
-        "평가",
-        "결과",
-    ),
+    "Bewertung|veredicto|resultado|verdetto|statut|вердикт|الحكم|評価|評決|판정|평가|결과",
 )
 _LABEL = rf"(?P<label>(?:(?:my|final|overall|最终)[ _]?)*(?:{'|'.join(_LABELS)}|c\d+))"
 _KEY = re.compile(_LABEL, re.IGNORECASE)
