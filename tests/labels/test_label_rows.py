@@ -9,6 +9,7 @@ import pytest
 
 import autorubric
 from autorubric import Criterion, CriterionOption, InputError, Rubric, RubricDataset
+from autorubric.dataset.ground_truth import match_label
 from autorubric.dataset.label_table import LabelTable
 from autorubric.errors import MissingFileError
 from autorubric.files.printable import escape_formula, unescape_formula
@@ -416,3 +417,14 @@ def test_ids_criteria_and_options_match_in_both_spellings_of_an_accent(tmp_path:
     ):
         path.write_text(f"编号,标准,标签,标注员\n{row},小王\n", "utf-8")
         assert marks(read(path, dataset)) == {("e\u0301te\u0301.txt", "Clarté", "小王"): "Élevée"}
+
+
+def test_yes_and_no_of_other_languages_are_labels() -> None:
+    brief = Criterion(requirement="Is brief")
+    pairs = [
+        *("是 否", "对 错", "✓ ✗", "はい いいえ", "예 아니오", "oui non", "SÍ No", "Ja Nein", "да нет", "sim não"),
+        *("evet hayır", "满足 不满足"),
+    ]
+    read = [[match_label(brief, word) for word in pair.split()] for pair in pairs]
+    assert read == [["MET", "UNMET"]] * len(pairs)
+    assert [match_label(brief, word) for word in ("通过", "pass", "部分满足")] == [None] * 3

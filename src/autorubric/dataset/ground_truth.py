@@ -18,7 +18,8 @@ from autorubric.rows.columns import ROLES, fold_name
 GroundTruth: TypeAlias = list[CriterionVerdict | str]
 
 _VERDICTS: dict[Any, CriterionVerdict | str] = {verdict.value: verdict for verdict in CriterionVerdict}
-_YES, _NO = ("yes", "y", "1", "accept", "是"), ("no", "n", "0", "reject", "否")
+_YES = "yes y 1 accept 是 对 ✓ √ はい 예 네 oui sí si ja sim sì evet да".split()  # noqa: SIM905
+_NO = "no n 0 reject 否 错 ✗ × いいえ 아니오 아니요 non nein não hayır нет".split()  # noqa: SIM905
 _WORDS: dict[str, str] = VERDICT_WORDS | dict.fromkeys(_YES, "MET") | dict.fromkeys(_NO, "UNMET")
 _USUAL = frozenset(name for role in ROLES.values() for name in role.names)
 NEAR = "column {!r} is not read; rename it to {!r} if it has the labels of this criterion"
