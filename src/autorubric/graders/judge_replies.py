@@ -45,7 +45,9 @@ _KEYS = (*_STATUS_KEYS, "selected_option")
 _MARKUP = re.compile(
     r"</?\w+>|^[^\w\n]*(?:explanation|reason(?:ing)?|rationale)[^\w\n]*[:：]\W*", re.IGNORECASE | re.MULTILINE
 )
-_CONCLUDES = re.compile("riterion|equirement|erdict|MET|[满滿]足|erfüllt|満た")  # a fast check: most texts have none
+_CONCLUDES = re.compile(
+    "riteri|ritère|equirement|erdict|MET|[满滿]足|erfüllt|満た|기준"
+)  # a fast check: most texts have none
 _HOLDS_TEXT = re.compile(r"[{\"'“]")
 _MOST_EVIDENCE = 2000  # characters of a reply that are kept with a failure
 NO_VERDICT = frozenset({"unreadable", "truncated", "empty", "refusal"})

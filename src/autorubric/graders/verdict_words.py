@@ -145,14 +145,17 @@ _PLAIN = re.compile(
 _LATIN = r"(?<![A-Za-z_])(?:{})(?![A-Za-z_])"
 _NEGATED = (
     r"UNMET|(?:(?i:not)[ _-]+(?:\w+LY )?(?:BEEN )?|FAILS? TO )(?:MEET|MET|SATISF\w+|FULFILL?\w*)|FAILS TH(?:E|IS)|"
-    "(?i:nicht) erfüllt|(?i:pas|non) rempli"
+    "(?i:nicht) erfüllt|(?i:pas|non) (?:rempli|satisfait)|criterio no se cumple|no(?: se)? cumple el criterio"
 )
 _MENTION = re.compile(
-    rf"(?P<UNMET>{_LATIN.format(_NEGATED)}|(?:不能?|没[有能]?|未能?|[並尚]?未|[无無]法|难以)(?:完全)?[满滿]足|満たし?てい?ない|満たさない)|"
+    rf"(?P<UNMET>{_LATIN.format(_NEGATED)}|(?:不能?|没[有能]?|未能?|[並尚]?未|[无無]法|难以)(?:完全)?[满滿]足|"
+    r"満たし?てい?ない|満たさない|기준[을이] 충족(?:하|되)지)|"
     rf"(?P<CANNOT_ASSESS>{_LATIN.format('CANNOT[ _]ASSESS')}|[无無]法[评評判][估断斷])|"
     rf"(?P<MET>{_LATIN.format('MET|MEETS|SATISFIE[SD]|FULFILL?E?[SD]|erfüllt|rempli')}|(?<!部分)(?<!基本)[满滿]足|満たす|満たしている)"
 )
-HINT = re.compile(r"mee?t|satisf|fulfil|fails|rempli|assess|满足|滿足|[无無]法|erfüllt|満た", re.IGNORECASE)
+HINT = re.compile(
+    r"mee?t|satisf|fulfil|fails|rempli|cumple|충족|assess|满足|滿足|[无無]法|erfüllt|満た", re.IGNORECASE
+)
 """Every sentence that states a verdict matches this."""
 _OPTION = re.compile(
     r"(?:\b(?:option|choice|answer)(?: is| should be| to)?|选项)\W{0,4}(?P<number>\d{1,3})(?!\d|\s*(?:[%/|,]|or\b))",
