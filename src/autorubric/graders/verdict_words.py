@@ -153,9 +153,7 @@ _MENTION = re.compile(
     rf"(?P<CANNOT_ASSESS>{_LATIN.format('CANNOT[ _]ASSESS')}|[无無]法[评評判][估断斷])|"
     rf"(?P<MET>{_LATIN.format('MET|MEETS|SATISFIE[SD]|FULFILL?E?[SD]|erfüllt|rempli')}|(?<!部分)(?<!基本)[满滿]足|満たす|満たしている)"
 )
-HINT = re.compile(
-    r"mee?t|satisf|fulfil|fails|rempli|cumple|충족|assess|满足|滿足|[无無]法|erfüllt|満た", re.IGNORECASE
-)
+HINT = re.compile("mee?t|satisf|fulfil|fails|rempli|cumple|충족|assess|[满滿]足|[无無]法|erfüllt|満た", re.IGNORECASE)
 """Every sentence that states a verdict matches this."""
 _OPTION = re.compile(
     r"(?:\b(?:option|choice|answer)(?: is| should be| to)?|选项)\W{0,4}(?P<number>\d{1,3})(?!\d|\s*(?:[%/|,]|or\b))",
