@@ -21,6 +21,7 @@ def passes(name: str, text: str, **parameters: Any) -> bool:
         ("metrology", {"phrases": "metro", "whole_words": True}, False),
         ("(metro)", {"phrases": "metro", "whole_words": True}, True),
         ("C++, of course", {"phrases": "C++", "whole_words": True}, True),
+        ("C++11, of course", {"phrases": "C++", "whole_words": True}, False),
         ("bus", {"phrases": ["metro", "bus"]}, False),
         ("bus", {"phrases": ["metro", "bus"], "match": "any"}, True),
         ("", {"phrases": "metro"}, False),

@@ -167,12 +167,12 @@ def _has_phrase(text: str, phrase: str, ignore_case: bool, whole_words: bool) ->
     if not whole_words:
         return phrase in text
     # A literal between two one-character lookarounds takes linear time, so `re` is safe here.
-    before = f"(?<!{_IN_WORD})" if re.match(_IN_WORD, phrase) else ""
-    after = f"(?!{_IN_WORD}|[{MARKS}])" if re.match(_IN_WORD, phrase[-1]) else f"(?![{MARKS}])"
+    before = "" if re.match(f"[{UNSPACED}]", phrase) else f"(?<!{_IN_WORD})"
+    after = f"(?![{MARKS}])" if re.match(f"[{UNSPACED}]", phrase[-1]) else f"(?!{_IN_WORD}|[{MARKS}])"
     return re.search(f"{before}{re.escape(phrase)}{after}", text) is not None
 
 
-# The scripts around a phrase that need no space between it and the next word, such as Chinese.
+# A character that goes on with a word; those of scripts without spaces may be the next word.
 _IN_WORD = rf"[^\W{UNSPACED}]"
 
 
