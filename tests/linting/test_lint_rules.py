@@ -387,6 +387,8 @@ def test_criteria_in_another_language_than_the_query_are_found() -> None:
         ("Người lớn có thể uống bao nhiêu paracetamol mỗi ngày?", "vi"),
         ("Apa yang harus dilakukan dengan ini?", "id"),
         ("Jak i dlaczego się to dzieje, czy może być inaczej?", "pl"),
+        ("请解释 Python 的 GIL (Global Interpreter Lock)，并给出 multiprocessing 的示例代码。", "zh"),
+        ("Explain the idioms 画蛇添足 and 亡羊补牢", None),
         ("Fibonacci sequence, iterative", None),
     ],
 )

@@ -160,7 +160,9 @@ def detect_language(text: str) -> str | None:
         return _guess_by_small_words(latin)
     code = max(found, key=found.__getitem__)
     total = foreign + len(latin)
-    return code if total >= _FEWEST and found[code] >= 0.7 * total else None
+    # Names and terms in Latin letters, without small words, leave a text in its language.
+    least = 0.5 if _SMALL_WORDS["en"].isdisjoint(latin) else 0.7
+    return code if total >= _FEWEST and found[code] >= least * total else None
 
 
 def _guess_by_small_words(words: list[str]) -> str | None:
