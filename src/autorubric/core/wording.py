@@ -263,6 +263,27 @@ def fold_letter(char: str) -> str:
     return unicodedata.normalize("NFC", bare).replace("ı", "i")
 
 
+def compile_folded(words: str) -> re.Pattern[str]:
+    """A pattern that finds words in a text as `fold_text` compares them, without folding the text.
+
+    Example:
+        >>> bool(compile_folded("ete").search("En ÉTE\u0301")), bool(compile_folded("été").search("eta"))
+        (True, False)
+    """
+    spellings = _group_spellings()
+    accents = f"[{re.escape(spellings[''])}]*"
+    return re.compile("".join(f"[{re.escape(spellings.get(char, char))}]{accents}" for char in fold_text(words)))
+
+
+@cache
+def _group_spellings() -> dict[str, str]:
+    """The letters with case, accents or width, by what they are when folded; accents themselves are nothing."""
+    found: dict[str, str] = {}
+    for char in map(chr, (*range(0x20, 0x700), *range(0x1E00, 0x2070), *range(0xFF01, 0xFFA0))):
+        found[fold_letter(char)] = found.get(fold_letter(char), "") + char
+    return found
+
+
 # Accents of European scripts, vowels of Hebrew and Arabic, invisible characters; not vowel signs of Hindi or Thai.
 _ACCENTS = re.compile("[\u00ad\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0670\u200b-\u200f\u2060]")
 

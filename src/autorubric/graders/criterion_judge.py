@@ -221,15 +221,9 @@ def _find_similar(wanted: str, flat: str) -> tuple[int, int] | None:
     found = fuzz.partial_ratio_alignment(wanted, flat, score_cutoff=ALIKE)
     if found is None or found.dest_end <= found.dest_start:
         return None
-    return _strip_spaces(flat, found.dest_start, found.dest_end)
-
-
-def _strip_spaces(flat: str, start: int, end: int) -> tuple[int, int]:
-    while start < end - 1 and flat[start] == " ":
-        start += 1
-    while end - 1 > start and flat[end - 1] == " ":
-        end -= 1
-    return start, end
+    passage = flat[found.dest_start : found.dest_end]
+    start = found.dest_end - len(passage.lstrip(" "))
+    return start, start + len(passage.strip(" "))
 
 
 def _flatten(text: str) -> tuple[str, list[int]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from array import array
 from bisect import bisect_right
@@ -12,7 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from autorubric.core.wording import fold_text
+from autorubric.core.wording import compile_folded
 from autorubric.files.strict_json import decode_json
 from autorubric.view.index.schema import ABSTAINS, DIFFERS, DISPUTED, FAILED, FLAGGED
 from autorubric.view.page import Page, PageQuery, PageRefusal
@@ -155,8 +156,7 @@ def _search(source: Source, connection: sqlite3.Connection, words: str) -> set[i
 
 def _find_places(path: Path, starts: Sequence[int], words: str) -> Iterator[int]:
     """The places of the records in a file that contain the given words."""
-    wanted = fold_text(words)
-    needle = json.dumps(wanted, ensure_ascii=False)[1:-1]
+    wanted, written = map(compile_folded, (words, json.dumps(words, ensure_ascii=False)[1:-1]))
     try:
         file = path.open("rb")
     except OSError as error:
@@ -170,20 +170,21 @@ def _find_places(path: Path, starts: Sequence[int], words: str) -> Iterator[int]
             ends = [*(start - starts[first] for start in starts[first + 1 : last]), len(data)]
             for place, (start, end) in enumerate(pairwise((0, *ends))):
                 record = data[start:end]
-                is_near = b"\\u" in record or needle in fold_text(record.decode("utf-8", "replace"))
-                if is_near and _has_text(record, wanted):
+                if (b"\\u" in record or written.search(record.decode("utf-8", "replace"))) and _has_text(
+                    record, wanted
+                ):
                     yield first + place
             first = last
 
 
-def _has_text(record: bytes, wanted: str) -> bool:
-    """Whether a text of a record, not only a key or a fixed field, contains the folded words."""
+def _has_text(record: bytes, wanted: re.Pattern[str]) -> bool:
+    """Whether a text of a record, not only a key or a fixed field, contains the words."""
     try:
         own = record.split(b"\n  ]", 1)[0].strip().rstrip(b",")  # the list may end after it
         value = decode_json(own, share_texts=False)
     except (ValueError, RecursionError):
         return True
-    return any(wanted in fold_text(text) for text in _list_texts(value))
+    return any(map(wanted.search, _list_texts(value)))
 
 
 def _list_texts(value: Any) -> Iterator[str]:
