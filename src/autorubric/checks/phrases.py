@@ -242,11 +242,10 @@ def _is_within(address: str, domains: list[str]) -> bool:
     return any(host == domain.lower() or host.endswith(f".{domain.lower()}") for domain in domains)
 
 
-_IN_NAME = rf"[^\W\uac00-\ud7af{UNSPACED}]"
 # Thousands groups first, Indian ones included: `1,234.5` is one number, as is `1,24,000`.
 _NUMBER = re.compile(
-    rf"(?<!{_IN_NAME})(?<!\.)(?=[+-]?\.?\d)[+-]?(?:\d{{1,3}}(?:,\d{{2,3}})*,\d{{3}}(?!\d)|\d{{1,400}})?"
-    r"(?:\.\d{1,400})?(?:[eE][+-]?\d{1,3})?"
+    rf"(?<![^\W\uac00-\ud7af{UNSPACED}])(?<!\.)(?=[+-]?\.?\d)[+-]?"
+    r"(?:\d{1,3}(?:,\d{2,3})*,\d{3}(?!\d)|\d{1,400})?(?:\.\d{1,400})?(?:[eE][+-]?\d{1,3})?"
 )
 _SIGNS = str.maketrans("−–负負٫٬，", "----.,、")
 _THIN = re.compile(r"(?<=\d)[\u00a0\u2009\u202f](?=\d{3}(?!\d))")  # only between the groups of a number

@@ -170,9 +170,8 @@ def _find_places(path: Path, starts: Sequence[int], words: str) -> Iterator[int]
             ends = [*(start - starts[first] for start in starts[first + 1 : last]), len(data)]
             for place, (start, end) in enumerate(pairwise((0, *ends))):
                 record = data[start:end]
-                if (b"\\u" in record or written.search(record.decode("utf-8", "replace"))) and _has_text(
-                    record, wanted
-                ):
+                is_near = b"\\u" in record or written.search(record.decode("utf-8", "replace"))
+                if is_near and _has_text(record, wanted):
                     yield first + place
             first = last
 
