@@ -23,6 +23,12 @@ def counts(name: str, text: str, number: int, **more: Any) -> bool:
         ("3.5 km", 3),  # 3, 5, km: a dot parts words
         ("東京タワー", 5),  # one each, no spaces to go by
         ("né à Uzès", 3),
+        ("ne\u0301 a\u0300 Uze\u0300s", 3),  # the same, decomposed
+        ("मैं हिन्दी बोलता हूँ", 4),  # vowel signs belong to their word
+        ("ذَهَبَ الوَلَدُ", 2),
+        ("می‌خواهم de\u00adutsch", 2),  # a joiner, a soft hyphen
+        ("วันนี้", 3),  # ว with a vowel sign, น, and น with a vowel sign and a tone mark
+        ("我用iPhone 15拍照", 6),
     ],
 )
 def test_word_count(text: str, words: int) -> None:
@@ -41,6 +47,11 @@ def test_word_count(text: str, words: int) -> None:
         ("One.\r\nTwo.\r\n", 2),
         ("J. S. Bach wrote it. He was German.", 2),
         ("我来了。你走了！真的？", 3),
+        ("答案是 A。我选 B。", 2),
+        ("मैं आया। वह गया।", 2),
+        ("هل أنت بخير؟ نعم۔", 2),
+        ("雨が降った｡寒い｡", 2),
+        ("版本3．5发布了．好。", 2),
         ("He said “go.” Then he left.", 2),
     ],
 )
@@ -48,7 +59,10 @@ def test_sentence_count(text: str, sentences: int) -> None:
     assert counts("sentence_count", text, sentences)
 
 
-@each(("text", "characters", "without"), [("", 0, 0), ("né à", 4, 3), ("a\r\nb", 3, 2), ("😀 x", 3, 2)])
+@each(
+    ("text", "characters", "without"),
+    [("", 0, 0), ("né à", 4, 3), ("a\r\nb", 3, 2), ("😀 x", 3, 2), ("ne\u0301", 2, 2)],
+)
 def test_character_count(text: str, characters: int, without: int) -> None:
     assert counts("character_count", text, characters)
     assert counts("character_count", text, without, spaces=False)

@@ -16,7 +16,24 @@ def passes(name: str, text: str, **parameters: Any) -> bool:
         ("The answer is 42.", {"expected": 42}, True),
         ("The answer is 42.", {"expected": 41}, False),
         ("about 1,234.5 m", {"expected": 1234.5}, True),
-        ("1,2", {"expected": 2}, True),  # two numbers
+        ("(1,2)", {"expected": 2}, True),  # a pair
+        ("1,2", {"expected": 2}, False),  # a decimal comma
+        ("0,125 or 2,5", {"expected": 0.125}, True),
+        ("2,5 l", {"expected": 5, "unit": "l"}, False),
+        ("1.234.567,5", {"expected": 1234567.5, "which": "only"}, True),
+        ("1.240", {"expected": 1.24, "which": "only"}, True),
+        ("1.234.5", {"expected": 1234.5}, False),  # a version
+        ("1\u202f240,5", {"expected": 1240.5, "which": "only"}, True),
+        ("1’240.5 km", {"expected": 1240.5, "unit": "km", "which": "only"}, True),
+        ("1 240 km", {"expected": 1240, "unit": "km", "which": "only"}, True),
+        ("100 200 300", {"expected": 200}, True),  # a list, if no unit joins the groups
+        ("१,२४,०००", {"expected": 124000, "which": "only"}, True),  # Indian groups, Devanagari digits
+        ("٣٫١٤", {"expected": 3.14, "which": "only"}, True),
+        ("距离约1240公里。", {"expected": 1240, "unit": "公里"}, True),
+        ("約5時間かかる", {"expected": 5, "unit": "時間"}, True),
+        ("－５，５０％", {"expected": 50, "unit": "%", "which": "only"}, True),
+        ("－５", {"expected": -5, "which": "only"}, True),
+        ("负5度", {"expected": -5, "which": "only"}, True),
         ("1.5e3", {"expected": 1500}, True),
         ("−5 °C", {"expected": -5}, True),  # a typographic minus
         ("3–5", {"expected": 5}, True),
@@ -102,6 +119,7 @@ def test_citation_present(text: str, expected: bool) -> None:
 )
 def test_language(text: str, code: str) -> None:
     assert passes("language", text, code=code)
+    assert passes("language", text, code=code.upper() if code == "zh" else f"{code}-XX")
     assert not passes("language", text, code="fr")
 
 

@@ -21,11 +21,20 @@ def passes(name: str, text: str, **parameters: Any) -> bool:
         ("metrology", {"phrases": "metro", "whole_words": True}, False),
         ("(metro)", {"phrases": "metro", "whole_words": True}, True),
         ("C++, of course", {"phrases": "C++", "whole_words": True}, True),
+        ("C++11, of course", {"phrases": "C++", "whole_words": True}, False),
         ("bus", {"phrases": ["metro", "bus"]}, False),
         ("bus", {"phrases": ["metro", "bus"], "match": "any"}, True),
         ("", {"phrases": "metro"}, False),
         ("a\r\nb", {"phrases": "a\nb"}, False),  # line ends are characters like any other
         ("東京へ", {"phrases": "東京"}, True),
+        ("私は東京に住む", {"phrases": "東京", "whole_words": True}, True),  # no spaces to go by
+        ("用car驾驶", {"phrases": "car", "whole_words": True}, True),
+        ("用carpet", {"phrases": "car", "whole_words": True}, False),
+        ("हिन्दी", {"phrases": "हिन", "whole_words": True}, False),  # a vowel sign goes on with the word
+        ("un cafe\u0301", {"phrases": "cafe"}, False),  # é in two code points
+        ("un cafe\u0301", {"phrases": "café"}, True),
+        ("İSTANBUL", {"phrases": "istanbul", "ignore_case": True}, True),
+        ("IŞIK", {"phrases": "ışık", "ignore_case": True}, True),
     ],
 )
 def test_contains(text: str, parameters: dict[str, Any], expected: bool) -> None:
@@ -79,8 +88,12 @@ def test_normalized_match(text: str, expected: bool) -> None:
     assert passes("normalized_match", text, expected="Eiffel-Tower") is expected
 
 
-def test_normalized_match_sees_through_the_two_spellings_of_an_accent() -> None:
-    assert passes("normalized_match", "cafe\u0301", expected="caf\u00e9")
+def test_two_spellings_of_an_accent_are_one_text() -> None:
+    assert passes("normalized_match", "cafe\u0301", expected="café")
+    assert passes("exact_match", "cafe\u0301", expected="café")
+    assert passes("starts_with", "E\u0301te\u0301 chaud", prefix="Été")
+    assert passes("regex", "un e\u0301te\u0301", pattern="^un été$")
+    assert not passes("not_contains", "un e\u0301te\u0301", phrases="été")
 
 
 @each(

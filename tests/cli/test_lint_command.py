@@ -63,6 +63,11 @@ def test_text_names_file_row_criterion_and_rule(rows: Path, capsys: pytest.Captu
     assert second.startswith(f"{rows}:1: criterion 3 (Uses an appropriate tone throughout.): warning: 'appropriate' ")
     assert second.endswith("[vague-words]")
     assert err.splitlines()[0] == "6 criteria in 2 rubrics: 0 errors, 1 warning, 1 note"
+    assert "another language" not in err
+    rows.write_text("- 성인의 하루 최대 복용량이 4그램이라고 명시한다.\n", "utf-8")
+    run(["lint", str(rows.rename(rows.with_suffix(".yaml")))])
+    known = "the rules on wording know English and Chinese only"
+    assert capsys.readouterr().err.splitlines()[-1] == f"note: 1 rubric in another language; {known}"
 
 
 def test_json_holds_every_field_of_a_finding(rows: Path, capsys: pytest.CaptureFixture[str]) -> None:

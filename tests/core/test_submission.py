@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from autorubric.core.scoring import LengthPenalty, compute_length_penalty
-from autorubric.core.submission import normalize_to_grade_input, parse_thinking_output
+from autorubric.core.submission import normalize_to_grade_input, parse_thinking_output, word_count
 from autorubric.errors import InputError
 from tests.offenders import each
 
@@ -118,3 +118,9 @@ def test_the_published_defaults_of_a_length_penalty() -> None:
     assert penalty.penalty_type == "ALL"
     with pytest.raises(ValidationError):
         penalty.exponent = 2.0  # type: ignore[misc]
+
+
+def test_words_of_scripts_without_spaces_are_characters() -> None:
+    texts = {"很好。" * 25: 50, "ラーメン": 4, "ที่นี่": 2, "用Python 3写": 4, "a – b": 3, "हिन्दी में": 2}
+    assert {text: word_count(text) for text in texts} == texts
+    assert compute_length_penalty("好" * 60, LengthPenalty(free_budget=40, max_cap=60, penalty_at_cap=0.5)) == 0.5

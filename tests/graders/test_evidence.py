@@ -29,6 +29,28 @@ def test_a_passage_is_found_with_its_place_in_the_original(quote: str, passage: 
     assert found.text == quote
 
 
+@each(
+    ("text", "quote", "passage"),
+    [
+        ("因为「煤炭」便宜", "因为“煤炭”便宜", "因为「煤炭」便宜"),
+        ("夏目（なつめ）は１２３円", "夏目(なつめ)は123円", "夏目（なつめ）は１２３円"),
+        ("Un e\u0301te\u0301 chaud.", "un été", "Un e\u0301te\u0301"),
+        ("L’été fut chaud.", "L'e\u0301te\u0301 fut", "L’été fut"),
+        ("ذَهَبَ الوَلَدُ هنا", "ذهب الولد", "ذَهَبَ الوَلَدُ"),
+        ("Die STRASSE und", "die straße", "Die STRASSE"),
+        ("IŞIK HIZI", "ışık hızı", "IŞIK HIZI"),
+    ],
+)
+def test_spellings_of_the_same_characters_are_alike(text: str, quote: str, passage: str) -> None:
+    found = find_quote(quote, text)
+    assert text[found.start : found.end] == passage
+
+
+@each(("text", "quote"), [("10² m", "102 m"), ("剂量为４克", "剂量为5克")])
+def test_other_characters_are_not_alike(text: str, quote: str) -> None:
+    assert find_quote(quote, text).start is None
+
+
 def test_a_letter_whose_lower_case_is_longer_moves_no_place() -> None:
     text = "In İzmir IT BEGAN."
     found = find_quote("it began", text)

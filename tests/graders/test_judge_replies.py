@@ -43,6 +43,16 @@ READABLE: list[tuple[str, CriterionVerdict]] = [
     (said("Satisfied"), MET),
     (said("满足"), MET),
     (said("不满足。"), UNMET),
+    *(
+        (said(word), MET)
+        for word in ("符合", "【MET】", "「満たしています」", "MET（满足）", "충족", "Cumple", "đáp ứng")
+    ),
+    *(
+        (said(word), UNMET)
+        for word in ("未能满足", "UNMET (不满足)", "미충족", "NO CUMPLE", "не выполнено", "não atendido")
+    ),
+    *((said(word), CANNOT) for word in ("无法确定", "판단 불가")),
+    *((f"그렇다.\n\n{label}: UNMET", UNMET) for label in ("판정", "Veredicto", "**Вердикт**", "評価")),
     (said("Verdict: **UNMET**"), UNMET),
     (json.dumps({"explanation": "Yes.", "verdict": "MET"}), MET),
     (json.dumps({"explanation": "Yes.", "criteria_met": "yes"}), MET),
@@ -148,7 +158,11 @@ UNREADABLE: list[tuple[Reply, str]] = [
     (Reply(f"{said('MET')}\nFinal answer: UNMET"), "unreadable"),
     (Reply(f"{said('MET')}\nCorrection: not met."), "unreadable"),
     (Reply(f"{said('MET')}\n更正：不满足"), "unreadable"),
+    (Reply(f"{said('MET')}\n따라서 기준을 충족하지 않습니다."), "unreadable"),
+    (Reply(f"{said('MET')}\nPor tanto, no se cumple el criterio."), "unreadable"),
+    (Reply(f"{said('MET')}\nLe critère n'est donc pas satisfait."), "unreadable"),
     (Reply(said("!MET")), "unreadable"),
+    *((Reply(said(word)), "unreadable") for word in ("MET (部分满足)", "不MET", "MET/UNMET", "通过", "MET ではない")),
     (Reply('{"explanation": "So.", "status": "done"}'), "unreadable"),
     (Reply('{"explanation": "...", "criterion_status": "..."}'), "unreadable"),
     # Thinking without an answer.
@@ -210,6 +224,7 @@ def test_an_own_format_may_name_other_criteria_and_hold_its_thinking() -> None:
 def test_what_is_odd_about_a_reply_is_flagged_and_not_mended() -> None:
     assert flags(said("MET")) == ()
     assert flags('{"criterion_status": "MET"}') == ("unexplained",)
+    assert flags('{"理由": "指出了煤炭。", "判定": "满足"}') == flags('{"설명": "석탄.", "판정": "충족"}') == ()
     assert flags("MET") == ("repaired", "unexplained")
     assert flags('{"explanation": "So.", "criterion_status": "MET",}') == ("repaired",)
     assert flags('{"explanation": "The criterion is not met.", "criterion_status": "MET"}') == ("contradictory",)

@@ -7,7 +7,10 @@ from autorubric.improvement.changed_wording import Kind, Wording
 from autorubric.improvement.refusals import LeakGuard, find_refusal, fold_texts
 from tests.offenders import offenders
 
-SUBMISSION = "The steam engine changed the mills of the north for ever. 蒸汽机改变了英国北方的纺织工厂和城市生活。"
+SUBMISSION = (
+    "The steam engine changed the mills of the north for ever. 蒸汽机改变了英国北方的纺织工厂和城市生活。"
+    "भाप के इंजन ने उत्तरी मिलों को हमेशा के लिए बदल दिया।"
+)
 GUARD = LeakGuard.from_texts([SUBMISSION], ["Describe how the steam engine changed the mills."], ["essay-17", "3"])
 OLD = Criterion(requirement="Names an effect.")
 CHOICE = Criterion(requirement="How good?", options=[{"label": "No", "value": 0}, {"label": "Yes", "value": 1}])
@@ -20,6 +23,7 @@ def check(name: str, **parameters: object) -> dict[str, object]:
 REFUSED: dict[str, tuple[Wording, str]] = {
     "a quotation": (Wording("w", 0, ("Says it changed the mills of the North for ever.",)), "quotes a submission"),
     "a Chinese quotation": (Wording("w", 0, ("说明蒸汽机改变了英国北方的纺织工厂",)), "quotes a submission"),
+    "a Hindi quotation": (Wording("w", 0, ("इंजन ने उत्तरी मिलों को हमेशा बदला।",)), "quotes a submission"),
     "a quotation in the second half": (
         Wording("w", 0, ("Is brief.", "Says mills of the north for ever, or the like."), "split"),
         "quotes a submission",
@@ -56,6 +60,7 @@ def test_what_the_task_says_and_sound_checks_are_not_refused() -> None:
         Wording("w", 0, ("Says that demand was met, or unmet, or that workers met.",)),
         Wording("w", 0, ("Names the effect, such as a new kind of factory.",), "anchor"),
         Wording("w", 0, ("Labels both axes, as the experts do.",)),
+        Wording("w", 0, ("कहता है ने उत्तरी मिलों को।",)),  # four words, less than six
         Wording("w", 0, ("Is short.",), "check", {"name": "word_count", "parameters": {"at_most": 9}}),
         Wording("w", 0, ("Names mills.",), "check", check("contains", phrases=["mills", "looms"])),
     ]

@@ -9,6 +9,7 @@ import pytest
 
 import autorubric
 from autorubric import Criterion, CriterionOption, InputError, Rubric, RubricDataset
+from autorubric.dataset.ground_truth import match_label
 from autorubric.dataset.label_table import LabelTable
 from autorubric.errors import MissingFileError
 from autorubric.files.printable import escape_formula, unescape_formula
@@ -402,3 +403,28 @@ def test_a_wrong_label_is_the_only_problem_where_others_are_partial(tmp_path: Pa
 def test_a_file_of_labels_that_does_not_exist_is_named(tmp_path: Path) -> None:
     with pytest.raises(MissingFileError, match="Label file not found: "):
         autorubric.agree(graded(tmp_path / "run"), labels=tmp_path / "labels.csv")
+
+
+def test_ids_criteria_and_options_match_in_both_spellings_of_an_accent(tmp_path: Path) -> None:
+    how = [CriterionOption(label=label, value=value) for label, value in (("Élevée", 1.0), ("Nulle", 0.0))]
+    dataset = RubricDataset("Pourquoi ?", Rubric([Criterion(name="Clarté", requirement="Clair ?", options=how)]))
+    dataset.add_item("La lune.", "", id="e\u0301te\u0301.txt")  # as macOS spells the name of a file
+    path = tmp_path / "labels.csv"
+    for row in (
+        "été.txt,Clarté,Élevée",
+        "e\u0301te\u0301.txt,Clarte\u0301,E\u0301leve\u0301e",
+        "été.txt,CLARTÉ,élevée",
+    ):
+        path.write_text(f"编号,标准,标签,标注员\n{row},小王\n", "utf-8")
+        assert marks(read(path, dataset)) == {("e\u0301te\u0301.txt", "Clarté", "小王"): "Élevée"}
+
+
+def test_yes_and_no_of_other_languages_are_labels() -> None:
+    brief = Criterion(requirement="Is brief")
+    pairs = [
+        *("是 否", "对 错", "✓ ✗", "はい いいえ", "예 아니오", "oui non", "SÍ No", "Ja Nein", "да нет", "sim não"),
+        *("evet hayır", "满足 不满足"),
+    ]
+    read = [[match_label(brief, word) for word in pair.split()] for pair in pairs]
+    assert read == [["MET", "UNMET"]] * len(pairs)
+    assert [match_label(brief, word) for word in ("通过", "pass", "部分满足")] == [None] * 3

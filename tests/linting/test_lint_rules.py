@@ -229,6 +229,16 @@ def test_numbers_units_negations_opposites_and_exchanged_words_keep_criteria_apa
                 assert broken("near-duplicate", ask(other), ask(one)) == []
 
 
+def test_words_with_vowel_signs_and_scripts_without_spaces_are_read_whole() -> None:
+    thai = "อธิบายว่าแรงดึงดูดของดวงจันทร์เป็นสาเหตุหลักของน้ำขึ้น"
+    assert Phrasing("चंद्रमा के गुरुत्वाकर्षण").tokens == ("चंद्रमा", "के", "गुरुत्वाकर्षण")
+    assert broken("duplicate", ask("Cite l'été."), ask("Cite l'e\u0301te\u0301.")) == [2]
+    assert broken("near-duplicate", ask(f"{thai}น้ำลง"), ask(f"{thai}และน้ำลง")) == [2]
+    # 42 letters with their marks are 11 words of four letters.
+    assert broken("length", ask(thai), ask(f"{thai} " * 5)) == [2]
+    assert Phrasing(thai).size == 11
+
+
 def test_a_pitfall_is_no_near_duplicate_of_a_virtue() -> None:
     assert (
         broken("near-duplicate", ask("Names the dose of the drug.", 5), ask("Mentions the dose of the drug.", -5))
@@ -371,6 +381,14 @@ def test_criteria_in_another_language_than_the_query_are_found() -> None:
         ("¿Cuáles son y cómo puedo usarlas?", "es"),
         ("Quali cose posso fare se piove?", "it"),
         ("Wat is het weer en hoe is het op zee?", "nl"),
+        ("Combien de paracétamol un adulte peut-il prendre par jour ?", "fr"),
+        ("Wie viel Paracetamol darf ein Erwachsener pro Tag einnehmen?", "de"),
+        ("Bir yetişkin günde ne kadar parasetamol alabilir, neden ve nasıl?", "tr"),
+        ("Người lớn có thể uống bao nhiêu paracetamol mỗi ngày?", "vi"),
+        ("Apa yang harus dilakukan dengan ini?", "id"),
+        ("Jak i dlaczego się to dzieje, czy może być inaczej?", "pl"),
+        ("请解释 Python 的 GIL (Global Interpreter Lock)，并给出 multiprocessing 的示例代码。", "zh"),
+        ("Explain the idioms 画蛇添足 and 亡羊补牢", None),
         ("Fibonacci sequence, iterative", None),
     ],
 )

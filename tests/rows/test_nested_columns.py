@@ -426,6 +426,23 @@ def test_the_answer_at_the_end_of_a_conversation_is_read_by_select_and_convert(t
     assert (first.prompt, first.submission) == ("Why?", "So.")
 
 
+@each(
+    ("query", "submission"),
+    [
+        ("问题", "模型输出"),
+        ("提问", "回复"),
+        ("질문", "답변"),
+        ("質問", "回答"),
+        ("Pregunta", "Respuesta"),
+        ("Frage", "Antwort"),
+    ],
+)
+def test_usual_columns_of_other_languages_are_found(query: str, submission: str) -> None:
+    reader = RowReader("a.csv", ("query", "submission"))
+    read = reader.read(Record("a.csv:2", 2, {query: "Why?", submission: "So."}))
+    assert (read.query, read.columns) == ("Why?", {"query": query, "submission": submission})
+
+
 def test_files_in_chinese_are_read_by_their_usual_columns(tmp_path: Path) -> None:
     rubric = [{"评分点": "指出密度", "分值": 3}, {"评分点": "指出氢键", "分值": 2}]
     row = {"题目": "为什么冰会浮起来？", "回答": "因为密度小。", "评分标准": rubric, "参考答案": "冰的密度小于水。"}

@@ -322,3 +322,10 @@ def test_a_header_that_begins_like_a_separator_line_is_a_header(tmp_path: Path) 
     for header in ("sep=ll", 'sep=""', "sep="):
         (tmp_path / "a.csv").write_text(f"{header},text\n1,a\n", encoding="utf-8")
         assert [list(record.fields.values()) for record in read_rows(tmp_path / "a.csv", [])] == [["1", "a"]], header
+
+
+def test_a_header_with_accents_in_two_code_points_is_composed(tmp_path: Path) -> None:
+    path = tmp_path / "answers.csv"
+    path.write_text("re\u0301ponse\nL'e\u0301te\u0301.\n", "utf-8")
+    [record] = read_rows(path, [])
+    assert record.fields == {"réponse": "L'e\u0301te\u0301."}  # cells stay as they are

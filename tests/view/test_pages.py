@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from html import escape, unescape
 from pathlib import Path
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 
@@ -178,6 +178,21 @@ def test_filters_find_the_items_that_they_name(view: Viewer) -> None:
     }
     found = {query: walked(view, query) for query in expected}
     assert found == expected
+
+
+def test_words_are_found_without_accents_in_either_case_and_width(tmp_path: Path) -> None:
+    texts = ["En e\u0301te\u0301, à Paris.", "İSTANBUL'DA", "ＭＯＯＮ と月", "कल", "काल", "ذَهَبَ"]
+    items = [{"submission": text, "description": "", "id": f"e{n}"} for n, text in enumerate(texts)]
+    rubric = [
+        {"name": "Any", "requirement": "Says a word.", "check": {"name": "word_count", "parameters": {"at_least": 1}}}
+    ]
+    data = tmp_path / "words.json"
+    data.write_text(json.dumps({"prompt": "Why?", "rubric": rubric, "items": items}), "utf-8")
+    grade(data, out=tmp_path / "run")
+    words = {"ete": [0], "ÉTÉ": [0], "a paris": [0], "istanbul": [1], "moon": [2], "月": [2], "कल": [3], "ذهب": [5]}
+    with viewing(tmp_path / "run") as view:
+        view.indexed()
+        assert {word: walked(view, urlencode({"q": word})) for word in words} == words
 
 
 def test_the_page_of_an_item_leads_to_its_neighbours_in_the_same_list(view: Viewer) -> None:

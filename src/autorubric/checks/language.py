@@ -36,13 +36,15 @@ _LONGEST_SIGN = 12
 
 
 def _check_known(code: str) -> str:
-    if code not in _CODES:
+    plain = code.lower().replace("_", "-")
+    known = plain if plain in _CODES else plain.partition("-")[0]
+    if known not in _CODES:
         raise ValueError(f"is not a language the detector knows; expected one of {', '.join(_CODES)}")
-    return code
+    return known
 
 
 LanguageCode = Annotated[str, AfterValidator(_check_known)]
-"""An ISO 639-1 code that the detector knows; `zh` covers both `zh-cn` and `zh-tw`."""
+"""An ISO 639-1 code that the detector knows, perhaps with a region; `zh` covers both `zh-cn` and `zh-tw`."""
 
 
 @check("language", packages=("langdetect", "py3langid"))

@@ -6,10 +6,12 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, ClassVar
+from unicodedata import normalize
 
 from annotated_types import Ge
 
 from autorubric.checks.check import CannotCheck, CheckContext, CheckOutcome, check, judge_count
+from autorubric.core.wording import WORD
 
 if TYPE_CHECKING:
     from nltk.tokenize.destructive import NLTKWordTokenizer
@@ -169,27 +171,26 @@ Count = Annotated[int, Ge(0)]
 def word_count(text: str, *, at_least: Count | None = None, at_most: Count | None = None) -> CheckOutcome:
     """Passed when the number of words is within the bounds.
 
-    A word is a run of letters and digits, including apostrophes and hyphens inside it; each Chinese, Japanese
-    or Thai character counts as one, because these languages put no spaces between words.
+    A word is a run of letters and digits, including apostrophes and hyphens inside it; each Chinese, Japanese,
+    Thai, Lao, Khmer or Burmese character counts as one, because these languages put no spaces between words.
 
     Example:
         >>> word_count("It's a well-known fact.", at_most=4)
         CheckOutcome(passed=True, reason='4 words; expected at most 4')
     """
-    return judge_count(len(_WORD.findall(text)), "word", at_least=at_least, at_most=at_most)
+    return judge_count(len(WORD.findall(text)), "word", at_least=at_least, at_most=at_most)
 
 
 @check("sentence_count", packages=("nltk",))
 def sentence_count(text: str, *, at_least: Count | None = None, at_most: Count | None = None) -> CheckOutcome:
-    """Passed when the number of sentences is within the bounds; `。`, `！` and `？` end one as well.
+    """Passed when the number of sentences is within the bounds; `。`, `？`, `।`, `؟` and the like end one as well.
 
     Example:
         >>> sentence_count("Dr. Fox came. She left.", at_least=2, at_most=2).passed
         True
     """
-    spaced = _WIDE_END.sub(lambda mark: f"{mark.group()} ", text)
-    # The splitter knows straight quotes only, and ends no sentence at a wide mark.
-    number = len(split_sentences(spaced.translate(_NARROW)))
+    # The splitter knows straight quotes and ASCII marks only; a dot could be that of an abbreviation.
+    number = len(split_sentences(_WIDE_END.sub("! ", text).translate(_NARROW)))
     return judge_count(number, "sentence", at_least=at_least, at_most=at_most)
 
 
@@ -199,14 +200,14 @@ def character_count(
 ) -> CheckOutcome:
     """Passed when the number of characters is within the bounds; `spaces=False` leaves out white space.
 
-    Characters are Unicode code points; a Windows line end counts as one.
+    Characters are Unicode code points in composed form (NFC); a Windows line end counts as one.
 
     Example:
         >>> character_count("né à Uzès", at_most=7, spaces=False).passed
         True
     """
     counted = text.replace("\r\n", "\n") if spaces else "".join(text.split())
-    return judge_count(len(counted), "character", at_least=at_least, at_most=at_most)
+    return judge_count(len(normalize("NFC", counted)), "character", at_least=at_least, at_most=at_most)
 
 
 @check("token_count")
@@ -254,7 +255,5 @@ def line_count(text: str, *, at_least: Count | None = None, at_most: Count | Non
     return judge_count(number, "line", at_least=at_least, at_most=at_most)
 
 
-_UNSPACED = "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-_WORD = re.compile(rf"[{_UNSPACED}]|[^\W_{_UNSPACED}]+(?:['’\-][^\W_{_UNSPACED}]+)*")
-_WIDE_END = re.compile("[。！？]+")
-_NARROW = str.maketrans("“”‘’。！？", "\"\"''.!?")
+_WIDE_END = re.compile("[。！？｡।॥؟۔։።]+|．(?!\\d)")
+_NARROW = str.maketrans("“”‘’", "\"\"''")

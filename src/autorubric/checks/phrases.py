@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-import unicodedata
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Annotated, Literal
+from unicodedata import category, normalize
 from urllib.parse import urlsplit
 
 from annotated_types import Ge, MinLen
@@ -14,6 +14,7 @@ from pydantic import AllowInfNan
 from autorubric.checks.check import CheckOutcome, check, judge_count, quote
 from autorubric.checks.length import Count
 from autorubric.checks.patterns import Pattern, find_all, has_full_match
+from autorubric.core.wording import MARKS, UNSPACED, narrow
 
 Phrase = Annotated[str, MinLen(1)]
 Phrases = Phrase | Annotated[list[Phrase], MinLen(1)]
@@ -30,7 +31,8 @@ def contains(
 ) -> CheckOutcome:
     """Passed when the text contains all (or any) of the phrases.
 
-    With `whole_words`, a phrase must not be part of a longer word.
+    Accents may be composed or not (NFC). With `whole_words`, a phrase must not be part of a longer word; Chinese,
+    Japanese and Thai have no spaces, so there a phrase is found anywhere.
 
     Example:
         >>> contains("Take the metro.", phrases=["metro", "bus"], match="any")
@@ -89,7 +91,7 @@ def exact_match(text: str, *, expected: str | Annotated[list[str], MinLen(1)]) -
         >>> exact_match("42 ", expected="42").passed
         False
     """
-    passed = text in _as_list(expected)
+    passed = normalize("NFC", text) in [normalize("NFC", accepted) for accepted in _as_list(expected)]
     return CheckOutcome(passed, f"{quote(text)} is {'' if passed else 'not '}as expected")
 
 
@@ -115,8 +117,8 @@ def normalize_text(text: str) -> str:
         >>> normalize_text("An  APPLE, a day.")
         'apple day'
     """
-    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-    spaced = "".join(" " if unicodedata.category(mark).startswith("P") else mark for mark in folded)
+    folded = normalize("NFKC", _fold_case(normalize("NFKC", text), True))
+    spaced = "".join(" " if category(mark).startswith("P") else mark for mark in folded)
     return " ".join(word for word in spaced.split() if word not in {"a", "an", "the"})
 
 
@@ -134,12 +136,13 @@ def regex(  # noqa: PLR0913 - each flag of the pattern language is a parameter o
 ) -> CheckOutcome:
     r"""Passed when the pattern matches often enough; with `whole`, when it matches the entire text.
 
-    A search that takes longer than a second cannot be decided.
+    Text and pattern are composed first (NFC). A search that takes longer than a second cannot be decided.
 
     Example:
         >>> regex("room 12 or 14", pattern=r"\d+", at_least=2).passed
         True
     """
+    text, pattern = normalize("NFC", text), normalize("NFC", pattern)
     flags = (re.IGNORECASE if ignore_case else 0) | (re.MULTILINE if multiline else 0) | (re.DOTALL if dotall else 0)
     if whole:
         passed = has_full_match(pattern, text, flags)
@@ -155,15 +158,22 @@ def _as_list(phrases: str | list[str]) -> list[str]:
 
 
 def _fold_case(text: str, ignore_case: bool) -> str:
-    return text.casefold() if ignore_case else text
+    """The text in composed form; without case, the Turkish dotless and dotted i are one letter."""
+    return normalize("NFC", text.casefold().replace("i\u0307", "i").replace("ı", "i") if ignore_case else text)
 
 
 def _has_phrase(text: str, phrase: str, ignore_case: bool, whole_words: bool) -> bool:
+    text, phrase = _fold_case(text, ignore_case), _fold_case(phrase, ignore_case)
     if not whole_words:
-        return _fold_case(phrase, ignore_case) in _fold_case(text, ignore_case)
+        return phrase in text
     # A literal between two one-character lookarounds takes linear time, so `re` is safe here.
-    bounded = rf"(?<!\w){re.escape(_fold_case(phrase, ignore_case))}(?!\w)"
-    return re.search(bounded, _fold_case(text, ignore_case)) is not None
+    before = "" if re.match(f"[{UNSPACED}]", phrase) else f"(?<!{_IN_WORD})"
+    after = f"(?![{MARKS}])" if re.match(f"[{UNSPACED}]", phrase[-1]) else f"(?!{_IN_WORD}|[{MARKS}])"
+    return re.search(f"{before}{re.escape(phrase)}{after}", text) is not None
+
+
+# A character that goes on with a word; those of scripts without spaces may be the next word.
+_IN_WORD = rf"[^\W{UNSPACED}]"
 
 
 def _join(lead: str, phrases: list[str]) -> str:
@@ -232,9 +242,16 @@ def _is_within(address: str, domains: list[str]) -> bool:
     return any(host == domain.lower() or host.endswith(f".{domain.lower()}") for domain in domains)
 
 
-# Thousands groups first: `1,234.5` is one number, `1,2` is two.
-_NUMBER = re.compile(r"(?<![\w.])[+-]?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d{1,400})?(?:\.\d{1,400})?(?:[eE][+-]?\d{1,3})?")
-_SIGNS = str.maketrans({"−": "-", "–": "-", "\u00a0": " ", "\u202f": " "})
+# Thousands groups first, Indian ones included: `1,234.5` is one number, as is `1,24,000`.
+_NUMBER = re.compile(
+    rf"(?<![^\W\uac00-\ud7af{UNSPACED}])(?<!\.)(?=[+-]?\.?\d)[+-]?"
+    r"(?:\d{1,3}(?:,\d{2,3})*,\d{3}(?!\d)|\d{1,400})?(?:\.\d{1,400})?(?:[eE][+-]?\d{1,3})?"
+)
+_SIGNS = str.maketrans("−–负負٫٬，", "----.,、")
+_THIN = re.compile(r"(?<=\d)[\u00a0\u2009\u202f](?=\d{3}(?!\d))")  # only between the groups of a number
+_GROUPED = re.compile(r"(?<![\d.,])(\d{1,3}(?:([.'’ ])\d{3})(?:\2\d{3})*)([.,]\d+)?(?![\d.,]*\d)")
+# A decimal comma, but not that of a pair such as (1,2).
+_COMMA = re.compile(r"(?<![\d.,])(?!(?<=[(\[{])\d+,\d+[)\]}])(\d+),(\d{1,2}|\d{4,}|(?<=\b0,)\d+)(?![\d.,]*\d)")
 Finite = Annotated[float, AllowInfNan(False)]
 Tolerance = Annotated[Finite, Ge(0)]
 Unit = Annotated[str, MinLen(1)]
@@ -261,7 +278,7 @@ def numeric_value(
         CheckOutcome(passed=True, reason='found 1,250 km; expected 1240 ± 12.4 km')
     """
     units = [unit] if isinstance(unit, str) else unit or []
-    numbers = _find_numbers(text.translate(_SIGNS), units)
+    numbers = _find_numbers(_write_plainly(text, bool(units)), [*map(narrow, units)])
     target = _as_decimal(expected)
     margin = max(_as_decimal(tolerance), _as_decimal(relative_tolerance) * abs(target))
     candidates = {"first": numbers[:1], "last": numbers[-1:]}.get(which, numbers)
@@ -273,23 +290,30 @@ def numeric_value(
     return CheckOutcome(passed, f"found {shown}; expected {expected:g}{spread}{named}")
 
 
+def _write_plainly(text: str, has_unit: bool) -> str:
+    """The text with its numbers as in English: `1.234,5`, `1 234,5` and `1'234.5` become `1234.5`, and `2,5` `2.5`.
+
+    A single group after a dot stays a decimal (`1.234`); a plain space groups digits only if a unit is expected.
+    """
+
+    def join_groups(found: re.Match[str]) -> str:
+        mark, fraction = found[2], found[3] or ""
+        is_decimal = mark == "." and (fraction[:1] == "." or (not fraction and found[1].count(".") == 1))
+        if is_decimal or (mark == " " and not has_unit):
+            return found[0]
+        return found[1].replace(mark, "") + fraction.replace(",", ".")
+
+    plain = narrow(_THIN.sub("'", text).translate(_SIGNS))
+    return _COMMA.sub(r"\1.\2", _GROUPED.sub(join_groups, plain))
+
+
 def _find_numbers(text: str, units: list[str]) -> list[tuple[Decimal, str]]:
     found = []
     for match in _NUMBER.finditer(text):
-        value = _parse_decimal(match.group())
-        if value is None:
-            continue
         unit = _find_unit(text, match.start(), match.end(), units)
         if unit is not None:
-            found.append((value, f"{match.group()} {unit}".strip()))
+            found.append((Decimal(match.group().replace(",", "")), f"{match.group()} {unit}".strip()))
     return found
-
-
-def _parse_decimal(written: str) -> Decimal | None:
-    try:
-        return Decimal(written.replace(",", ""))
-    except InvalidOperation:
-        return None
 
 
 def _as_decimal(number: float) -> Decimal:
@@ -304,8 +328,8 @@ def _find_unit(text: str, start: int, end: int, units: list[str]) -> str | None:
     after = text[end : end + 80].lstrip(" ")
     before = text[max(0, start - 80) : start].rstrip(" ")
     for unit in sorted(units, key=len, reverse=True):
-        if after.startswith(unit) and not (unit[-1].isalnum() and after[len(unit) : len(unit) + 1].isalnum()):
+        if after.startswith(unit) and not re.match(_IN_WORD * 2, after[len(unit) - 1 :]):
             return unit
-        if before.endswith(unit) and not (unit[0].isalnum() and before[: -len(unit)][-1:].isalnum()):
+        if before.endswith(unit) and not re.search(rf"{_IN_WORD}\Z", before[: -len(unit)] * unit[0].isalnum()):
             return unit
     return None

@@ -28,17 +28,17 @@ class CriterionVerdict(str, Enum):  # noqa: UP042 (published base classes)
 
 
 _WORDS = {
-    CriterionVerdict.MET: ("met", "true", "satisfied", "满足", "已满足", "滿足", "erfüllt", "満たす", "満たしている"),
-    CriterionVerdict.UNMET: (
-        *("unmet", "not met", "false", "not satisfied", "不满足", "未满足", "不滿足", "未滿足"),
-        *("nicht erfüllt", "満たさない", "満たしていない"),
-    ),
-    CriterionVerdict.CANNOT_ASSESS: (
-        *("cannot assess", "无法评估", "无法判断", "無法評估", "無法判斷"),
-        *("nicht beurteilbar", "評価不能", "判断不能"),
-    ),
+    CriterionVerdict.MET: "met, true, satisfied, 满足, 已满足, 完全满足, 符合, 滿足, 已滿足, 満たす, 満たしている, "
+    "満たしています, 충족, 충족함, 충족됨, erfüllt, cumple, cumplido, rempli, satisfait, atendido, soddisfatto, "
+    "выполнено, đáp ứng, karşılandı, مستوفى",
+    CriterionVerdict.UNMET: "unmet, not met, false, not satisfied, 不满足, 未满足, 没有满足, 未能满足, 不符合, "
+    "不滿足, 未滿足, 満たさない, 満たしていない, 満たしていません, 미충족, 불충족, 충족하지 않음, 충족되지 않음, "
+    "nicht erfüllt, no cumple, no cumplido, non rempli, non satisfait, não atendido, non soddisfatto, не выполнено, "
+    "không đáp ứng, karşılanmadı, غير مستوفى",
+    CriterionVerdict.CANNOT_ASSESS: "cannot assess, 无法评估, 无法判断, 无法确定, 無法評估, 無法判斷, 評価不能, "
+    "判断不能, 판단 불가, 평가 불가, nicht beurteilbar, no se puede evaluar, impossible à évaluer",
 }
-VERDICT_WORDS = {word: verdict for verdict, words in _WORDS.items() for word in words}
+VERDICT_WORDS = {word: verdict for verdict, words in _WORDS.items() for word in words.split(", ")}
 """Verdicts by the words for them, in lower case and with spaces between words."""
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any, TypeAlias, TypedDict
 
+from autorubric.core.wording import UNSPACED, WORD
 from autorubric.errors import InputError
 from autorubric.files.keys import suggest_name
 
+_UNSPACED = re.compile(f"[{UNSPACED}]")
 _PARTS = ("thinking", "output")
 _THINKING_TAG = re.compile(r"<(/?)thinking>", re.IGNORECASE)
 _OUTPUT_TAG = re.compile(r"</?output>", re.IGNORECASE)
@@ -31,13 +33,13 @@ ToGradeInput: TypeAlias = str | ThinkingOutputDict
 
 
 def word_count(text: str) -> int:
-    """How many words, separated by white space.
+    """How many words, separated by white space; in Chinese, Japanese and Thai, each character is one.
 
     Example:
-        >>> word_count("It began in  Britain.")
-        4
+        >>> word_count("It began in  Britain."), word_count("始于英国。")
+        (4, 4)
     """
-    return len(text.split())
+    return len(WORD.findall(text)) if _UNSPACED.search(text) else len(text.split())
 
 
 def parse_thinking_output(text: str) -> ThinkingOutputDict:

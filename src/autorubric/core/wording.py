@@ -5,9 +5,19 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from itertools import groupby
 from typing import Any, TypeAlias, cast
+
+UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f"
+    "\U00020000-\U0003ffff"
+)
+"""The characters of scripts without spaces between words (Thai to Khmer, kana, Chinese), as ranges of a pattern."""
+MARKS = "\u00ad\u200c\u200d" + "".join(
+    char for char in map(chr, range(0x300, 0x1E00)) if unicodedata.category(char).startswith("M")
+)
+r"""What belongs to a word although `\w` does not match it: vowel signs, accents, joiners and soft hyphens."""
 
 _USES = ("match", "fullmatch", "finditer", "findall", "sub", "subn", "split", "groups", "groupindex")
 
@@ -91,6 +101,11 @@ def compile_late(pattern: str, flags: int = 0, chinese: str = "") -> re.Pattern[
         (['2', '30'], None)
     """
     return cast("re.Pattern[str]", _LatePattern(pattern, flags, chinese))
+
+
+_PART = rf"[^\W_{UNSPACED}](?:[^\W_{UNSPACED}]|[{MARKS}])*"
+WORD = compile_late(rf"[{UNSPACED}][{MARKS}]*|{_PART}(?:['’\-]{_PART})*")
+"""A word, with apostrophes and hyphens inside it; of scripts without spaces, each character."""
 
 
 _QUOTED = re.compile(
@@ -229,6 +244,48 @@ def _narrow_char(char: str) -> str:
     if char.isascii() or unicodedata.decomposition(char).startswith(_KEPT):
         return char
     return unicodedata.normalize("NFKC", char)
+
+
+def fold_text(text: str) -> str:
+    """A text as a reader compares it: without case, accents and width; Turkish ı is i.
+
+    Example:
+        >>> fold_text("ÉTÉ, ＡＢＣ, İZMİR, Straße"), fold_text("がる")
+        ('ete, abc, izmir, strasse', 'がる')
+    """
+    return text.lower() if text.isascii() else "".join(map(fold_letter, unicodedata.normalize("NFC", text)))
+
+
+@lru_cache(maxsize=16_384)
+def fold_letter(char: str) -> str:
+    """One character of a folded text; empty for an accent, and several for `ß` and the like."""
+    bare = _ACCENTS.sub("", unicodedata.normalize("NFD", _narrow_char(char).casefold()))
+    return unicodedata.normalize("NFC", bare).replace("ı", "i")
+
+
+def compile_folded(words: str) -> re.Pattern[str]:
+    """A pattern that finds words in a text as `fold_text` compares them, without folding the text.
+
+    Example:
+        >>> bool(compile_folded("ete").search("En ÉTE\u0301")), bool(compile_folded("été").search("eta"))
+        (True, False)
+    """
+    spellings = _group_spellings()
+    accents = f"[{re.escape(spellings[''])}]*"
+    return re.compile("".join(f"[{re.escape(spellings.get(char, char))}]{accents}" for char in fold_text(words)))
+
+
+@cache
+def _group_spellings() -> dict[str, str]:
+    """The letters with case, accents or width, by what they are when folded; accents themselves are nothing."""
+    found: dict[str, str] = {}
+    for char in map(chr, (*range(0x20, 0x700), *range(0x1E00, 0x2070), *range(0xFF01, 0xFFA0))):
+        found[fold_letter(char)] = found.get(fold_letter(char), "") + char
+    return found
+
+
+# Accents of European scripts, vowels of Hebrew and Arabic, invisible characters; not vowel signs of Hindi or Thai.
+_ACCENTS = re.compile("[\u00ad\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0670\u200b-\u200f\u2060]")
 
 
 def _parse_chinese(numeral: str) -> int:

@@ -10,6 +10,7 @@ from autorubric.core.criterion import Criterion, name_criteria
 from autorubric.core.judgment import VERDICT_WORDS, CriterionVerdict
 from autorubric.core.rubric import Rubric
 from autorubric.core.scoring import Cell, build_cell
+from autorubric.core.wording import fold_text
 from autorubric.errors import InputError, pluralize
 from autorubric.files.keys import find_nearest_key, suggest_name
 from autorubric.rows.columns import ROLES, fold_name
@@ -17,7 +18,8 @@ from autorubric.rows.columns import ROLES, fold_name
 GroundTruth: TypeAlias = list[CriterionVerdict | str]
 
 _VERDICTS: dict[Any, CriterionVerdict | str] = {verdict.value: verdict for verdict in CriterionVerdict}
-_YES, _NO = ("yes", "y", "1", "accept", "是"), ("no", "n", "0", "reject", "否")
+_YES = "yes y 1 accept 是 对 ✓ √ はい 예 네 oui sí si ja sim sì evet да".split()  # noqa: SIM905
+_NO = "no n 0 reject 否 错 ✗ × いいえ 아니오 아니요 non nein não hayır нет".split()  # noqa: SIM905
 _WORDS: dict[str, str] = VERDICT_WORDS | dict.fromkeys(_YES, "MET") | dict.fromkeys(_NO, "UNMET")
 _USUAL = frozenset(name for role in ROLES.values() for name in role.names)
 NEAR = "column {!r} is not read; rename it to {!r} if it has the labels of this criterion"
@@ -118,7 +120,7 @@ class GroundTruthReader:
 
 
 def find_criterion(name: str, rubric: Sequence[Criterion] | Rubric) -> int:
-    """The index of the criterion with this name or requirement; case matters only if several match without it.
+    """The index of the criterion with this name or requirement; case and accents matter only if several match.
 
     Raises:
         InputError: no criterion or several match.
@@ -138,11 +140,11 @@ def find_criterion(name: str, rubric: Sequence[Criterion] | Rubric) -> int:
         [criterion.name or "" for criterion in criteria],
         [criterion.requirement for criterion in criteria],
     ):
-        for fold in (str.strip, str.casefold):
+        for fold in (str.strip, fold_text):
             places = [place for place, own in enumerate(called) if fold(own) == fold(wanted)]
             if len(places) == 1:
                 return places[0]
-            if places and fold is str.casefold:
+            if places and fold is fold_text:
                 distinct = ", ".join(map(repr, names))
                 raise InputError(f"several criteria are named {wanted!r}; refer to them as {distinct}")
     raise InputError(f"no criterion is named {wanted!r}; {suggest_name(wanted, names)}")
@@ -169,8 +171,8 @@ def match_label(criterion: Criterion, word: str, notes: list[str] | None = None)
         key = " ".join(word.casefold().replace("_", " ").split()) if number is None else f"{number + 0:.17g}"
         meant = None if (found := _WORDS.get(key)) is None else CriterionVerdict(found).value
     else:
-        wanted = word.strip().casefold()
-        alike = [option.label for option in options if option.label.strip().casefold() == wanted]
+        wanted = fold_text(word.strip())
+        alike = [option.label for option in options if fold_text(option.label.strip()) == wanted]
         if not alike and number is not None:
             alike = [option.label for option in options if parse_number(option.label) == number]
         meant = alike[0] if len(alike) == 1 else None

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+from unicodedata import normalize
 
 from autorubric.core.criterion import Criterion, name_criteria
 from autorubric.dataset.ground_truth import NEAR, find_criterion, find_near_columns, match_label
@@ -232,7 +233,8 @@ class ItemFinder:
 
     def __init__(self, dataset: RubricDataset, notes: list[str]) -> None:
         self._dataset, self.notes = dataset, notes
-        self._places = {item.id if item.id is not None else f"#{at}": at for at, item in enumerate(dataset.items)}
+        own = {item.id if item.id is not None else f"#{at}": at for at, item in enumerate(dataset.items)}
+        self._places = {normalize("NFC", name): at for name, at in own.items()} | own
         self._by_text: dict[str, list[int]] | None = None
         self._called: dict[tuple[int, str], int] = {}
 
@@ -254,7 +256,8 @@ class ItemFinder:
         return place, self._called[key]
 
     def _find_item(self, given: GivenLabel) -> int:
-        own = next((key for key in (given.item, unescape_formula(given.item)) if key in self._places), None)
+        spellings = given.item, unescape_formula(given.item), normalize("NFC", given.item)
+        own = next((key for key in spellings if key in self._places), None)
         place, alike = self._places.get(own or ""), self._find_by_text(given.texts)
         if place is not None and (place in alike or not alike):
             return place

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from autorubric.core.criterion import Criterion
 from autorubric.core.judgment import CriterionVerdict, Judgment, Quote
+from autorubric.core.wording import fold_letter
 from autorubric.graders.asking import ModelJudge, Unsupported, collect_values, load_judgment_schema, show_options
 from autorubric.graders.judge import Answered, Ask, JudgeInput, Read, ShownOptions
 from autorubric.graders.judge_replies import NO_VERDICT, Said, build_judgment, failed, read_said
@@ -176,13 +177,13 @@ ALIKE = 90.0
 
 _DIGIT = re.compile(r"\d")
 _WORD = re.compile(r"\S+")
-_PLAIN = str.maketrans("“”„«»‘’‚′–—‑ʼ", "\"\"\"\"\"''''---'")
+_PLAIN = str.maketrans("“”„«»「」『』‘’‚′–—‑ʼ", '"' * 9 + "''''---'")
 
 
 def find_quote(quote: str, text: str) -> Quote:
     r"""The quote with its character offsets in `text`, or without them if it is not there.
 
-    The search is first exact, then ignores case, spacing and the shape of quotation marks and dashes, then accepts a
+    The search is first exact, then ignores case, accents, width, spacing, quotation marks and dashes, then accepts a
     passage that is similar by at least `ALIKE` percent and has the same digits.
     """
     start = text.find(quote)
@@ -191,7 +192,12 @@ def find_quote(quote: str, text: str) -> Quote:
     wanted, _ = _flatten(quote)
     flat, origins = _flatten(text)
     span = _find_span(wanted, flat)
-    return Quote(quote) if span is None else Quote(quote, origins[span[0]], origins[span[1] - 1] + 1)
+    if span is None:
+        return Quote(quote)
+    end = origins[span[1] - 1] + 1
+    while end < len(text) and not fold_letter(text[end]):
+        end += 1  # an accent of the last letter
+    return Quote(quote, origins[span[0]], end)
 
 
 def _find_span(wanted: str, flat: str) -> tuple[int, int] | None:
@@ -215,26 +221,21 @@ def _find_similar(wanted: str, flat: str) -> tuple[int, int] | None:
     found = fuzz.partial_ratio_alignment(wanted, flat, score_cutoff=ALIKE)
     if found is None or found.dest_end <= found.dest_start:
         return None
-    return _strip_spaces(flat, found.dest_start, found.dest_end)
-
-
-def _strip_spaces(flat: str, start: int, end: int) -> tuple[int, int]:
-    while start < end - 1 and flat[start] == " ":
-        start += 1
-    while end - 1 > start and flat[end - 1] == " ":
-        end -= 1
-    return start, end
+    passage = flat[found.dest_start : found.dest_end]
+    start = found.dest_end - len(passage.lstrip(" "))
+    return start, start + len(passage.strip(" "))
 
 
 def _flatten(text: str) -> tuple[str, list[int]]:
-    """A text in lower case on one line, and for each of its characters the index in the original."""
+    """A folded text on one line, and for each of its characters the index in the original."""
     letters: list[str] = []
     origins: list[int] = []
     for found in _WORD.finditer(text.translate(_PLAIN)):
         if letters:
             letters.append(" ")
             origins.append(found.start() - 1)
-        # The lower case of a letter such as "İ" has more than one character.
-        letters += (low if len(low := letter.lower()) == 1 else letter for letter in found[0])
-        origins += range(*found.span())
+        for place, letter in enumerate(found[0], found.start()):
+            folded = fold_letter(letter)  # "ß" becomes two characters, an accent none
+            letters += folded
+            origins += [place] * len(folded)
     return "".join(letters), origins

@@ -29,7 +29,10 @@ from autorubric.llm.request import Answer, CallError, Failure, Reply, Unreadable
 from autorubric.llm.structured import fold_keys, read_json
 from autorubric.llm.thinking import remove_thinking
 
-_EXPLANATIONS = ("explanation", "reason", "rationale")
+_EXPLANATIONS = (
+    *("explanation", "reason", "rationale", "解释", "理由", "原因", "说明", "分析", "解釋", "説明", "이유", "설명"),
+    *("explicación", "explication", "justification", "begründung", "spiegazione", "explicação", "пояснение"),
+)
 _VERDICTS = tuple(CriterionVerdict)
 _STATUS_KEYS = ("criterion_status", "criteria_met", "verdict")
 _MET_KEYS = ("criterion_met", "is_met", "met")
@@ -42,7 +45,9 @@ _KEYS = (*_STATUS_KEYS, "selected_option")
 _MARKUP = re.compile(
     r"</?\w+>|^[^\w\n]*(?:explanation|reason(?:ing)?|rationale)[^\w\n]*[:：]\W*", re.IGNORECASE | re.MULTILINE
 )
-_CONCLUDES = re.compile("riterion|equirement|erdict|MET|[满滿]足|erfüllt|満た")  # a fast check: most texts have none
+_CONCLUDES = re.compile(
+    "riteri|ritère|equirement|erdict|MET|[满滿]足|erfüllt|満た|기준"
+)  # a fast check: most texts have none
 _HOLDS_TEXT = re.compile(r"[{\"'“]")
 _MOST_EVIDENCE = 2000  # characters of a reply that are kept with a failure
 NO_VERDICT = frozenset({"unreadable", "truncated", "empty", "refusal"})

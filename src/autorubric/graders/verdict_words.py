@@ -18,13 +18,15 @@ Stated: TypeAlias = CriterionVerdict | int
 # Yes and no answer whether a criterion is met, but not what its status is.
 _TRUTHS = {"yes": MET, "no": UNMET}
 
-_QUOTES = " .…*`'\"“”"
+_QUOTES = " .…*`'\"“”「」【】『』"
+_PARTS = re.compile(r"[()/]")
 _SEPARATORS = re.compile(r"[\s_\-]+")
 
 _LABELS = (
     *(r"criterion[ _](?:id|status)", r"criteria[ _]met", "verdict", "status", "decision", "judge?ment", "conclusion"),
     *(r"selected[ _]option", "option", "choice", "answer", "result", "score", "rating", "correction", "final"),
     *(r"\w{0,4}(?:判定|结果|状态|结论)", "判断", "判斷", "結論", "更正", "选项", "选择", "Urteil", "Ergebnis"),
+    "Bewertung|veredicto|resultado|verdetto|statut|вердикт|الحكم|評価|評決|판정|평가|결과",
 )
 _LABEL = rf"(?P<label>(?:(?:my|final|overall|最终)[ _]?)*(?:{'|'.join(_LABELS)}|c\d+))"
 _KEY = re.compile(_LABEL, re.IGNORECASE)
@@ -61,8 +63,10 @@ def find_verdict(value: Any, *, of_truth: bool = False) -> CriterionVerdict | No
     if not isinstance(value, str):
         return None
     field = _FIELDS[0].fullmatch(value.strip())
-    word = _fold(field["value"] if field else value)
-    return VERDICT_WORDS.get(word) or (_TRUTHS.get(word) if of_truth else None)
+    # A gloss in brackets must be the same verdict: "MET (满足)".
+    words = [_fold(part) for part in _PARTS.split(_fold(field["value"] if field else value)) if part.strip()]
+    found = {VERDICT_WORDS.get(word) or (_TRUTHS.get(word) if of_truth else None) for word in words}
+    return found.pop() if len(found) == 1 else None
 
 
 def find_fields(text: str) -> list[re.Match[str]]:
@@ -141,14 +145,15 @@ _PLAIN = re.compile(
 _LATIN = r"(?<![A-Za-z_])(?:{})(?![A-Za-z_])"
 _NEGATED = (
     r"UNMET|(?:(?i:not)[ _-]+(?:\w+LY )?(?:BEEN )?|FAILS? TO )(?:MEET|MET|SATISF\w+|FULFILL?\w*)|FAILS TH(?:E|IS)|"
-    "(?i:nicht) erfüllt|(?i:pas|non) rempli"
+    "(?i:nicht) erfüllt|(?i:pas|non) (?:rempli|satisfait)|criterio no se cumple|no(?: se)? cumple el criterio"
 )
 _MENTION = re.compile(
-    rf"(?P<UNMET>{_LATIN.format(_NEGATED)}|(?:不能?|没[有能]?|未能?|[並尚]?未|[无無]法|难以)(?:完全)?[满滿]足|満たし?てい?ない|満たさない)|"
+    rf"(?P<UNMET>{_LATIN.format(_NEGATED)}|(?:不能?|没[有能]?|未能?|[並尚]?未|[无無]法|难以)(?:完全)?[满滿]足|"
+    r"満たし?てい?ない|満たさない|기준[을이] 충족(?:하|되)지)|"
     rf"(?P<CANNOT_ASSESS>{_LATIN.format('CANNOT[ _]ASSESS')}|[无無]法[评評判][估断斷])|"
     rf"(?P<MET>{_LATIN.format('MET|MEETS|SATISFIE[SD]|FULFILL?E?[SD]|erfüllt|rempli')}|(?<!部分)(?<!基本)[满滿]足|満たす|満たしている)"
 )
-HINT = re.compile(r"mee?t|satisf|fulfil|fails|rempli|assess|满足|滿足|[无無]法|erfüllt|満た", re.IGNORECASE)
+HINT = re.compile("mee?t|satisf|fulfil|fails|rempli|cumple|충족|assess|[满滿]足|[无無]法|erfüllt|満た", re.IGNORECASE)
 """Every sentence that states a verdict matches this."""
 _OPTION = re.compile(
     r"(?:\b(?:option|choice|answer)(?: is| should be| to)?|选项)\W{0,4}(?P<number>\d{1,3})(?!\d|\s*(?:[%/|,]|or\b))",

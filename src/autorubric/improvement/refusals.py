@@ -10,17 +10,17 @@ from dataclasses import dataclass, field
 from autorubric.checks.check_registry import validate_check
 from autorubric.core.criterion import Criterion
 from autorubric.core.rubric import Rubric
+from autorubric.core.wording import UNSPACED, WORD
 from autorubric.errors import AutorubricError
 from autorubric.improvement.changed_wording import Outcomes, Wording
 from autorubric.linting import lint_rubric
 
 QUOTED_WORDS = 6
-"""A run of this many words (twice as many Chinese or Japanese characters) of a submission is a quotation."""
+"""A run of this many words (twice as many Chinese, Japanese or Thai characters) of a submission is a quotation."""
 LONGEST = 1500
 """Maximum characters of a requirement."""
 
-_TOKEN = re.compile(r"[㐀-鿿豈-﫿぀-ヿ]|[^\W_]+(?:['’][^\W_]+)*")
-_WIDE = re.compile(r"[㐀-鿿豈-﫿぀-ヿ]")
+_UNSPACED = re.compile(f"[{UNSPACED}]")
 _LABELS = re.compile(
     r"\bground[ _-]?truth\b|\b(?:human|expert|gold|reference)[ -](?:label|verdict|rater|annotator|grader|score)s?\b|"
     r"\bannotators?\b|\blabell?ed (?:(?:it|them) )?(?:so|as|met|unmet)\b|"
@@ -32,14 +32,14 @@ _LABELS = re.compile(
 
 
 def _tokenize(text: str) -> list[str]:
-    return _TOKEN.findall(text.casefold())
+    return WORD.findall(text.casefold())
 
 
 def _list_runs(text: str) -> Iterator[tuple[str, ...]]:
     """The runs of tokens in a text that count as a quotation where they are found elsewhere."""
     tokens = _tokenize(text)
     for start, token in enumerate(tokens):
-        size = QUOTED_WORDS * (2 if _WIDE.match(token) else 1)
+        size = QUOTED_WORDS * (2 if _UNSPACED.match(token) else 1)
         if start + size <= len(tokens):
             yield tuple(tokens[start : start + size])
 

@@ -22,6 +22,7 @@ from autorubric.formats.format_registry import IN_ROW
 from autorubric.jobs.job import Columns, column_setting, job
 from autorubric.jobs.submissions import parse_columns
 from autorubric.linting import SEVERITIES, Finding, Rule, chosen_rules, lint_raw_rubric, lint_rubric
+from autorubric.linting.criterion_words import detect_language
 from autorubric.linting.records import NO_RUBRIC, is_row
 from autorubric.linting.rubric_sources import iter_rubrics, iter_rubrics_in_memory
 from autorubric.rows import Table, convert_rows
@@ -115,6 +116,7 @@ class LintRun:
         self.criteria = self.rubrics = 0
         self.by_severity: Counter[str] = Counter()
         self.by_rule: Counter[str] = Counter()
+        self.by_language: Counter[str | None] = Counter()
         self.problems: list[str] = []
 
     def __iter__(self) -> Iterator[Finding]:
@@ -150,6 +152,8 @@ class LintRun:
                 for rubric in read(source, self.problems, self._columns):
                     self.rubrics += 1
                     self.criteria += len(rubric.criteria)
+                    texts = "\n".join(criterion.wording.own for criterion in rubric.criteria)
+                    self.by_language[detect_language(texts)] += 1
                     yield from lint_raw_rubric(rubric, self._rules)
 
 

@@ -8,11 +8,16 @@ from __future__ import annotations
 
 import re
 from functools import cached_property, lru_cache
+from unicodedata import normalize
 
-from autorubric.core.wording import compile_late, strip_asides, strip_quotes
+from autorubric.core.wording import MARKS, compile_late, strip_asides, strip_quotes
 
 HAN = "\u3400-\u4dbf\u4e00-\u9fff"
-_TOKEN = compile_late(rf"[^\W\d_{HAN}]+(?:['’\-][^\W\d_{HAN}]+)*|\d+(?:[.,:/]\d+)*|[{HAN}]|[%‰°$€£¥]")
+# Thai, Lao, Burmese and Khmer have no spaces between words; a word has about four letters.
+_THAI = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
+_PART = rf"[^\W\d_{HAN}{_THAI}](?:[^\W\d_{HAN}{_THAI}]|[{MARKS}])*"
+_TOKEN = compile_late(rf"{_PART}(?:['’\-]{_PART})*|\d+(?:[.,:/]\d+)*|[{HAN}]|[%‰°$€£¥]|(?!\d)[{_THAI}][{MARKS}]*")
+_THAI_LETTER = compile_late(f"[{_THAI}][{MARKS}]*")
 # The same for lower-case ASCII, in half the time.
 _ASCII_TOKEN = compile_late(r"[a-z]+(?:['\-][a-z]+)*|\d+(?:[.,:/]\d+)*|[%$]")
 _SHORTENED = compile_late(r"\b(?:e\.g|i\.e|etc|vs|cf|approx|dr|mr|mrs|ms|st|no|fig|al|inc|[a-z])\.", re.IGNORECASE)
@@ -24,7 +29,7 @@ _SIGNS = frozenset("%‰°$€£¥")
 
 
 class Phrasing:
-    """A text with its tokens: words, numbers, signs of units, and each Chinese character by itself."""
+    """A text with its tokens: words, numbers, signs of units, and each Chinese or Thai character by itself."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -33,7 +38,7 @@ class Phrasing:
     def tokens(self) -> tuple[str, ...]:
         """The tokens, in lower case."""
         text = self.text.lower()
-        return tuple((_ASCII_TOKEN if text.isascii() else _TOKEN).findall(text))
+        return tuple(_ASCII_TOKEN.findall(text) if text.isascii() else _TOKEN.findall(normalize("NFC", text)))
 
     @cached_property
     def vocabulary(self) -> frozenset[str]:
@@ -48,7 +53,8 @@ class Phrasing:
     @cached_property
     def size(self) -> int:
         """Its length in words, or for a Chinese text in characters; a number or a foreign word counts as one."""
-        return len(self.tokens) - sum(map(self.tokens.count, _SIGNS & self.vocabulary))
+        shorter = 0 if self.text.isascii() else len(_THAI_LETTER.findall(self.text)) * 3 // 4
+        return len(self.tokens) - sum(map(self.tokens.count, _SIGNS & self.vocabulary)) - shorter
 
     @cached_property
     def sentences(self) -> tuple[str, ...]:
@@ -101,7 +107,7 @@ _SCRIPTS = {
         "ko": r"[\uac00-\ud7af]", "hi": r"[\u0900-\u097f]+", "el": r"[\u0370-\u03ff]+", "am": r"[\u1200-\u137f]+",
     }.items()
 }  # fmt: skip
-_LATIN = compile_late(r"\b(?:(?<!-)[a-zà-öø-ÿœ]{2,}|[aeyoéà]\b(?! *[=+*/<>)(^-]))")
+_LATIN = compile_late(r"\b(?:(?<!-)[a-zà-öø-ɏḀ-ỿ]{2,}|[aeyoéà]\b(?! *[=+*/<>)(^-]))")
 _ASCII_LATIN = compile_late(r"\b(?:(?<!-)[a-z]{2,}|[aeyo]\b(?! *[=+*/<>)(^-]))", re.ASCII)
 _SMALL_WORDS = {
     code: frozenset(words.split())
@@ -111,13 +117,19 @@ _SMALL_WORDS = {
         "es": "el la los las de que y en un una por con para es del se su no lo como más pero sus está qué mi "
         "cómo cuál cuáles cuándo si fuera puedo puede podría al sobre entre ser usted esta este",
         "fr": "le la les des et est en un une du que qui dans pour pas sur au avec ce il je ne vous mon cette "
-        "comment quel quelle quels quelles pourquoi si être aux sont votre ses peut vos où se ces elle ont leur",
+        "comment quel quelle quels quelles pourquoi si être aux sont votre ses peut vos où se ces elle ont leur "
+        "par moins plus combien",
         "de": "der die das und ist nicht ein eine zu den mit von für auf im dem des sich auch ich wie es dass "
-        "wenn wir sie sind kann können würde würden wäre einer einem einen bei oder warum um wird zum zur",
+        "wenn wir sie sind kann können würde würden wäre einer einem einen bei oder warum um wird zum zur "
+        "viel wieviel pro darf was welche welcher welches",
         "pt": "o os as de que e em um uma para com não do da no na por se mais como mas dos ao são é ser você pode",
         "it": "il lo gli di che e la un una per non con del della sono è le si nel come da più ma anche al mio "
         "quali quale cosa perché se in dei delle degli dalla nella essere può potrebbe posso fosse dell ho ha ogni",
         "nl": "de het een en van is dat niet op te zijn met voor die in er maar om ook als aan ik wat hoe mijn",
+        "tr": "ve bir bu için ile nasıl çok olarak olan kadar daha gibi neden hangi mı mi midir nedir olur gün günde",
+        "vi": "và của là có không được cho một những các trong này với khi người bao nhiêu như thế nào tôi bạn mỗi",
+        "id": "dan yang dengan untuk dari apa ini itu adalah bagaimana dalam tidak saya jelaskan mengapa pada berapa",
+        "pl": "jest się nie jak czy dla na do od oraz jakie jaki jaka przez może który która które ile dlaczego",
         "sw": "ya na wa kwa ni la katika za kama yangu cha mimi au hii sana nini kuwa",
     }.items()
 }
@@ -132,7 +144,7 @@ _TRANSLATION = compile_late(r"\btranslat|\btraduc|\btraduz|übersetz|翻译|译�
 @lru_cache(maxsize=256)
 def detect_language(text: str) -> str | None:
     """The code of the language a text is in; None if it is mixed, about translation, too short or unknown."""
-    text = text[:_LONGEST].lower()
+    text = normalize("NFC", text[:_LONGEST].lower())
     if any(map(text.__contains__, _TRANSLATION_HINTS)) and _TRANSLATION.search(text):
         return None
     if any(map(text.__contains__, "$\\`{_^")):
@@ -148,7 +160,9 @@ def detect_language(text: str) -> str | None:
         return _guess_by_small_words(latin)
     code = max(found, key=found.__getitem__)
     total = foreign + len(latin)
-    return code if total >= _FEWEST and found[code] >= 0.7 * total else None
+    # Names and terms in Latin letters, without small words, leave a text in its language.
+    least = 0.5 if _SMALL_WORDS["en"].isdisjoint(latin) else 0.7
+    return code if total >= _FEWEST and found[code] >= least * total else None
 
 
 def _guess_by_small_words(words: list[str]) -> str | None:

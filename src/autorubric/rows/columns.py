@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
+from unicodedata import normalize
 
 from autorubric.errors import InputError, format_first
 from autorubric.files.json_values import as_weight
@@ -40,6 +41,8 @@ class Role(NamedTuple):
     is_ranked: bool = False
 
 
+_QUERIES = "问题 题目 提问 問題 質問 질문 pregunta pergunta frage вопрос".split()  # noqa: SIM905
+_ANSWERS = "回答 作答 回复 模型回答 模型回复 模型输出 답변 réponse respuesta resposta antwort ответ".split()  # noqa: SIM905
 ROLES: Mapping[str, Role] = {
     "query": Role(
         (
@@ -47,7 +50,7 @@ ROLES: Mapping[str, Role] = {
             *("convo", "conversations", "turns", "user_prompt", "user_query", "question_text", "prompt_text"),
         ),
         quiet=("question", "query", "prompt", "messages"),
-        fallback=("user_input", "user_message", "task", "contents", "问题", "题目"),
+        fallback=("user_input", "user_message", "task", "contents", *_QUERIES),
     ),
     "rubric": Role(
         ("rubrics", "rubric", "criteria", "rubric_items"),
@@ -61,7 +64,7 @@ ROLES: Mapping[str, Role] = {
         ),
         own="submission",
         quiet=("submission", "answer", "response", "completion"),
-        fallback=("actual_output", "system_output", "llm_output", "output_text", "generated_text", "回答", "作答"),
+        fallback=("actual_output", "system_output", "llm_output", "output_text", "generated_text", *_ANSWERS),
     ),
     "submissions": Role(
         ("answers", "responses", "candidates", "completions", "outputs", "generations"),
@@ -71,7 +74,7 @@ ROLES: Mapping[str, Role] = {
         ("id", "query_id", "prompt_id", "question_id", "item_id", "uid", "uuid", "key", "example_id"),
         own="id",
         quiet=("id", "query_id", "prompt_id", "uid", "__record_id__"),
-        fallback=("__record_id__",),
+        fallback=("__record_id__", "编号", "編號"),
     ),
     "sample": Role(("sample_id", "candidate_id"), own="sample_id", quiet=("sample_id", "candidate_id")),
     "reference": Role(
@@ -82,11 +85,11 @@ ROLES: Mapping[str, Role] = {
     "labels": Role(("ground_truth",), quiet=("ground_truth",)),
     "domain": Role(("domain", "category", "subject", "topic"), own="domain"),
     "source": Role(_SOURCES, quiet=_SOURCES, is_ranked=True),
-    "criterion": Role(("criterion", "criterion_name", "criteria", "requirement")),
-    "label": Role(("label", "verdict", "value", "rating", "human_label")),
+    "criterion": Role(("criterion", "criterion_name", "criteria", "requirement"), fallback=("标准", "准则")),
+    "label": Role(("label", "verdict", "value", "rating", "human_label"), fallback=("标签", "标注")),
     "annotator": Role(
         ("annotator", "annotator_id", "rater", "rater_id", "labeler", "labeller"),
-        fallback=("annotator_name", "rater_name", "worker_id", "worker", "reviewer"),
+        fallback=("annotator_name", "rater_name", "worker_id", "worker", "reviewer", "标注员", "标注者"),
     ),
     "note": Role(("note", "comment", "reason", "rationale")),
     "quote": Role(("quote", "evidence", "highlight")),
@@ -105,9 +108,8 @@ SYNONYMS = {
 NESTED = frozenset(
     (
         *("messages", "conversation", "convo", "conversations", "contents", "turns", "reward_model"),
-        *("labels", "verdicts"),
+        *("labels", "verdicts", *ROLES["rubric"].fallback),
         *(name for role in ("rubric", "submissions", "labels") for name in ROLES[role].names),
-        *(name for name in ROLES["rubric"].fallback),
         *("merged_rubrics", "augmented_rubrics", "rubrics_a", "rubrics_b", "rubric_list"),
         *("ground_truth_reasons", "metadata", "tags", "extra_info", "options", "check", "example_tags"),
         *("ideal_completions_data", "autorubric"),
@@ -123,7 +125,7 @@ def fold_name(name: str) -> str:
         >>> fold_name(" Question Text")
         'question_text'
     """
-    return str(name).strip().casefold().replace(" ", "_").replace("-", "_")
+    return normalize("NFC", str(name).strip().casefold()).replace(" ", "_").replace("-", "_")
 
 
 _PATH_PART = re.compile(r"[^.\[\]]+|\[-?\d{1,9}\]")

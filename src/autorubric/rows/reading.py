@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
+from unicodedata import normalize
 
 from autorubric.errors import InputError, pluralize
 from autorubric.files.parquet import read_arrow, read_parquet
@@ -331,7 +332,7 @@ class _Lines:
             return data.decode()
         except UnicodeDecodeError as error:
             byte = f"byte 0x{data[error.start]:02x} at column {error.start + 1}"
-            raise InputError(f"{where}: {byte} is not UTF-8; save the file as UTF-8") from None
+            raise InputError(f"{where}: {byte} is not UTF-8; save the file as UTF-8 (in Excel: CSV UTF-8)") from None
 
 
 def _describe_csv_error(error: csv.Error, span: int) -> str:
@@ -346,8 +347,8 @@ def _describe_csv_error(error: csv.Error, span: int) -> str:
 def _read_header(cells: list[str], where: str) -> list[str]:
     if len(cells) > _MOST_COLUMNS:
         raise InputError(f"{where}: the header has {len(cells):,} columns; the maximum is {_MOST_COLUMNS:,}")
-    # The names are those of pandas, which writes its index without a name.
-    names = [cell.strip() or f"Unnamed: {place}" for place, cell in enumerate(cells)]
+    # As in pandas, which writes its index without a name; with accents in one code point, as people type them.
+    names = [normalize("NFC", cell.strip()) or f"Unnamed: {place}" for place, cell in enumerate(cells)]
     repeated = [name for name, count in Counter(names).items() if count > 1]
     if repeated:
         names_twice = ", ".join(map(repr, repeated))

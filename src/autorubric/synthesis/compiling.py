@@ -12,15 +12,6 @@ from autorubric.synthesis.candidate import Candidate, Pool
 from autorubric.synthesis.check_wordings import READERS
 from autorubric.synthesis.thresholds import CompileSettings
 
-__all__ = [
-    "CheckProposal",
-    "CompileSettings",
-    "RecognizedCheck",
-    "apply_proposals",
-    "propose_checks",
-    "recognize_check",
-]
-
 _LONGEST = 300  # characters: longer texts ask for more than a count or a phrase
 
 

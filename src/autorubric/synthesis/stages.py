@@ -26,12 +26,8 @@ STEPS = ("reference", "responses", "rubrics", "merge", "augment", "gates")
 """The names of steps 0 to 5, as `--until` takes them; only the full profile has the last."""
 
 STEP_FILES = (
-    "step0_reference.jsonl",
-    "step1_responses.jsonl",
-    "step2_rubrics.jsonl",
-    "step3_merged.jsonl",
-    "step4_augmented.jsonl",
-    "step5_gated.jsonl",
+    *("step0_reference.jsonl", "step1_responses.jsonl", "step2_rubrics.jsonl", "step3_merged.jsonl"),
+    *("step4_augmented.jsonl", "step5_gated.jsonl"),
 )
 
 HIDDEN_STEP_FILES = tuple(f".{name}" for name in STEP_FILES)

@@ -1,4 +1,4 @@
-"""Similarity, quotes and demanded forms in the words of a criterion and a query, in English and Chinese."""
+"""Similarity, quotes and demanded forms in the words of a criterion and a query; forms in English and Chinese."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import NamedTuple
 
-from autorubric.core.wording import NUMBER_WORDS, count_negations, find_numbers, match_any
+from autorubric.core.wording import MARKS, NUMBER_WORDS, UNSPACED, count_negations, find_numbers, match_any
 from autorubric.synthesis.thresholds import SurfaceKind
 
-_TOKEN = re.compile(r"[a-z]+(?:'[a-z]+)?|\d+(?:\.\d+)?|[\u3400-\u9fff]+")
+_PAIRED = re.compile(f"[{UNSPACED}\uac00-\ud7af]")  # Korean has spaces, but particles are joined to its words
+_TOKEN = re.compile(
+    rf"[^\W\d_{UNSPACED}](?:[^\W\d_{UNSPACED}]|[{MARKS}])*(?:'[a-z]+)?|\d+(?:\.\d+)?|(?:[{UNSPACED}][{MARKS}]*)+"
+)
 _STOP = frozenset(
     re.findall(
         "[a-z]+",
@@ -38,8 +41,9 @@ _ENDINGS = re.compile(r"(?:ies|ing|ed|es|s|ly)$")
 def rate_similarity(left: str, right: str) -> float:
     """The share of the words of the shorter criterion that the other one also has, from 0 to 1.
 
-    Chinese counts by pairs of characters. The similarity is 0 if the numbers differ ("every 3 months", "every 6
-    months"), if only one is a negation, or if only the object differs ("recommends finasteride", "… minoxidil").
+    Chinese, Japanese, Korean and Thai count by pairs of characters. The similarity is 0 if the numbers differ
+    ("every 3 months", "every 6 months"), if only one is a negation, or if only the object differs ("recommends
+    finasteride", "… minoxidil").
     """
     if find_numbers(left) != find_numbers(right) or bool(count_negations(left)) != bool(count_negations(right)):
         return 0.0
@@ -62,7 +66,7 @@ def _list_content_words(text: str) -> list[str]:
     """The content words of a criterion in order, without verbs such as "states" or "mentions"."""
     found = list[str]()
     for token in _TOKEN.findall(unicodedata.normalize("NFKC", text).lower()):
-        if token[0] >= "\u3400":
+        if _PAIRED.match(token):
             found.extend(_ZH_TELLING.sub("", token))
         elif token not in _STOP and token not in _TELLING and token not in NUMBER_WORDS and not token[0].isdigit():
             found.append(_ENDINGS.sub("", token) if len(token) > 4 else token)
@@ -83,7 +87,7 @@ def _strip_marks(text: str) -> str:
 def _collect_word_parts(text: str) -> frozenset[str]:
     parts = set[str]()
     for token in _TOKEN.findall(unicodedata.normalize("NFKC", text).lower()):
-        if token[0] >= "\u3400":
+        if _PAIRED.match(token):
             parts.update(token[at : at + 2] for at in range(max(1, len(token) - 1)))
         elif token not in _STOP and token not in NUMBER_WORDS and not token[0].isdigit():
             parts.add(_ENDINGS.sub("", token) if len(token) > 4 else token)

@@ -10,10 +10,11 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any
 
+from autorubric.core.wording import MARKS
 from autorubric.files.strict_yaml import parse_yaml
 
 _CJK = "\u3400-\u9fff"
-_TOKEN = re.compile(rf"[^\W\d_{_CJK}][\w'’+#-]*|\d[\d.,]*%?|[{_CJK}]+|[^\w\s]")
+_TOKEN = re.compile(rf"[^\W\d_{_CJK}][\w'’+#{MARKS}-]*|\d[\d.,]*%?|[{_CJK}]+|[^\w\s]")
 _SUFFIX = re.compile(r"(?:'s|ations?|ings?|ments?|edly|ed|es|s|ly)$")
 
 

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autorubric.synthesis.candidate import Candidate, Pool, Votes
-from autorubric.synthesis.compiling import CompileSettings, apply_proposals, propose_checks
+from autorubric.synthesis.compiling import apply_proposals, propose_checks
+from autorubric.synthesis.thresholds import CompileSettings
 from tests.offenders import each
 
 SHORT = Candidate("m1", "Length", "Has at most 3 words.", 5)

@@ -38,6 +38,11 @@ def test_more_of_the_same_is_as_alike_as_the_shorter_one_is_contained() -> None:
     # warn, drink, alcohol against drink, alcohol, tablet, evening: two of three.
     left, right = "Warns of drinking alcohol.", "Drinking alcohol with the tablets in the evening."
     assert rate_similarity(left, right) == pytest.approx(2 / 3)
+    # Six words, of which two are added; 달의 is a pair, and so are six of the other one's ten.
+    assert rate_similarity("चंद्रमा को कारण बताता है", "चंद्रमा को ज्वार का कारण बताता है") == 1.0
+    assert rate_similarity("Указывает причину приливов", "Луна указывает причину высоких приливов") == 1.0
+    assert rate_similarity("달의 인력", "달의 중력") == pytest.approx(0.0)  # only the object differs
+    assert rate_similarity("달의 인력을 든다", "원인으로 달의 인력을 설명") == pytest.approx(3 / 4)
 
 
 @each(

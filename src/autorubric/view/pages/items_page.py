@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from array import array
 from bisect import bisect_right
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from autorubric.core.wording import compile_folded
 from autorubric.files.strict_json import decode_json
 from autorubric.view.index.schema import ABSTAINS, DIFFERS, DISPUTED, FAILED, FLAGGED
 from autorubric.view.page import Page, PageQuery, PageRefusal
@@ -139,7 +142,7 @@ _NO_TEXTS = frozenset(("report_type", "criterion", "verdict", "final_verdict", "
 
 
 def _search(source: Source, connection: sqlite3.Connection, words: str) -> set[int]:
-    """The items whose texts contain the given words; letters of ASCII match in either case."""
+    """The items whose texts contain the given words, ignoring case, accents and width."""
     found: set[int] = set()
     rows = connection.execute("SELECT start, item FROM items ORDER BY start").fetchall()
     starts, items = array("Q", (row[0] for row in rows)), array("Q", (row[1] for row in rows))
@@ -153,8 +156,7 @@ def _search(source: Source, connection: sqlite3.Connection, words: str) -> set[i
 
 def _find_places(path: Path, starts: Sequence[int], words: str) -> Iterator[int]:
     """The places of the records in a file that contain the given words."""
-    escaped, plain = json.dumps(words)[1:-1], json.dumps(words, ensure_ascii=False)[1:-1]
-    needles = {escaped.lower().encode(), plain.encode("utf-8", "replace").lower()}
+    wanted, written = map(compile_folded, (words, json.dumps(words, ensure_ascii=False)[1:-1]))
     try:
         file = path.open("rb")
     except OSError as error:
@@ -166,34 +168,22 @@ def _find_places(path: Path, starts: Sequence[int], words: str) -> Iterator[int]
             file.seek(starts[first])
             data = file.read(starts[last] - starts[first] if last < len(starts) else -1)
             ends = [*(start - starts[first] for start in starts[first + 1 : last]), len(data)]
-            for place in sorted(_find_hits(data.lower(), ends, needles)):
-                record = data[ends[place - 1] if place else 0 : ends[place]]
-                if _has_text(record, words):
+            for place, (start, end) in enumerate(pairwise((0, *ends))):
+                record = data[start:end]
+                is_near = b"\\u" in record or written.search(record.decode("utf-8", "replace"))
+                if is_near and _has_text(record, wanted):
                     yield first + place
             first = last
 
 
-def _find_hits(data: bytes, ends: Sequence[int], needles: Collection[bytes]) -> set[int]:
-    """The places of the records whose bytes hold a needle."""
-    hits: set[int] = set()
-    for needle in needles:
-        start = data.find(needle)
-        while start >= 0:
-            place = bisect_right(ends, start)
-            hits.add(place)
-            start = data.find(needle, ends[place])  # one hit per record is enough
-    return hits
-
-
-def _has_text(record: bytes, words: str) -> bool:
-    """Whether a text of a record, not only a key or a fixed field, contains the given words."""
+def _has_text(record: bytes, wanted: re.Pattern[str]) -> bool:
+    """Whether a text of a record, not only a key or a fixed field, contains the words."""
     try:
         own = record.split(b"\n  ]", 1)[0].strip().rstrip(b",")  # the list may end after it
         value = decode_json(own, share_texts=False)
     except (ValueError, RecursionError):
         return True
-    wanted = words.casefold()
-    return any(wanted in text.casefold() for text in _list_texts(value))
+    return any(map(wanted.search, _list_texts(value)))
 
 
 def _list_texts(value: Any) -> Iterator[str]:
