@@ -82,6 +82,22 @@ def test_new_labels_decide_in_a_second_run_and_old_ones_teach(tmp_path: Path) ->
     assert not opened & test
 
 
+def test_items_without_labels_teach_and_test_nothing_and_stay_unused(tmp_path: Path, capsys: Capture) -> None:
+    data = answers(240)
+    for item in data.items[60:]:
+        item.ground_truth = None
+    with endpoint(written=BRINGS).in_thread() as near:
+        words = [*files(tmp_path, data, only="Tides"), *models(near.base_url)]
+        assert run([*words, "--dry-run"]) == 0
+        assert run(words) == 0
+    said, found = capsys.readouterr().out, record(tmp_path)
+    assert said.startswith("60 items; no request was sent")
+    assert "60 in 60 groups (180 without labels left out): 15 teach; 45 choose and test" in said
+    assert (found["split"], found["groups"], found["unlabelled"]) == ("nested", 60, 180)
+    used = [json.loads(line)["item"] for line in (tmp_path / "labels.json.used.jsonl").read_text().splitlines()]
+    assert len(used) == len(set(used)) == 60
+
+
 def test_a_run_that_was_stopped_resumes_without_paying_twice(tmp_path: Path) -> None:
     # One call in ten is slow, so some are in flight when another one is refused because of the stop.
     plain, asked, stop = tmp_path / "whole", count(1), Stop()

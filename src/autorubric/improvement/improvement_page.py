@@ -57,6 +57,8 @@ def describe_sets(record: Mapping[str, Any]) -> str:
     """How many items teach, choose and test, in words."""
     items = record["items"]
     total = f"{sum(items.values())} in {record['groups']} groups"
+    if without := record.get("unlabelled"):
+        total += f" ({without} without labels left out)"
     if record["split"] == "nested":
         return (
             f"{total}: {items['teach']} teach; {items['test']} choose and test in {record['folds']} folds, "

@@ -68,6 +68,11 @@ class LabelledRubric:
             for n, item in enumerate(self.dataset)
         ]
 
+    def list_informative(self) -> list[int]:
+        """The items that have a label or a human score; all of them if there are no labels at all."""
+        known = (self.truth >= 0).any(axis=1) | ~np.isnan(self.target)
+        return np.flatnonzero(known | (not self.has_labels)).tolist()
+
     def list_strata(self) -> list[list[Hashable]]:
         """The labels of each item, by which sets are balanced."""
         return [[(column, int(code)) for column, code in enumerate(row) if code >= 0] for row in self.truth]

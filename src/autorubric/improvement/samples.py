@@ -48,6 +48,11 @@ class SampleSplit:
         """Whether the test items also choose, part by part."""
         return bool(self.folds)
 
+    @property
+    def items(self) -> list[int]:
+        """The items of all sets."""
+        return [*self.teach, *self.choose, *self.test]
+
     def to_dict(self) -> dict[str, Any]:
         """JSON values."""
         return {"kind": "nested" if self.is_nested else "three", **asdict(self)}
@@ -123,6 +128,7 @@ def split_items(
     groups: Sequence[int],
     strata: Sequence[Collection[Hashable]],
     *,
+    items: Sequence[int] | None = None,
     kind: Splits = "auto",
     used: Collection[int] = (),
     seed: int = 0,
@@ -132,6 +138,7 @@ def split_items(
     Args:
         groups: the group of each item.
         strata: the labels of each item, for the balance.
+        items: the items to split; all by default.
         kind: `three` sets, `nested` (all but the teaching items test, in parts), or by the number of groups.
         used: items that an earlier run used; their groups can teach and choose, but not test.
         seed: of the draw.
@@ -144,14 +151,15 @@ def split_items(
         >>> len(split.teach), len(split.choose), len(split.test), split.is_nested
         (75, 90, 135, False)
     """
-    closed = {groups[item] for item in used}
-    free = sorted(set(groups) - closed)
+    members = dict[int, list[int]]()
+    for item in range(len(groups)) if items is None else items:
+        members.setdefault(groups[item], []).append(item)
+    closed = members.keys() & {groups[item] for item in used}
+    free = sorted(members.keys() - closed)
     rng = random.Random(seed)
     nested = kind == "nested" or (kind == "auto" and len(free) + len(closed) < LEAST_FOR_THREE)
     shares = (_TEACH_NESTED,) if nested else (_TEACH, _CHOOSE)
-    labels = {group: set[Hashable]() for group in set(groups)}
-    for item, group in enumerate(groups):
-        labels[group] |= set(strata[item])
+    labels = {group: {label for item in own for label in strata[item]} for group, own in members.items()}
     drawn, rest = list[list[int]](), free
     total = len(free) + len(closed)
     # Groups that were used before fill the teaching set, then the choosing set.
@@ -167,7 +175,6 @@ def split_items(
         drawn.append([*own, *(group for place, group in enumerate(rest) if place in chosen)])
         rest = [group for place, group in enumerate(rest) if place not in chosen]
     check_enough(len(rest), total, shares, len(closed))
-    members = {group: tuple(item for item, own in enumerate(groups) if own == group) for group in set(groups)}
     sets = [tuple(sorted(item for group in part for item in members[group])) for part in (*drawn, rest)]
     if not nested:
         return SampleSplit(sets[0], sets[1], sets[2])

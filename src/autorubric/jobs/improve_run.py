@@ -293,7 +293,7 @@ async def estimate_improvement(inputs: ImprovementInputs, settings: ImproveSetti
         recorded = ledger.count
     if recorded and rows:
         rows[0] = replace(rows[0], recorded=recorded)
-    return ImproveResult(labelled.rubric, {}, out, estimate=rows, items=len(labelled))
+    return ImproveResult(labelled.rubric, {}, out, estimate=rows, items=len(split.items))
 
 
 def _estimate_writer(model: Model, labelled: LabelledRubric, settings: ImproveSettings) -> ModelEstimate:
