@@ -127,7 +127,7 @@ def test_a_run_that_was_stopped_resumes_without_paying_twice(tmp_path: Path) -> 
 def test_a_budget_ends_the_run_before_it_is_exceeded(tmp_path: Path, capsys: Capture) -> None:
     with endpoint(written=BRINGS).in_thread() as near:
         words = [*files(tmp_path, answers(60), only="Tides"), *models(near.base_url), "-j", "2"]
-        assert run([*words, "--budget-tokens", "60000"]) == 1
+        assert run([*words, "--budget-tokens", "40000"]) == 1
         assert "budget of 60,000 tokens" in capsys.readouterr().out
         made = near.counts.requests
         assert not (tmp_path / "out" / "improvement.json").exists()
@@ -340,19 +340,36 @@ def test_without_labels_a_panel_decides_and_the_result_says_so(tmp_path: Path, c
     assert "Without labels." in (tmp_path / "out" / "report.html").read_text()
 
 
-def test_a_dry_run_prices_the_run_and_asks_nothing(tmp_path: Path, capsys: Capture) -> None:
-    with endpoint(written=BRINGS).in_thread() as near:
-        words = [*files(tmp_path, answers(60)), *models(near.base_url)]
-        assert run([*words, "--dry-run"]) == 0
-        assert near.counts.requests == 0
-        planned = sum(
-            int(line.split(":")[1].split()[0])
-            for line in capsys.readouterr().out.splitlines()
-            if " to make, " in line
-        )
-        assert not (tmp_path / "out").exists()
-        assert run(words) == 0
-        assert 0.6 * near.counts.requests <= planned <= 1.7 * near.counts.requests
+def test_a_dry_run_counts_the_calls_that_are_left_and_asks_nothing(tmp_path: Path, capsys: Capture) -> None:
+    split = {"criterion": "Tides", "requirement": BETTER, "second": "Says why.", "reason": "Two."}
+    (tmp_path / "two.json").write_text(json.dumps([split]))
+    proposals = ["--proposals", str(tmp_path / "two.json")]
+    cases = {
+        "nested": [],
+        "three sets": ["--split", "three", "--rounds", "1"],
+        "a split without a writer": [*proposals, "--split", "three"],
+        "a second judge": ["--test-judge", "strict@URL"],
+    }
+    for name, more in cases.items():
+        with endpoint(written=BRINGS).in_thread() as near:
+            words = [*files(tmp_path / name, answers(60), only="Tides"), "--judge", f"judge@{near.base_url}"]
+            words += [word.replace("URL", near.base_url) for word in more]
+            if "without" not in name:
+                words += ["--writer", f"writer@{near.base_url}", "--candidates", "3"]
+
+            def plan(words: list[str] = words) -> int:
+                assert run([*words, "--dry-run"]) == 0
+                lines = [line for line in capsys.readouterr().out.splitlines() if " to make, " in line]
+                return sum(int(line.split(":")[1].split()[0].replace(",", "")) for line in lines)
+
+            planned = plan()
+            assert near.counts.requests == 0 and not (tmp_path / name / "out").exists()
+            assert run([*words, "--budget-tokens", "40000"]) == 1
+            capsys.readouterr()
+            assert (name, plan() + near.counts.requests) == (name, planned)
+            assert run(words) == 0
+            capsys.readouterr()
+            assert (name, near.counts.requests, plan()) == (name, planned, 0)
 
 
 def test_what_cannot_be_improved_is_refused_before_anything_is_spent(tmp_path: Path, capsys: Capture) -> None:

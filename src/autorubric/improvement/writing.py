@@ -16,12 +16,11 @@ from autorubric.core.display import clip
 from autorubric.dataset.ground_truth import find_criterion
 from autorubric.errors import InputError, collected
 from autorubric.files.strict_json import parse_json
-from autorubric.graders.judge import request_again
+from autorubric.graders.judge import Ask, request_again
 from autorubric.improvement.changed_wording import KINDS, Wording
 from autorubric.improvement.labelled import LabelledRubric
 from autorubric.improvement.measures import list_categories
 from autorubric.improvement.search import Commission, Note, WriterItem
-from autorubric.llm.executor import Executor
 from autorubric.llm.limits import estimate_room
 from autorubric.llm.request import Answer, Failure, Message, Model, Reply, ReplySchema, Request, Unreadable
 from autorubric.llm.structured import read_json
@@ -161,7 +160,7 @@ class Writer:
 
     Attributes:
         model: the writer.
-        executor: asks it.
+        ask: asks it.
         labelled: the labelled items.
         note: takes events of the log.
         template: the prompt.
@@ -169,7 +168,7 @@ class Writer:
     """
 
     model: Model
-    executor: Executor
+    ask: Ask
     labelled: LabelledRubric
     note: Note
     template: Template
@@ -182,7 +181,7 @@ class Writer:
             Stopped: the call failed, or no reply could be used. Ending the run keeps its labels for the next session.
         """
         request = build_request(self.template, self.labelled, commission, self.draws)
-        answer = await self.executor.ask_for(
+        answer = await self.ask(
             self.model, request, lambda reply: read_alternatives(reply, commission, self.model.name), request_again
         )
         if isinstance(answer, Failure):
@@ -195,7 +194,7 @@ class Writer:
         self.note("written", criterion=commission.wording.name, round=commission.number, count=len(answer.value))
         for note in answer.notes:
             self.note("writer_note", criterion=commission.wording.name, problem=note)
-        return answer.value
+        return list(answer.value)
 
 
 class Stopped(Exception):
