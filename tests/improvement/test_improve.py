@@ -23,10 +23,13 @@ BRINGS = wordings(BETTER, "Explains the tides in depth.", "Tells a fine story of
 Capture = pytest.CaptureFixture[str]
 
 
-@pytest.mark.parametrize("count", [60, 240])
-def test_a_better_wording_is_accepted_with_its_evidence(tmp_path: Path, capsys: Capture, count: int) -> None:
+@pytest.mark.parametrize(("count", "split"), [(60, "nested"), (240, "three")])
+def test_a_better_wording_is_accepted_with_its_evidence(
+    tmp_path: Path, capsys: Capture, count: int, split: str
+) -> None:
     with endpoint(written=BRINGS).in_thread() as near:
         words = [*files(tmp_path, answers(count)), *models(near.base_url)]
+        words += ["--split", "three"] if split == "three" else []
         assert run(words) == 0
     said, found = capsys.readouterr().out, record(tmp_path)
     assert "1 of 1 tested change accepted" in said
@@ -42,7 +45,7 @@ def test_a_better_wording_is_accepted_with_its_evidence(tmp_path: Path, capsys: 
     assert test["before"] == pytest.approx(0.6, abs=0.06)
     assert held["interval"] == test["interval"]
     assert test["interval"][0] > 0
-    assert found["split"] == ("nested" if count == 60 else "three")
+    assert found["split"] == split
     assert found["noise"]["Tides"] == 0
     page = (tmp_path / "out" / "report.html").read_text()
     assert "<script" not in page and "http" not in page.replace("http-equiv", "").replace("http://www.w3.org", "")
@@ -127,7 +130,7 @@ def test_a_run_that_was_stopped_resumes_without_paying_twice(tmp_path: Path) -> 
 def test_a_budget_ends_the_run_before_it_is_exceeded(tmp_path: Path, capsys: Capture) -> None:
     with endpoint(written=BRINGS).in_thread() as near:
         words = [*files(tmp_path, answers(60), only="Tides"), *models(near.base_url), "-j", "2"]
-        assert run([*words, "--budget-tokens", "40000"]) == 1
+        assert run([*words, "--budget-tokens", "60000"]) == 1
         assert "budget of 60,000 tokens" in capsys.readouterr().out
         made = near.counts.requests
         assert not (tmp_path / "out" / "improvement.json").exists()
@@ -275,7 +278,7 @@ def test_weights_are_fitted_and_tested_like_a_wording(tmp_path: Path, count: int
         lambda requirement, text: judge(BETTER if "tides" in requirement else requirement, text)
     ).in_thread() as near:
         words = [*files(tmp_path, data), "--judge", f"judge@{near.base_url}", "--weights", "--score", "people"]
-        assert run(words) == 0
+        assert run([*words, "--split", split]) == 0
     assert record(tmp_path)["split"] == split
     weights = record(tmp_path)["weights"]
     assert weights["accepted"]

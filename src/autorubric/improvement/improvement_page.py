@@ -71,10 +71,9 @@ def list_warnings(record: Mapping[str, Any]) -> list[str]:
     """Warnings that a reader needs before the figures."""
     found = list(record.get("stand_ins") or [])
     if record["split"] == "nested":
-        few = "labels" if record["has_labels"] else "items"
         found.append(
-            f"Few {few}: the gain is that of choosing and testing in turn (nested cross-validation), and the wording "
-            "is the one chosen on all of these items."
+            "The gain is that of choosing and testing in turn (nested cross-validation), and the wording is the one "
+            "chosen on all of these items."
         )
     return found
 

@@ -21,7 +21,7 @@ from autorubric.improvement.acceptance import count_least_changed, estimate_item
 
 Splits: TypeAlias = Literal["auto", "three", "nested"]
 
-LEAST_FOR_THREE = 200
+LEAST_FOR_THREE = 400
 """Groups of items from which `auto` takes three sets; fewer give a nested split."""
 _TEACH, _CHOOSE, _TEACH_NESTED = 0.25, 0.3, 0.25
 _FOLDS = 10
@@ -147,9 +147,9 @@ def split_items(
         InputError: too few groups are left for a test that could accept anything; it says how many suffice.
 
     Example:
-        >>> split = split_items(range(300), [["MET"], ["UNMET"]] * 150)
+        >>> split = split_items(range(400), [["MET"], ["UNMET"]] * 200)
         >>> len(split.teach), len(split.choose), len(split.test), split.is_nested
-        (75, 90, 135, False)
+        (100, 120, 180, False)
     """
     members = dict[int, list[int]]()
     for item in range(len(groups)) if items is None else items:

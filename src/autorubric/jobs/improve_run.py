@@ -335,7 +335,7 @@ class _AssumedJudge(LedgerJudge):
         repaired = item % (self.rounds + 1) < number or self.originals.get((place, item)) == right
         code = right if repaired else (right + 1) % len(worth)
         votes = tuple(code if number % 2 else right for number in range(len(outcome.votes)))
-        return WordingOutcome(code, votes, value=float(worth[code]))
+        return WordingOutcome(code, votes, "x" * 200, float(worth[code]))  # the writer sees reasons
 
 
 def _assume_alternatives(request: Request, read: Read, count: int) -> Answer[Any] | None:
