@@ -126,9 +126,8 @@ def _read_group_keys(dataset: RubricDataset, by: str | None) -> list[Hashable]:
 
 def split_items(
     groups: Sequence[int],
-    strata: Sequence[Collection[Hashable]],
+    strata: Sequence[Collection[Hashable] | None],
     *,
-    items: Sequence[int] | None = None,
     kind: Splits = "auto",
     used: Collection[int] = (),
     seed: int = 0,
@@ -137,8 +136,7 @@ def split_items(
 
     Args:
         groups: the group of each item.
-        strata: the labels of each item, for the balance.
-        items: the items to split; all by default.
+        strata: the labels of each item, for the balance; None for an item that is in no set.
         kind: `three` sets, `nested` (all but the teaching items test, in parts), or by the number of groups.
         used: items that an earlier run used; their groups can teach and choose, but not test.
         seed: of the draw.
@@ -152,14 +150,15 @@ def split_items(
         (100, 120, 180, False)
     """
     members = dict[int, list[int]]()
-    for item in range(len(groups)) if items is None else items:
-        members.setdefault(groups[item], []).append(item)
+    for item, own in enumerate(strata):
+        if own is not None:
+            members.setdefault(groups[item], []).append(item)
     closed = members.keys() & {groups[item] for item in used}
     free = sorted(members.keys() - closed)
     rng = random.Random(seed)
     nested = kind == "nested" or (kind == "auto" and len(free) + len(closed) < LEAST_FOR_THREE)
     shares = (_TEACH_NESTED,) if nested else (_TEACH, _CHOOSE)
-    labels = {group: {label for item in own for label in strata[item]} for group, own in members.items()}
+    labels = {group: {label for item in own for label in strata[item] or ()} for group, own in members.items()}
     drawn, rest = list[list[int]](), free
     total = len(free) + len(closed)
     # Groups that were used before fill the teaching set, then the choosing set.

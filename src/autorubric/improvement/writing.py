@@ -162,17 +162,17 @@ class Writer:
         model: the writer.
         ask: asks it.
         labelled: the labelled items.
-        note: takes events of the log.
         template: the prompt.
         draws: the first draw of this generation of replies.
+        note: takes events of the log.
     """
 
     model: Model
     ask: Ask
     labelled: LabelledRubric
-    note: Note
     template: Template
     draws: int = 0
+    note: Note = lambda kind, **values: None
 
     async def write(self, commission: Commission) -> list[Wording]:
         """The candidates.

@@ -263,12 +263,8 @@ class ImprovementInputs:
         before = self.used.read()
         both = zip(self.labelled.digests, self.labelled.text_digests, strict=True)  # the latter in older records
         used = [item for item, digests in enumerate(both) if not before.isdisjoint(digests)]
-        groups, strata, items = (
-            self.labelled.groups.tolist(),
-            self.labelled.list_strata(),
-            self.labelled.list_informative(),
-        )
-        split = split_items(groups, strata, items=items, kind=settings.split, used=used, seed=settings.seed)
+        groups, strata = self.labelled.groups.tolist(), self.labelled.list_strata()
+        split = split_items(groups, strata, kind=settings.split, used=used, seed=settings.seed)
         return DrawnSplit(uuid4().hex, split, labels)
 
     def digest_labels(self) -> str:

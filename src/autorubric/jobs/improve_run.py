@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import AsyncExitStack, aclosing, suppress
+from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -106,7 +106,7 @@ class ImprovementRun(RecordedRun):
             labelled,
             self.drawn.split,
             self._build_judging(self.grader),
-            None if writer is None else Writer(writer, ask, labelled, self._note, template, self.draws),
+            None if writer is None else Writer(writer, ask, labelled, template, self.draws, self._note),
             _build_guard(labelled),
             _build_aims(inputs, settings),
             SearchRules(settings.candidates, settings.rounds),
@@ -275,10 +275,9 @@ async def estimate_improvement(inputs: ImprovementInputs, settings: ImproveSetti
         models = [*(await grader.open_session()).models.values(), *writers.values()]
         settings.show_stand_ins(len(labelled), [model.name for model in models])
         draws = find_next_generation(ledger, start_over=settings.start_over) * DRAWS_A_GENERATION
-        expected = _TOKENS_AN_ALTERNATIVE * settings.candidates
         counter = CallCounter(
             Executor(ledger),
-            lambda request: expected if request.role == WRITER else REPLY_TOKENS,
+            lambda request: _TOKENS_AN_ALTERNATIVE * settings.candidates if request.role == WRITER else REPLY_TOKENS,
             assume=lambda request, read: _assume_alternatives(request, read, settings.candidates),
         )
 
@@ -286,23 +285,17 @@ async def estimate_improvement(inputs: ImprovementInputs, settings: ImproveSetti
             answer = await counter(model, request, read, follow_up)
             return replace(answer, kind="timeout") if isinstance(answer, Failure) else answer  # ends nothing
 
-        judging, testing = (
-            None if one is None else _AssumedJudge(one, ask, labelled, draws, rounds=settings.rounds)
-            for one in (grader, second)
-        )
-        assert judging is not None
-        writing = [Writer(model, ask, labelled, _ignore, load_writer_prompt(), draws) for model in writers.values()]
+        judging = _AssumedJudge(grader, ask, labelled, draws, rounds=settings.rounds)
+        testing = None if second is None else replace(judging, grader=second, originals={})
+        writing = [Writer(model, ask, labelled, load_writer_prompt(), draws) for model in writers.values()]
         rules, aims = SearchRules(settings.candidates, settings.rounds), _build_aims(inputs, settings)
         writer, guard = next(iter(writing), None), _build_guard(labelled)
         study = Study(labelled, split, judging, writer, guard, aims, rules, testing, inputs.proposals)
-        with suppress(ExceptionGroup):  # what a failed writer had left out of the run
+        try:
             await study.run()
-        rows = [*counter.found.values()]
-    return ImproveResult(labelled.rubric, {}, out, estimate=rows, items=len(split.items))
-
-
-def _ignore(kind: str, **values: Any) -> None:
-    """A note of an estimate."""
+        except* Stopped:
+            """A recorded reply of the writer has no alternatives; the run would ask again and stop there."""
+    return ImproveResult(labelled.rubric, {}, out, estimate=[*counter.found.values()], items=len(split.items))
 
 
 @dataclass
