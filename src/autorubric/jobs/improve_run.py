@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 from autorubric.background import rare_collections
 from autorubric.core.rubric import Rubric
@@ -274,10 +275,10 @@ async def estimate_improvement(inputs: ImprovementInputs, settings: ImproveSetti
         writers = await stack.enter_async_context(open_models(settings.build_writer_config(), 1))
         models = [*(await grader.open_session()).models.values(), *writers.values()]
         settings.show_stand_ins(len(labelled), [model.name for model in models])
-        draws = find_next_generation(ledger, start_over=settings.start_over) * DRAWS_A_GENERATION
         counter = CallCounter(
             Executor(ledger),
             lambda request: _TOKENS_AN_ALTERNATIVE * settings.candidates if request.role == WRITER else REPLY_TOKENS,
+            find_next_generation(ledger, start_over=settings.start_over),
             assume=lambda request, read: _assume_alternatives(request, read, settings.candidates),
         )
 
@@ -285,9 +286,9 @@ async def estimate_improvement(inputs: ImprovementInputs, settings: ImproveSetti
             answer = await counter(model, request, read, follow_up)
             return replace(answer, kind="timeout") if isinstance(answer, Failure) else answer  # ends nothing
 
-        judging = _AssumedJudge(grader, ask, labelled, draws, rounds=settings.rounds)
+        judging = _AssumedJudge(grader, ask, labelled, rounds=settings.rounds)
         testing = None if second is None else replace(judging, grader=second, originals={})
-        writing = [Writer(model, ask, labelled, load_writer_prompt(), draws) for model in writers.values()]
+        writing = [Writer(model, ask, labelled, load_writer_prompt()) for model in writers.values()]
         rules, aims = SearchRules(settings.candidates, settings.rounds), _build_aims(inputs, settings)
         writer, guard = next(iter(writing), None), _build_guard(labelled)
         study = Study(labelled, split, judging, writer, guard, aims, rules, testing, inputs.proposals)
@@ -335,7 +336,7 @@ def _assume_alternatives(request: Request, read: Read, count: int) -> Answer[Any
     """Different wordings of usual length for a writer's request."""
     if request.role != WRITER:
         return assume_demands(request)
-    own = hash(request.messages[-1].content)  # no text is proposed twice
-    texts = [f"Wording {number} of {own:x} " + "names what has to be there. " * 5 for number in range(count)]
+    own = crc32(request.messages[-1].content.encode("utf-8", "surrogatepass"))  # no text is proposed twice
+    texts = [f"Wording {number} of {own:08x} " + "names what has to be there. " * 5 for number in range(count)]
     answer = read(Reply(json.dumps({"alternatives": [{"requirement": text} for text in texts]})))
     return answer if isinstance(answer, Answer) else None
