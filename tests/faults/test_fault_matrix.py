@@ -14,6 +14,7 @@ from threading import Thread
 
 import pytest
 
+from autorubric.cli.app import run
 from autorubric.testing import FAULTS
 from tests.faults.commands import BAD, COMMANDS, Command, names
 from tests.faults.scene import ENDING, REFUSED, RETRIES, SENT_AGAIN, UNUSABLE, Scene, in_one_row
@@ -117,6 +118,27 @@ def test_a_reply_that_cannot_be_used_is_a_failure_and_not_a_value(scene: Scene, 
                 assert command.scores(scene.out).get(BAD) is None
                 # A reply that cannot be read is asked for again twice.
                 assert scene.endpoint.counts.by_fault[fault] <= 3 * command.calls // len(names())
+
+
+@every_command
+def test_a_dry_run_after_first_replies_that_were_unusable_has_no_call_left(scene: Scene, command: Command) -> None:
+    folder = scene.folder
+    with offenders() as case:
+        for fault in ("empty", "prose", "length"):
+            with case(fault):
+                scene.folder, met = folder / fault, set[str]()
+                scene.folder.mkdir()
+                scene.meets = (
+                    lambda body, fault=fault, met=met: (  # type: ignore[misc]
+                        None if (asked := str(body["messages"][:2])) in met else met.add(asked) or fault
+                    )
+                )
+                assert scene.run(command) == 0, scene.told[-2000:]
+                asked = scene.endpoint.counts.requests
+                assert run([*command.words(scene.folder, scene.flags), "--dry-run"]) == 0
+                planned = [line for line in scene.read().out.splitlines() if " to make, " in line]
+                assert all(": 0 calls to make, " in line for line in planned), planned
+                assert scene.endpoint.counts.by_fault[fault] > 0 and scene.endpoint.counts.requests == asked
 
 
 @every_command

@@ -23,10 +23,13 @@ BRINGS = wordings(BETTER, "Explains the tides in depth.", "Tells a fine story of
 Capture = pytest.CaptureFixture[str]
 
 
-@pytest.mark.parametrize("count", [60, 240])
-def test_a_better_wording_is_accepted_with_its_evidence(tmp_path: Path, capsys: Capture, count: int) -> None:
+@pytest.mark.parametrize(("count", "split"), [(60, "nested"), (240, "three")])
+def test_a_better_wording_is_accepted_with_its_evidence(
+    tmp_path: Path, capsys: Capture, count: int, split: str
+) -> None:
     with endpoint(written=BRINGS).in_thread() as near:
         words = [*files(tmp_path, answers(count)), *models(near.base_url)]
+        words += ["--split", "three"] if split == "three" else []
         assert run(words) == 0
     said, found = capsys.readouterr().out, record(tmp_path)
     assert "1 of 1 tested change accepted" in said
@@ -42,7 +45,7 @@ def test_a_better_wording_is_accepted_with_its_evidence(tmp_path: Path, capsys: 
     assert test["before"] == pytest.approx(0.6, abs=0.06)
     assert held["interval"] == test["interval"]
     assert test["interval"][0] > 0
-    assert found["split"] == ("nested" if count == 60 else "three")
+    assert found["split"] == split
     assert found["noise"]["Tides"] == 0
     page = (tmp_path / "out" / "report.html").read_text()
     assert "<script" not in page and "http" not in page.replace("http-equiv", "").replace("http://www.w3.org", "")
@@ -80,6 +83,22 @@ def test_new_labels_decide_in_a_second_run_and_old_ones_teach(tmp_path: Path) ->
     test = set(json.loads((tmp_path / "second" / "split.json").read_text())["test"])
     assert len(test) > 50
     assert not opened & test
+
+
+def test_items_without_labels_teach_and_test_nothing_and_stay_unused(tmp_path: Path, capsys: Capture) -> None:
+    data = answers(240)
+    for item in data.items[60:]:
+        item.ground_truth = None
+    with endpoint(written=BRINGS).in_thread() as near:
+        words = [*files(tmp_path, data, only="Tides"), *models(near.base_url)]
+        assert run([*words, "--dry-run"]) == 0
+        assert run(words) == 0
+    said, found = capsys.readouterr().out, record(tmp_path)
+    assert said.startswith("60 items; no request was sent")
+    assert "60 in 60 groups (180 without labels left out): 15 teach; 45 choose and test" in said
+    assert (found["split"], found["groups"], found["unlabelled"]) == ("nested", 60, 180)
+    used = [json.loads(line)["item"] for line in (tmp_path / "labels.json.used.jsonl").read_text().splitlines()]
+    assert len(used) == len(set(used)) == 60
 
 
 def test_a_run_that_was_stopped_resumes_without_paying_twice(tmp_path: Path) -> None:
@@ -259,7 +278,7 @@ def test_weights_are_fitted_and_tested_like_a_wording(tmp_path: Path, count: int
         lambda requirement, text: judge(BETTER if "tides" in requirement else requirement, text)
     ).in_thread() as near:
         words = [*files(tmp_path, data), "--judge", f"judge@{near.base_url}", "--weights", "--score", "people"]
-        assert run(words) == 0
+        assert run([*words, "--split", split]) == 0
     assert record(tmp_path)["split"] == split
     weights = record(tmp_path)["weights"]
     assert weights["accepted"]
@@ -324,19 +343,36 @@ def test_without_labels_a_panel_decides_and_the_result_says_so(tmp_path: Path, c
     assert "Without labels." in (tmp_path / "out" / "report.html").read_text()
 
 
-def test_a_dry_run_prices_the_run_and_asks_nothing(tmp_path: Path, capsys: Capture) -> None:
-    with endpoint(written=BRINGS).in_thread() as near:
-        words = [*files(tmp_path, answers(60)), *models(near.base_url)]
-        assert run([*words, "--dry-run"]) == 0
-        assert near.counts.requests == 0
-        planned = sum(
-            int(line.split(":")[1].split()[0])
-            for line in capsys.readouterr().out.splitlines()
-            if " to make, " in line
-        )
-        assert not (tmp_path / "out").exists()
-        assert run(words) == 0
-        assert 0.6 * near.counts.requests <= planned <= 1.7 * near.counts.requests
+def test_a_dry_run_counts_the_calls_that_are_left_and_asks_nothing(tmp_path: Path, capsys: Capture) -> None:
+    split = {"criterion": "Tides", "requirement": BETTER, "second": "Says why.", "reason": "Two."}
+    (tmp_path / "two.json").write_text(json.dumps([split]))
+    proposals = ["--proposals", str(tmp_path / "two.json")]
+    cases = {
+        "nested": [],
+        "three sets": ["--split", "three", "--rounds", "1"],
+        "a split without a writer": [*proposals, "--split", "three"],
+        "a second judge": ["--test-judge", "strict@URL"],
+    }
+    for name, more in cases.items():
+        with endpoint(written=BRINGS).in_thread() as near:
+            words = [*files(tmp_path / name, answers(60), only="Tides"), "--judge", f"judge@{near.base_url}"]
+            words += [word.replace("URL", near.base_url) for word in more]
+            if "without" not in name:
+                words += ["--writer", f"writer@{near.base_url}", "--candidates", "3"]
+
+            def plan(words: list[str] = words) -> int:
+                assert run([*words, "--dry-run"]) == 0
+                lines = [line for line in capsys.readouterr().out.splitlines() if " to make, " in line]
+                return sum(int(line.split(":")[1].split()[0].replace(",", "")) for line in lines)
+
+            planned = plan()
+            assert near.counts.requests == 0 and not (tmp_path / name / "out").exists()
+            assert run([*words, "--budget-tokens", "40000"]) == 1
+            capsys.readouterr()
+            assert (name, plan() + near.counts.requests) == (name, planned)
+            assert run(words) == 0
+            capsys.readouterr()
+            assert (name, near.counts.requests, plan()) == (name, planned, 0)
 
 
 def test_what_cannot_be_improved_is_refused_before_anything_is_spent(tmp_path: Path, capsys: Capture) -> None:

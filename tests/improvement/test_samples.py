@@ -41,6 +41,13 @@ def test_every_item_is_in_one_set_and_no_group_in_two(
     assert split == split_items(groups, strata, kind=kind, seed=seed, used=used)  # type: ignore[arg-type]
 
 
+def test_three_sets_need_as_many_groups_as_make_them_no_weaker_than_a_nested_split() -> None:
+    kinds = {
+        count: split_items(range(count), [[item % 2] for item in range(count)]).is_nested for count in (399, 400)
+    }
+    assert kinds == {399: True, 400: False}
+
+
 def test_labels_keep_their_share_in_every_set() -> None:
     split = split_items(range(400), [["MET"] if item % 4 == 0 else ["UNMET"] for item in range(400)])
     for one in (split.teach, split.choose, split.test):

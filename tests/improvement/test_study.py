@@ -59,7 +59,7 @@ def scene(
     data = answers(count)
     assert data.rubric is not None
     labelled = read_labelled(data.rubric, data, range(count))
-    split = split_items(range(count), labelled.list_strata())
+    split = split_items(range(count), labelled.list_strata(), kind="three")
     judging, writing = Judging(labelled), Writing(texts)
     uses = FileUseRecorder(folder, "run", UsedItems(folder / "used.jsonl"), labelled.digests, "r")
     return (

@@ -49,11 +49,17 @@ def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixt
 
 
 @pytest.mark.parametrize("stored", COMMANDS, indirect=True)
-def test_the_command_of_a_stored_run_makes_no_request_and_writes_the_same_results(stored: Path, stand: Stand) -> None:
+def test_the_command_of_a_stored_run_makes_no_request_and_writes_the_same_results(
+    stored: Path, stand: Stand, capsys: pytest.CaptureFixture[str]
+) -> None:
     command = json.loads((stored / "command.json").read_text())
     before = results(stored / "run")
     assert before
     (stored / "run" / DECISIONS).unlink(missing_ok=True)
+    assert run([*command["arguments"], "--dry-run"]) == 0
+    # Replies to re-asks and to higher limits are on record as well.
+    planned = [line for line in capsys.readouterr().out.splitlines() if " to make, " in line]
+    assert all(": 0 calls to make, " in line for line in planned), planned
     assert run(command["arguments"]) == command["status"]
     assert stand.requests == []
     after = results(stored / "run")

@@ -393,6 +393,7 @@ def test_synthesis_runs_are_reported_and_verified(tmp_path: Path, name: str) -> 
 WRONG: dict[str, tuple[tuple[str, ...], str]] = {
     "no run": (("report", "nowhere"), "nowhere does not exist; expected a run directory"),
     "a baseline without items": (("report", "run", "--against", "made"), "this one has graded nothing"),
+    "an improvement": (("report", "improved"), "graded nothing; its results are in its report.html"),
     "a comparison of rubrics": (("report", "made", "--against", "run"), "only graded runs are compared"),
     "items": (("report", "run", "--items", "best:3"), "expected all, or worst:N"),
     "a file that exists": (("report", "run", "-o", "report.html"), "--force to replace it"),
@@ -410,6 +411,7 @@ def test_wrong_input_is_refused(
     monkeypatch.chdir(tmp_path)
     plain_run(tmp_path / "run", 3)
     shutil.copytree(STORED / "synthesize_basic" / "run", tmp_path / "made")
+    shutil.copytree(STORED / "improve" / "run", tmp_path / "improved")
     autorubric.report("run", against="run", out="report.html")
     words, says = WRONG[name]
     assert run(list(words)) == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import socket
 from collections.abc import Iterator
 from html.parser import HTMLParser
@@ -13,7 +14,7 @@ import pytest
 
 from autorubric.cli.app import run
 from tests.offenders import offenders
-from tests.view.viewing import RUBRIC, Viewer, item, judged, line, viewing, vote, write_run
+from tests.view.viewing import RUBRIC, STORED, Viewer, item, judged, line, viewing, vote, write_run
 
 CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -112,6 +113,23 @@ def test_every_answer_carries_the_headers(view: Viewer) -> None:
                 assert headers["referrer-policy"] == "no-referrer"
                 assert "server" not in headers
     assert view.page("/", Host="evil.example").headers["content-security-policy"] == CSP
+
+
+def test_the_report_of_an_improvement_or_a_review_is_linked_and_runs_no_script(tmp_path: Path) -> None:
+    runs = [Path(shutil.copytree(STORED / name / "run", tmp_path / name)) for name in ("improve", "review")]
+    hostile = f"<!doctype html>{HOSTILE[0]}"
+    with viewing(*runs) as viewer:
+        for number, run_folder in enumerate(runs):
+            assert f'href="/r/{number}/report.html"' in viewer.page(f"/r/{number}/").text
+            found = viewer.page(f"/r/{number}/report.html")
+            assert (found.status, found.text) == (200, (run_folder / "report.html").read_text())
+        (runs[0] / "report.html").write_text(hostile)  # a run directory may come from anybody
+        found = viewer.page("/r/0/report.html")
+        assert found.text == hostile
+        assert found.headers["content-security-policy"] == "default-src 'none'; style-src 'unsafe-inline'; sandbox"
+        assert found.headers["x-content-type-options"] == "nosniff"
+        (runs[0] / "report.html").unlink()
+        assert viewer.page("/r/0/report.html").status == 422
 
 
 def test_hostile_text_stays_text_on_every_page(view: Viewer) -> None:

@@ -57,6 +57,8 @@ def describe_sets(record: Mapping[str, Any]) -> str:
     """How many items teach, choose and test, in words."""
     items = record["items"]
     total = f"{sum(items.values())} in {record['groups']} groups"
+    if without := record.get("unlabelled"):
+        total += f" ({without} without labels left out)"
     if record["split"] == "nested":
         return (
             f"{total}: {items['teach']} teach; {items['test']} choose and test in {record['folds']} folds, "
@@ -69,10 +71,9 @@ def list_warnings(record: Mapping[str, Any]) -> list[str]:
     """Warnings that a reader needs before the figures."""
     found = list(record.get("stand_ins") or [])
     if record["split"] == "nested":
-        few = "labels" if record["has_labels"] else "items"
         found.append(
-            f"Few {few}: the gain is that of choosing and testing in turn (nested cross-validation), and the wording "
-            "is the one chosen on all of these items."
+            "The gain is that of choosing and testing in turn (nested cross-validation), and the wording is the one "
+            "chosen on all of these items."
         )
     return found
 

@@ -68,9 +68,11 @@ class LabelledRubric:
             for n, item in enumerate(self.dataset)
         ]
 
-    def list_strata(self) -> list[list[Hashable]]:
-        """The labels of each item, by which sets are balanced."""
-        return [[(column, int(code)) for column, code in enumerate(row) if code >= 0] for row in self.truth]
+    def list_strata(self) -> list[list[Hashable] | None]:
+        """The labels of each item, by which sets are balanced; None where others have labels and it has no score."""
+        known = (self.truth >= 0).any(axis=1) | ~np.isnan(self.target) | (not self.has_labels)
+        labels = (list[Hashable]((at, int(code)) for at, code in enumerate(row) if code >= 0) for row in self.truth)
+        return [own if is_known else None for own, is_known in zip(labels, known.tolist(), strict=True)]
 
     def select_known(self, place: int, items: Sequence[int]) -> list[int]:
         """The items that have a label on a criterion; all of them if there are no labels at all."""

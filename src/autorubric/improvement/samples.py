@@ -21,7 +21,7 @@ from autorubric.improvement.acceptance import count_least_changed, estimate_item
 
 Splits: TypeAlias = Literal["auto", "three", "nested"]
 
-LEAST_FOR_THREE = 200
+LEAST_FOR_THREE = 400
 """Groups of items from which `auto` takes three sets; fewer give a nested split."""
 _TEACH, _CHOOSE, _TEACH_NESTED = 0.25, 0.3, 0.25
 _FOLDS = 10
@@ -47,6 +47,11 @@ class SampleSplit:
     def is_nested(self) -> bool:
         """Whether the test items also choose, part by part."""
         return bool(self.folds)
+
+    @property
+    def items(self) -> list[int]:
+        """The items of all sets."""
+        return [*self.teach, *self.choose, *self.test]
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values."""
@@ -121,7 +126,7 @@ def _read_group_keys(dataset: RubricDataset, by: str | None) -> list[Hashable]:
 
 def split_items(
     groups: Sequence[int],
-    strata: Sequence[Collection[Hashable]],
+    strata: Sequence[Collection[Hashable] | None],
     *,
     kind: Splits = "auto",
     used: Collection[int] = (),
@@ -131,7 +136,7 @@ def split_items(
 
     Args:
         groups: the group of each item.
-        strata: the labels of each item, for the balance.
+        strata: the labels of each item, for the balance; None for an item that is in no set.
         kind: `three` sets, `nested` (all but the teaching items test, in parts), or by the number of groups.
         used: items that an earlier run used; their groups can teach and choose, but not test.
         seed: of the draw.
@@ -140,18 +145,20 @@ def split_items(
         InputError: too few groups are left for a test that could accept anything; it says how many suffice.
 
     Example:
-        >>> split = split_items(range(300), [["MET"], ["UNMET"]] * 150)
+        >>> split = split_items(range(400), [["MET"], ["UNMET"]] * 200)
         >>> len(split.teach), len(split.choose), len(split.test), split.is_nested
-        (75, 90, 135, False)
+        (100, 120, 180, False)
     """
-    closed = {groups[item] for item in used}
-    free = sorted(set(groups) - closed)
+    members = dict[int, list[int]]()
+    for item, own in enumerate(strata):
+        if own is not None:
+            members.setdefault(groups[item], []).append(item)
+    closed = members.keys() & {groups[item] for item in used}
+    free = sorted(members.keys() - closed)
     rng = random.Random(seed)
     nested = kind == "nested" or (kind == "auto" and len(free) + len(closed) < LEAST_FOR_THREE)
     shares = (_TEACH_NESTED,) if nested else (_TEACH, _CHOOSE)
-    labels = {group: set[Hashable]() for group in set(groups)}
-    for item, group in enumerate(groups):
-        labels[group] |= set(strata[item])
+    labels = {group: {label for item in own for label in strata[item] or ()} for group, own in members.items()}
     drawn, rest = list[list[int]](), free
     total = len(free) + len(closed)
     # Groups that were used before fill the teaching set, then the choosing set.
@@ -167,7 +174,6 @@ def split_items(
         drawn.append([*own, *(group for place, group in enumerate(rest) if place in chosen)])
         rest = [group for place, group in enumerate(rest) if place not in chosen]
     check_enough(len(rest), total, shares, len(closed))
-    members = {group: tuple(item for item, own in enumerate(groups) if own == group) for group in set(groups)}
     sets = [tuple(sorted(item for group in part for item in members[group])) for part in (*drawn, rest)]
     if not nested:
         return SampleSplit(sets[0], sets[1], sets[2])

@@ -93,6 +93,12 @@ class WordingTrial:
     reason: str = ""
     gains: dict[str, float] = field(default_factory=dict)
 
+    def conclude(self, finalist: Wording | None) -> None:
+        """The final fate of a candidate that was graded to the end."""
+        if self.fate == "graded":
+            self.fate = "tested" if self.wording == finalist else "dropped"
+            self.reason = "" if self.fate == "tested" else "another version, or the original, did better"
+
     def to_dict(self) -> dict[str, Any]:
         """JSON values."""
         gains = {name: None if math.isnan(gain) else gain for name, gain in self.gains.items()}
@@ -181,7 +187,7 @@ class Search:
             best_gain, incumbent = ahead.gains["choose"], ahead.wording
             outcomes, found.finalist = graded[incumbent.name], incumbent
         for trial in found.tried:
-            self._conclude(trial, found.finalist)
+            trial.conclude(found.finalist)
         return found
 
     def _build_task(
@@ -260,14 +266,6 @@ class Search:
         by_name = {trial.wording.name: trial.wording for trial in found.tried}
         found.finalist = by_name.get(found.nested.winner)
         found.outcomes = graded.get(found.nested.winner, {})
-
-    def _conclude(self, trial: WordingTrial, finalist: Wording | None) -> None:
-        if trial.fate != "graded":
-            return
-        if finalist is not None and trial.wording.name == finalist.name:
-            trial.fate = "tested"
-        else:
-            trial.fate, trial.reason = "dropped", trial.reason or "another version, or the original, did better"
 
 
 _KEPT = 0.5

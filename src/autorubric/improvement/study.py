@@ -256,14 +256,10 @@ class Study:
         unstable = set[str]()
         if self.split.is_nested:
             for searched in found.searched:
-                if (
-                    searched.finalist is not None
-                    and searched.nested is not None
-                    and searched.nested.pairs is not None
-                ):
-                    tested[searched.finalist.name] = searched.nested.pairs
-                    self._new[searched.finalist.name] = searched.outcomes
-                    unstable |= set() if searched.nested.is_stable else {searched.finalist.name}
+                nested, name = searched.nested, searched.finalist.name if searched.finalist is not None else ""
+                if name and nested is not None and nested.pairs is not None:
+                    tested[name], self._new[name] = nested.pairs, searched.outcomes
+                    unstable |= set() if nested.is_stable else {name}
         else:
             tested = await self._test_finalists(found.finalists)
         if found.finalists.weights is not None:

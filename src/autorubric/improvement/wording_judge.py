@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from autorubric.graders.criterion_grader import CriterionGrader
-from autorubric.graders.judge import Answered, Read
+from autorubric.graders.judge import Answered, Ask, Read
 from autorubric.improvement.changed_wording import Wording, WordingOutcome, read_outcome
 from autorubric.improvement.labelled import LabelledRubric
 from autorubric.improvement.writing import Stopped
 from autorubric.llm.batches.setting import widen_window
-from autorubric.llm.executor import Executor, FollowUp
+from autorubric.llm.executor import FollowUp
 from autorubric.llm.request import Failure, Model, Request
 from autorubric.metrics.table import FAILED
 
@@ -39,7 +39,7 @@ class LedgerJudge:
 
     Attributes:
         grader: the judges.
-        executor: asks the models; None if a rubric's checks decide everything.
+        ask: asks the models.
         labelled: the items.
         draws: the first draw of this generation of replies.
         window: maximum number of items that are open at a time.
@@ -47,7 +47,7 @@ class LedgerJudge:
     """
 
     grader: CriterionGrader
-    executor: Executor
+    ask: Ask
     labelled: LabelledRubric
     draws: int = 0
     window: int = 64
@@ -95,7 +95,7 @@ class LedgerJudge:
             guidelines=rubric.guidelines,
         )
         inputs = replace(inputs, item=dataset[item].id or str(item))
-        ask = _RedrawnAsk(self.executor, self.draws + (RETEST_DRAWS if retest else 0))
+        ask = _RedrawnAsk(self.ask, self.draws + (RETEST_DRAWS if retest else 0))
         session = await self.grader.open_session()
         judgments = await session.judge.judge(inputs, wanted, ask)
         if ask.ended is not None:
@@ -121,13 +121,13 @@ class LedgerJudge:
 class _RedrawnAsk:
     """An `Ask` with other draws, which keeps the failure after which no call can succeed."""
 
-    def __init__(self, executor: Executor, draws: int) -> None:
-        self._executor, self._draws = executor, draws
+    def __init__(self, ask: Ask, draws: int) -> None:
+        self._ask, self._draws = ask, draws
         self.ended: Failure | None = None
 
     async def __call__(self, model: Model, request: Request, read: Read, follow_up: FollowUp) -> Answered:
         request = replace(request, draw=request.draw + self._draws)
-        outcome = await self._executor.ask_for(model, request, read, follow_up)
+        outcome = await self._ask(model, request, read, follow_up)
         if isinstance(outcome, Failure) and outcome.ends_run:
             self.ended = outcome
         return outcome

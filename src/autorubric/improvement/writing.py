@@ -15,12 +15,11 @@ from autorubric.checks.check_registry import BUILT_IN
 from autorubric.dataset.ground_truth import find_criterion
 from autorubric.errors import InputError, clip, collected
 from autorubric.files.strict_json import parse_json
-from autorubric.graders.judge import request_again
+from autorubric.graders.judge import Ask, request_again
 from autorubric.improvement.changed_wording import KINDS, Wording
 from autorubric.improvement.labelled import LabelledRubric
 from autorubric.improvement.measures import list_categories
 from autorubric.improvement.search import Commission, Note, WriterItem
-from autorubric.llm.executor import Executor
 from autorubric.llm.limits import estimate_room
 from autorubric.llm.request import Answer, Failure, Message, Model, Reply, ReplySchema, Request, Unreadable
 from autorubric.llm.structured import read_json
@@ -160,19 +159,19 @@ class Writer:
 
     Attributes:
         model: the writer.
-        executor: asks it.
+        ask: asks it.
         labelled: the labelled items.
-        note: takes events of the log.
         template: the prompt.
         draws: the first draw of this generation of replies.
+        note: takes events of the log.
     """
 
     model: Model
-    executor: Executor
+    ask: Ask
     labelled: LabelledRubric
-    note: Note
     template: Template
     draws: int = 0
+    note: Note = lambda kind, **values: None
 
     async def write(self, commission: Commission) -> list[Wording]:
         """The candidates.
@@ -181,7 +180,7 @@ class Writer:
             Stopped: the call failed, or no reply could be used. Ending the run keeps its labels for the next session.
         """
         request = build_request(self.template, self.labelled, commission, self.draws)
-        answer = await self.executor.ask_for(
+        answer = await self.ask(
             self.model, request, lambda reply: read_alternatives(reply, commission, self.model.name), request_again
         )
         if isinstance(answer, Failure):
@@ -194,7 +193,7 @@ class Writer:
         self.note("written", criterion=commission.wording.name, round=commission.number, count=len(answer.value))
         for note in answer.notes:
             self.note("writer_note", criterion=commission.wording.name, problem=note)
-        return answer.value
+        return list(answer.value)
 
 
 class Stopped(Exception):

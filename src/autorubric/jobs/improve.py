@@ -84,7 +84,7 @@ class ImproveSettings(JudgeSettings, BatchSettings, ResumableSettings):
     criterion: Names = setting((), "Improve only this criterion; repeatable.", group="Search")
     most_criteria: int = setting(3, "Maximum criteria to improve, worst first.", group="Search", ge=1, le=1000)
     candidates: int = setting(4, "Alternatives per criterion and round.", group="Search", ge=1, le=50)
-    rounds: int = setting(2, "Rounds of writing; one if there are few labels.", group="Search", ge=1, le=20)
+    rounds: int = setting(2, "Rounds of writing; one in a nested split.", group="Search", ge=1, le=20)
     weights: bool = setting(False, "Fit the weights too, as one more change to test.", group="Search")
     score: str | None = setting(None, "Metadata key of a human score; default: labels.", group="Search")
     measure: Literal["agreement", "ac1", "score_error"] = setting(
@@ -94,7 +94,7 @@ class ImproveSettings(JudgeSettings, BatchSettings, ResumableSettings):
         0.95, "Joint confidence level of all accepted changes.", group="Statistics", ge=0.5, le=0.9999
     )
     split: Literal["auto", "three", "nested"] = setting(
-        "auto", "Label sets: three, nested (few labels) or auto.", group="Statistics"
+        "auto", "three, nested, or auto: nested below 400 groups.", group="Statistics"
     )
     test_judge: Names = setting((), "Second judge, whose agreement must not fall.", group="Judges")
     configs: Mapping[str, LLMConfig] = setting(

@@ -10,15 +10,19 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 from autorubric.background import rare_collections
 from autorubric.core.rubric import Rubric
 from autorubric.errors import InputError, find_first_cause
 from autorubric.files import read_text, write_atomically
 from autorubric.graders.criterion_grader import CriterionGrader
-from autorubric.improvement.changed_wording import build_original
+from autorubric.graders.demands import assume_demands
+from autorubric.graders.judge import Answered, Read
+from autorubric.improvement.changed_wording import Wording, WordingOutcome
 from autorubric.improvement.improvement_record import apply_undo, build_record, undo
 from autorubric.improvement.labelled import LabelledRubric
+from autorubric.improvement.measures import list_values
 from autorubric.improvement.refusals import LeakGuard
 from autorubric.improvement.run_files import (
     FILES,
@@ -37,22 +41,23 @@ from autorubric.improvement.run_files import (
     write_page,
     write_results,
 )
-from autorubric.improvement.search import SHOWN_ERRORS, Commission, SearchRules, WriterItem
+from autorubric.improvement.search import SearchRules
 from autorubric.improvement.study import Aims, Improvement, Study
 from autorubric.improvement.wording_judge import GradingCounts, LedgerJudge
-from autorubric.improvement.writing import Stopped, Writer, build_request, load_writer_prompt
+from autorubric.improvement.writing import ROLE as WRITER
+from autorubric.improvement.writing import Stopped, Writer, load_writer_prompt
 from autorubric.jobs.improve import ImprovementInputs, ImproveResult, ImproveSettings
 from autorubric.jobs.judges import make_grader
 from autorubric.jobs.recorded_run import RecordedRun, open_estimate_ledger, run_ledger
 from autorubric.jobs.submissions import read_rubric
-from autorubric.llm.executor import Executor
+from autorubric.llm.executor import Executor, FollowUp
 from autorubric.llm.http.endpoints import share_slots
-from autorubric.llm.limits import ModelEstimate
 from autorubric.llm.models import open_models
 from autorubric.llm.records.ledger import Ledger
-from autorubric.llm.request import Model
+from autorubric.llm.request import Answer, Failure, Model, Reply, Request
+from autorubric.metrics.table import FAILED
 from autorubric.runs.manifest import read_manifest
-from autorubric.runs.run import DRAWS_A_GENERATION, REPLY_TOKENS, begin_generation, estimate
+from autorubric.runs.run import DRAWS_A_GENERATION, REPLY_TOKENS, CallCounter, begin_generation, find_next_generation
 
 
 @dataclass
@@ -83,19 +88,6 @@ class ImprovementRun(RecordedRun):
     notes: list[dict[str, Any]] = field(default_factory=list)
     found: Improvement | None = None
 
-    @property
-    def aims(self) -> Aims:
-        """What is measured, on which criteria, at which confidence level."""
-        settings = self.settings
-        return Aims(
-            settings.measure,
-            settings.confidence_level,
-            self.inputs.places,
-            settings.most_criteria,
-            settings.weights,
-            settings.seed,
-        )
-
     async def execute(self) -> None:
         """Carry out the study; stop if no call can succeed or too many failed."""
         try:
@@ -109,25 +101,25 @@ class ImprovementRun(RecordedRun):
 
     def _build_study(self) -> Study:
         settings, inputs, labelled = self.settings, self.inputs, self.inputs.labelled
-        executor, writer, template = self.executor, self.models.get("writer"), load_writer_prompt()
+        ask, writer, template = self.executor.ask_for, self.models.get("writer"), load_writer_prompt()
         rubric, used = str(self.made_of["rubric"]), inputs.used
         return Study(
             labelled,
             self.drawn.split,
-            self._build_judging(self.grader, executor),
-            None if writer is None else Writer(writer, executor, labelled, self._note, template, self.draws),
+            self._build_judging(self.grader),
+            None if writer is None else Writer(writer, ask, labelled, template, self.draws, self._note),
             _build_guard(labelled),
-            self.aims,
+            _build_aims(inputs, settings),
             SearchRules(settings.candidates, settings.rounds),
-            None if self.second is None else self._build_judging(self.second, executor),
+            None if self.second is None else self._build_judging(self.second),
             inputs.proposals,
             FileUseRecorder(self.out, self.drawn.run_id, used, labelled.text_digests, rubric),
             self._note,
         )
 
-    def _build_judging(self, grader: CriterionGrader, executor: Executor) -> LedgerJudge:
+    def _build_judging(self, grader: CriterionGrader) -> LedgerJudge:
         window = self.settings.concurrency
-        return LedgerJudge(grader, executor, self.inputs.labelled, self.draws, window, self.counts)
+        return LedgerJudge(grader, self.executor.ask_for, self.inputs.labelled, self.draws, window, self.counts)
 
     def _note(self, kind: str, **values: Any) -> None:
         self.notes.append({"event": kind, **values})
@@ -208,7 +200,8 @@ async def _finish_run(run: ImprovementRun) -> ImproveResult:
     if run.found is None:
         run.save("stopped")
         return ImproveResult(rubric, {}, run.out, totals, None, run.stopped or "", run.interrupted)
-    record = build_record(run.inputs.labelled, run.drawn.split, run.aims, run.found, run.describe())
+    aims = _build_aims(run.inputs, run.settings)
+    record = build_record(run.inputs.labelled, run.drawn.split, aims, run.found, run.describe())
     made = write_results(run.out, rubric, record, list_events(record, run.notes))
     run.save("completed")
     return ImproveResult(made, record, run.out, totals)
@@ -229,6 +222,11 @@ def _restore_result(rubric: Rubric, record: dict[str, Any], out: Path, ledger: L
 def _list_exchangeable(manifest: Mapping[str, Any]) -> list[str]:
     """`writer` if it may differ: no alternatives were returned, and the last session was not killed."""
     return ["writer"] if manifest.get("written") == 0 and manifest.get("status") != "running" else []
+
+
+def _build_aims(inputs: ImprovementInputs, settings: ImproveSettings) -> Aims:
+    level, places = settings.confidence_level, inputs.places
+    return Aims(settings.measure, level, places, settings.most_criteria, settings.weights, settings.seed)
 
 
 def _build_guard(labelled: LabelledRubric) -> LeakGuard:
@@ -263,43 +261,82 @@ _TOKENS_AN_ALTERNATIVE = 150
 
 
 async def estimate_improvement(inputs: ImprovementInputs, settings: ImproveSettings) -> ImproveResult:
-    """The calls that the run would make, per model; sends no request and writes nothing."""
+    """The calls that the run would make, per model; sends no request and writes nothing.
+
+    Replies on record are used; where one is missing, each round is assumed to find something better.
+    """
     grader, second, out = make_grader(settings), settings.build_second_grader(), Path(settings.out)
     split, labelled = inputs.draw_split(settings).split, inputs.labelled
-    criteria = len(labelled.rubric)
-    worked = min(settings.most_criteria, criteria) if inputs.places is None else len(inputs.places)
-    rounds = 1 if split.is_nested else settings.rounds
-    wordings = len(inputs.proposals) + (0 if settings.writer is None else worked * settings.candidates * rounds)
-    # The survivors' gradings, in whole choosing (or nested test) sets.
-    extra = wordings * 0.5 if split.is_nested else wordings * (0.5 * 0.5 + 0.25 * 0.5)
-    teach, choose, test = len(split.teach), len(split.choose), len(split.test)
-    scored = settings.weights or settings.measure == "score_error"
-    gradings = (teach + choose) * criteria + wordings * teach + (choose or test) * worked + extra * (choose or test)
-    gradings += test * ((criteria if scored else worked) + (0 if split.is_nested else worked))
-    rows: list[ModelEstimate] = []
     async with AsyncExitStack() as stack:
+        for one in (grader, second):
+            if one is not None:
+                await stack.enter_async_context(aclosing(one))
         ledger = stack.enter_context(open_estimate_ledger(out))
-        for one, count in ((grader, gradings), (second, 2 * worked * test)):
-            if one is None:
-                continue
-            await stack.enter_async_context(aclosing(one))
-            each = await estimate(labelled.dataset, one, Executor(Ledger.in_memory()), REPLY_TOKENS)
-            rows += [row.scale(round(row.calls * count / (len(labelled) * criteria))) for row in each]
         writers = await stack.enter_async_context(open_models(settings.build_writer_config(), 1))
         models = [*(await grader.open_session()).models.values(), *writers.values()]
         settings.show_stand_ins(len(labelled), [model.name for model in models])
-        for model in writers.values():
-            rows.append(_estimate_writer(model, labelled, settings).scale(worked * rounds))
-        recorded = ledger.count
-    if recorded and rows:
-        rows[0] = replace(rows[0], recorded=recorded)
-    return ImproveResult(labelled.rubric, {}, out, estimate=rows, items=len(labelled))
+        counter = CallCounter(
+            Executor(ledger),
+            lambda request: _TOKENS_AN_ALTERNATIVE * settings.candidates if request.role == WRITER else REPLY_TOKENS,
+            find_next_generation(ledger, start_over=settings.start_over),
+            assume=lambda request, read: _assume_alternatives(request, read, settings.candidates),
+        )
+
+        async def ask(model: Model, request: Request, read: Read, follow_up: FollowUp) -> Answered:
+            answer = await counter(model, request, read, follow_up)
+            return replace(answer, kind="timeout") if isinstance(answer, Failure) else answer  # ends nothing
+
+        judging = _AssumedJudge(grader, ask, labelled, rounds=settings.rounds)
+        testing = None if second is None else replace(judging, grader=second, originals={})
+        writing = [Writer(model, ask, labelled, load_writer_prompt()) for model in writers.values()]
+        rules, aims = SearchRules(settings.candidates, settings.rounds), _build_aims(inputs, settings)
+        writer, guard = next(iter(writing), None), _build_guard(labelled)
+        study = Study(labelled, split, judging, writer, guard, aims, rules, testing, inputs.proposals)
+        try:
+            await study.run()
+        except* Stopped:
+            """A recorded reply of the writer has no alternatives; the run would ask again and stop there."""
+    return ImproveResult(labelled.rubric, {}, out, estimate=[*counter.found.values()], items=len(split.items))
 
 
-def _estimate_writer(model: Model, labelled: LabelledRubric, settings: ImproveSettings) -> ModelEstimate:
-    longest = sorted(range(len(labelled)), key=lambda item: -len(labelled.dataset[item].submission))
-    cases = [WriterItem(item, "MET", "UNMET", "x" * 200) for item in longest[: SHOWN_ERRORS + SHOWN_ERRORS // 2]]
-    commission = Commission(build_original(labelled.rubric, 0), cases, [], settings.candidates, 1)
-    row = ModelEstimate(model)
-    row.add(build_request(load_writer_prompt(), labelled, commission), _TOKENS_AN_ALTERNATIVE * settings.candidates)
-    return row
+@dataclass
+class _AssumedJudge(LedgerJudge):
+    """Judges by the replies on record; without one, the original is wrong and each round's wordings are better.
+
+    Attributes:
+        rounds: of writing; round r repairs r of `rounds` + 1 errors.
+    """
+
+    rounds: int = 1
+    originals: dict[tuple[int, int], int] = field(default_factory=dict)
+
+    async def judge(
+        self, wording: Wording, items: Sequence[int], *, retest: bool = False
+    ) -> dict[int, WordingOutcome]:
+        """The outcome of each item."""
+        found = {}
+        for item in items:
+            outcome = await self._judge_item(wording, item, retest)
+            found[item] = self._assume(wording, item, outcome) if outcome.code == FAILED else outcome
+            if wording.kind == "original":
+                self.originals[wording.place, item] = found[item].code
+        return found
+
+    def _assume(self, wording: Wording, item: int, outcome: WordingOutcome) -> WordingOutcome:
+        place, changed = wording.place, wording.kind != "original"
+        worth, right = list_values(self.labelled.rubric[place]), max(int(self.labelled.truth[item, place]), 0)
+        number = max(int(wording.name.rpartition("/")[2].partition(".")[0]), 1) if changed else 0
+        repaired = item % (self.rounds + 1) < number or self.originals.get((place, item)) == right
+        code = right if repaired else (right + 1) % len(worth)
+        votes = tuple(code if number % 2 else right for number in range(len(outcome.votes)))
+        return WordingOutcome(code, votes, "x" * 200, float(worth[code]))  # the writer sees reasons
+
+
+def _assume_alternatives(request: Request, read: Read, count: int) -> Answer[Any] | None:
+    """Different wordings of usual length for a writer's request."""
+    if request.role != WRITER:
+        return assume_demands(request)
+    own = crc32(request.messages[-1].content.encode("utf-8", "surrogatepass"))  # no text is proposed twice
+    texts = [f"Wording {number} of {own:08x} " + "names what has to be there. " * 5 for number in range(count)]
+    answer = read(Reply(json.dumps({"alternatives": [{"requirement": text} for text in texts]})))
+    return answer if isinstance(answer, Answer) else None

@@ -19,6 +19,8 @@ CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
+FILE_CSP = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
+"""For a page of the run directory, which anybody may have written: it runs no script and loads nothing."""
 HEADERS = (
     (b"content-security-policy", CSP.encode()),
     (b"x-content-type-options", b"nosniff"),
@@ -51,7 +53,8 @@ class AccessGuard:
 
         async def send_with_headers(message: MutableMapping[str, Any]) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message.get("headers", ()), *HEADERS]
+                own = dict(message.get("headers", ()))
+                message["headers"] = [*own.items(), *(one for one in HEADERS if one[0] not in own)]
             await send(message)
 
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}

@@ -16,11 +16,12 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from autorubric.errors import AutorubricError, InputError, NotSavedError, RunLockedError
-from autorubric.view.guard import AccessGuard, App
+from autorubric.files import read_text
+from autorubric.view.guard import FILE_CSP, AccessGuard, App
 from autorubric.view.labelling import ACTIONS, LabelQueues
 from autorubric.view.page import ALL_ROWS, PAGE_ROWS, Page, PageQuery, PageRefusal
 from autorubric.view.rendering import FORMATS, KINDS, digest_asset, read_asset, render_page
@@ -132,6 +133,7 @@ def make_app(view: View, token: str | None) -> App:
         page("/label", "labels_page.build_label_page", blind=True, **label),
         page("/label/adjudicate", "labels_page.build_adjudication_page", blind=True, **label),
         page("/label/figures", "labels_page.build_figures_page", slow=True, blind=True, **label),
+        Route("/r/{run:int}/report.html", partial(_send_report, view), methods=["GET"]),
         Route("/r/{run:int}/label/{action}", partial(_answer_write, view), methods=["POST"]),
     ]
     handlers: dict[Any, Any] = {
@@ -240,6 +242,15 @@ async def _send_asset(request: Request) -> Response:
         raise HTTPException(404)
     headers = {"cache-control": "max-age=31536000, immutable", "etag": f'"{digest_asset(name)}"'}
     return Response(read_asset(name), 200, headers, _ASSETS[name])
+
+
+async def _send_report(view: View, request: Request) -> Response:
+    """The report that `improve` or `review` wrote."""
+    try:
+        text = await run_in_threadpool(read_text, view.find_visible_source(request).directory / "report.html")
+    except (PageRefusal, AutorubricError) as error:
+        return _build_response(view, request, _read_query(request), _build_error_page(error, None), None)
+    return HTMLResponse(text, 200, {"cache-control": "no-store", "content-security-policy": FILE_CSP})
 
 
 async def _answer_write(view: View, request: Request) -> Response:

@@ -291,6 +291,22 @@ def test_a_dry_run_counts_the_calls_and_makes_none(endpoint: LoopbackEndpoint, t
     assert kept is not None and {(row.calls, row.recorded) for row in kept} == {(0, 1), (0, len(PROPOSED) * 8 + 3)}
 
 
+def test_a_dry_run_after_first_replies_that_were_unusable_has_no_call_left(tmp_path: Path) -> None:
+    met, out = set[str](), tmp_path / "out"
+
+    def first(body: dict[str, Any]) -> str | None:
+        return None if (asked := str(body["messages"][:2])) in met else met.add(asked) or "prose"  # type: ignore[func-returns-value]
+
+    with scripted(faults=first).in_thread() as endpoint:
+        run = graded(endpoint, tmp_path / "run", ROLLOUTS)
+        assert evolve(run, **models(endpoint), out=out).lineages[0].changes
+        asked = endpoint.counts.requests
+        (out / "rubric_versions.jsonl").unlink()
+        kept = evolve(run, **models(endpoint), out=out, dry_run=True).estimate
+        assert kept is not None and [row.calls for row in kept] == [0, 0]
+        assert endpoint.counts.requests == asked and endpoint.counts.by_fault["prose"] == len(met)
+
+
 def test_a_dry_run_of_a_split_counts_what_it_takes_if_the_gates_reject_it(
     endpoint: LoopbackEndpoint, tmp_path: Path
 ) -> None:

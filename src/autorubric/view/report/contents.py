@@ -73,7 +73,8 @@ def indexed(run: Path, choice: LabelChoice, baseline_of: Source | None = None) -
     found.check()
     if not found.has_items and (found.rubrics is None or baseline_of is not None):
         what = "grade` or `select" if baseline_of is not None else "grade`, `select` or `synthesize"
-        raise InputError(f"{run}: expected a run of `autorubric {what}`; this one has graded nothing")
+        own = "; its results are in its report.html" if (run / "report.html").is_file() else ""
+        raise InputError(f"{run}: expected a run of `autorubric {what}`; this one has graded nothing{own}")
     if baseline_of is not None and not baseline_of.has_items:
         raise InputError(
             f"{baseline_of.directory} is a run of `autorubric synthesize`; only graded runs are compared"
