@@ -247,4 +247,9 @@ def find_ledger_folder(directory: Path) -> Path | None:
     """
     # A grader with a `run_dir` keeps its ledger in that directory itself.
     folders = (directory / LEDGER_FOLDER, directory)
-    return next((folder for folder in folders if os.path.lexists(folder / LEDGER_FILE)), None)
+    # In a folder of another user, any file may be: opening the ledger says why it cannot be read.
+    return next((f for f in folders if os.path.lexists(f / LEDGER_FILE) or _is_closed(f)), None)
+
+
+def _is_closed(folder: Path) -> bool:
+    return os.path.isdir(folder) and not os.access(folder, os.X_OK)  # noqa: PTH112 (a name may be too long)
