@@ -59,7 +59,12 @@ def print_result(result: EvalResult, settings: GradeSettings) -> int:
     mean = summary.scores.mean if summary.scores.count else -math.inf
     # The mean of 1, 0.7 and 0.7 is just below 0.8 in binary.
     if settings.fail_under is not None and round(mean, 12) < settings.fail_under:
-        print(f"the mean score is below {settings.fail_under:g}", file=sys.stderr)
+        shown = (
+            "no item has a score"
+            if mean == -math.inf
+            else f"the mean score is {mean:g}, below {settings.fail_under:g}"
+        )
+        print(f"--fail-under: {shown}", file=sys.stderr)
         return EXIT_SCORE
     return 0
 
