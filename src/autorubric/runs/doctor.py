@@ -47,7 +47,7 @@ _FEW_FILES = 1024
 _MEGABYTES = 16
 
 
-def check_environment(environ: Mapping[str, str] = os.environ) -> Iterator[DoctorFinding]:
+def check_environment(environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
     """Versions, extras, limits, and the names of the keys that are set.
 
     Example:
