@@ -197,10 +197,10 @@ def _report_error(error: BaseException) -> int:
 def _describe_lack(error: OSError | MemoryError) -> str:
     if isinstance(error, MemoryError):
         return "out of memory; progress is saved; free memory and run the same command again"
+    where = f"{error.filename}: " if error.filename else ""
     if is_out_of_files(error):
-        where = f"{error.filename}: " if error.filename else ""
         return f"{where}{TOO_MANY_FILES}; progress is saved"
-    return f"{error}; progress is saved; fix this and run the same command again"
+    return f"{where}{error.strerror or error}; progress is saved; fix this and run the same command again"
 
 
 def _print_error(text: str) -> None:

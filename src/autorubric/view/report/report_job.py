@@ -69,7 +69,7 @@ class ReportSettings(LabelChoice):
     against: RunSource | None = setting(
         None, "Run on the same items to compare with, as the baseline.", metavar="RUN", group="Input"
     )
-    out: NewDirectory | None = setting(None, "File to write; default: standard output.", short="-o", group="Output")
+    out: NewDirectory | None = setting(None, "File to write; - (the default): standard output.", short="-o", group="Output")
     items: str = setting("worst:50", "Items (or rubrics) to show: worst:N or all.", group="Output")
     no_text: bool = setting(False, "Leave out all texts; names and ids stay.", group="Output")
     format: Literal["html", "md", "json"] | None = setting(
@@ -139,7 +139,7 @@ def report(run: Path, settings: ReportSettings) -> Report:
         Traceback (most recent call last):
         autorubric.errors.InputError: no-such-run does not exist; expected a run directory
     """
-    target = None if settings.out is None else Path(settings.out)
+    target = None if settings.out is None or str(settings.out) == "-" else Path(settings.out)
     if target is not None:
         refuse_existing(target, force=settings.force)
     form = settings.format or _choose_form(target)
