@@ -179,12 +179,9 @@ def _report_error(error: BaseException) -> int:
         if message:
             _print_error(message if message.startswith("Usage:") else f"autorubric: {message}")
         return EXIT_INPUT
-    if isinstance(error, InputError):
-        _print_error(f"autorubric: {error}")
-        return EXIT_INPUT
     if isinstance(error, AutorubricError):
         _print_error(f"autorubric: {error}")
-        return EXIT_UNFINISHED
+        return EXIT_INPUT if isinstance(error, InputError) else EXIT_UNFINISHED
     if isinstance(error, OSError | MemoryError):
         _print_error(f"autorubric: {_describe_lack(error)}")
         return EXIT_UNFINISHED

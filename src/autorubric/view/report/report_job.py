@@ -69,7 +69,9 @@ class ReportSettings(LabelChoice):
     against: RunSource | None = setting(
         None, "Run on the same items to compare with, as the baseline.", metavar="RUN", group="Input"
     )
-    out: NewDirectory | None = setting(None, "File to write; - (the default): standard output.", short="-o", group="Output")
+    out: NewDirectory | None = setting(
+        None, "File to write; - (the default): standard output.", short="-o", group="Output"
+    )
     items: str = setting("worst:50", "Items (or rubrics) to show: worst:N or all.", group="Output")
     no_text: bool = setting(False, "Leave out all texts; names and ids stay.", group="Output")
     format: Literal["html", "md", "json"] | None = setting(
