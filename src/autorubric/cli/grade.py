@@ -132,11 +132,8 @@ def _format_scores(summary: EvaluationSummary) -> Iterable[str]:
     if not scores.count:
         yield "no item has a score"
     else:
-        interval = scores.compute_interval()
-        if interval:
-            shown = f", 95% confidence interval {interval[0]:.3f} to {interval[1]:.3f}"
-        else:
-            shown = " (one item; no interval)" if scores.count == 1 else " (all scores are equal; no interval)"
+        ends, why = scores.compute_interval(), "one item" if scores.count == 1 else "all scores are equal"
+        shown = f", 95% confidence interval {ends[0]:.3f} to {ends[1]:.3f}" if ends else f" ({why}; no interval)"
         yield f"mean score {scores.mean:.3f} over {pluralize(scores.count, 'item')}{shown}"
     unscored = summary.graded - scores.count
     if unscored:

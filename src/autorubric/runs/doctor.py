@@ -126,13 +126,9 @@ def check_disk(directory: Path) -> Iterator[DoctorFinding]:
         yield DoctorFinding("filesystem", f"{kind or 'unknown'} at {directory.resolve()}")
     yield DoctorFinding("free space", f"{free / 1e9:.1f} GB")
     yield DoctorFinding("writing", f"{speed / 1e6:.0f} MB/s")
-    value = f"{sync * 1e3:.1f} ms (median of {_SYNCS})"
-    if sync > _SLOW_SYNC:
-        yield DoctorFinding(
-            "sync", value, "note", "each commit of a ledger waits for this; calls in flight share commits"
-        )
-    else:
-        yield DoctorFinding("sync", value)
+    slow = sync > _SLOW_SYNC
+    advice = "each commit of a ledger waits for this; calls in flight share commits" if slow else ""
+    yield DoctorFinding("sync", f"{sync * 1e3:.1f} ms (median of {_SYNCS})", "note" if slow else "ok", advice)
 
 
 def _find_other_projects() -> Iterator[DoctorFinding]:
