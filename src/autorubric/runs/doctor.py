@@ -118,12 +118,11 @@ def check_disk(directory: Path) -> Iterator[DoctorFinding]:
             "disk", f"{directory}: {error.strerror}", "problem", "choose a run directory that can be written"
         )
         return
-    kind = find_filesystem(directory)
-    if kind in NETWORK:
-        advice = "locks and syncs cannot be trusted on it; choose a run directory on a local disk"
-        yield DoctorFinding("filesystem", kind or "", "problem", advice)
-    else:
-        yield DoctorFinding("filesystem", f"{kind or 'unknown'} at {directory.resolve()}")
+    kind = find_filesystem(directory) or "unknown"
+    advice = (
+        "locks and syncs cannot be trusted on it; choose a run directory on a local disk" if kind in NETWORK else ""
+    )
+    yield DoctorFinding("filesystem", f"{kind} at {directory.resolve()}", "problem" if advice else "ok", advice)
     yield DoctorFinding("free space", f"{free / 1e9:.1f} GB")
     yield DoctorFinding("writing", f"{speed / 1e6:.0f} MB/s")
     slow = sync > _SLOW_SYNC
