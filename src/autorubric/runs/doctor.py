@@ -119,9 +119,7 @@ def check_disk(directory: Path) -> Iterator[DoctorFinding]:
         )
         return
     kind = find_filesystem(directory) or "unknown"
-    advice = (
-        "locks and syncs cannot be trusted on it; choose a run directory on a local disk" if kind in NETWORK else ""
-    )
+    advice = "its locks and syncs cannot be trusted; choose a local disk for runs" if kind in NETWORK else ""
     yield DoctorFinding("filesystem", f"{kind} at {directory.resolve()}", "problem" if advice else "ok", advice)
     yield DoctorFinding("free space", f"{free / 1e9:.1f} GB")
     yield DoctorFinding("writing", f"{speed / 1e6:.0f} MB/s")
