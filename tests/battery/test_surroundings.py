@@ -63,10 +63,12 @@ def test_rubrics_in_any_language_are_shown_on_a_stream_of_ascii(
         monkeypatch.setattr(sys, name, wrapped)
         monkeypatch.setattr(sys, f"__{name}__", wrapped)
     with pytest.raises(SystemExit) as ended:
-        main(SHOWN)
+        main((*SHOWN, "--log-json", "-", "--log-prompts"))
     gc.unfreeze()  # else each run of the tests that follow would count what this one has frozen
     assert ended.value.code == 0, shown["stderr"].getvalue()
-    assert b"\\u4ec0\\u4e48" in shown["stdout"].getvalue()
+    assert b"\\u4ec0\\u4e48" in shown["stderr"].getvalue()
+    calls = [json.loads(line) for line in shown["stdout"].getvalue().splitlines()]
+    assert any(ROW["question"] in str(call["messages"]) for call in calls)
     assert written(folder) == ROW["question"]
 
 

@@ -228,7 +228,7 @@ def test_a_mean_kappa_below_a_threshold_is_a_status_of_its_own(
         assert run(["agree", str(path), "--fail-under", "0.5"]) == 0
         capsys.readouterr()
         assert run(["agree", str(path), "--fail-under", "0.51"]) == 100
-        assert capsys.readouterr().err.endswith("the mean kappa is below 0.51\n")
+        assert capsys.readouterr().err.endswith("--fail-under: the mean kappa is 0.5, below 0.51\n")
     # Only MET of Short and UNMET of Long: kappa is undefined for either, also where that of all pairs is 1.
     table = "id,criterion,label\n" + "".join(f"t{n},Short,yes\nt{n},Long,no\n" for n in (0, 2, 4))
     (tmp_path / "labels.csv").write_text(table)
@@ -237,7 +237,7 @@ def test_a_mean_kappa_below_a_threshold_is_a_status_of_its_own(
     assert run(["labels", str(alike), "--import", str(tmp_path / "labels.csv"), "--annotator", "ana"]) == 0
     capsys.readouterr()
     assert run(["agree", str(alike), "--fail-under", "0.5"]) == 100
-    assert capsys.readouterr().err.endswith("the mean kappa is undefined\n")
+    assert capsys.readouterr().err.endswith("--fail-under: the mean kappa is undefined\n")
     # Without labels, the judges of a panel are not compared with each other instead.
     panel = shutil.copytree(ROOT / "tests" / "stored_runs" / "grade_panel" / "run", tmp_path / "panel")
     texts = (panel / "dataset.json").read_text().replace('"ground_truth"', '"own"')

@@ -31,15 +31,23 @@ def test_grading_writes_a_line_for_each_judgment(tmp_path: Path) -> None:
     assert {(line["run"], line["role"], line["status"]) for line in lines} == {(str(out), "judge", "ok")}
 
 
-def test_synthesis_writes_its_lines_to_standard_output_too(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_only_lines_of_the_log_are_on_standard_output_if_it_goes_there(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "queries.jsonl").write_text('{"question": "Why is the sea salty?"}\n')
-    command = ["synthesize", str(tmp_path / "queries.jsonl"), "-o", str(tmp_path / "run"), "-m", "builtin/offline"]
-    assert run([*command, "--log-json", "-"]) == 0
-    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines() if line.startswith('{"time"')]
-    roles = sorted(line["role"] for line in lines)
-    assert roles == ["augment", "merge", "reference", "response", "response", "rubric", "rubric"]
+    synthesis = ["augment", "merge", "reference", "response", "response", "rubric", "rubric"]
+    for words, roles, told in (
+        (
+            ["synthesize", str(tmp_path / "queries.jsonl"), "-m", "builtin/offline"],
+            synthesis,
+            "1 of 1 queries finished",
+        ),
+        (["grade", str(essays(tmp_path)), "--judge", "builtin/offline"], ["judge"] * 6, "3 of 3 items graded"),
+    ):
+        assert run([*words, "-o", str(tmp_path / words[0]), "--log-json", "-"]) == 0
+        said = capfd.readouterr()
+        assert sorted(json.loads(line)["role"] for line in said.out.splitlines()) == roles
+        assert told in said.err
 
 
 @pytest.mark.parametrize(

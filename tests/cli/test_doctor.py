@@ -43,9 +43,11 @@ def test_keys_are_shown_by_name_and_never_by_value(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     monkeypatch.setenv("OPENAI_BASE_URL", f"https://user:{KEY}@gateway.example/v1")
+    (tmp_path / ".env").write_text(f"GROQ_API_KEY={KEY}\n")
+    monkeypatch.chdir(tmp_path)
     assert run(["doctor", "--out", str(tmp_path)]) == 0
     told = capsys.readouterr()
-    assert "OPENAI_API_KEY" in told.out and "gateway.example" in told.out
+    assert "GROQ_API_KEY, OPENAI_API_KEY" in told.out and "gateway.example" in told.out
     assert "used instead of https://api.openai.com/v1" in told.out
     assert KEY not in told.out + told.err
 

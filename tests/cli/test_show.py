@@ -117,7 +117,8 @@ def test_what_cannot_be_shown_is_said(tmp_path: Path, capsys: pytest.CaptureFixt
         "the templates have changed since the run, so its prompts cannot be rebuilt",
     )
     shutil.rmtree(folder / "ledger")
-    assert show(folder, item="e0").notes == ("the run directory has no ledger, so raw replies cannot be shown",)
+    ledger = folder / "ledger" / "ledger.sqlite"
+    assert show(folder, item="e0").notes == (f"raw replies cannot be shown: Ledger not found: {ledger}",)
     for arguments, told in (
         ([str(folder), "e9"], "the run has no item 'e9'; it has 7 items, such as e0, e1"),
         (

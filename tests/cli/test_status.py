@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,7 @@ import pytest
 from autorubric import Criterion, Rubric, RubricDataset, status
 from autorubric.cli.app import run
 from autorubric.testing import LoopbackEndpoint
+from autorubric.view.sources import find_runs
 from tests.cli.in_process import NearEndpoint
 from tests.processes import start, wait_until
 
@@ -151,3 +155,41 @@ def test_what_a_run_without_its_ledger_spent_is_told_from_its_sums(
     found = told(tmp_path, capsys)
     assert found["spent"] == before
     assert "its ledger is missing, so the same command is refused" in found["advice"]
+
+
+@contextmanager
+def another_user() -> Iterator[None]:
+    """Run the block without the rights of root, who reads everything."""
+    if is_root := os.geteuid() == 0:
+        os.setresuid(65534, 65534, 0)
+    try:
+        yield
+    finally:
+        if is_root:
+            os.setresuid(0, 0, 0)
+
+
+def test_a_ledger_that_only_another_user_can_read_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(ROOT / "tests" / "stored_runs" / "grade" / "run", tmp_path / "run")
+    tmp_path.chmod(0o755)
+    (tmp_path / "run" / "ledger").chmod(0 if os.geteuid() else 0o700)
+    (tmp_path / "closed").mkdir(0 if os.geteuid() else 0o700)
+    monkeypatch.chdir(tmp_path)
+    denied = "run/ledger/ledger.sqlite: cannot be read: Permission denied"
+    for words, status_, told_ in (
+        (["status", "run"], 2, denied),
+        (["drift", "run"], 2, denied),
+        (["show", "run", "--brief"], 0, f"note: raw replies cannot be shown: {denied}"),
+        (["report", "run", "--format", "md"], 0, "| Score |"),
+        (["status", "closed"], 2, "closed is not a run directory: it cannot be read: Permission denied"),
+        (["report", "closed"], 2, "closed is not a run directory: it cannot be read: Permission denied"),
+    ):
+        with another_user():
+            found = run(words)
+        said = capsys.readouterr()
+        assert (found, told_ in said.out + said.err) == (status_, True), said
+    with another_user():  # a folder of runs may have other folders in it
+        assert [run.name for run in find_runs([Path()])] == ["run"]
+    (tmp_path / "run" / "ledger").chmod(0o700)

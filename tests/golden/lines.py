@@ -218,7 +218,6 @@ _VOLATILE = (
         r"(?m)^\[\d+[^\]]*s\] .* done.*\n(?=\[\d)",
         "",
     ),  # how many lines of progress there are depends on the time
-    (r"\b\d\d-\d\d \d\d:\d\d:\d\d", "<time>"),
     (r"the last one .* ago", "the last one <seconds> ago"),
     (r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(\.\d+)?(\+00:00|Z| UTC)?", "<time>"),
     (r"\[\d+[smh]( \d+[smh])?\]", "[<seconds>]"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from autorubric.view import figures
 from autorubric.view.index.dataset_lines import DatasetLines
 from autorubric.view.index.indexer import BATCH_BYTES, Indexer
 from autorubric.view.index.schema import reading
+from autorubric.view.sources import open_sources
+from autorubric.view.view_server import IndexWorker
 from tests.oracles import proportion_confint
 from tests.view.viewing import RUBRIC, STORED, item, judged, line, vote, write_run
 
@@ -162,3 +165,15 @@ def test_an_item_that_spans_two_chunks_of_the_file_is_found(tmp_path: Path) -> N
     run = write_run(tmp_path / "run", items, [])
     lines = DatasetLines(run / "dataset.json", tmp_path / "scratch.json")
     assert [lines.read_item(number)["id"] for number in range(9)] == [f"e{number}" for number in range(9)]
+
+
+def test_an_index_that_cannot_be_written_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    run = write_run(tmp_path / "run", ITEMS, LINES)
+    (run / ".view").write_text("in the way")
+    worker = IndexWorker(open_sources([run]))
+    worker.start()
+    time.sleep(1.8)  # it begins after half a second and tries again every second
+    worker.stop()
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{run}/.view: the index cannot be written: [Errno 17] File exists: '{run}/.view'"
+    ]

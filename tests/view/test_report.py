@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import base64
+import errno
 import html
+import io
 import json
 import re
 import shutil
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from hashlib import sha256
 from html.parser import HTMLParser
 from pathlib import Path
@@ -273,6 +276,27 @@ def test_the_command_names_each_number_that_differs(tmp_path: Path, capsys: pyte
     lines = (folder / "items.jsonl").read_text().splitlines()
     (folder / "items.jsonl").write_text("\n".join(lines[:-1]) + "\n")
     assert run(["verify", str(path), str(folder)]) == 1
+
+
+def test_a_dash_is_standard_output(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = plain_run(tmp_path / "run")
+    capsys.readouterr()
+    assert run(["report", str(folder), "-o", "-", "--format", "md"]) == 0
+    assert capsys.readouterr().out.startswith("### `run`")
+    assert not Path("-").exists()
+
+    class Full(io.StringIO):
+        def write(self, text: str) -> int:
+            raise OSError(errno.ENOSPC, "No space left on device")  # as a full disk says it
+
+    with redirect_stdout(Full()):
+        assert run(["report", str(folder), "-o", "-", "--format", "md"]) == 1
+    assert capsys.readouterr().err == (
+        "autorubric: No space left on device; progress is saved; fix this and run the same command again\n"
+    )
 
 
 def test_a_report_in_markdown_is_verified_line_by_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

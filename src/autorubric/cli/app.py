@@ -180,12 +180,9 @@ def _report_error(error: BaseException) -> int:
         if message:
             _print_error(message if message.startswith("Usage:") else f"autorubric: {message}")
         return EXIT_INPUT
-    if isinstance(error, InputError):
-        _print_error(f"autorubric: {error}")
-        return EXIT_INPUT
     if isinstance(error, AutorubricError):
         _print_error(f"autorubric: {error}")
-        return EXIT_UNFINISHED
+        return EXIT_INPUT if isinstance(error, InputError) else EXIT_UNFINISHED
     if isinstance(error, OSError | MemoryError):
         _print_error(f"autorubric: {_describe_lack(error)}")
         return EXIT_UNFINISHED
@@ -198,10 +195,10 @@ def _report_error(error: BaseException) -> int:
 def _describe_lack(error: OSError | MemoryError) -> str:
     if isinstance(error, MemoryError):
         return "out of memory; progress is saved; free memory and run the same command again"
+    where = f"{error.filename}: " if error.filename else ""
     if is_out_of_files(error):
-        where = f"{error.filename}: " if error.filename else ""
         return f"{where}{TOO_MANY_FILES}; progress is saved"
-    return f"{error}; progress is saved; fix this and run the same command again"
+    return f"{where}{error.strerror or error}; progress is saved; fix this and run the same command again"
 
 
 def _print_error(text: str) -> None:

@@ -10,6 +10,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import redirect_stdout
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
@@ -78,7 +79,9 @@ def command(model: type[S], examples: str) -> Callable[[Callable[[S], int]], Cal
                 places = {str(config), *(flags[name] for name in typed)}
                 problems = (p if any(place in p for place in places) else f"{config}: {p}" for p in error.problems)
                 raise ConfigError(problems) from None
-            return carry_out(settings)
+            to_stdout = str(getattr(settings, "log_json", None)) == "-"
+            with redirect_stdout(sys.stderr if to_stdout else sys.stdout):  # only lines of the log are on it
+                return carry_out(settings)
 
         flags = {name: flag.name for name, flag in model.list_flags().items()}
         paragraphs = inspect.cleandoc(carry_out.__doc__ or "").split("\n\n")

@@ -8,11 +8,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from autorubric.charts.html import format_float
-from autorubric.cli.agreement_report import TableReport
+from autorubric.cli.agreement_report import MetricCell, TableReport
 from autorubric.cli.command import command
 from autorubric.errors import clip, pluralize
 from autorubric.jobs.status import DriftSettings
 from autorubric.jobs.status import drift as drift_in_run
+from autorubric.metrics.statistic_results import ConfidenceInterval
 from autorubric.training.audit_log import DROPPED, AuditSummary
 from autorubric.training.compound_share import CompoundShare
 from autorubric.training.group_signals import GroupSignals
@@ -43,21 +44,23 @@ def drift(settings: DriftSettings) -> int:
 
 
 def _build_row(number: int, window: Window) -> dict[str, Any]:
-    gap = window.gap
-    over = "–" if gap is None else f"{gap.mean:+.3f}" + ("" if gap.half is None else f" ± {gap.half:.3f}")
-    steps = "" if window.steps is None else "–".join(str(step) for step in dict.fromkeys(window.steps))
+    gap, (first, last) = window.gap, window.steps or ("", "")
+    ends = None
+    if gap is not None and gap.half is not None:
+        ends = ConfidenceInterval(lower=gap.mean - gap.half, upper=gap.mean + gap.half)
     return {
         "window": number,
-        "from": datetime.fromtimestamp(window.start, UTC).strftime("%m-%d %H:%M:%S"),
-        "steps": steps,
+        "from": f"{datetime.fromtimestamp(window.start, UTC):%Y-%m-%d %H:%M:%S}",
+        "first step": first,
+        "last step": last,
         "rewards": window.rewards,
-        "failed": f"{window.failed:.1%}",
-        "mean": format_float(window.reward, 3),
-        "characters": f"{window.characters:.0f}",
-        "length effect": format_float(window.length_effect, 2),
-        "group variance": format_float(window.variance, 4),
-        "silent groups": "–" if window.silent is None else f"{window.silent:.0%}",
-        "over audit judge": over,
+        "failed": window.failed,
+        "mean": window.reward,
+        "characters": round(window.characters),
+        "length effect": window.length_effect,
+        "group variance": window.variance,
+        "silent groups": window.silent,
+        "over audit judge": MetricCell(None if gap is None else gap.mean, ends),
         "pairs": 0 if gap is None else gap.pairs,
     }
 

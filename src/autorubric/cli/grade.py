@@ -47,19 +47,17 @@ def print_result(result: EvalResult, settings: GradeSettings) -> int:
     if ended is not None:
         return ended
     if len(summary.failures) or summary.ended < summary.total:
-        what = (
-            "retry what failed with"
-            if settings.parts is None
-            else "finish or add the missing shards, then merge again with"
-        )
-        print(f"{what}:\n  {settings.again}")
+        shards = "finish or add the missing shards, then merge again with"
+        print(f"{'retry what failed with' if settings.parts is None else shards}:\n  {settings.again}")
         return EXIT_UNFINISHED
     if settings.quorum is not None and len(summary.lost_votes):
         print("  --replace with a higher --quorum requests the missing votes again")
     mean = summary.scores.mean if summary.scores.count else -math.inf
+    least = settings.fail_under
     # The mean of 1, 0.7 and 0.7 is just below 0.8 in binary.
-    if settings.fail_under is not None and round(mean, 12) < settings.fail_under:
-        print(f"the mean score is below {settings.fail_under:g}", file=sys.stderr)
+    if least is not None and round(mean, 12) < least:
+        shown = "no item has a score" if mean == -math.inf else f"the mean score is {mean:g}, below {least:g}"
+        print(f"--fail-under: {shown}", file=sys.stderr)
         return EXIT_SCORE
     return 0
 
@@ -134,11 +132,8 @@ def _format_scores(summary: EvaluationSummary) -> Iterable[str]:
     if not scores.count:
         yield "no item has a score"
     else:
-        interval = scores.compute_interval()
-        if interval:
-            shown = f", 95% confidence interval {interval[0]:.3f} to {interval[1]:.3f}"
-        else:
-            shown = " (one item; no interval)" if scores.count == 1 else " (all scores are equal; no interval)"
+        ends, why = scores.compute_interval(), "one item" if scores.count == 1 else "all scores are equal"
+        shown = f", 95% confidence interval {ends[0]:.3f} to {ends[1]:.3f}" if ends else f" ({why}; no interval)"
         yield f"mean score {scores.mean:.3f} over {pluralize(scores.count, 'item')}{shown}"
     unscored = summary.graded - scores.count
     if unscored:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
+import json
 import re
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -143,14 +145,20 @@ def unwrap_stream(stream: TextIO) -> TextIO:
     return cast("TextIO", _UnescapedStream(stream)) if isinstance(stream, PrintableStream) else stream
 
 
+def _escape_as_json(error: Any) -> tuple[str, int]:
+    r"""What the encoding lacks as `\u00e9`: as `\xe9`, it would not be valid in JSON."""
+    return json.dumps(error.object[error.start : error.end])[1:-1], error.end
+
+
+codecs.register_error("json", _escape_as_json)
+
+
 def protect_standard_streams() -> None:
     """Replace standard output and error by `PrintableStream`; characters that the encoding lacks are escaped too."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if isinstance(stream, io.TextIOWrapper) and stream is getattr(sys, f"__{name}__"):
             encoding, lines, through = stream.encoding, stream.line_buffering, stream.write_through
-            own = PrintableStream(
-                stream.detach(), encoding, "backslashreplace", line_buffering=lines, write_through=through
-            )
+            own = PrintableStream(stream.detach(), encoding, "json", line_buffering=lines, write_through=through)
             setattr(sys, name, own)
             setattr(sys, f"__{name}__", own)

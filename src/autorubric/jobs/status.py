@@ -11,7 +11,7 @@ from pydantic import model_validator
 
 from autorubric.errors import ConfigError, InputError, pluralize
 from autorubric.jobs.job import RunSource, blocking, job, run_job
-from autorubric.llm.http.secrets import VariableName, split_address
+from autorubric.llm.http.secrets import VariableName, read_environment, split_address
 from autorubric.llm.records.ledger_view import ledger_view
 from autorubric.runs.manifest import describe_no_run, find_ledger_folder, read_manifest, require_manifest
 from autorubric.runs.run_status import RunStatus, count_graded, read_run_status
@@ -244,7 +244,7 @@ async def doctor_async(_: None, settings: DoctorSettings) -> list[DoctorFinding]
     key, plain = settings.api_key_env, settings.allow_plain_http
     reached = await asyncio.gather(*(check_endpoint(url, names, key, plain_http=plain) for url, names in places))
     endpoints = (finding for findings in reached for finding in findings)
-    return [*check_environment(), check_sqlite(), *check_disk(Path(settings.out)), *endpoints]
+    return [*check_environment(read_environment(key)), check_sqlite(), *check_disk(Path(settings.out)), *endpoints]
 
 
 doctor = blocking(doctor_async)

@@ -215,8 +215,10 @@ def _refuse_other_content(path: Path) -> None:
 
 
 def _write_to_standard_output(line: bytes) -> None:
-    sys.stdout.write(line.decode("utf-8", "replace"))
-    sys.stdout.flush()
+    # The commands print everything else on standard error meanwhile.
+    out = (sys.stdout is sys.stderr and sys.__stdout__) or sys.stdout
+    out.write(line.decode("utf-8", "replace"))
+    out.flush()
 
 
 def trace_calls() -> bool:

@@ -47,7 +47,7 @@ _FEW_FILES = 1024
 _MEGABYTES = 16
 
 
-def check_environment(environ: Mapping[str, str] = os.environ) -> Iterator[DoctorFinding]:
+def check_environment(environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
     """Versions, extras, limits, and the names of the keys that are set.
 
     Example:
@@ -118,18 +118,14 @@ def check_disk(directory: Path) -> Iterator[DoctorFinding]:
             "disk", f"{directory}: {error.strerror}", "problem", "choose a run directory that can be written"
         )
         return
-    kind = find_filesystem(directory)
-    if kind in NETWORK:
-        advice = "locks and syncs cannot be trusted on it; choose a run directory on a local disk"
-        yield DoctorFinding("filesystem", kind or "", "problem", advice)
-    else:
-        yield DoctorFinding("filesystem", f"{kind or 'unknown'} at {directory.resolve()}")
+    kind = find_filesystem(directory) or "unknown"
+    advice = "its locks and syncs cannot be trusted; choose a local disk for runs" if kind in NETWORK else ""
+    yield DoctorFinding("filesystem", f"{kind} at {directory.resolve()}", "problem" if advice else "ok", advice)
     yield DoctorFinding("free space", f"{free / 1e9:.1f} GB")
     yield DoctorFinding("writing", f"{speed / 1e6:.0f} MB/s")
-    value = f"{sync * 1e3:.1f} ms (median of {_SYNCS})"
-    is_slow = sync > _SLOW_SYNC
-    advice = "each commit of a ledger waits for this; calls in flight share commits" * is_slow
-    yield DoctorFinding("sync", value, "note" if is_slow else "ok", advice)
+    slow = sync > _SLOW_SYNC
+    advice = "each commit of a ledger waits for this; calls in flight share commits" if slow else ""
+    yield DoctorFinding("sync", f"{sync * 1e3:.1f} ms (median of {_SYNCS})", "note" if slow else "ok", advice)
 
 
 def _find_other_projects() -> Iterator[DoctorFinding]:

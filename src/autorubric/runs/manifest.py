@@ -65,6 +65,7 @@ def describe_no_run(directory: Path, lacks: str = "no readable manifest.json") -
     if not os.path.lexists(directory):
         return f"{directory} does not exist; expected a run directory"
     lacking = f"has {lacks}" if os.path.isdir(directory) else "is a file"  # noqa: PTH112 (see above)
+    lacking = "cannot be read: Permission denied" if _is_closed(directory) else lacking
     return f"{directory} is not a run directory: it {lacking}"
 
 
@@ -246,5 +247,12 @@ def find_ledger_folder(directory: Path) -> Path | None:
         True
     """
     # A grader with a `run_dir` keeps its ledger in that directory itself.
-    folders = (directory / LEDGER_FOLDER, directory)
-    return next((folder for folder in folders if os.path.lexists(folder / LEDGER_FILE)), None)
+    own = directory / LEDGER_FOLDER
+    # In a folder of another user, any file may be: opening the ledger says why it cannot be read.
+    if os.path.lexists(own / LEDGER_FILE) or _is_closed(own):
+        return own
+    return directory if os.path.lexists(directory / LEDGER_FILE) else None
+
+
+def _is_closed(folder: Path) -> bool:
+    return os.path.isdir(folder) and not os.access(folder, os.X_OK)  # noqa: PTH112 (a name may be too long)

@@ -10,7 +10,7 @@ from typing import Any
 
 from autorubric.core.judgment import CannotAssessConfig
 from autorubric.dataset import RubricDataset
-from autorubric.errors import InputError, MissingFileError, pluralize
+from autorubric.errors import InputError, pluralize
 from autorubric.graders.assembly import EscalationConfig, JudgeSpec
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.few_shot import FewShotConfig
@@ -20,7 +20,7 @@ from autorubric.llm.records.ledger_view import LedgerView, ledger_view
 from autorubric.prompts.judging import load_judge_prompts
 from autorubric.runs.cells import StoredCell, list_votes, read_cells, read_verdict
 from autorubric.runs.items_file import StoredRun, read_items, read_report, read_run
-from autorubric.runs.manifest import find_ledger_folder, read_manifest
+from autorubric.runs.manifest import LEDGER_FOLDER, find_ledger_folder, read_manifest
 from autorubric.runs.run import DRAWS_A_GENERATION, build_input, number_copies
 
 _SAME_NAMES = ("quorum", "llm_calls", "shuffle_options", "auto_na_option", "seed", "evidence", "normalize")
@@ -74,10 +74,8 @@ async def show_graded(directory: Path, name: str | None) -> ShownItem:
     notes: list[str] = []
     replay = None
     with ExitStack() as stack:
-        view = _open_view(stack, directory)
-        if view is None:
-            notes.append("the run directory has no ledger, so raw replies cannot be shown")
-        else:
+        view = open_replies(stack, directory, notes)
+        if view is not None:
             replay = await _replay(run, manifest, view, index, notes)
         others = tuple(replay.find_others(item.id or str(index))) if replay else ()
     return ShownItem(
@@ -126,11 +124,12 @@ def _find_record(run: StoredRun, index: int, *, begun: bool) -> Mapping[str, Any
     return {key: value for key, value in found[0].items() if key != "item"}
 
 
-def _open_view(stack: ExitStack, directory: Path) -> LedgerView | None:
-    folder = find_ledger_folder(directory)
+def open_replies(stack: ExitStack, directory: Path, notes: list[str]) -> LedgerView | None:
+    """The ledger of a run, open until the stack is closed; None, with a note, if it is missing or cannot be read."""
     try:
-        return None if folder is None else stack.enter_context(ledger_view(folder))
-    except MissingFileError:
+        return stack.enter_context(ledger_view(find_ledger_folder(directory) or directory / LEDGER_FOLDER))
+    except InputError as error:
+        notes.append(f"raw replies cannot be shown: {error}")
         return None
 
 

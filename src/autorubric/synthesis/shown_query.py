@@ -8,12 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from autorubric.errors import InputError, MissingFileError, pluralize
+from autorubric.errors import InputError, pluralize
 from autorubric.llm.models import open_models
 from autorubric.llm.recorded_exchanges import ReplayedCalls
-from autorubric.llm.records.ledger_view import LedgerView, ledger_view
-from autorubric.runs.run_folder import LEDGER_FOLDER
-from autorubric.runs.shown_item import ShownItem
+from autorubric.llm.records.ledger_view import LedgerView
+from autorubric.runs.shown_item import ShownItem, open_replies
 from autorubric.synthesis.final_files import FULL_FILES
 from autorubric.synthesis.lineage import list_dropped, trace_criteria
 from autorubric.synthesis.method import build_plan
@@ -40,11 +39,8 @@ async def show_query(directory: Path, manifest: Mapping[str, Any], name: str | N
     exchanges: list[Any] = []
     others: list[Any] = []
     with ExitStack() as stack:
-        try:
-            view = stack.enter_context(ledger_view(directory / LEDGER_FOLDER))
-        except MissingFileError:
-            notes.append("the run directory has no ledger, so raw replies cannot be shown")
-        else:
+        view = open_replies(stack, directory, notes)
+        if view is not None:
             replay = ReplayedCalls(view)
             try:
                 await _replay(manifest, view, row, replay)

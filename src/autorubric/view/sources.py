@@ -17,11 +17,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from autorubric.errors import InputError
 from autorubric.files.text import check_file
 from autorubric.jobs.label_source import LabelChoice
+from autorubric.llm.records.lock import LEDGER_FILE
 from autorubric.notes import warn
 from autorubric.runs.items_file import StoredLines
 from autorubric.runs.manifest import (
     DATASET_FILE,
     ITEMS_FILE,
+    LEDGER_FOLDER,
     MANIFEST_FILE,
     describe_no_run,
     find_ledger_folder,
@@ -283,8 +285,8 @@ def _split_numbers(path: Path) -> list[tuple[int, str]]:
 
 
 def _is_run(path: Path) -> bool:
-    named = any((path / name).exists() for name in (MANIFEST_FILE, ITEMS_FILE, *RUBRIC_FILES, "ledger"))
-    return named or find_ledger_folder(path) is not None
+    names = (MANIFEST_FILE, ITEMS_FILE, *RUBRIC_FILES, LEDGER_FOLDER, LEDGER_FILE)
+    return any(os.path.lexists(path / name) for name in names)
 
 
 def open_sources(directories: list[Path]) -> list[Source]:

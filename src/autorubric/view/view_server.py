@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _SECONDS = 1.0
 _HEAD_START = 0.5  # seconds for the first page, which would wait for what indexing loads
-_LOG = logging.getLogger("autorubric.view")
+_warn_once = cache(logging.getLogger("autorubric.view").warning)
 
 
 class IndexWorker:
@@ -104,7 +104,7 @@ class IndexWorker:
         except Timeout:
             return False
         except (OSError, sqlite3.Error) as error:
-            _LOG.warning("%s: the index cannot be written: %s", source.place, error)
+            _warn_once("%s: the index cannot be written: %s", source.place, str(error))
             self._release(source.number)
             return False
 

@@ -70,7 +70,9 @@ class ReportSettings(LabelChoice):
     against: RunSource | None = setting(
         None, "Run on the same items to compare with, as the baseline.", metavar="RUN", group="Input"
     )
-    out: NewDirectory | None = setting(None, "File to write; default: standard output.", short="-o", group="Output")
+    out: NewDirectory | None = setting(
+        None, "File to write; - (the default): standard output.", short="-o", group="Output"
+    )
     items: str = setting("worst:50", "Items (or rubrics) to show: worst:N or all.", group="Output")
     no_text: bool = setting(False, "Leave out all texts; names and ids stay.", group="Output")
     format: Literal["html", "md", "json"] | None = setting(
@@ -140,7 +142,7 @@ def report(run: Path, settings: ReportSettings) -> Report:
         Traceback (most recent call last):
         autorubric.errors.InputError: no-such-run does not exist; expected a run directory
     """
-    target = None if settings.out is None else Path(settings.out)
+    target = None if settings.out is None or str(settings.out) == "-" else Path(settings.out)
     if target is not None:
         refuse_existing(target, force=settings.force)
     form = settings.format or _choose_form(target)
@@ -376,17 +378,12 @@ def _render_rows(figures: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         ends = labels["interval"]
         around = f" (95% interval {100 * ends[0]:.1f} to {100 * ends[1]:.1f}%)" if ends else ""
         yield "Agreement with labels", f"{labels['value']:.1%}{around}"
-    yield "Cost", _describe_cost(summary["costs"])
+    calls = f", {pluralize(n, 'call')}" if (n := summary["costs"]["calls"]) else ""
+    yield "Cost", format_cost(summary["costs"]["cost"], "unknown") + calls
 
 
 def _format_part(done: int, total: int | None) -> str:
     return f"{done:,}" + (f" of {total:,}" if isinstance(total, int) and total != done else "")
-
-
-def _describe_cost(costs: Mapping[str, Any]) -> str:
-    return format_cost(costs["cost"], "unknown") + (
-        f", {pluralize(costs['calls'], 'call')}" if costs["calls"] else ""
-    )
 
 
 def _format_interval(ends: Sequence[float] | None) -> str:
