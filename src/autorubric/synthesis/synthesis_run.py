@@ -6,7 +6,7 @@ import asyncio
 import platform
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -82,6 +82,7 @@ def prepare(
         shape = find_shape(settings, 0)
         prompts.drafts.check(sets=1 if full else len(shape.rubrics), responses=2 if full else len(shape.responses))
     report = source.check()
+    source = replace(source, limit=report.records)  # rows that are added meanwhile were not checked
     if report.answered:
         what = "conversation ends" if report.answered == 1 else "conversations end"
         notes.append(f"{path}: {report.answered:,} {what} with an answer; it is left out of the query")
