@@ -196,15 +196,16 @@ _RENAMED_ROLE = "judge"
 
 
 @asynccontextmanager
-async def locked(parts: ShardParts, *, wait: bool) -> AsyncIterator[None]:
-    """Hold the locks of all shards.
+async def locked(runs: Iterable[Path], *, wait: bool) -> AsyncIterator[None]:
+    """Hold the locks of all run directories that exist.
 
     Raises:
         RunLockedError: another process works in one of them, and `wait` is False.
     """
     with ExitStack() as stack:
-        for folder in parts.folders.values():
-            stack.enter_context(await hold_run(folder / LEDGER_FOLDER, wait=wait))
+        for ledger in {(run / LEDGER_FOLDER).resolve(): run / LEDGER_FOLDER for run in runs}.values():
+            if ledger.is_dir():
+                stack.enter_context(await hold_run(ledger, wait=wait))
         yield
 
 
