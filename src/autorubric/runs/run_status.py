@@ -246,7 +246,7 @@ def _merge_row_counts(whole: RowCounts, parts: Sequence[RunStatus]) -> RowCounts
     part = ShardPart.from_manifest(read_manifest(Path(parts[0].directory)) or {})
     counts = [part.row_counts for part in parts]
     return RowCounts(
-        whole.rows if part is None else part.rows,
+        (whole.rows or counts[0].rows) if part is None else part.rows,
         max(whole.done, sum(counts.done for counts in counts)),
         sum(counts.failed for counts in counts),
         groups=_merge_groups(counts.groups for counts in counts),
