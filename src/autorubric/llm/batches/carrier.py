@@ -15,6 +15,7 @@ from autorubric.llm.batches.collecting import (
     Collection,
     ResultsGone,
     Uncollected,
+    WaitingRequest,
     collect,
     give_up,
     load_entries,
@@ -32,7 +33,6 @@ from autorubric.llm.request import Request
 from autorubric.llm.sharing import Amount
 
 if TYPE_CHECKING:
-    from autorubric.llm.batches.batch_queue import WaitingRequest
     from autorubric.llm.budget import Budget
 
 _SLOWER = 1.5

@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from autorubric.errors import LedgerError, pluralize
 from autorubric.llm.batches.batch_store import BatchRecord, BatchStore, Entry
@@ -15,6 +15,7 @@ from autorubric.llm.batches.dialect import RemoteBatch, ResultLine
 from autorubric.llm.batches.link import LinkFault
 from autorubric.llm.batches.setting import BROKEN_OFF, DAMAGED, GONE, UNKNOWN
 from autorubric.llm.billing import Claim, Reservation, bill
+from autorubric.llm.http.negotiation import Terms
 from autorubric.llm.http.prices import is_plausible
 from autorubric.llm.http.retry import Fault, classify_response
 from autorubric.llm.http.transport import HttpReply
@@ -31,6 +32,42 @@ _LOG = logging.getLogger("autorubric.batches")
 _TOGETHER = 256  # replies that share a commit
 _DOWNLOADS = 3  # of results with missing or broken lines
 _GONE = frozenset({403, 404, 410})  # Google answers 403 where a file does not exist
+
+
+Refused: TypeAlias = tuple[Terms, dict[str, Any], Fault]
+"""A fault, and the form of the request that met it."""
+
+
+@dataclass(slots=True, eq=False)
+class WaitingRequest:
+    """One request in the queue.
+
+    `again` is set for requests that were sent before; `done` gets the reply, the fault, or None if the request is to
+    be sent alone.
+    """
+
+    key: bytes
+    model: BatchModel
+    request: Request
+    reservation: Reservation
+    again: bool
+    done: asyncio.Future[Reply | Refused | None]
+    terms: Terms | None = None
+
+    def resolve(self, outcome: Reply | Fault | None) -> None:
+        """Give the waiting caller the outcome of the request, once."""
+        if self.done.done():
+            return
+        if isinstance(outcome, Fault):
+            self.done.set_result((*self.model.build_body(self.request, self.terms), outcome))
+            return
+        self.reservation.recorded = outcome is not None
+        self.done.set_result(outcome)
+
+    def fail(self, error: Exception) -> None:
+        """Raise an error where the request is awaited."""
+        if not self.done.done():
+            self.done.set_exception(error)
 
 
 class Uncollected(LinkFault):
