@@ -194,7 +194,9 @@ async def test_a_merge_names_a_shard_that_runs_or_waits_for_it(tmp_path: Path) -
         merging = asyncio.create_task(merge_async(parts, out=tmp_path / "merged", wait=True))
         await asyncio.sleep(0.1)
         manifest.write_text(ended)
-    assert (await merging).successful_items == 2
+    result = await merging
+    assert isinstance(result, EvalResult)
+    assert result.successful_items == 2
 
 
 def test_a_partial_merge_keeps_failures_and_takes_in_later_shards(tmp_path: Path) -> None:

@@ -468,7 +468,7 @@ def test_rows_added_during_a_run_are_left_to_the_next_one(tmp_path: Path) -> Non
             with queries.open("a") as file:
                 file.writelines(f'{{"query": "Why is number {n} here?"}}\n' for n in range(50))
 
-    first = synthesize(queries, models="builtin/offline", out=out, progress=grow)
-    assert (first.complete, first.summary.rows, first.summary.finished) == (True, 2, 2)
-    second = synthesize(queries, models="builtin/offline", out=out)
-    assert (second.complete, second.summary.rows, second.summary.finished) == (True, 52, 52)
+    for progress, rows in ((grow, 2), (None, 52)):
+        result = synthesize(queries, models="builtin/offline", out=out, progress=progress)
+        assert result.summary is not None
+        assert (result.complete, result.summary.rows, result.summary.finished) == (True, rows, rows)

@@ -50,7 +50,7 @@ _LENGTH = re.compile(r"\b(?:tokens?|context|length|characters)\b|context_length|
 _CONTEXT = re.compile(r"context[ _](?:size|length|window)", re.IGNORECASE)  # llama.cpp: under status 500
 _ADVISED = (
     "use another model",
-    "raise --max-tokens-ceiling",
+    "raise --max-tokens",
     "raise the budget",
     "firewall or proxy",
     "the process was killed",

@@ -98,7 +98,7 @@ class RunState:
 
 
 class Timing(NamedTuple):
-    """Seconds since the start of a session; of these, seconds and rows until its first call, while it read replies."""
+    """Seconds since the start of a session; seconds and rows of it before the first call, spent on saved replies."""
 
     elapsed: float
     reading: float = 0.0

@@ -192,6 +192,7 @@ def _read_status(directory: Path, counters: Mapping[str, CountRows]) -> RunStatu
             views.append(stack.enter_context(view.open_unrecorded(folder)))
         pace = CallPace(None, None) if view is None else view.measure_pace()
         state = _determine_state(manifest, holder, row_counts)
+        known = [*row_counts.groups, *row_counts.lost_votes]
         return RunStatus(
             str(directory),
             kind,
@@ -199,9 +200,7 @@ def _read_status(directory: Path, counters: Mapping[str, CountRows]) -> RunStatu
             holder,
             row_counts,
             {} if view is None else view.count_unanswered(),
-            ()
-            if view is None
-            else tuple(view.group_unanswered().exclude([*row_counts.groups, *row_counts.lost_votes])),
+            () if view is None else tuple(view.group_unanswered().exclude(known)),
             reduce(Spending.plus, (one.sum_spent() for one in views))
             if views
             else read_spending_file(directory / SPENT_FILE) or Spending(),

@@ -149,7 +149,8 @@ class QueryFile:
         columns: dict[str, Any] = {}
         usable = in_shard = responses = answered = records = 0
         whole = blake2b()
-        for records, record in enumerate(islice(self._read_records(problems), self.limit), 1):
+        for record in islice(self._read_records(problems), self.limit):
+            records += 1
             where, line, row = record.where, record.number, record.fields
             columns |= islice(row.items(), 50 if len(columns) < 200 else 0)
             query = self._read_query(record)

@@ -65,17 +65,10 @@ def prepare(
     """
     notes: list[str] = []
     path = cast("Path", settings.input)
-    source = QueryFile(
-        path,
-        settings.question_column,
-        settings.id_column,
-        settings.limit,
-        settings.skip_bad_rows,
-        settings.responses_column,
-        settings.domain_column,
-        shard=division.shard,
-        rows=rows,
-    ).with_guesses(notes, named="question_column" in settings.model_fields_set)
+    columns = (settings.responses_column, settings.domain_column)
+    asked = (settings.question_column, settings.id_column, settings.limit, settings.skip_bad_rows, *columns)
+    source = QueryFile(path, *asked, shard=division.shard, rows=rows)
+    source = source.with_guesses(notes, named="question_column" in settings.model_fields_set)
     full = settings.profile == "full"
     prompts = load_synthesis_prompts(settings.prompts, full=full, domain=settings.domain, protocol=settings.protocol)
     if settings.prompts:

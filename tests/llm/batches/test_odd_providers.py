@@ -182,10 +182,10 @@ def test_a_run_larger_than_the_queue_of_the_provider_is_answered_in_batches_that
     with offenders() as case:
         # 20, 20 and 20 of which one fits, then 20, 20 and 12; or 72 and 36, then 4 times 18.
         for size in (20, 72):
-            with case(size), served(Queue("openai", offline)) as found:
+            with case(str(size)), served(Queue("openai", offline)) as found:
                 monkeypatch.setenv("OPENAI_BASE_URL", f"{found.url}/v1")
-                settings: dict[str, Any] = {"rubric": RUBRIC, "judge": "openai/judge", "calls": "per_item", "retry": 1}
-                settings |= {"batch": size, "batch_poll": 0.1, "out": tmp_path / f"{size}"}
+                settings: dict[str, Any] = {"rubric": RUBRIC, "judge": "openai/judge", "calls": "per_item"}
+                settings |= {"retry": 1, "batch": size, "batch_poll": 0.1, "out": tmp_path / f"{size}"}
                 result = grade([f"Answer number {n}." for n in range(72)], **settings)
                 assert (result.failed_items, len(found.jobs) <= 6) == (0, True)
                 assert (max(found.paid.values()), found.paid.total(), found.asked["chat"]) == (1, 72, 0)

@@ -293,7 +293,9 @@ class RayWorkers(WorkerProcesses):
             return
         made = 0 if link.state is None else link.state.calls + link.state.in_flight
         calls, blocks = pluralize(max(made - link.taken, 0), "call"), pluralize(len(link.blocks), "block")
-        warn(f"the machine of worker {link.number} was lost: up to {calls} and {blocks} of records will be sent again")
+        warn(
+            f"the machine of worker {link.number} was lost: up to {calls} and {blocks} of records will be sent again"
+        )
         self._blocks.put_back(link.blocks)
         link.blocks.clear()
         link.taken, link.state = 0, None
@@ -328,7 +330,7 @@ class RayWorkers(WorkerProcesses):
         link.is_waiting |= "want" in message
         self._read_message(link, message)
         if "done" in message or "ready" in message:
-            self._write_progress()
+            await asyncio.to_thread(self._write_progress)
         self._assign_blocks()
 
     def _assign_blocks(self) -> None:

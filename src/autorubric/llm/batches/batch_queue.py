@@ -239,10 +239,9 @@ class BatchQueue:
         again = problem.fault.again and not is_open and bool(self._sent)
         if again and record is not None:  # the provider may take it once it has answered others
             self._most_of[id(calls[0].model)] = record.count
-        for call in calls:
-            self._sent.pop(call.key, None)
-            # The next run takes up an open batch; this one must not send it twice.
-            call.resolve(replace(problem.fault, again=again, maybe_billed=False))
+        # The next run takes up an open batch; this one must not send it twice.
+        fault = replace(problem.fault, again=again, maybe_billed=False)
+        self._resolve(calls, {call.key: fault for call in calls})
 
     async def _is_covered(self, call: WaitingRequest) -> bool:
         """Whether the budget covers a request; a raised ceiling is reserved again, or the request fails."""
@@ -256,13 +255,11 @@ class BatchQueue:
     async def _fetch(self, model: BatchModel, record: BatchRecord, calls: Sequence[WaitingRequest]) -> None:
         """Wait for a batch, collect it, and give each request its outcome."""
         found = await self._carrier.fetch(model, record, self._sent)
-        outcomes: dict[bytes, Reply | Fault] = {}
-        if found is not None:
-            outcomes = {**found.replies, **found.faults}
-            if found.failed and len(found.faults) == record.count and all(f.again for f in found.faults.values()):
-                await self._wait_for_room(model, calls, outcomes)
-                return
-        self._resolve(calls, outcomes)
+        outcomes: dict[bytes, Reply | Fault] = {} if found is None else {**found.replies, **found.faults}
+        if found is not None and found.is_refused:
+            await self._wait_for_room(model, calls, outcomes)
+        else:
+            self._resolve(calls, outcomes)
 
     async def _wait_for_room(
         self, model: BatchModel, calls: Sequence[WaitingRequest], outcomes: Mapping[bytes, Reply | Fault]
@@ -271,8 +268,7 @@ class BatchQueue:
 
         This is no retry, except of a single request.
         """
-        others = [chunk for task, chunk in self._open.items() if task is not _find_current_task()]
-        is_alone = all(chunk[0].model is not model for chunk in others)
+        is_alone = sum(chunk[0].model is model for chunk in self._open.values()) == 1
         self._most_of[id(model)] = max(1, len(calls) // 2) if is_alone else self._find_most(model)
         if is_alone:
             await asyncio.sleep(self._how.poll)

@@ -136,6 +136,11 @@ class Collection:
     failed: bool = False
     gone: str = ""
 
+    @property
+    def is_refused(self) -> bool:
+        """Whether the provider took none of the requests, for a reason that may pass."""
+        return self.failed and not self.replies and all(fault.again for fault in self.faults.values())
+
     async def charge_missing(self, awaited: Container[bytes]) -> None:
         """Record what the requests without a result, except `awaited` ones, may have cost."""
         for entry in self.entries.values():
@@ -236,15 +241,11 @@ async def collect(
     for key in missing:
         found.faults[key] = _build_missing_fault(remote, found.damage)
     if missing and found.faults[missing[0]].maybe_billed:
+        why, lost = found.damage or "its results are incomplete", pluralize(len(missing), "request")
         _LOG.warning(
             "batch %s of %s: %s. %s without a reply will be sent again. The provider may charge for both attempts, "
             "so the first one counts at its worst case",
-            *(
-                remote.id,
-                model.name,
-                found.damage or "its results are incomplete",
-                pluralize(len(missing), "request"),
-            ),
+            *(remote.id, model.name, why, lost),
         )
     return found
 
