@@ -283,8 +283,7 @@ class RayWorkers(WorkerProcesses):
         if not self.interrupted:  # else the next session merges its ledger
             self._hand_over_blocks(link)
         link.end = {}
-        if not self._list_living():
-            link.end = {"stopped": f"no worker can be kept alive; the last one: {why}"}
+        link.end = {} if self._list_living() else {"stopped": f"no worker can be kept alive; the last one: {why}"}
         return False
 
     def _hand_over_blocks(self, link: WorkerLink) -> None:
