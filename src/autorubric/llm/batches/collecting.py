@@ -138,7 +138,7 @@ class Collection:
 
     @property
     def is_refused(self) -> bool:
-        """Whether the provider took none of the requests, for a reason that may pass."""
+        """Whether the provider refused all requests for now, such as those beyond its queue."""
         return self.failed and not self.replies and all(fault.again for fault in self.faults.values())
 
     async def charge_missing(self, awaited: Container[bytes]) -> None:
