@@ -266,7 +266,7 @@ class BatchQueue:
     ) -> None:
         """Send refused requests again after the batches that fill the provider's queue, or in a smaller batch.
 
-        This is no retry, except of a single request.
+        Only a refusal of a single request counts as a retry.
         """
         is_alone = sum(chunk[0].model is model for chunk in self._open.values()) == 1
         self._most_of[id(model)] = max(1, len(calls) // 2) if is_alone else self._find_most(model)
