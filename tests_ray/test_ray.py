@@ -13,6 +13,7 @@ import pytest
 import ray
 from ray.cluster_utils import Cluster
 
+from autorubric import status
 from autorubric.cli.app import run
 from benchmarks.local_ray import ledgers
 from benchmarks.soak.cluster import calls_in, killing, many_essays, soaked
@@ -157,7 +158,13 @@ def test_a_killed_driver_leaves_no_worker_and_the_next_one_takes_in_what_was_rec
         words += ["-o", str(tmp_path / "run"), *ON_RAY, "--ray-address", address]
         with start(words) as driver:
             wait_until(lambda: sum(map(calls_in, left_behind())) >= 20, "no calls were recorded")
+            wait_until(lambda: bool(status(tmp_path / "run").row_counts.done), "no block was finished")
+            assert "run: evaluation, running" in repr(status(tmp_path / "run"))
             driver.kill()
+        found = status(tmp_path / "run")
+        assert (found.kind, found.state, found.row_counts.rows) == ("evaluation", "died", 300)
+        assert 64 <= found.row_counts.done < 300  # blocks of 64
+        assert "--engine ray" in found.again
         assert run(words) == 0
         assert graded(tmp_path / "run") == list(range(300))
         assert endpoint.stats()["requests"] <= 600 + 8  # four calls in flight at each worker

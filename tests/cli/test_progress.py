@@ -74,6 +74,20 @@ def test_a_session_that_reuses_replies_says_so(tmp_path: Path, capsys: pytest.Ca
     assert "2/2 done; graded 2; this session: 0 calls" in last
 
 
+def test_rows_that_a_session_only_reads_are_not_its_pace() -> None:
+    def show(finished: int, calls: int, reused: int) -> str:
+        stage = StageState("graded", finished, 0, 0)
+        log = io.StringIO()
+        with ProgressDisplay(log) as display:
+            display(RunState(100, 90, [StageState("graded", 90, 0, 0)], 0, 90, 0, 0.0))
+            display(RunState(100, finished, [stage], calls, reused, 0, 0.0))
+        return log.getvalue()
+
+    assert "left" not in show(90, 0, 90)  # nothing is known of the calls to come
+    assert "left" not in show(90, 1, 90)
+    assert "left" in show(95, 5, 90)
+
+
 def test_a_terminal_gets_one_table_with_the_same_figures() -> None:
     class Terminal(io.StringIO):
         def isatty(self) -> bool:

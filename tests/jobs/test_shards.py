@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import sqlite3
@@ -11,8 +12,10 @@ from typing import Any
 
 import pytest
 
-from autorubric import EvalResult, RubricDataset, grade, merge
+from autorubric import EvalResult, RubricDataset, grade, grade_async, merge, merge_async
 from autorubric.cli.app import run
+from autorubric.errors import RunLockedError
+from autorubric.llm.records.lock import run_lock
 from autorubric.runs.shard import Shard
 from autorubric.testing import BatchFaults, LoopbackEndpoint
 from tests.cli.in_process import NearEndpoint
@@ -154,7 +157,10 @@ def test_wrong_shards_are_refused_with_every_problem_and_leave_no_run(
         ),
         "another input": ([one, changed], f"{changed} is a shard of another run than {one}: its input of 2 rows"),
         "other settings": ([one, skipping], "on_failure: skip, there none"),
-        "unfinished": ([one, str(tmp_path / "half")], "0 of 1 rows are finished; finish it with: "),
+        "unfinished": (
+            [one, str(tmp_path / "half")],
+            f"shard 2/2 ({tmp_path / 'half'}) is not finished; finish it with: ",
+        ),
         "no run": ([str(tmp_path)], f"{tmp_path} is not a run directory: it has no readable manifest.json"),
     }
     with offenders() as case:
@@ -172,6 +178,25 @@ def test_wrong_shards_are_refused_with_every_problem_and_leave_no_run(
         assert "--shard" in capsys.readouterr().err
     assert run(["grade", str(data), "--shard", "1/2", "-o", whole]) == 2
     assert "shard: none before, now 1/2" in capsys.readouterr().err
+
+
+async def test_a_merge_names_a_shard_that_runs_or_waits_for_it(tmp_path: Path) -> None:
+    data, parts = checked(tmp_path), [tmp_path / "one", tmp_path / "two"]
+    for number, part in enumerate(parts, 1):
+        await grade_async(data, out=part, shard=f"{number}/2")
+    manifest = parts[0] / "manifest.json"
+    ended = manifest.read_text()
+    with run_lock(parts[0] / "ledger"):
+        manifest.write_text(json.dumps({**json.loads(ended), "status": "running"}))
+        for partial in (False, True):
+            with pytest.raises(RunLockedError, match="one/ledger is in use by another run of this process"):
+                await merge_async(parts, out=tmp_path / "merged", partial=partial)
+        merging = asyncio.create_task(merge_async(parts, out=tmp_path / "merged", wait=True))
+        await asyncio.sleep(0.1)
+        manifest.write_text(ended)
+    result = await merging
+    assert isinstance(result, EvalResult)
+    assert result.successful_items == 2
 
 
 def test_a_partial_merge_keeps_failures_and_takes_in_later_shards(tmp_path: Path) -> None:

@@ -305,7 +305,7 @@ def test_partial_labels_of_an_item_that_had_ground_truth_are_named(tmp_path: Pat
     ("given", "message"),
     [
         ({"target": "out.txt"}, "expected a name that ends in .csv, .jsonl, .json"),
-        ({"target": "out.csv"}, "no label of the run counts"),
+        ({"target": "out.csv"}, "no label in the run's label store counts"),
         ({"target": "out.jsonl"}, "the run has no labels yet"),
         ({"target": "out.json"}, "no item has a label for every criterion"),
         ({"target": "out.json", "final": True}, "--final is for .csv"),

@@ -457,3 +457,18 @@ def test_a_result_says_why_the_run_ended_early(tmp_path: Path) -> None:
     assert ended.stopped is not None and ended.stopped.startswith("budget of 10 tokens reached")
     assert "stopped: budget of 10 tokens reached" in repr(ended)
     assert whole.stopped is None and "stopped" not in repr(whole)
+
+
+def test_rows_added_during_a_run_are_left_to_the_next_one(tmp_path: Path) -> None:
+    queries, out = tmp_path / "queries.jsonl", tmp_path / "out"
+    queries.write_text('{"query": "Why is the sky blue?"}\n{"query": "Why is grass green?"}\n')
+
+    def grow(state: Any) -> None:
+        if not state.finished and queries.stat().st_size < 1000:
+            with queries.open("a") as file:
+                file.writelines(f'{{"query": "Why is number {n} here?"}}\n' for n in range(50))
+
+    for progress, rows in ((grow, 2), (None, 52)):
+        result = synthesize(queries, models="builtin/offline", out=out, progress=progress)
+        assert result.summary is not None
+        assert (result.complete, result.summary.rows, result.summary.finished) == (True, rows, rows)

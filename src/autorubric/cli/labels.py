@@ -76,6 +76,8 @@ _BINARY = "kappa of the binary ones"
 def format_label_status(found: LabelStatus) -> Iterator[str]:
     """The state of the labels, as lines of text."""
     yield f"{pluralize(found.pairs, 'pair')} with labels"
+    if found.labelled_items:
+        yield f"{pluralize(found.labelled_items, 'item')} with ground truth in the dataset, not counted here"
     for name, count in found.annotators.labels.items():
         yield f"  {name}: {pluralize(count, 'label')}"
     if found.drawn:

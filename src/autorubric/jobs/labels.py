@@ -84,6 +84,7 @@ class LabelStatus:
 
     Attributes:
         pairs: pairs with a label that counts.
+        labelled_items: items with ground truth in the graded dataset, which is not counted here.
         changed: labelled pairs that have changed since or are gone; they do not count.
         drawn: pairs that were drawn for labelling.
         open: drawn pairs without a label.
@@ -94,6 +95,7 @@ class LabelStatus:
     """
 
     pairs: int
+    labelled_items: int
     changed: int
     drawn: int
     open: int
@@ -177,6 +179,7 @@ def label_status(run: Path, settings: LabelStatusSettings) -> LabelStatus:
     found = [key for key in keys if finder.find_key(key) is not None]
     return LabelStatus(
         pairs=len(found),
+        labelled_items=sum(item.ground_truth is not None for item in stored.dataset.items),
         changed=len(keys) - len(found),
         drawn=len(history.draws),
         open=sum(not history.labels(key) for key in history.draws),

@@ -77,11 +77,11 @@ async def merge_run(settings: MergeSettings) -> tuple[Merged, ShardedSettings]:
     folders = cast("Sequence[Path]", settings.shards)
     if any(Path(folder).resolve() == Path(settings.out).resolve() for folder in folders):
         raise InputError(f"{settings.out} is one of the shards; pass another directory with --out (in Python: out)")
-    first, parts = find_parts(folders, partial=settings.partial)
-    model, run = load_job(first.command)
-    own = {"out": settings.out, "replace": settings.replace, "wait": settings.wait, "again": settings.again}
-    of_run = model.from_values({**first.settings, **own}).with_parts(parts)
-    async with locked(parts, wait=settings.wait):
+    async with locked(folders, wait=settings.wait):
+        first, parts = find_parts(folders, partial=settings.partial)
+        model, run = load_job(first.command)
+        own = {"out": settings.out, "replace": settings.replace, "wait": settings.wait, "again": settings.again}
+        of_run = model.from_values({**first.settings, **own}).with_parts(parts)
         return await run(of_run), of_run
 
 
@@ -159,14 +159,9 @@ def _find_differences(first: ShardPart, part: ShardPart) -> Iterator[str]:
 
 
 def _check_ended(shard: Shard, found: _ShardRun) -> Iterator[str]:
-    manifest = found.manifest
-    if manifest.get("status") == "completed":
-        return
-    counts = manifest.get("counts") or {}
-    rows = counts.get("rows", manifest.get("total_items"))
-    done = counts.get("finished", len(manifest.get("completed_indices") or ()))
-    how = f"; finish it with: {found.again}" if found.again else ""
-    yield f"shard {shard} ({found.folder}): {done:,} of {rows or 0:,} rows are finished{how}"
+    if found.manifest.get("status") != "completed":
+        how = f"; finish it with: {found.again}" if found.again else ""
+        yield f"shard {shard} ({found.folder}) is not finished{how}"
 
 
 def _check_open(found: _ShardRun) -> Iterator[str]:

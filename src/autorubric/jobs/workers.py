@@ -126,7 +126,8 @@ class WorkerProcesses:
             self._lender.drop(worker)
             if worker.end is not None:
                 return
-            warn(f"the process of shard {worker.shard} ended with status {code}")
+            again = attempt < _MOST_RESTARTS and not self.interrupted
+            warn(f"the process of shard {worker.shard} ended with status {code}{'; it is restarted' * again}")
         worker.end = {
             "stopped": f"the process of shard {worker.shard} ended {_MOST_RESTARTS + 1} times without a result"
         }

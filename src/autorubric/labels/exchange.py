@@ -333,7 +333,7 @@ def _format_csv(history: History, finder: PairFinder, *, final: bool) -> Iterato
             count += 1
             yield _format_line([escape_formula(value) for value in _list_cells(event, history)])
     if not count:
-        raise InputError("no label of the run counts, so there is nothing to export")
+        raise InputError("no label in the run's label store counts, so there is nothing to export")
 
 
 def _select_events(history: History, key: Any, finder: PairFinder, *, final: bool) -> Iterator[Event]:

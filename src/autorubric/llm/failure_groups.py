@@ -48,8 +48,14 @@ _TOO_LONG = "shorten the texts, or use a model that takes such requests"
 _LENGTH = re.compile(r"\b(?:tokens?|context|length|characters)\b|context_length|too (?:long|large)", re.IGNORECASE)
 """Phrases of endpoints about requests that are too long."""
 _CONTEXT = re.compile(r"context[ _](?:size|length|window)", re.IGNORECASE)  # llama.cpp: under status 500
-_ADVISED = ("use another model", "raise --max-tokens-ceiling", "raise the budget", "firewall or proxy")
-"""Phrases of messages that already say what to do."""
+_ADVISED = (
+    "use another model",
+    "raise --max-tokens",
+    "raise the budget",
+    "firewall or proxy",
+    "the process was killed",
+)
+"""Phrases of messages that already say what to do, or that say that there is nothing to do but resume."""
 NOT_MADE = frozenset({"budget", "stopped"})
 """Kinds of failures of calls that were not made."""
 _KIND = re.compile(rf"(?:^|[\s:])({'|'.join((*get_args(FailureKind), 'check', 'unknown'))}): ")
@@ -234,6 +240,8 @@ def find_advice(kind: str, message: str) -> str:
     Example:
         >>> find_advice("auth", "HTTP 401: wrong key"), find_advice("server", "HTTP 502: use another model")
         ('check the key and what it may use; --api-key-env (in Python: api_key_env) names its variable', '')
+        >>> find_advice("network", "the process was killed while the call was in flight")
+        ''
     """
     if any(words in message for words in _ADVISED):
         return ""

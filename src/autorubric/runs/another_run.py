@@ -9,7 +9,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
@@ -60,10 +60,11 @@ REWARDS = "rewards"
 
 _MOVING = ".replacing"
 
+FindChanges: TypeAlias = Callable[[Mapping[str, Any]], Sequence[str]]
+"""Finds what differs from the run of a manifest."""
 
-def refuse_another_run(
-    directory: Path, kind: str, find_changes: Callable[[Mapping[str, Any]], Sequence[str]], *, replace: bool
-) -> bool:
+
+def refuse_another_run(directory: Path, kind: str, find_changes: FindChanges, *, replace: bool) -> bool:
     """Whether this run replaces another one in the directory. The caller holds the directory's lock.
 
     Args:
@@ -105,10 +106,7 @@ class Opening(NamedTuple):
 
 @asynccontextmanager
 async def locked_ledger(
-    directory: Path,
-    kind: str,
-    find_changes: Callable[[Mapping[str, Any]], Sequence[str]],
-    opening: Opening,
+    directory: Path, kind: str, find_changes: FindChanges, opening: Opening
 ) -> AsyncIterator[Ledger]:
     """The ledger of a run directory, under the directory's lock; another run in it is refused or moved away.
 
@@ -132,7 +130,7 @@ async def locked_ledger(
             yield ledger
 
 
-def note_another_run(directory: Path, kind: str, find_changes: Callable[[Mapping[str, Any]], Sequence[str]]) -> None:
+def note_another_run(directory: Path, kind: str, find_changes: FindChanges) -> None:
     """Warn, before a dry run, that `refuse_another_run` would refuse the directory. Nothing is locked or changed."""
     for change in _find_another_run(directory, kind, find_changes):
         warn(
@@ -141,9 +139,7 @@ def note_another_run(directory: Path, kind: str, find_changes: Callable[[Mapping
         )
 
 
-def _find_another_run(
-    directory: Path, kind: str, find_changes: Callable[[Mapping[str, Any]], Sequence[str]]
-) -> Sequence[str]:
+def _find_another_run(directory: Path, kind: str, find_changes: FindChanges) -> Sequence[str]:
     manifest = read_manifest(directory) or {}
     recorded = str(manifest.get("kind") or kind)
     if recorded == REWARDS:  # its manifest only reports progress; any run may use its replies
@@ -197,15 +193,16 @@ _RENAMED_ROLE = "judge"
 
 
 @asynccontextmanager
-async def locked(parts: ShardParts, *, wait: bool) -> AsyncIterator[None]:
-    """Hold the locks of all shards.
+async def locked(runs: Iterable[Path], *, wait: bool) -> AsyncIterator[None]:
+    """Hold the locks of all run directories that exist.
 
     Raises:
         RunLockedError: another process works in one of them, and `wait` is False.
     """
     with ExitStack() as stack:
-        for folder in parts.folders.values():
-            stack.enter_context(await hold_run(folder / LEDGER_FOLDER, wait=wait))
+        for ledger in {(run / LEDGER_FOLDER).resolve(): run / LEDGER_FOLDER for run in runs}.values():
+            if ledger.is_dir():
+                stack.enter_context(await hold_run(ledger, wait=wait))
         yield
 
 

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, asynccontextmanager, suppress
 from dataclasses import KW_ONLY, dataclass, field
 from importlib import import_module
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ClassVar, TextIO, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TextIO, TypeAlias
 
 from autorubric.files.printable import escape_controls, unwrap_stream
 from autorubric.llm.billing import Activity
@@ -97,6 +97,14 @@ class RunState:
         )
 
 
+class Timing(NamedTuple):
+    """Seconds since the start of a session; seconds and rows of it before the first call, spent on saved replies."""
+
+    elapsed: float
+    reading: float = 0.0
+    rows_read: int = 0
+
+
 Progress: TypeAlias = Callable[[RunState], object]
 """Called at the start of a run, several times a second, and at its end."""
 
@@ -160,6 +168,7 @@ class ProgressDisplay(AbstractContextManager["ProgressDisplay"]):
     _view: _View | None = field(default=None, init=False)
     _state: RunState | None = field(default=None, init=False)
     _started: float = field(default=0.0, init=False)
+    _timing: Timing = field(default=Timing(0.0), init=False)
     _shown: float = field(default=0.0, init=False)
 
     def __call__(self, state: RunState) -> None:
@@ -173,10 +182,13 @@ class ProgressDisplay(AbstractContextManager["ProgressDisplay"]):
                 return
             self._view, self._started = _open_view(self.out), now
             self._shown = now - self._view.interval + (0.0 if self._view.is_live else self.delay)
-        self._state = state
+        elapsed = now - self._started
+        is_reading = state.reused and not (state.calls or state.in_flight)
+        before = (elapsed, state.finished) if is_reading else self._timing[1:]
+        self._state, self._timing = state, Timing(elapsed, *before)
         if now - self._shown >= self._view.interval:
             with suppress(OSError):  # a log on a full disk or a terminal that is gone ends the display, not the run
-                self._view.show(state, now - self._started)
+                self._view.show(state, self._timing)
             self._state, self._shown = None, now
 
     def tell(self, sentence: str) -> None:
@@ -189,10 +201,10 @@ class ProgressDisplay(AbstractContextManager["ProgressDisplay"]):
     ) -> None:
         if self._view is None:
             return
-        now = time.monotonic()
-        if self._state is not None and (self._view.is_live or now - self._started >= self.delay):
+        timing = self._timing._replace(elapsed=time.monotonic() - self._started)
+        if self._state is not None and (self._view.is_live or timing.elapsed >= self.delay):
             with suppress(OSError):
-                self._view.show(self._state, now - self._started)
+                self._view.show(self._state, timing)
         if isinstance(self._view, _TerminalView):
             self._view.close()
 
@@ -211,10 +223,10 @@ class _LogView:
     interval: ClassVar[float] = 5.0
     is_live: ClassVar[bool] = False
 
-    def show(self, state: RunState, elapsed: float) -> None:
-        line = format_progress(state, elapsed)
+    def show(self, state: RunState, timing: Timing) -> None:
+        line = format_progress(state, timing)
         if line != self.last:
-            print(f"[{format_duration(elapsed)}] {line}", file=self.out, flush=True)
+            print(f"[{format_duration(timing.elapsed)}] {line}", file=self.out, flush=True)
             self.last = line
 
 
@@ -225,8 +237,8 @@ class _NotebookView:
     interval: ClassVar[float] = 0.25
     is_live: ClassVar[bool] = True
 
-    def show(self, state: RunState, elapsed: float) -> None:
-        content = {"text/plain": f"{format_progress(state, elapsed)}; {format_duration(elapsed)} so far"}
+    def show(self, state: RunState, timing: Timing) -> None:
+        content = {"text/plain": f"{format_progress(state, timing)}; {format_duration(timing.elapsed)} so far"}
         if self.handle is None:
             self.handle = self.display(content, raw=True, display_id=True)
         else:
@@ -251,8 +263,8 @@ class _TerminalView:
         self._live = Live(console=Console(file=unwrap_stream(out), markup=False), auto_refresh=False)
         self._live.start()
 
-    def show(self, state: RunState, elapsed: float) -> None:
-        self._live.update(_render_table(state, elapsed), refresh=True)
+    def show(self, state: RunState, timing: Timing) -> None:
+        self._live.update(_render_table(state, timing), refresh=True)
 
     def close(self) -> None:
         self._live.stop()
@@ -262,7 +274,7 @@ _View: TypeAlias = _LogView | _NotebookView | _TerminalView
 """Shows states, at most one per `interval` seconds; a live view replaces what it showed."""
 
 
-def _render_table(state: RunState, elapsed: float) -> Table:
+def _render_table(state: RunState, timing: Timing) -> Table:
     from rich.progress_bar import ProgressBar
     from rich.table import Table
 
@@ -274,36 +286,39 @@ def _render_table(state: RunState, elapsed: float) -> Table:
         table.add_row(escape_controls(stage.name), bar, done, f"{stage.in_flight} {stage.unit}", failed)
     outer = Table.grid()
     outer.add_row(table)
-    outer.add_row("; ".join([*_format_session(state, elapsed), f"{format_duration(elapsed)} so far"]))
+    outer.add_row("; ".join([*_format_session(state, timing), f"{format_duration(timing.elapsed)} so far"]))
     return outer
 
 
-def format_progress(state: RunState, elapsed: float) -> str:
+def format_progress(state: RunState, timing: Timing) -> str:
     """Rows, stages, calls, tokens, cost and time left in one line.
 
     Calls are omitted if there are none, as with a grader that makes none.
 
     Args:
         state: the state of the run.
-        elapsed: seconds since the start.
+        timing: how long its session has taken.
 
     Example:
         >>> stage = StageState("graded", 24, 6, 1)
-        >>> format_progress(RunState(100, 25, [stage], 200, 0, 12_000, 0.5), 10.0)
+        >>> format_progress(RunState(100, 25, [stage], 200, 0, 12_000, 0.5), Timing(10.0))
         '25/100 done; graded 24, 1 failed; this session: 200 calls (20/s), 0 in flight; 12.0k tokens; ...'
-        >>> format_progress(RunState(100, 25, [stage], 200, 50, 12_000, 0.5, 6, 3, 2), 10.0).split("; ")[2:4]
+        >>> format_progress(RunState(100, 25, [stage], 200, 50, 12_000, 0.5, 6, 3, 2), Timing(10.0)).split("; ")[2:4]
         ['this session: 200 calls (20/s), 6 in flight, 50 reused', '3 retries, 2 of them rate limits (429)']
+        >>> resumed = RunState(100, 25, [stage], 10, 20, 12_000, 0.5)  # after 90 s, it had read 20 rows
+        >>> format_progress(resumed, Timing(95.0, 90.0, 20)).split("; ")[2::3]
+        ['this session: 10 calls (2/s), 0 in flight, 20 reused', '1m15s left']
     """
     stages = (f"{one.name} {one.done}" + (f", {one.failed} failed" if one.failed else "") for one in state.stages)
     rows = f"{state.finished}/{state.rows} done"
-    return "; ".join([rows, ", ".join(stages), *_format_session(state, elapsed)])
+    return "; ".join([rows, ", ".join(stages), *_format_session(state, timing)])
 
 
-def _format_session(state: RunState, elapsed: float) -> list[str]:
+def _format_session(state: RunState, timing: Timing) -> list[str]:
     """Calls, retries, tokens and cost of this session, and the time left."""
-    parts = []
+    parts, asking = [], timing.elapsed - timing.reading
     if state.calls or state.reused or state.in_flight:
-        rate = state.calls / elapsed if elapsed > 0 else 0.0
+        rate = state.calls / asking if asking > 0 else 0.0
         reused = f", {state.reused:,} reused" if state.reused else ""
         parts.append(f"this session: {state.calls:,} calls ({rate:.0f}/s), {state.in_flight} in flight{reused}")
         if state.retries:
@@ -312,8 +327,9 @@ def _format_session(state: RunState, elapsed: float) -> list[str]:
         parts += [f"{format_count(state.tokens)} tokens", format_cost(state.cost)]
     elif 0 < state.rows <= state.finished:
         parts.append("this session: 0 calls")
-    if 0 < state.finished < state.rows:
-        parts.append(f"{format_duration(elapsed / state.finished * (state.rows - state.finished))} left")
+    if timing.rows_read < state.finished < state.rows:
+        left = asking / (state.finished - timing.rows_read) * (state.rows - state.finished)
+        parts.append(f"{format_duration(left)} left")
     return parts
 
 

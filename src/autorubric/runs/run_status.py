@@ -194,6 +194,7 @@ def _read_status(directory: Path, counters: Mapping[str, CountRows]) -> RunStatu
             views.append(stack.enter_context(view.open_unrecorded(folder)))
         pace = CallPace(None, None) if view is None else view.measure_pace()
         state = _determine_state(manifest, holder, row_counts)
+        known = [*row_counts.groups, *row_counts.lost_votes]
         return RunStatus(
             str(directory),
             kind,
@@ -201,9 +202,7 @@ def _read_status(directory: Path, counters: Mapping[str, CountRows]) -> RunStatu
             holder,
             row_counts,
             {} if view is None else view.count_unanswered(),
-            ()
-            if view is None
-            else tuple(view.group_unanswered().exclude([*row_counts.groups, *row_counts.lost_votes])),
+            () if view is None else tuple(view.group_unanswered().exclude(known)),
             reduce(Spending.plus, (one.sum_spent() for one in views))
             if views
             else read_spending_file(directory / SPENT_FILE) or Spending(),
@@ -249,7 +248,7 @@ def _merge_row_counts(whole: RowCounts, parts: Sequence[RunStatus]) -> RowCounts
     part = ShardPart.from_manifest(read_manifest(Path(parts[0].directory)) or {})
     counts = [part.row_counts for part in parts]
     return RowCounts(
-        whole.rows if part is None else part.rows,
+        (whole.rows or counts[0].rows) if part is None else part.rows,
         max(whole.done, sum(counts.done for counts in counts)),
         sum(counts.failed for counts in counts),
         groups=_merge_groups(counts.groups for counts in counts),

@@ -56,6 +56,7 @@ class InputReport:
         answered: rows whose conversation ends with an answer, which is not part of the query.
         whole: a digest of all usable rows, also those of other shards.
         all_rows: their number.
+        records: all rows that were read, also those that cannot be used.
     """
 
     rows: int
@@ -64,6 +65,7 @@ class InputReport:
     answered: int = 0
     whole: bytes = b""
     all_rows: int = 0
+    records: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,9 +147,10 @@ class QueryFile:
         repeated: list[str] = []
         first_line: dict[str, int] = {}
         columns: dict[str, Any] = {}
-        usable = in_shard = responses = answered = 0
+        usable = in_shard = responses = answered = records = 0
         whole = blake2b()
         for record in islice(self._read_records(problems), self.limit):
+            records += 1
             where, line, row = record.where, record.number, record.fields
             columns |= islice(row.items(), 50 if len(columns) < 200 else 0)
             query = self._read_query(record)
@@ -166,7 +169,7 @@ class QueryFile:
             if own and first_line.setdefault(own, line) != line:
                 repeated.append(f"{where}: id {own!r} is already used on line {first_line[own]}; ids must be unique")
         self._refuse(usable, problems, repeated, columns)
-        return InputReport(in_shard, tuple(problems), responses, answered, whole.digest(), usable)
+        return InputReport(in_shard, tuple(problems), responses, answered, whole.digest(), usable, records)
 
     def _refuse(self, usable: int, problems: list[str], repeated: list[str], columns: Mapping[str, Any]) -> None:
         if not columns and not problems:

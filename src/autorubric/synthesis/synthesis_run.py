@@ -6,7 +6,7 @@ import asyncio
 import platform
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -65,23 +65,17 @@ def prepare(
     """
     notes: list[str] = []
     path = cast("Path", settings.input)
-    source = QueryFile(
-        path,
-        settings.question_column,
-        settings.id_column,
-        settings.limit,
-        settings.skip_bad_rows,
-        settings.responses_column,
-        settings.domain_column,
-        shard=division.shard,
-        rows=rows,
-    ).with_guesses(notes, named="question_column" in settings.model_fields_set)
+    columns = (settings.responses_column, settings.domain_column)
+    asked = (settings.question_column, settings.id_column, settings.limit, settings.skip_bad_rows, *columns)
+    source = QueryFile(path, *asked, shard=division.shard, rows=rows)
+    source = source.with_guesses(notes, named="question_column" in settings.model_fields_set)
     full = settings.profile == "full"
     prompts = load_synthesis_prompts(settings.prompts, full=full, domain=settings.domain, protocol=settings.protocol)
     if settings.prompts:
         shape = find_shape(settings, 0)
         prompts.drafts.check(sets=1 if full else len(shape.rubrics), responses=2 if full else len(shape.responses))
     report = source.check()
+    source = replace(source, limit=report.records)  # rows that are added meanwhile were not checked
     if report.answered:
         what = "conversation ends" if report.answered == 1 else "conversations end"
         notes.append(f"{path}: {report.answered:,} {what} with an answer; it is left out of the query")

@@ -14,6 +14,7 @@ from autorubric import grade
 from autorubric.cli.app import run
 from tests.llm.batches.odd_provider import WORDS, OddProvider, served
 from tests.llm.batches.test_batch_runs import ASKED, DIALECTS, ITEMS, RUBRIC, graded, offline, recorded
+from tests.offenders import offenders
 
 LATER = (429, {"Retry-After": "0"})
 
@@ -159,15 +160,18 @@ def test_an_input_file_that_fails_its_validation_is_told_with_its_lines_and_sent
         assert (max(found.paid.values()), found.paid.total()) == (1, ASKED)
 
 
-def test_batches_that_a_full_queue_refuses_are_sent_again_once_others_have_ended(
+def test_a_run_larger_than_the_queue_of_the_provider_is_answered_in_batches_that_fit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     full = {"code": "token_limit_exceeded", "message": "Enqueued token limit reached for m.", "line": None}
 
     class Queue(OddProvider):
+        """Takes at most 20 requests at a time."""
+
         def _create(self, body: Any) -> Any:
             working = [job for job in self.jobs.values() if job["looks"] < len(WORDS["openai"]) - 1]
-            self.problems = [[full]] if working else []
+            asked = sum(len(job["lines"]) for job in working) + self.files[body["input_file_id"]].count(b"\n")
+            self.problems = [[full]] if asked > 20 else []
             return super()._create(body)
 
         def _find(self, name: str) -> Any:
@@ -175,14 +179,16 @@ def test_batches_that_a_full_queue_refuses_are_sent_again_once_others_have_ended
             return super()._find(name)
 
     monkeypatch.setenv("OPENAI_API_KEY", "sk-planted")
-    with served(Queue("openai", offline)) as found:
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{found.url}/v1")
-        settings: dict[str, Any] = {"rubric": RUBRIC, "judge": "openai/judge", "calls": "per_item", "retry": 2}
-        settings |= {"batch": 20, "batch_poll": 0.5, "out": tmp_path / "run"}
-        result = grade([f"Answer number {n}." for n in range(40)], **settings)
-        assert len(result.get_scores()) == 40
-        # Of the second 20, ten go in a batch, at its price, and the last few alone.
-        assert (max(found.paid.values()), found.paid.total(), found.asked["chat"]) == (1, 30, 10)
+    with offenders() as case:
+        # 20, 20 and 20 of which one fits, then 20, 20 and 12; or 72 and 36, then 4 times 18.
+        for size in (20, 72):
+            with case(str(size)), served(Queue("openai", offline)) as found:
+                monkeypatch.setenv("OPENAI_BASE_URL", f"{found.url}/v1")
+                settings: dict[str, Any] = {"rubric": RUBRIC, "judge": "openai/judge", "calls": "per_item"}
+                settings |= {"retry": 1, "batch": size, "batch_poll": 0.1, "out": tmp_path / f"{size}"}
+                result = grade([f"Answer number {n}." for n in range(72)], **settings)
+                assert (result.failed_items, len(found.jobs) <= 6) == (0, True)
+                assert (max(found.paid.values()), found.paid.total(), found.asked["chat"]) == (1, 72, 0)
 
 
 def test_a_creation_that_is_refused_while_others_are_with_the_provider_is_tried_again_after_them(

@@ -28,13 +28,14 @@ from autorubric.llm.records.ledger import FILE_NAME
 from autorubric.llm.records.union import add_rows, find_last_added
 from autorubric.notes import warn
 from autorubric.runs.blocks import BlockQueue
-from autorubric.runs.manifest import ITEMS_FILE
+from autorubric.runs.manifest import ITEMS_FILE, write_manifest
 from autorubric.runs.progress import RunState
 from autorubric.runs.run_folder import LEDGER_FOLDER, open_ledger
 from autorubric.runs.shard import MACHINES_FILE, WORKERS_FOLDER, Shard
 from autorubric.runs.stopping import watched
 
 _WHOLE = Shard(1, 1)
+_KINDS = {"grade": "evaluation", "select": "selection", "synthesize": "synthesis"}
 _MOST_DEATHS = 10
 """Maximum restarts of a worker that completes no block in between."""
 
@@ -255,9 +256,8 @@ class RayWorkers(WorkerProcesses):
         try:
             is_lost = link.node is not None and not await self._cluster.has(link.node)
         except ClusterGone as error:
-            link.end = {
-                "stopped": f"the Ray cluster is unreachable ({error}); start it again, or leave out --engine ray"
-            }
+            how = "start it again, or leave out --engine ray"
+            link.end = {"stopped": f"the Ray cluster is unreachable ({error}); {how}"}
             return False
         if is_lost:
             # Another node may have no free CPU, so the other workers get its blocks before it has restarted.
@@ -283,8 +283,7 @@ class RayWorkers(WorkerProcesses):
         if not self.interrupted:  # else the next session merges its ledger
             self._hand_over_blocks(link)
         link.end = {}
-        if not self._list_living():
-            link.end = {"stopped": f"no worker can be kept alive; the last one: {why}"}
+        link.end = {} if self._list_living() else {"stopped": f"no worker can be kept alive; the last one: {why}"}
         return False
 
     def _hand_over_blocks(self, link: WorkerLink) -> None:
@@ -293,10 +292,9 @@ class RayWorkers(WorkerProcesses):
             return
         made = 0 if link.state is None else link.state.calls + link.state.in_flight
         calls, blocks = pluralize(max(made - link.taken, 0), "call"), pluralize(len(link.blocks), "block")
-        message = (
+        warn(
             f"the machine of worker {link.number} was lost: up to {calls} and {blocks} of records will be sent again"
         )
-        warn(message)
         self._blocks.put_back(link.blocks)
         link.blocks.clear()
         link.taken, link.state = 0, None
@@ -330,6 +328,8 @@ class RayWorkers(WorkerProcesses):
             link.deaths = 0
         link.is_waiting |= "want" in message
         self._read_message(link, message)
+        if "done" in message or "ready" in message:
+            await asyncio.to_thread(self._write_progress)
         self._assign_blocks()
 
     def _assign_blocks(self) -> None:
@@ -350,15 +350,20 @@ class RayWorkers(WorkerProcesses):
                     link.blocks.add(block)
                 link.tell(block=block)
 
+    def _write_progress(self) -> None:
+        """Write what `autorubric status` shows until the lines are merged into the run directory."""
+        state = self._build_state()
+        rows, kind = state.rows or None, _KINDS[self.settings.command]
+        counts = {"total_items": rows, "counts": {"rows": rows, "finished": state.finished}}
+        write_manifest(self._spool, {"kind": kind, "status": "running", "again": self.settings.again, **counts})
+
     def _is_over(self) -> bool:
         """Whether no further block is assigned."""
         return self.interrupted or any(_has_stopped(worker.end) for worker in self._shards)
 
     def _build_state(self) -> RunState:
-        state = super()._build_state()
-        return replace(
-            state, rows=max((worker.state.rows for worker in self._shards if worker.state is not None), default=0)
-        )
+        rows = max((worker.state.rows for worker in self._shards if worker.state is not None), default=0)
+        return replace(super()._build_state(), rows=rows)
 
     def interrupt(self) -> None:
         """Stop at a person's request."""

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from autorubric.errors import pluralize
 from autorubric.llm.batches.batch_store import BatchRecord, BatchStore, check_collectable, open_batches
 from autorubric.llm.batches.carrier import Carrier, EarlySender
-from autorubric.llm.batches.collecting import Collection, ResultsGone, Uncollected
+from autorubric.llm.batches.collecting import Collection, Refused, ResultsGone, Uncollected, WaitingRequest
 from autorubric.llm.batches.link import LinkFault
 from autorubric.llm.batches.setting import CANCELLED, DETACHED, Batching
 from autorubric.llm.billing import Reservation, Tally
@@ -27,45 +27,10 @@ if TYPE_CHECKING:
     from autorubric.llm.batches.model import BatchModel
     from autorubric.llm.budget import Budget
 
-Refused: TypeAlias = tuple[Terms, dict[str, Any], Fault]
-"""A fault, and the form of the request that met it."""
-
 _HANDFUL = 10
 _QUIET_LEAST, _QUIET_MOST = 0.2, 2.0
 
 _NEVER_CREATED = Fault("server", "the provider never created the batch", again=True)
-
-
-@dataclass(slots=True, eq=False)
-class WaitingRequest:
-    """One request in the queue.
-
-    `again` is set for requests that were sent before; `done` gets the reply, the fault, or None if the request is to
-    be sent alone.
-    """
-
-    key: bytes
-    model: BatchModel
-    request: Request
-    reservation: Reservation
-    again: bool
-    done: asyncio.Future[Reply | Refused | None]
-    terms: Terms | None = None
-
-    def resolve(self, outcome: Reply | Fault | None) -> None:
-        """Give the waiting caller the outcome of the request, once."""
-        if self.done.done():
-            return
-        if isinstance(outcome, Fault):
-            self.done.set_result((*self.model.build_body(self.request, self.terms), outcome))
-            return
-        self.reservation.recorded = outcome is not None
-        self.done.set_result(outcome)
-
-    def fail(self, error: Exception) -> None:
-        """Raise an error where the request is awaited."""
-        if not self.done.done():
-            self.done.set_exception(error)
 
 
 class BatchQueue:
@@ -156,12 +121,11 @@ class BatchQueue:
         if met is not None:
             call.terms = met[0]
             call.resolve(met[1])
-            return call.done
-        if self.left is not None:
+        elif self.left is not None:
             call.fail(CallError(self.left))
-            return call.done
-        self._last = loop.time()
-        self._queue([call])
+        else:
+            self._last = loop.time()
+            self._queue([call])
         return call.done
 
     def leave(self, reason: str) -> None:
@@ -210,10 +174,12 @@ class BatchQueue:
             for model in dict.fromkeys(call.model for call in self._waiting):
                 of_model = [call for call in self._waiting if call.model is model]
                 most, few = self._find_most(model), self._are_few(of_model)
-                # Where the provider's queue was full, it is tried again once all batches have ended.
-                while of_model and (idle or (len(of_model) >= most and id(model) not in self._most_of)):
+                # Where the provider's queue was full, one batch is sent each time that all have ended.
+                is_limited, is_due = id(model) in self._most_of, idle
+                while of_model and (is_due or (len(of_model) >= most and not is_limited)):
                     chunk, of_model = of_model[:most], of_model[most:]
                     self._dispatch(model, chunk, alone=few)
+                    is_due = is_due and not is_limited
 
     def _find_most(self, model: BatchModel) -> int:
         limit = model.service.limits.requests
@@ -273,10 +239,9 @@ class BatchQueue:
         again = problem.fault.again and not is_open and bool(self._sent)
         if again and record is not None:  # the provider may take it once it has answered others
             self._most_of[id(calls[0].model)] = record.count
-        for call in calls:
-            self._sent.pop(call.key, None)
-            # The next run takes up an open batch; this one must not send it twice.
-            call.resolve(replace(problem.fault, again=again, maybe_billed=False))
+        # The next run takes up an open batch; this one must not send it twice.
+        fault = replace(problem.fault, again=again, maybe_billed=False)
+        self._resolve(calls, {call.key: fault for call in calls})
 
     async def _is_covered(self, call: WaitingRequest) -> bool:
         """Whether the budget covers a request; a raised ceiling is reserved again, or the request fails."""
@@ -290,11 +255,32 @@ class BatchQueue:
     async def _fetch(self, model: BatchModel, record: BatchRecord, calls: Sequence[WaitingRequest]) -> None:
         """Wait for a batch, collect it, and give each request its outcome."""
         found = await self._carrier.fetch(model, record, self._sent)
-        outcomes: dict[bytes, Reply | Fault] = {}
-        if found is not None:
-            outcomes = {**found.replies, **found.faults}
-            if found.failed and len(found.faults) == record.count:
-                self._most_of[id(model)] = max(1, record.count // 2)
+        outcomes: dict[bytes, Reply | Fault] = {} if found is None else {**found.replies, **found.faults}
+        if found is not None and found.is_refused:
+            await self._wait_for_room(model, calls, outcomes)
+        else:
+            self._resolve(calls, outcomes)
+
+    async def _wait_for_room(
+        self, model: BatchModel, calls: Sequence[WaitingRequest], outcomes: Mapping[bytes, Reply | Fault]
+    ) -> None:
+        """Send refused requests again after the batches that fill the provider's queue, or in a smaller batch.
+
+        Only a refusal of a single request counts as a retry.
+        """
+        is_alone = sum(chunk[0].model is model for chunk in self._open.values()) == 1
+        self._most_of[id(model)] = max(1, len(calls) // 2) if is_alone else self._find_most(model)
+        if is_alone:
+            await asyncio.sleep(self._how.poll)
+            if len(calls) == 1:
+                self._resolve(calls, outcomes)
+                return
+        for call in calls:
+            self._sent.pop(call.key, None)
+            call.reservation.note_waiting()
+        self._queue(calls)
+
+    def _resolve(self, calls: Sequence[WaitingRequest], outcomes: Mapping[bytes, Reply | Fault]) -> None:
         for call in calls:
             self._sent.pop(call.key, None)
             call.resolve(outcomes.get(call.key, _NEVER_CREATED))

@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from autorubric.errors import LedgerError, pluralize
 from autorubric.llm.batches.batch_store import BatchRecord, BatchStore, Entry
@@ -15,6 +15,7 @@ from autorubric.llm.batches.dialect import RemoteBatch, ResultLine
 from autorubric.llm.batches.link import LinkFault
 from autorubric.llm.batches.setting import BROKEN_OFF, DAMAGED, GONE, UNKNOWN
 from autorubric.llm.billing import Claim, Reservation, bill
+from autorubric.llm.http.negotiation import Terms
 from autorubric.llm.http.prices import is_plausible
 from autorubric.llm.http.retry import Fault, classify_response
 from autorubric.llm.http.transport import HttpReply
@@ -31,6 +32,42 @@ _LOG = logging.getLogger("autorubric.batches")
 _TOGETHER = 256  # replies that share a commit
 _DOWNLOADS = 3  # of results with missing or broken lines
 _GONE = frozenset({403, 404, 410})  # Google answers 403 where a file does not exist
+
+
+Refused: TypeAlias = tuple[Terms, dict[str, Any], Fault]
+"""A fault, and the form of the request that met it."""
+
+
+@dataclass(slots=True, eq=False)
+class WaitingRequest:
+    """One request in the queue.
+
+    `again` is set for requests that were sent before; `done` gets the reply, the fault, or None if the request is to
+    be sent alone.
+    """
+
+    key: bytes
+    model: BatchModel
+    request: Request
+    reservation: Reservation
+    again: bool
+    done: asyncio.Future[Reply | Refused | None]
+    terms: Terms | None = None
+
+    def resolve(self, outcome: Reply | Fault | None) -> None:
+        """Give the waiting caller the outcome of the request, once."""
+        if self.done.done():
+            return
+        if isinstance(outcome, Fault):
+            self.done.set_result((*self.model.build_body(self.request, self.terms), outcome))
+            return
+        self.reservation.recorded = outcome is not None
+        self.done.set_result(outcome)
+
+    def fail(self, error: Exception) -> None:
+        """Raise an error where the request is awaited."""
+        if not self.done.done():
+            self.done.set_exception(error)
 
 
 class Uncollected(LinkFault):
@@ -98,6 +135,11 @@ class Collection:
     damage: str = ""
     failed: bool = False
     gone: str = ""
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the provider refused all requests for now, such as those beyond its queue."""
+        return self.failed and not self.replies and all(fault.again for fault in self.faults.values())
 
     async def charge_missing(self, awaited: Container[bytes]) -> None:
         """Record what the requests without a result, except `awaited` ones, may have cost."""
@@ -199,15 +241,11 @@ async def collect(
     for key in missing:
         found.faults[key] = _build_missing_fault(remote, found.damage)
     if missing and found.faults[missing[0]].maybe_billed:
+        why, lost = found.damage or "its results are incomplete", pluralize(len(missing), "request")
         _LOG.warning(
             "batch %s of %s: %s. %s without a reply will be sent again. The provider may charge for both attempts, "
             "so the first one counts at its worst case",
-            *(
-                remote.id,
-                model.name,
-                found.damage or "its results are incomplete",
-                pluralize(len(missing), "request"),
-            ),
+            *(remote.id, model.name, why, lost),
         )
     return found
 
