@@ -153,6 +153,18 @@ def test_trl_gets_a_list_of_numbers_and_none_from_a_function_and_from_a_coroutin
     assert asyncio.run(coroutine(**TRL)) == [0.75, 0.0, None]
 
 
+def test_ms_swift_passes_completions_by_position_and_whole_conversations_by_name() -> None:
+    model = ScriptedModel(says)
+    source = Rewarder(CriterionGrader(judge=CriterionJudge(model, "judge")))
+    texts = ["right", "wrong", "down"]
+    asked = [{"role": "user", "content": "Why?"}]
+    columns = {"messages": [[*asked, {"role": "assistant", "content": text}] for text in texts], "names": ["a"] * 3}
+    columns |= {"rubrics": [RUBRIC] * 3, "prompt_id": ["1", "1", "2"], "rollout_infos": [{}] * 3}
+    assert trl.reward_function(source)(texts, **columns, trainer_state=None) == [0.75, 0.0, None]
+    assert {PromptSections(request)["request"] for request in model.requests} == {"Why?"}
+    assert asyncio.run(trl.async_reward_function(source)(texts, **columns, trainer_state=None)) == [0.75, 0.0, None]
+
+
 def test_trl_s_plain_texts_and_overlong_lengths_are_used() -> None:
     from autorubric.training.rewards import SoftOverlong
 
