@@ -24,6 +24,7 @@ from autorubric.llm.endpoint_settings import EndpointSettings
 from autorubric.llm.http.prices import read_price_file
 from autorubric.llm.http.providers import resolve_address
 from autorubric.llm.http.secrets import VariableName
+from autorubric.llm.thinking import Reasoning
 from autorubric.prompts.judging import load_judge_prompts
 from autorubric.runs.plan import ExperimentPlan, hash_dataset
 from autorubric.runs.shard import PART, ShardPart
@@ -139,6 +140,7 @@ class JudgeSettings(ModelSettings):
     cannot_assess: Literal["skip", "zero", "partial", "fail"] = setting(
         "skip", "Abstentions: skip, zero, partial, fail.", group="Scoring"
     )
+    reasoning: Reasoning = setting("drop", "<think>…</think> before an answer: drop, keep.", group="Scoring")
 
     @property
     def splits(self) -> bool:
@@ -198,10 +200,10 @@ def make_grader(
         ['openai/gpt-5.1']
     """
     abstention = CannotAssessConfig(strategy=CannotAssessStrategy(settings.cannot_assess))
+    shared: dict[str, Any] = {"cannot_assess_config": abstention, "reasoning": settings.reasoning}
+    shared |= {"on_failure": on_failure, "length_penalty": length_penalty}
     if not settings.judge:
-        return CriterionGrader.of_checks(
-            on_failure=on_failure, cannot_assess_config=abstention, length_penalty=length_penalty
-        )
+        return CriterionGrader.of_checks(**shared)
     training = settings.training_data
     if isinstance(training, str | Path):
         training = RubricDataset.from_file(training)
@@ -234,12 +236,10 @@ def make_grader(
         max_in_flight=settings.concurrency,
         seed=settings.seed,
         prompts=None if settings.prompts is None else load_judge_prompts(Path(settings.prompts)),
-        on_failure=on_failure,
-        cannot_assess_config=abstention,
-        length_penalty=length_penalty,
         run_dir=run_dir,
         prefix_first=settings.prefix_first,
         compound="all" if settings.compound == "all" else "as_is",
+        **shared,
     )
 
 

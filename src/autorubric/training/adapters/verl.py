@@ -190,7 +190,7 @@ def _read_reward(body: Any) -> Reward:
 
 _RULE = ("formula", "on_failure", "neutral", "gates", "dropout", "dropout_by", "dropout_seed")
 _SERVICE = ("service", "token_env", "allow_plain_http")
-_JUDGE = ("judge", "base_url", "api_key_env", "run_dir", "max_in_flight", "compound", *_SERVICE)
+_JUDGE = ("judge", "base_url", "api_key_env", "run_dir", "max_in_flight", "compound", "reasoning", *_SERVICE)
 _COLUMNS = {"query": "prompt", "rubric": "reward_model"}
 """Settings that name a key of `extra_info`, with the key that is read first."""
 _VERL = ("reward_router_address", "reward_model_tokenizer")
@@ -215,8 +215,8 @@ async def compute_score(
         extra_info: the row's; not changed.
         settings: `judge` (and `base_url`, `api_key_env`) or `service` (and `token_env`); `formula`, `on_failure`
             (raise, nan or neutral), `neutral`, `gates`, `dropout`, `dropout_by` and `dropout_seed`; `compound`,
-            `run_dir`, `max_in_flight`; `query` and `rubric` name keys of `extra_info`; `allow_plain_http` sends keys
-            over plain HTTP to hosts outside this machine and private networks.
+            `reasoning`, `run_dir`, `max_in_flight`; `query` and `rubric` name keys of `extra_info`;
+            `allow_plain_http` sends keys over plain HTTP to hosts outside this machine and private networks.
 
     The training step is the version of the weights that began the response, which verl's rollout servers report
     (`min_global_steps`); a rollout that reports none has no step. An `extra_info["split"]` that does not begin with
@@ -304,4 +304,5 @@ def _make_source(settings: tuple[tuple[str, Any], ...]) -> RewardSource:
         run_dir=None if run_dir is None else Path(run_dir) / f"reward-{platform.node()}",
         max_in_flight=given.get("max_in_flight", 64),
         compound=given.get("compound") or "as_is",
+        reasoning=given.get("reasoning") or "drop",
     )

@@ -18,6 +18,7 @@ from autorubric.improvement.changed_wording import IMPROVED
 from autorubric.linting.criterion_words import detect_language
 from autorubric.llm.failure_groups import parse_failure
 from autorubric.llm.request import Failure, FailureKind, Model, Request
+from autorubric.llm.thinking import split_reasoning
 from autorubric.prompts.library import package_gate_prompts
 from autorubric.rows.record import as_text
 from autorubric.synthesis.accounting import build_sameness_key
@@ -97,7 +98,11 @@ class Evolver:
             if divided is not None:
                 return divided, change
         retired = find_retired(version.rubric, first, rollouts, self.rule)
-        shown = choose_rollouts(rollouts, self.rule.most_rollouts)
+        answers = [
+            replace(rollout, submission=split_reasoning(rollout.submission, self.grader.recipe.reasoning)[1])
+            for rollout in rollouts
+        ]
+        shown = choose_rollouts(answers, self.rule.most_rollouts)
         least = self.rule.gates.separates.least_responses
         if len(shown) < least:
             note = f"{len(shown)} different rollouts with a reward; {least} are needed to propose criteria"
@@ -207,8 +212,10 @@ class Evolver:
         self, version: RubricVersion, candidates: Sequence[Criterion], rollout: Rollout, item: str
     ) -> Rollout | Failure:
         rubric = Rubric(_name_criteria(candidates), guidelines=version.rubric.guidelines)
-        inputs = self.grader.read_input(rollout.submission, rubric, version.query, None, guidelines=rubric.guidelines)
-        report = await self.grader.grade_input(replace(inputs, item=item), self.ask)
+        inputs = self.grader.read_input(
+            rollout.submission, rubric, version.query, guidelines=rubric.guidelines, item=item
+        )
+        report = await self.grader.grade_input(inputs, self.ask)
         errors = [entry.error for entry in report.report or () if entry.error is not None]
         if report.error is not None and not report.report:
             errors.append(report.error)
