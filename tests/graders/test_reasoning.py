@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from autorubric import Criterion, InputError, LengthPenalty, LLMConfig, Rubric, RubricDataset, grade, reward, select
+from autorubric import Criterion, InputError, LengthPenalty, LLMConfig, Rubric, RubricDataset, grade, reward, select, show
 from autorubric.errors import ConfigError
 from autorubric.graders import CriterionGrader
 from autorubric.graders.criterion_judge import CriterionJudge
@@ -102,6 +102,8 @@ def test_grade_reward_and_select_have_the_setting_and_a_run_keeps_it(tmp_path: P
             assert json.dumps(text) in json.dumps(row), "what is trained on keeps its reasoning"
             manifest = json.loads((tmp_path / f"grade-{setting}" / "manifest.json").read_text())
             assert manifest["eval_config"]["reasoning"] == setting
+            whole = str(show(tmp_path / f"grade-{setting}", item=0))
+            assert whole.count("Perhaps") == 1 + expected, "the submission, and the prompt"
             shown.clear()
         with pytest.raises(InputError, match="reasoning: drop before, now keep"):
             grade([text], **asked, reasoning="keep", out=tmp_path / "grade-drop")
