@@ -8,7 +8,18 @@ from typing import Any
 
 import pytest
 
-from autorubric import Criterion, InputError, LengthPenalty, LLMConfig, Rubric, RubricDataset, grade, reward, select, show
+from autorubric import (
+    Criterion,
+    InputError,
+    LengthPenalty,
+    LLMConfig,
+    Rubric,
+    RubricDataset,
+    grade,
+    reward,
+    select,
+    show,
+)
 from autorubric.errors import ConfigError
 from autorubric.graders import CriterionGrader
 from autorubric.graders.criterion_judge import CriterionJudge

@@ -136,6 +136,7 @@ class _CountingRewarder(Rewarder):
     """Counts the samples that it has answered, and those that failed."""
 
     given = failed = 0
+    is_training = False  # the run reports the refusal
 
     async def _reward(self, sample: Sample) -> Reward:
         made = await super()._reward(sample)

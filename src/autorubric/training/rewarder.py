@@ -29,14 +29,7 @@ from autorubric.llm.thinking import Reasoning
 from autorubric.rows.record import as_text
 from autorubric.training.audit import Auditor, AuditPlan
 from autorubric.training.background_grading import GivenReward, Repeater
-from autorubric.training.observations import (
-    FailureLog,
-    Observer,
-    digest_group,
-    find_failed_indices,
-    is_training,
-    parse_failure_kind,
-)
+from autorubric.training.observations import FailureLog, Observer, digest_group, find_failed_indices, is_training
 from autorubric.training.rewards import DEFAULT_RULE, Reward, RewardRule, apply_policy, compute_reward, keep_criteria
 
 if TYPE_CHECKING:
@@ -122,7 +115,7 @@ class RewardPath(ABC):
         report = await self._grade(subset, inputs)
         reward = kept.restore(compute_reward(report, self._lenient, length=sample.length))
         if reward.failure is not None:
-            self._failures.note(reward.failure, parse_failure_kind(reward.failure))
+            self._failures.note(reward.failure)
         given = None
         if self.observer is not None and inputs is not None:
             seconds = time.perf_counter() - started
@@ -204,6 +197,8 @@ class Rewarder(RewardPath):
     """
 
     caller = ("rule", "sample")
+    is_training: ClassVar[bool] = True
+    """Whether the caller only uses the values, so that a judge without any has to raise."""
 
     def __init__(
         self,
@@ -246,12 +241,17 @@ class Rewarder(RewardPath):
 
         Raises:
             InputError: a rubric cannot give a reward; no call was made.
-            RewardFailed: a judgment failed, and the policy is `raise`; the other samples were judged.
+            RewardFailed: a judgment failed, and the policy is `raise`; the other samples were judged. Under every
+                policy, the judge refuses all samples before it has given a reward (wrong key, no such model, no
+                credit).
         """
         self._check(samples, await self._open_judge())
         if self.evolution is not None:
             samples = self.evolution.assign_versions(samples)
-        return await gather_all(self._reward(sample) for sample in samples)
+        found = await gather_all(self._reward(sample) for sample in samples)
+        if self.is_training:
+            self._failures.check(found)
+        return found
 
     async def _reward(self, sample: Sample) -> Reward:
         return apply_policy(await self.reward(sample), self.rule)

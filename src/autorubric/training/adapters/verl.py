@@ -108,7 +108,8 @@ class HttpRewards:
 
         Raises:
             InputError: the service refuses a sample.
-            RewardFailed: the reward is missing, and the rule's policy is `raise`.
+            RewardFailed: the reward is missing, and the rule's policy is `raise`; or the service's judge refuses
+                all samples before it has given a reward, as in `Rewarder.rewards`.
         """
         import aiohttp
 
@@ -121,7 +122,8 @@ class HttpRewards:
         for reward in rewards:
             self.should_stop = self.should_stop or reward.stop
             if reward.failure is not None:
-                self._failures.note(reward.failure, reward.failure.partition(":")[0])
+                self._failures.note(reward.failure)
+        self._failures.check(rewards)
         return [apply_policy(reward, self.rule) for reward in rewards]
 
     async def _request(self, session: aiohttp.ClientSession, turns: asyncio.Semaphore, sample: Sample) -> Reward:
