@@ -231,6 +231,17 @@ def test_a_tie_with_an_option_outside_the_order_has_no_middle_label() -> None:
     assert {labels: choose_majority(tone, labels.split()) for labels in chosen} == chosen
 
 
+def test_words_for_a_good_result_are_labels_of_criteria_and_not_of_pitfalls() -> None:
+    words = dict.fromkeys(["pass", "Passed", "PASS ", "✓", "✔", "✔\ufe0f", "✅"], "MET")
+    words |= dict.fromkeys(["fail", "Failed", "✗", "✘", "❌"], "UNMET")
+    pitfall = RUBRIC.rubric[0].model_copy(update={"weight": -1.0})
+    assert {word: match_label(RUBRIC.rubric[0], word) for word in words} == words
+    assert {match_label(pitfall, word) for word in words} == {None}
+    both = {"yes": "MET", "true": "MET", "not_met": "UNMET", "x": None, "good": None}
+    for criterion in (RUBRIC.rubric[0], pitfall):
+        assert {word: match_label(criterion, word) for word in both} == both
+
+
 def test_only_the_numbers_0_and_1_are_verdicts() -> None:
     meant = {"1": "MET", "1e0": "MET", "-0.0": "UNMET", "0.9999999": None, "1.0000001": None, "-1": None}
     assert {word: match_label(RUBRIC.rubric[0], word) for word in meant} == meant

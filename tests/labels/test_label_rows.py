@@ -203,7 +203,7 @@ REFUSED: list[tuple[str, str | list[Any], str]] = [
     ("a text of two items",
      f"text,criterion,label,annotator\n{TEXTS[0]},Moon,MET,ana\n", "2 items have its submission"),
     ("no item", "text,criterion,label,annotator\nOther.,Moon,MET,ana\n", "name its item; of merged"),
-    ("pass", "id,criterion,label,annotator\nq0,Moon,pass,ana\n", "'pass' is not one of MET, UNMET, CANNOT_ASSESS"),
+    ("partly", "id,criterion,label,annotator\nq0,Moon,partly,ana\n", "'partly' is not one of MET, UNMET, CANNOT_"),
     ("N/A", "id,criterion,label,annotator\nq0,Moon,N/A,ana\n", "'N/A' is not one of MET, UNMET, CANNOT_ASSESS"),
     ("a number that is not a verdict", "id,criterion,label,annotator\nq0,Moon,2,ana\n", "'2' is not one of MET"),
     ("a number that is no option", "id,criterion,label,annotator\nq0,Stars,2.5,ana\n", "'2.5' is not one of 0, 1"),
