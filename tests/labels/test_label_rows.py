@@ -283,11 +283,11 @@ def test_each_kind_of_problem_of_an_import_is_told_once_with_its_first_places(tm
     nobody = f"the file does not say whose label this is; {ways}"
     unknown = f"label 'perhaps' {UNKNOWN}"
     assert str(caught.value).splitlines() == [
-        "10 problems:",
-        f"  {at}2, {at}3, {at}4 and 3 more: {nobody}",
+        "5 problems:",
         *(f"  {at}{line}: {unknown}" for line in (8, 9)),
         f"  {at}10: no criterion is named 'Mon'; did you mean 'Moon'?",
         f"  {at}11: no item has the id 'q9'; the first item is 'q0'",
+        f"  {at}2 and 5 more: {nobody}",
     ]
 
 
