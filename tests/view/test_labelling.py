@@ -187,6 +187,20 @@ def test_annotators_who_differ_are_adjudicated_without_the_judge(view: Viewer, f
     assert history.verdict(key) == "UNMET"
 
 
+def test_of_annotators_who_decide_a_pair_at_the_same_time_one_is_stored(view: Viewer, folder: Path) -> None:
+    do(view, "open", policy="random", size=24)
+    task = do(view, "next")["task"]
+    label(view, task, "MET", "ana")
+    pair = {"index": task["index"], "place": task["place"], "verdict": "UNMET"}
+
+    def decide(number: int) -> int:
+        return view.post("/r/0/label/adjudicate", {"annotator": f"annotator {number}", **pair}).status
+
+    with ThreadPoolExecutor(8) as all_at_once:
+        assert sorted(all_at_once.map(decide, range(8))) == [200, *[409] * 7]
+    assert [event.kind for event in read_history(folder).events].count("adjudication") == 1
+
+
 def test_the_figures_of_labels_say_what_more_labels_bring(folder: Path) -> None:
     with viewing(folder, variables=FRESH) as viewer:
         view = viewer.indexed(0)
