@@ -63,6 +63,7 @@ def jackknife_intervals(
     scales: Sequence[Scale],
     confidence: float,
     times: Floats | None = None,
+    least_error: float = 0.0,
 ) -> list[Interval | None]:
     """An interval for each statistic; None if it is undefined, or the same whichever item is left out.
 
@@ -77,6 +78,7 @@ def jackknife_intervals(
         scales: of each statistic.
         confidence: of the intervals.
         times: how many items add each row; None for one each.
+        least_error: the smallest standard error, on the scale, of statistics that are not shares.
     """
     times = np.ones(len(contributions)) if times is None else times
     total = times @ contributions
@@ -98,7 +100,7 @@ def jackknife_intervals(
             # One item alone keeps the statistic off its bound, where the transform is infinite.
             to, back = _TRANSFORMS["plain"][:2]
         centre = float(to(np.array([value]))[0])
-        reach = quantile * math.sqrt(jackknife_variance(to(left_out), times))
+        reach = quantile * max(least_error, math.sqrt(jackknife_variance(to(left_out), times)))
         intervals.append(Interval(back(centre - reach), back(centre + reach), confidence).clip(least, most))
     return intervals
 

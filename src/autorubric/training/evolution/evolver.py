@@ -98,10 +98,8 @@ class Evolver:
             if divided is not None:
                 return divided, change
         retired = find_retired(version.rubric, first, rollouts, self.rule)
-        answers = [
-            replace(rollout, submission=split_reasoning(rollout.submission, self.grader.recipe.reasoning)[1])
-            for rollout in rollouts
-        ]
+        how = self.grader.recipe.reasoning
+        answers = [replace(one, submission=split_reasoning(one.submission, how)[1]) for one in rollouts]
         shown = choose_rollouts(answers, self.rule.most_rollouts)
         least = self.rule.gates.separates.least_responses
         if len(shown) < least:
@@ -212,10 +210,8 @@ class Evolver:
         self, version: RubricVersion, candidates: Sequence[Criterion], rollout: Rollout, item: str
     ) -> Rollout | Failure:
         rubric = Rubric(_name_criteria(candidates), guidelines=version.rubric.guidelines)
-        inputs = self.grader.read_input(
-            rollout.submission, rubric, version.query, guidelines=rubric.guidelines, item=item
-        )
-        report = await self.grader.grade_input(inputs, self.ask)
+        inputs = self.grader.read_input(rollout.submission, rubric, version.query, None, guidelines=rubric.guidelines)
+        report = await self.grader.grade_input(replace(inputs, item=item), self.ask)
         errors = [entry.error for entry in report.report or () if entry.error is not None]
         if report.error is not None and not report.report:
             errors.append(report.error)
