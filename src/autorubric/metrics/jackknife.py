@@ -199,6 +199,16 @@ def bounded_mean_intervals(values: Floats, ends: Floats, draws: Draws) -> list[I
     ]
 
 
+def _compute_null_error(counts: Floats, weights: Floats, pairs: float) -> float:
+    """The standard error of κ if labels and verdicts are independent (Fleiss, Cohen and Everitt 1969)."""
+    if not counts.any():
+        return 0.0
+    rows, columns = (counts.sum(axis=axis) / counts.sum() for axis in (1, 0))
+    expected, chance = float(rows @ weights @ columns), np.outer(rows, columns)
+    variance = float((chance * (weights - (weights @ columns)[:, None] - rows @ weights) ** 2).sum()) - expected**2
+    return math.sqrt(max(variance, 0.0) / pairs) / (1.0 - expected) if expected < 1.0 else 0.0
+
+
 class IntervalResult(NamedTuple):
     """An interval, or None, and its method, as in `ConfidenceInterval.method`."""
 
@@ -212,7 +222,7 @@ def kappa_interval(tables: Floats, weights: Floats, draws: Draws, times: Floats 
     For two categories the equal-tailed one of its posterior, by Monte Carlo: the cells have a Dirichlet posterior
     with Jeffreys' prior, 1/2 each (Basu, Banerjee and Sen, Biometrics 56 (2000)). If items have several pairs or
     labels have different weights, the pairs count with their effective number. For more categories that of
-    `jackknife_intervals`.
+    `jackknife_intervals`, with at least the standard error of independent labels.
 
     Args:
         tables: labels (rows) against verdicts, of each item; weights of labels with a mean of 1.
@@ -230,6 +240,10 @@ def kappa_interval(tables: Floats, weights: Floats, draws: Draws, times: Floats 
         tables = tables[tables.any(axis=(1, 2))]
     size = tables.shape[1]
     flat = tables.reshape(len(tables), size * size)
+    counts = tables.sum(axis=0) if times is None else np.tensordot(times, tables, 1)
+    sizes, n = flat.sum(axis=1), len(flat) if times is None else float(times.sum())
+    # Where each item is in one cell, it is one pair, whatever it weighs.
+    single, worth = bool((flat.max(axis=1) == sizes).all()), count_effective_items(sizes, times)
     if size != 2:
         [found] = jackknife_intervals(
             flat,
@@ -237,15 +251,12 @@ def kappa_interval(tables: Floats, weights: Floats, draws: Draws, times: Floats 
             ["correlation"],
             draws.confidence,
             times,
+            _compute_null_error(counts, weights, worth if single else float(sizes.sum())),
         )
         return IntervalResult(found, "jackknife")
-    counts = tables.sum(axis=0) if times is None else np.tensordot(times, tables, 1)
     value = float(kappas(counts, weights))
     if np.isnan(value):
         return IntervalResult(None, "jeffreys")
-    sizes, n = flat.sum(axis=1), len(flat) if times is None else float(times.sum())
-    # Where each item is in one cell, it is one pair, whatever it weighs.
-    single, worth = bool((flat.max(axis=1) == sizes).all()), count_effective_items(sizes, times)
     if not (single and math.isclose(worth, n)):
         pairs = float(len(sizes) if single else sizes.sum())
         left_out = kappas(counts - tables, weights)
