@@ -123,7 +123,13 @@ async def reward_async(data: RewardData, settings: RewardSettings) -> list[Rewar
         async with aclosing(grader):
             rewarder, session = _CountingRewarder(grader, settings.build_reward_rule()), await grader.open_session()
             models = session.models.values()
-            run = _RewardRun(executor=session.executor, samples=samples, models=models, rewarder=rewarder)
+            run = _RewardRun(
+                executor=session.executor,
+                samples=samples,
+                models=models,
+                rewarder=rewarder,
+                reasoning=settings.reasoning,
+            )
             with run.record_progress(out):
                 await run.run_to_end(settings.progress, settings.stop, run.build_state)
             return run.rewards
@@ -152,6 +158,7 @@ class _RewardRun(StoppableRun):
     samples: Sequence[Sample]
     models: Collection[Model]
     rewarder: _CountingRewarder
+    reasoning: str
     rewards: list[Reward] = field(default_factory=list)
 
     async def execute(self) -> None:
@@ -178,7 +185,8 @@ class _RewardRun(StoppableRun):
         given, failed = self.rewarder.given, self.rewarder.failed
         counts = {"rows": len(self.samples), "finished": given - failed, "failed": failed}
         error = self.stopped or (self.executor and self.executor.find_refusal(self.models))
-        return {"kind": REWARDS, "status": status, "counts": counts, "error": error}
+        how = {"reasoning": self.reasoning}
+        return {"kind": REWARDS, "status": status, "counts": counts, "error": error, **how}
 
     def build_state(self) -> RunState:
         given, failed, activity = self.rewarder.given, self.rewarder.failed, self.activity

@@ -201,12 +201,10 @@ def bounded_mean_intervals(values: Floats, ends: Floats, draws: Draws) -> list[I
 
 def _compute_null_error(counts: Floats, weights: Floats, pairs: float) -> float:
     """The standard error of κ if labels and verdicts are independent (Fleiss, Cohen and Everitt 1969)."""
-    if not counts.any():
-        return 0.0
     rows, columns = (counts.sum(axis=axis) / counts.sum() for axis in (1, 0))
     expected, chance = float(rows @ weights @ columns), np.outer(rows, columns)
     variance = float((chance * (weights - (weights @ columns)[:, None] - rows @ weights) ** 2).sum()) - expected**2
-    return math.sqrt(max(variance, 0.0) / pairs) / (1.0 - expected) if expected < 1.0 else 0.0
+    return math.sqrt(max(variance, 0.0) / pairs) / (1.0 - expected)
 
 
 class IntervalResult(NamedTuple):
@@ -241,6 +239,9 @@ def kappa_interval(tables: Floats, weights: Floats, draws: Draws, times: Floats 
     size = tables.shape[1]
     flat = tables.reshape(len(tables), size * size)
     counts = tables.sum(axis=0) if times is None else np.tensordot(times, tables, 1)
+    value = float(kappas(counts, weights))
+    if np.isnan(value):
+        return IntervalResult(None, "jeffreys" if size == 2 else "jackknife")
     sizes, n = flat.sum(axis=1), len(flat) if times is None else float(times.sum())
     # Where each item is in one cell, it is one pair, whatever it weighs.
     single, worth = bool((flat.max(axis=1) == sizes).all()), count_effective_items(sizes, times)
@@ -254,9 +255,6 @@ def kappa_interval(tables: Floats, weights: Floats, draws: Draws, times: Floats 
             _compute_null_error(counts, weights, worth if single else float(sizes.sum())),
         )
         return IntervalResult(found, "jackknife")
-    value = float(kappas(counts, weights))
-    if np.isnan(value):
-        return IntervalResult(None, "jeffreys")
     if not (single and math.isclose(worth, n)):
         pairs = float(len(sizes) if single else sizes.sum())
         left_out = kappas(counts - tables, weights)
