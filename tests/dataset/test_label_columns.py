@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from autorubric import Criterion, CriterionVerdict, Rubric
-from autorubric.dataset.ground_truth import choose_majority, match_label
+from autorubric.dataset.ground_truth import GroundTruthReader, choose_majority, match_label
 from autorubric.errors import InputError
 from autorubric.jobs.submissions import Submissions
 
@@ -229,6 +229,19 @@ def test_a_tie_with_an_option_outside_the_order_has_no_middle_label() -> None:
     tone = Criterion(requirement="How kind is it?", scale_type="ordinal", options=options)
     chosen = {"1 3 5": "3", "1 none": None, "1 3 5 none": None, "1 1 3 5 5 none": "3", "5 CANNOT_ASSESS": None}
     assert {labels: choose_majority(tone, labels.split()) for labels in chosen} == chosen
+
+
+def test_words_for_a_good_result_are_labels_of_criteria_and_not_of_pitfalls() -> None:
+    words = dict.fromkeys(["pass", "Passed", "PASS ", "✓", "✔", "✔\ufe0f", "✅"], "MET")
+    words |= dict.fromkeys(["fail", "Failed", "✗", "✘", "❌"], "UNMET")
+    pitfall = RUBRIC.rubric[0].model_copy(update={"weight": -1.0})
+    assert {word: match_label(RUBRIC.rubric[0], word) for word in words} == words
+    assert {match_label(pitfall, word) for word in words} == {None}
+    with pytest.raises(InputError, match=r"\(or yes, no\); it does not say whether a pitfall is met; leave the cell"):
+        GroundTruthReader(Rubric([pitfall])).check("Pass")
+    both = {"yes": "MET", "true": "MET", "not_met": "UNMET", "x": None, "good": None}
+    for criterion in (RUBRIC.rubric[0], pitfall):
+        assert {word: match_label(criterion, word) for word in both} == both
 
 
 def test_only_the_numbers_0_and_1_are_verdicts() -> None:

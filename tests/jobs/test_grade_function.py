@@ -435,6 +435,13 @@ def test_a_tilde_is_the_home_directory_wherever_a_directory_is_created(
     rubric.grade_sync("Hello", autorubric.CriterionGrader(judge_model_config=cached))
     assert EvalResult.from_experiment("~/experiments/e").get_scores() == [0.0]
     assert autorubric.status("~/out").state == "completed"
+    rubric.to_file("~/rubric.yaml")
+    dataset.to_file("~/dataset.json")
+    LLMConfig("builtin/offline").to_yaml("~/judge.yaml")
+    assert Rubric.from_file("~/rubric.yaml") == rubric
+    assert RubricDataset.from_file("~/dataset.json") == dataset
+    assert LLMConfig.from_yaml("~/judge.yaml").model == "builtin/offline"
     made = {"cache", "config", "experiments", "out", "replies", "rows.jsonl"}
+    made |= {"rubric.yaml", "dataset.json", "judge.yaml"}
     assert {path.name for path in home.iterdir()} == made
     assert [path.name for path in work.iterdir()] == ["grade.yaml"]

@@ -19,6 +19,11 @@ RUBRIC = Rubric([Criterion(name="Short", requirement="Contains at most 3 words."
 DATASET = RubricDataset("Why?", RUBRIC)
 DATASET.add_item("Because.", "")
 
+
+async def shown(state: Any) -> None:
+    """A progress function that nothing awaits."""
+
+
 # The function, what it gets, and the words of its refusal.
 REFUSED: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any], str]] = [
     (autorubric.gates, (), {"record": "out.jsonl"}, "record needs the run directory, as the first argument"),
@@ -39,6 +44,12 @@ REFUSED: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any], str]] =
         "shows labels of other criteria; leave it out of evolve",
     ),
     (autorubric.evolve, (), {"judge": OFFLINE, "writer": OFFLINE, "out": "out"}, "no run; pass RUN"),
+    (
+        autorubric.grade,
+        (DATASET,),
+        {"judge": OFFLINE, "progress": shown, "out": "out"},
+        "it is a coroutine function, which would never be awaited; pass a plain function",
+    ),
     (
         autorubric.improve,
         (RUBRIC,),

@@ -204,7 +204,7 @@ REFUSED: list[tuple[str, str | list[Any], str]] = [
     ("a text of two items",
      f"text,criterion,label,annotator\n{TEXTS[0]},Moon,MET,ana\n", "2 items have its submission"),
     ("no item", "text,criterion,label,annotator\nOther.,Moon,MET,ana\n", "name its item; of merged"),
-    ("pass", "id,criterion,label,annotator\nq0,Moon,pass,ana\n", "'pass' is not one of MET, UNMET, CANNOT_ASSESS"),
+    ("partly", "id,criterion,label,annotator\nq0,Moon,partly,ana\n", "'partly' is not one of MET, UNMET, CANNOT_"),
     ("N/A", "id,criterion,label,annotator\nq0,Moon,N/A,ana\n", "'N/A' is not one of MET, UNMET, CANNOT_ASSESS"),
     ("a number that is not a verdict", "id,criterion,label,annotator\nq0,Moon,2,ana\n", "'2' is not one of MET"),
     ("a number that is no option", "id,criterion,label,annotator\nq0,Stars,2.5,ana\n", "'2.5' is not one of 0, 1"),
@@ -284,11 +284,11 @@ def test_each_kind_of_problem_of_an_import_is_told_once_with_its_first_places(tm
     nobody = f"the file does not say whose label this is; {ways}"
     unknown = f"label 'perhaps' {UNKNOWN}"
     assert str(caught.value).splitlines() == [
-        "10 problems:",
-        f"  {at}2, {at}3, {at}4 and 3 more: {nobody}",
+        "5 problems:",
         *(f"  {at}{line}: {unknown}" for line in (8, 9)),
         f"  {at}10: no criterion is named 'Mon'; did you mean 'Moon'?",
         f"  {at}11: no item has the id 'q9'; the first item is 'q0'",
+        f"  {at}2 and 5 more: {nobody}",
     ]
 
 

@@ -171,3 +171,20 @@ def test_the_interval_of_mean_kappa_covers_that_of_a_judge_who_hardly_errs() -> 
         tables = [np.eye(4)[2 * ~one + ~other].reshape(-1, 2, 2) for one, other in zip(met.T, said.T, strict=True)]
         held += mean_kappa_interval(tables, [np.eye(2)] * 4, Draws(seed=seed)).contains(truth)
     assert held >= 0.95 * 200 - 3 * (200 * 0.95 * 0.05) ** 0.5
+
+
+def test_the_interval_of_kappa_of_options_is_at_least_that_of_independent_labels() -> None:
+    # 26 of 30 pairs are the best of three options, the others never agree: the jackknife alone has an upper end below
+    # 0. The formula of Fleiss, Cohen and Everitt (1969), from the shares 1/30, 1/30 and 28/30 on both sides.
+    cells = np.zeros((30, 3, 3))
+    for place, (label, verdict) in enumerate([*[(2, 2)] * 26, (0, 2), (1, 2), (2, 0), (2, 1)]):
+        cells[place, label, verdict] = 1.0
+    shares = np.array([1, 1, 28]) / 30
+    chance = np.outer(shares, shares)
+    off = np.eye(3) - shares[:, None] - shares
+    error = np.sqrt(((chance * off**2).sum() - np.trace(chance) ** 2) / 30) / (1 - np.trace(chance))
+    kappa = (26 / 30 - np.trace(chance)) / (1 - np.trace(chance))
+    ends = np.tanh(np.arctanh(kappa) + np.array([-1, 1]) * stats.t.ppf(0.975, 29) * error)
+    for unit in (1.0, 7.0):
+        found = kappa_interval(unit * cells, np.eye(3), Draws()).interval
+        assert found is not None and found[:2] == pytest.approx(ends)

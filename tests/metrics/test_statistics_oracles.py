@@ -93,6 +93,9 @@ def test_the_interval_of_a_correlation_is_the_jackknife_of_scipys_coefficient(wa
         kept = [place != group for group in range(groups)]
         z = np.arctanh([correlate(x[rows], y[rows])[0] for rows in kept])
         error = np.sqrt((groups - 1) / groups * np.sum((z - z.mean()) ** 2))
+        tau, p_value = stats.kendalltau(x, y, method="asymptotic")
+        least = abs(tau) / stats.norm.isf(p_value / 2) if way == "kendall" else 1 / np.sqrt(n - 1)
+        error = max(error, least)  # of independent series
         centre, reach = np.arctanh(correlate(x, y)[0]), stats.t.ppf(0.95, groups - 1) * error
         found = compute_correlation(x, y, way, 0.9).ci
         assert found is not None
@@ -112,6 +115,13 @@ def test_intervals_of_correlations_cover_the_true_one_although_most_values_are_t
             found = compute_correlation(population[rows, 0], population[rows, 1], way).ci
             covered += found is not None and found.lower <= true <= found.upper
         assert covered >= 50, (way, covered)
+    # Of 30 independent labels and verdicts with nine in ten alike, the jackknife alone covers 55 to 60 %.
+    for way in ("pearson", "spearman", "kendall"):
+        series = [np.digitize(rng.normal(size=(2, 30)), [-2.5, -2.0, -1.6, -1.2]) for _ in range(100)]
+        every = [compute_correlation(x, y, way).ci for x, y in series]
+        known = [found for found in every if found is not None]
+        covered = sum(found.lower <= 0.0 <= found.upper for found in known)
+        assert len(known) > 50 and covered >= 0.9 * len(known), (way, covered, len(known))
 
 
 def test_words_for_correlations_are_the_published_ones() -> None:

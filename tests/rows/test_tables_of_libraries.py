@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections import namedtuple
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime, time
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pandas
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyarrow import feather
+from pydantic import BaseModel
 
 from autorubric import InputError, convert, grade, lint, reward, select, synthesize
 from autorubric.rows import convert_rows, read_rows
@@ -42,6 +46,29 @@ class LazyFrame:
     collect_schema = dict
 
 
+@dataclass
+class DataclassRow:
+    """A row as a dataclass."""
+
+    id: str
+    prompt: Any
+    response: str
+    rubrics: Any
+
+
+class PydanticRow(BaseModel):
+    """A row as a model of pydantic."""
+
+    id: str
+    prompt: Any
+    response: str
+    rubrics: Any
+
+
+NamedRow = namedtuple("NamedRow", ["id", "prompt", "response", "rubrics"])
+AttrsRow = attrs.make_class("AttrsRow", list(ROWS[0]))
+
+
 class Column(Sequence[str]):
     """A column of datasets, which is a sequence and has no method that lists it."""
 
@@ -64,6 +91,10 @@ def tables() -> Iterator[tuple[str, Any]]:
     yield "pyarrow.RecordBatch", pa.RecordBatch.from_pylist(ROWS)
     yield "polars", Listed("to_dicts")
     yield "datasets", Listed("to_list")
+    yield "dataclass", [DataclassRow(**row) for row in ROWS]
+    yield "pydantic", [PydanticRow(**row) for row in ROWS]
+    yield "attrs", [AttrsRow(**row) for row in ROWS]
+    yield "named tuple", [NamedRow(**row) for row in ROWS]
 
 
 def test_rows_in_the_tables_of_libraries_become_the_items_of_a_file_of_them(tmp_path: Path) -> None:

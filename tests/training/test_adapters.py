@@ -69,7 +69,8 @@ def test_a_judge_that_stays_down_is_logged_ever_more_rarely(caplog: pytest.LogCa
     with caplog.at_level(logging.WARNING, "autorubric.training"):
         found = rewards_now(rewarder(on_failure="neutral", neutral=0.5), samples)
     assert [reward.value for reward in found] == [0.5] * 9
-    assert len(caplog.records) == 4  # the 1st, 2nd, 4th and 8th
+    # The 1st, 2nd, 4th and 8th failure, and that the whole call has no reward.
+    assert [record.levelname for record in caplog.records] == ["WARNING"] * 4 + ["ERROR"]
 
 
 def test_raise_still_judges_and_logs_the_other_samples(caplog: pytest.LogCaptureFixture) -> None:
@@ -92,6 +93,39 @@ def test_a_judge_that_was_away_at_the_start_is_asked_again_in_time(ask_again: fl
     assert rewards_now(source, [Sample("right", rubric)])[0].value is None
     away[0] = False
     assert rewards_now(source, [Sample("right", rubric)])[0].value == expected
+
+
+def test_a_judge_that_refuses_from_the_start_ends_a_training_and_a_later_refusal_follows_the_policy(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    refusal: list[Failure | None] = [None]
+    rubric, texts = rubric_from(RUBRIC, "here"), ["right", "wrong"]
+    kinds = {"auth": True, "no_model": True, "quota": True, "unreachable": False, "server": False}
+    for kind, ends in kinds.items():
+        refusal[0] = Failure(kind, "HTTP 401: no")  # type: ignore[arg-type]
+        model = ScriptedModel(lambda request: refusal[0] or says(request))
+        source = Rewarder(CriterionGrader(judge=CriterionJudge(model, "judge")), ask_again=0.0)
+        function = trl.reward_function(source)
+        calls = {"prompts": ["Why?"] * 2, "completions": texts, "rubrics": [RUBRIC] * 2}
+        with pytest.raises(RewardFailed, match=f"can give none: .*{kind}: HTTP 401: no") if ends else nullcontext():
+            assert function(**calls) == [None, None], kind
+        refusal[0] = None
+        assert function(**calls) == [0.75, 0.0], kind
+        refusal[0], caplog.records[:] = Failure("auth", "HTTP 401: no"), []
+        with caplog.at_level(logging.ERROR, "autorubric.training"):
+            later = rewards_now(source, [Sample(f"new {text}", rubric, "Why?") for text in texts])
+        assert [reward.value for reward in later] == [None, None], kind
+        [record] = caplog.records
+        assert record.getMessage().startswith("no reward for any of 2 samples; the first: criterion 'C1': auth"), kind
+
+
+def test_a_service_whose_judge_refuses_from_the_start_ends_a_training() -> None:
+    failed: dict[str, Any] = {"reward": None, "criteria": {}, "failure": "criterion 'C1': no_model: HTTP 404: none"}
+    for rule in (RewardRule(), RewardRule(on_failure="nan")):
+        with pytest.raises(RewardFailed, match="no_model: HTTP 404"):
+            over_http([(200, failed)], [], 3, rule=rule)
+    found = over_http([(200, FINE), (200, failed)], [], 2, in_flight=1)
+    assert [reward.value for reward in found] == [0.75, None]
 
 
 def test_a_rubric_that_cannot_be_rewarded_is_refused_before_the_judge_is_asked() -> None:
@@ -151,6 +185,18 @@ def test_trl_gets_a_list_of_numbers_and_none_from_a_function_and_from_a_coroutin
     coroutine = trl.async_reward_function(rewarder())
     assert inspect.iscoroutinefunction(coroutine) and not inspect.iscoroutinefunction(plain)
     assert asyncio.run(coroutine(**TRL)) == [0.75, 0.0, None]
+
+
+def test_ms_swift_passes_completions_by_position_and_whole_conversations_by_name() -> None:
+    model = ScriptedModel(says)
+    source = Rewarder(CriterionGrader(judge=CriterionJudge(model, "judge")))
+    texts = ["right", "wrong", "down"]
+    asked = [{"role": "user", "content": "Why?"}]
+    columns = {"messages": [[*asked, {"role": "assistant", "content": text}] for text in texts], "names": ["a"] * 3}
+    columns |= {"rubrics": [RUBRIC] * 3, "prompt_id": ["1", "1", "2"], "rollout_infos": [{}] * 3}
+    assert trl.reward_function(source)(texts, **columns, trainer_state=None) == [0.75, 0.0, None]
+    assert {PromptSections(request)["request"] for request in model.requests} == {"Why?"}
+    assert asyncio.run(trl.async_reward_function(source)(texts, **columns, trainer_state=None)) == [0.75, 0.0, None]
 
 
 def test_trl_s_plain_texts_and_overlong_lengths_are_used() -> None:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import signal
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import pytest
 
-from autorubric.labels import read_history
+from autorubric.labels import Ask, label_queue, read_history
+from autorubric.view.labelling import ACTIONS
+from autorubric.view.page import PageRefusal
 from tests.offenders import offenders
 from tests.view.viewing import RUBRIC, Viewer, item, judged, line, viewing, vote, write_run
 from tests.warm_commands import FRESH
@@ -185,6 +189,29 @@ def test_annotators_who_differ_are_adjudicated_without_the_judge(view: Viewer, f
     history = read_history(folder)
     (key,) = history.differing(decided=True)
     assert history.verdict(key) == "UNMET"
+
+
+def test_of_annotators_who_decide_a_pair_at_the_same_time_one_is_stored(folder: Path) -> None:
+    start, interval = Barrier(8), sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)  # threads change places between a check and what follows it
+    try:
+        with label_queue(folder, Ask("random", None, 24)) as queue, ThreadPoolExecutor(8) as all_at_once:
+
+            def decide(number: int) -> bool:
+                start.wait()
+                try:
+                    return bool(ACTIONS["adjudicate"](queue, f"annotator {number}", pair)["saved"])
+                except PageRefusal:
+                    return False
+
+            for _ in range(12):
+                task = queue.next("ana")
+                assert task is not None
+                pair = {"index": task.pair.index, "place": task.pair.place, "verdict": "UNMET"}
+                queue.label("ana", task.pair.index, task.pair.place, "MET")
+                assert sum(all_at_once.map(decide, range(8))) == 1
+    finally:
+        sys.setswitchinterval(interval)
 
 
 def test_the_figures_of_labels_say_what_more_labels_bring(folder: Path) -> None:

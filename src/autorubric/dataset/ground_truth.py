@@ -18,9 +18,12 @@ from autorubric.rows.columns import ROLES, fold_name
 GroundTruth: TypeAlias = list[CriterionVerdict | str]
 
 _VERDICTS: dict[Any, CriterionVerdict | str] = {verdict.value: verdict for verdict in CriterionVerdict}
-_YES = "yes y 1 accept 是 对 ✓ √ はい 예 네 oui sí si ja sim sì evet да".split()  # noqa: SIM905
-_NO = "no n 0 reject 否 错 ✗ × いいえ 아니오 아니요 non nein não hayır нет".split()  # noqa: SIM905
+_YES = "yes y 1 accept 是 はい 예 네 oui sí si ja sim sì evet да".split()  # noqa: SIM905
+_NO = "no n 0 reject 否 いいえ 아니오 아니요 non nein não hayır нет".split()  # noqa: SIM905
 _WORDS: dict[str, str] = VERDICT_WORDS | dict.fromkeys(_YES, "MET") | dict.fromkeys(_NO, "UNMET")
+_GOOD, _BAD = "pass passed 对 ✓ ✔ √ ✅".split(), "fail failed 错 ✗ ✘ × ❌".split()  # noqa: SIM905
+_OUTCOMES = dict.fromkeys(_GOOD, "MET") | dict.fromkeys(_BAD, "UNMET")
+"""Words for a good or bad result: on a pitfall, they do not say whether it is met."""
 _USUAL = frozenset(name for role in ROLES.values() for name in role.names)
 NEAR = "column {!r} is not read; rename it to {!r} if it has the labels of this criterion"
 """The message on a column of `find_near_columns`."""
@@ -76,6 +79,7 @@ class GroundTruthReader:
             options = self._criteria[0].options
             known = list(CriterionVerdict.__members__) if options is None else [option.label for option in options]
             told = f"label {label!r} is not one of {', '.join(known)}{' (or yes, no)' * (options is None)}"
+            told += "; it does not say whether a pitfall is met" * (label.strip().casefold() in _OUTCOMES)
             raise InputError(f"{told}; leave the cell empty if there is no label") from None
 
     def _order_values(self, values: Mapping[str, Any], problems: list[str]) -> list[Any] | None:
@@ -153,8 +157,8 @@ def find_criterion(name: str, rubric: Sequence[Criterion] | Rubric) -> int:
 def match_label(criterion: Criterion, word: str, notes: list[str] | None = None) -> str | None:
     """The label that a word of a table stands for, or None.
 
-    Words such as yes, true, 1 and accept mean that a binary criterion is met; a number means the option whose label
-    is that number.
+    Words such as yes, true, 1 and accept mean that a binary criterion is met, and so does pass, unless the criterion
+    is a pitfall; a number means the option whose label is that number.
 
     Args:
         criterion: what is labelled.
@@ -168,8 +172,10 @@ def match_label(criterion: Criterion, word: str, notes: list[str] | None = None)
     """
     number, options = parse_number(word), criterion.options
     if options is None:
-        key = " ".join(word.casefold().replace("_", " ").split()) if number is None else f"{number + 0:.17g}"
-        meant = None if (found := _WORDS.get(key)) is None else CriterionVerdict(found).value
+        plain = word.casefold().replace("_", " ").removesuffix("\ufe0f")
+        key = " ".join(plain.split()) if number is None else f"{number + 0:.17g}"
+        found = _WORDS.get(key) or (_OUTCOMES.get(key) if criterion.weight > 0 else None)
+        meant = None if found is None else CriterionVerdict(found).value
     else:
         wanted = fold_text(word.strip())
         alike = [option.label for option in options if fold_text(option.label.strip()) == wanted]

@@ -14,6 +14,7 @@ from typing import IO, Any, Literal, overload
 
 from autorubric.errors import InputError
 from autorubric.files.descriptors import is_exhausted, open_descriptor, sync_folder
+from autorubric.files.remote import make_path
 
 _DRAFT = re.compile(r"\..+\.[0-9a-f]{12}\.tmp")
 
@@ -79,7 +80,7 @@ def atomic_writer(
         >>> path.read_text()
         'done\n'
     """
-    target = Path(os.path.realpath(path))
+    target = Path(os.path.realpath(make_path(path)))
     replaced: int | None = None
     with suppress(OSError):
         replaced = target.stat().st_mode

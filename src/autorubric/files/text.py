@@ -13,7 +13,7 @@ from typing import IO, Any, BinaryIO
 
 from autorubric.errors import InputError, MissingFileError
 from autorubric.files.descriptors import build_read_error
-from autorubric.files.remote import download, find_address
+from autorubric.files.remote import download, find_address, make_path
 from autorubric.files.strict_json import DEEPEST, describe_parse_error, find_json_problems, is_too_deep, parse_json
 
 LARGEST_FILE = 512 * 2**20
@@ -56,7 +56,7 @@ def read_text(path: str | Path, *, what: str = "File") -> str:
         >>> read_text(path)
         'one\ntwo'
     """
-    address = find_address(path)
+    path, address = make_path(path), find_address(path)
     file = None if address is None else SharedCopy(download(address, what=what))
     size = check_file(path, what=what) if file is None else file.seek(0, os.SEEK_END)
     if size > LARGEST_FILE:
@@ -67,7 +67,7 @@ def read_text(path: str | Path, *, what: str = "File") -> str:
     try:
         if file is not None:
             file.seek(0)
-        data = Path(path).read_bytes() if file is None else file.read()
+        data = path.read_bytes() if file is None else file.read()
     except OSError as error:
         raise build_read_error(path, error) from error
     text = decode(data, address or str(path))

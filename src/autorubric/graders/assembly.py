@@ -23,6 +23,7 @@ from autorubric.graders.without_model import ChecksFirst, EmptyFirst
 from autorubric.llm.config import LLMConfig, find_changed_fields
 from autorubric.llm.http.secrets import drop_secret_headers
 from autorubric.llm.request import Model
+from autorubric.llm.thinking import Reasoning
 from autorubric.plugins import find_plugins, load_plugin
 
 MOST_REPEATS = 100
@@ -165,6 +166,7 @@ class Recipe:
         options: how the judges ask.
         judge: a ready-made judge instead of `specs`.
         compound: how criteria with several demands are graded.
+        reasoning: whether the reasoning at the beginning of submissions is graded.
 
     Raises:
         ConfigError: a judge id is not unique, a name is unknown, or settings contradict each other.
@@ -183,6 +185,7 @@ class Recipe:
     options: JudgeOptions = field(default_factory=JudgeOptions)
     judge: Judge | None = None
     compound: Compound = "as_is"
+    reasoning: Reasoning = "drop"
 
     @property
     def asks_at_once(self) -> bool:
@@ -210,6 +213,8 @@ class Recipe:
         if self.escalation is not None and not self.specs:
             problems.append("escalation needs judges to escalate from")
         problems += self._find_compound_problems()
+        if self.reasoning not in get_args(Reasoning):
+            problems.append(f"reasoning={self.reasoning!r} is not one of {', '.join(get_args(Reasoning))}")
         if self.llm_calls == "per_item" and (self.options.binary_schema or self.options.choice_schema):
             problems.append("response formats are for one criterion; they cannot be used with llm_calls='per_item'")
         panels = [size for size in (len(self.specs), len(ids) - len(self.specs)) if size > 1]
@@ -289,6 +294,7 @@ class Recipe:
             "few_shot": None if few_shot is None else dataclasses.asdict(few_shot.config),
             "templates": options.prompts.fingerprints(),
             **({} if self.compound == "as_is" else {"compound": [self.compound, load_demands_prompt().fingerprint]}),
+            **({} if self.reasoning == "keep" else {"reasoning": self.reasoning}),  # kept before there was a choice
         }
 
     def _list_specs(self) -> tuple[JudgeSpec, ...]:

@@ -37,6 +37,7 @@ from autorubric.llm.records.accounts import Spending, UsageTotals
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Answer
 from autorubric.llm.sharing import turn, turns
+from autorubric.llm.thinking import Reasoning, split_reasoning
 from autorubric.notes import warn
 from autorubric.prompts.judging import JudgePrompts, package_judge_prompts
 
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
     from autorubric.dataset import RubricDataset
 
 
-DEFAULT_SEED = 0
 _MOST_REMEMBERED = 10_000  # questions that a grader without records can number
 
 
@@ -99,6 +99,8 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         max_in_flight: maximum concurrent calls of all judges together.
         prefix_first: send the first call of a submission alone, so that its prefix is cached for the others.
         compound: `all` judges each demand of a criterion separately; the criterion is met only if all are met.
+        reasoning: `drop` leaves out the reasoning at the beginning of submissions that are text (`<think>…</think>`,
+            and the tags of other models); `keep` grades it as part of the text.
 
     Raises:
         ValueError: settings contradict each other, or a name is unknown; nothing was spent.
@@ -110,6 +112,8 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         >>> rubric.grade_sync("Because of the moon.", grader).score
         1.0
     """
+
+    _listed: dict[Any, Answer[Any]]
 
     def __init__(  # noqa: PLR0913 (published signature)
         self,
@@ -146,14 +150,15 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         max_in_flight: int = MAX_IN_FLIGHT,
         prefix_first: bool = True,
         compound: Compound = "as_is",
+        reasoning: Reasoning = "drop",
     ) -> None:
         super().__init__(length_penalty=length_penalty, normalize=normalize)
-        seed = DEFAULT_SEED if seed is None else seed
-        few_shot = None if training_data is None else FewShot(training_data, few_shot_config or FewShotConfig(), seed)
+        chosen = few_shot_config or FewShotConfig()
+        few_shot = None if training_data is None else FewShot(training_data, chosen, seed or 0, reasoning)
         options = JudgeOptions(
             shuffle_options=shuffle_options,
             auto_na_option=auto_na_option,
-            seed=seed,
+            seed=seed or 0,
             evidence=evidence,
             few_shot=few_shot,
             prompts=(prompts or package_judge_prompts()).with_system(system_prompt, multi_choice_system_prompt),
@@ -162,13 +167,12 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         )
         specs = resolve_judge_specs(judge_model_config, llm_config, judges, judge)
         rules = Rules(aggregation, ordinal_aggregation, nominal_aggregation)
-        self.recipe = Recipe(specs, rules, quorum, escalation, llm_calls, options, judge, compound)
+        self.recipe = Recipe(specs, rules, quorum, escalation, llm_calls, options, judge, compound, reasoning)
         self.scoring = Scoring(cannot_assess_config or CannotAssessConfig(), normalize, on_failure)
         self.prefix_first = prefix_first
         limits = SessionLimits(budget_usd, budget_tokens, max_in_flight)
         self._sessions = Sessions(self.recipe, limits, _choose_run_dir(run_dir, specs), ledger, LLMClient)
-        self._occurrences = QuestionCounter(most=_MOST_REMEMBERED)
-        self._listed: dict[Any, Answer[Any]] = {}
+        self._occurrences, self._listed = QuestionCounter(most=_MOST_REMEMBERED), {}
         for note in self.recipe.find_warnings():
             warn(note)
 
@@ -237,17 +241,23 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         reference_submission: str | None = None,
         *,
         guidelines: str | None = None,
+        item: str = "",
     ) -> JudgeInput:
         """The input of the judges; if the submission is a mapping, its `output` is judged.
+
+        If it is text, the reasoning at its beginning is left out, unless the grader keeps it.
 
         Raises:
             InputError: the submission is neither text nor a mapping with `thinking` and `output`.
         """
-        thinking = None
-        if not isinstance(to_grade, str):
+        thinking, dropped = None, ""
+        if isinstance(to_grade, str):
+            dropped, to_grade = split_reasoning(to_grade, self.recipe.reasoning)
+        else:
             parts = normalize_to_grade_input(to_grade)
             to_grade, thinking = parts["output"], parts["thinking"] or None
-        return JudgeInput(to_grade, tuple(rubric), query, reference_submission, guidelines, thinking)
+        criteria = tuple(rubric)
+        return JudgeInput(to_grade, criteria, query, reference_submission, guidelines, thinking, item, (), dropped)
 
     async def grade_input(self, inputs: JudgeInput, ask: Ask | None = None) -> EnsembleEvaluationReport:
         """The report on a submission.
@@ -263,8 +273,8 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         if self.length_penalty is None:
             return report
         whole: ToGradeInput = inputs.submission
-        if inputs.thinking is not None:
-            whole = {"thinking": inputs.thinking, "output": inputs.submission}
+        if thinking := inputs.thinking or inputs.dropped:
+            whole = {"thinking": thinking, "output": inputs.submission}
         return with_length_penalty(report, whole, self.length_penalty, normalize=self.normalize)
 
     async def judgments(self, inputs: JudgeInput, ask: Ask | None = None) -> Sequence[Judgment]:

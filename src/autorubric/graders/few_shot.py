@@ -13,6 +13,7 @@ from autorubric.core.judgment import CriterionVerdict
 from autorubric.dataset.collection import RubricDataset
 from autorubric.errors import InputError
 from autorubric.graders.judge import JudgeInput
+from autorubric.llm.thinking import Reasoning, split_reasoning
 
 
 @dataclass(slots=True)
@@ -93,6 +94,7 @@ class FewShot:
         data: a dataset with ground truth.
         config: how examples are chosen.
         seed: the seed of the choice if the configuration has none.
+        reasoning: whether examples keep the reasoning at the beginning of their submission.
 
     Raises:
         ValueError: the data has no ground truth.
@@ -111,6 +113,7 @@ class FewShot:
     data: RubricDataset
     config: FewShotConfig = field(default_factory=FewShotConfig)
     seed: int = 0
+    reasoning: Reasoning = "drop"
     _pools: dict[_Kind, list[_LabelledExample]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _rows: list[dict[_Kind, _LabelledExample]] = field(default_factory=list, init=False, repr=False, compare=False)
     _orders: dict[tuple[_Kind, int, str], list[_LabelledExample]] = field(
@@ -122,13 +125,14 @@ class FewShot:
             if item.ground_truth is None:
                 continue
             reasons = item.ground_truth_reasons or [None] * len(item.ground_truth)
-            query, flat = self.data.get_item_prompt(index), _flatten(item.submission)
+            query, (_, shown) = self.data.get_item_prompt(index), split_reasoning(item.submission, self.reasoning)
+            flat = _flatten(shown)
             row: dict[_Kind, _LabelledExample] = {}
             for criterion, label, reason in zip(
                 self.data.get_item_rubric(index).rubric, item.ground_truth, reasons, strict=True
             ):
                 text = label.value if isinstance(label, CriterionVerdict) else label
-                labelled = _LabelledExample(item.submission, item.id, query, text, reason, flat)
+                labelled = _LabelledExample(shown, item.id, query, text, reason, flat)
                 self._pools.setdefault(_find_kind(criterion), []).append(labelled)
                 row[_find_kind(criterion)] = labelled
             self._rows.append(row)

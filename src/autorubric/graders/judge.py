@@ -132,6 +132,7 @@ class JudgeInput:
         reference: an exemplary submission.
         guidelines: advice that applies to every criterion.
         thinking: the submission's own thinking section, if it has one.
+        dropped: the reasoning before the submission, which is not graded.
         item: the id of the dataset row, for the ledger.
         copies: for each criterion, the number of earlier inputs with the same question about the same submission;
             empty if there are none, or if equal inputs share their replies.
@@ -145,6 +146,7 @@ class JudgeInput:
     thinking: str | None = None
     item: str = ""
     copies: tuple[int, ...] = ()
+    dropped: str = ""
 
     def find_copy(self, wanted: Sequence[int]) -> int:
         """The copy number of a request about the wanted criteria, from 0.

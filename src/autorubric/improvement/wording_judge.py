@@ -93,8 +93,8 @@ class LedgerJudge:
             dataset.get_item_prompt(item),
             dataset.get_item_reference_submission(item),
             guidelines=rubric.guidelines,
+            item=dataset[item].id or str(item),
         )
-        inputs = replace(inputs, item=dataset[item].id or str(item))
         ask = _RedrawnAsk(self.ask, self.draws + (RETEST_DRAWS if retest else 0))
         session = await self.grader.open_session()
         judgments = await session.judge.judge(inputs, wanted, ask)

@@ -25,7 +25,7 @@ from typing import (
     get_origin,
 )
 
-from pydantic import BeforeValidator, PlainValidator
+from pydantic import AfterValidator, BeforeValidator, PlainValidator
 from pydantic.fields import FieldInfo
 
 from autorubric.background import wait_for
@@ -312,6 +312,12 @@ class BatchSettings(Settings):
     needs: ClassVar = {"--batch": ("batch_detach", "batch_cancel")}
 
 
+def _refuse_coroutines(progress: Any) -> Any:
+    if inspect.iscoroutinefunction(progress):
+        raise ValueError("it is a coroutine function, which would never be awaited; pass a plain function")
+    return progress
+
+
 class RunSettings(Settings):
     """The directory of a run, how it resumes, and what it logs."""
 
@@ -321,7 +327,9 @@ class RunSettings(Settings):
         None, "Append a JSON line per request attempt; - for standard output.", metavar="FILE", group="Run"
     )
     log_prompts: bool = setting(False, "Include prompts and replies in --log-json.", group="Run")
-    progress: Progress | None = setting(None, "Called with the state of the run several times a second.", cli=False)
+    progress: Annotated[Progress | None, AfterValidator(_refuse_coroutines)] = setting(
+        None, "Called with the state of the run several times a second.", cli=False
+    )
     stop: Stop | None = setting(
         None, "Call it, from any thread, to stop the run; calls in flight finish first.", cli=False
     )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -24,7 +26,9 @@ from autorubric.llm.endpoint_settings import EndpointSettings
 from autorubric.llm.http.prices import read_price_file
 from autorubric.llm.http.providers import resolve_address
 from autorubric.llm.http.secrets import VariableName
+from autorubric.llm.thinking import Reasoning
 from autorubric.prompts.judging import load_judge_prompts
+from autorubric.runs.manifest import MANIFEST_FILE
 from autorubric.runs.plan import ExperimentPlan, hash_dataset
 from autorubric.runs.shard import PART, ShardPart
 from autorubric.settings import LocalName, Names, setting
@@ -139,11 +143,23 @@ class JudgeSettings(ModelSettings):
     cannot_assess: Literal["skip", "zero", "partial", "fail"] = setting(
         "skip", "Abstentions: skip, zero, partial, fail.", group="Scoring"
     )
+    reasoning: Reasoning = setting("drop", "<think>…</think> before an answer: drop, keep.", group="Scoring")
 
     @property
     def splits(self) -> bool:
         """Whether a model is named that can split criteria."""
         return False
+
+    @model_validator(mode="after")
+    def _keep_reasoning(self) -> Self:
+        """Grade reasoning too in a run of a version that always did, so that its replies stay usable."""
+        given, out = self.collect_given(), getattr(self, "out", None)
+        if out is None or {"reasoning", "replace", "start_over"} & given.keys():
+            return self
+        with suppress(OSError):
+            if not re.search(r'"reasoning":\s*"drop"', (Path(out) / MANIFEST_FILE).read_text("utf-8", "replace")):
+                self.__dict__["reasoning"] = "keep"
+        return self
 
     @model_validator(mode="after")
     def _check_judges(self) -> Self:
@@ -198,10 +214,10 @@ def make_grader(
         ['openai/gpt-5.1']
     """
     abstention = CannotAssessConfig(strategy=CannotAssessStrategy(settings.cannot_assess))
+    shared: dict[str, Any] = {"cannot_assess_config": abstention, "reasoning": settings.reasoning}
+    shared |= {"on_failure": on_failure, "length_penalty": length_penalty}
     if not settings.judge:
-        return CriterionGrader.of_checks(
-            on_failure=on_failure, cannot_assess_config=abstention, length_penalty=length_penalty
-        )
+        return CriterionGrader.of_checks(**shared)
     training = settings.training_data
     if isinstance(training, str | Path):
         training = RubricDataset.from_file(training)
@@ -234,12 +250,10 @@ def make_grader(
         max_in_flight=settings.concurrency,
         seed=settings.seed,
         prompts=None if settings.prompts is None else load_judge_prompts(Path(settings.prompts)),
-        on_failure=on_failure,
-        cannot_assess_config=abstention,
-        length_penalty=length_penalty,
         run_dir=run_dir,
         prefix_first=settings.prefix_first,
         compound="all" if settings.compound == "all" else "as_is",
+        **shared,
     )
 
 

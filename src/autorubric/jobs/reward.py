@@ -123,6 +123,7 @@ async def reward_async(data: RewardData, settings: RewardSettings) -> list[Rewar
         async with aclosing(grader):
             rewarder, session = _CountingRewarder(grader, settings.build_reward_rule()), await grader.open_session()
             models = session.models.values()
+            rewarder.reasoning = settings.reasoning
             run = _RewardRun(executor=session.executor, samples=samples, models=models, rewarder=rewarder)
             with run.record_progress(out):
                 await run.run_to_end(settings.progress, settings.stop, run.build_state)
@@ -136,6 +137,8 @@ class _CountingRewarder(Rewarder):
     """Counts the samples that it has answered, and those that failed."""
 
     given = failed = 0
+    reasoning = ""
+    is_training = False  # the run reports the refusal
 
     async def _reward(self, sample: Sample) -> Reward:
         made = await super()._reward(sample)
@@ -177,7 +180,8 @@ class _RewardRun(StoppableRun):
         given, failed = self.rewarder.given, self.rewarder.failed
         counts = {"rows": len(self.samples), "finished": given - failed, "failed": failed}
         error = self.stopped or (self.executor and self.executor.find_refusal(self.models))
-        return {"kind": REWARDS, "status": status, "counts": counts, "error": error}
+        how = self.rewarder.reasoning
+        return {"kind": REWARDS, "status": status, "counts": counts, "error": error, "reasoning": how}
 
     def build_state(self) -> RunState:
         given, failed, activity = self.rewarder.given, self.rewarder.failed, self.activity

@@ -14,7 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from autorubric.dataset import RubricDataset
 from autorubric.dataset.label_rows import GivenLabel, ItemFinder
-from autorubric.errors import InputError
+from autorubric.errors import InputError, format_first
 from autorubric.expectations import describe_expectation, format_place
 from autorubric.files.printable import escape_formula, to_utf8, unescape_formula
 from autorubric.labels.event import (
@@ -149,11 +149,15 @@ class _GivenLabels:
 
     def read_events(self, labels: Iterable[GivenLabel]) -> Iterator[Event]:
         """An event for each label; what is wrong with one joins the problems."""
+        nameless: dict[str, None] = {}
         for given in labels:
             try:
                 event = self._read_event(given)
             except InputError as error:
                 self.problems += (f"{given.where}: {problem}" for problem in error.problems)
+                continue
+            if not event.annotator:
+                nameless[given.where] = None
                 continue
             verdict, where = self.first.setdefault((event.key, event.annotator), (event.verdict, given.where))
             if verdict != event.verdict:
@@ -161,6 +165,9 @@ class _GivenLabels:
                     f"{given.where}: {event.annotator!r} says {event.verdict} here and {verdict} at {where}; keep one"
                 )
             yield event
+        if nameless:
+            ways = "pass --annotator NAME (Python: annotator=), or --column annotator=COLUMN if a column says it"
+            self.problems.append(f"{format_first([*nameless], 1)}: the file does not say whose label this is; {ways}")
 
     def _read_event(self, given: GivenLabel) -> Event:
         pair = find_pair(self.dataset, *self.finder.find(given))
@@ -172,11 +179,8 @@ class _GivenLabels:
             raise InputError(f"seconds={seconds!r}; expected a number of seconds, 0 or more") from None
         verdict = check_verdict(criterion, self.finder.read_verdict(criterion, given.verdict))
         name = unescape_formula(given.annotator) or self.annotator
-        if not name:
-            ways = "pass --annotator NAME (Python: annotator=), or --column annotator=COLUMN if a column says it"
-            raise InputError(f"the file does not say whose label this is; {ways}")
         return Event(
-            0, 0.0, "label", pair.item, pair.criterion, pair.digest, check_annotator(name), verdict,
+            0, 0.0, "label", pair.item, pair.criterion, pair.digest, check_annotator(name) if name else "", verdict,
             check_text(unescape_formula(given.note), "note"), check_text(unescape_formula(given.quote), "quote"),
             check_seconds(seconds),
         )  # fmt: skip

@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias
 
 from autorubric.errors import ConfigError, InputError, MissingFileError
 from autorubric.files import describe_unknown_key, read_text
+from autorubric.files.atomic import write_atomically
 from autorubric.llm.http import secrets
 
 DEFAULT_CEILING = 32_768
@@ -235,7 +236,7 @@ class LLMConfig:
         if "cache_dir" in values:
             values["cache_dir"] = str(values["cache_dir"])
         note = "".join(f"# {name} is left out: secrets are not written to files\n" for name in left_out)
-        Path(path).write_text(note + yaml.safe_dump(values, sort_keys=False, allow_unicode=True), encoding="utf-8")
+        write_atomically(path, [note, yaml.safe_dump(values, sort_keys=False, allow_unicode=True)])
 
 
 def _build_thinking(fields: Mapping[str, Any]) -> ThinkingConfig:

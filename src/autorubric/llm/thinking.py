@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import re
+from typing import Literal, TypeAlias
 
 from autorubric.llm.request import Reply
+
+Reasoning: TypeAlias = Literal["drop", "keep"]
+"""Whether the reasoning before an answer is graded."""
 
 # Each alternative has one group, which is empty in an opening tag.
 _TAG = re.compile(
@@ -48,6 +52,24 @@ def remove_thinking(text: str) -> str:
     while first and (opened := _TAG.match(text.lstrip())) and not _is_closing(opened):
         text = _skip_block(text.lstrip(), opened.end())
     return text.strip()
+
+
+def split_reasoning(submission: str, reasoning: Reasoning = "drop") -> tuple[str, str]:
+    """The reasoning at the beginning of a submission, with its tags, and the answer after it.
+
+    A submission without reasoning, or whose reasoning is kept, is returned as it is.
+
+    Example:
+        >>> split_reasoning("<think>two and two</think> Four.")
+        ('<think>two and two</think> ', 'Four.')
+        >>> split_reasoning(" Four.")
+        ('', ' Four.')
+    """
+    text = submission.strip()
+    if reasoning == "keep" or (_BARE_ANALYSIS.match(text) and _BARE_FINAL not in text):
+        return "", submission
+    answer = remove_thinking(text)
+    return ("", submission) if answer == text else (text.removesuffix(answer), answer)
 
 
 def find_misplaced_answer(reply: Reply) -> tuple[str, list[str]] | None:

@@ -97,14 +97,24 @@ def kendall(x: ArrayLike, y: ArrayLike) -> tuple[float, float] | None:
     tau = difference / math.sqrt((pairs - tied_x) * (pairs - tied_y))
     if not tied_x and not tied_y and (n <= 33 or min(discordant, pairs - discordant) <= 1):
         return tau, _compute_exact_p_value(n, min(discordant, pairs - discordant))
-    # The variance of C − D without correlation: Kendall 1970, equation 4.3.
-    (x2, x3), (y2, y3) = (
-        (float((t * (t - 1.0) * (t - 2.0)).sum()), float((t * (t - 1.0) * (2.0 * t + 5.0)).sum()))
-        for t in (ties_x, ties_y)
+    return tau, t_p_value(tau / _compute_null_error("kendall", x, y), math.inf)
+
+
+def _compute_null_error(method: CorrelationMethod, x: ArrayLike, y: ArrayLike) -> float:
+    """The standard error of the correlation of independent series, with whatever ties.
+
+    1/√(n − 1) for Pearson's, and for Spearman's of the ranks (Pitman 1937); Kendall 1970, equation 4.3, for τ-b.
+    """
+    n = np.size(x)
+    if method != "kendall":
+        return 1.0 / math.sqrt(n - 1.0)
+    (x1, x2, x3), (y1, y2, y3) = (
+        ((t * (t - 1.0)) @ np.column_stack([np.ones(len(t)), t - 2.0, 2.0 * t + 5.0])).tolist()
+        for t in (np.unique(series, return_counts=True)[1] for series in read_numbers(x, y))
     )
     m = n * (n - 1.0)
-    variance = (m * (2.0 * n + 5.0) - x3 - y3) / 18.0 + 2.0 * tied_x * tied_y / m + x2 * y2 / (9.0 * m * (n - 2.0))
-    return tau, t_p_value(difference / math.sqrt(variance), math.inf)
+    variance = (m * (2.0 * n + 5.0) - x3 - y3) / 18.0 + x1 * y1 / (2.0 * m) + x2 * y2 / (9.0 * m * (n - 2.0))
+    return math.sqrt(variance / ((m - x1) * (m - y1))) * 2.0
 
 
 def count_inversions(places: Ints) -> int:
@@ -156,7 +166,8 @@ def compute_correlation(
 
     The interval is Student's t of the jackknife on the scale of artanh r; more than 20 pairs are left out in 20
     random groups (the delete-a-group jackknife, Kott 2001). The formulas for Fisher's z assume normal values, or
-    ranks without ties, which scores and options are not.
+    ranks without ties, which scores and options are not. Its standard error is at least that of independent series:
+    if nearly all values of a series are equal, leaving out single pairs shows too little of it.
 
     Args:
         x: one series.
@@ -192,6 +203,7 @@ def compute_correlation(
             lambda kept: np.apply_along_axis(correlate, -1, kept)[..., None],
             ["correlation"],
             confidence,
+            least_error=_compute_null_error(method, x, y),
         )
         ci = ConfidenceInterval.from_interval(found_ci, "jackknife")
     return CorrelationResult(

@@ -63,6 +63,7 @@ def jackknife_intervals(
     scales: Sequence[Scale],
     confidence: float,
     times: Floats | None = None,
+    least_error: float = 0.0,
 ) -> list[Interval | None]:
     """An interval for each statistic; None if it is undefined, or the same whichever item is left out.
 
@@ -77,6 +78,7 @@ def jackknife_intervals(
         scales: of each statistic.
         confidence: of the intervals.
         times: how many items add each row; None for one each.
+        least_error: the smallest standard error, on the scale, of statistics that are not shares.
     """
     times = np.ones(len(contributions)) if times is None else times
     total = times @ contributions
@@ -98,7 +100,7 @@ def jackknife_intervals(
             # One item alone keeps the statistic off its bound, where the transform is infinite.
             to, back = _TRANSFORMS["plain"][:2]
         centre = float(to(np.array([value]))[0])
-        reach = quantile * math.sqrt(jackknife_variance(to(left_out), times))
+        reach = quantile * max(least_error, math.sqrt(jackknife_variance(to(left_out), times)))
         intervals.append(Interval(back(centre - reach), back(centre + reach), confidence).clip(least, most))
     return intervals
 
@@ -197,6 +199,14 @@ def bounded_mean_intervals(values: Floats, ends: Floats, draws: Draws) -> list[I
     ]
 
 
+def _compute_null_error(counts: Floats, weights: Floats, pairs: float) -> float:
+    """The standard error of κ if labels and verdicts are independent (Fleiss, Cohen and Everitt 1969)."""
+    rows, columns = (counts.sum(axis=axis) / counts.sum() for axis in (1, 0))
+    expected, chance = float(rows @ weights @ columns), np.outer(rows, columns)
+    variance = float((chance * (weights - (weights @ columns)[:, None] - rows @ weights) ** 2).sum()) - expected**2
+    return math.sqrt(max(variance, 0.0) / pairs) / (1.0 - expected)
+
+
 class IntervalResult(NamedTuple):
     """An interval, or None, and its method, as in `ConfidenceInterval.method`."""
 
@@ -210,7 +220,7 @@ def kappa_interval(tables: Floats, weights: Floats, draws: Draws, times: Floats 
     For two categories the equal-tailed one of its posterior, by Monte Carlo: the cells have a Dirichlet posterior
     with Jeffreys' prior, 1/2 each (Basu, Banerjee and Sen, Biometrics 56 (2000)). If items have several pairs or
     labels have different weights, the pairs count with their effective number. For more categories that of
-    `jackknife_intervals`.
+    `jackknife_intervals`, with at least the standard error of independent labels.
 
     Args:
         tables: labels (rows) against verdicts, of each item; weights of labels with a mean of 1.
@@ -228,6 +238,13 @@ def kappa_interval(tables: Floats, weights: Floats, draws: Draws, times: Floats 
         tables = tables[tables.any(axis=(1, 2))]
     size = tables.shape[1]
     flat = tables.reshape(len(tables), size * size)
+    counts = tables.sum(axis=0) if times is None else np.tensordot(times, tables, 1)
+    value = float(kappas(counts, weights))
+    if np.isnan(value):
+        return IntervalResult(None, "jeffreys" if size == 2 else "jackknife")
+    sizes, n = flat.sum(axis=1), len(flat) if times is None else float(times.sum())
+    # Where each item is in one cell, it is one pair, whatever it weighs.
+    single, worth = bool((flat.max(axis=1) == sizes).all()), count_effective_items(sizes, times)
     if size != 2:
         [found] = jackknife_intervals(
             flat,
@@ -235,15 +252,9 @@ def kappa_interval(tables: Floats, weights: Floats, draws: Draws, times: Floats 
             ["correlation"],
             draws.confidence,
             times,
+            _compute_null_error(counts, weights, worth if single else float(sizes.sum())),
         )
         return IntervalResult(found, "jackknife")
-    counts = tables.sum(axis=0) if times is None else np.tensordot(times, tables, 1)
-    value = float(kappas(counts, weights))
-    if np.isnan(value):
-        return IntervalResult(None, "jeffreys")
-    sizes, n = flat.sum(axis=1), len(flat) if times is None else float(times.sum())
-    # Where each item is in one cell, it is one pair, whatever it weighs.
-    single, worth = bool((flat.max(axis=1) == sizes).all()), count_effective_items(sizes, times)
     if not (single and math.isclose(worth, n)):
         pairs = float(len(sizes) if single else sizes.sum())
         left_out = kappas(counts - tables, weights)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, is_dataclass
 from io import IOBase
 from typing import Any, Protocol
 
@@ -27,7 +28,8 @@ class Table(Protocol):
 def convert_rows(value: Any, *, blanks: bool = False) -> Any:
     """Rows in memory as JSON values; a value without rows is returned unchanged.
 
-    Rows may be a sequence, an iterator, or a table of pandas, polars, pyarrow or datasets. Nulls inside cells are
+    Rows may be a sequence, an iterator, or a table of pandas, polars, pyarrow or datasets; a row, a mapping, a
+    dataclass, a named tuple, or an object of pydantic or attrs. Nulls inside cells are
     kept, as in JSON Lines, but dropped in tables, where every row has all keys.
 
     Args:
@@ -50,8 +52,20 @@ def convert_rows(value: Any, *, blanks: bool = False) -> Any:
         return value
     return [
         _convert_cells(row, f"item {index}", nulls=rows is None, blanks=blanks) if isinstance(row, Mapping) else row
-        for index, row in enumerate(listed)
+        for index, row in enumerate(map(_list_fields, listed))
     ]
+
+
+def _list_fields(row: Any) -> Any:
+    """The fields of a row that is an object, by name; any other row, and this package's objects, as they are."""
+    kind = type(row)
+    if kind.__module__.partition(".")[0] == __name__.partition(".")[0]:
+        return row
+    listing = getattr(kind, "model_dump", getattr(kind, "_asdict", asdict if is_dataclass(kind) else None))
+    if listing is not None:
+        return listing(row)
+    fields = getattr(kind, "__attrs_attrs__", None)
+    return row if fields is None else {field.name: getattr(row, field.name) for field in fields}
 
 
 def _list_table_rows(value: Any) -> Any:

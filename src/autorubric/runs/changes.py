@@ -38,6 +38,9 @@ _OF_TRANSPORT = frozenset(
 )
 """Fields of a model's configuration that do not change what it answers."""
 
+_UNRECORDED = {"compound": "as_is", "reasoning": "keep"}
+"""What fields of a grader are where manifests leave them out, so that those of earlier versions do not change."""
+
 
 def describe_change(what: str, before: Any, now: Any) -> str:
     """A sentence with the old and the new value.
@@ -69,11 +72,8 @@ def find_grader_changes(before: Mapping[str, Any] | None, now: Mapping[str, Any]
     for name in (name for name in old if name in new):
         changes += find_value_changes(_cut_address(old[name]), _cut_address(new[name]), f"judge {name}: ")
     skipped = {"judges", "stand_ins"}
-    # Recorded only where it is not the default, so that other manifests do not change.
     old = {key: value for key, value in {"compound": "as_is", **before}.items() if key not in skipped}
-    return changes + find_value_changes(
-        old, {key: now.get(key, "as_is" if key == "compound" else None) for key in old}
-    )
+    return changes + find_value_changes(old, {key: now.get(key, _UNRECORDED.get(key)) for key in old})
 
 
 def _index_judges(grader: Mapping[str, Any]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from autorubric.files.strict_json import encode_json
 from autorubric.graders.demands import Compound, is_compound
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import FailureKind
-from autorubric.training.rewards import Reward, RewardRule
+from autorubric.training.rewards import Reward, RewardFailed, RewardRule
 
 if TYPE_CHECKING:
     from autorubric.training.rewarder import Sample
@@ -241,15 +241,37 @@ def parse_failure_kind(failure: str) -> str:
     return next((piece for piece in pieces if piece in _KINDS), "unassessed")
 
 
+_LASTING = frozenset({"auth", "no_model", "quota", "budget", "unusable"})
+"""Kinds of failures that last until someone changes the settings or pays."""
+
+
 class FailureLog:
     """Logs why rewards are missing, at the first, second, fourth, eighth … failure of a kind."""
 
     def __init__(self, rule: RewardRule) -> None:
         self._gets = rule.neutral if rule.on_failure == "neutral" else rule.on_failure
+        self._has_answered = False
         self.counts: Counter[str] = Counter()
 
-    def note(self, failure: str, kind: str) -> None:
-        """Count a failure of this kind; log it if the count is a power of two."""
+    def check(self, rewards: Sequence[Reward]) -> None:
+        """Log an error if a call of several samples has no reward.
+
+        Raises:
+            RewardFailed: no call has had a reward yet, and the judge cannot give one (wrong key, no such model, no
+                credit), so a training would have no signal.
+        """
+        failures = [reward.failure for reward in rewards if reward.failure is not None]
+        self._has_answered |= len(failures) < len(rewards)
+        if len(failures) < len(rewards) or not failures:
+            return
+        if not self._has_answered and {*map(parse_failure_kind, failures)} <= _LASTING:
+            raise RewardFailed(f"no reward, and the judge can give none: {failures[0]}")
+        if len(failures) > 1:
+            _log.error("no reward for any of %d samples; the first: %s", len(failures), failures[0])
+
+    def note(self, failure: str) -> None:
+        """Count a failure of its kind; log it if the count is a power of two."""
+        kind = parse_failure_kind(failure)
         self.counts[kind] += 1
         count = self.counts[kind]
         if count & (count - 1) == 0:

@@ -25,17 +25,11 @@ from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.providers import resolve, resolve_address
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.lock import run_lock
+from autorubric.llm.thinking import Reasoning
 from autorubric.rows.record import as_text
 from autorubric.training.audit import Auditor, AuditPlan
 from autorubric.training.background_grading import GivenReward, Repeater
-from autorubric.training.observations import (
-    FailureLog,
-    Observer,
-    digest_group,
-    find_failed_indices,
-    is_training,
-    parse_failure_kind,
-)
+from autorubric.training.observations import FailureLog, Observer, digest_group, find_failed_indices, is_training
 from autorubric.training.rewards import DEFAULT_RULE, Reward, RewardRule, apply_policy, compute_reward, keep_criteria
 
 if TYPE_CHECKING:
@@ -114,11 +108,14 @@ class RewardPath(ABC):
         group = digest_group(sample.query, sample.rubric) if self.rule.dropout else ""
         kept = keep_criteria(sample.rubric, self.rule, group, sample.step)
         subset = replace(sample, rubric=kept.rubric)
-        inputs = _read_sample(self.grader, subset) if isinstance(self.grader, CriterionGrader) else None
+        inputs = None
+        if isinstance(self.grader, CriterionGrader):
+            shown = sample.submission, kept.rubric, sample.query, sample.reference
+            inputs = self.grader.read_input(*shown, guidelines=kept.rubric.guidelines, item=sample.item)
         report = await self._grade(subset, inputs)
         reward = kept.restore(compute_reward(report, self._lenient, length=sample.length))
         if reward.failure is not None:
-            self._failures.note(reward.failure, parse_failure_kind(reward.failure))
+            self._failures.note(reward.failure)
         given = None
         if self.observer is not None and inputs is not None:
             seconds = time.perf_counter() - started
@@ -200,6 +197,8 @@ class Rewarder(RewardPath):
     """
 
     caller = ("rule", "sample")
+    is_training: ClassVar[bool] = True
+    """Whether the caller only uses the values, so that a judge without any has to raise."""
 
     def __init__(
         self,
@@ -242,12 +241,17 @@ class Rewarder(RewardPath):
 
         Raises:
             InputError: a rubric cannot give a reward; no call was made.
-            RewardFailed: a judgment failed, and the policy is `raise`; the other samples were judged.
+            RewardFailed: a judgment failed, and the policy is `raise`; the other samples were judged. Under every
+                policy, the judge refuses all samples before it has given a reward (wrong key, no such model, no
+                credit).
         """
         self._check(samples, await self._open_judge())
         if self.evolution is not None:
             samples = self.evolution.assign_versions(samples)
-        return await gather_all(self._reward(sample) for sample in samples)
+        found = await gather_all(self._reward(sample) for sample in samples)
+        if self.is_training:
+            self._failures.check(found)
+        return found
 
     async def _reward(self, sample: Sample) -> Reward:
         return apply_policy(await self.reward(sample), self.rule)
@@ -320,15 +324,6 @@ def _check_evolution(grader: Grader[Any], plan: EvolutionPlan) -> None:
         raise ConfigError("no model to assess the relevance of proposals; pass EvolutionPlan(assessor=…)")
 
 
-def _read_sample(grader: CriterionGrader, sample: Sample) -> JudgeInput:
-    """The judge's input for a sample."""
-    rubric = sample.rubric
-    inputs = grader.read_input(
-        sample.submission, rubric, sample.query, sample.reference, guidelines=rubric.guidelines
-    )
-    return replace(inputs, item=sample.item)
-
-
 def make_rewarder(  # noqa: PLR0913 (settings of one rewarder)
     judge: str | LLMConfig | Grader[Any] | None,
     rule: RewardRule = DEFAULT_RULE,
@@ -340,6 +335,7 @@ def make_rewarder(  # noqa: PLR0913 (settings of one rewarder)
     audit: AuditPlan | None = None,
     evolution: EvolutionPlan | None = None,
     compound: Compound = "as_is",
+    reasoning: Reasoning = "drop",
 ) -> Rewarder:
     """A rewarder with this judge.
 
@@ -353,23 +349,23 @@ def make_rewarder(  # noqa: PLR0913 (settings of one rewarder)
         audit: a reference judge for a share of the rewards; needs a run directory.
         evolution: who proposes criteria between training steps; needs a run directory.
         compound: `all` judges each demand of a criterion that has several.
+        reasoning: `keep` grades the reasoning at the beginning of submissions too.
 
     Raises:
         ConfigError: the judge's key is missing, or settings contradict each other.
     """
+    own: dict[str, Any] = {"run_dir": run_dir, "compound": compound, "reasoning": reasoning}
     if isinstance(judge, Grader):
-        if base_url is not None or api_key_env is not None or run_dir is not None or compound != "as_is":
-            raise ConfigError("a grader has its own settings; leave out base_url, api_key_env, run_dir and compound")
+        if (base_url, api_key_env, *own.values()) != (None, None, None, "as_is", "drop"):
+            raise ConfigError(f"a grader has its own settings; leave out base_url, api_key_env, {', '.join(own)}")
         return Rewarder(judge, rule, audit=audit, evolution=evolution)
     if judge is None:
-        return Rewarder(CriterionGrader.of_checks(), rule, audit=audit, evolution=evolution)
-    if isinstance(judge, str):
-        judge = judge_config(judge, base_url, api_key_env)
-    elif base_url is not None or api_key_env is not None:
+        grader = CriterionGrader.of_checks(reasoning=reasoning)
+    elif isinstance(judge, LLMConfig) and (base_url is not None or api_key_env is not None):
         raise ConfigError("the judge's configuration has its own address and key; leave out base_url and api_key_env")
-    grader = CriterionGrader(
-        judge_model_config=judge, run_dir=run_dir, max_in_flight=max_in_flight, compound=compound
-    )
+    else:
+        config = judge if isinstance(judge, LLMConfig) else judge_config(judge, base_url, api_key_env)
+        grader = CriterionGrader(judge_model_config=config, max_in_flight=max_in_flight, **own)
     return Rewarder(grader, rule, audit=audit, evolution=evolution)
 
 

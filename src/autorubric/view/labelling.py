@@ -22,6 +22,7 @@ from autorubric.view.sources import Source
 if TYPE_CHECKING:
     from autorubric.labels import Ask, Dispute, Policy, Queue, Task
 
+_deciding = threading.Lock()
 _RECENT = 600.0  # seconds over which labels a minute are counted
 POLICIES = {
     "label_next": "most informative for the mean score",
@@ -159,12 +160,13 @@ def _undo(queue: Queue, annotator: str, body: Mapping[str, Any]) -> dict[str, An
 
 def _adjudicate(queue: Queue, annotator: str, body: Mapping[str, Any]) -> dict[str, Any]:
     place = _read_whole(body, "index"), _read_whole(body, "place")
-    earlier = queue.history.decision(queue.task(*place).pair.key)
-    if earlier is not None and earlier.annotator != annotator:
-        raise PageRefusal(
-            409, f"{earlier.annotator} has decided this pair already: {earlier.verdict}; reload the page"
-        )
-    event = queue.adjudicate(annotator, *place, _read_text(body, "verdict"), note=_read_text(body, "note"))
+    with _deciding:  # of two annotators at the same time, the second one is refused
+        earlier = queue.history.decision(queue.task(*place).pair.key)
+        if earlier is not None and earlier.annotator != annotator:
+            raise PageRefusal(
+                409, f"{earlier.annotator} has decided this pair already: {earlier.verdict}; reload the page"
+            )
+        event = queue.adjudicate(annotator, *place, _read_text(body, "verdict"), note=_read_text(body, "note"))
     return {"saved": event.id}
 
 

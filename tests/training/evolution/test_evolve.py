@@ -57,6 +57,12 @@ def test_only_proposals_that_pass_every_gate_enter_and_the_others_say_why_not(
         ("Doubling", -4.8),
     ]
     assert lineage.versions[0].rubric == Rubric.from_dict(RUBRIC)
+    thought = [f"<think>4 g, fever, ulcer, double. # Doses {n}</think>\n{text}" for n, text in enumerate(ROLLOUTS)]
+    again = evolve(
+        graded(endpoint, tmp_path / "thought", thought), **models(endpoint), most_added=4, out=tmp_path / "b"
+    )
+    assert again.lineages[0].newest.rubric == lineage.newest.rubric
+    assert again.lineages[0].changes[0]["rejected"] == change["rejected"]
 
 
 def test_at_most_k_enter_the_heaviest_first(endpoint: LoopbackEndpoint, tmp_path: Path) -> None:

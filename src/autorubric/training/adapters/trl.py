@@ -1,7 +1,8 @@
-"""Rewards for TRL's GRPO and RLOO trainers.
+"""Rewards for TRL's GRPO and RLOO trainers, and for ms-swift.
 
 TRL passes prompts, completions and every other dataset column as lists, and takes one number or None per
-completion. A completion whose reward is None is left out of the group's baseline and gets no advantage.
+completion. A completion whose reward is None is left out of the group's baseline and gets no advantage. ms-swift
+passes the completions by position, and the columns, with the whole conversations as `messages`, by name.
 """
 
 from __future__ import annotations
@@ -64,10 +65,10 @@ def async_reward_function(
     """The same as a coroutine function; TRL awaits all of these together."""
     _refuse_zeros(source)
 
-    async def reward(
-        prompts: Sequence[Any], completions: Sequence[Any], completion_ids: Any = None, **columns: Any
-    ) -> list[float | None]:
-        samples = _build_samples(prompts, completions, completion_ids, columns, (rubric, reference))
+    async def reward(*given: Any, **columns: Any) -> list[float | None]:
+        if len(given) == 1 and "prompts" not in columns:  # ms-swift
+            given = ([turns[:-1] for turns in columns.get("messages", ())], *given)
+        samples = _build_samples((rubric, reference), *given, **columns)
         return [found.value for found in await source.rewards(samples)]
 
     reward.__name__ = name
@@ -104,11 +105,12 @@ def _refuse_zeros(source: RewardSource) -> None:
 
 
 def _build_samples(
+    names: tuple[str | None, str | None],
+    /,
     prompts: Sequence[Any],
     completions: Sequence[Any],
-    completion_ids: Any,
-    columns: dict[str, Any],
-    names: tuple[str | None, str | None],
+    completion_ids: Any = None,
+    **columns: Any,
 ) -> list[Sample]:
     lists = {name: values for name, values in columns.items() if isinstance(values, list | tuple)}
     row = {name: next((value for value in values if value is not None), None) for name, values in lists.items()}

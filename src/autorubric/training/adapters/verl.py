@@ -108,7 +108,8 @@ class HttpRewards:
 
         Raises:
             InputError: the service refuses a sample.
-            RewardFailed: the reward is missing, and the rule's policy is `raise`.
+            RewardFailed: the reward is missing, and the rule's policy is `raise`; or the service's judge refuses
+                all samples before it has given a reward, as in `Rewarder.rewards`.
         """
         import aiohttp
 
@@ -121,7 +122,8 @@ class HttpRewards:
         for reward in rewards:
             self.should_stop = self.should_stop or reward.stop
             if reward.failure is not None:
-                self._failures.note(reward.failure, reward.failure.partition(":")[0])
+                self._failures.note(reward.failure)
+        self._failures.check(rewards)
         return [apply_policy(reward, self.rule) for reward in rewards]
 
     async def _request(self, session: aiohttp.ClientSession, turns: asyncio.Semaphore, sample: Sample) -> Reward:
@@ -190,7 +192,7 @@ def _read_reward(body: Any) -> Reward:
 
 _RULE = ("formula", "on_failure", "neutral", "gates", "dropout", "dropout_by", "dropout_seed")
 _SERVICE = ("service", "token_env", "allow_plain_http")
-_JUDGE = ("judge", "base_url", "api_key_env", "run_dir", "max_in_flight", "compound", *_SERVICE)
+_JUDGE = ("judge", "base_url", "api_key_env", "run_dir", "max_in_flight", "compound", "reasoning", *_SERVICE)
 _COLUMNS = {"query": "prompt", "rubric": "reward_model"}
 """Settings that name a key of `extra_info`, with the key that is read first."""
 _VERL = ("reward_router_address", "reward_model_tokenizer")
@@ -215,8 +217,8 @@ async def compute_score(
         extra_info: the row's; not changed.
         settings: `judge` (and `base_url`, `api_key_env`) or `service` (and `token_env`); `formula`, `on_failure`
             (raise, nan or neutral), `neutral`, `gates`, `dropout`, `dropout_by` and `dropout_seed`; `compound`,
-            `run_dir`, `max_in_flight`; `query` and `rubric` name keys of `extra_info`; `allow_plain_http` sends keys
-            over plain HTTP to hosts outside this machine and private networks.
+            `reasoning`, `run_dir`, `max_in_flight`; `query` and `rubric` name keys of `extra_info`;
+            `allow_plain_http` sends keys over plain HTTP to hosts outside this machine and private networks.
 
     The training step is the version of the weights that began the response, which verl's rollout servers report
     (`min_global_steps`); a rollout that reports none has no step. An `extra_info["split"]` that does not begin with
@@ -304,4 +306,5 @@ def _make_source(settings: tuple[tuple[str, Any], ...]) -> RewardSource:
         run_dir=None if run_dir is None else Path(run_dir) / f"reward-{platform.node()}",
         max_in_flight=given.get("max_in_flight", 64),
         compound=given.get("compound") or "as_is",
+        reasoning=given.get("reasoning") or "drop",
     )

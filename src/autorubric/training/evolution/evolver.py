@@ -18,6 +18,7 @@ from autorubric.improvement.changed_wording import IMPROVED
 from autorubric.linting.criterion_words import detect_language
 from autorubric.llm.failure_groups import parse_failure
 from autorubric.llm.request import Failure, FailureKind, Model, Request
+from autorubric.llm.thinking import split_reasoning
 from autorubric.prompts.library import package_gate_prompts
 from autorubric.rows.record import as_text
 from autorubric.synthesis.accounting import build_sameness_key
@@ -97,7 +98,9 @@ class Evolver:
             if divided is not None:
                 return divided, change
         retired = find_retired(version.rubric, first, rollouts, self.rule)
-        shown = choose_rollouts(rollouts, self.rule.most_rollouts)
+        how = self.grader.recipe.reasoning
+        answers = [replace(one, submission=split_reasoning(one.submission, how)[1]) for one in rollouts]
+        shown = choose_rollouts(answers, self.rule.most_rollouts)
         least = self.rule.gates.separates.least_responses
         if len(shown) < least:
             note = f"{len(shown)} different rollouts with a reward; {least} are needed to propose criteria"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from autorubric.errors import InputError
-from autorubric.files import find_nearest_key, parse_json
+from autorubric.files import parse_json, suggest_name
 from autorubric.rows.record import read_message
 from autorubric.training.adapters.openrlhf import remote_samples
 from autorubric.training.queries import read_rubric
@@ -147,13 +147,8 @@ def _read_deadline(value: Mapping[str, Any]) -> float | None:
 
 
 def _find_unknown_keys(value: Mapping[str, Any], known: tuple[str, ...], head: str) -> list[str]:
-    problems = []
-    unknown = [key for key in value if key not in known and not (not head and key == "deadline_seconds")]
-    for key in unknown[:_MOST_PROBLEMS]:
-        right = find_nearest_key(key[:60], known)
-        advice = f"; did you mean {right!r}?" if right else f"; expected {', '.join(known)}"
-        problems.append(f"{head}unknown key {key[:60]!r}{advice}")
-    return problems
+    unknown = [key[:60] for key in value if key not in known and not (not head and key == "deadline_seconds")]
+    return [f"{head}unknown key {key!r}; {suggest_name(key, known)}" for key in unknown[:_MOST_PROBLEMS]]
 
 
 def _is_query(query: Any) -> bool:

@@ -1,0 +1,125 @@
+"""Reasoning before an answer: what judges, checks, examples and writers see, and what a run records."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autorubric import (
+    Criterion,
+    InputError,
+    LengthPenalty,
+    LLMConfig,
+    Rubric,
+    RubricDataset,
+    grade,
+    reward,
+    select,
+    show,
+)
+from autorubric.errors import ConfigError
+from autorubric.graders import CriterionGrader
+from autorubric.graders.criterion_judge import CriterionJudge
+from autorubric.testing import LoopbackEndpoint, PromptSections, ScriptedModel
+from tests.offenders import offenders
+
+MET = '{"explanation": "Yes.", "criterion_status": "MET"}'
+RUBRIC = Rubric([Criterion(name="Kind", requirement="Is kind.")])
+THOUGHTS = "<think>Is it kind? Perhaps.</think>\n\n"
+
+
+def submission(text: Any, **settings: Any) -> str | None:
+    """What the judge sees of a submission; None if it is not asked."""
+    model = ScriptedModel(lambda request: MET)
+    RUBRIC.grade_sync(text, CriterionGrader(judge=CriterionJudge(model, "judge"), **settings))
+    return PromptSections(model.requests[0])["submission"] if model.requests else None
+
+
+def test_judges_see_the_answer_after_the_reasoning() -> None:
+    cases: dict[str, tuple[Any, str]] = {
+        "a block": (f"{THOUGHTS}Thank you.", "Thank you."),
+        "opened by the chat template": ("Is it kind?\n</think>\n\nThank you.", "Thank you."),
+        "another model's tags": ("[THINK]Is it?[/THINK]Thank you.", "Thank you."),
+        "none": (" Thank you. ", " Thank you. "),
+        "tags in the answer": ("Write <think> and </think> as text.", "Write <think> and </think> as text."),
+        "a word": ("analysisResult = 4", "analysisResult = 4"),
+        "parts of its own": ({"thinking": "<think>a</think>", "output": f"{THOUGHTS}b"}, f"{THOUGHTS}b"),
+    }
+    with offenders() as case:
+        for name, (text, expected) in cases.items():
+            with case(name):
+                assert submission(text) == expected
+                kept = text if isinstance(text, str) else text["output"]
+                assert submission(text, reasoning="keep") == kept
+    with pytest.raises(ConfigError, match="reasoning='strip' is not one of drop, keep"):
+        submission("a", reasoning="strip")
+
+
+def test_reasoning_that_never_ends_is_an_empty_answer_and_costs_no_call() -> None:
+    endpoint = LoopbackEndpoint(replier=lambda body: MET)
+    with endpoint.in_thread():
+        config = LLMConfig(f"judge@{endpoint.base_url}")
+        report = RUBRIC.grade_sync("<think>Is it kind?", CriterionGrader(judge_model_config=config))
+    assert report.score == 0.0 and report.report is not None and endpoint.counts.requests == 0
+    assert report.report[0].final_reason == "The submission holds nothing to judge."
+
+
+def test_the_length_penalty_counts_the_reasoning_by_its_type() -> None:
+    """By hand: 5 words of reasoning with its tags and 2 of the answer; a point for each word up to 100."""
+    text = "<think> one two three </think> Thank you."
+    for kind, words in {"ALL": 7, "THINKING_ONLY": 5, "OUTPUT_ONLY": 2}.items():
+        penalty = LengthPenalty(free_budget=0, max_cap=100, penalty_at_cap=1.0, exponent=1, penalty_type=kind)
+        judge = CriterionJudge(ScriptedModel(lambda request: MET), "judge")
+        report = RUBRIC.grade_sync(text, CriterionGrader(judge=judge, length_penalty=penalty))
+        assert report.score == pytest.approx(1 - words / 100), kind
+
+
+def test_examples_show_answers_too() -> None:
+    data = RubricDataset("Say thanks.", RUBRIC)
+    data.add_item(f"{THOUGHTS}Cheers.", "a", ["MET"])
+    model = ScriptedModel(lambda request: MET)
+    cases: list[tuple[dict[str, Any], bool]] = [({}, False), ({"reasoning": "keep"}, True)]
+    for settings, expected in cases:
+        judge = CriterionGrader(judge_model_config="builtin/offline", training_data=data, **settings)
+        options = judge.recipe.options
+        RUBRIC.grade_sync("Thanks.", CriterionGrader(judge=CriterionJudge(model, "judge", options=options)))
+        shown = "".join(message.content for message in model.requests[-1].messages)
+        assert "Cheers." in shown and ("Perhaps" in shown) is expected
+
+
+def test_grade_reward_and_select_have_the_setting_and_a_run_keeps_it(tmp_path: Path) -> None:
+    shown: list[str] = []
+
+    def say(body: dict[str, Any]) -> str:
+        shown.append(json.dumps(body["messages"]))
+        return MET
+
+    text = f"{THOUGHTS}Thank you."
+    with LoopbackEndpoint(replier=say).in_thread() as endpoint:
+        asked: dict[str, Any] = {"rubric": RUBRIC, "judge": f"judge@{endpoint.base_url}", "prompt": "Say thanks."}
+        (tmp_path / "rows.jsonl").write_text(
+            json.dumps({"query": "Say thanks.", "rubric": RUBRIC.to_dict(), "answer": text}) + "\n"
+        )
+        for setting, expected in (("drop", False), ("keep", True)):
+            own: Any = {"reasoning": setting} if expected else {}
+            grade([text], **asked, **own, out=tmp_path / f"grade-{setting}")
+            reward([text], **asked, **own, out=tmp_path / f"reward-{setting}")
+            select(tmp_path / "rows.jsonl", judge=asked["judge"], **own, out=tmp_path / f"select-{setting}")
+            assert ["Perhaps" in one for one in shown] == [expected] * 3, setting
+            [row] = map(json.loads, (tmp_path / f"select-{setting}" / "trl_sft.jsonl").read_text().splitlines())
+            assert json.dumps(text) in json.dumps(row), "what is trained on keeps its reasoning"
+            manifest = json.loads((tmp_path / f"grade-{setting}" / "manifest.json").read_text())
+            assert manifest["eval_config"]["reasoning"] == setting
+            whole = str(show(tmp_path / f"grade-{setting}", item=0))
+            assert whole.count("Perhaps") == 1 + expected, "the submission, and the prompt"
+            shown.clear()
+        with pytest.raises(InputError, match="reasoning: drop before, now keep"):
+            grade([text], **asked, reasoning="keep", out=tmp_path / "grade-drop")
+        for setting in ("drop", "keep"):  # runs of versions without the setting say nothing, as those that keep
+            grade([text], **asked, out=tmp_path / f"grade-{setting}")
+            reward([text], **asked, out=tmp_path / f"reward-{setting}")
+            select(tmp_path / "rows.jsonl", judge=asked["judge"], out=tmp_path / f"select-{setting}")
+        assert shown == []
