@@ -41,6 +41,19 @@ VERIFIERS = {"choices": ["MET", "UNMET"], "text": "Is rude."}
         ({"pitfalls": [{"requirement": "Is rude."}]}, {}, "'pitfalls' has 1 more"),
         ({"items": [{"criterion": "Is rude.", "points": 2}]}, {}, "'items' has 1 more"),
         ({"items": [{"criterion": "Is rude."}]}, {}, ""),
+        ({"items": [{"text": "Is rude.", "weight": 2}]}, {}, "'items' has 1 more"),
+        ({"assert": [{"type": "llm-rubric", "value": "Is kind."}]}, {}, "'assert' has 1 more"),
+        ({"indicators": ["Is kind.", "Is brief."]}, {"weight": 1}, "'indicators' has 2 more"),
+        ({"Sub-criterion": "Names the moon."}, {"weight": 1}, "'Sub-criterion' is 'Names the moon.'; write them as"),
+        ({"sub_topic": "linear algebra basics"}, {"weight": 1}, ""),
+        ({"Level 1": "poor", "Level 2": "good"}, {"weight": 1}, "'Level 1', 'Level 2' describe a scale"),
+        ({"level1": "Physics", "level2": "Light"}, {"weight": 1}, ""),  # a taxonomy
+        ({"Sehr gut": "klar", "Mangelhaft": "fehlt"}, {"weight": 1}, "'Sehr gut', 'Mangelhaft' describe a scale"),
+        ({"Très bien": "clair", "Insuffisant": "rien"}, {"weight": 1}, "'Très bien', 'Insuffisant' describe"),
+        ({"expected": "no"}, {"weight": 1}, WRONG_WAY),
+        ({"expected": "yes"}, {"weight": 1}, ""),
+        ({"effect": "deduct"}, {"weight": 1}, WRONG_WAY),
+        ({"Punkte": 3}, {"weight": 1}, "weight=1 and Punkte=3; leave one out"),
     ],
 )
 def test_a_key_that_would_change_the_criterion_is_told(
@@ -72,6 +85,60 @@ def test_a_key_that_would_change_the_criterion_is_told(
 def test_texts_and_weights_that_are_not_there_are_noted(entries: list[dict[str, Any]], notes: list[str]) -> None:
     found = describe_unread([Criterion.model_validate(entry) for entry in entries])
     assert [note[: len(said)] for note, said in zip(found, notes, strict=True)] == notes
+
+
+@each(
+    ("entries", "told"),
+    [
+        ([{"text": "A", "out of": 3}, {"text": "B", "out of": "2,5"}], "'out of' is a number in all of them"),
+        ([{"requirement": "A", "%": 60}, {"requirement": "B", "%": 40}], "'%' is a number in all of them"),
+        ([{"text": "A", "out of": 3}, {"text": "B"}], ""),
+        ([{"text": "A", "#": "1"}, {"text": "B", "#": "2"}], ""),  # a count
+        ([{"text": "A", "axis_id": 7}, {"text": "B", "axis_id": 5}], ""),
+        ([{"text": "42"}, {"text": "7"}], ""),
+        ([{"text": "A", "points": 1, "out of": 3}, {"text": "B", "points": 1, "out of": 5}], ""),
+        (["Is kind (3 points)", "Is brief"], "a text has '(3 points)'"),
+        (["[10 pts] Is kind", "[5 pts] Is brief"], "a text has '[10 pts]'"),
+        (["Is kind (60%)", "Is brief (40 %)"], "a text has '(60%)'"),
+        (["Is kind (+3)", "Is rude (-7)."], "a text has '(+3)'"),
+        (["Names the discount (10%)", "Is brief"], ""),  # not in all
+        (["Cites Smith (2019)", "Cites Ruiz (2020)"], ""),
+        (["Is short (at most 3 sentences)", "Is brief"], ""),
+    ],
+)
+def test_weights_that_nothing_reads_are_refused_by_every_reader(entries: list[Any], told: str) -> None:
+    for read in (Rubric.from_dict, lint_rubric):
+        try:
+            found = read(entries)
+            problems = (
+                [finding.message for finding in found if finding.rule == "refused"] if read is lint_rubric else []
+            )
+        except InputError as error:
+            problems = [*error.problems]
+        assert len(problems) == bool(told), problems
+        assert told in "".join(problems)
+
+
+@each(
+    ("header", "row"),
+    [
+        (("Kriterium", "Punkte"), ("Nennt die Ursache.", "2,5")),
+        (("Critère", "Description", "Barème"), ("Cause", "Nomme la cause des marées.", "2.5")),
+        (("Criterio", "Puntos"), ("Nombra la causa.", "2,5")),
+        (("Critério", "Peso"), ("Nomeia a causa.", 2.5)),
+        (("Критерий", "Баллы"), ("Называет причину.", 2.5)),
+        (("観点", "基準", "配点"), ("内容", "潮の満ち引きの原因を述べている。", 2.5)),
+        (("평가항목", "배점"), ("조석의 원인을 말한다.", 2.5)),
+    ],
+)
+def test_tables_of_criteria_are_read_in_the_languages_of_schools(
+    header: tuple[str, ...], row: tuple[Any, ...]
+) -> None:
+    entry = dict(zip(header, row, strict=True))
+    [criterion] = Rubric.from_dict([entry])
+    assert (criterion.requirement, criterion.weight) == (row[-2], 2.5)
+    assert criterion.name == (row[0] if len(row) == 3 else None)
+    assert criterion.metadata == {}
 
 
 @each(

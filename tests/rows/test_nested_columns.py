@@ -426,6 +426,27 @@ def test_the_answer_at_the_end_of_a_conversation_is_read_by_select_and_convert(t
     assert (first.prompt, first.submission) == ("Why?", "So.")
 
 
+@each(
+    ("query", "submission", "reference"),
+    [
+        ("question", "Réponse", "corrigé"),
+        ("Frage", "Antwort", "Musterlösung"),
+        ("pregunta", "respuesta", "reference"),
+        ("pergunta", "resposta", "expected"),
+        ("domanda", "risposta", "ideal"),
+        ("вопрос", "ответ", "reference"),
+        ("設問", "解答", "模範解答"),
+        ("질문", "답변", "모범답안"),
+        ("题目", "学生答案", "标准答案"),
+        ("Question", "Student Response", "Reference Answer"),
+    ],
+)
+def test_columns_of_schools_are_read_in_their_languages(query: str, submission: str, reference: str) -> None:
+    row = Record("a.csv:2", 2, {"Nr": 1, query: "Why is it so?", submission: "So.", reference: "So it is."})
+    found = RowReader("a.csv", ("query", "submission", "reference")).read(row).columns
+    assert found == {"query": query, "submission": submission, "reference": reference}
+
+
 def test_files_in_chinese_are_read_by_their_usual_columns(tmp_path: Path) -> None:
     rubric = [{"评分点": "指出密度", "分值": 3}, {"评分点": "指出氢键", "分值": 2}]
     row = {"题目": "为什么冰会浮起来？", "回答": "因为密度小。", "评分标准": rubric, "参考答案": "冰的密度小于水。"}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from autorubric.files.json_values import as_number, as_weight
 from autorubric.rows.columns import fold_name, join_names
-from autorubric.rows.record import WEIGHT_KEYS, is_sentence
+from autorubric.rows.record import NAME_KEYS, TEXT_KEYS, WEIGHT_KEYS, is_sentence
 
 if TYPE_CHECKING:
     from autorubric.core.criterion import Criterion
@@ -26,15 +26,17 @@ _SENSES = {
     "满分 总分 小计 合计 总计",
     # What has such a name is a fault.
     "fault": "pitfall pitfalls negative penalty penalties deduction deductions deduct negate negated invert inverted "
-    "reverse reversed 扣分 扣分项 减分 减分项 陷阱 负面 负向",
-    "merit": "positive desirable beneficial 正面 正向",
+    "inverse reverse reversed 扣分 扣分项 减分 减分项 陷阱 负面 负向",
+    "merit": "positive desirable beneficial expected desired wanted 正面 正向",
     # These say whether it is a fault.
-    "sign": "polarity sign type kind category role direction class tags tag label 极性 类型 类别 性质",
+    "sign": "polarity sign effect type kind category role direction class tags tag label 极性 类型 类别 性质",
     "scale": "levels scale choices scoring range ranges rating ratings descriptors bands anchors 等级 量表 档次",
-    "parts": "sub subcriteria subtasks children criteria 子项 子标准",
+    "parts": "sub subcriteria subcriterion subtasks children criteria indicators questions assert 子项 子标准",
     "level": "full partial excellent outstanding exemplary advanced accomplished proficient good satisfactory "
     "competent fair adequate developing emerging beginning novice poor inadequate unsatisfactory unacceptable "
-    "mastery meets exceeds approaching 优秀 优 良好 良 中等 中 合格 及格 不合格 不及格 差 较差 一般",
+    "mastery meets exceeds approaching 优秀 优 良好 良 中等 中 合格 及格 不合格 不及格 差 较差 一般 "
+    "sehr gut befriedigend ausreichend mangelhaft ungenügend très bien assez passable insuffisant excelente bueno "
+    "regular suficiente insuficiente bom ottimo buono sufficiente insufficiente 秀 優 可 不可 우수 보통 미흡",
     "besides": "of the in for is criterion rubric item score scores grade point points pts marks credit level no not "
     "expectations standard standards sub sous",
 }
@@ -48,9 +50,14 @@ _TAGS = frozenset(("tags",))
 _RANGES = frozenset(("range", "ranges"))
 _IDS = frozenset(("id", "ids"))
 _SECTIONS = frozenset(("section", "category", "group", "dimension"))
+_COUNTED = _IDS | _SECTIONS | {"no", "nr", "number", "num", "index", "idx", "order", "page", "line", "unnamed"}
+_GIVEN = frozenset(WEIGHT_KEYS) - {"score", "分数"}
+_TEXTS = frozenset((*TEXT_KEYS, *NAME_KEYS))
+_BRACKET = r"[\[(（][^\[\]()（）]*(?<!\d)\d{1,3}(?!\d)[^\[\]()（）]*[\])）]"
+_MARK = re.compile(rf"\A\W*?{_BRACKET}|{_BRACKET}\W*\Z")
 _VERDICTS = frozenset(("MET", "UNMET", "CANNOT_ASSESS", "True", "False"))
 _OF_SCORE = re.compile(
-    r"((score|rating)s?[ _-]?)?\d+([-–~]\d+)?\Z"
+    r"((score|rating)s?[ _-]?|(level|grade|band|tier|stufe|niveau|nivel) )?\d+([-–~]\d+)?\Z"
     r"|(score|rating|level|grade|band|tier|point)s?[ _-]?\d+[ _-]?(desc\w*|text)\Z",
     re.IGNORECASE,
 )
@@ -98,7 +105,8 @@ def find_misread(entry: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator
         elif not has_options and _is_scale(words, value):
             yield f"{key!r} is {value!r:.60}, {_NO_SCALE}"
         elif _has_criteria(value) or _has_parts(words, value):
-            yield f"{key!r} has {len(value)} more; write them as criteria of the rubric with their weights, {_ELSE}"
+            more = f"is {value!r:.60}" if isinstance(value, str) else f"has {len(value)} more"
+            yield f"{key!r} {more}; write them as criteria of the rubric with their weights, {_ELSE}"
 
 
 def _find_misread_weight(key: str, words: frozenset[str], value: Any, weight: Any) -> str:
@@ -107,7 +115,7 @@ def _find_misread_weight(key: str, words: frozenset[str], value: Any, weight: An
         kind = "" if as_weight(value) is not None else ", as a number,"
         advice = f"rename it to 'weight'{kind} if that is the weight, else to something else"
         return f"{key!r} is {value!r:.60}; {advice}"
-    if fold_name(key) in WEIGHT_KEYS[:2] and as_weight(value) not in (None, as_weight(weight)):
+    if fold_name(key) in _GIVEN and as_weight(value) not in (None, as_weight(weight)):
         return f"weight={weight!r:.60} and {key}={value!r:.60}; leave one out, or rename it"
     if words & _SECTIONS and words & _MEANT["weight"] and as_weight(value) not in (None, 1):
         return f"{key!r} is {value!r:.60}; {_UNAPPLIED}"
@@ -120,7 +128,7 @@ def describe_unread(criteria: Sequence[Criterion]) -> list[str]:
     Example:
         >>> from autorubric.core.criterion import Criterion
         >>> describe_unread([Criterion(requirement="Breadth", explanation="All three causes are named.")])
-        ["'explanation' of the criteria is metadata, which judges do not see; if one has the names of the ..."]
+        ["'explanation' of the criteria is metadata, which judges do not see; join what they need ..."]
     """
     is_named = any(criterion.name for criterion in criteria)
     texts = [
@@ -129,8 +137,9 @@ def describe_unread(criteria: Sequence[Criterion]) -> list[str]:
         for key, value in criterion.metadata.items()
         if is_sentence(value) or (isinstance(value, str) and not is_named)
     ]
-    advice = "" if is_named else "; if one has the names of the criteria, rename it to 'name'"
-    note = f"{join_names(dict.fromkeys(texts))} of the criteria is metadata, which judges do not see{advice}"
+    advice = "" if is_named else ", or rename names to 'name'"
+    unseen = f"{join_names(dict.fromkeys(texts))} of the criteria is metadata, which judges do not see"
+    note = f"{unseen}; join what they need with the requirement{advice}"
     notes = [note] if texts else []
     faults = [
         place
@@ -162,6 +171,56 @@ def find_uneven_weights(weights: Sequence[Any]) -> Iterator[tuple[int, str]]:
             yield place, "has no weight, but others have; give it one"
         elif in_percent[place] and is_mixed:
             yield place, f"has the weight {weight!r:.60}, but others are not in percent; write all in one unit"
+
+
+def read_weights(entries: Iterable[Mapping[str, Any]]) -> list[Any]:
+    """The weights of entries as they are written; None where one has none.
+
+    Example:
+        >>> read_weights([{"text": "Is kind.", "points": "60%"}, {"text": "Is brief."}])
+        ['60%', None]
+    """
+    cells = ((entry, find_usual_keys(tuple(entry), WEIGHT_KEYS)) for entry in entries)
+    return [next((entry[key] for key in keys if entry[key] not in (None, "")), None) for entry, keys in cells]
+
+
+@lru_cache(maxsize=4096)
+def find_usual_keys(keys: tuple[str, ...], usual: tuple[str, ...]) -> list[str]:
+    """Those of the keys that are usual for a part, ignoring case, in the order of preference.
+
+    Example:
+        >>> find_usual_keys(("Points", "Text"), ("weight", "points"))
+        ['Points']
+    """
+    by_name = {fold_name(key): key for key in reversed(keys)}
+    return [by_name[name] for name in map(fold_name, usual) if name in by_name]
+
+
+def find_hidden_weights(entries: Sequence[Any]) -> Iterator[str]:
+    """A sentence on weights under another key, or in the texts, if no criterion has a weight.
+
+    Numbers from 0 or 1 on, and those of ids and groups, are not weights.
+
+    Example:
+        >>> list(find_hidden_weights([{"text": "Is kind.", "Credits": 3}, {"text": "Is brief.", "Credits": 5}]))
+        ["no criterion has a weight, but 'Credits' is a number in all of them; rename it to 'weight', or put it ..."]
+        >>> list(find_hidden_weights(["Is kind (3 points)", "Is brief"]))
+        ["no criterion has a weight, but a text has '(3 points)'; write it as the weight"]
+    """
+    rows = [entry if isinstance(entry, Mapping) else {"text": entry} for entry in entries]
+    if any(weight is not None for weight in read_weights(rows)):
+        return
+    for key in rows[0]:
+        numbers = [as_weight(row.get(key)) for row in rows]
+        is_count = numbers in ([*range(len(rows))], [*range(1, len(rows) + 1)])
+        if not is_count and None not in numbers and not (fold_name(key) in _TEXTS or _split(str(key)) & _COUNTED):
+            yield f"no criterion has a weight, but {key!r} is a number in all of them; rename it to 'weight', {_ELSE}"
+    texts = [str(row[key]) for row in rows for key in find_usual_keys(tuple(row), TEXT_KEYS)[:1]]
+    marks = [found[0].strip() if (found := _MARK.search(text)) else "" for text in texts]
+    for mark, words in zip(marks, map(_split, marks), strict=True):
+        if mark and words <= _AMOUNTS and (all(marks) or words & (_MEANT["weight"] | _MEANT["amount"])):
+            yield f"no criterion has a weight, but a text has {mark!r}; write it as the weight"
+            return
 
 
 def find_stray_keys(around: Mapping[str, Any], criteria: Any) -> Iterator[str]:
@@ -250,15 +309,18 @@ def _is_weight(words: frozenset[str], value: Any, alone: bool = True) -> bool:
 
 def _has_criteria(value: Any) -> bool:
     """Whether a list has criteria, by the keys of its entries."""
-    texts, weights = {"requirement", "criterion"}, {"weight", "points"}
+    weights = {"weight", "points"}
     return isinstance(value, list) and any(
-        isinstance(entry, Mapping) and entry.keys() & texts and (entry.keys() & weights or "requirement" in entry)
+        isinstance(entry, Mapping)
+        and not entry.keys().isdisjoint(TEXT_KEYS)
+        and (entry.keys() & weights or "requirement" in entry)
         for entry in value
     )
 
 
 def _has_parts(words: frozenset[str], value: Any) -> bool:
-    return bool(words & _MEANT["parts"] and not words & _IDS and isinstance(value, list | Mapping) and value)
+    are_parts = isinstance(value, list | Mapping) or (is_sentence(value) and words & {"criterion", "subcriterion"})
+    return bool(words & _MEANT["parts"] and not words & _IDS and are_parts and value)
 
 
 def _is_fault(words: frozenset[str], value: Any, weight: Any) -> bool:

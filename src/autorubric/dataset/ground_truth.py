@@ -17,7 +17,13 @@ from autorubric.rows.columns import ROLES, fold_name
 GroundTruth: TypeAlias = list[CriterionVerdict | str]
 
 _VERDICTS: dict[Any, CriterionVerdict | str] = {verdict.value: verdict for verdict in CriterionVerdict}
-_YES, _NO = ("yes", "y", "1", "accept", "是"), ("no", "n", "0", "reject", "否")
+_YES, _NO = (
+    words.split()
+    for words in (
+        "yes y 1 accept 是 oui ja sí sì sim да はい 예 ✅ ✔ ✔\ufe0f ✓ ☑",
+        "no n 0 reject 否 non nein não нет いいえ 아니요 ❌ ✗ ✘ ✖ ☒",
+    )
+)
 _WORDS: dict[str, str] = VERDICT_WORDS | dict.fromkeys(_YES, "MET") | dict.fromkeys(_NO, "UNMET")
 _USUAL = frozenset(name for role in ROLES.values() for name in role.names)
 NEAR = "column {!r} is not read; rename it to {!r} if it has the labels of this criterion"
