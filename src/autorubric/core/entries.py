@@ -21,6 +21,7 @@ from autorubric.files.text import decode, read_text
 from autorubric.notes import warn
 from autorubric.rows import inspect_file
 from autorubric.rows.columns import fold_name, join_names
+from autorubric.rows.kind import ROW_ENDINGS
 from autorubric.rows.record import HOLDERS, NAME_KEYS, TEXT_KEYS, WEIGHT_KEYS
 
 
@@ -311,7 +312,8 @@ def check_extension(name: str) -> str:
         '.yaml'
     """
     if (extension := Path(name).suffix.lower()) not in (".json", ".yaml", ".yml"):
-        raise InputError(f"{name}: Unsupported file format {extension!r}. Supported formats: .yaml, .yml, .json")
+        known = f".yaml, .yml, .json; by path also {', '.join(ROW_ENDINGS)}"
+        raise InputError(f"{name}: Unsupported file format {extension!r}. Supported formats: {known}")
     return extension
 
 

@@ -123,43 +123,13 @@ def find_kappa_ci(found: MetricsResult) -> ConfidenceInterval | None:
     return ConfidenceInterval(lower=low, upper=high, confidence=found.bootstrap.confidence_level)
 
 
-_PUBLISHED = [
-    "level",
-    "name",
-    "criterion_type",
-    "accuracy_micro",
-    "accuracy_macro",
-    "precision_micro",
-    "recall_micro",
-    "f1_micro",
-    "mean_kappa_macro",
-    "kappa_micro",
-    "phi_micro",
-    "mean_krippendorff_alpha",
-    "cannot_assess_mode",
-    "na_mode",
-    "n_samples",
-    "rmse",
-    "mae",
-    "spearman",
-    "kendall",
-    "pearson",
-    "bias",
-    "adjacent_accuracy",
-    "weighted_kappa",
-    "phi",
-    "fpr",
-    "fnr",
-    "is_degenerate",
-    "krippendorff_alpha",
-    "fleiss_kappa",
-    "coverage",
-    "judge_abstain_rate",
-    "gt_abstain_rate",
-    "union_exclusion_rate",
-    "n_errored",
-    "error_rate",
-]
+_PUBLISHED = (
+    "level name criterion_type accuracy_micro accuracy_macro precision_micro recall_micro f1_micro "
+    "mean_kappa_macro kappa_micro phi_micro mean_krippendorff_alpha cannot_assess_mode na_mode n_samples rmse "
+    "mae spearman kendall pearson bias adjacent_accuracy weighted_kappa phi fpr fnr is_degenerate "
+    "krippendorff_alpha fleiss_kappa coverage judge_abstain_rate gt_abstain_rate union_exclusion_rate "
+    "n_errored error_rate"
+)
 """The columns of AutoRubric 1.6, in their order; others follow."""
 
 _POOLED = ("accuracy", "precision", "recall", "f1", "kappa")

@@ -266,10 +266,8 @@ def read_delimited(file: BinaryIO, name: str, problems: list[str]) -> Iterator[t
             why = f"the header names 1 of {len(header)} columns; delete lines above the header, or name the columns"
             raise InputError(f"{name}:{first}: {why}")
         elif len(cells) != len(header):
-            problems.append(
-                f"{name}:{line}: the row has {pluralize(len(cells), 'cell')}, the header has {len(header)}; "
-                "check for quotes and delimiters in the text"
-            )
+            counts = f"the row has {pluralize(len(cells), 'cell')}, the header has {len(header)}"
+            problems.append(f"{name}:{line}: {counts}; check for quotes and delimiters in the text")
         else:
             try:
                 yield line, {key: _read_cell(key, cell) for key, cell in zip(header, cells, strict=True)}
@@ -283,7 +281,7 @@ def _split(file: BinaryIO, name: str) -> Iterator[tuple[int, list[str]]]:
     lines = _Lines(file, name)
     # The limit is global to the module; a cell may be as long as a row of JSON Lines.
     csv.field_size_limit(LONGEST_ROW)
-    rows = csv.reader(lines, delimiter=lines.delimiter, strict=True)
+    rows, has_bars = csv.reader(lines, delimiter=lines.delimiter, strict=True), False
     while True:
         start = lines.number + 1
         try:
@@ -292,7 +290,10 @@ def _split(file: BinaryIO, name: str) -> Iterator[tuple[int, list[str]]]:
             raise InputError(f"{name}:{start}: {_describe_csv_error(error, lines.number - start)}") from None
         if cells is None:
             return
-        if any(cell.strip() for cell in cells):
+        # Rows of Markdown tables begin and end with a bar; the second one has only dashes.
+        has_bars = has_bars or (start == 1 and lines.delimiter == "|" and not "".join(cells[:1] + cells[-1:]).strip())
+        cells = [cell.strip() for cell in cells[1:-1]] if has_bars else cells
+        if any(cell.strip(" :-" if has_bars else None) for cell in cells):
             yield start, cells
 
 

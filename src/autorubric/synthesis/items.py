@@ -46,15 +46,8 @@ class ItemReading(NamedTuple):
 
 
 _LIST_KEYS = (
-    "criteria",
-    "rubrics",
-    "rubric",
-    "items",
-    "rubric_items",
-    "new_criteria",
-    "new_rubrics",
-    "augmented_rubrics",
-    "merged_rubrics",
+    *("criteria", "rubrics", "rubric", "items", "rubric_items"),
+    *("new_criteria", "new_rubrics", "augmented_rubrics", "merged_rubrics"),
 )
 # The names models give the three fields, ours first; those in Chinese come with Chinese queries.
 _TITLE = ("title", *NAME_KEYS)
