@@ -31,7 +31,7 @@ _SENSES = {
     # These say whether it is a fault.
     "sign": "polarity sign effect type kind category role direction class tags tag label 极性 类型 类别 性质",
     "scale": "levels scale choices scoring range ranges rating ratings descriptors bands anchors 等级 量表 档次",
-    "parts": "sub subcriteria subcriterion subtasks children criteria indicators questions assert 子项 子标准",
+    "parts": "sub subcriteria subtasks children criteria indicators questions assert 子项 子标准",
     "level": "full partial excellent outstanding exemplary advanced accomplished proficient good satisfactory "
     "competent fair adequate developing emerging beginning novice poor inadequate unsatisfactory unacceptable "
     "mastery meets exceeds approaching 优秀 优 良好 良 中等 中 合格 及格 不合格 不及格 差 较差 一般 "
@@ -105,8 +105,7 @@ def find_misread(entry: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator
         elif not has_options and _is_scale(words, value):
             yield f"{key!r} is {value!r:.60}, {_NO_SCALE}"
         elif _has_criteria(value) or _has_parts(words, value):
-            more = f"is {value!r:.60}" if isinstance(value, str) else f"has {len(value)} more"
-            yield f"{key!r} {more}; write them as criteria of the rubric with their weights, {_ELSE}"
+            yield f"{key!r} has {len(value)} more; write them as criteria of the rubric with their weights, {_ELSE}"
 
 
 def _find_misread_weight(key: str, words: frozenset[str], value: Any, weight: Any) -> str:
@@ -319,8 +318,7 @@ def _has_criteria(value: Any) -> bool:
 
 
 def _has_parts(words: frozenset[str], value: Any) -> bool:
-    are_parts = isinstance(value, list | Mapping) or (is_sentence(value) and words & {"criterion", "subcriterion"})
-    return bool(words & _MEANT["parts"] and not words & _IDS and are_parts and value)
+    return bool(words & _MEANT["parts"] and not words & _IDS and isinstance(value, list | Mapping) and value)
 
 
 def _is_fault(words: frozenset[str], value: Any, weight: Any) -> bool:

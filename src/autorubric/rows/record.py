@@ -24,6 +24,7 @@ TEXT_KEYS, WEIGHT_KEYS, NAME_KEYS = (
     tuple(names.split())
     for names in (
         "requirement criterion description text rubric_item rubric_str criteria criterion_description criterion_text "
+        "long_description sub_criterion subcriterion indicator "
         "描述 标准 准则 要求 说明 评分标准 评价标准 评分点 得分点 観点 評価項目 評価基準 基準 説明 "
         "평가항목 평가기준 기준 설명 "
         "kriterium kriterien critère critères criterio criterios critério critérios критерий критерии "
