@@ -88,9 +88,14 @@ def test_texts_and_weights_that_are_not_there_are_noted(entries: list[dict[str, 
 @each(
     ("entries", "told"),
     [
-        ([{"text": "A", "out of": 3}, {"text": "B", "out of": "2,5"}], "'out of' is a number in all of them"),
-        ([{"requirement": "A", "%": 60}, {"requirement": "B", "%": 40}], "'%' is a number in all of them"),
-        ([{"text": "A", "out of": 3}, {"text": "B"}], ""),
+        (
+            [{"text": "A", "out of": 3}, {"text": "B", "out of": "2,5"}],
+            "'out of' is 3; rename it to 'weight' if that is the weight (no criterion has one)",
+        ),
+        ([{"requirement": "A", "%": 60}, {"requirement": "B", "%": 40}], "'%' is 60; rename it to 'weight'"),
+        ([{"text": "A"}, {"text": "B", "out of": 3}], "'out of' is 3"),
+        ([{"text": "A", "credits": 1}, {"text": "B", "credits": 2}], "'credits' is 1"),
+        ([{"requirement": "A", "score": 5}, {"requirement": "B", "score": 5}], "'score' is 5"),
         ([{"text": "A", "#": "1"}, {"text": "B", "#": "2"}], ""),  # a count
         ([{"text": "A", "axis_id": 7}, {"text": "B", "axis_id": 5}], ""),
         ([{"text": "42"}, {"text": "7"}], ""),

@@ -94,9 +94,7 @@ def find_misread(entry: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator
     for key, value in {**entry, "tags": known.get("tags", entry.get("tags"))}.items():
         words = _split(str(key))
         if weight is None and isinstance(value, Mapping) and key not in _OWN:
-            inner = {
-                name: entry for name, entry in value.items() if _is_weight(_split(str(name)), entry, alone=False)
-            }
+            inner = {name: entry for name, entry in value.items() if _is_weight(_split(str(name)), entry)}
             yield from (f"{key}: {problem}" for problem in find_misread(inner, known))
         if problem := _find_misread_weight(str(key), words, value, weight):
             yield problem
@@ -202,18 +200,21 @@ def find_hidden_weights(entries: Sequence[Any]) -> Iterator[str]:
 
     Example:
         >>> list(find_hidden_weights([{"text": "Is kind.", "Credits": 3}, {"text": "Is brief.", "Credits": 5}]))
-        ["no criterion has a weight, but 'Credits' is a number in all of them; rename it to 'weight', or put it ..."]
+        ["'Credits' is 3; rename it to 'weight' if that is the weight (no criterion has one), or put it under ..."]
         >>> list(find_hidden_weights(["Is kind (3 points)", "Is brief"]))
         ["no criterion has a weight, but a text has '(3 points)'; write it as the weight"]
     """
     rows = [entry if isinstance(entry, Mapping) else {"text": entry} for entry in entries]
-    if any(weight is not None for weight in read_weights(rows)):
+    usual = WEIGHT_KEYS[:1] if any("requirement" in row for row in rows) else WEIGHT_KEYS
+    if any(row[key] not in (None, "") for row in rows for key in find_usual_keys(tuple(row), usual)):
         return
-    for key in rows[0]:
-        numbers = [as_weight(row.get(key)) for row in rows]
-        is_count = numbers in ([*range(len(rows))], [*range(1, len(rows) + 1)])
-        if not is_count and None not in numbers and not (fold_name(key) in _TEXTS or _split(str(key)) & _COUNTED):
-            yield f"no criterion has a weight, but {key!r} is a number in all of them; rename it to 'weight', {_ELSE}"
+    for key in dict.fromkeys(key for row in rows for key in row):
+        given = [row[key] for row in rows if row.get(key) not in (None, "")]
+        numbers, words = [as_weight(value) for value in given], _split(str(key))
+        is_count = numbers in ([*range(len(given))], [*range(1, len(given) + 1)]) and not words & _MEANT["amount"]
+        if not is_count and None not in numbers and not (fold_name(key) in _TEXTS or words & _COUNTED):
+            advice = f"rename it to 'weight' if that is the weight (no criterion has one), {_ELSE}"
+            yield f"{key!r} is {given[0]!r:.60}; {advice}"
     texts = [str(row[key]) for row in rows for key in find_usual_keys(tuple(row), TEXT_KEYS)[:1]]
     marks = [found[0].strip() if (found := _MARK.search(text)) else "" for text in texts]
     for mark, words in zip(marks, map(_split, marks), strict=True):
@@ -295,15 +296,10 @@ def _split(key: str) -> frozenset[str]:
     return frozenset(word.casefold() for word in _WORDS.findall(key))
 
 
-def _is_weight(words: frozenset[str], value: Any, alone: bool = True) -> bool:
+def _is_weight(words: frozenset[str], value: Any) -> bool:
     if isinstance(value, str) and value.strip() and words & _IN_WORDS:
         return True
-    is_weight = (
-        words & _MEANT["weight"]
-        or words >= {"max", "score"}
-        or (alone and words & _MEANT["amount"] and words <= _AMOUNTS)
-    )
-    return bool(is_weight) and as_weight(value) is not None
+    return bool(words & _MEANT["weight"] or words >= {"max", "score"}) and as_weight(value) is not None
 
 
 def _has_criteria(value: Any) -> bool:
