@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -211,6 +213,29 @@ def test_rows_with_a_sum_of_the_weights_are_told(rows: list[tuple[str, float]], 
         except InputError as error:
             problems = error.problems
         assert [*problems] == expected
+
+
+@each(
+    ("rows", "told"),
+    [
+        ("1,Content,5\n1.1,A,3\n1.2,B,2\n2,Style,1\n", ["1"]),
+        ("1.,Content,5\n1.1.,A,3\n1.2.,B,2\n", ["1"]),
+        (",1 Content,5\n,1.1 A,3\n,1.2 B,2\n", ["1"]),
+        ("1,All,6\n1.1,Content,5\n1.1.1,A,3\n1.1.2,B,2\n1.2,C,1\n", ["1", "1.1"]),
+        ("1,Content,1\n1.1,A,3\n1.2,B,2\n", []),  # a criterion of its own
+        ("1,A,1\n2,B,1\n11,C,1\n", []),
+        ("a,A,1\nb,B,1.0\n", []),  # weights are not numbers of rows
+    ],
+)
+def test_a_numbered_row_with_the_sum_of_its_parts_is_refused(rows: str, told: list[str]) -> None:
+    path = Path(tempfile.mkdtemp()) / "rubric.csv"
+    path.write_text(f"No,Criterion,Points\n{rows}")
+    problems: tuple[str, ...] = ()
+    try:
+        Rubric.from_file(path)
+    except InputError as error:
+        problems = error.problems
+    assert [problem.partition(" has the sum")[0].rpartition(" ")[2] for problem in problems] == told
 
 
 def test_a_second_list_of_criteria_is_refused_unless_it_is_the_same_one() -> None:

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from autorubric.core.criterion import Criterion
 from autorubric.core.known_keys import format_errors
-from autorubric.core.misread_keys import find_misread, find_uneven_weights, find_usual_keys, read_weights
+from autorubric.core.misread_keys import find_misread, find_uneven_weights, find_usual_keys, find_wholes, read_weights
 from autorubric.core.rule_tags import read_check_tags
 from autorubric.errors import InputError, problems_at
 from autorubric.files.json_values import as_weight, drop_nulls, is_finite
@@ -274,6 +274,8 @@ def read_rubric_file(path: str | Path) -> Any:
     ]
     if problems:
         raise InputError(problems)
+    if found.is_table and (wholes := [*find_wholes(rows)]):
+        raise InputError(wholes)
     without = [number for number, row in enumerate(rows, 1) if found.is_table and not row.get("section")]
     if without and len(without) < len(rows):
         message = f"{len(without)} of {len(rows)} criteria have no section, the first is criterion {without[0]}"

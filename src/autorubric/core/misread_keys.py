@@ -55,6 +55,7 @@ _GIVEN = frozenset(WEIGHT_KEYS) - {"score", "分数"}
 _TEXTS = frozenset((*TEXT_KEYS, *NAME_KEYS))
 _BRACKET = r"[\[(（][^\[\]()（）]*(?<!\d)\d{1,3}(?!\d)[^\[\]()（）]*[\])）]"
 _MARK = re.compile(rf"\A\W*?{_BRACKET}|{_BRACKET}\W*\Z")
+_NUMBERED = re.compile(r"(\d+(?:\.\d+)*)\.?(?:\s|\Z)")
 _VERDICTS = frozenset(("MET", "UNMET", "CANNOT_ASSESS", "True", "False"))
 _OF_SCORE = re.compile(
     r"((score|rating)s?[ _-]?|(level|grade|band|tier|stufe|niveau|nivel) )?\d+([-–~]\d+)?\Z"
@@ -289,6 +290,24 @@ def find_total_rows(criteria: Iterable[tuple[str, float]]) -> Iterator[str]:
             since = 0
         else:
             added, since = added + weight, since + weight
+
+
+def find_wholes(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """A sentence for each row with a number such as 1 and the sum of the weights of its parts, 1.1 and 1.2.
+
+    Example:
+        >>> rows = [{"No": "1", "Points": "5"}, {"No": "1.1", "Points": "3"}, {"No": "1.2", "Points": "2"}]
+        >>> list(find_wholes(rows))
+        ['row number 1 has the sum of the weights of 1.1 and others; leave it out']
+    """
+    weights = [as_weight(weight) or 0 for weight in read_weights(rows)]
+    texts = (" ".join(str(row[key]) for key in row if fold_name(key) not in WEIGHT_KEYS) for row in rows)
+    numbers = [found[1] if (found := _NUMBERED.match(text)) else "" for text in texts]
+    for number, weight in zip(numbers, weights, strict=True):
+        pairs = zip(weights, numbers, strict=True)
+        parts = [part for part, other in pairs if other.rpartition(".")[0] == (number or None)]
+        if parts and math.isclose(sum(parts), weight):
+            yield f"row number {number} has the sum of the weights of {number}.1 and others; leave it out"
 
 
 @lru_cache(maxsize=4096)

@@ -162,18 +162,9 @@ class ImprovementResult:
 
 
 _WITHOUT_EFFECT = (
-    "min_quality_score",
-    "min_agreement",
-    "score_plateau_threshold",
-    "plateau_patience",
-    "max_exemplars_per_criterion",
-    "held_out_min_accuracy",
-    "cannot_assess",
-    "history_window",
-    "reject_agreement_regression",
-    "convergence_fn",
-    "revision_system_prompt",
-    "revision_user_prompt_template",
+    *("min_quality_score", "min_agreement", "score_plateau_threshold", "plateau_patience", "held_out_min_accuracy"),
+    *("max_exemplars_per_criterion", "cannot_assess", "history_window", "reject_agreement_regression"),
+    *("convergence_fn", "revision_system_prompt", "revision_user_prompt_template"),
 )
 
 
