@@ -50,6 +50,14 @@ VERIFIERS = {"choices": ["MET", "UNMET"], "text": "Is rude."}
         ({"level1": "Physics", "level2": "Light"}, {"weight": 1}, ""),  # a taxonomy
         ({"Sehr gut": "klar", "Mangelhaft": "fehlt"}, {"weight": 1}, "'Sehr gut', 'Mangelhaft' describe a scale"),
         ({"Très bien": "clair", "Insuffisant": "rien"}, {"weight": 1}, "'Très bien', 'Insuffisant' describe"),
+        (
+            {"scores": {1: "poor", 5: "good"}},
+            {"weight": 1},
+            "'scores' is {1: 'poor', 5: 'good'}, but without options",
+        ),
+        ({"rubric": [{"score": 1, "text": "poor"}, {"score": 5, "text": "good"}]}, {}, "'rubric' is [{'score': 1"),
+        ({"scores": {"1": "poor", "5": "good"}}, {"options": ["Good"]}, ""),
+        ({"counts": {"1": 40, "5": 7}}, {"weight": 1}, ""),
         ({"expected": "no"}, {"weight": 1}, WRONG_WAY),
         ({"expected": "yes"}, {"weight": 1}, ""),
         ({"effect": "deduct"}, {"weight": 1}, WRONG_WAY),

@@ -357,11 +357,20 @@ def _is_met_worst(key: str, entry: Mapping[str, Any], has_options: bool) -> bool
 def _is_scale(words: frozenset[str], value: Any) -> bool:
     ranges = words & _RANGES and words <= _AMOUNTS | _RANGES
     if not ranges and not words & (_MEANT["scale"] - _RANGES):
-        return False
+        return _has_scores(value)
     if isinstance(value, str):
         return "|" in value or not set(re.findall(r"\d+", value)) <= {"0", "1"}
     verdicts = _VERDICTS | {"0", "1"} if isinstance(value, list) else _VERDICTS
     return isinstance(value, list | Mapping) and len(value) > 1 and not verdicts.issuperset(map(str, value))
+
+
+def _has_scores(value: Any) -> bool:
+    """Whether a value has texts by score, such as `{1: "poor", 5: "good"}`, or entries with a `score`."""
+    if not isinstance(value, list | Mapping) or len(value) < 2:
+        return False
+    if isinstance(value, list):
+        return all(isinstance(entry, Mapping) and "score" in entry for entry in value)
+    return all(_OF_SCORE.match(str(key)) and isinstance(text, str) for key, text in value.items())
 
 
 def _is_level(key: str) -> bool:
