@@ -136,13 +136,13 @@ def test_weights_that_nothing_reads_are_refused_by_every_reader(entries: list[An
         (("Criterion", "Sub-criterion", "Points"), ("Content", "Names the cause of the tides.", 2.5)),
         (("Criterion", "Indicator", "Weight"), ("Thesis", "States a clear thesis", 2.5)),
         (("description", "long_description", "points"), ("Thesis", "States a clear thesis", 2.5)),
-        (("Kriterium", "Punkte"), ("Nennt die Ursache.", "2,5")),
+        (("Kriterium", "Punkte"), ("Nennt die Ursache.", "2,5 Punkte")),
         (("Critère", "Description", "Barème"), ("Cause", "Nomme la cause des marées.", "2.5")),
         (("Criterio", "Puntos"), ("Nombra la causa.", "2,5")),
         (("Critério", "Peso"), ("Nomeia a causa.", 2.5)),
         (("Критерий", "Баллы"), ("Называет причину.", 2.5)),
         (("観点", "基準", "配点"), ("内容", "潮の満ち引きの原因を述べている。", 2.5)),
-        (("평가항목", "배점"), ("조석의 원인을 말한다.", 2.5)),
+        (("평가항목", "배점"), ("조석의 원인을 말한다.", "2.5점")),
     ],
 )
 def test_tables_of_criteria_are_read_in_the_languages_of_schools(

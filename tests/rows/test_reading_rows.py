@@ -331,6 +331,8 @@ def test_a_header_that_begins_like_a_separator_line_is_a_header(tmp_path: Path) 
     [
         ("| Criterion | Points |\n|---|---:|\n| Is kind. | 3 |\n| - | -2 |\n", [("Is kind.", "3"), ("-", "-2")]),
         ("|Criterion|Points|\n|:-:|:-:|\n|Is kind.||\n", [("Is kind.", "")]),
+        ("\n\n| Criterion | Points |\n| --- | --- |\n| Is kind. | 3 |\n", [("Is kind.", "3")]),
+        ("\n \nCriterion;Points\nIs kind.;3\n", [("Is kind.", "3")]),
         ("Criterion|Points\n|3\nIs kind.|\n", [("", "3"), ("Is kind.", "")]),  # not Markdown: the header has no bars
     ],
 )

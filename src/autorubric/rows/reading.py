@@ -281,7 +281,7 @@ def _split(file: BinaryIO, name: str) -> Iterator[tuple[int, list[str]]]:
     lines = _Lines(file, name)
     # The limit is global to the module; a cell may be as long as a row of JSON Lines.
     csv.field_size_limit(LONGEST_ROW)
-    rows, has_bars = csv.reader(lines, delimiter=lines.delimiter, strict=True), False
+    rows = csv.reader(lines, delimiter=lines.delimiter, strict=True)
     while True:
         start = lines.number + 1
         try:
@@ -290,10 +290,9 @@ def _split(file: BinaryIO, name: str) -> Iterator[tuple[int, list[str]]]:
             raise InputError(f"{name}:{start}: {_describe_csv_error(error, lines.number - start)}") from None
         if cells is None:
             return
-        # Rows of Markdown tables begin and end with a bar; the second one has only dashes.
-        has_bars = has_bars or (start == 1 and lines.delimiter == "|" and not "".join(cells[:1] + cells[-1:]).strip())
-        cells = [cell.strip() for cell in cells[1:-1]] if has_bars else cells
-        if any(cell.strip(" :-" if has_bars else None) for cell in cells):
+        cells = [cell.strip() for cell in cells[1:-1]] if lines.has_bars else cells
+        # The second row of a Markdown table has only dashes.
+        if any(cell.strip(" :-" if lines.has_bars else None) for cell in cells):
             yield start, cells
 
 
@@ -304,12 +303,13 @@ class _Lines:
         self._lines, self._name = iter_lines(file), name
         self.number = 0
         self._first: str | None = None
-        first = next(self, None)
+        first = next(filter(str.strip, self), None)
         # Excel writes and reads a first line that names the delimiter.
         named = re.fullmatch(r'sep=([^"\0]?)', (first or "").strip(), re.IGNORECASE)
         if named:
-            first = next(self, None)
+            first = next(filter(str.strip, self), None)
         self.delimiter = (named and named[1]) or detect_delimiter(first or "")
+        self.has_bars = self.delimiter == "|" and bool(re.fullmatch(r"\s*\|.+\|\s*", first or ""))
         self.number -= first is not None
         self._first = first
 
