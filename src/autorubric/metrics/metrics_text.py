@@ -167,7 +167,7 @@ def build_rows(found: MetricsResult) -> list[dict[str, Any]]:
         row = _build_row(judge, "judge", judge.judge_id, "all") | _build_score_columns(judge)
         row |= {"mean_kappa_macro": judge.mean_kappa, "n_samples": judge.n_pairs, "judge_coverage": judge.coverage}
         rows.append(row)
-    every = dict.fromkeys([*_PUBLISHED, *(name for row in rows for name in row)])
+    every = dict.fromkeys([*_PUBLISHED.split(), *(name for row in rows for name in row)])
     return [every | row for row in rows]
 
 
