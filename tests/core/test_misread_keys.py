@@ -107,6 +107,8 @@ def test_texts_and_weights_that_are_not_there_are_noted(entries: list[dict[str, 
         ([{"text": "A", "credits": 1}, {"text": "B", "credits": 2}], "'credits' is 1"),
         ([{"requirement": "A", "score": 5}, {"requirement": "B", "score": 5}], "'score' is 5"),
         ([{"text": "A", "#": "1"}, {"text": "B", "#": "2"}], ""),  # a count
+        ([{"text": "A", "max": None, "pct": ""}, {"text": "B"}], ""),
+        ([{"text": "A", "max_words": 40}], ""),  # a weight would change nothing
         ([{"text": "A", "axis_id": 7}, {"text": "B", "axis_id": 5}], ""),
         ([{"text": "42"}, {"text": "7"}], ""),
         ([{"text": "A", "points": 1, "out of": 3}, {"text": "B", "points": 1, "out of": 5}], ""),

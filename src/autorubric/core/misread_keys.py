@@ -197,7 +197,7 @@ def find_usual_keys(keys: tuple[str, ...], usual: tuple[str, ...]) -> list[str]:
 def find_hidden_weights(entries: Sequence[Any]) -> Iterator[str]:
     """A sentence on weights under another key, or in the texts, if no criterion has a weight.
 
-    Numbers from 0 or 1 on, and those of ids and groups, are not weights.
+    Numbers from 0 or 1 on, and those of ids, groups and a single criterion, are not weights.
 
     Example:
         >>> list(find_hidden_weights([{"text": "Is kind.", "Credits": 3}, {"text": "Is brief.", "Credits": 5}]))
@@ -212,8 +212,9 @@ def find_hidden_weights(entries: Sequence[Any]) -> Iterator[str]:
     for key in dict.fromkeys(key for row in rows for key in row):
         given = [row[key] for row in rows if row.get(key) not in (None, "")]
         numbers, words = [as_weight(value) for value in given], _split(str(key))
-        is_count = numbers in ([*range(len(given))], [*range(1, len(given) + 1)]) and not words & _MEANT["amount"]
-        if not is_count and None not in numbers and not (fold_name(key) in _TEXTS or words & _COUNTED):
+        is_count = len(rows) == 1 or numbers in ([*range(len(given))], [*range(1, len(given) + 1)])
+        is_other = is_count or fold_name(key) in _TEXTS or words & _COUNTED
+        if given and None not in numbers and (not is_other or (words & _MEANT["amount"] and words <= _AMOUNTS)):
             advice = f"rename it to 'weight' if that is the weight (no criterion has one), {_ELSE}"
             yield f"{key!r} is {given[0]!r:.60}; {advice}"
     texts = [str(row[key]) for row in rows for key in find_usual_keys(tuple(row), TEXT_KEYS)[:1]]
