@@ -100,7 +100,7 @@ def test_texts_and_weights_that_are_not_there_are_noted(entries: list[dict[str, 
     [
         (
             [{"text": "A", "out of": 3}, {"text": "B", "out of": "2,5"}],
-            "'out of' is 3; rename it to 'weight' if that is the weight (no criterion has one)",
+            "'out of' is 3; rename it to 'weight' if that is the weight (none has one)",
         ),
         ([{"requirement": "A", "%": 60}, {"requirement": "B", "%": 40}], "'%' is 60; rename it to 'weight'"),
         ([{"text": "A"}, {"text": "B", "out of": 3}], "'out of' is 3"),

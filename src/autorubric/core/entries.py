@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from autorubric.core.criterion import Criterion
 from autorubric.core.known_keys import format_errors
-from autorubric.core.misread_keys import find_misread, find_uneven_weights, find_usual_keys, find_wholes, read_weights
+from autorubric.core.misread_keys import find_misread, find_uneven_weights, find_usual_keys, find_wholes
 from autorubric.core.rule_tags import read_check_tags
 from autorubric.errors import InputError, problems_at
 from autorubric.files.json_values import as_weight, drop_nulls, is_finite
@@ -132,7 +132,7 @@ def read_entries(
         except InputError as error:
             problems += error.problems
     if names is USUAL and len(criteria) == len(entries):
-        problems += (f"{key}[{index}] {problem}" for index, problem in find_uneven_weights(read_weights(entries)))
+        problems += (f"{key}[{index}] {problem}" for index, problem in find_uneven_weights(entries))
     if problems:
         raise InputError(problems)
     return tuple(criteria)

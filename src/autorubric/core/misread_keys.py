@@ -154,18 +154,21 @@ def describe_unread(criteria: Sequence[Criterion]) -> list[str]:
     return notes
 
 
-def find_uneven_weights(weights: Sequence[Any]) -> Iterator[tuple[int, str]]:
+def find_uneven_weights(entries: Sequence[Mapping[str, Any]], *, is_own: bool = False) -> Iterator[tuple[int, str]]:
     """The places of criteria without a weight if others have one, or in percent if others are not, and what is wrong.
 
+    In this package's own shape, a missing weight is 10.
+
     Example:
-        >>> [list(find_uneven_weights(weights)) for weights in ([1, None], [None, None], ["60%", 0.4])]
-        [[(1, 'has no weight, but others have; give it one')], [], [(0, "has the weight '60%', but others are ...")]]
+        >>> [list(find_uneven_weights([{"points": one}, {"points": two}])) for one, two in ((1, None), ("60%", 0.4))]
+        [[(1, 'has no weight, but others have; give it one')], [(0, "has the weight '60%', but others are ...")]]
     """
+    weights = read_weights(entries)
     given = [weight for weight in weights if weight is not None]
     in_percent = [str(weight).rstrip().endswith(("%", "％")) for weight in weights]
     is_mixed = sum(in_percent) < len(given)
     for place, weight in enumerate(weights):
-        if weight is None and given:
+        if weight is None and given and not is_own:
             yield place, "has no weight, but others have; give it one"
         elif in_percent[place] and is_mixed:
             yield place, f"has the weight {weight!r:.60}, but others are not in percent; write all in one unit"
@@ -201,7 +204,7 @@ def find_hidden_weights(entries: Sequence[Any]) -> Iterator[str]:
 
     Example:
         >>> list(find_hidden_weights([{"text": "Is kind.", "Credits": 3}, {"text": "Is brief.", "Credits": 5}]))
-        ["'Credits' is 3; rename it to 'weight' if that is the weight (no criterion has one), or put it under ..."]
+        ["'Credits' is 3; rename it to 'weight' if that is the weight (none has one), or put it under ..."]
         >>> list(find_hidden_weights(["Is kind (3 points)", "Is brief"]))
         ["no criterion has a weight, but a text has '(3 points)'; write it as the weight"]
     """
@@ -215,8 +218,7 @@ def find_hidden_weights(entries: Sequence[Any]) -> Iterator[str]:
         is_count = len(rows) == 1 or numbers in ([*range(len(given))], [*range(1, len(given) + 1)])
         is_other = is_count or fold_name(key) in _TEXTS or words & _COUNTED
         if given and None not in numbers and (not is_other or (words & _MEANT["amount"] and words <= _AMOUNTS)):
-            advice = f"rename it to 'weight' if that is the weight (no criterion has one), {_ELSE}"
-            yield f"{key!r} is {given[0]!r:.60}; {advice}"
+            yield f"{key!r} is {given[0]!r:.60}; rename it to 'weight' if that is the weight (none has one), {_ELSE}"
     texts = [str(row[key]) for row in rows for key in find_usual_keys(tuple(row), TEXT_KEYS)[:1]]
     marks = [found[0].strip() if (found := _MARK.search(text)) else "" for text in texts]
     for mark, words in zip(marks, map(_split, marks), strict=True):
@@ -367,11 +369,10 @@ def _is_scale(words: frozenset[str], value: Any) -> bool:
 
 def _has_scores(value: Any) -> bool:
     """Whether a value has texts by score, such as `{1: "poor", 5: "good"}`, or entries with a `score`."""
-    if not isinstance(value, list | Mapping) or len(value) < 2:
-        return False
     if isinstance(value, list):
-        return all(isinstance(entry, Mapping) and "score" in entry for entry in value)
-    return all(_OF_SCORE.match(str(key)) and isinstance(text, str) for key, text in value.items())
+        return len(value) > 1 and all(isinstance(entry, Mapping) and "score" in entry for entry in value)
+    texts = value.items() if isinstance(value, Mapping) and len(value) > 1 else [("", None)]
+    return all(_OF_SCORE.match(str(key)) and isinstance(text, str) for key, text in texts)
 
 
 def _is_level(key: str) -> bool:

@@ -143,8 +143,8 @@ def _read_others(entries: Sequence[Any], plain: Sequence[Criterion | None]) -> l
         return with_distinct_names(read_entries(entries, "rubric", USUAL))
     # Tables and exporters that write all keys write an empty list of options.
     entries = [_drop_empty_options(entry) if isinstance(entry, dict) else entry for entry in entries]
-    weights = read_weights(entry if isinstance(entry, dict) else {} for entry in entries)
-    if mixed := [(place, problem) for place, problem in find_uneven_weights(weights) if weights[place] is not None]:
+    mappings = [entry if isinstance(entry, dict) else {} for entry in entries]
+    if mixed := [*find_uneven_weights(mappings, is_own=True)]:
         raise InputError(f"Invalid criterion at index {place}: {problem}" for place, problem in mixed)
     try:
         return _CRITERIA.validate_python([made or entry for made, entry in zip(plain, entries, strict=True)])
