@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -41,6 +43,25 @@ VERIFIERS = {"choices": ["MET", "UNMET"], "text": "Is rude."}
         ({"pitfalls": [{"requirement": "Is rude."}]}, {}, "'pitfalls' has 1 more"),
         ({"items": [{"criterion": "Is rude.", "points": 2}]}, {}, "'items' has 1 more"),
         ({"items": [{"criterion": "Is rude."}]}, {}, ""),
+        ({"items": [{"text": "Is rude.", "weight": 2}]}, {}, "'items' has 1 more"),
+        ({"assert": [{"type": "llm-rubric", "value": "Is kind."}]}, {}, "'assert' has 1 more"),
+        ({"indicators": ["Is kind.", "Is brief."]}, {"weight": 1}, "'indicators' has 2 more"),
+        ({"Level 1": "poor", "Level 2": "good"}, {"weight": 1}, "'Level 1', 'Level 2' describe a scale"),
+        ({"level1": "Physics", "level2": "Light"}, {"weight": 1}, ""),  # a taxonomy
+        ({"Sehr gut": "klar", "Mangelhaft": "fehlt"}, {"weight": 1}, "'Sehr gut', 'Mangelhaft' describe a scale"),
+        ({"Très bien": "clair", "Insuffisant": "rien"}, {"weight": 1}, "'Très bien', 'Insuffisant' describe"),
+        (
+            {"scores": {1: "poor", 5: "good"}},
+            {"weight": 1},
+            "'scores' is {1: 'poor', 5: 'good'}, but without options",
+        ),
+        ({"rubric": [{"score": 1, "text": "poor"}, {"score": 5, "text": "good"}]}, {}, "'rubric' is [{'score': 1"),
+        ({"scores": {"1": "poor", "5": "good"}}, {"options": ["Good"]}, ""),
+        ({"counts": {"1": 40, "5": 7}}, {"weight": 1}, ""),
+        ({"expected": "no"}, {"weight": 1}, WRONG_WAY),
+        ({"expected": "yes"}, {"weight": 1}, ""),
+        ({"effect": "deduct"}, {"weight": 1}, WRONG_WAY),
+        ({"Punkte": 3}, {"weight": 1}, "weight=1 and Punkte=3; leave one out"),
     ],
 )
 def test_a_key_that_would_change_the_criterion_is_told(
@@ -72,6 +93,68 @@ def test_a_key_that_would_change_the_criterion_is_told(
 def test_texts_and_weights_that_are_not_there_are_noted(entries: list[dict[str, Any]], notes: list[str]) -> None:
     found = describe_unread([Criterion.model_validate(entry) for entry in entries])
     assert [note[: len(said)] for note, said in zip(found, notes, strict=True)] == notes
+
+
+@each(
+    ("entries", "told"),
+    [
+        (
+            [{"text": "A", "out of": 3}, {"text": "B", "out of": "2,5"}],
+            "'out of' is 3; rename it to 'weight' if that is the weight (none has one)",
+        ),
+        ([{"requirement": "A", "%": 60}, {"requirement": "B", "%": 40}], "'%' is 60; rename it to 'weight'"),
+        ([{"text": "A"}, {"text": "B", "out of": 3}], "'out of' is 3"),
+        ([{"text": "A", "credits": 1}, {"text": "B", "credits": 2}], "'credits' is 1"),
+        ([{"requirement": "A", "score": 5}, {"requirement": "B", "score": 5}], "'score' is 5"),
+        ([{"text": "A", "#": "1"}, {"text": "B", "#": "2"}], ""),  # a count
+        ([{"text": "A", "max": None, "pct": ""}, {"text": "B"}], ""),
+        ([{"text": "A", "max_words": 40}], ""),  # a weight would change nothing
+        ([{"text": "A", "axis_id": 7}, {"text": "B", "axis_id": 5}], ""),
+        ([{"text": "42"}, {"text": "7"}], ""),
+        ([{"text": "A", "points": 1, "out of": 3}, {"text": "B", "points": 1, "out of": 5}], ""),
+        (["Is kind (3 points)", "Is brief"], "a text has '(3 points)'"),
+        (["[10 pts] Is kind", "[5 pts] Is brief"], "a text has '[10 pts]'"),
+        (["Is kind (60%)", "Is brief (40 %)"], "a text has '(60%)'"),
+        (["Is kind (+3)", "Is rude (-7)."], "a text has '(+3)'"),
+        (["Names the discount (10%)", "Is brief"], ""),  # not in all
+        (["Cites Smith (2019)", "Cites Ruiz (2020)"], ""),
+        (["Is short (at most 3 sentences)", "Is brief"], ""),
+    ],
+)
+def test_weights_that_nothing_reads_are_refused_by_every_reader(entries: list[Any], told: str) -> None:
+    for read in (Rubric.from_dict, lint_rubric):
+        try:
+            found = list(read(entries))
+            problems = [str(finding) for finding in found if "'refused'" in repr(finding)]
+        except InputError as error:
+            problems = [*error.problems]
+        assert len(problems) == bool(told), problems
+        assert told in "".join(problems)
+
+
+@each(
+    ("header", "row"),
+    [
+        (("Criterion", "Sub-criterion", "Points"), ("Content", "Names the cause of the tides.", 2.5)),
+        (("Criterion", "Indicator", "Weight"), ("Thesis", "States a clear thesis", 2.5)),
+        (("description", "long_description", "points"), ("Thesis", "States a clear thesis", 2.5)),
+        (("Kriterium", "Punkte"), ("Nennt die Ursache.", "2,5 Punkte")),
+        (("Critère", "Description", "Barème"), ("Cause", "Nomme la cause des marées.", "2.5")),
+        (("Criterio", "Puntos"), ("Nombra la causa.", "2,5")),
+        (("Critério", "Peso"), ("Nomeia a causa.", 2.5)),
+        (("Критерий", "Баллы"), ("Называет причину.", 2.5)),
+        (("観点", "基準", "配点"), ("内容", "潮の満ち引きの原因を述べている。", 2.5)),
+        (("평가항목", "배점"), ("조석의 원인을 말한다.", "2.5점")),
+    ],
+)
+def test_tables_of_criteria_are_read_in_the_languages_of_schools(
+    header: tuple[str, ...], row: tuple[Any, ...]
+) -> None:
+    entry = dict(zip(header, row, strict=True))
+    [criterion] = Rubric.from_dict([entry])
+    assert (criterion.requirement, criterion.weight) == (row[-2], 2.5)
+    assert criterion.name == (row[0] if len(row) == 3 else None)
+    assert criterion.metadata == {}
 
 
 @each(
@@ -140,6 +223,29 @@ def test_rows_with_a_sum_of_the_weights_are_told(rows: list[tuple[str, float]], 
         except InputError as error:
             problems = error.problems
         assert [*problems] == expected
+
+
+@each(
+    ("rows", "told"),
+    [
+        ("1,Content,5\n1.1,A,3\n1.2,B,2\n2,Style,1\n", ["1"]),
+        ("1.,Content,5\n1.1.,A,3\n1.2.,B,2\n", ["1"]),
+        (",1 Content,5\n,1.1 A,3\n,1.2 B,2\n", ["1"]),
+        ("1,All,6\n1.1,Content,5\n1.1.1,A,3\n1.1.2,B,2\n1.2,C,1\n", ["1", "1.1"]),
+        ("1,Content,1\n1.1,A,3\n1.2,B,2\n", []),  # a criterion of its own
+        ("1,A,1\n2,B,1\n11,C,1\n", []),
+        ("a,A,1\nb,B,1.0\n", []),  # weights are not numbers of rows
+    ],
+)
+def test_a_numbered_row_with_the_sum_of_its_parts_is_refused(rows: str, told: list[str]) -> None:
+    path = Path(tempfile.mkdtemp()) / "rubric.csv"
+    path.write_text(f"No,Criterion,Points\n{rows}")
+    problems: tuple[str, ...] = ()
+    try:
+        Rubric.from_file(path)
+    except InputError as error:
+        problems = error.problems
+    assert [problem.partition(" has the sum")[0].rpartition(" ")[2] for problem in problems] == told
 
 
 def test_a_second_list_of_criteria_is_refused_unless_it_is_the_same_one() -> None:

@@ -197,7 +197,19 @@ OWN = [{"name": "Cause", "requirement": "Names a cause."}, {"name": "Kind", "req
 
 
 @pytest.mark.parametrize(
-    "labels", [[True, False], ["yes", "No"], [1, 0.0], {"Kind": "reject", "Cause": "accept"}, ["met", "UNMET"]]
+    "labels",
+    [
+        *([True, False], ["yes", "No"], [1, 0.0], {"Kind": "reject", "Cause": "accept"}, ["met", "UNMET"]),
+        *(
+            ["✅", "❌"],
+            ["✔️", "✗"],
+            ["Oui", "non"],
+            ["ja", "Nein"],
+            ["sí", "no"],
+            ["はい", "いいえ"],
+            ["예", "아니요"],
+        ),
+    ],
 )
 def test_ground_truth_is_read_in_the_words_of_columns(tmp_path: Path, labels: Any) -> None:
     path = tmp_path / "a.jsonl"

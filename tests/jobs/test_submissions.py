@@ -86,7 +86,7 @@ def test_weights_and_texts_that_can_be_read_in_two_ways_are_refused(tmp_path: Pa
 
 def test_tables_without_a_known_heading_are_refused_with_what_to_do(tmp_path: Path) -> None:
     path = tmp_path / "rubric.csv"
-    path.write_text("Kriterium,Beschreibung\nTon,Is kind.\n")
+    path.write_text("Kriteerium,Kirjeldus\nToon,Is kind.\n")
     with pytest.raises(InputError, match="is under 'requirement', 'criterion', 'description', 'text', …"):
         read_rubric(path)
     path.write_text("Rubric for essays,,\nName,Criterion,Points\nTone,Is kind.,4\n")
@@ -285,7 +285,7 @@ def test_sentences_of_criteria_that_judges_do_not_see_get_a_note(tmp_path: Path)
     path.write_text("criterion,weight,explanation,axis\nBreadth,2,All three causes are named.,insight\n")
     with pytest.warns(
         UserWarning,
-        match="rubric.csv: 'explanation', 'axis' of the criteria is metadata, which judges do not see; if",
+        match="rubric.csv: 'explanation', 'axis' of the criteria is metadata, which judges do not see; join",
     ):
         assert read_rubric(path)[0].metadata == {"explanation": "All three causes are named.", "axis": "insight"}
 

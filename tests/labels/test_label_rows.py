@@ -423,8 +423,10 @@ def test_yes_and_no_of_other_languages_are_labels() -> None:
     brief = Criterion(requirement="Is brief")
     pairs = [
         *("是 否", "对 错", "✓ ✗", "はい いいえ", "예 아니오", "oui non", "SÍ No", "Ja Nein", "да нет", "sim não"),
-        *("evet hayır", "满足 不满足"),
+        *("evet hayır", "满足 不满足", "pass fail", "通过 未通过", "✅ ❌", "☑ ☒"),
     ]
     read = [[match_label(brief, word) for word in pair.split()] for pair in pairs]
     assert read == [["MET", "UNMET"]] * len(pairs)
-    assert [match_label(brief, word) for word in ("通过", "pass", "部分满足")] == [None] * 3
+    pitfall = Criterion(requirement="Is rude", weight=-1)
+    assert [match_label(pitfall, word) for word in ("通过", "pass", "✓", "对", "❌", "部分满足")] == [None] * 6
+    assert match_label(brief, "部分满足") is None

@@ -427,20 +427,27 @@ def test_the_answer_at_the_end_of_a_conversation_is_read_by_select_and_convert(t
 
 
 @each(
-    ("query", "submission"),
+    ("query", "submission", "reference"),
     [
-        ("问题", "模型输出"),
-        ("提问", "回复"),
-        ("질문", "답변"),
-        ("質問", "回答"),
-        ("Pregunta", "Respuesta"),
-        ("Frage", "Antwort"),
+        ("question", "Réponse", "corrigé"),
+        ("Frage", "Antwort", "Musterlösung"),
+        ("pregunta", "respuesta", "reference"),
+        ("pergunta", "resposta", "expected"),
+        ("domanda", "risposta", "ideal"),
+        ("вопрос", "ответ", "reference"),
+        ("設問", "解答", "模範解答"),
+        ("질문", "답변", "모범답안"),
+        ("题目", "学生答案", "标准答案"),
+        ("问题", "模型输出", "参考答案"),
+        ("提问", "回复", "ideal"),
+        ("質問", "回答", "reference"),
+        ("Question", "Student Response", "Reference Answer"),
     ],
 )
-def test_usual_columns_of_other_languages_are_found(query: str, submission: str) -> None:
-    reader = RowReader("a.csv", ("query", "submission"))
-    read = reader.read(Record("a.csv:2", 2, {query: "Why?", submission: "So."}))
-    assert (read.query, read.columns) == ("Why?", {"query": query, "submission": submission})
+def test_columns_of_schools_are_read_in_their_languages(query: str, submission: str, reference: str) -> None:
+    row = Record("a.csv:2", 2, {"Nr": 1, query: "Why is it so?", submission: "So.", reference: "So it is."})
+    found = RowReader("a.csv", ("query", "submission", "reference")).read(row).columns
+    assert found == {"query": query, "submission": submission, "reference": reference}
 
 
 def test_files_in_chinese_are_read_by_their_usual_columns(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +20,7 @@ import yaml
 
 from autorubric.errors import InputError
 from autorubric.rows import read_rows
+from tests.offenders import each
 from tests.warm_commands import forked_python
 
 ROWS = [{"id": "q1", "question": 'Why "now"?\nAnd how?'}, {"id": "q2", "question": "它是什么；为什么?"}]
@@ -329,3 +331,30 @@ def test_a_header_with_accents_in_two_code_points_is_composed(tmp_path: Path) ->
     path.write_text("re\u0301ponse\nL'e\u0301te\u0301.\n", "utf-8")
     [record] = read_rows(path, [])
     assert record.fields == {"réponse": "L'e\u0301te\u0301."}  # cells stay as they are
+
+
+@each(
+    ("text", "rows"),
+    [
+        ("| Criterion | Points |\n|---|---:|\n| Is kind. | 3 |\n| - | -2 |\n", [("Is kind.", "3"), ("-", "-2")]),
+        ("|Criterion|Points|\n|:-:|:-:|\n|Is kind.||\n", [("Is kind.", "")]),
+        ("\n\n| Criterion | Points |\n| --- | --- |\n| Is kind. | 3 |\n", [("Is kind.", "3")]),
+        ("\n \nCriterion;Points\nIs kind.;3\n", [("Is kind.", "3")]),
+        ("Criterion|Points\n|3\nIs kind.|\n", [("", "3"), ("Is kind.", "")]),  # not Markdown: the header has no bars
+    ],
+)
+def test_a_markdown_table_is_a_table(text: str, rows: list[tuple[str, str]]) -> None:
+    path = Path(tempfile.mkdtemp()) / "rubric.md"
+    path.write_text(text)
+    problems: list[str] = []
+    found = [record.fields for record in read_rows(path, problems)]
+    assert (found, problems) == ([{"Criterion": one, "Points": two} for one, two in rows], [])
+
+
+def test_a_row_of_a_markdown_table_without_its_last_bar_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "rubric.md"
+    path.write_text("| Criterion | Points |\n|---|---|\n| Is kind. | 3\n")
+    problems: list[str] = []
+    assert [*read_rows(path, problems)] == []
+    told = "rubric.md:3: the row has 1 cell, the header has 2; check for quotes and delimiters in the text"
+    assert [problem.replace(f"{tmp_path}/", "") for problem in problems] == [told]

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,7 +12,7 @@ from pydantic import ValidationError
 
 from autorubric.core.criterion import Criterion
 from autorubric.core.known_keys import format_errors
-from autorubric.core.misread_keys import find_misread, find_uneven_weights
+from autorubric.core.misread_keys import find_misread, find_uneven_weights, find_usual_keys, find_wholes
 from autorubric.core.rule_tags import read_check_tags
 from autorubric.errors import InputError, problems_at
 from autorubric.files.json_values import as_weight, drop_nulls, is_finite
@@ -22,6 +21,7 @@ from autorubric.files.text import decode, read_text
 from autorubric.notes import warn
 from autorubric.rows import inspect_file
 from autorubric.rows.columns import fold_name, join_names
+from autorubric.rows.kind import ROW_ENDINGS
 from autorubric.rows.record import HOLDERS, NAME_KEYS, TEXT_KEYS, WEIGHT_KEYS
 
 
@@ -46,6 +46,7 @@ POINTS = Names(("criterion",), ("points",))
 USUAL = Names(TEXT_KEYS, WEIGHT_KEYS, NAME_KEYS, default=10.0)
 """The names that files use."""
 _OWN = frozenset(Criterion.model_fields)
+_HEADINGS = ("criteri", "kriteri", "critère", "critéri", "критери", "観点", "評価項目", "평가항목")
 _FURTHER = ("options", "scale_type", "aggregation", "section")
 
 
@@ -60,7 +61,7 @@ class RubricParts(NamedTuple):
 def find_parts(entry: Mapping[str, Any], names: Names = USUAL) -> tuple[RubricParts, list[str]]:
     """The keys of an entry's parts, ignoring case, and a message for each part that is ambiguous.
 
-    A heading under `criterion` or `criteria` next to a longer text is the name, if there is no other.
+    A heading under `criterion`, in any language, next to a longer text is the name, if there is no other.
 
     Example:
         >>> find_parts({"Criterion": "Tone", "Description": "Is kind.", "Points": 2})[0]
@@ -68,10 +69,10 @@ def find_parts(entry: Mapping[str, Any], names: Names = USUAL) -> tuple[RubricPa
         >>> find_parts({"criterion": "Is kind.", "text": "Is brief."})[1]
         ["criterion='Is kind.' and text='Is brief.'; leave one out, or rename it"]
     """
-    keys = [_find_usual_keys(tuple(entry), usual) for usual in (names.text, names.weight, names.name)]
+    keys = [find_usual_keys(tuple(entry), usual) for usual in (names.text, names.weight, names.name)]
     texts, weights, titles = ([key for key in found if entry[key] not in (None, "")] for found in keys)
     if len(texts) == 2 and not titles:
-        heading, text = sorted(texts, key=lambda key: not fold_name(key).startswith("criteri"))
+        heading, text = sorted(texts, key=lambda key: not fold_name(key).startswith(_HEADINGS))
         titles, texts = ([heading], [text]) if _is_heading(entry[heading], entry[text]) else ([], texts)
     problems = [
         f"{texts[0]}={entry[texts[0]]!r:.60} and {key}={entry[key]!r:.60}; leave one out, or rename it"
@@ -80,24 +81,6 @@ def find_parts(entry: Mapping[str, Any], names: Names = USUAL) -> tuple[RubricPa
     ]
     found = zip((texts, weights, titles), keys, strict=True)
     return RubricParts(*(next(iter([*full, *others]), "") for full, others in found)), problems
-
-
-def read_weights(entries: Iterable[Mapping[str, Any]]) -> list[Any]:
-    """The weights of entries as they are written; None where one has none.
-
-    Example:
-        >>> read_weights([{"text": "Is kind.", "points": "60%"}, {"text": "Is brief."}])
-        ['60%', None]
-    """
-    cells = ((entry, _find_usual_keys(tuple(entry), WEIGHT_KEYS)) for entry in entries)
-    return [next((entry[key] for key in keys if entry[key] not in (None, "")), None) for entry, keys in cells]
-
-
-@lru_cache(maxsize=4096)
-def _find_usual_keys(keys: tuple[str, ...], usual: tuple[str, ...]) -> list[str]:
-    """Those of the keys that are usual for a part, in the order of preference."""
-    by_name = {fold_name(key): key for key in reversed(keys)}
-    return [by_name[name] for name in map(fold_name, usual) if name in by_name]
 
 
 def _is_heading(one: Any, other: Any) -> bool:
@@ -149,7 +132,7 @@ def read_entries(
         except InputError as error:
             problems += error.problems
     if names is USUAL and len(criteria) == len(entries):
-        problems += (f"{key}[{index}] {problem}" for index, problem in find_uneven_weights(read_weights(entries)))
+        problems += (f"{key}[{index}] {problem}" for index, problem in find_uneven_weights(entries))
     if problems:
         raise InputError(problems)
     return tuple(criteria)
@@ -291,6 +274,8 @@ def read_rubric_file(path: str | Path) -> Any:
     ]
     if problems:
         raise InputError(problems)
+    if found.is_table and (wholes := [*find_wholes(rows)]):
+        raise InputError(wholes)
     without = [number for number, row in enumerate(rows, 1) if found.is_table and not row.get("section")]
     if without and len(without) < len(rows):
         message = f"{len(without)} of {len(rows)} criteria have no section, the first is criterion {without[0]}"
@@ -329,7 +314,8 @@ def check_extension(name: str) -> str:
         '.yaml'
     """
     if (extension := Path(name).suffix.lower()) not in (".json", ".yaml", ".yml"):
-        raise InputError(f"{name}: Unsupported file format {extension!r}. Supported formats: .yaml, .yml, .json")
+        known = f".yaml, .yml, .json; by path also {', '.join(ROW_ENDINGS)}"
+        raise InputError(f"{name}: Unsupported file format {extension!r}. Supported formats: {known}")
     return extension
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from autorubric.files.json_values import as_number, as_weight
 from autorubric.rows.columns import fold_name, join_names
-from autorubric.rows.record import WEIGHT_KEYS, is_sentence
+from autorubric.rows.record import NAME_KEYS, TEXT_KEYS, WEIGHT_KEYS, is_sentence
 
 if TYPE_CHECKING:
     from autorubric.core.criterion import Criterion
@@ -26,15 +26,17 @@ _SENSES = {
     "满分 总分 小计 合计 总计",
     # What has such a name is a fault.
     "fault": "pitfall pitfalls negative penalty penalties deduction deductions deduct negate negated invert inverted "
-    "reverse reversed 扣分 扣分项 减分 减分项 陷阱 负面 负向",
-    "merit": "positive desirable beneficial 正面 正向",
+    "inverse reverse reversed 扣分 扣分项 减分 减分项 陷阱 负面 负向",
+    "merit": "positive desirable beneficial expected desired wanted 正面 正向",
     # These say whether it is a fault.
-    "sign": "polarity sign type kind category role direction class tags tag label 极性 类型 类别 性质",
+    "sign": "polarity sign effect type kind category role direction class tags tag label 极性 类型 类别 性质",
     "scale": "levels scale choices scoring range ranges rating ratings descriptors bands anchors 等级 量表 档次",
-    "parts": "sub subcriteria subtasks children criteria 子项 子标准",
+    "parts": "sub subcriteria subtasks children criteria indicators questions assert 子项 子标准",
     "level": "full partial excellent outstanding exemplary advanced accomplished proficient good satisfactory "
     "competent fair adequate developing emerging beginning novice poor inadequate unsatisfactory unacceptable "
-    "mastery meets exceeds approaching 优秀 优 良好 良 中等 中 合格 及格 不合格 不及格 差 较差 一般",
+    "mastery meets exceeds approaching 优秀 优 良好 良 中等 中 合格 及格 不合格 不及格 差 较差 一般 "
+    "sehr gut befriedigend ausreichend mangelhaft ungenügend très bien assez passable insuffisant excelente bueno "
+    "regular suficiente insuficiente bom ottimo buono sufficiente insufficiente 秀 優 可 不可 우수 보통 미흡",
     "besides": "of the in for is criterion rubric item score scores grade point points pts marks credit level no not "
     "expectations standard standards sub sous",
 }
@@ -48,9 +50,15 @@ _TAGS = frozenset(("tags",))
 _RANGES = frozenset(("range", "ranges"))
 _IDS = frozenset(("id", "ids"))
 _SECTIONS = frozenset(("section", "category", "group", "dimension"))
+_COUNTED = _IDS | _SECTIONS | {"no", "nr", "number", "num", "index", "idx", "order", "page", "line", "unnamed"}
+_GIVEN = frozenset(WEIGHT_KEYS) - {"score", "分数"}
+_TEXTS = frozenset((*TEXT_KEYS, *NAME_KEYS))
+_BRACKET = r"[\[(（][^\[\]()（）]*(?<!\d)\d{1,3}(?!\d)[^\[\]()（）]*[\])）]"
+_MARK = re.compile(rf"\A\W*?{_BRACKET}|{_BRACKET}\W*\Z")
+_NUMBERED = re.compile(r"(\d+(?:\.\d+)*)\.?(?:\s|\Z)")
 _VERDICTS = frozenset(("MET", "UNMET", "CANNOT_ASSESS", "True", "False"))
 _OF_SCORE = re.compile(
-    r"((score|rating)s?[ _-]?)?\d+([-–~]\d+)?\Z"
+    r"((score|rating)s?[ _-]?|(level|grade|band|tier|stufe|niveau|nivel) )?\d+([-–~]\d+)?\Z"
     r"|(score|rating|level|grade|band|tier|point)s?[ _-]?\d+[ _-]?(desc\w*|text)\Z",
     re.IGNORECASE,
 )
@@ -87,9 +95,7 @@ def find_misread(entry: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator
     for key, value in {**entry, "tags": known.get("tags", entry.get("tags"))}.items():
         words = _split(str(key))
         if weight is None and isinstance(value, Mapping) and key not in _OWN:
-            inner = {
-                name: entry for name, entry in value.items() if _is_weight(_split(str(name)), entry, alone=False)
-            }
+            inner = {name: entry for name, entry in value.items() if _is_weight(_split(str(name)), entry)}
             yield from (f"{key}: {problem}" for problem in find_misread(inner, known))
         if problem := _find_misread_weight(str(key), words, value, weight):
             yield problem
@@ -107,7 +113,7 @@ def _find_misread_weight(key: str, words: frozenset[str], value: Any, weight: An
         kind = "" if as_weight(value) is not None else ", as a number,"
         advice = f"rename it to 'weight'{kind} if that is the weight, else to something else"
         return f"{key!r} is {value!r:.60}; {advice}"
-    if fold_name(key) in WEIGHT_KEYS[:2] and as_weight(value) not in (None, as_weight(weight)):
+    if fold_name(key) in _GIVEN and as_weight(value) not in (None, as_weight(weight)):
         return f"weight={weight!r:.60} and {key}={value!r:.60}; leave one out, or rename it"
     if words & _SECTIONS and words & _MEANT["weight"] and as_weight(value) not in (None, 1):
         return f"{key!r} is {value!r:.60}; {_UNAPPLIED}"
@@ -120,7 +126,7 @@ def describe_unread(criteria: Sequence[Criterion]) -> list[str]:
     Example:
         >>> from autorubric.core.criterion import Criterion
         >>> describe_unread([Criterion(requirement="Breadth", explanation="All three causes are named.")])
-        ["'explanation' of the criteria is metadata, which judges do not see; if one has the names of the ..."]
+        ["'explanation' of the criteria is metadata, which judges do not see; join what they need ..."]
     """
     is_named = any(criterion.name for criterion in criteria)
     texts = [
@@ -129,8 +135,9 @@ def describe_unread(criteria: Sequence[Criterion]) -> list[str]:
         for key, value in criterion.metadata.items()
         if is_sentence(value) or (isinstance(value, str) and not is_named)
     ]
-    advice = "" if is_named else "; if one has the names of the criteria, rename it to 'name'"
-    note = f"{join_names(dict.fromkeys(texts))} of the criteria is metadata, which judges do not see{advice}"
+    advice = "" if is_named else ", or rename names to 'name'"
+    unseen = f"{join_names(dict.fromkeys(texts))} of the criteria is metadata, which judges do not see"
+    note = f"{unseen}; join what they need with the requirement{advice}"
     notes = [note] if texts else []
     faults = [
         place
@@ -147,21 +154,77 @@ def describe_unread(criteria: Sequence[Criterion]) -> list[str]:
     return notes
 
 
-def find_uneven_weights(weights: Sequence[Any]) -> Iterator[tuple[int, str]]:
+def find_uneven_weights(entries: Sequence[Mapping[str, Any]], *, is_own: bool = False) -> Iterator[tuple[int, str]]:
     """The places of criteria without a weight if others have one, or in percent if others are not, and what is wrong.
 
+    In this package's own shape, a missing weight is 10.
+
     Example:
-        >>> [list(find_uneven_weights(weights)) for weights in ([1, None], [None, None], ["60%", 0.4])]
-        [[(1, 'has no weight, but others have; give it one')], [], [(0, "has the weight '60%', but others are ...")]]
+        >>> [list(find_uneven_weights([{"points": one}, {"points": two}])) for one, two in ((1, None), ("60%", 0.4))]
+        [[(1, 'has no weight, but others have; give it one')], [(0, "has the weight '60%', but others are ...")]]
     """
+    weights = read_weights(entries)
     given = [weight for weight in weights if weight is not None]
     in_percent = [str(weight).rstrip().endswith(("%", "％")) for weight in weights]
     is_mixed = sum(in_percent) < len(given)
     for place, weight in enumerate(weights):
-        if weight is None and given:
+        if weight is None and given and not is_own:
             yield place, "has no weight, but others have; give it one"
         elif in_percent[place] and is_mixed:
             yield place, f"has the weight {weight!r:.60}, but others are not in percent; write all in one unit"
+
+
+def read_weights(entries: Iterable[Mapping[str, Any]]) -> list[Any]:
+    """The weights of entries as they are written; None where one has none.
+
+    Example:
+        >>> read_weights([{"text": "Is kind.", "points": "60%"}, {"text": "Is brief."}])
+        ['60%', None]
+    """
+    cells = ((entry, find_usual_keys(tuple(entry), WEIGHT_KEYS)) for entry in entries)
+    return [next((entry[key] for key in keys if entry[key] not in (None, "")), None) for entry, keys in cells]
+
+
+@lru_cache(maxsize=4096)
+def find_usual_keys(keys: tuple[str, ...], usual: tuple[str, ...]) -> list[str]:
+    """Those of the keys that are usual for a part, ignoring case, in the order of preference.
+
+    Example:
+        >>> find_usual_keys(("Points", "Text"), ("weight", "points"))
+        ['Points']
+    """
+    by_name = {fold_name(key): key for key in reversed(keys)}
+    return [by_name[name] for name in map(fold_name, usual) if name in by_name]
+
+
+def find_hidden_weights(entries: Sequence[Any]) -> Iterator[str]:
+    """A sentence on weights under another key, or in the texts, if no criterion has a weight.
+
+    Numbers from 0 or 1 on, and those of ids, groups and a single criterion, are not weights.
+
+    Example:
+        >>> list(find_hidden_weights([{"text": "Is kind.", "Credits": 3}, {"text": "Is brief.", "Credits": 5}]))
+        ["'Credits' is 3; rename it to 'weight' if that is the weight (none has one), or put it under ..."]
+        >>> list(find_hidden_weights(["Is kind (3 points)", "Is brief"]))
+        ["no criterion has a weight, but a text has '(3 points)'; write it as the weight"]
+    """
+    rows = [entry if isinstance(entry, Mapping) else {"text": entry} for entry in entries]
+    usual = WEIGHT_KEYS[:1] if any("requirement" in row for row in rows) else WEIGHT_KEYS
+    if any(row[key] not in (None, "") for row in rows for key in find_usual_keys(tuple(row), usual)):
+        return
+    for key in dict.fromkeys(key for row in rows for key in row):
+        given = [row[key] for row in rows if row.get(key) not in (None, "")]
+        numbers, words = [as_weight(value) for value in given], _split(str(key))
+        is_count = len(rows) == 1 or numbers in ([*range(len(given))], [*range(1, len(given) + 1)])
+        is_other = is_count or fold_name(key) in _TEXTS or words & _COUNTED
+        if given and None not in numbers and (not is_other or (words & _MEANT["amount"] and words <= _AMOUNTS)):
+            yield f"{key!r} is {given[0]!r:.60}; rename it to 'weight' if that is the weight (none has one), {_ELSE}"
+    texts = [str(row[key]) for row in rows for key in find_usual_keys(tuple(row), TEXT_KEYS)[:1]]
+    marks = [found[0].strip() if (found := _MARK.search(text)) else "" for text in texts]
+    for mark, words in zip(marks, map(_split, marks), strict=True):
+        if mark and words <= _AMOUNTS and (all(marks) or words & (_MEANT["weight"] | _MEANT["amount"])):
+            yield f"no criterion has a weight, but a text has {mark!r}; write it as the weight"
+            return
 
 
 def find_stray_keys(around: Mapping[str, Any], criteria: Any) -> Iterator[str]:
@@ -232,27 +295,42 @@ def find_total_rows(criteria: Iterable[tuple[str, float]]) -> Iterator[str]:
             added, since = added + weight, since + weight
 
 
+def find_wholes(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """A sentence for each row with a number such as 1 and the sum of the weights of its parts, 1.1 and 1.2.
+
+    Example:
+        >>> rows = [{"No": "1", "Points": "5"}, {"No": "1.1", "Points": "3"}, {"No": "1.2", "Points": "2"}]
+        >>> list(find_wholes(rows))
+        ['row number 1 has the sum of the weights of 1.1 and others; leave it out']
+    """
+    weights = [as_weight(weight) or 0 for weight in read_weights(rows)]
+    texts = (" ".join(str(row[key]) for key in row if fold_name(key) not in WEIGHT_KEYS) for row in rows)
+    numbers = [found[1] if (found := _NUMBERED.match(text)) else "" for text in texts]
+    for number, weight in zip(numbers, weights, strict=True):
+        pairs = zip(weights, numbers, strict=True)
+        parts = [part for part, other in pairs if other.rpartition(".")[0] == (number or None)]
+        if parts and math.isclose(sum(parts), weight):
+            yield f"row number {number} has the sum of the weights of {number}.1 and others; leave it out"
+
+
 @lru_cache(maxsize=4096)
 def _split(key: str) -> frozenset[str]:
     return frozenset(word.casefold() for word in _WORDS.findall(key))
 
 
-def _is_weight(words: frozenset[str], value: Any, alone: bool = True) -> bool:
+def _is_weight(words: frozenset[str], value: Any) -> bool:
     if isinstance(value, str) and value.strip() and words & _IN_WORDS:
         return True
-    is_weight = (
-        words & _MEANT["weight"]
-        or words >= {"max", "score"}
-        or (alone and words & _MEANT["amount"] and words <= _AMOUNTS)
-    )
-    return bool(is_weight) and as_weight(value) is not None
+    return bool(words & _MEANT["weight"] or words >= {"max", "score"}) and as_weight(value) is not None
 
 
 def _has_criteria(value: Any) -> bool:
     """Whether a list has criteria, by the keys of its entries."""
-    texts, weights = {"requirement", "criterion"}, {"weight", "points"}
+    weights = {"weight", "points"}
     return isinstance(value, list) and any(
-        isinstance(entry, Mapping) and entry.keys() & texts and (entry.keys() & weights or "requirement" in entry)
+        isinstance(entry, Mapping)
+        and not entry.keys().isdisjoint(TEXT_KEYS)
+        and (entry.keys() & weights or "requirement" in entry)
         for entry in value
     )
 
@@ -282,11 +360,19 @@ def _is_met_worst(key: str, entry: Mapping[str, Any], has_options: bool) -> bool
 def _is_scale(words: frozenset[str], value: Any) -> bool:
     ranges = words & _RANGES and words <= _AMOUNTS | _RANGES
     if not ranges and not words & (_MEANT["scale"] - _RANGES):
-        return False
+        return _has_scores(value)
     if isinstance(value, str):
         return "|" in value or not set(re.findall(r"\d+", value)) <= {"0", "1"}
     verdicts = _VERDICTS | {"0", "1"} if isinstance(value, list) else _VERDICTS
     return isinstance(value, list | Mapping) and len(value) > 1 and not verdicts.issuperset(map(str, value))
+
+
+def _has_scores(value: Any) -> bool:
+    """Whether a value has texts by score, such as `{1: "poor", 5: "good"}`, or entries with a `score`."""
+    if isinstance(value, list):
+        return len(value) > 1 and all(isinstance(entry, Mapping) and "score" in entry for entry in value)
+    texts = value.items() if isinstance(value, Mapping) and len(value) > 1 else [("", None)]
+    return all(_OF_SCORE.match(str(key)) and isinstance(text, str) for key, text in texts)
 
 
 def _is_level(key: str) -> bool:

@@ -15,9 +15,16 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from autorubric.core.criterion import MOST_WEIGHT, Criterion, CriterionOption, with_distinct_names
 from autorubric.core.described_scores import has_described_scores, read_scored_criterion
-from autorubric.core.entries import USUAL, find_parts, is_foreign, read_columns, read_entries, read_weights
+from autorubric.core.entries import USUAL, find_parts, is_foreign, read_columns, read_entries
 from autorubric.core.known_keys import format_errors
-from autorubric.core.misread_keys import find_section_weights, find_stray_keys, find_total_rows, find_uneven_weights
+from autorubric.core.misread_keys import (
+    find_hidden_weights,
+    find_section_weights,
+    find_stray_keys,
+    find_total_rows,
+    find_uneven_weights,
+    read_weights,
+)
 from autorubric.errors import InputError, pluralize
 from autorubric.files.keys import describe_unknown_key, find_nearest_key
 from autorubric.files.strict_json import parse_json
@@ -123,8 +130,11 @@ def read_criteria(entries: Sequence[Any]) -> list[Criterion]:
     criteria = [made for made in plain if made is not None]
     if len(criteria) < len(plain):
         criteria = _read_others(entries, plain)
-    if totals := [*find_total_rows((criterion.requirement, criterion.weight) for criterion in criteria)]:
-        raise InputError(totals)
+    problems = [*find_total_rows((criterion.requirement, criterion.weight) for criterion in criteria)]
+    if type(entries[0]) is dict and "weight" not in entries[0]:
+        problems += find_hidden_weights(entries)
+    if problems:
+        raise InputError(problems)
     return criteria
 
 
@@ -133,8 +143,8 @@ def _read_others(entries: Sequence[Any], plain: Sequence[Criterion | None]) -> l
         return with_distinct_names(read_entries(entries, "rubric", USUAL))
     # Tables and exporters that write all keys write an empty list of options.
     entries = [_drop_empty_options(entry) if isinstance(entry, dict) else entry for entry in entries]
-    weights = read_weights(entry if isinstance(entry, dict) else {} for entry in entries)
-    if mixed := [(place, problem) for place, problem in find_uneven_weights(weights) if weights[place] is not None]:
+    mappings = [entry if isinstance(entry, dict) else {} for entry in entries]
+    if mixed := [*find_uneven_weights(mappings, is_own=True)]:
         raise InputError(f"Invalid criterion at index {place}: {problem}" for place, problem in mixed)
     try:
         return _CRITERIA.validate_python([made or entry for made, entry in zip(plain, entries, strict=True)])

@@ -339,7 +339,8 @@ class RubricDataset(Displayed):
             autorubric.errors.MissingFileError: Dataset file not found: no-such-dataset.json
         """
         notes: list[str] = []
-        made = cls._from_parts(load(path, columns, notes, "columns={{'{role}': NAME}}"))
+        option = "columns={{'{role}': NAME}} (in commands: --column {role}=NAME)"
+        made = cls._from_parts(load(path, columns, notes, option))
         for note in notes:
             warn(note)
         return made

@@ -12,7 +12,7 @@ from autorubric.dataset.ground_truth import GroundTruthReader
 from autorubric.dataset.item import DataItem
 from autorubric.errors import InputError
 from autorubric.files.keys import describe_unknown_key, find_nearest_key
-from autorubric.rows import join_names
+from autorubric.rows import join_names, list_document_rows
 
 REF = "#/rubrics/"
 
@@ -102,6 +102,7 @@ def read_record(data: Any) -> DatasetParts:
     if not isinstance(data, dict):
         raise InputError(f"Expected JSON object, got {type(data).__name__}")
     if data and data.keys().isdisjoint(("prompt", "rubric", "items")):
+        list_document_rows(data, "the document")  # has its own words for an object of objects or of columns
         wanted = "expected a dataset with 'prompt', 'rubric' and 'items', or a list of rows"
         raise InputError(f"{wanted}; its keys are {join_names(data)}")
     records = data.get("items", [])

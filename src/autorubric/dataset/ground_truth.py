@@ -21,7 +21,7 @@ _VERDICTS: dict[Any, CriterionVerdict | str] = {verdict.value: verdict for verdi
 _YES = "yes y 1 accept 是 はい 예 네 oui sí si ja sim sì evet да".split()  # noqa: SIM905
 _NO = "no n 0 reject 否 いいえ 아니오 아니요 non nein não hayır нет".split()  # noqa: SIM905
 _WORDS: dict[str, str] = VERDICT_WORDS | dict.fromkeys(_YES, "MET") | dict.fromkeys(_NO, "UNMET")
-_GOOD, _BAD = "pass passed 对 ✓ ✔ √ ✅".split(), "fail failed 错 ✗ ✘ × ❌".split()  # noqa: SIM905
+_GOOD, _BAD = "pass passed 通过 对 ✓ ✔ √ ✅ ☑".split(), "fail failed 不通过 未通过 错 ✗ ✘ ✖ × ❌ ☒".split()  # noqa: SIM905
 _OUTCOMES = dict.fromkeys(_GOOD, "MET") | dict.fromkeys(_BAD, "UNMET")
 """Words for a good or bad result: on a pitfall, they do not say whether it is met."""
 _USUAL = frozenset(name for role in ROLES.values() for name in role.names)

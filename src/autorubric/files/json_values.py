@@ -117,7 +117,9 @@ def as_number(value: object) -> float | None:
     return float(value) if is_finite(value) else None
 
 
-_UNITS = re.compile(r"\s*(?:%|points?|pts?\.?|marks?|分|点)\s*\Z", re.IGNORECASE)
+_UNITS = re.compile(
+    r"\s*(?:%|points?|pts?\.?|p\.|marks?|分|点|점|punkte?|puntos?|pontos?|punti|балл\w*)\s*\Z", re.IGNORECASE
+)
 _MINUS = re.compile(r"^\s*[\u2010-\u2013\u2212]")
 _WIDE = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}  # full-width ASCII, as in East Asian texts
 _COMMA = re.compile(r"(\s*[+-]?(?:0(?=,)|\d+(?=,(?:\d\d?|\d{4,})\s*\Z))),(\d+\s*)", re.ASCII)

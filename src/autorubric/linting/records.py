@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from autorubric.core.criterion import Criterion
-from autorubric.core.entries import RubricParts, find_parts, is_foreign, read_weights
-from autorubric.core.misread_keys import find_misread, find_total_rows, find_uneven_weights
+from autorubric.core.entries import RubricParts, find_parts, is_foreign
+from autorubric.core.misread_keys import find_hidden_weights, find_misread, find_total_rows, find_uneven_weights
 from autorubric.core.rubric import Rubric
 from autorubric.core.rubric_shapes import TREE, as_entries, parse_rubric, read_criteria, unfold
 from autorubric.core.rule_tags import read_check_tags
@@ -140,12 +140,10 @@ def read_raw_rubric(
         with collected(problems, f"{where}criterion {number}: "):
             found.append(read_raw_criterion(entry))
     if not problems and is_foreign(entries):
-        uneven = find_uneven_weights(read_weights(entries))
+        uneven = find_uneven_weights(entries)
         problems += (f"{where}criterion {place + 1}: it {problem}" for place, problem in uneven)
-        problems += (
-            f"{where}{problem}"
-            for problem in find_total_rows((criterion.text, criterion.weight) for criterion in found)
-        )
+        totals = find_total_rows((criterion.text, criterion.weight) for criterion in found)
+        problems += (f"{where}{problem}" for problem in (*totals, *find_hidden_weights(entries)))
     if problems:
         raise InputError(problems)
     return RawRubric(found, query, reference, place or Location(), find_refusals(entries))

@@ -14,7 +14,7 @@ from autorubric.files.json_values import as_weight
 from autorubric.rows.record import Record, dump_question, find_paths, find_rubric, from_cell, read_question, to_plain
 
 _ROWS_SEEN = 100
-_SOURCES = ("source", "data_source", "domain", "ability")
+_SOURCES = "source data_source domain ability"
 _DOUBTS = {
     "reference": r"(un)?met|cannot_assess|(pass|fail)(ed)?|true|false|yes|no|accept|reject|(in)?correct"
     r"|不?(满足|符合|合格)|[是否对错]",
@@ -41,59 +41,61 @@ class Role(NamedTuple):
     is_ranked: bool = False
 
 
-_QUERIES = "问题 题目 提问 問題 質問 질문 pregunta pergunta frage вопрос".split()  # noqa: SIM905
-_ANSWERS = "回答 作答 回复 模型回答 模型回复 模型输出 답변 réponse respuesta resposta antwort ответ".split()  # noqa: SIM905
+def _build_role(names: str, own: str = "", quiet: str = "", fallback: str = "", is_ranked: bool = False) -> Role:
+    return Role(tuple(names.split()), own, tuple(quiet.split()), tuple(fallback.split()), is_ranked)
+
+
 ROLES: Mapping[str, Role] = {
-    "query": Role(
-        (
-            *("question", "query", "prompt", "instruction", "input", "problem", "messages", "conversation"),
-            *("convo", "conversations", "turns", "user_prompt", "user_query", "question_text", "prompt_text"),
-        ),
-        quiet=("question", "query", "prompt", "messages"),
-        fallback=("user_input", "user_message", "task", "contents", *_QUERIES),
+    "query": _build_role(
+        "question query prompt instruction input problem messages conversation convo conversations turns user_prompt "
+        "user_query question_text prompt_text",
+        quiet="question query prompt messages",
+        fallback="user_input user_message task contents 问题 题目 提问 質問 設問 問題 질문 문제 frage "
+        "aufgabe pregunta pergunta domanda вопрос",
     ),
-    "rubric": Role(
-        ("rubrics", "rubric", "criteria", "rubric_items"),
-        quiet=("rubrics", "rubric", "Rubrics", "criteria", "rubric_items", "reward_model"),
-        fallback=("reward_model", "checklist", "score_rubric", "rubric_json", "evaluation_criteria", "评分标准"),
+    "rubric": _build_role(
+        "rubrics rubric criteria rubric_items",
+        quiet="rubrics rubric Rubrics criteria rubric_items reward_model",
+        fallback="reward_model checklist score_rubric rubric_json evaluation_criteria 评分标准",
     ),
-    "submission": Role(
-        (
-            *("submission", "response", "answer", "output", "completion", "generation", "essay", "prediction"),
-            *("model_output", "model_response", "model_answer", "assistant", "reply", "solution", "text"),
-        ),
+    "submission": _build_role(
+        "submission response answer output completion generation essay prediction model_output model_response "
+        "model_answer assistant reply solution text",
         own="submission",
-        quiet=("submission", "answer", "response", "completion"),
-        fallback=("actual_output", "system_output", "llm_output", "output_text", "generated_text", *_ANSWERS),
+        quiet="submission answer response completion",
+        fallback="actual_output system_output llm_output output_text generated_text student_response student_answer "
+        "回答 作答 回复 模型回答 模型回复 模型输出 学生回答 学生答案 解答 답변 답안 "
+        "réponse antwort respuesta resposta risposta ответ",
     ),
-    "submissions": Role(
-        ("answers", "responses", "candidates", "completions", "outputs", "generations"),
-        quiet=("answers", "responses", "candidates", "completions"),
+    "submissions": _build_role(
+        "answers responses candidates completions outputs generations",
+        quiet="answers responses candidates completions",
     ),
-    "id": Role(
-        ("id", "query_id", "prompt_id", "question_id", "item_id", "uid", "uuid", "key", "example_id"),
+    "id": _build_role(
+        "id query_id prompt_id question_id item_id uid uuid key example_id",
         own="id",
-        quiet=("id", "query_id", "prompt_id", "uid", "__record_id__"),
-        fallback=("__record_id__", "编号", "編號"),
+        quiet="id query_id prompt_id uid __record_id__",
+        fallback="__record_id__ 编号 編號",
     ),
-    "sample": Role(("sample_id", "candidate_id"), own="sample_id", quiet=("sample_id", "candidate_id")),
-    "reference": Role(
-        ("reference_submission", "reference_answer", "reference"),
+    "sample": _build_role("sample_id candidate_id", own="sample_id", quiet="sample_id candidate_id"),
+    "reference": _build_role(
+        "reference_submission reference_answer reference",
         own="reference_submission",
-        fallback=("expected", "expected_output", "expected_answer", "ideal", "参考答案", "标准答案"),
+        fallback="expected expected_output expected_answer ideal 参考答案 标准答案 模範解答 모범답안 "
+        "musterlösung corrigé",
     ),
-    "labels": Role(("ground_truth",), quiet=("ground_truth",)),
-    "domain": Role(("domain", "category", "subject", "topic"), own="domain"),
-    "source": Role(_SOURCES, quiet=_SOURCES, is_ranked=True),
-    "criterion": Role(("criterion", "criterion_name", "criteria", "requirement"), fallback=("标准", "准则")),
-    "label": Role(("label", "verdict", "value", "rating", "human_label"), fallback=("标签", "标注")),
-    "annotator": Role(
-        ("annotator", "annotator_id", "rater", "rater_id", "labeler", "labeller"),
-        fallback=("annotator_name", "rater_name", "worker_id", "worker", "reviewer", "标注员", "标注者"),
+    "labels": _build_role("ground_truth", quiet="ground_truth"),
+    "domain": _build_role("domain category subject topic", own="domain"),
+    "source": _build_role(_SOURCES, quiet=_SOURCES, is_ranked=True),
+    "criterion": _build_role("criterion criterion_name criteria requirement", fallback="标准 准则"),
+    "label": _build_role("label verdict value rating human_label", fallback="标签 标注"),
+    "annotator": _build_role(
+        "annotator annotator_id rater rater_id labeler labeller",
+        fallback="annotator_name rater_name worker_id worker reviewer 标注员 标注者",
     ),
-    "note": Role(("note", "comment", "reason", "rationale")),
-    "quote": Role(("quote", "evidence", "highlight")),
-    "seconds": Role(("seconds", "lead_time", "duration_seconds")),
+    "note": _build_role("note comment reason rationale"),
+    "quote": _build_role("quote evidence highlight"),
+    "seconds": _build_role("seconds lead_time duration_seconds"),
 }
 """Every role with its names. A row with two of them is refused, unless one is the role's `own`."""
 
@@ -105,16 +107,13 @@ SYNONYMS = {
 }
 """Further names of roles that options accept."""
 
-NESTED = frozenset(
-    (
-        *("messages", "conversation", "convo", "conversations", "contents", "turns", "reward_model"),
-        *("labels", "verdicts", *ROLES["rubric"].fallback),
-        *(name for role in ("rubric", "submissions", "labels") for name in ROLES[role].names),
-        *("merged_rubrics", "augmented_rubrics", "rubrics_a", "rubrics_b", "rubric_list"),
-        *("ground_truth_reasons", "metadata", "tags", "extra_info", "options", "check", "example_tags"),
-        *("ideal_completions_data", "autorubric"),
-    )
+_LISTS = (
+    "messages conversation convo conversations contents turns reward_model labels verdicts merged_rubrics "
+    "augmented_rubrics rubrics_a rubrics_b rubric_list ground_truth_reasons metadata tags extra_info options check "
+    "example_tags ideal_completions_data autorubric"
 )
+_NESTED_ROLES = [ROLES[role].names for role in ("rubric", "submissions", "labels")]
+NESTED = frozenset(_LISTS.split()).union(*_NESTED_ROLES, ROLES["rubric"].fallback)
 """Columns of lists and mappings, which are JSON in a CSV file."""
 
 

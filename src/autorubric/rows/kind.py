@@ -127,6 +127,7 @@ def _is_table(text: str) -> bool:
     except csv.Error:
         return False
     names = [cell.strip() for cell in header]
+    names = names[1:-1] if delimiter == "|" and not names[0] and not names[-1] else names
     if not all(0 < len(cell) <= 64 and "{" not in cell for cell in names) or len(set(names)) < len(names):
         return False
     return second is None or len(second) == len(header) or text.count('"') > 1
@@ -145,7 +146,7 @@ def detect_delimiter(text: str) -> str:
 
 def _refuse_unknown(text: str, name: str) -> Kind:
     what = "cannot tell what kind of file this is" if text else "the file is empty"
-    raise InputError(f"{name}: {what}; expected CSV, TSV, JSON, JSON Lines, YAML, Parquet or Arrow")
+    raise InputError(f"{name}: {what}; expected CSV, TSV, a Markdown table, JSON, JSON Lines, YAML, Parquet or Arrow")
 
 
 _STATE, _SPLITS = "state.json", "dataset_dict.json"

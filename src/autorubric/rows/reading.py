@@ -264,13 +264,11 @@ def read_delimited(file: BinaryIO, name: str, problems: list[str]) -> Iterator[t
         if header is None:
             header, first, named = _read_header(cells, f"{name}:{line}"), line, sum(map(bool, map(str.strip, cells)))
         elif named == 1 and header[0] != "Unnamed: 0" and sum(map(bool, map(str.strip, cells))) > 1:
-            why = f"the header names 1 of {len(header)} columns; delete lines above the header, or name the columns"
-            raise InputError(f"{name}:{first}: {why}")
+            why = f"{name}:{first}: the header names 1 of {len(header)} columns"
+            raise InputError(f"{why}; delete lines above the header, or name the columns")
         elif len(cells) != len(header):
-            problems.append(
-                f"{name}:{line}: the row has {pluralize(len(cells), 'cell')}, the header has {len(header)}; "
-                "check for quotes and delimiters in the text"
-            )
+            counts = f"the row has {pluralize(len(cells), 'cell')}, the header has {len(header)}"
+            problems.append(f"{name}:{line}: {counts}; check for quotes and delimiters in the text")
         else:
             try:
                 yield line, {key: _read_cell(key, cell) for key, cell in zip(header, cells, strict=True)}
@@ -293,7 +291,8 @@ def _split(file: BinaryIO, name: str) -> Iterator[tuple[int, list[str]]]:
             raise InputError(f"{name}:{start}: {_describe_csv_error(error, lines.number - start)}") from None
         if cells is None:
             return
-        if any(cell.strip() for cell in cells):
+        cells = [cell.strip() for cell in cells[1:-1]] if lines.has_bars else cells
+        if any(cell.strip(" :-" if lines.has_bars else None) for cell in cells):  # not dashes below a header
             yield start, cells
 
 
@@ -304,12 +303,13 @@ class _Lines:
         self._lines, self._name = iter_lines(file), name
         self.number = 0
         self._first: str | None = None
-        first = next(self, None)
+        first = next(filter(str.strip, self), None)
         # Excel writes and reads a first line that names the delimiter.
         named = re.fullmatch(r'sep=([^"\0]?)', (first or "").strip(), re.IGNORECASE)
         if named:
-            first = next(self, None)
+            first = next(filter(str.strip, self), None)
         self.delimiter = (named and named[1]) or detect_delimiter(first or "")
+        self.has_bars = self.delimiter == "|" and bool(re.fullmatch(r"\s*\|.+\|\s*", first or ""))
         self.number -= first is not None
         self._first = first
 

@@ -20,12 +20,20 @@ MERGED = "; of merged cells, only the first is filled"
 HOLDERS = ("rubrics", "rubric", "Rubrics", "criteria", "rubric_items")
 
 # Names of the parts of a criterion in files and replies, in order of preference; in files, of any case.
-TEXT_KEYS = (
-    *("requirement", "criterion", "description", "text", "rubric_item", "rubric_str", "criteria"),
-    *("描述", "标准", "准则", "要求", "说明", "评分标准", "评价标准", "评分点", "得分点"),
+TEXT_KEYS, WEIGHT_KEYS, NAME_KEYS = (
+    tuple(names.split())
+    for names in (
+        "requirement criterion description text rubric_item rubric_str criteria criterion_description criterion_text "
+        "long_description sub_criterion subcriterion indicator "
+        "描述 标准 准则 要求 说明 评分标准 评价标准 评分点 得分点 観点 評価項目 評価基準 基準 説明 "
+        "평가항목 평가기준 기준 설명 "
+        "kriterium kriterien critère critères criterio criterios critério critérios критерий критерии "
+        "beschreibung descripción descrição descrizione описание",
+        "weight points score 权重 分值 分数 配点 重み 배점 가중치 gewicht gewichtung punkte poids pondération barème "
+        "peso ponderación puntos puntaje pontos punti punteggio вес баллы балл",
+        "name title 标题 名称 评分项 评价指标 指标 titel titre título titolo",
+    )
 )
-WEIGHT_KEYS = ("weight", "points", "score", "权重", "分值", "分数")
-NAME_KEYS = ("name", "title", "标题", "名称", "评分项", "评价指标", "指标")
 
 
 class Record(NamedTuple):
