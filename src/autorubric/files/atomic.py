@@ -114,6 +114,24 @@ def atomic_writer(
     sync_folder(target.parent)
 
 
+def check_inside(run: Path, names: Iterable[str | Path]) -> None:
+    """Refuse to write to files of a run directory that a symbolic link leads out of it, as in somebody else's run.
+
+    Raises:
+        InputError: one of them is outside.
+
+    Example:
+        >>> check_inside(Path("run"), ["../items.jsonl"])
+        Traceback (most recent call last):
+        autorubric.errors.InputError: run/../items.jsonl is outside run, by a symbolic link; move it away, ...
+    """
+    for path in (run / name for name in names):
+        if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(run)):
+            raise InputError(
+                f"{path} is outside {run}, by a symbolic link; move the link away, or use another directory"
+            )
+
+
 def remove_drafts(folder: Path) -> None:
     r"""Remove drafts that killed processes left in `folder`; call it while no other process writes there.
 
