@@ -114,8 +114,8 @@ def atomic_writer(
     sync_folder(target.parent)
 
 
-def check_inside(run: Path, names: Iterable[str | Path]) -> None:
-    """Refuse to write to files of a run directory that a symbolic link leads out of it, as in somebody else's run.
+def check_inside(folder: Path, names: Iterable[str | Path]) -> None:
+    """Refuse files of a folder that a symbolic link leads out of it, as in a folder from somebody else.
 
     Raises:
         InputError: one of them is outside.
@@ -123,13 +123,11 @@ def check_inside(run: Path, names: Iterable[str | Path]) -> None:
     Example:
         >>> check_inside(Path("run"), ["../items.jsonl"])
         Traceback (most recent call last):
-        autorubric.errors.InputError: run/../items.jsonl is outside run, by a symbolic link; move it away, ...
+        autorubric.errors.InputError: run/../items.jsonl is outside run, by a symbolic link; put a copy in its place
     """
-    for path in (run / name for name in names):
-        if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(run)):
-            raise InputError(
-                f"{path} is outside {run}, by a symbolic link; move the link away, or use another directory"
-            )
+    for path in (folder / name for name in names):
+        if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder)):
+            raise InputError(f"{path} is outside {folder}, by a symbolic link; put a copy in its place")
 
 
 def remove_drafts(folder: Path) -> None:

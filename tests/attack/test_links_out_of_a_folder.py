@@ -1,4 +1,4 @@
-"""A run directory from somebody else, whose files and folders are links to those of the user."""
+"""Folders from somebody else, whose files and folders are links to those of the user."""
 
 from __future__ import annotations
 
@@ -59,3 +59,16 @@ def test_the_index_of_a_run_whose_index_is_a_link_is_in_a_temporary_folder(tmp_p
         with ExitStack() as stack:
             assert make_index_folder(run, stack, in_run=True).parent != run
         assert [(path.name, path.read_text()) for path in outside.iterdir()] == [(".gitignore", "*.pyc\n")]
+
+
+def test_a_folder_of_submissions_with_a_link_to_another_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "private.txt").write_text("secret")
+    folder = tmp_path / "submissions"
+    folder.mkdir()
+    (folder / "a.txt").write_text("The moon.")
+    (folder / "b.txt").symlink_to("a.txt")
+    rubric = Rubric([Criterion(requirement="Names the moon.")])
+    assert len(grade(folder, rubric=rubric, judge="builtin/offline", out=tmp_path / "run").item_results) == 2
+    (folder / "c.txt").symlink_to("../private.txt")
+    with pytest.raises(InputError, match=r"c\.txt is outside .* by a symbolic link; put a copy in its place"):
+        grade(folder, rubric=rubric, judge="builtin/offline", out=tmp_path / "other")
