@@ -74,6 +74,28 @@ def test_json_schema(document: Any, expected: bool) -> None:
     assert passes("json_schema", json.dumps(document), schema=PERSON) is expected
 
 
+def test_equal_items_are_found_among_many_without_comparing_every_two() -> None:
+    """Comparing every two of them takes minutes, in which a service answers nobody."""
+    unique = {"schema": {"uniqueItems": True}}
+    many = [{"a": number, "b": []} for number in range(40_000)]
+    same: list[Any] = [
+        [1, 1.0],
+        [[], []],
+        [{"a": 1, "b": 2}, {"b": 2, "a": 1}],
+        [[1], [True], [1.0], []],
+        [*many, many[7]],
+    ]
+    differ: list[Any] = [[1, True, "1"], [0, False, None, "", [], {}], [[1], [True]], [{"a": 1}, {"a": 2}], many]
+    for expected, documents in ((False, same), (True, differ)):
+        for document in documents:
+            found = run_check("json_schema", unique, json.dumps(document))
+            assert isinstance(found, CheckOutcome), found
+            assert found.passed is expected
+    entries = run_check("json_schema", {"schema": {"unevaluatedItems": {"type": "integer"}}}, json.dumps([1] * 1001))
+    assert isinstance(entries, CheckFailure)
+    assert entries.reason == "1001 entries; unevaluatedItems is checked for at most 1000"
+
+
 def test_json_schema_says_where_the_document_breaks_it() -> None:
     said = run_check("json_schema", {"schema": PERSON}, '{"name": "Ada", "age": "36"}')
     assert said == CheckOutcome(False, "at age: '36' is not of type 'integer'")

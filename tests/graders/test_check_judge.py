@@ -112,3 +112,21 @@ def test_checks_get_their_context() -> None:
     judge = ChecksFirst(context=CheckContext(tokenizer=str.split))
     (judgment,) = asyncio.run(judge.judge(JudgeInput("one two", (tokens,)), (0,), never))
     assert judgment.verdict is MET
+
+
+def test_between_checks_other_tasks_get_their_turn() -> None:
+    """A pattern may take a second; without a turn, a service with twenty of them answers nobody for twenty."""
+    turns: list[int] = []
+
+    async def count() -> None:
+        while True:
+            turns.append(1)
+            await asyncio.sleep(0)
+
+    async def judge() -> None:
+        other = asyncio.create_task(count())
+        await ChecksFirst().judge(JudgeInput("Good day.", (SHORT,) * 20), range(20), never)
+        other.cancel()
+
+    asyncio.run(judge())
+    assert len(turns) == 20

@@ -81,6 +81,11 @@ def test_a_template_that_cannot_work_is_refused_when_it_is_loaded(source: str, m
 def test_a_template_is_no_program() -> None:
     with pytest.raises(InputError, match="unsafe"):
         Template("t", "{{ query.__class__.__mro__ }}").render(query="x")
+    beginning = (
+        "{% block user %}{{ 'a' * 10 ** 9 }}{% endblock %}{% block criterion %}{{ requirement }}{% endblock %}"
+    )
+    with pytest.raises(InputError, match=r"prompt 't': '\*\*?' takes numbers up to 10000 here$"):
+        Template("t", beginning).begin(query="x")
 
 
 def test_the_fingerprint_is_of_name_and_source() -> None:

@@ -17,6 +17,8 @@ from autorubric.errors import clip
 from autorubric.files.strict_yaml import format_yaml_error
 
 _MOST_STEPS = 100_000
+_QUADRATIC = ("unevaluatedItems", "unevaluatedProperties")
+_MOST_UNEVALUATED = 1000  # the library looks each entry up in a list
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 
@@ -87,8 +89,18 @@ def _build_validator_class(draft: str) -> Any:
             raise CannotCheck(f"the schema follows more than {_MOST_STEPS} references")
         yield from plain.VALIDATORS["$ref"](validator, ref, instance, schema)
 
+    def limit(keyword: str) -> Any:
+        def validate(validator: Any, wanted: Any, instance: Any, schema: Any) -> Iterator[Any]:
+            if isinstance(instance, list | dict) and len(instance) > _MOST_UNEVALUATED:
+                raise CannotCheck(f"{len(instance)} entries; {keyword} is checked for at most {_MOST_UNEVALUATED}")
+            yield from plain.VALIDATORS[keyword](validator, wanted, instance, schema)
+
+        return validate
+
     ours = {
         "$ref": follow_ref,
+        "uniqueItems": _validate_unique_items,
+        **{keyword: limit(keyword) for keyword in _QUADRATIC},
         "pattern": _validate_pattern,
         "patternProperties": _validate_pattern_properties,
         "additionalProperties": _validate_additional_properties,
@@ -101,6 +113,24 @@ def _validate_pattern(validator: Any, wanted: str, instance: Any, _: Any) -> Ite
 
     if validator.is_type(instance, "string") and not has_match(wanted, instance):
         yield ValidationError(f"{instance!r} does not match {wanted!r}")
+
+
+def _validate_unique_items(validator: Any, wanted: bool, instance: Any, _: Any) -> Iterator[Any]:
+    """In linear time; the library compares every two items."""
+    from jsonschema.exceptions import ValidationError
+
+    is_checked = wanted and validator.is_type(instance, "array")
+    if is_checked and len({repr(_normalize_equal(item)) for item in instance}) < len(instance):
+        yield ValidationError(f"{instance!r} has non-unique elements")
+
+
+def _normalize_equal(value: Any) -> Any:
+    """A JSON value with the same `repr` as the values that are equal to it: key order and 1.0 do not count."""
+    if isinstance(value, dict):
+        return {key: _normalize_equal(value[key]) for key in sorted(value)}
+    if isinstance(value, list):
+        return [_normalize_equal(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _validate_pattern_properties(validator: Any, wanted: Any, instance: Any, _: Any) -> Iterator[Any]:

@@ -115,6 +115,22 @@ def atomic_writer(
     sync_folder(target.parent)
 
 
+def check_inside(folder: Path, names: Iterable[str | Path]) -> None:
+    """Refuse files of a folder that a symbolic link leads out of it, as in a folder from somebody else.
+
+    Raises:
+        InputError: one of them is outside.
+
+    Example:
+        >>> check_inside(Path("run"), ["../items.jsonl"])
+        Traceback (most recent call last):
+        autorubric.errors.InputError: run/../items.jsonl is outside run, by a symbolic link; put a copy in its place
+    """
+    for path in (folder / name for name in names):
+        if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder)):
+            raise InputError(f"{path} is outside {folder}, by a symbolic link; put a copy in its place")
+
+
 def remove_drafts(folder: Path) -> None:
     r"""Remove drafts that killed processes left in `folder`; call it while no other process writes there.
 

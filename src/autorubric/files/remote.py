@@ -87,12 +87,15 @@ def check_address(address: str) -> None:
 
 
 def redact_credentials(text: str) -> str:
-    """A text without the user, the password and the query of the addresses in it.
+    """A text without the user, the password and the query of the addresses in it, and without keys in mappings.
 
     Example:
         >>> redact_credentials("https://me:secret@host/rows.csv?signature=abc")
         'https://***@host/rows.csv?***'
+        >>> redact_credentials("{'model': 'm', 'api_key': 'sk-abc'}")
+        "{'model': 'm', 'api_key': '***'}"
     """
+    text = re.sub(r"(?i)((?:key|token|secret|password)['\"]: )(['\"])[^'\"]*", r"\1\2***", text)
     hidden = re.sub(r"://[^/@\s'\"]*@", "://***@", text)
     return re.sub(r"(https?://[^?\s'\"]*\?)[^\s'\"]+", r"\1***", hidden)
 

@@ -75,7 +75,7 @@ def read_said(reply: Reply, shown: ShownOptions | None = None, submission: str =
     """
     found = read_json(reply, "object", _STATUS_KEYS if shown is None else _OPTION_KEYS[:1])
     if isinstance(found, Unreadable):
-        answer = _read_other_form(reply, shown) if found.kind == "unreadable" else None
+        answer = _read_other_form(reply, shown) if found.kind == "unreadable" and not found.ambiguous else None
         if answer is None:
             return found
     else:
@@ -93,7 +93,7 @@ def read_said(reply: Reply, shown: ShownOptions | None = None, submission: str =
 def _read_other_form(reply: Reply, shown: ShownOptions | None) -> Answer[Said] | None:
     """The statement of a reply in another form: other keys, a list of one, a field of a text, or a single word."""
     found = read_json(reply, "object", _OTHER_KEYS if shown is None else _OPTION_KEYS)
-    if isinstance(found, Unreadable):
+    if isinstance(found, Unreadable) and not found.ambiguous:
         found = read_json(reply, "object")
     if isinstance(found, Answer):
         entry = read_entry(found.value, shown, found.notes)
@@ -103,8 +103,9 @@ def _read_other_form(reply: Reply, shown: ShownOptions | None) -> Answer[Said] |
     explanation = None
     if isinstance(listed, Answer) and len(listed.value) == 1:
         values = listed.value
-    elif isinstance(listed, Unreadable):
-        fields = find_fields(text)
+    elif isinstance(listed, Unreadable) and not found.ambiguous:
+        scan = scan_json(text)  # a quote in a string is no field
+        fields = [] if scan.spans or scan.broken is not None else find_fields(text)
         ids = {field["label"] for field in fields if _ID.fullmatch(field["label"])}
         if len(ids) > 1 or (fields and CONTRAST.match(text, fields[-1].end())):
             return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
@@ -86,9 +87,10 @@ class ChecksFirst:
         Raises:
             InputError: `check_rubric` refuses the rubric; the judge inside is not asked.
         """
-        checked = {
-            index: self._run_check(inputs, index) for index in wanted if inputs.criteria[index].check is not None
-        }
+        checked = {}
+        for index in (index for index in wanted if inputs.criteria[index].check is not None):
+            checked[index] = self._run_check(inputs, index)
+            await asyncio.sleep(0)  # a check may take seconds; deadlines and other requests get their turn
         rest = [index for index in wanted if index not in checked]
         if rest and self.inside is None:
             self.check_rubric(inputs.criteria)

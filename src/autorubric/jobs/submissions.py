@@ -25,6 +25,7 @@ from autorubric.dataset.label_columns import note_own_labels, read_label_columns
 from autorubric.dataset.label_table import LabelTable
 from autorubric.errors import InputError, format_first, problems_at
 from autorubric.files import find_nearest_key, read_text
+from autorubric.files.atomic import check_inside
 from autorubric.notes import warn
 from autorubric.rows import Record, Table, inspect_file, is_dataset_folder, is_stream, list_document_rows, name_input
 from autorubric.rows.columns import ROLES as NAMES
@@ -209,6 +210,7 @@ def _list_texts(folder: Path) -> list[Path]:
         return [folder]
     found = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
     texts = [path for path in found if path.is_file() and path.suffix.lower() in _TEXTS]
+    check_inside(folder, [path.name for path in texts])
     others = [path.name for path in found if path not in texts]
     if others:
         warn(f"{folder}: not graded, because they are not .txt or .md files: {format_first(others, _MOST_NAMED)}")

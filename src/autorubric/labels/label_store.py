@@ -19,6 +19,7 @@ from zlib import crc32
 from autorubric.core.criterion import Criterion
 from autorubric.dataset.ground_truth import choose_majority
 from autorubric.errors import InputError, NotSavedError, RunLockedError
+from autorubric.files.atomic import check_inside
 from autorubric.files.text import check_file
 from autorubric.labels.event import KINDS, Event, LabelDraw, PairKey
 from autorubric.llm.records.database import connect
@@ -259,6 +260,7 @@ def label_store(run: Path) -> Iterator[LabelStore]:
         InputError: it cannot be written, or is another program's file.
     """
     folder = run / FOLDER
+    check_inside(run, [store_path(run)])
     with ExitStack() as stack:
         try:
             stack.enter_context(run_lock(folder))

@@ -140,6 +140,7 @@ MOST_REPAIRED = 100_000
 """Maximum characters for the repair library, which is not linear in time."""
 
 _ODD_KEY = re.compile(r'[\[\]{}"\n:]')
+_QUOTED_KEY = re.compile(r"[\"'“](\w+)[\"'”]\s*[:：]")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _NEEDS_CLEANING = re.compile(r"\\[ubf]|[\ud800-\udfff]")
 _EATEN_BACKSLASH = re.compile(r"[\b\f](?=[A-Za-z])")
@@ -168,29 +169,33 @@ def parse_json(text: str, notes: list[str]) -> Any:
 
 
 def repair_json(text: str, notes: list[str]) -> Any:
-    """The value from the repair library, with a note; a `ValueError` for prose, elided or overlong text."""
+    """The value from the repair library, with a note; a `ValueError` for prose, elided or overlong text.
+
+    Raises an `UncertainError` if the repair lost a key: a string with unescaped quotes may hold a whole other object,
+    such as a verdict that the judge quotes from the submission.
+    """
     if not may_hold_data(text) or _ELISION.search(text) or len(text) > MOST_REPAIRED:
         raise ValueError("not JSON")
     import json_repair
 
     try:
         value = json_repair.loads(text, skip_json_loads=True)
-    except RecursionError as error:
+    except Exception as error:  # the library fails on some texts, with errors of any kind
         raise ValueError("not JSON") from error
     value = _clean(value, notes)
-    if not value or _has_odd_key(value):
+    if not value or any(map(_ODD_KEY.search, keys := _list_keys(value))):  # punctuation taken for words
         raise ValueError("not JSON")
+    kept = json.dumps(value, ensure_ascii=False)
+    if lost := [key for key in (*keys, *_QUOTED_KEY.findall(text)) if text.count(key) > kept.count(key)]:
+        raise UncertainError(f"the reply is broken JSON, in which key {lost[0]!r} may have two values")
     notes.append("the JSON was broken and was repaired")
     return value
 
 
-def _has_odd_key(value: Any) -> bool:
-    """Whether the repair mistook punctuation for words, so that the rest cannot be trusted either."""
-    if isinstance(value, list):
-        return any(_has_odd_key(inner) for inner in value)
+def _list_keys(value: Any) -> list[str]:
     if isinstance(value, dict):
-        return any(_ODD_KEY.search(key) or _has_odd_key(inner) for key, inner in value.items())
-    return False
+        return [*value, *(key for inner in value.values() for key in _list_keys(inner))]
+    return [key for inner in value for key in _list_keys(inner)] if isinstance(value, list) else []
 
 
 def parse_strictly(text: str, notes: list[str]) -> Any:

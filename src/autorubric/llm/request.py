@@ -230,12 +230,14 @@ class Unreadable:
         message: what is wrong with the reply, in one sentence; a re-ask quotes it.
         again: whether a re-ask could succeed.
         form: what kind of JSON the reply is instead, in words; empty if it is not JSON.
+        ambiguous: whether the reply has several values, so that reading it in another way could find the wrong one.
     """
 
     kind: FailureKind
     message: str
     again: bool = True
     form: str = ""
+    ambiguous: bool = False
 
 
 @value_class(frozen=True, slots=True)

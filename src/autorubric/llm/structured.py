@@ -135,7 +135,7 @@ def read_json(reply: Reply, want: Want, keys: tuple[str, ...] = (), named: str =
         if value is None and want == "array" and scan.broken is None:
             value = _collect_objects(text, scan, notes)
     except UncertainError as error:
-        return Unreadable("unreadable", str(error))
+        return Unreadable("unreadable", str(error), ambiguous=True)
     if value is None:
         return Unreadable("unreadable", _explain_missing(scan, want), form=describe_form(sent))
     return Answer(value, reply, tuple(dict.fromkeys(notes)))
@@ -172,7 +172,7 @@ def _choose_best(text: str, scan: Scan, asked: WantedValue, notes: list[str]) ->
     readings, loose = [], []
     for span in scan.spans:
         own: list[str] = []
-        parsed = None if span.in_broken and not span.fenced else _parse_span(text, span, own)
+        parsed = None if span.in_broken and not span.fenced else _parse_span(text, span, asked, own)
         value = unwrap(parsed, asked, own)
         if value is None:
             loose.append(parsed)
@@ -229,10 +229,13 @@ def _rank(value: Any) -> int:
     return 2 if isinstance(value, dict) or any(isinstance(inner, dict) for inner in value) else int(bool(value))
 
 
-def _parse_span(text: str, span: JsonSpan, notes: list[str]) -> Any:
+def _parse_span(text: str, span: JsonSpan, asked: WantedValue, notes: list[str]) -> Any:
+    inside = text[span.start : span.end]
     try:
-        return parse_json(text[span.start : span.end], notes)
-    except ValueError:
+        return parse_json(inside, notes)
+    except ValueError as error:
+        if asked.want == "object" and any(f'"{key}"' in inside for key in asked.keys):
+            raise UncertainError("the reply holds broken JSON") from error
         return None
 
 

@@ -110,7 +110,7 @@ def check_template(
     except InputError:
         raise
     except Exception as error:  # any error is the template's
-        raise InputError(f"{template.origin}: cannot be filled in: {error}") from error
+        raise InputError(f"{template.origin}: cannot be filled in: {str(error) or type(error).__name__}") from error
     return template
 
 

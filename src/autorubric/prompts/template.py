@@ -248,6 +248,8 @@ class Template:
     def _describe_missing(self, values: dict[str, Any], error: jinja2.TemplateRuntimeError) -> str:
         missing = sorted(self.variables - values.keys() - set(_OPTIONAL.findall(self.source)))
         given = [name for name in values if name != _CODE]
+        if not isinstance(error, jinja2.UndefinedError):
+            return f"{self._place}: {error.message}"
         what = f"needs {', '.join(map(repr, missing))}" if missing else str(error.message)
         return f"{self._place} {what}; given: {', '.join(given) or 'nothing'}"
 

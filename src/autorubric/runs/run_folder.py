@@ -13,7 +13,7 @@ from itertools import takewhile
 from pathlib import Path
 
 from autorubric.errors import AutorubricError, InputError, LedgerError, pluralize
-from autorubric.files.atomic import remove_drafts
+from autorubric.files.atomic import check_inside, remove_drafts
 from autorubric.files.descriptors import is_exhausted, is_out_of_files
 from autorubric.files.text import check_file
 from autorubric.llm.batches.batch_store import FOLDER as BATCHES
@@ -118,8 +118,9 @@ def _check_paths(out: Path, files: tuple[str, ...], sources: Iterable[Path]) -> 
     for place in (out, *out.parents):
         if os.path.lexists(place) and not os.path.isdir(place):  # noqa: PTH112 (a name that is too long is not an error here)
             raise InputError(f"{place} is not a directory; pass another --out")
-    problems = []
     names = (*files, SPENT_FILE, *(f"{LEDGER_FOLDER}/{name}" for name in _LEDGER_FILES))
+    check_inside(out, (LEDGER_FOLDER, *names))
+    problems = []
     for name in [name for name in names if os.path.lexists(out / name)]:
         try:
             check_file(out / name)

@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from autorubric.errors import InputError
+from autorubric.files.atomic import check_inside
 from autorubric.files.text import check_file
 from autorubric.jobs.label_source import LabelChoice
 from autorubric.llm.records.lock import LEDGER_FILE
@@ -319,9 +320,10 @@ def _name_run(path: Path, all_runs: Sequence[Path]) -> str:
 def make_index_folder(run: Path, stack: ExitStack, *, in_run: bool) -> Path:
     """Create the folder of a run's index; a temporary one, until `stack` ends, if it is not `in_run` or cannot be."""
     place = run / INDEX_FOLDER
-    with suppress(OSError):
+    with suppress(OSError, InputError):
         if in_run:
             place.mkdir(exist_ok=True)
+            check_inside(run.absolute(), (place.absolute(), *place.absolute().iterdir()))
             (place / ".gitignore").write_text("*\n", encoding="utf-8")  # fails too if another user made the folder
             return place
     return Path(stack.enter_context(TemporaryDirectory(prefix="autorubric-view-", ignore_cleanup_errors=True)))
