@@ -7,8 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from autorubric import CriterionGrader, LLMConfig, Rubric
-from autorubric.training import AuditPlan, EvolutionPlan, Rewarder, Sample
+from autorubric.training import AuditPlan, EvolutionPlan, Rewarder, RewardFailed, Sample
 from autorubric.training.evolution.versions import VERSIONS_FILE, read_log
 from tests.faults.scene import Scene
 from tests.offenders import offenders
@@ -42,12 +44,14 @@ def rewards(source: Rewarder, *steps: int) -> list[tuple[float | None, int | Non
 
     async def give() -> list[tuple[float | None, int | None]]:
         found = []
-        for step in steps:
-            samples = [Sample(text, RUBRIC, "How much?", step=step) for text in TEXTS]
-            found += [(one.value, one.version) for one in await source.rewards(samples)]
-        await source.finish()
-        assert isinstance(source.grader, CriterionGrader)
-        await source.grader.aclose()
+        try:
+            for step in steps:
+                samples = [Sample(text, RUBRIC, "How much?", step=step) for text in TEXTS]
+                found += [(one.value, one.version) for one in await source.rewards(samples)]
+        finally:
+            await source.finish()
+            assert isinstance(source.grader, CriterionGrader)
+            await source.grader.aclose()
         return found
 
     return asyncio.run(give())
@@ -82,7 +86,11 @@ def test_a_writer_that_fails_leaves_the_rubric_as_it_is_and_is_asked_again(scene
 
 def test_a_list_of_demands_that_cannot_be_had_is_a_missing_reward_and_no_zero(scene: Scene) -> None:
     def check(folder: Path, scene: Scene) -> None:
-        assert rewards(Rewarder(grader(scene, folder, compound="all")), 1) == [(None, None)] * 3
+        if folder.name in ("401", "402"):  # they last, so a training ends
+            with pytest.raises(RewardFailed, match=f"the judge can give none: .*HTTP {folder.name}"):
+                rewards(Rewarder(grader(scene, folder, compound="all")), 1)
+        else:
+            assert rewards(Rewarder(grader(scene, folder, compound="all")), 1) == [(None, None)] * 3
         scene.meets = lambda body: None
         # The endpoint lists what is not in the criterion, which is then judged as a whole.
         assert rewards(Rewarder(grader(scene, folder, compound="all")), 1) == [(1.0, None)] * 3

@@ -118,8 +118,4 @@ def test_grade_reward_and_select_have_the_setting_and_a_run_keeps_it(tmp_path: P
             shown.clear()
         with pytest.raises(InputError, match="reasoning: drop before, now keep"):
             grade([text], **asked, reasoning="keep", out=tmp_path / "grade-drop")
-        for setting in ("drop", "keep"):  # runs of versions without the setting say nothing, as those that keep
-            grade([text], **asked, out=tmp_path / f"grade-{setting}")
-            reward([text], **asked, out=tmp_path / f"reward-{setting}")
-            select(tmp_path / "rows.jsonl", judge=asked["judge"], out=tmp_path / f"select-{setting}")
         assert shown == []

@@ -294,7 +294,7 @@ class Recipe:
             "few_shot": None if few_shot is None else dataclasses.asdict(few_shot.config),
             "templates": options.prompts.fingerprints(),
             **({} if self.compound == "as_is" else {"compound": [self.compound, load_demands_prompt().fingerprint]}),
-            **({} if self.reasoning == "keep" else {"reasoning": self.reasoning}),  # kept before there was a choice
+            **({} if self.reasoning == "drop" else {"reasoning": self.reasoning}),
         }
 
     def _list_specs(self) -> tuple[JudgeSpec, ...]:

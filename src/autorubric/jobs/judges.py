@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -28,7 +26,6 @@ from autorubric.llm.http.providers import resolve_address
 from autorubric.llm.http.secrets import VariableName
 from autorubric.llm.thinking import Reasoning
 from autorubric.prompts.judging import load_judge_prompts
-from autorubric.runs.manifest import MANIFEST_FILE
 from autorubric.runs.plan import ExperimentPlan, hash_dataset
 from autorubric.runs.shard import PART, ShardPart
 from autorubric.settings import LocalName, Names, setting
@@ -143,23 +140,12 @@ class JudgeSettings(ModelSettings):
     cannot_assess: Literal["skip", "zero", "partial", "fail"] = setting(
         "skip", "Abstentions: skip, zero, partial, fail.", group="Scoring"
     )
-    reasoning: Reasoning = setting("drop", "<think>…</think> before an answer: drop, keep.", group="Scoring")
+    reasoning: Reasoning = setting("drop", "Reasoning before an answer: drop, keep.", group="Scoring")
 
     @property
     def splits(self) -> bool:
         """Whether a model is named that can split criteria."""
         return False
-
-    @model_validator(mode="after")
-    def _keep_reasoning(self) -> Self:
-        """Grade reasoning too in a run of a version that always did, so that its replies stay usable."""
-        given, out = self.collect_given(), getattr(self, "out", None)
-        if out is None or {"reasoning", "replace", "start_over"} & given.keys():
-            return self
-        with suppress(OSError):
-            if not re.search(r'"reasoning":\s*"drop"', (Path(out) / MANIFEST_FILE).read_text("utf-8", "replace")):
-                self.__dict__["reasoning"] = "keep"
-        return self
 
     @model_validator(mode="after")
     def _check_judges(self) -> Self:

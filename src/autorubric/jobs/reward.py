@@ -123,7 +123,6 @@ async def reward_async(data: RewardData, settings: RewardSettings) -> list[Rewar
         async with aclosing(grader):
             rewarder, session = _CountingRewarder(grader, settings.build_reward_rule()), await grader.open_session()
             models = session.models.values()
-            rewarder.reasoning = settings.reasoning
             run = _RewardRun(executor=session.executor, samples=samples, models=models, rewarder=rewarder)
             with run.record_progress(out):
                 await run.run_to_end(settings.progress, settings.stop, run.build_state)
@@ -137,7 +136,6 @@ class _CountingRewarder(Rewarder):
     """Counts the samples that it has answered, and those that failed."""
 
     given = failed = 0
-    reasoning = ""
     is_training = False  # the run reports the refusal
 
     async def _reward(self, sample: Sample) -> Reward:
@@ -180,8 +178,7 @@ class _RewardRun(StoppableRun):
         given, failed = self.rewarder.given, self.rewarder.failed
         counts = {"rows": len(self.samples), "finished": given - failed, "failed": failed}
         error = self.stopped or (self.executor and self.executor.find_refusal(self.models))
-        how = self.rewarder.reasoning
-        return {"kind": REWARDS, "status": status, "counts": counts, "error": error, "reasoning": how}
+        return {"kind": REWARDS, "status": status, "counts": counts, "error": error}
 
     def build_state(self) -> RunState:
         given, failed, activity = self.rewarder.given, self.rewarder.failed, self.activity

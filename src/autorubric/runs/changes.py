@@ -38,8 +38,8 @@ _OF_TRANSPORT = frozenset(
 )
 """Fields of a model's configuration that do not change what it answers."""
 
-_UNRECORDED = {"compound": "as_is", "reasoning": "keep"}
-"""What fields of a grader are where manifests leave them out, so that those of earlier versions do not change."""
+_UNRECORDED = {"compound": "as_is", "reasoning": "drop"}
+"""Defaults of a grader that manifests leave out, so that those of earlier versions do not change."""
 
 
 def describe_change(what: str, before: Any, now: Any) -> str:
@@ -72,7 +72,7 @@ def find_grader_changes(before: Mapping[str, Any] | None, now: Mapping[str, Any]
     for name in (name for name in old if name in new):
         changes += find_value_changes(_cut_address(old[name]), _cut_address(new[name]), f"judge {name}: ")
     skipped = {"judges", "stand_ins"}
-    old = {key: value for key, value in {"compound": "as_is", **before}.items() if key not in skipped}
+    old = {key: value for key, value in {**_UNRECORDED, **before}.items() if key not in skipped}
     return changes + find_value_changes(old, {key: now.get(key, _UNRECORDED.get(key)) for key in old})
 
 

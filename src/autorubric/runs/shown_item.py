@@ -202,7 +202,7 @@ def _make_grader(made_of: Mapping[str, Any], settings: Mapping[str, Any]) -> Cri
         prompts=load_judge_prompts(Path(prompts)) if prompts else None,
         cannot_assess_config=CannotAssessConfig.model_validate(made_of["cannot_assess"]),
         **{name: made_of[name] for name in _SAME_NAMES},
-        reasoning=made_of.get("reasoning", "keep"),
+        reasoning=made_of.get("reasoning", "drop"),
     )
 
 
