@@ -130,7 +130,7 @@ class ReplyLimits:
             return _give_up(reply, f"{problem.message}; {explain_limit(limit.allowed)}")
         if tried >= limit.most:
             return _give_up(reply, f"{problem.message}; raise --max-tokens-ceiling (LLMConfig.max_tokens_ceiling)")
-        cut_at = tried if reply.limit else spoken or tried  # it may have been sent with an estimated limit
+        cut_at = reply.limit or spoken or tried  # a reply to an estimated limit has none
         plain = copy_with(request, max_tokens=None, cut_off=request.cut_off + 1, cut_at=cut_at)
         known = self._known.get((request.role, model.name), _NOTHING)
         recorded = self._find_recorded(model, plain, [limit for limit in known.used if limit > tried])

@@ -234,7 +234,7 @@ def _read_outcome(model: BatchModel, entry: Entry, line: ResultLine, seconds: fl
     reply = read_answer(HttpReply(line.status, line.body), seconds, model.secrets)
     if isinstance(reply, Fault):
         return reply
-    reply = with_limit(reply, {"max_tokens": entry.limit}, None)
+    reply = with_limit(reply, {"max_tokens": entry.limit})
     # The text is no longer at hand; a run of one letter in its place would count as a few tokens.
     asked = Request((Message("user", "ab" * (entry.characters // 2)),), entry.role)
     if not is_plausible(reply, asked):

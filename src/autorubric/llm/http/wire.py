@@ -237,7 +237,7 @@ def read_reply(raw: bytes, latency: float, secrets: tuple[str | None, ...] = ())
     )
 
 
-def with_limit(reply: Reply, body: Mapping[str, Any], allowed: int | None) -> Reply:
+def with_limit(reply: Reply, body: Mapping[str, Any], allowed: int | None = None) -> Reply:
     """The reply; a truncated one gets its limit, unless that was below what the endpoint allows.
 
     Some servers report `stop` for truncated replies.
