@@ -227,8 +227,8 @@ def test_a_mean_kappa_below_a_threshold_is_a_status_of_its_own(
         # Each criterion: 9 of 12 agree, and half would by chance, as the judge says MET of half of the items.
         assert run(["agree", str(path), "--fail-under", "0.5"]) == 0
         capsys.readouterr()
-        assert run(["agree", str(path), "--fail-under", "0.51"]) == 100
-        assert capsys.readouterr().err.endswith("--fail-under: the mean kappa is 0.5, below 0.51\n")
+        assert run(["agree", str(path), "--fail-under", "0.5000001"]) == 100
+        assert capsys.readouterr().err.endswith("--fail-under: the mean kappa is 0.5, below 0.5000001\n")
     # Only MET of Short and UNMET of Long: kappa is undefined for either, also where that of all pairs is 1.
     table = "id,criterion,label\n" + "".join(f"t{n},Short,yes\nt{n},Long,no\n" for n in (0, 2, 4))
     (tmp_path / "labels.csv").write_text(table)

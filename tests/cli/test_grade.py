@@ -206,8 +206,8 @@ def test_a_mean_score_that_is_too_low_has_a_status_of_its_own(
     command = ["grade", str(dataset(tmp_path)), "--judge", "builtin/offline", "-o", str(tmp_path / "run")]
     mean = 0.5
     assert run([*command, "--fail-under", str(mean)]) == 0
-    assert run([*command, "--fail-under", "0.51"]) == 100
-    assert capsys.readouterr().err.endswith("\n--fail-under: the mean score is 0.5, below 0.51\n")
+    assert run([*command, "--fail-under", "0.5000001"]) == 100
+    assert capsys.readouterr().err.endswith("\n--fail-under: the mean score is 0.5, below 0.5000001\n")
 
 
 def test_a_mean_score_that_is_the_limit_but_for_rounding_is_not_below_it(tmp_path: Path) -> None:

@@ -105,6 +105,13 @@ def test_the_lineage_of_criteria_is_shown(tmp_path: Path, capsys: pytest.Capture
     assert "rejected  e1.2    5  Carries the heading Overview of F6\n    evolved, by vllm/m-augment\n" in out
     assert re.search(r"\n    gate licensed: rejected \(need none; .*\): Nothing asks for it\.\n", out)
     assert "gate agreement: kept (split 0.23, passes < 0.5; " in out
+    final = tmp_path / "full" / "run" / "final_full.jsonl"
+    dropped = '"evolved_dropped": [{"id": "e1.9", "description": "Is long.", "reason": "No room is left."}]'
+    final.write_text(final.read_text("utf-8").replace('"evolved_dropped": []', dropped), "utf-8")
+    assert run(["show", str(tmp_path / "full" / "run"), "q0", "--brief"]) == 0
+    assert "\ndropped  e1.9  Is long.: No room is left.\n" in capsys.readouterr().out
+    assert run(["show", str(tmp_path / "full" / "run"), "q0", "--brief", "--criterion", "m1"]) == 0
+    assert "dropped" not in capsys.readouterr().out
 
 
 def test_what_cannot_be_shown_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -262,10 +262,11 @@ def test_the_summary_of_a_synthesis_counts_its_criteria_and_gates(
     page = view.page(f"/r/{number}/").text
     titles = ["Criteria per rubric", "Weights", "Points held by evolved criteria", "Quality, means"]
     assert [title for title in re.findall("<title>(.*?)</title>", page) if title in titles] == titles
-    row = {"question": "Why?", "rubrics": [{"criterion": "Is brief.", "points": [1]}]}
-    (tmp_path / "final.jsonl").write_text(json.dumps(row) + "\n")
-    with viewing(tmp_path) as other:
-        assert "final.jsonl has values that cannot be counted: TypeError" in other.page("/r/0/").text
+    for points, error in (([1], "TypeError"), (10**400, "OverflowError")):
+        row = {"question": "Why?", "rubrics": [{"criterion": "Is brief.", "points": points}]}
+        (tmp_path / "final.jsonl").write_text(json.dumps(row) + "\n")
+        with viewing(tmp_path) as other:
+            assert f"final.jsonl has values that cannot be counted: {error}" in other.page("/r/0/").text
 
 
 TALK = [

@@ -103,7 +103,7 @@ def agree(settings: AgreeFlags) -> int:
     report, least = _choose_report(settings), settings.fail_under
     print(report.render(form), end="" if settings.csv else "\n")
     if least is not None and (report.kappa is None or round(report.kappa, 12) < least):
-        shown = "undefined" if report.kappa is None else f"{report.kappa:g}, below {least:g}"
+        shown = "undefined" if report.kappa is None else f"{report.kappa:.12g}, below {least:.12g}"
         print(f"--fail-under: the mean kappa is {shown}", file=sys.stderr)
         return EXIT_SCORE
     return 0

@@ -56,7 +56,7 @@ def print_result(result: EvalResult, settings: GradeSettings) -> int:
     least = settings.fail_under
     # The mean of 1, 0.7 and 0.7 is just below 0.8 in binary.
     if least is not None and round(mean, 12) < least:
-        shown = "no item has a score" if mean == -math.inf else f"the mean score is {mean:g}, below {least:g}"
+        shown = "no item has a score" if mean == -math.inf else f"the mean score is {mean:.12g}, below {least:.12g}"
         print(f"--fail-under: {shown}", file=sys.stderr)
         return EXIT_SCORE
     return 0

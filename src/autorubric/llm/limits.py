@@ -118,10 +118,10 @@ class ReplyLimits:
         """
         limit = find_limit(model)
         asked = request.max_tokens or limit.own
-        tried = asked or reply.limit or (reply.usage.completion_tokens if reply.usage else 0) or _GUESSED_LENGTH
+        spoken = reply.usage.completion_tokens if reply.usage else 0
+        tried = asked or reply.limit or spoken or _GUESSED_LENGTH
         if asked and reply.limit and reply.limit < asked:
             return _give_up(reply, f"{problem.message}; {explain_limit(reply.limit)}")
-        spoken = reply.usage.completion_tokens if reply.usage else 0
         if request.cut_off and reply.fresh and 0 < spoken <= tried // 2:
             # No longer than with the lower limit: the context is full. A later session may find a larger one.
             allowed = f"a limit of {tried:,} tokens did not make it longer"
@@ -130,7 +130,8 @@ class ReplyLimits:
             return _give_up(reply, f"{problem.message}; {explain_limit(limit.allowed)}")
         if tried >= limit.most:
             return _give_up(reply, f"{problem.message}; raise --max-tokens-ceiling (LLMConfig.max_tokens_ceiling)")
-        plain = copy_with(request, max_tokens=None, cut_off=request.cut_off + 1, cut_at=tried)
+        cut_at = reply.limit or spoken or tried  # a reply to an estimated limit has none
+        plain = copy_with(request, max_tokens=None, cut_off=request.cut_off + 1, cut_at=cut_at)
         known = self._known.get((request.role, model.name), _NOTHING)
         recorded = self._find_recorded(model, plain, [limit for limit in known.used if limit > tried])
         if recorded is not None:

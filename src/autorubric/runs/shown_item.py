@@ -226,7 +226,7 @@ def filter_criterion(found: ShownItem, name: str) -> ShownItem:
         record["report"] = {**report, "criterion_reports": kept}
     exchanges = tuple(one for one in found.exchanges if name in one.about.split(", "))
     if traced:
-        record["criteria"] = chosen
+        record |= {"criteria": chosen, "dropped": []}
     return replace(found, record=record, exchanges=exchanges, others=())
 
 
@@ -296,14 +296,13 @@ def _format_rubric(record: Mapping[str, Any]) -> Iterator[str]:
                 yield f"{title.removesuffix('_rubrics')}  {item['weight']:>3}  {item['description']}"
     for one in record.get("criteria") or ():
         yield f"{one['outcome']}  {one['id']}  {one['weight']:>3}  {one['description']}"
-        parents = [f"{each['id']} ({each['fate']})" if each["fate"] else each["id"] for each in one["proposals"]]
-        made_from = f", from {', '.join(parents)}" if parents else ""
-        yield f"    {one['origin']}, by {', '.join(one['models'])}{made_from}"
+        parents = ", ".join(each["id"] + f" ({each['fate']})" * bool(each["fate"]) for each in one["proposals"])
+        yield f"    {one['origin']}, by {', '.join(one['models'])}" + f", from {parents}" * bool(parents)
         for gate in one["gates"]:
-            measures = f" ({gate['told']})" if gate["told"] else ""
-            yield f"    gate {gate['gate']}: {gate['outcome']}{measures}" + f": {gate['reason']}" * bool(
-                gate["reason"]
-            )
+            measures, reason = f" ({gate['told']})" * bool(gate["told"]), f": {gate['reason']}" * bool(gate["reason"])
+            yield f"    gate {gate['gate']}: {gate['outcome']}{measures}{reason}"
+    for one in record.get("dropped") or ():
+        yield f"dropped  {one['id']}  {one['text']}" + f": {one['why']}" * bool(one["why"])
     for stage, reason in (record.get("failures") or {}).items():
         yield f"failed  {stage}: {reason}"
 

@@ -133,5 +133,5 @@ class Context:
         self._length = _find_count(fault.text, _SUM, _CONTEXT) or self._length
         is_stated = not again and allowed.tokens != sent - 1
         tokens = allowed.tokens if is_stated else min(allowed.tokens, sent // 2)
-        least = max(request.cut_at + 1, 0 if is_stated else _SHORTEST)
+        least = 0 if is_stated else max(request.cut_at + 1, _SHORTEST)
         return replace(request, max_tokens=tokens) if tokens >= least else None

@@ -155,7 +155,8 @@ class ChatModel:
                     gates[0].note_reply()
                     self._dialect.note_reply(body, is_probe=asking.constrained != request.constrained)
                     self._dialect.context.note_usage(request, outcome.usage)
-                    reply = self._add_price(with_limit(outcome, body), tries)
+                    limit = terms.cap_limit(asking.max_tokens or self._asked)
+                    reply = self._add_price(with_limit(outcome, body, limit), tries)
                     self._report(request, tries, reply)
                     return reply
                 other = self._find_other_form(request, asking, (terms, body, outcome), is_first=before is None)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from typing import Any
 
+from autorubric.errors import clip
 from autorubric.llm.http.providers import Endpoint
 from autorubric.llm.http.quota import find_wait, parse_number, parse_reset, read_clock
 from autorubric.llm.http.secrets import redact
@@ -109,8 +110,7 @@ def _find_reset(text: str, wait: float | None) -> str | None:
 
 def quote_words(words: str) -> str:
     """What an endpoint says, as it follows a status: in quotes, so that no remark of ours seems to be part of it."""
-    shown = words if len(words) <= LONGEST_QUOTE else f"{words[: LONGEST_QUOTE - 1]}…"
-    return f": '{shown}'" if words else ""
+    return f": '{clip(words, LONGEST_QUOTE)}'" if words else ""
 
 
 _KINDS: dict[int, tuple[FailureKind, bool]] = {

@@ -237,13 +237,16 @@ def read_reply(raw: bytes, latency: float, secrets: tuple[str | None, ...] = ())
     )
 
 
-def with_limit(reply: Reply, body: Mapping[str, Any]) -> Reply:
-    """The reply; a truncated one gets its limit. Some servers report `stop` for truncated replies."""
+def with_limit(reply: Reply, body: Mapping[str, Any], allowed: int | None = None) -> Reply:
+    """The reply; a truncated one gets its limit, unless that was below what the endpoint allows.
+
+    Some servers report `stop` for truncated replies.
+    """
     limit = find_sent_limit(body)
     used_up = reply.finish_reason in ("stop", "other") and reply.usage and reply.usage.completion_tokens == limit
     if not limit or not (used_up or reply.finish_reason == "length"):
         return reply
-    return replace(reply, finish_reason="length", limit=limit)
+    return replace(reply, finish_reason="length", limit=None if limit < (allowed or 0) else limit)
 
 
 def _find_choice(data: object, raw: bytes, secrets: tuple[str | None, ...]) -> dict[str, Any] | Fault:

@@ -120,7 +120,7 @@ def _count_rubrics(lines: JsonLines, source: Source) -> tuple[dict[str, Any], di
     rows, problem = (row for _, row in lines.read_rows(0, MOST_COUNTED) if row is not None), ""
     try:
         facts = count_facts(rows, read_run_facts(source.manifest, source.name))
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
         problem = f"{lines.path.name} has values that cannot be counted: {error!r}"
         facts = count_facts((), RunFacts(source.name))
     total = facts.total

@@ -11,7 +11,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from autorubric.errors import InputError
+from autorubric.errors import InputError, clip
 from autorubric.files.descriptors import build_read_error
 
 MOST_BYTES = 1 << 30
@@ -174,8 +174,7 @@ def _is_same(one: Any, other: Any) -> bool:
 
 def _format_value(value: Any) -> str:
     text = value if isinstance(value, str) else repr(value) if value is _MISSING else json.dumps(value)
-    text = " ".join(text.split())
-    return text if len(text) <= _MOST_WORDS else f"{text[: _MOST_WORDS - 1]}…"
+    return clip(" ".join(text.split()), _MOST_WORDS)
 
 
 def _format_difference(one: str, other: str) -> tuple[str, str]:

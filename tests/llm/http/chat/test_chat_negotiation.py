@@ -372,8 +372,30 @@ async def test_a_context_that_a_refusal_stated_costs_later_prompts_no_refusal(en
     fails.append(1)  # an outage in between changes nothing
     assert await ask(900, cut_at=2000) == (3, 2296)
     # A reply that was cut off where the prompt leaves no more is not paid for again.
-    with pytest.raises(CallError, match="maximum context length"):
+    with pytest.raises(CallError, match="cut off at 2,296 tokens; the endpoint allows no more than 2,296"):
         await ask(900, cut_at=2296)
+
+
+async def test_a_reply_that_an_estimated_limit_truncates_gets_all_that_its_prompt_leaves(endpoint: Loopback) -> None:
+    # A byte of Chinese or a word of English is a token: 2400 of 3424 bytes make 2821 of 4024, which leave 1275.
+    def answer(number: int, body: dict[str, Any]) -> web.Response:
+        text, most = body["messages"][0]["content"], body["max_tokens"]
+        prompt, needed = 3 * text.count("字") + text.count("word"), 1500 if "word" in text else 100
+        if prompt + most > 4096:
+            words = f"This model's maximum context length is 4096 tokens and your request has {prompt} input tokens"
+            return endpoint.error(400, f"'max_tokens' is too large: {most}. {words}.")
+        usage = {"prompt_tokens": prompt, "completion_tokens": min(most, needed)}
+        return endpoint.ok("x", choice={"finish_reason": "stop" if most >= needed else "length"}, usage=usage)
+
+    def read(reply: Reply) -> Answer[str] | Unreadable:
+        return Unreadable("truncated", "cut off") if reply.finish_reason == "length" else Answer(reply.text, reply)
+
+    endpoint.answer = answer
+    executor, model = Executor(Ledger.in_memory()), endpoint.model(max_tokens=2000, max_retries=0)
+    for text in ("字" * 800, "word " * 600, "word " * 600):
+        found = await executor.ask_for(model, endpoint.ask(text), read, lambda request, *_: request)
+        assert isinstance(found, Answer)
+    assert [body["max_tokens"] for body in endpoint.bodies] == [2000, 1696, 1275, 4000, 3496]
 
 
 def vllm(endpoint: Loopback, prompt: int) -> Any:
