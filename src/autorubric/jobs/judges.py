@@ -26,7 +26,8 @@ from autorubric.llm.endpoint_settings import EndpointSettings
 from autorubric.llm.http.prices import read_price_file
 from autorubric.llm.http.providers import resolve_address
 from autorubric.llm.http.secrets import VariableName
-from autorubric.llm.thinking import Reasoning
+from autorubric.llm.thinking import Reasoning, split_reasoning
+from autorubric.notes import warn
 from autorubric.prompts.judging import load_judge_prompts
 from autorubric.runs.manifest import MANIFEST_FILE
 from autorubric.runs.plan import ExperimentPlan, hash_dataset
@@ -159,6 +160,7 @@ class JudgeSettings(ModelSettings):
         with suppress(OSError):
             if not re.search(r'"reasoning":\s*"drop"', (Path(out) / MANIFEST_FILE).read_text("utf-8", "replace")):
                 self.__dict__["reasoning"] = "keep"
+                self.model_fields_set.add("reasoning")  # for the processes of this run
         return self
 
     @model_validator(mode="after")
@@ -299,6 +301,8 @@ def build_experiment_plan(
         labels: the notes on stand-ins, for the manifest.
         compared: names of settings that change results.
     """
+    if any(split_reasoning(item.submission, settings.reasoning)[0] for item in dataset):
+        warn("the reasoning at the beginning of submissions is not judged; to judge it too, pass --reasoning keep")
     return ExperimentPlan(
         dataset,
         grader,
