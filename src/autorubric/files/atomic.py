@@ -124,7 +124,7 @@ def check_inside(folder: Path, names: Iterable[str | Path]) -> None:
     Example:
         >>> check_inside(Path("run"), ["../items.jsonl"])
         Traceback (most recent call last):
-        autorubric.errors.InputError: run/../items.jsonl is outside run, by a symbolic link; put a copy in its place ...
+        autorubric.errors.InputError: run/../items.jsonl is outside run, by a symbolic link; put a copy ...
     """
     for path in (folder / name for name in names):
         if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder)):

@@ -318,8 +318,8 @@ class CallCounter:
 def number_copies(dataset: RubricDataset, grader: Grader[Any]) -> dict[int, tuple[int, ...]]:
     """`JudgeInput.copies` of the items whose submission, prompt, reference and guidelines another item has as well.
 
-    Submissions are equal if the parts that the grader judges are. The numbers follow the order of the dataset. If items are added, removed or moved, only equal items exchange
-    replies; no other item's requests change.
+    Submissions are equal if the parts that the grader judges are. The numbers follow the order of the dataset. If
+    items are added, removed or moved, only equal items exchange replies; no other item's requests change.
 
     Example:
         >>> from autorubric.core.criterion import Criterion
