@@ -148,12 +148,3 @@ def test_items_that_differ_only_in_their_reasoning_are_equal(tmp_path: Path) -> 
                 assert endpoint.counts.requests - before == (2 if "share_equal" in own else 8)
                 whole = show(run, item=6)
                 assert str(whole).count("MET") > 1, "the prompt and its reply are found"
-        out, settings = tmp_path / "old", {"judge": f"judge@{endpoint.base_url}"}
-        grade(path, **settings, reasoning="keep", out=out)
-        manifest = json.loads((out / "manifest.json").read_text())
-        manifest["eval_config"].pop("reasoning")  # as in versions without the setting
-        (out / "manifest.json").write_text(json.dumps(manifest))
-        (out / "items.jsonl").unlink()
-        before = endpoint.counts.requests
-        grade(path, **settings, processes=2, out=out)
-        assert endpoint.counts.requests == before

@@ -38,9 +38,9 @@ _SENSES = {
     "sehr gut befriedigend ausreichend mangelhaft ungenügend très bien assez passable insuffisant excelente bueno "
     "regular suficiente insuficiente bom ottimo buono sufficiente insufficiente 秀 優 可 不可 우수 보통 미흡",
     # A number in such a key is not a weight.
-    "counted": "no nr number num index idx order page line unnamed row rank position level year date time timestamp "
-    "version turn step week chapter question uuid seed count counts votes frequency agreement kappa confidence "
-    "difficulty threshold limit length depth age words sentences characters tokens temperature",
+    "counted": "id ids section category group dimension no nr number num index idx order page line unnamed row rank "
+    "position level year date time timestamp version turn step question count counts votes frequency agreement "
+    "confidence difficulty threshold limit length depth words sentences tokens",
     "besides": "of the in for is criterion rubric item score scores grade point points pts marks credit level no not "
     "expectations standard standards sub sous",
 }
@@ -54,7 +54,6 @@ _TAGS = frozenset(("tags",))
 _RANGES = frozenset(("range", "ranges"))
 _IDS = frozenset(("id", "ids"))
 _SECTIONS = frozenset(("section", "category", "group", "dimension"))
-_COUNTED = _IDS | _SECTIONS | _MEANT["counted"]
 _POINTS = _MEANT["weight"] | {"point", "mark", "credit", "credits", "分"}
 _GIVEN = frozenset(WEIGHT_KEYS) - {"score", "分数"}
 _TEXTS = frozenset((*TEXT_KEYS, *NAME_KEYS))
@@ -224,8 +223,8 @@ def find_hidden_weights(entries: Sequence[Any]) -> Iterator[str]:
     for key in dict.fromkeys(key for row in rows for key in row if isinstance(key, str)):
         given = [row[key] for row in rows if row.get(key) not in (None, "")]
         numbers, words = [as_weight(value) for value in given], _split(key)
-        is_other = is_count(numbers) or fold_name(key) in _TEXTS or not words.isdisjoint(_COUNTED)
-        is_other |= key.isidentifier() and len(words) > 1  # such as minimumScale
+        is_other: object = is_count(numbers) or fold_name(key) in _TEXTS or words & _MEANT["counted"]
+        is_other = is_other or (key.isidentifier() and len(words) > 1)  # such as minimumScale
         if given and None not in numbers and (not is_other or (words & _MEANT["amount"] and words <= _AMOUNTS)):
             yield f"{key!r} is {given[0]!r:.60}; rename it to 'weight' if that is the weight (none has one), {_ELSE}"
     texts = [str(row[key]) for row in rows for key in find_usual_keys(tuple(row), TEXT_KEYS)[:1]]

@@ -160,7 +160,6 @@ class JudgeSettings(ModelSettings):
         with suppress(OSError):
             if not re.search(r'"reasoning":\s*"drop"', (Path(out) / MANIFEST_FILE).read_text("utf-8", "replace")):
                 self.__dict__["reasoning"] = "keep"
-                self.model_fields_set.add("reasoning")  # for the processes of this run
         return self
 
     @model_validator(mode="after")

@@ -69,9 +69,8 @@ def split_reasoning(submission: str, reasoning: Reasoning = "drop") -> tuple[str
     if reasoning == "keep" or (_BARE_ANALYSIS.match(text) and _BARE_FINAL not in text):
         return "", submission
     answer = remove_thinking(text)
-    if answer == text:
-        return "", submission
-    return "".join(text.rsplit(answer, 1)) if answer else text, answer
+    before = "".join(text.rsplit(answer, 1)) if answer else text
+    return (before, answer) if before else ("", submission)
 
 
 def find_misplaced_answer(reply: Reply) -> tuple[str, list[str]] | None:
