@@ -67,8 +67,12 @@ def test_a_folder_of_submissions_with_a_link_to_another_file_is_refused(tmp_path
     folder.mkdir()
     (folder / "a.txt").write_text("The moon.")
     (folder / "b.txt").symlink_to("a.txt")
+    blob = tmp_path / "blobs" / "0123456789abcdef0123456789abcdef01234567"  # nobody can guess the name
+    blob.parent.mkdir()
+    blob.write_text("The sun.")
+    (folder / "hub.txt").symlink_to(f"../blobs/{blob.name}")
     rubric = Rubric([Criterion(requirement="Names the moon.")])
-    assert len(grade(folder, rubric=rubric, judge="builtin/offline", out=tmp_path / "run").item_results) == 2
+    assert len(grade(folder, rubric=rubric, judge="builtin/offline", out=tmp_path / "run").item_results) == 3
     (folder / "c.txt").symlink_to("../private.txt")
     with pytest.raises(InputError, match=r"c\.txt is outside .* by a symbolic link; put a copy in its place"):
         grade(folder, rubric=rubric, judge="builtin/offline", out=tmp_path / "other")

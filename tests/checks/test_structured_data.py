@@ -94,6 +94,7 @@ def test_equal_items_are_found_among_many_without_comparing_every_two() -> None:
     entries = run_check("json_schema", {"schema": {"unevaluatedItems": {"type": "integer"}}}, json.dumps([1] * 1001))
     assert isinstance(entries, CheckFailure)
     assert entries.reason == "1001 entries; unevaluatedItems is checked for at most 1000"
+    assert passes("json_schema", json.dumps([1] * 1001), schema={"unevaluatedProperties": False})
 
 
 def test_json_schema_says_where_the_document_breaks_it() -> None:

@@ -110,6 +110,12 @@ def test_texts_and_weights_that_are_not_there_are_noted(entries: list[dict[str, 
         ([{"text": "A", "max": None, "pct": ""}, {"text": "B"}], ""),
         ([{"text": "A", "max_words": 40}], ""),  # a weight would change nothing
         ([{"text": "A", "axis_id": 7}, {"text": "B", "axis_id": 5}], ""),
+        *(
+            ([{"text": "A", key: 50}, {"text": "B", key: 80}], "")
+            for key in ("max_words", "Word limit", "level", "year", "votes", "createdAt")
+        ),
+        ([{"text": "A", "max_value": 3}, {"text": "B", "max_value": 5}], "'max_value' is 3"),
+        ([{"text": "A", "Wert": 3}, {"text": "B", "Wert": 5}], "'Wert' is 3"),
         ([{"text": "42"}, {"text": "7"}], ""),
         ([{"text": "A", "points": 1, "out of": 3}, {"text": "B", "points": 1, "out of": 5}], ""),
         (["Is kind (3 points)", "Is brief"], "a text has '(3 points)'"),
@@ -117,6 +123,11 @@ def test_texts_and_weights_that_are_not_there_are_noted(entries: list[dict[str, 
         (["Is kind (60%)", "Is brief (40 %)"], "a text has '(60%)'"),
         (["Is kind (+3)", "Is rude (-7)."], "a text has '(+3)'"),
         (["Names the discount (10%)", "Is brief"], ""),  # not in all
+        (["Names the discount (10%)"], ""),
+        (["[1] Is kind", "[2] Is brief"], ""),
+        (["Has few sentences (max 3)", "Is brief"], ""),
+        (["Is kind (1 point)", "Is brief"], "a text has '(1 point)'"),
+        (["Nennt die Ursache（5分）", "Is brief"], "a text has '（5分）'"),
         (["Cites Smith (2019)", "Cites Ruiz (2020)"], ""),
         (["Is short (at most 3 sentences)", "Is brief"], ""),
     ],

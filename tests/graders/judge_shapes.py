@@ -22,6 +22,7 @@ def called(arguments: Any, **more: Any) -> dict[str, Any]:
 
 FIELDS: list[tuple[str | dict[str, Any], str]] = [
     ("**Verdict:** MET", "MET"),
+    ("Points [1] and [2] hold.\n\nVerdict: MET", "MET"),
     ("**Verdict**: UNMET", "UNMET"),
     ("### Verdict\n\nUNMET\n\n### Explanation\n\nNo cause is named.", "UNMET"),
     ("## Verdict: MET\n\nTwo causes are named.", "MET"),

@@ -13,6 +13,7 @@ from autorubric import (
     InputError,
     LengthPenalty,
     LLMConfig,
+    Note,
     Rubric,
     RubricDataset,
     grade,
@@ -45,6 +46,7 @@ def test_judges_see_the_answer_after_the_reasoning() -> None:
         "another model's tags": ("[THINK]Is it?[/THINK]Thank you.", "Thank you."),
         "none": (" Thank you. ", " Thank you. "),
         "tags in the answer": ("Write <think> and </think> as text.", "Write <think> and </think> as text."),
+        "a closing tag as code": ("Split at `</think>`\nand strip.", "Split at `</think>`\nand strip."),
         "a word": ("analysisResult = 4", "analysisResult = 4"),
         "parts of its own": ({"thinking": "<think>a</think>", "output": f"{THOUGHTS}b"}, f"{THOUGHTS}b"),
     }
@@ -69,12 +71,15 @@ def test_reasoning_that_never_ends_is_an_empty_answer_and_costs_no_call() -> Non
 
 def test_the_length_penalty_counts_the_reasoning_by_its_type() -> None:
     """By hand: 5 words of reasoning with its tags and 2 of the answer; a point for each word up to 100."""
-    text = "<think> one two three </think> Thank you."
-    for kind, words in {"ALL": 7, "THINKING_ONLY": 5, "OUTPUT_ONLY": 2}.items():
-        penalty = LengthPenalty(free_budget=0, max_cap=100, penalty_at_cap=1.0, exponent=1, penalty_type=kind)
-        judge = CriterionJudge(ScriptedModel(lambda request: MET), "judge")
-        report = RUBRIC.grade_sync(text, CriterionGrader(judge=judge, length_penalty=penalty))
-        assert report.score == pytest.approx(1 - words / 100), kind
+    for text in (
+        "<think> one two three </think> Thank you.",
+        "<|channel|>analysis<|message|>one two <|end|> <|channel|>final<|message|> Thank you. <|return|>",
+    ):
+        for kind, words in {"ALL": 7, "THINKING_ONLY": 5, "OUTPUT_ONLY": 2}.items():
+            penalty = LengthPenalty(free_budget=0, max_cap=100, penalty_at_cap=1.0, exponent=1, penalty_type=kind)
+            judge = CriterionJudge(ScriptedModel(lambda request: MET), "judge")
+            report = RUBRIC.grade_sync(text, CriterionGrader(judge=judge, length_penalty=penalty))
+            assert report.score == pytest.approx(1 - words / 100), kind
 
 
 def test_examples_show_answers_too() -> None:
@@ -90,6 +95,7 @@ def test_examples_show_answers_too() -> None:
         assert "Cheers." in shown and ("Perhaps" in shown) is expected
 
 
+@pytest.mark.filterwarnings("ignore:the reasoning at the beginning")
 def test_grade_reward_and_select_have_the_setting_and_a_run_keeps_it(tmp_path: Path) -> None:
     shown: list[str] = []
 
@@ -119,3 +125,22 @@ def test_grade_reward_and_select_have_the_setting_and_a_run_keeps_it(tmp_path: P
         with pytest.raises(InputError, match="reasoning: drop before, now keep"):
             grade([text], **asked, reasoning="keep", out=tmp_path / "grade-drop")
         assert shown == []
+
+
+@pytest.mark.filterwarnings("ignore:the reasoning at the beginning")
+def test_items_that_differ_only_in_their_reasoning_are_equal(tmp_path: Path) -> None:
+    """Of eight items, four have the answer A and four B: each has its own reply, or four share one."""
+    data, path = RubricDataset("Say thanks.", RUBRIC), tmp_path / "data.json"
+    for number in range(8):
+        data.add_item(f"<think>{number}</think>\n{'AB'[number % 2]}", "")
+    data.to_file(path)
+    divided: list[dict[str, Any]] = [{}, {"processes": 2}]
+    with LoopbackEndpoint(replier=lambda body: MET).in_thread() as endpoint, offenders() as case:
+        for place, own in enumerate([*divided, *({**one, "share_equal": True} for one in divided)]):
+            with case(str(own)):
+                before, run = endpoint.counts.requests, tmp_path / f"run{place}"
+                with pytest.warns(Note, match="reasoning at the beginning of submissions is not judged"):
+                    grade(path, judge=f"judge@{endpoint.base_url}", out=run, **own)
+                assert endpoint.counts.requests - before == (2 if "share_equal" in own else 8)
+                whole = show(run, item=6)
+                assert str(whole).count("MET") > 1, "the prompt and its reply are found"

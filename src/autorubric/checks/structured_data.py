@@ -17,7 +17,7 @@ from autorubric.errors import clip
 from autorubric.files.strict_yaml import format_yaml_error
 
 _MOST_STEPS = 100_000
-_QUADRATIC = ("unevaluatedItems", "unevaluatedProperties")
+_QUADRATIC = {"unevaluatedItems": list, "unevaluatedProperties": dict}
 _MOST_UNEVALUATED = 1000  # the library looks each entry up in a list
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -91,7 +91,7 @@ def _build_validator_class(draft: str) -> Any:
 
     def limit(keyword: str) -> Any:
         def validate(validator: Any, wanted: Any, instance: Any, schema: Any) -> Iterator[Any]:
-            if isinstance(instance, list | dict) and len(instance) > _MOST_UNEVALUATED:
+            if isinstance(instance, _QUADRATIC[keyword]) and len(instance) > _MOST_UNEVALUATED:
                 raise CannotCheck(f"{len(instance)} entries; {keyword} is checked for at most {_MOST_UNEVALUATED}")
             yield from plain.VALIDATORS[keyword](validator, wanted, instance, schema)
 

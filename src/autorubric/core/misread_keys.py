@@ -37,6 +37,10 @@ _SENSES = {
     "mastery meets exceeds approaching 优秀 优 良好 良 中等 中 合格 及格 不合格 不及格 差 较差 一般 "
     "sehr gut befriedigend ausreichend mangelhaft ungenügend très bien assez passable insuffisant excelente bueno "
     "regular suficiente insuficiente bom ottimo buono sufficiente insufficiente 秀 優 可 不可 우수 보통 미흡",
+    # A number in such a key is not a weight.
+    "counted": "id ids section category group dimension no nr number num index idx order page line unnamed row rank "
+    "position level year date time timestamp version turn step question count counts votes frequency agreement "
+    "confidence difficulty threshold limit length depth words sentences tokens",
     "besides": "of the in for is criterion rubric item score scores grade point points pts marks credit level no not "
     "expectations standard standards sub sous",
 }
@@ -50,7 +54,7 @@ _TAGS = frozenset(("tags",))
 _RANGES = frozenset(("range", "ranges"))
 _IDS = frozenset(("id", "ids"))
 _SECTIONS = frozenset(("section", "category", "group", "dimension"))
-_COUNTED = _IDS | _SECTIONS | {"no", "nr", "number", "num", "index", "idx", "order", "page", "line", "unnamed"}
+_POINTS = _MEANT["weight"] | {"point", "mark", "credit", "credits", "分"}
 _GIVEN = frozenset(WEIGHT_KEYS) - {"score", "分数"}
 _TEXTS = frozenset((*TEXT_KEYS, *NAME_KEYS))
 _BRACKET = r"[\[(（][^\[\]()（）]*(?<!\d)\d{1,3}(?!\d)[^\[\]()（）]*[\])）]"
@@ -200,7 +204,7 @@ def find_usual_keys(keys: tuple[str, ...], usual: tuple[str, ...]) -> list[str]:
 def find_hidden_weights(entries: Sequence[Any]) -> Iterator[str]:
     """A sentence on weights under another key, or in the texts, if no criterion has a weight.
 
-    Numbers from 0 or 1 on, and those of ids, groups and a single criterion, are not weights.
+    Numbers from 0 or 1 on, and those of ids, groups, lengths, `other_names` and a single criterion, are not weights.
 
     Example:
         >>> list(find_hidden_weights([{"text": "Is kind.", "Credits": 3}, {"text": "Is brief.", "Credits": 5}]))
@@ -212,17 +216,22 @@ def find_hidden_weights(entries: Sequence[Any]) -> Iterator[str]:
     usual = WEIGHT_KEYS[:1] if any("requirement" in row for row in rows) else WEIGHT_KEYS
     if any(row[key] not in (None, "") for row in rows for key in find_usual_keys(tuple(row), usual)):
         return
-    for key in dict.fromkeys(key for row in rows for key in row):
+
+    def is_count(numbers: list[Any]) -> bool:
+        return len(rows) == 1 or numbers in ([*range(len(numbers))], [*range(1, len(numbers) + 1)])
+
+    for key in dict.fromkeys(key for row in rows for key in row if isinstance(key, str)):
         given = [row[key] for row in rows if row.get(key) not in (None, "")]
-        numbers, words = [as_weight(value) for value in given], _split(str(key))
-        is_count = len(rows) == 1 or numbers in ([*range(len(given))], [*range(1, len(given) + 1)])
-        is_other = is_count or fold_name(key) in _TEXTS or words & _COUNTED
+        numbers, words = [as_weight(value) for value in given], _split(key)
+        is_other: object = is_count(numbers) or fold_name(key) in _TEXTS or words & _MEANT["counted"]
+        is_other = is_other or (key.isidentifier() and len(words) > 1)  # such as minimumScale
         if given and None not in numbers and (not is_other or (words & _MEANT["amount"] and words <= _AMOUNTS)):
             yield f"{key!r} is {given[0]!r:.60}; rename it to 'weight' if that is the weight (none has one), {_ELSE}"
     texts = [str(row[key]) for row in rows for key in find_usual_keys(tuple(row), TEXT_KEYS)[:1]]
     marks = [found[0].strip() if (found := _MARK.search(text)) else "" for text in texts]
+    are_all = all(marks) and not is_count([as_number(re.sub(r"\D", "", mark)) for mark in marks])
     for mark, words in zip(marks, map(_split, marks), strict=True):
-        if mark and words <= _AMOUNTS and (all(marks) or words & (_MEANT["weight"] | _MEANT["amount"])):
+        if mark and words <= _AMOUNTS and (are_all or words & _POINTS):
             yield f"no criterion has a weight, but a text has {mark!r}; write it as the weight"
             return
 

@@ -124,11 +124,12 @@ def check_inside(folder: Path, names: Iterable[str | Path]) -> None:
     Example:
         >>> check_inside(Path("run"), ["../items.jsonl"])
         Traceback (most recent call last):
-        autorubric.errors.InputError: run/../items.jsonl is outside run, by a symbolic link; put a copy in its place
+        autorubric.errors.InputError: run/../items.jsonl is outside run, by a symbolic link; put a copy ...
     """
     for path in (folder / name for name in names):
         if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder)):
-            raise InputError(f"{path} is outside {folder}, by a symbolic link; put a copy in its place")
+            advice = "put a copy in its place (cp -RL copies what links point to), or let the whole folder be a link"
+            raise InputError(f"{path} is outside {folder}, by a symbolic link; {advice}")
 
 
 def remove_drafts(folder: Path) -> None:

@@ -92,10 +92,11 @@ def redact_credentials(text: str) -> str:
     Example:
         >>> redact_credentials("https://me:secret@host/rows.csv?signature=abc")
         'https://***@host/rows.csv?***'
-        >>> redact_credentials("{'model': 'm', 'api_key': 'sk-abc'}")
-        "{'model': 'm', 'api_key': '***'}"
+        >>> redact_credentials("{'model': 'm', 'api_key': 'sk-abc', 'Authorization': 'Bearer a")
+        "{'model': 'm', 'api_key': '***', 'Authorization': '***"
     """
-    text = re.sub(r"(?i)((?:key|token|secret|password)['\"]: )(['\"])[^'\"]*", r"\1\2***", text)
+    names = r"(?:key|token|secret|password|authorization)"
+    text = re.sub(rf"(?i)({names}['\"]: )(['\"]).*?(\2|\Z)", r"\1\2***\3", text)
     hidden = re.sub(r"://[^/@\s'\"]*@", "://***@", text)
     return re.sub(r"(https?://[^?\s'\"]*\?)[^\s'\"]+", r"\1***", hidden)
 

@@ -104,8 +104,9 @@ def _read_other_form(reply: Reply, shown: ShownOptions | None) -> Answer[Said] |
     if isinstance(listed, Answer) and len(listed.value) == 1:
         values = listed.value
     elif isinstance(listed, Unreadable) and not found.ambiguous:
-        scan = scan_json(text)  # a quote in a string is no field
-        fields = [] if scan.spans or scan.broken is not None else find_fields(text)
+        # A quote in a string is no field; brackets without strings, such as `[1]`, hold none.
+        has_strings = any(_HOLDS_TEXT.search(text, span.start, span.end) for span in scan_json(text).spans)
+        fields = [] if has_strings else find_fields(text)
         ids = {field["label"] for field in fields if _ID.fullmatch(field["label"])}
         if len(ids) > 1 or (fields and CONTRAST.match(text, fields[-1].end())):
             return None

@@ -24,7 +24,8 @@ from autorubric.llm.endpoint_settings import EndpointSettings
 from autorubric.llm.http.prices import read_price_file
 from autorubric.llm.http.providers import resolve_address
 from autorubric.llm.http.secrets import VariableName
-from autorubric.llm.thinking import Reasoning
+from autorubric.llm.thinking import Reasoning, split_reasoning
+from autorubric.notes import warn
 from autorubric.prompts.judging import load_judge_prompts
 from autorubric.runs.plan import ExperimentPlan, hash_dataset
 from autorubric.runs.shard import PART, ShardPart
@@ -285,6 +286,8 @@ def build_experiment_plan(
         labels: the notes on stand-ins, for the manifest.
         compared: names of settings that change results.
     """
+    if any(split_reasoning(item.submission, settings.reasoning)[0] for item in dataset):
+        warn("the reasoning at the beginning of submissions is not judged; to judge it too, pass --reasoning keep")
     return ExperimentPlan(
         dataset,
         grader,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -36,6 +37,7 @@ from autorubric.rows.stream import open_text
 _LABELS = ("ground_truth", "ground_truth_reasons")
 _KEYS = ("submission", "id", "description", "prompt", "query", "reference_submission", "metadata", *_LABELS)
 _TEXTS = (".txt", ".md")
+_ADDRESSED = re.compile(r"[0-9a-f]{30,}(\.\w+)?\Z")  # by content, as in the caches of Hugging Face, DVC and git-annex
 IN_MEMORY = "submissions"
 """The name of submissions in memory, in messages and runs."""
 Rows: TypeAlias = Table | Iterable[str | DataItem | Mapping[str, Any]]
@@ -210,7 +212,7 @@ def _list_texts(folder: Path) -> list[Path]:
         return [folder]
     found = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
     texts = [path for path in found if path.is_file() and path.suffix.lower() in _TEXTS]
-    check_inside(folder, [path.name for path in texts])
+    check_inside(folder, [path.name for path in texts if not _ADDRESSED.search(os.path.realpath(path))])
     others = [path.name for path in found if path not in texts]
     if others:
         warn(f"{folder}: not graded, because they are not .txt or .md files: {format_first(others, _MOST_NAMED)}")

@@ -18,7 +18,7 @@ _TAG = re.compile(
     re.IGNORECASE,
 )
 _MAY_LOSE_OPENING = re.compile(r"</(?:seed:)?think|\[/|◁/", re.IGNORECASE)
-_ANSWER_FOLLOWS = re.compile(r"[ \t]*(?:\n|\Z|[\[{`])")
+_ANSWER_FOLLOWS = re.compile(r"[ \t]*(?:\n|\Z|[\[{]|```)")
 
 # Harmony, the format of gpt-oss, as sent by servers that do not parse it or that drop its special tokens.
 _START = r"(?:<\|start\|>)?(?:assistant)?<\|channel\|>"
@@ -69,7 +69,8 @@ def split_reasoning(submission: str, reasoning: Reasoning = "drop") -> tuple[str
     if reasoning == "keep" or (_BARE_ANALYSIS.match(text) and _BARE_FINAL not in text):
         return "", submission
     answer = remove_thinking(text)
-    return ("", submission) if answer == text else (text.removesuffix(answer), answer)
+    before = "".join(text.rsplit(answer, 1)) if answer else text
+    return (before, answer) if before else ("", submission)
 
 
 def find_misplaced_answer(reply: Reply) -> tuple[str, list[str]] | None:

@@ -154,7 +154,7 @@ async def experiment(plan: ExperimentPlan, content: bytes) -> AsyncIterator[tupl
             window=plan.window or (grader.max_in_flight if isinstance(grader, CriterionGrader) else WINDOW),
             prefix_first=plan.prefix_first,
             generation=generation,
-            copies={} if plan.share_equal or plan.parts else number_copies(plan.dataset),
+            copies={} if plan.share_equal or plan.parts else number_copies(plan.dataset, grader),
             parts=plan.parts,
             is_finished=finished is not None and finished.find() is not None,
         )

@@ -27,6 +27,7 @@ from autorubric.llm.records.accounts import UsageTotals
 from autorubric.llm.records.call_rows import compute_key
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Answer, Failure, Model, Request
+from autorubric.llm.thinking import Reasoning, split_reasoning
 from autorubric.runs.blocks import feed, feed_records, note_ended, work_through
 from autorubric.runs.items_file import ItemsFile, MergedLines, Report
 from autorubric.runs.manifest import CHANGED, digest_lines
@@ -267,7 +268,7 @@ async def estimate(
         generation: how often everything was requested again (`find_next_generation`).
     """
     counter = CallCounter(executor, reply_tokens, generation)
-    copies = {} if share_equal else number_copies(dataset)
+    copies = {} if share_equal else number_copies(dataset, grader)
     for index in range(len(dataset)):
         await grader.grade_input(build_input(dataset, index, grader, copies), counter)
     return list(counter.found.values())
@@ -314,11 +315,11 @@ class CallCounter:
         return self._assume(request, read) or outcome
 
 
-def number_copies(dataset: RubricDataset) -> dict[int, tuple[int, ...]]:
+def number_copies(dataset: RubricDataset, grader: Grader[Any]) -> dict[int, tuple[int, ...]]:
     """`JudgeInput.copies` of the items whose submission, prompt, reference and guidelines another item has as well.
 
-    The numbers follow the order of the dataset. If items are added, removed or moved, only equal items exchange
-    replies; no other item's requests change.
+    Submissions are equal if the parts that the grader judges are. The numbers follow the order of the dataset. If
+    items are added, removed or moved, only equal items exchange replies; no other item's requests change.
 
     Example:
         >>> from autorubric.core.criterion import Criterion
@@ -326,14 +327,15 @@ def number_copies(dataset: RubricDataset) -> dict[int, tuple[int, ...]]:
         >>> dataset = RubricDataset("Agree?", Rubric([Criterion(requirement="Is brief")]))
         >>> for text in ("Yes.", "No.", "Yes."):
         ...     dataset.add_item(text, "")
-        >>> number_copies(dataset)
+        >>> number_copies(dataset, CriterionGrader.of_checks())
         {0: (0,), 2: (1,)}
     """
-    keys = [hash(_collect_texts(dataset, index)) for index in range(len(dataset))]
+    how = grader.recipe.reasoning if isinstance(grader, CriterionGrader) else "keep"
+    keys = [hash(_collect_texts(dataset, index, how)) for index in range(len(dataset))]
     count, met, found = Counter(keys), QuestionCounter(), {}
     for index, key in enumerate(keys):
         if count[key] > 1:
-            submission, query, reference, guidelines = _collect_texts(dataset, index)
+            submission, query, reference, guidelines = _collect_texts(dataset, index, how)
             criteria = tuple(dataset.get_item_rubric(index))
             found[index] = met.number_questions(JudgeInput(submission, criteria, query, reference, guidelines)).copies
     return found
@@ -349,7 +351,10 @@ def build_input(
     return replace(inputs, item=dataset[index].id or str(index), copies=copies.get(index, ()))
 
 
-def _collect_texts(dataset: RubricDataset, index: int) -> tuple[str, str, str | None, str | None]:
+def _collect_texts(
+    dataset: RubricDataset, index: int, reasoning: Reasoning = "keep"
+) -> tuple[str, str, str | None, str | None]:
     """The submission, prompt, reference and guidelines of an item."""
     prompt, reference = dataset.get_item_prompt(index), dataset.get_item_reference_submission(index)
-    return dataset[index].submission, prompt, reference, dataset.get_item_rubric(index).guidelines
+    submission = split_reasoning(dataset[index].submission, reasoning)[1]
+    return submission, prompt, reference, dataset.get_item_rubric(index).guidelines

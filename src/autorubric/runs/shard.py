@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from autorubric.errors import InputError, pluralize
+from autorubric.llm.thinking import split_reasoning
 from autorubric.runs.manifest import ITEMS_FILE
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ class Shard:
     def find_places(self, dataset: RubricDataset, *, by_prompt: bool = False) -> list[int]:
         """The indices of the shard's items in the dataset.
 
-        Items with the same prompt and submission are in the same shard; if `by_prompt`, so are those with the same
+        Items with the same prompt and answer are in the same shard; if `by_prompt`, so are those with the same
         prompt.
         """
         numbers = _hash_items(dataset, by_prompt=by_prompt)
@@ -95,13 +96,14 @@ def _hash_content(content: Sequence[Any]) -> int:
 
 
 def _hash_items(dataset: RubricDataset, *, by_prompt: bool) -> Iterator[int]:
-    """A hash for each item, which determines its shard."""
+    """A hash for each item, which determines its shard; items that differ only in their reasoning have the same."""
     for place, item in enumerate(dataset):
-        yield _hash_content((dataset.get_item_prompt(place), None if by_prompt else item.submission))
+        answer = None if by_prompt else split_reasoning(item.submission)[1]
+        yield _hash_content((dataset.get_item_prompt(place), answer))
 
 
 def group_equal_items(dataset: RubricDataset) -> list[list[int]]:
-    """The indices of items, grouped by equal prompt and submission, in the order of each group's first item."""
+    """The indices of items, grouped by equal prompt and answer, in the order of each group's first item."""
     found: dict[int, list[int]] = {}
     for place, number in enumerate(_hash_items(dataset, by_prompt=False)):
         found.setdefault(number, []).append(place)

@@ -144,7 +144,7 @@ async def _replay(
     session = await grader.open_session()
     replay.names = {id(model): name for name, model in session.models.items()}
     draws = int(view.find_note("generation") or 0) * DRAWS_A_GENERATION
-    copies = {} if (manifest.get("eval_config") or {}).get("share_equal") else number_copies(run.dataset)
+    copies = {} if (manifest.get("eval_config") or {}).get("share_equal") else number_copies(run.dataset, grader)
     inputs = build_input(run.dataset, index, grader, copies)
 
     async def ask(model: Any, request: Any, *others: Any) -> Any:

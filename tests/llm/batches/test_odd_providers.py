@@ -12,6 +12,8 @@ import pytest
 
 from autorubric import grade
 from autorubric.cli.app import run
+from autorubric.llm.batches.collecting import Collection
+from autorubric.llm.http.retry import Fault
 from tests.llm.batches.odd_provider import WORDS, OddProvider, served
 from tests.llm.batches.test_batch_runs import ASKED, DIALECTS, ITEMS, RUBRIC, graded, offline, recorded
 from tests.offenders import offenders
@@ -189,6 +191,34 @@ def test_a_run_larger_than_the_queue_of_the_provider_is_answered_in_batches_that
                 result = grade([f"Answer number {n}." for n in range(72)], **settings)
                 assert (result.failed_items, len(found.jobs) <= 6) == (0, True)
                 assert (max(found.paid.values()), found.paid.total(), found.asked["chat"]) == (1, 72, 0)
+
+
+def test_a_batch_whose_requests_may_be_charged_was_not_refused_for_lack_of_room() -> None:
+    for is_billed in (False, True):
+        faults = {b"key": Fault("network", "not JSON", again=True, maybe_billed=is_billed)}
+        assert Collection(None, None, {}, faults=faults, failed=True).is_refused is not is_billed  # type: ignore[arg-type]
+
+
+def test_batches_grow_again_once_others_have_left_the_queue_of_the_provider(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Queue(OddProvider):
+        """Another run fills it until the fifth batch."""
+
+        def _create(self, body: Any) -> Any:
+            full = {"code": "token_limit_exceeded", "message": "Enqueued token limit reached for m.", "line": None}
+            self.problems = [[full]] if len(self.jobs) < 4 else []
+            return super()._create(body)
+
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-planted")
+    with served(Queue("openai", offline)) as found:
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{found.url}/v1")
+        settings: dict[str, Any] = {"rubric": RUBRIC, "judge": "openai/judge", "calls": "per_item", "retry": 1}
+        answers = [f"Answer number {n}." for n in range(16)]
+        result = grade(answers, **settings, batch=16, batch_poll=0.1, out=tmp_path / "run")
+        assert (result.failed_items, max(found.paid.values()), found.paid.total()) == (0, 1, 16)
+        # 16, 8, 4 and 2 are refused; then 1, 1, 1, 1, 2, 4 and the last 6.
+        assert [len(job["lines"]) for job in found.jobs.values() if job["lines"]][-7:] == [1, 1, 1, 1, 2, 4, 6]
 
 
 def test_a_creation_that_is_refused_while_others_are_with_the_provider_is_tried_again_after_them(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from autorubric.llm.budget import Budget
 
 _HANDFUL = 10
+_ENOUGH_FIT = 4  # batches in a row, after which the next one is larger: others may have left the queue
 _QUIET_LEAST, _QUIET_MOST = 0.2, 2.0
 
 _NEVER_CREATED = Fault("server", "the provider never created the batch", again=True)
@@ -69,6 +71,7 @@ class BatchQueue:
         self._requests_sent = self._sent_alone = 0
         self._gone: list[str] = []  # about batches that were given up
         self._most_of: dict[int, int] = {}  # requests in a batch of a model, where the provider refused more
+        self._fits: Counter[int] = Counter()  # batches of a model that it has accepted since then
         if how.cancel and not self._before:
             self.leave(f"{CANCELLED}none is open")
 
@@ -184,7 +187,7 @@ class BatchQueue:
     def _find_most(self, model: BatchModel) -> int:
         limit = model.service.limits.requests
         most = min(self._how.size, limit) if self._how.size else limit
-        return self._most_of.get(id(model), most)
+        return min(most, self._most_of.get(id(model), most))
 
     def _are_few(self, ones: Sequence[WaitingRequest]) -> bool:
         few = len(ones) <= max(_HANDFUL, self._requests_sent // 100)
@@ -259,6 +262,9 @@ class BatchQueue:
         if found is not None and found.is_refused:
             await self._wait_for_room(model, calls, outcomes)
         else:
+            self._fits[id(model)] += found is not None
+            if id(model) in self._most_of and self._fits[id(model)] >= _ENOUGH_FIT:
+                self._most_of[id(model)] *= 2
             self._resolve(calls, outcomes)
 
     async def _wait_for_room(
@@ -270,6 +276,7 @@ class BatchQueue:
         """
         is_alone = sum(chunk[0].model is model for chunk in self._open.values()) == 1
         self._most_of[id(model)] = max(1, len(calls) // 2) if is_alone else self._find_most(model)
+        self._fits[id(model)] = 0
         if is_alone:
             await asyncio.sleep(self._how.poll)
             if len(calls) == 1:

@@ -138,8 +138,9 @@ class Collection:
 
     @property
     def is_refused(self) -> bool:
-        """Whether the provider refused all requests for now, such as those beyond its queue."""
-        return self.failed and not self.replies and all(fault.again for fault in self.faults.values())
+        """Whether the provider refused all requests for now, such as those beyond its queue, and charges for none."""
+        is_free = all(fault.again and not fault.maybe_billed for fault in self.faults.values())
+        return self.failed and not self.replies and is_free
 
     async def charge_missing(self, awaited: Container[bytes]) -> None:
         """Record what the requests without a result, except `awaited` ones, may have cost."""
