@@ -103,7 +103,7 @@ def compile_late(pattern: str, flags: int = 0, chinese: str = "") -> re.Pattern[
     return cast("re.Pattern[str]", _LatePattern(pattern, flags, chinese))
 
 
-_PART = rf"[^\W_{UNSPACED}](?:[^\W_{UNSPACED}]|[{MARKS}])*"
+_PART = rf"(?:[^\W_{UNSPACED}]++[{MARKS}]*+)++"
 WORD = compile_late(rf"[{UNSPACED}][{MARKS}]*|{_PART}(?:['’\-]{_PART})*")
 """A word, with apostrophes and hyphens inside it; of scripts without spaces, each character."""
 
