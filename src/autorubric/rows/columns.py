@@ -139,8 +139,9 @@ def find_value(row: Any, path: str) -> Any:
         ('No.', 'Is brief', None)
     """
     value: Any = from_cell(row) if isinstance(row, str) else row
-    if isinstance(value, Mapping) and path in value:
-        return value[path]
+    for own in (path, normalize("NFC", path)) if isinstance(value, Mapping) else ():  # headers of CSV files are NFC
+        if own in value:
+            return value[own]
     part = find_base_column(path)
     try:
         value = value[int(part[1:-1]) if part.startswith("[") else part] if not isinstance(value, str) else None
