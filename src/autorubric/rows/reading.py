@@ -291,7 +291,9 @@ def _split(file: BinaryIO, name: str) -> Iterator[tuple[int, list[str]]]:
             raise InputError(f"{name}:{start}: {_describe_csv_error(error, lines.number - start)}") from None
         if cells is None:
             return
-        cells = [cell.strip() for cell in cells[1:-1]] if lines.has_bars else cells
+        if lines.has_bars:
+            outside = "".join(cells[:1] + cells[-1:]).strip()
+            cells = [cell.strip() for cell in (cells if outside else cells[1:-1])]
         if any(cell.strip(" :-" if lines.has_bars else None) for cell in cells):  # not dashes below a header
             yield start, cells
 
