@@ -117,6 +117,7 @@ def test_texts_and_weights_that_are_not_there_are_noted(entries: list[dict[str, 
         (["Is kind (60%)", "Is brief (40 %)"], "a text has '(60%)'"),
         (["Is kind (+3)", "Is rude (-7)."], "a text has '(+3)'"),
         (["Names the discount (10%)", "Is brief"], ""),  # not in all
+        (["Names the largest planet (5)"], ""),  # one criterion needs no weight
         (["Cites Smith (2019)", "Cites Ruiz (2020)"], ""),
         (["Is short (at most 3 sentences)", "Is brief"], ""),
     ],

@@ -51,6 +51,7 @@ _RANGES = frozenset(("range", "ranges"))
 _IDS = frozenset(("id", "ids"))
 _SECTIONS = frozenset(("section", "category", "group", "dimension"))
 _COUNTED = _IDS | _SECTIONS | {"no", "nr", "number", "num", "index", "idx", "order", "page", "line", "unnamed"}
+_OF_WEIGHT = _MEANT["weight"] | _MEANT["amount"]
 _GIVEN = frozenset(WEIGHT_KEYS) - {"score", "分数"}
 _TEXTS = frozenset((*TEXT_KEYS, *NAME_KEYS))
 _BRACKET = r"[\[(（][^\[\]()（）]*(?<!\d)\d{1,3}(?!\d)[^\[\]()（）]*[\])）]"
@@ -206,7 +207,7 @@ def find_hidden_weights(entries: Sequence[Any]) -> Iterator[str]:
         >>> list(find_hidden_weights([{"text": "Is kind.", "Credits": 3}, {"text": "Is brief.", "Credits": 5}]))
         ["'Credits' is 3; rename it to 'weight' if that is the weight (none has one), or put it under ..."]
         >>> list(find_hidden_weights(["Is kind (3 points)", "Is brief"]))
-        ["no criterion has a weight, but a text has '(3 points)'; write it as the weight"]
+        ["no criterion has a weight, but a text has '(3 points)'; give every criterion a weight, ..."]
     """
     rows = [entry if isinstance(entry, Mapping) else {"text": entry} for entry in entries]
     usual = WEIGHT_KEYS[:1] if any("requirement" in row for row in rows) else WEIGHT_KEYS
@@ -222,8 +223,8 @@ def find_hidden_weights(entries: Sequence[Any]) -> Iterator[str]:
     texts = [str(row[key]) for row in rows for key in find_usual_keys(tuple(row), TEXT_KEYS)[:1]]
     marks = [found[0].strip() if (found := _MARK.search(text)) else "" for text in texts]
     for mark, words in zip(marks, map(_split, marks), strict=True):
-        if mark and words <= _AMOUNTS and (all(marks) or words & (_MEANT["weight"] | _MEANT["amount"])):
-            yield f"no criterion has a weight, but a text has {mark!r}; write it as the weight"
+        if mark and words <= _AMOUNTS and ((all(marks) and marks[1:]) or words & _OF_WEIGHT):
+            yield f"no criterion has a weight, but a text has {mark!r}; give every criterion a weight, that one or 10"
             return
 
 
