@@ -168,17 +168,16 @@ def _has_phrase(text: str, phrase: str, ignore_case: bool, whole_words: bool) ->
         return phrase in text
     # The pattern of a phrase has no classes of characters, which take 2 ms to compile.
     starts = (found.start() for found in re.finditer(f"(?={re.escape(phrase)})", text))
-    return any(
-        not (_JOINED.match(phrase[0] + text[at - 1 : at]) or _JOINED.match(phrase[-1] + text[end : end + 1]))
-        and not _MARK.match(text, end)
-        for at, end in ((start, start + len(phrase)) for start in starts)
+    return not all(
+        _JOINS_BEFORE.match(phrase[0] + text[at - 1 : at]) or _JOINS_AFTER.match(text, at + len(phrase) - 1)
+        for at in starts
     )
 
 
 # A character that goes on with a word; those of scripts without spaces may be the next word.
 _IN_WORD = rf"[^\W{UNSPACED}]"
-_JOINED = re.compile(rf"[^{UNSPACED}](?:{_IN_WORD}|(?![{UNSPACED}])[{MARKS}])")
-_MARK = re.compile(f"[{MARKS}]")
+_JOINS_BEFORE = re.compile(rf"[^{UNSPACED}](?![{UNSPACED}])[\w{MARKS}]")
+_JOINS_AFTER = re.compile(rf"[^{UNSPACED}]{_IN_WORD}|.[{MARKS}]", re.DOTALL)
 
 
 def _join(lead: str, phrases: list[str]) -> str:
@@ -307,21 +306,18 @@ def _write_plainly(text: str, has_unit: bool) -> str:
     def join_groups(found: re.Match[str]) -> str:
         mark, fraction = found[2], found[3]
         is_decimal = mark == "." and (fraction[:1] == "." or (not fraction and found[1].count(".") == 1))
-        if is_decimal or (mark == " " and not has_unit):
-            return found[0]
-        return found[1].replace(mark, "") + fraction.replace(",", ".")
+        is_apart = mark == " " and not has_unit
+        return found[0] if is_decimal or is_apart else found[1].replace(mark, "") + fraction.replace(",", ".")
 
     plain = narrow(_THIN.sub("'", text).translate(_SIGNS))
     return _COMMA.sub(r"\1.\2", _GROUPED.sub(join_groups, plain))
 
 
 def _find_numbers(text: str, units: list[str]) -> list[tuple[Decimal, str]]:
-    found = []
-    for match in _NUMBER.finditer(text):
-        unit = _find_unit(text, match.start(), match.end(), units)
-        if unit is not None:
-            found.append((Decimal(match.group().replace(",", "")), f"{match.group()} {unit}".strip()))
-    return found
+    found = ((match[0], _find_unit(text, *match.span(), units)) for match in _NUMBER.finditer(text))
+    return [
+        (Decimal(number.replace(",", "")), f"{number} {unit}".strip()) for number, unit in found if unit is not None
+    ]
 
 
 def _as_decimal(number: float) -> Decimal:

@@ -140,11 +140,8 @@ def find_criterion(name: str, rubric: Sequence[Criterion] | Rubric) -> int:
     criteria = list(rubric)
     names = name_criteria(criteria)
     wanted = name.strip()
-    for called in (
-        names,
-        [criterion.name or "" for criterion in criteria],
-        [criterion.requirement for criterion in criteria],
-    ):
+    given = [criterion.name or "" for criterion in criteria]
+    for called in (names, given, [criterion.requirement for criterion in criteria]):
         for fold in _FOLDS:
             places = [place for place, own in enumerate(called) if fold(own) == fold(wanted)]
             if len(places) == 1:

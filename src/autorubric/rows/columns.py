@@ -243,10 +243,8 @@ class RowReader:
             keys = {name: fold_name(name) for name in names if name not in taken}
             for role in self.roles:
                 named, usual, last = self.given.get(role), ROLES[role].names, ROLES[role].fallback
-                if named is None:
-                    columns[role] = [n for group in (usual, last) for n, key in keys.items() if key in group]
-                else:
-                    columns[role] = [name for name in names if name == named]
+                guesses = [n for group in (usual, last) for n, key in keys.items() if key in group]
+                columns[role] = guesses if named is None else [name for name in names if name == named]
             found = {role: names[0] for role, names in columns.items() if len(names) == 1}
             for role, column in found.items():
                 self._note_guess(role, column)
