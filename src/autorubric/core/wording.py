@@ -264,7 +264,7 @@ def fold_letter(char: str) -> str:
 
 
 def compile_folded(words: str) -> re.Pattern[str]:
-    """A pattern that finds words in a text as `fold_text` compares them, without folding the text.
+    """A pattern that finds words in a text as `fold_text` compares them, without folding the text (`ß` is not `ss`).
 
     Example:
         >>> bool(compile_folded("ete").search("En ÉTE\u0301")), bool(compile_folded("été").search("eta"))
