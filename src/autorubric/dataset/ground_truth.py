@@ -80,8 +80,8 @@ class GroundTruthReader:
             options = self._criteria[0].options
             known = list(CriterionVerdict.__members__) if options is None else [option.label for option in options]
             told = f"label {label!r} is not one of {', '.join(known)}{' (or yes, no)' * (options is None)}"
-            is_outcome = options is None and label.strip().casefold() in _OUTCOMES
-            told += "; it does not say whether a pitfall is met" * is_outcome
+            if options is None and label.strip().casefold() in _OUTCOMES:
+                told += "; it does not say whether a pitfall is met"
             raise InputError(f"{told}; leave the cell empty if there is no label") from None
 
     def _order_values(self, values: Mapping[str, Any], problems: list[str]) -> list[Any] | None:

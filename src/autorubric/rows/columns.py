@@ -139,9 +139,9 @@ def find_value(row: Any, path: str) -> Any:
         ('No.', 'Is brief', None)
     """
     value: Any = from_cell(row) if isinstance(row, str) else row
-    for own in (path, normalize("NFC", path)) if isinstance(value, Mapping) else ():  # headers of CSV files are NFC
-        if own in value:
-            return value[own]
+    # Headers of CSV files are composed.
+    if isinstance(value, Mapping) and (own := path if path in value else normalize("NFC", path)) in value:
+        return value[own]
     part = find_base_column(path)
     try:
         value = value[int(part[1:-1]) if part.startswith("[") else part] if not isinstance(value, str) else None
