@@ -23,6 +23,12 @@ def passes(name: str, text: str, **parameters: Any) -> bool:
         ("1.234.567,5", {"expected": 1234567.5, "which": "only"}, True),
         ("1.240", {"expected": 1.24, "which": "only"}, True),
         ("1.234.5", {"expected": 1234.5}, False),  # a version
+        ("May 5,2024", {"expected": 5, "which": "first"}, True),
+        ("0.125,5", {"expected": 0.125, "which": "first"}, True),  # no number is grouped after a zero
+        # Lists that a pattern with backtracking reads for minutes: of numbers, digits and groups.
+        ("11" + ",22" * 33_000, {"expected": 11, "which": "first"}, True),
+        (f"1,{'2' * 100_000},1", {"expected": 1, "which": "first"}, True),
+        (f"1{'.000' * 25_000},1,1", {"expected": 1, "which": "first"}, True),
         ("1\u202f240,5", {"expected": 1240.5, "which": "only"}, True),
         ("1’240.5 km", {"expected": 1240.5, "unit": "km", "which": "only"}, True),
         ("1 240 km", {"expected": 1240, "unit": "km", "which": "only"}, True),

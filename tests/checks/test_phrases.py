@@ -31,6 +31,9 @@ def passes(name: str, text: str, **parameters: Any) -> bool:
         ("用car驾驶", {"phrases": "car", "whole_words": True}, True),
         ("用carpet", {"phrases": "car", "whole_words": True}, False),
         ("हिन्दी", {"phrases": "हिन", "whole_words": True}, False),  # a vowel sign goes on with the word
+        ("हिन्दी", {"phrases": "दी", "whole_words": True}, False),
+        ("ที่นี่", {"phrases": "นี่", "whole_words": True}, True),
+        ("xa a a", {"phrases": "a a", "whole_words": True}, True),
         ("un cafe\u0301", {"phrases": "cafe"}, False),  # é in two code points
         ("un cafe\u0301", {"phrases": "café"}, True),
         ("İSTANBUL", {"phrases": "istanbul", "ignore_case": True}, True),

@@ -128,6 +128,7 @@ def test_texts_and_weights_that_are_not_there_are_noted(entries: list[dict[str, 
         (["Has few sentences (max 3)", "Is brief"], ""),
         (["Is kind (1 point)", "Is brief"], "a text has '(1 point)'"),
         (["Nennt die Ursache（5分）", "Is brief"], "a text has '（5分）'"),
+        (["Names the largest planet (5)"], ""),  # one criterion needs no weight
         (["Cites Smith (2019)", "Cites Ruiz (2020)"], ""),
         (["Is short (at most 3 sentences)", "Is brief"], ""),
     ],

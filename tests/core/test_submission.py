@@ -121,6 +121,14 @@ def test_the_published_defaults_of_a_length_penalty() -> None:
 
 
 def test_words_of_scripts_without_spaces_are_characters() -> None:
-    texts = {"很好。" * 25: 50, "ラーメン": 4, "ที่นี่": 2, "用Python 3写": 4, "a – b": 3, "हिन्दी में": 2}
+    texts = {
+        "See e.g. https://a.b/c 好": 4,
+        "很好。" * 25: 50,
+        "ラーメン": 4,
+        "ที่นี่": 2,
+        "用Python 3写": 4,
+        "a – b": 3,
+        "हिन्दी में": 2,
+    }
     assert {text: word_count(text) for text in texts} == texts
     assert compute_length_penalty("好" * 60, LengthPenalty(free_budget=40, max_cap=60, penalty_at_cap=0.5)) == 0.5

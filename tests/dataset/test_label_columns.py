@@ -251,6 +251,9 @@ def test_words_for_a_good_result_are_labels_of_criteria_and_not_of_pitfalls() ->
     assert {match_label(pitfall, word) for word in words} == {None}
     with pytest.raises(InputError, match=r"\(or yes, no\); it does not say whether a pitfall is met; leave the cell"):
         GroundTruthReader(Rubric([pitfall])).check("Pass")
+    scale = Criterion(requirement="How?", options=[{"label": str(value), "value": value} for value in (0.0, 1.0)])
+    with pytest.raises(InputError, match=r"is not one of 0\.0, 1\.0; leave the cell"):
+        GroundTruthReader(Rubric([scale])).check("pass")
     both = {"yes": "MET", "true": "MET", "not_met": "UNMET", "x": None, "good": None}
     for criterion in (RUBRIC.rubric[0], pitfall):
         assert {word: match_label(criterion, word) for word in both} == both

@@ -9,7 +9,7 @@ import pytest
 
 import autorubric
 from autorubric import Criterion, CriterionOption, InputError, Rubric, RubricDataset
-from autorubric.dataset.ground_truth import match_label
+from autorubric.dataset.ground_truth import find_criterion, match_label
 from autorubric.dataset.label_table import LabelTable
 from autorubric.errors import MissingFileError
 from autorubric.files.printable import escape_formula, unescape_formula
@@ -417,6 +417,14 @@ def test_ids_criteria_and_options_match_in_both_spellings_of_an_accent(tmp_path:
     ):
         path.write_text(f"编号,标准,标签,标注员\n{row},小王\n", "utf-8")
         assert marks(read(path, dataset)) == {("e\u0301te\u0301.txt", "Clarté", "小王"): "Élevée"}
+
+
+def test_names_and_options_may_differ_in_nothing_but_an_accent() -> None:
+    tone = Criterion(requirement="Ton?", options=[{"label": "ma", "value": 0.0}, {"label": "má", "value": 1.0}])
+    words = ("ma", "má", "MÁ", "mà")
+    assert [match_label(tone, word) for word in words] == ["ma", "má", "má", None]
+    rubric = [Criterion(name=name, requirement=f"{name}?") for name in ("Ton", "Tön")]
+    assert [find_criterion(name, rubric) for name in ("TON", "TÖN")] == [0, 1]
 
 
 def test_yes_and_no_of_other_languages_are_labels() -> None:

@@ -81,6 +81,7 @@ def test_a_path_that_leads_nowhere_is_no_column(tmp_path: Path) -> None:
         items(path, submission="conversation_a[2].content")
     assert find_value({"question": "Why?"}, "question[0]") is None
     assert find_value({"question": ["Why?"]}, "question[") is None
+    assert find_value({"réponse": "So."}, "re\u0301ponse") == "So.", "the header of a CSV file is composed"
 
 
 def test_an_answer_at_the_end_of_a_conversation_is_the_submission_and_not_part_of_the_query(tmp_path: Path) -> None:

@@ -351,10 +351,14 @@ def test_a_markdown_table_is_a_table(text: str, rows: list[tuple[str, str]]) -> 
     assert (found, problems) == ([{"Criterion": one, "Points": two} for one, two in rows], [])
 
 
-def test_a_row_of_a_markdown_table_without_its_last_bar_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "rubric.md"
-    path.write_text("| Criterion | Points |\n|---|---|\n| Is kind. | 3\n")
+@each(
+    ("row", "cells"), [("| Is kind. | 3", "3 cells"), ("So is this.", "1 cell"), ("1 | Is kind. | 3 | x", "4 cells")]
+)
+def test_a_row_with_text_outside_the_bars_of_a_markdown_table_is_refused(row: str, cells: str) -> None:
+    path = Path(tempfile.mkdtemp()) / "rubric.md"
+    path.write_text(f"| Criterion | Points |\n|---|---|\n{row}\n")
     problems: list[str] = []
     assert [*read_rows(path, problems)] == []
-    told = "rubric.md:3: the row has 1 cell, the header has 2; check for quotes and delimiters in the text"
-    assert [problem.replace(f"{tmp_path}/", "") for problem in problems] == [told]
+    assert problems == [
+        f"{path}:3: the row has {cells}, the header has 2; check for quotes and delimiters in the text"
+    ]

@@ -210,7 +210,7 @@ def find_hidden_weights(entries: Sequence[Any]) -> Iterator[str]:
         >>> list(find_hidden_weights([{"text": "Is kind.", "Credits": 3}, {"text": "Is brief.", "Credits": 5}]))
         ["'Credits' is 3; rename it to 'weight' if that is the weight (none has one), or put it under ..."]
         >>> list(find_hidden_weights(["Is kind (3 points)", "Is brief"]))
-        ["no criterion has a weight, but a text has '(3 points)'; write it as the weight"]
+        ["no criterion has a weight, but a text has '(3 points)'; give every criterion a weight, ..."]
     """
     rows = [entry if isinstance(entry, Mapping) else {"text": entry} for entry in entries]
     usual = WEIGHT_KEYS[:1] if any("requirement" in row for row in rows) else WEIGHT_KEYS
@@ -232,7 +232,7 @@ def find_hidden_weights(entries: Sequence[Any]) -> Iterator[str]:
     are_all = all(marks) and not is_count([as_number(re.sub(r"\D", "", mark)) for mark in marks])
     for mark, words in zip(marks, map(_split, marks), strict=True):
         if mark and words <= _AMOUNTS and (are_all or words & _POINTS):
-            yield f"no criterion has a weight, but a text has {mark!r}; write it as the weight"
+            yield f"no criterion has a weight, but a text has {mark!r}; give every criterion a weight, that one or 10"
             return
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any, TypeAlias, TypedDict
 
-from autorubric.core.wording import UNSPACED, WORD
+from autorubric.core.wording import UNSPACED
 from autorubric.errors import InputError
 from autorubric.files.keys import suggest_name
 
-_UNSPACED = re.compile(f"[{UNSPACED}]")
+_UNSPACED = re.compile(rf"[{UNSPACED}][^\w\s]*")  # with its vowel signs and punctuation
 _PARTS = ("thinking", "output")
 _THINKING_TAG = re.compile(r"<(/?)thinking>", re.IGNORECASE)
 _OUTPUT_TAG = re.compile(r"</?output>", re.IGNORECASE)
@@ -39,7 +39,7 @@ def word_count(text: str) -> int:
         >>> word_count("It began in  Britain."), word_count("始于英国。")
         (4, 4)
     """
-    return len(WORD.findall(text)) if _UNSPACED.search(text) else len(text.split())
+    return len(_UNSPACED.sub(" x ", text).split())
 
 
 def parse_thinking_output(text: str) -> ThinkingOutputDict:

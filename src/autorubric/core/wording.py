@@ -103,7 +103,7 @@ def compile_late(pattern: str, flags: int = 0, chinese: str = "") -> re.Pattern[
     return cast("re.Pattern[str]", _LatePattern(pattern, flags, chinese))
 
 
-_PART = rf"[^\W_{UNSPACED}](?:[^\W_{UNSPACED}]|[{MARKS}])*"
+_PART = rf"(?:[^\W_{UNSPACED}]++[{MARKS}]*+)++"
 WORD = compile_late(rf"[{UNSPACED}][{MARKS}]*|{_PART}(?:['’\-]{_PART})*")
 """A word, with apostrophes and hyphens inside it; of scripts without spaces, each character."""
 
@@ -264,7 +264,7 @@ def fold_letter(char: str) -> str:
 
 
 def compile_folded(words: str) -> re.Pattern[str]:
-    """A pattern that finds words in a text as `fold_text` compares them, without folding the text.
+    """A pattern that finds words in a text as `fold_text` compares them, without folding the text (`ß` is not `ss`).
 
     Example:
         >>> bool(compile_folded("ete").search("En ÉTE\u0301")), bool(compile_folded("été").search("eta"))

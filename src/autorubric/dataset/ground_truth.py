@@ -24,6 +24,7 @@ _WORDS: dict[str, str] = VERDICT_WORDS | dict.fromkeys(_YES, "MET") | dict.fromk
 _GOOD, _BAD = "pass passed 通过 对 ✓ ✔ √ ✅ ☑".split(), "fail failed 不通过 未通过 错 ✗ ✘ ✖ × ❌ ☒".split()  # noqa: SIM905
 _OUTCOMES = dict.fromkeys(_GOOD, "MET") | dict.fromkeys(_BAD, "UNMET")
 """Words for a good or bad result: on a pitfall, they do not say whether it is met."""
+_FOLDS = str.strip, str.casefold, fold_text  # labels and names may differ in nothing but an accent
 _USUAL = frozenset(name for role in ROLES.values() for name in role.names)
 NEAR = "column {!r} is not read; rename it to {!r} if it has the labels of this criterion"
 """The message on a column of `find_near_columns`."""
@@ -79,7 +80,8 @@ class GroundTruthReader:
             options = self._criteria[0].options
             known = list(CriterionVerdict.__members__) if options is None else [option.label for option in options]
             told = f"label {label!r} is not one of {', '.join(known)}{' (or yes, no)' * (options is None)}"
-            told += "; it does not say whether a pitfall is met" * (label.strip().casefold() in _OUTCOMES)
+            if options is None and label.strip().casefold() in _OUTCOMES:
+                told += "; it does not say whether a pitfall is met"
             raise InputError(f"{told}; leave the cell empty if there is no label") from None
 
     def _order_values(self, values: Mapping[str, Any], problems: list[str]) -> list[Any] | None:
@@ -139,12 +141,9 @@ def find_criterion(name: str, rubric: Sequence[Criterion] | Rubric) -> int:
     criteria = list(rubric)
     names = name_criteria(criteria)
     wanted = name.strip()
-    for called in (
-        names,
-        [criterion.name or "" for criterion in criteria],
-        [criterion.requirement for criterion in criteria],
-    ):
-        for fold in (str.strip, fold_text):
+    given = [criterion.name or "" for criterion in criteria]
+    for called in (names, given, [criterion.requirement for criterion in criteria]):
+        for fold in _FOLDS:
             places = [place for place, own in enumerate(called) if fold(own) == fold(wanted)]
             if len(places) == 1:
                 return places[0]
@@ -177,10 +176,11 @@ def match_label(criterion: Criterion, word: str, notes: list[str] | None = None)
         found = _WORDS.get(key) or (_OUTCOMES.get(key) if criterion.weight > 0 else None)
         meant = None if found is None else CriterionVerdict(found).value
     else:
-        wanted = fold_text(word.strip())
-        alike = [option.label for option in options if fold_text(option.label.strip()) == wanted]
+        labels = [option.label for option in options]
+        readings = ([own for own in labels if fold(own.strip()) == fold(word.strip())] for fold in _FOLDS)
+        alike = next(filter(None, readings), [])
         if not alike and number is not None:
-            alike = [option.label for option in options if parse_number(option.label) == number]
+            alike = [own for own in labels if parse_number(own) == number]
         meant = alike[0] if len(alike) == 1 else None
     note = f"label {word!r} is read as {meant}"
     if notes is not None and meant is not None and meant.casefold() != word.casefold() and note not in notes:

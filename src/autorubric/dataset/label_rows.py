@@ -220,8 +220,7 @@ class LabelRows:
 
     def _note(self, problem: str) -> None:
         note = f"{name_input(self.path)}: {problem}"
-        if note not in self.notes:
-            self.notes.append(note)
+        self.notes += [note] * (note not in self.notes)
 
 
 class ItemFinder:
@@ -292,8 +291,7 @@ class ItemFinder:
         return f"#{place}" if own is None else own
 
     def _note(self, note: str) -> None:
-        if note not in self.notes:
-            self.notes.append(note)
+        self.notes += [note] * (note not in self.notes)
 
 
 def collect_rubrics(dataset: RubricDataset) -> list[Sequence[Criterion]]:

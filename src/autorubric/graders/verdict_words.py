@@ -112,7 +112,7 @@ _WEIGHED = re.compile(
     r"(?<!things )consider(?:ed)?|tempted|for an?|requires?|"
     r"seem\w*|appear\w*|argu\w+|claim\w*|says?|stat(?:es|ed)|asks?|tells?|instruct\w*|contains?|disregard|ignor\w+|"
     r"no reason|becomes|not (?:think|believe)|evidence|neither|no (?:criterion|requirement)|never|barely|identif\w+|"
-    r"finds|wenn|falls|wäre|würde|könnte|kein\w*|ob)\b)|如果|若|是否|要|需|可能|只有|仅|看似|とは言えない"
+    r"finds|wenn|falls|wäre|würde|könnte|kein\w*|ob)\b)|如果|若|是否|要|需|可能|只有|仅|看似|とは言え(?:ない|ません)"
 )
 _WORD = re.compile(r"\w")
 CONTRAST = re.compile(r"\W*(?:however|but|yet|still|though|aber|jedoch|但|然而|不过)", re.IGNORECASE)
@@ -145,7 +145,8 @@ _PLAIN = re.compile(
 _LATIN = r"(?<![A-Za-z_])(?:{})(?![A-Za-z_])"
 _NEGATED = (
     r"UNMET|(?:(?i:not)[ _-]+(?:\w+LY )?(?:BEEN )?|FAILS? TO )(?:MEET|MET|SATISF\w+|FULFILL?\w*)|FAILS TH(?:E|IS)|"
-    "(?i:nicht) erfüllt|(?i:pas|non) (?:rempli|satisfait)|criterio no se cumple|no(?: se)? cumple el criterio"
+    r"(?i:nicht)(?: (?!nur)\w+)? erfüllt|(?i:pas|non) (?:\w+ment )?(?:rempli|satisfait)|"
+    "criterio no se cumple|no(?: se)? cumple el criterio"
 )
 _MENTION = re.compile(
     rf"(?P<UNMET>{_LATIN.format(_NEGATED)}|(?:不能?|没[有能]?|未能?|[並尚]?未|[无無]法|难以)(?:完全)?[满滿]足|"

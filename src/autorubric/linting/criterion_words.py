@@ -15,7 +15,7 @@ from autorubric.core.wording import MARKS, compile_late, strip_asides, strip_quo
 HAN = "\u3400-\u4dbf\u4e00-\u9fff"
 # Thai, Lao, Burmese and Khmer have no spaces between words; a word has about four letters.
 _THAI = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
-_PART = rf"[^\W\d_{HAN}{_THAI}](?:[^\W\d_{HAN}{_THAI}]|[{MARKS}])*"
+_PART = rf"(?:[^\W\d_{HAN}{_THAI}]++[{MARKS}]*+)++"
 _TOKEN = compile_late(rf"{_PART}(?:['’\-]{_PART})*|\d+(?:[.,:/]\d+)*|[{HAN}]|[%‰°$€£¥]|(?!\d)[{_THAI}][{MARKS}]*")
 _THAI_LETTER = compile_late(f"[{_THAI}][{MARKS}]*")
 # The same for lower-case ASCII, in half the time.

@@ -139,8 +139,9 @@ def find_value(row: Any, path: str) -> Any:
         ('No.', 'Is brief', None)
     """
     value: Any = from_cell(row) if isinstance(row, str) else row
-    if isinstance(value, Mapping) and path in value:
-        return value[path]
+    # Headers of CSV files are composed.
+    if isinstance(value, Mapping) and (own := path if path in value else normalize("NFC", path)) in value:
+        return value[own]
     part = find_base_column(path)
     try:
         value = value[int(part[1:-1]) if part.startswith("[") else part] if not isinstance(value, str) else None
@@ -242,10 +243,8 @@ class RowReader:
             keys = {name: fold_name(name) for name in names if name not in taken}
             for role in self.roles:
                 named, usual, last = self.given.get(role), ROLES[role].names, ROLES[role].fallback
-                if named is None:
-                    columns[role] = [n for group in (usual, last) for n, key in keys.items() if key in group]
-                else:
-                    columns[role] = [name for name in names if name == named]
+                guesses = [n for group in (usual, last) for n, key in keys.items() if key in group]
+                columns[role] = guesses if named is None else [name for name in names if name == named]
             found = {role: names[0] for role, names in columns.items() if len(names) == 1}
             for role, column in found.items():
                 self._note_guess(role, column)

@@ -28,9 +28,9 @@ class Table(Protocol):
 def convert_rows(value: Any, *, blanks: bool = False) -> Any:
     """Rows in memory as JSON values; a value without rows is returned unchanged.
 
-    Rows may be a sequence, an iterator, or a table of pandas, polars, pyarrow or datasets; a row, a mapping, a
-    dataclass, a named tuple, or an object of pydantic or attrs. Nulls inside cells are
-    kept, as in JSON Lines, but dropped in tables, where every row has all keys.
+    Rows may be a sequence, an iterator, or a table of pandas, polars, pyarrow or datasets; a row may be a
+    mapping, a dataclass, a named tuple, or an object of pydantic or attrs. Nulls inside cells are kept, as in JSON
+    Lines, but dropped in tables, where every row has all keys.
 
     Args:
         value: the rows.

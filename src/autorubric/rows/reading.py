@@ -291,7 +291,8 @@ def _split(file: BinaryIO, name: str) -> Iterator[tuple[int, list[str]]]:
             raise InputError(f"{name}:{start}: {_describe_csv_error(error, lines.number - start)}") from None
         if cells is None:
             return
-        cells = [cell.strip() for cell in cells[1:-1]] if lines.has_bars else cells
+        if lines.has_bars:
+            cells = [cell.strip() for cell in (cells if "".join(cells[:1] + cells[-1:]).strip() else cells[1:-1])]
         if any(cell.strip(" :-" if lines.has_bars else None) for cell in cells):  # not dashes below a header
             yield start, cells
 
@@ -349,10 +350,8 @@ def _read_header(cells: list[str], where: str) -> list[str]:
         raise InputError(f"{where}: the header has {len(cells):,} columns; the maximum is {_MOST_COLUMNS:,}")
     # As in pandas, which writes its index without a name; with accents in one code point, as people type them.
     names = [normalize("NFC", cell.strip()) or f"Unnamed: {place}" for place, cell in enumerate(cells)]
-    repeated = [name for name, count in Counter(names).items() if count > 1]
-    if repeated:
-        names_twice = ", ".join(map(repr, repeated))
-        raise InputError(f"{where}: the header has {names_twice} more than once; rename a column")
+    if repeated := [repr(name) for name, count in Counter(names).items() if count > 1]:
+        raise InputError(f"{where}: the header has {', '.join(repeated)} more than once; rename a column")
     return names
 
 
