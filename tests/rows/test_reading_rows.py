@@ -362,3 +362,10 @@ def test_a_row_with_text_outside_the_bars_of_a_markdown_table_is_refused(row: st
     assert problems == [
         f"{path}:3: the row has {cells}, the header has 2; check for quotes and delimiters in the text"
     ]
+
+
+def test_a_markdown_table_without_outer_bars_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "rubric.md"
+    path.write_text("Criterion | Points\n:---|---:\nIs kind. | 3\n")
+    with pytest.raises(InputError, match=r"rubric.md:2: a Markdown table; begin and end each of its lines with \|"):
+        list(read_rows(path, []))

@@ -243,8 +243,8 @@ _MESSAGES = re.compile(r"""\[\{\s*(['"])(?:role|content|from|value)\1\s*:""")
 def read_delimited(file: BinaryIO, name: str, problems: list[str]) -> Iterator[tuple[int, dict[str, Any]]]:
     r"""The rows of a table with a header, with the numbers of their first lines.
 
-    The delimiter is the most frequent of comma, semicolon, tab and bar in the header. Cells are texts; cells of
-    columns such as `messages` or `rubrics`, and conversations in a column of queries, are read as JSON.
+    The delimiter is the most frequent of comma, semicolon, tab and bar in the header. Cells are texts; JSON is read
+    in columns such as `messages` or `rubrics`, and as conversations in a column of queries.
 
     Args:
         file: the open file, in UTF-8.
@@ -264,8 +264,8 @@ def read_delimited(file: BinaryIO, name: str, problems: list[str]) -> Iterator[t
         if header is None:
             header, first, named = _read_header(cells, f"{name}:{line}"), line, sum(map(bool, map(str.strip, cells)))
         elif named == 1 and header[0] != "Unnamed: 0" and sum(map(bool, map(str.strip, cells))) > 1:
-            why = f"{name}:{first}: the header names 1 of {len(header)} columns"
-            raise InputError(f"{why}; delete lines above the header, or name the columns")
+            advice = "delete lines above the header, or name the columns"
+            raise InputError(f"{name}:{first}: the header names 1 of {len(header)} columns; {advice}")
         elif len(cells) != len(header):
             counts = f"the row has {pluralize(len(cells), 'cell')}, the header has {len(header)}"
             problems.append(f"{name}:{line}: {counts}; check for quotes and delimiters in the text")
@@ -280,8 +280,7 @@ def read_delimited(file: BinaryIO, name: str, problems: list[str]) -> Iterator[t
 
 def _split(file: BinaryIO, name: str) -> Iterator[tuple[int, list[str]]]:
     lines = _Lines(file, name)
-    # The limit is global to the module; a cell may be as long as a row of JSON Lines.
-    csv.field_size_limit(LONGEST_ROW)
+    csv.field_size_limit(LONGEST_ROW)  # global to the module; a cell may be as long as a row of JSON Lines
     rows = csv.reader(lines, delimiter=lines.delimiter, strict=True)
     while True:
         start = lines.number + 1
@@ -291,6 +290,8 @@ def _split(file: BinaryIO, name: str) -> Iterator[tuple[int, list[str]]]:
             raise InputError(f"{name}:{start}: {_describe_csv_error(error, lines.number - start)}") from None
         if cells is None:
             return
+        if lines.delimiter == "|" and not lines.has_bars and re.fullmatch(r"[ |:-]*---[ |:-]*", "|".join(cells)):
+            raise InputError(f"{name}:{start}: a Markdown table; begin and end each of its lines with |")
         if lines.has_bars:
             cells = [cell.strip() for cell in (cells if "".join(cells[:1] + cells[-1:]).strip() else cells[1:-1])]
         if any(cell.strip(" :-" if lines.has_bars else None) for cell in cells):  # not dashes below a header
