@@ -269,10 +269,14 @@ def compile_folded(words: str) -> re.Pattern[str]:
     Example:
         >>> bool(compile_folded("ete").search("En ÉTE\u0301")), bool(compile_folded("été").search("eta"))
         (True, False)
+        >>> bool(compile_folded("STRASSE").search("Die Straße")), bool(compile_folded("straße").search("Strasse"))
+        (True, True)
     """
     spellings = _group_spellings()
     accents = f"[{re.escape(spellings[''])}]*"
-    return re.compile("".join(f"[{re.escape(spellings.get(char, char))}]{accents}" for char in fold_text(words)))
+    letters = [f"[{re.escape(spellings.get(char, char))}]{accents}" for char in fold_text(words)]
+    two = 2 * f"[{re.escape(spellings['s'])}]{accents}"
+    return re.compile("".join(letters).replace(two, f"(?:{two}|[ßẞ])"))
 
 
 @cache
