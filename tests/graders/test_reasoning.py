@@ -95,7 +95,7 @@ def test_examples_show_answers_too() -> None:
         assert "Cheers." in shown and ("Perhaps" in shown) is expected
 
 
-@pytest.mark.filterwarnings("ignore:the reasoning at the beginning")
+@pytest.mark.filterwarnings("ignore:.* with reasoning, which")
 def test_grade_reward_and_select_have_the_setting_and_a_run_keeps_it(tmp_path: Path) -> None:
     shown: list[str] = []
 
@@ -127,7 +127,7 @@ def test_grade_reward_and_select_have_the_setting_and_a_run_keeps_it(tmp_path: P
         assert shown == []
 
 
-@pytest.mark.filterwarnings("ignore:the reasoning at the beginning")
+@pytest.mark.filterwarnings("ignore:.* with reasoning, which")
 def test_items_that_differ_only_in_their_reasoning_are_equal(tmp_path: Path) -> None:
     """Of eight items, four have the answer A and four B: each has its own reply, or four share one."""
     data, path = RubricDataset("Say thanks.", RUBRIC), tmp_path / "data.json"
@@ -139,7 +139,7 @@ def test_items_that_differ_only_in_their_reasoning_are_equal(tmp_path: Path) -> 
         for place, own in enumerate([*divided, *({**one, "share_equal": True} for one in divided)]):
             with case(str(own)):
                 before, run = endpoint.counts.requests, tmp_path / f"run{place}"
-                with pytest.warns(Note, match="reasoning at the beginning of submissions is not judged"):
+                with pytest.warns(Note, match="8 submissions begin with reasoning, which is not judged"):
                     grade(path, judge=f"judge@{endpoint.base_url}", out=run, **own)
                 assert endpoint.counts.requests - before == (2 if "share_equal" in own else 8)
                 whole = show(run, item=6)

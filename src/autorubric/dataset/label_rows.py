@@ -267,7 +267,10 @@ class ItemFinder:
             self._note("items are found by their submission, since the file does not have their ids")
             return alike[0]
         if given.item and not alike and all(item.id is None for item in self._dataset.items):
-            raise InputError("the items of the dataset have no ids; give them ids that the labels can name")
+            raise InputError(
+                "the items of the dataset have no ids; add ids to it, or grade its table again with --column id=NAME "
+                "(saved replies are not paid for twice)"
+            )
         hint = FLOAT_ID if given.item.endswith(".0") else f"; the first item is {self._name_item(0)!r}"
         problem = f"no item has the id {given.item!r}{hint}"
         named = problem if given.item else f"the label does not name its item{MERGED}"

@@ -150,7 +150,7 @@ def _escape_as_json(error: Any) -> tuple[str, int]:
     return json.dumps(error.object[error.start : error.end])[1:-1], error.end
 
 
-codecs.register_error("json", _escape_as_json)
+codecs.register_error("autorubric.json", _escape_as_json)
 
 
 def protect_standard_streams() -> None:
@@ -159,6 +159,8 @@ def protect_standard_streams() -> None:
         stream = getattr(sys, name)
         if isinstance(stream, io.TextIOWrapper) and stream is getattr(sys, f"__{name}__"):
             encoding, lines, through = stream.encoding, stream.line_buffering, stream.write_through
-            own = PrintableStream(stream.detach(), encoding, "json", line_buffering=lines, write_through=through)
+            own = PrintableStream(
+                stream.detach(), encoding, "autorubric.json", line_buffering=lines, write_through=through
+            )
             setattr(sys, name, own)
             setattr(sys, f"__{name}__", own)

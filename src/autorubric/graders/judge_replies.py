@@ -104,7 +104,7 @@ def _read_other_form(reply: Reply, shown: ShownOptions | None) -> Answer[Said] |
     if isinstance(listed, Answer) and len(listed.value) == 1:
         values = listed.value
     elif isinstance(listed, Unreadable) and not found.ambiguous:
-        # A quote in a string is no field; brackets without strings, such as `[1]`, hold none.
+        # A quote in a string is not a field; brackets without strings, such as `[1]`, have none.
         has_strings = any(_HOLDS_TEXT.search(text, span.start, span.end) for span in scan_json(text).spans)
         fields = [] if has_strings else find_fields(text)
         ids = {field["label"] for field in fields if _ID.fullmatch(field["label"])}

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, model_validator
 from autorubric.core.judgment import CannotAssessConfig, CannotAssessStrategy
 from autorubric.core.scoring import LengthPenalty
 from autorubric.dataset import RubricDataset
-from autorubric.errors import ConfigError
+from autorubric.errors import ConfigError, pluralize
 from autorubric.graders.assembly import EscalationConfig, JudgeSpec, find_judge_kind
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.few_shot import FewShotConfig
@@ -286,8 +286,9 @@ def build_experiment_plan(
         labels: the notes on stand-ins, for the manifest.
         compared: names of settings that change results.
     """
-    if any(split_reasoning(item.submission, settings.reasoning)[0] for item in dataset):
-        warn("the reasoning at the beginning of submissions is not judged; to judge it too, pass --reasoning keep")
+    if count := sum(bool(split_reasoning(item.submission, settings.reasoning)[0]) for item in dataset):
+        begin = f"{pluralize(count, 'submission')} {'begins' if count == 1 else 'begin'} with reasoning"
+        warn(f"{begin}, which is not judged; --reasoning keep (in Python: reasoning='keep') judges it too")
     return ExperimentPlan(
         dataset,
         grader,

@@ -34,7 +34,7 @@ def endpoint() -> Iterator[LoopbackEndpoint]:
         yield running
 
 
-@pytest.mark.filterwarnings("ignore:the reasoning at the beginning")
+@pytest.mark.filterwarnings("ignore:.* with reasoning, which")
 def test_only_proposals_that_pass_every_gate_enter_and_the_others_say_why_not(
     endpoint: LoopbackEndpoint, tmp_path: Path
 ) -> None:

@@ -255,10 +255,17 @@ def make_line(model: BatchModel, key: bytes, request: Request) -> BatchLine:
     """A request in the form that its endpoint is known to accept."""
     terms, body = model.build_body(request)
     most = model.ceiling(request)
-    asked_before, characters = request.reask + request.cut_off, sum(len(content) for _, content in request.messages)
-    names = (key, request.item, request.role, request.draw, asked_before)
-    tokens = (-1, 0) if most is None else (most.prompt_tokens, most.completion_tokens)
-    entry = Entry(*names, find_sent_limit(body), *tokens, characters)
+    entry = Entry(
+        key,
+        request.item,
+        request.role,
+        request.draw,
+        request.reask + request.cut_off,
+        find_sent_limit(body),
+        -1 if most is None else most.prompt_tokens,
+        0 if most is None else most.completion_tokens,
+        sum(len(content) for _, content in request.messages),
+    )
     line = encode_body(model.service.build_line(key.hex(), body)) + b"\n"
     bound = Amount() if most is None else Amount.from_dollars(most.total_tokens, model.cost(most) or 0.0)
     return BatchLine(terms, line, entry, bound)

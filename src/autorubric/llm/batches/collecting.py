@@ -246,7 +246,10 @@ async def collect(
         _LOG.warning(
             "batch %s of %s: %s. %s without a reply will be sent again. The provider may charge for both attempts, "
             "so the first one counts at its worst case",
-            *(remote.id, model.name, why, lost),
+            remote.id,
+            model.name,
+            why,
+            lost,
         )
     return found
 
