@@ -21,7 +21,9 @@ _SENSES = {
     "peso poids pondération gewicht gewichtung",
     # A weight in a key that has no other word, except those that say which.
     "amount": "percent percentage pct ratio share proportion credit credits multiplier coefficient w max maximum "
-    "value point mark grade score 分 分数 满分 占比 比例 系数 puntos",
+    "value grade score 分数 满分 占比 比例 系数",
+    # The units of a weight.
+    "unit": "point mark punkt punkte punto puntos punti ponto pontos балл балла баллов 分 点 점",
     "total": "total sum maximum max subtotal grand possible gesamt gesamtsumme summe zwischensumme "
     "满分 总分 小计 合计 总计",
     # What has such a name is a fault.
@@ -48,13 +50,14 @@ _SENSES = {
 _MEANT: dict[str, frozenset[str]] = {sense: frozenset(words.split()) for sense, words in _SENSES.items()}
 _WORDS = re.compile(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+")
 _IN_WORDS = frozenset(("weight", "importance", "priority"))
-_AMOUNTS = _MEANT["weight"] | _MEANT["amount"] | _MEANT["total"] | _MEANT["besides"] - {"level"}
+_AMOUNT = _MEANT["amount"] | _MEANT["unit"]
+_AMOUNTS = _MEANT["weight"] | _AMOUNT | _MEANT["total"] | _MEANT["besides"] - {"level"}
 _FAULTY = _MEANT["fault"] | _MEANT["besides"] | {"criteria"}
 _TAGS = frozenset(("tags",))
 _RANGES = frozenset(("range", "ranges"))
 _IDS = frozenset(("id", "ids"))
 _SECTIONS = frozenset(("section", "category", "group", "dimension"))
-_POINTS = _MEANT["weight"] | {"point", "mark", "credit", "credits", "分"}
+_POINTS = _MEANT["weight"] | _MEANT["unit"] | {"credit", "credits"}
 _GIVEN = frozenset(WEIGHT_KEYS) - {"score", "分数"}
 _TEXTS = frozenset((*TEXT_KEYS, *NAME_KEYS))
 _BRACKET = r"[\[(（][^\[\]()（）]*(?<!\d)\d{1,3}(?!\d)[^\[\]()（）]*[\])）]"
@@ -225,7 +228,7 @@ def find_hidden_weights(entries: Sequence[Any]) -> Iterator[str]:
         numbers, words = [as_weight(value) for value in given], _split(key)
         is_other: object = is_count(numbers) or fold_name(key) in _TEXTS or words & _MEANT["counted"]
         is_other = is_other or (key.isidentifier() and len(words) > 1)  # such as minimumScale
-        if given and None not in numbers and (not is_other or (words & _MEANT["amount"] and words <= _AMOUNTS)):
+        if given and None not in numbers and (not is_other or (words & _AMOUNT and words <= _AMOUNTS)):
             yield f"{key!r} is {given[0]!r:.60}; rename it to 'weight' if that is the weight (none has one), {_ELSE}"
     texts = [str(row[key]) for row in rows for key in find_usual_keys(tuple(row), TEXT_KEYS)[:1]]
     marks = [found[0].strip() if (found := _MARK.search(text)) else "" for text in texts]
