@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -81,23 +82,54 @@ def kendall(x: ArrayLike, y: ArrayLike) -> tuple[float, float] | None:
         >>> round(tau, 12), round(p, 12)
         (0.666666666667, 0.333333333333)
     """
+    found = compare_orders(x, y)
+    if found.n < 3 or found.pairs in (found.tied_x, found.tied_y):
+        return None
+    discordant = found.discordant
+    # One root of whole numbers, so that equal orders give exactly 1.
+    tau = (found.concordant - discordant) / math.sqrt((found.pairs - found.tied_x) * (found.pairs - found.tied_y))
+    if not found.tied_x and not found.tied_y and (found.n <= 33 or min(discordant, found.concordant) <= 1):
+        return tau, _compute_exact_p_value(found.n, min(discordant, found.concordant))
+    return tau, t_p_value(tau / _compute_null_error("kendall", x, y), math.inf)
+
+
+class OrderCounts(NamedTuple):
+    """The pairs of items in two series.
+
+    Attributes:
+        n: the items.
+        pairs: all pairs.
+        tied_x: those with equal values in the first series.
+        tied_y: those with equal values in the second.
+        concordant: those in the same strict order in both.
+        discordant: those in opposite orders.
+    """
+
+    n: int
+    pairs: int
+    tied_x: int
+    tied_y: int
+    concordant: int
+    discordant: int
+
+
+def compare_orders(x: ArrayLike, y: ArrayLike) -> OrderCounts:
+    """How two series order the pairs of items. O(n · log n).
+
+    Example:
+        >>> compare_orders([1, 2, 3, 3], [1, 3, 2, 2])
+        OrderCounts(n=4, pairs=6, tied_x=1, tied_y=1, concordant=3, discordant=2)
+    """
     a, b = (np.unique(series, return_inverse=True)[1] for series in read_numbers(x, y))
     n = len(a)
-    if n < 3 or a.max() == 0 or b.max() == 0:
-        return None
     order = np.lexsort((b, a))
     a, b = a[order], b[order]
-    series = a, b, a * (b.max() + 1) + b
-    ties_x, ties_y, ties_both = (np.unique(places, return_counts=True)[1].astype(np.int64) for places in series)
-    pairs = n * (n - 1) // 2
-    tied_x, tied_y, tied_both = (int((t * (t - 1) // 2).sum()) for t in (ties_x, ties_y, ties_both))
-    discordant = count_inversions(b)
-    difference = pairs - tied_x - tied_y + tied_both - 2 * discordant
-    # One root of whole numbers, so that equal orders give exactly 1.
-    tau = difference / math.sqrt((pairs - tied_x) * (pairs - tied_y))
-    if not tied_x and not tied_y and (n <= 33 or min(discordant, pairs - discordant) <= 1):
-        return tau, _compute_exact_p_value(n, min(discordant, pairs - discordant))
-    return tau, t_p_value(tau / _compute_null_error("kendall", x, y), math.inf)
+    series = a, b, a * (b.max(initial=0) + 1) + b
+    counts = (np.unique(places, return_counts=True)[1].astype(np.int64) for places in series)
+    tied_x, tied_y, tied_both = (int((t * (t - 1) // 2).sum()) for t in counts)
+    pairs, discordant = n * (n - 1) // 2, count_inversions(b)
+    concordant = pairs - tied_x - tied_y + tied_both - discordant
+    return OrderCounts(n, pairs, tied_x, tied_y, concordant, discordant)
 
 
 def _compute_null_error(method: CorrelationMethod, x: ArrayLike, y: ArrayLike) -> float:
