@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from autorubric.dataset.human_scores import read_human_scores
 from autorubric.dataset.item import PREFERENCE_PAIR
 from autorubric.errors import pluralize
 from autorubric.metrics.arrays import Floats, Ints, ratio
-from autorubric.metrics.correlation import compare_orders, compute_correlation
+from autorubric.metrics.correlation import compute_correlation, count_orders
 from autorubric.metrics.jackknife import share_interval
 from autorubric.metrics.reading_runs import describe_left_out, read_graded_table
 from autorubric.metrics.statistic_results import ConfidenceInterval, CorrelationResult, MetricModel
@@ -130,11 +130,12 @@ def _measure_relation(name: str, values: Floats, human: Floats, query: Ints, con
     both = ~np.isnan(values) & ~np.isnan(human)
     # Sums in another order differ in their last digits; rounded, equal scores are ties.
     own, true, query = np.round(values[both], _PLACES), human[both], query[both]
-    order = np.argsort(query, kind="stable")
-    groups = np.split(order, np.flatnonzero(np.diff(query[order])) + 1)
-    counts = np.array([_count_alike(own[rows], true[rows]) for rows in groups], float).reshape(-1, 3)
-    counts = counts[counts[:, 1] > 0]
-    hits, pairs, ties = counts.T
+    counts = count_orders(own, true, query)
+    compared = counts.pairs - counts.tied_y
+    pairs = compared[compared > 0].astype(float)
+    alike, opposite = (number[compared > 0] for number in (counts.concordant, counts.discordant))
+    ties = pairs - alike - opposite
+    hits = alike + ties / 2.0
     interval = share_interval(hits, pairs, confidence) if len(pairs) > 1 else None
     [accuracy] = ratio(hits.sum(keepdims=True), pairs.sum(keepdims=True)).tolist()
     return ScoreRelation(
@@ -148,11 +149,3 @@ def _measure_relation(name: str, values: Floats, human: Floats, query: Ints, con
         n_ties=int(ties.sum()),
         n_queries=len(pairs),
     )
-
-
-def _count_alike(own: Floats, human: Floats) -> Sequence[float]:
-    """Of the pairs with different human scores: those in the same order (ties count one half), all, and the ties."""
-    found = compare_orders(own, human)
-    pairs = found.pairs - found.tied_y
-    ties = pairs - found.concordant - found.discordant
-    return found.concordant + ties / 2, pairs, ties
