@@ -26,7 +26,7 @@ from tools.check_page import check_tables
 
 HOME = Path(__file__).parents[1] / "docs" / "reference"
 _ALSO = {
-    "agree": ("compare", "agree_pairwise", "label_next", "label_agreement"),
+    "agree": ("compare", "agree_pairwise", "agree_scores", "label_next", "label_agreement"),
     "labels": ("label_status", "import_labels", "export_labels"),
     "serve": ("reward",),
 }

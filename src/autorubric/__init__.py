@@ -6,6 +6,7 @@ Functions:
     grade(data, judge=...)              submissions -> scores and reports (EvalResult)
     agree(run, labels=...)              judge-human agreement of a run (MetricsResult)
     agree_pairwise(run)                 agreement among judges or between two runs, without labels
+    agree_scores(run, score=...)        relation of the scores to human scores of whole submissions
     compare(run, against=...)           the agreement of two runs with the same labels
     label_next(run, n=...)              the most informative labels to collect next
     label_agreement(run)                agreement with the labels of the run's label store
@@ -26,8 +27,8 @@ Functions:
     drift(run)                          how rewards changed during training
     doctor()                            installation, API keys, endpoints
 
-Commands have the same names, with these exceptions: `agree` covers `compare`, `agree_pairwise`, `label_next` and
-`label_agreement`; `labels` covers the other label functions; `reward` has no command.
+Commands have the same names, with these exceptions: `agree` covers `compare`, `agree_pairwise`, `agree_scores`,
+`label_next` and `label_agreement`; `labels` covers the other label functions; `reward` has no command.
 
 Functions that call models have an async version, such as `grade_async`; both work inside a running event loop (a
 notebook). Keyword arguments are the fields of a settings model, such as `GradeSettings`; the flags of the command and

@@ -19,8 +19,10 @@ from autorubric.jobs.agree import AgreeSettings as AgreeSettings
 from autorubric.jobs.agree import CompareSettings as CompareSettings
 from autorubric.jobs.agree import LabelAgreementSettings as LabelAgreementSettings
 from autorubric.jobs.agree import PairwiseSettings as PairwiseSettings
+from autorubric.jobs.agree import ScoreSettings as ScoreSettings
 from autorubric.jobs.agree import agree as agree
 from autorubric.jobs.agree import agree_pairwise as agree_pairwise
+from autorubric.jobs.agree import agree_scores as agree_scores
 from autorubric.jobs.agree import compare as compare
 from autorubric.jobs.evolve import EvolveResult as EvolveResult
 from autorubric.jobs.evolve import EvolveSettings as EvolveSettings

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -11,15 +12,7 @@ import pytest
 
 from autorubric import extras
 from autorubric.errors import MissingPackageError
-from autorubric.metrics.correlation import (
-    compute_correlation,
-    count_inversions,
-    kendall,
-    mae,
-    pearson,
-    rmse,
-    spearman,
-)
+from autorubric.metrics.correlation import compute_correlation, count_orders, kendall, mae, pearson, rmse, spearman
 from autorubric.metrics.distribution import (
     earth_movers_distance,
     ks_test,
@@ -70,10 +63,17 @@ def test_a_perfect_order_has_the_exact_p_value() -> None:
     assert kendall([1, 2, 3, 4, 5], [1, 2, 3, 4, 5]) == close((1.0, 2 / 120))
 
 
-def test_inversions_are_what_counting_pairs_gives() -> None:
-    values = np.random.default_rng(3).integers(0, 9, 60)
-    expected = sum(values[i] > values[j] for i in range(60) for j in range(i + 1, 60))
-    assert count_inversions(values) == expected
+def test_orders_are_what_counting_pairs_gives_in_each_group() -> None:
+    rng = np.random.default_rng(3)
+    x, y, group = rng.integers(0, 9, 60), rng.integers(0, 7, 60), rng.integers(0, 4, 60)
+    found = count_orders(x, y, group)
+    for place in range(4):
+        rows = np.flatnonzero(group == place)
+        pairs = [(np.sign(x[i] - x[j]), np.sign(y[i] - y[j])) for i, j in combinations(rows, 2)]
+        products = [one * other for one, other in pairs]
+        ties = sum(one == 0 for one, _ in pairs), sum(other == 0 for _, other in pairs)
+        expected = len(rows), len(pairs), *ties, products.count(1), products.count(-1)
+        assert tuple(int(counts[place]) for counts in found) == expected
 
 
 def test_too_little_or_constant_data_has_no_correlation() -> None:

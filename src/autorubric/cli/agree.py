@@ -8,13 +8,21 @@ from typing import Literal, Self
 from pydantic import model_validator
 
 from autorubric.cli import EXIT_SCORE
-from autorubric.cli.agreement_report import TableReport, show_agreement, show_analysis, show_comparison, show_judges
+from autorubric.cli.agreement_report import (
+    TableReport,
+    show_agreement,
+    show_analysis,
+    show_comparison,
+    show_human_scores,
+    show_judges,
+)
 from autorubric.cli.command import command
 from autorubric.errors import InputError
 from autorubric.jobs.agree import (
     OF_LABEL_STORES,
     CompareSettings,
     agree_pairwise,
+    agree_scores,
     analyze_run,
     compare,
     measure_agreement,
@@ -30,6 +38,7 @@ autorubric agree graded --against graded-other
 autorubric agree graded --simulate
 autorubric agree graded --fail-under 0.6
 autorubric agree graded --corrected --simulate
+autorubric agree graded --score overall --labels scores.csv
 autorubric agree panel --pairwise --by judge
 autorubric agree graded --label-next 50 --csv > to_label.csv
 """
@@ -39,6 +48,7 @@ _HEEDED = {
     "criteria": frozenset({"confidence", "rollouts"}),
     "against": _ABSTENTIONS | {"confidence", "replicates", "seed"},
     "pairwise": _ABSTENTIONS | {"confidence", "replicates", "seed", "by", "against", "items"},
+    "score": frozenset({"confidence"}),
     "corrected": frozenset({"confidence", "seed", "simulate"}),
     "label_next": frozenset({"labels", "seed"}),
     "labels": frozenset({"confidence"}),
@@ -54,6 +64,9 @@ class AgreeFlags(CompareSettings):
     )
     criteria: bool = setting(False, "Analyze each criterion: pass rate, redundancy; needs no labels.", group="Mode")
     pairwise: bool = setting(False, "Compare judges, or two runs with --against; needs no labels.", group="Mode")
+    score: str | None = setting(
+        None, "Compare with human scores: metadata key, or column of --labels.", metavar="KEY", group="Mode"
+    )
     corrected: bool = setting(False, "Correct the scores for the judge's errors, using the labels.", group="Mode")
     label_next: int | None = setting(
         None, "Suggest the N most informative (item, criterion) pairs to label.", metavar="N", group="Mode", ge=1
@@ -78,6 +91,9 @@ class AgreeFlags(CompareSettings):
         if "labels" in given and not has_completed_files(self):
             given = given - {"labels"}
         asked = [name for name in _HEEDED if name in given]
+        unread = sorted(given & {"dataset", "annotator"}) if self.score is not None else []
+        if unread:
+            raise InputError(f"{' and '.join(map(_to_flag, unread))} cannot be used with --score")
         if "pairwise" in asked:  # the rows of its table, and the other run
             asked = [name for name in asked if name not in ("by", "against")]
         if asked == ["label_next", "labels"]:
@@ -110,8 +126,8 @@ def agree(settings: AgreeFlags) -> int:
 
 
 def _choose_report(settings: AgreeFlags) -> TableReport:
-    if settings.criteria:
-        return show_analysis(analyze_run(settings, settings.rollouts), settings.rollouts)
+    if settings.criteria or settings.score is not None:
+        return _report_criteria(settings)
     if settings.corrected or settings.label_next is not None or (settings.labels and has_completed_files(settings)):
         return _report_labels(settings)
     if settings.pairwise:
@@ -129,6 +145,14 @@ def _choose_report(settings: AgreeFlags) -> TableReport:
         return show_comparison(compare(settings)) if settings.against is not None else _report_label_store(settings)
     by_judge = settings.model_copy(update={"per_judge": settings.by == "judge"})
     return show_agreement(measure_agreement(run, read_stored_labels(run, settings, store), by_judge), settings.by)
+
+
+def _report_criteria(settings: AgreeFlags) -> TableReport:
+    """The table of criteria by themselves, or against human scores."""
+    if settings.criteria:
+        return show_analysis(analyze_run(settings, settings.rollouts), settings.rollouts)
+    given = {name: getattr(settings, name) for name in ("score", "labels", "column", "confidence")}
+    return show_human_scores(agree_scores(settings.run, **given))
 
 
 def _report_label_store(settings: AgreeFlags) -> TableReport:

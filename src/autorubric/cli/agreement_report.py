@@ -17,6 +17,7 @@ from autorubric.metrics.judge_agreement import JudgeAgreement, JudgePair
 from autorubric.metrics.metrics_text import render_consistency, show, sort_worst_first
 from autorubric.metrics.results import CoverageSimulation, MetricsResult, TagMetrics
 from autorubric.metrics.rubric_analysis import RubricAnalysis
+from autorubric.metrics.score_agreement import HumanScoreAgreement
 from autorubric.metrics.statistic_results import ConfidenceInterval
 
 INTERVALS = "{:.10g}% confidence intervals"
@@ -312,6 +313,37 @@ def show_comparison(found: JudgeComparison) -> TableReport:
     head, *_ = found.summary().splitlines()
     notes = [f"note: {warning}" for warning in found.warnings]
     return TableReport(rows, found.model_dump(mode="json"), [head, ""], ["", describe_winner(found.accuracy), *notes])
+
+
+def show_human_scores(found: HumanScoreAgreement) -> TableReport:
+    """How the score and each criterion relate to human scores."""
+    rows = [
+        {
+            "compared": part.name,
+            "n": part.spearman.n_samples,
+            **{
+                name: MetricCell(correlation.coefficient, correlation.ci)
+                for name, correlation in (
+                    ("Spearman", part.spearman),
+                    ("Kendall", part.kendall),
+                    ("Pearson", part.pearson),
+                )
+            },
+            "pairs": part.n_pairs,
+            "pairwise accuracy": MetricCell(part.pairwise_accuracy, part.pairwise_ci),
+        }
+        for part in (found.overall, *found.criteria)
+    ]
+    whole = found.overall
+    above = [
+        f"{pluralize(found.n_items, 'item')} with a score and a human score ({found.score!r}); "
+        f"{INTERVALS.format(100.0 * found.confidence)}",
+        f"pairwise accuracy {show(whole.pairwise_accuracy, whole.pairwise_ci)} over "
+        f"{pluralize(whole.n_pairs, 'pair')} of submissions to one query ({pluralize(whole.n_ties, 'tie')})",
+        "",
+    ]
+    notes = [f"note: {warning}" for warning in found.warnings]
+    return TableReport(rows, found.model_dump(mode="json"), above, ["", *notes] if notes else ())
 
 
 def show_analysis(found: RubricAnalysis, rollouts: int) -> TableReport:

@@ -25,6 +25,7 @@ from autorubric.rows.columns import (
     fold_name,
     is_for_models,
 )
+from autorubric.rows.columns import ROLES as NAMES
 from autorubric.rows.record import (
     as_text,
     find_paths,
@@ -40,6 +41,10 @@ _TEXTS: tuple[tuple[str, Any, str], ...] = (
     *((name, str, "a string") for name in ("submission", "description")),
     *((name, (str, type(None)), "a string or None") for name in ("reference_submission", "prompt", "id")),
 )
+PREFERENCE_PAIR = "preference_pair"
+"""The metadata key of the number that a chosen and a rejected submission share."""
+_SIDES = {"chosen": 1, "rejected": 0}
+_SUBMISSIONS, _QUERIES = (frozenset(NAMES[role].names) for role in ("submission", "query"))
 
 
 @dataclass(slots=True)
@@ -185,6 +190,39 @@ def read_item_records(
             yield record._replace(fields=_build_item(record, is_item))
         except InputError as error:
             problems += error.problems
+
+
+def split_preferences(records: Iterable[Record], where: str, notes: list[str]) -> Iterator[Record]:
+    """The rows; one with a chosen and a rejected submission becomes two.
+
+    They have 1 and 0 in `preferred`, and the same number in `preference_pair`.
+
+    Example:
+        >>> row = Record("a.jsonl:1", 1, {"id": 7, "chosen": "So.", "rejected": "No."})
+        >>> for found in split_preferences([row], "a.jsonl", []):
+        ...     print(found.where, [*found.fields.values()])
+        a.jsonl:1 (chosen) ['7-chosen', 'So.', 1, 1]
+        a.jsonl:1 (rejected) ['7-rejected', 'No.', 0, 1]
+    """
+    for record in records:
+        names = {name: fold_name(name) for name in record.fields}
+        if not names.keys() >= _SIDES.keys() or not _SUBMISSIONS.isdisjoint(names.values()):
+            yield record
+            continue
+        note = f"{where}: each row's 'chosen' and 'rejected' are two submissions, with 1 and 0 in 'preferred'"
+        notes += [note] * (note not in notes)
+        common = {name: value for name, value in record.fields.items() if name not in _SIDES}
+        has_query = not _QUERIES.isdisjoint(names.values())
+        for side, preferred in _SIDES.items():
+            value = to_plain(from_cell(record.fields[side]))
+            is_conversation = isinstance(value, list) and len(value) > 0
+            last = read_message(value[-1]) if is_conversation and has_query else None
+            answer = last["content"] if isinstance(last, dict) and "content" in last else value
+            own = {"messages": value} if is_conversation and not has_query else {"submission": answer}
+            own |= {name: f"{common[name]}-{side}" for name in common if names[name] in NAMES["id"].names}
+            where = f"{record.where} ({side})"
+            marks = {"preferred": preferred, PREFERENCE_PAIR: record.number}
+            yield record._replace(where=where, fields={**common, **own, **marks})
 
 
 def split_last_turn(reader: RowReader, record: Record) -> Record:

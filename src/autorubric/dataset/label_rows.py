@@ -243,7 +243,7 @@ class ItemFinder:
         Raises:
             InputError: there is no such item or criterion, or the id and the submission belong to different items.
         """
-        place = self._find_item(given)
+        place = self.find_item(given)
         rubric = self._dataset.get_item_rubric(place)
         if not given.criterion and len(rubric) == 1:
             return place, 0
@@ -254,7 +254,12 @@ class ItemFinder:
             self._called[key] = find_criterion(given.criterion, rubric) if at is None else at
         return place, self._called[key]
 
-    def _find_item(self, given: GivenLabel) -> int:
+    def find_item(self, given: GivenLabel) -> int:
+        """The index of the item, by its id or else its submission.
+
+        Raises:
+            InputError: there is no such item, or the id and the submission belong to different items.
+        """
         spellings = given.item, unescape_formula(given.item), normalize("NFC", given.item)
         own = next((key for key in spellings if key in self._places), None)
         place, alike = self._places.get(own or ""), self._find_by_text(given.texts)

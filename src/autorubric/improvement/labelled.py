@@ -13,6 +13,7 @@ from autorubric.core.criterion import Criterion, name_criteria
 from autorubric.core.rubric import Rubric
 from autorubric.dataset import RubricDataset
 from autorubric.dataset.ground_truth import GroundTruthReader
+from autorubric.dataset.human_scores import read_human_scores
 from autorubric.errors import InputError
 from autorubric.improvement.measures import NO_LABEL, compute_scores, list_categories, list_values
 from autorubric.improvement.samples import hash_item, normalize_spaces
@@ -173,15 +174,12 @@ def _compute_target(labelled: LabelledRubric, score: str | None) -> Floats:
             known = labelled.truth[:, column] >= 0
             worth[known, column] = list_values(criterion)[labelled.truth[known, column]]
         return compute_scores(worth, labelled.weights)
-    found, problems = np.full(len(labelled), np.nan), []
-    for row, item in enumerate(labelled.dataset):
-        value = item.metadata.get(score)
-        if value is None:
-            continue
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-            problems.append(f"item {item.id or row}: metadata {score!r} is {value!r}; expected a score from 0 to 1")
-        else:
-            found[row] = value
-    if problems or np.isnan(found).all():
-        raise InputError(problems or f"--score {score!r}: no item has it in its metadata (Python: score=)")
-    return found
+    scores = read_human_scores(labelled.dataset, score)
+    wrong = [
+        f"item {item.id or row}: the score {score!r} is {value:g}; expected a score from 0 to 1"
+        for row, (item, value) in enumerate(zip(labelled.dataset, scores, strict=True))
+        if value is not None and not 0 <= value <= 1
+    ]
+    if wrong:
+        raise InputError(wrong)
+    return np.array([np.nan if value is None else value for value in scores])

@@ -1,12 +1,12 @@
-"""`autorubric.agree` and `autorubric.compare`: judge-human agreement of a run, and of two runs."""
+"""`autorubric.agree` and its relatives: agreement of a run with labels, human scores and other judges."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 from autorubric.errors import InputError
-from autorubric.jobs.job import RunSource, run_job
+from autorubric.jobs.job import Columns, RunSource, column_setting, run_job
 from autorubric.jobs.label_source import (
     LabelSettings,
     find_history,
@@ -23,12 +23,14 @@ from autorubric.metrics.labelled_run import read_labelled_run
 from autorubric.metrics.results import MetricsResult
 from autorubric.metrics.simulated_coverage import simulate_coverage
 from autorubric.metrics.table import Modes
+from autorubric.notes import warn
 from autorubric.runs.items_file import StoredRun, read_run
-from autorubric.settings import Settings, setting
+from autorubric.settings import FileNames, Settings, setting
 
 if TYPE_CHECKING:
     from autorubric.dataset import RubricDataset
     from autorubric.metrics.rubric_analysis import RubricAnalysis
+    from autorubric.metrics.score_agreement import HumanScoreAgreement
 
 Abstentions: TypeAlias = Literal["exclude", "as_unmet", "as_category"]
 
@@ -94,6 +96,21 @@ class CompareSettings(PairwiseSettings):
         >>> CompareSettings(run="graded", against="other").against.name
         'other'
     """
+
+
+class ScoreSettings(Settings):
+    """The settings of `autorubric.agree_scores`.
+
+    Example:
+        >>> ScoreSettings(run="graded", score="overall").score
+        'overall'
+    """
+
+    run: RunSource = setting(..., "Run directory of `autorubric grade`.", argument=True)
+    score: str = setting(..., "Metadata key, or column of the tables, with the human scores.")
+    labels: FileNames = setting((), "Tables with ids and scores, if the graded dataset has no scores.", reads=True)
+    column: Columns = column_setting("Column of the tables: id.")
+    confidence: float = setting(0.95, "Confidence level.", gt=0, lt=1)
 
 
 @run_job(AgreeSettings)
@@ -223,6 +240,46 @@ def agree_pairwise(run: Path, settings: PairwiseSettings) -> JudgeAgreement:
         na_mode=settings.na,
         most_disputed=settings.items,
     )
+
+
+@run_job(ScoreSettings)
+def agree_scores(run: Path, settings: ScoreSettings) -> HumanScoreAgreement:
+    """How the scores of a run relate to human scores of whole submissions, on any scale; needs no labels.
+
+    Correlations over all items, and the share of pairs of submissions to one query that the run orders as people do
+    (the accuracy on preferences: score the chosen submission 1 and the rejected one 0). The values of each criterion
+    are compared with the same scores.
+
+    Args:
+        run: a run directory, or the result of a run that has one.
+        settings: the keyword arguments, as a settings object.
+
+    Raises:
+        InputError: no item has a score, a score is not a number, or a setting or file is wrong.
+
+    Example:
+        >>> import tempfile
+        >>> from autorubric import Criterion, Rubric, agree_scores, grade
+        >>> rubric = Rubric([Criterion(name="Short", requirement="Contains at most 3 words.")])
+        >>> rows = [{"submission": "Yes.", "overall": 5}, {"submission": "That depends on it.", "overall": 2}]
+        >>> run = grade(rows, rubric=rubric, prompt="Does it rain?", judge="builtin/offline", out=tempfile.mkdtemp())
+        >>> found = agree_scores(run, score="overall").overall
+        >>> found.pairwise_accuracy, found.n_pairs
+        (1.0, 1)
+    """
+    from autorubric.dataset.human_scores import join_human_scores
+    from autorubric.jobs.submissions import parse_columns
+    from autorubric.metrics.score_agreement import compare_with_human_scores
+
+    stored = read_run(run)
+    dataset, paths = stored.dataset, cast("list[Path]", settings.labels)
+    if paths:
+        notes: list[str] = []
+        columns = parse_columns(settings.column, ("id",))
+        dataset = join_human_scores(dataset, settings.score, paths, columns, notes)
+        for note in notes:
+            warn(note)
+    return compare_with_human_scores(stored, dataset, settings.score, settings.confidence)
 
 
 def analyze_run(settings: LabelAgreementSettings, rollouts: int) -> RubricAnalysis:

@@ -9,10 +9,10 @@ from autorubric.dataset.ground_truth import MAJORITY
 from autorubric.dataset.label_rows import LABEL_ROLES, is_dataset, is_label_table
 from autorubric.dataset.label_table import LabelTable, PartialLabels
 from autorubric.errors import InputError
-from autorubric.jobs.job import DatasetSource, RunSource, column_setting
+from autorubric.jobs.job import Columns, DatasetSource, RunSource, column_setting
 from autorubric.labels.label_store import History, find_labelled_run, read_history, store_path
 from autorubric.notes import warn
-from autorubric.settings import FileNames, Names, Settings, setting
+from autorubric.settings import FileNames, Settings, setting
 
 if TYPE_CHECKING:
     from autorubric.dataset import RubricDataset
@@ -29,7 +29,7 @@ class LabelChoice(Settings):
         (), "Table or export of labels, or RUN/labels; repeatable.", group="Input", reads=True
     )
     annotator: str | None = setting(None, "Annotator whose labels count, or majority.", group="Input")
-    column: Names = column_setting("Column of --labels: id, criterion, label or annotator.")
+    column: Columns = column_setting("Column of --labels: id, criterion, label or annotator.")
 
     @property
     def is_default(self) -> bool:
@@ -161,7 +161,7 @@ def _read_pair_labels(settings: LabelChoice, run: StoredRun) -> History | None:
             if not all(map(exchange.is_rows, paths)):
                 raise
             # Read as a label store, which decides between annotators that disagree.
-    columns = parse_columns(list(settings.column), ("id", *LABEL_ROLES))
+    columns = parse_columns(settings.column, ("id", *LABEL_ROLES))
     read = exchange.read_labels(run.dataset, paths, NAMELESS, columns)
     for note in read.notes:
         warn(note)
@@ -180,7 +180,7 @@ def _find_label_table(settings: LabelChoice) -> LabelTable | None:
     Raises:
         InputError: files of both kinds are given, or flags for reading rows of labels without such rows.
     """
-    paths, column = settings.files, list(settings.column)
+    paths, column = settings.files, settings.column
     if any(map(find_labelled_run, paths)):
         return None
     kinds = {*map(is_label_table, paths)}

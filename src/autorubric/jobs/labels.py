@@ -12,7 +12,7 @@ from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError, pluralize, problems_at
 from autorubric.files import write_atomically
 from autorubric.jobs.agree import OF_LABEL_STORES, AgreeSettings, LabelAgreementSettings, refuse_simulation
-from autorubric.jobs.job import RunSource, column_setting, refuse_existing, run_job
+from autorubric.jobs.job import Columns, RunSource, column_setting, refuse_existing, run_job
 from autorubric.jobs.label_next import COLUMNS, FilledLabels, read_filled_labels
 from autorubric.jobs.label_source import find_history, has_drawn_labels, read_stored_labels, resolve_annotator
 from autorubric.jobs.submissions import parse_columns
@@ -32,7 +32,7 @@ from autorubric.metrics.table import Modes
 from autorubric.notes import warn
 from autorubric.rows import read_rows
 from autorubric.runs.items_file import StoredRun, read_run
-from autorubric.settings import FileNames, LocalName, Names, Settings, setting
+from autorubric.settings import FileNames, LocalName, Settings, setting
 
 
 class LabelStatusSettings(Settings):
@@ -60,7 +60,7 @@ class ImportLabelsSettings(LabelStatusSettings):
     annotator: str | None = setting(
         None, "Annotator of imported labels, if the file does not give one.", group="Input"
     )
-    column: Names = column_setting("Column of --import for a role, such as label.")
+    column: Columns = column_setting("Column of --import for a role, such as label.")
 
 
 class ExportLabelsSettings(LabelStatusSettings):
@@ -213,7 +213,7 @@ def import_labels(run: Path, settings: ImportLabelsSettings) -> Imported:
     if not paths:
         raise InputError("no file to import; pass --import FILE (Python: files=)")
     roles = ("id", "criterion", "label", "annotator", "note", "quote", "seconds")
-    columns = parse_columns(list(settings.column), roles)
+    columns = parse_columns(settings.column, roles)
     drawn = [path for path in paths if not columns and is_drawn(path)]
     events = read_drawn_events(drawn, stored.dataset, settings.annotator)
     others = [path for path in paths if path not in drawn]

@@ -21,6 +21,7 @@ from autorubric.dataset.item import (
     collect_query_notes,
     collect_rubric_notes,
     read_item_records,
+    split_preferences,
 )
 from autorubric.dataset.label_columns import note_own_labels, read_label_columns
 from autorubric.dataset.label_table import LabelTable
@@ -104,6 +105,8 @@ class Submissions:
         yield from self._read(records, problems, is_table=found.is_table)
 
     def _read(self, rows: Iterator[Record], problems: list[str], is_table: bool) -> Iterator[tuple[str, DataItem]]:
+        if self.columns.get("submission") is None:
+            rows = split_preferences(rows, self.where, self.notes)
         reader = build_item_reader(self.where, self.columns, self.notes)
         for record in read_item_records(rows, reader, problems, is_table=is_table):
             yield from ((record.where, item) for item in self._read_item(record, problems))

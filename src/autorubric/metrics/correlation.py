@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -81,23 +82,65 @@ def kendall(x: ArrayLike, y: ArrayLike) -> tuple[float, float] | None:
         >>> round(tau, 12), round(p, 12)
         (0.666666666667, 0.333333333333)
     """
-    a, b = (np.unique(series, return_inverse=True)[1] for series in read_numbers(x, y))
-    n = len(a)
-    if n < 3 or a.max() == 0 or b.max() == 0:
+    n, pairs, tied_x, tied_y, concordant, discordant = (int(counts[0]) for counts in count_orders(x, y))
+    if n < 3 or pairs in (tied_x, tied_y):
         return None
-    order = np.lexsort((b, a))
-    a, b = a[order], b[order]
-    series = a, b, a * (b.max() + 1) + b
-    ties_x, ties_y, ties_both = (np.unique(places, return_counts=True)[1].astype(np.int64) for places in series)
-    pairs = n * (n - 1) // 2
-    tied_x, tied_y, tied_both = (int((t * (t - 1) // 2).sum()) for t in (ties_x, ties_y, ties_both))
-    discordant = count_inversions(b)
-    difference = pairs - tied_x - tied_y + tied_both - 2 * discordant
     # One root of whole numbers, so that equal orders give exactly 1.
-    tau = difference / math.sqrt((pairs - tied_x) * (pairs - tied_y))
-    if not tied_x and not tied_y and (n <= 33 or min(discordant, pairs - discordant) <= 1):
-        return tau, _compute_exact_p_value(n, min(discordant, pairs - discordant))
+    tau = (concordant - discordant) / math.sqrt((pairs - tied_x) * (pairs - tied_y))
+    if not tied_x and not tied_y and (n <= 33 or min(discordant, concordant) <= 1):
+        return tau, _compute_exact_p_value(n, min(discordant, concordant))
     return tau, t_p_value(tau / _compute_null_error("kendall", x, y), math.inf)
+
+
+class OrderCounts(NamedTuple):
+    """How two series order the pairs of items within each group.
+
+    Attributes:
+        n: the items of each group.
+        pairs: all pairs.
+        tied_x: those with equal values in the first series.
+        tied_y: those with equal values in the second.
+        concordant: those in the same strict order in both.
+        discordant: those in opposite orders.
+    """
+
+    n: Ints
+    pairs: Ints
+    tied_x: Ints
+    tied_y: Ints
+    concordant: Ints
+    discordant: Ints
+
+
+def count_orders(x: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> OrderCounts:
+    """The pairs that two series order alike, and those that they do not. O(n · log n).
+
+    Args:
+        x: one series.
+        y: the other.
+        groups: numbers from 0; only items of one group are paired. None for one group.
+
+    Example:
+        >>> [int(counts[0]) for counts in count_orders([1, 2, 3, 3], [1, 3, 2, 2])]
+        [4, 6, 1, 1, 3, 2]
+    """
+    a, b = (np.unique(series, return_inverse=True)[1] for series in read_numbers(x, y))
+    group = np.zeros(len(a), np.int64) if groups is None else np.asarray(groups, np.int64)
+    order = np.lexsort((b, a, group))
+    a, b, group = a[order], b[order], group[order]
+    if not len(group):
+        return OrderCounts(*np.zeros((6, 1), np.int64))
+    size, width = int(group.max(initial=0)) + 1, int(b.max(initial=0)).bit_length()
+
+    def count_ties(*series: Ints) -> Ints:
+        starts = np.flatnonzero(np.any([np.r_[True, values[1:] != values[:-1]] for values in series], axis=0))
+        runs = np.diff(np.r_[starts, len(series[0])])
+        return np.bincount(group[starts], runs * (runs - 1) // 2, size).astype(np.int64)
+
+    n = np.bincount(group, minlength=size)
+    pairs, tied_x, tied_both = n * (n - 1) // 2, count_ties(group, a), count_ties(group, a, b)
+    tied_y, discordant = count_ties(np.sort(group << width | b)), _count_inversions(group << width | b, width, size)
+    return OrderCounts(n, pairs, tied_x, tied_y, pairs - tied_x - tied_y + tied_both - discordant, discordant)
 
 
 def _compute_null_error(method: CorrelationMethod, x: ArrayLike, y: ArrayLike) -> float:
@@ -117,22 +160,26 @@ def _compute_null_error(method: CorrelationMethod, x: ArrayLike, y: ArrayLike) -
     return math.sqrt(variance / ((m - x1) * (m - y1))) * 2.0
 
 
-def count_inversions(places: Ints) -> int:
-    """The number of pairs in descending order.
+def _count_inversions(values: Ints, width: int, size: int) -> Ints:
+    """The number of pairs in descending order within each group.
 
-    Bit by bit from the highest: among values that agree so far, each 1 before a 0 is a pair. O(n · log n).
+    Bit by bit from the highest: among values that agree so far, each 1 before a 0 is a pair.
+
+    Args:
+        values: in order of their groups, whose numbers are in the bits from `width` on.
+        width: the bits that are compared.
+        size: the number of groups.
     """
-    values = np.asarray(places, np.int64)
-    total = 0
-    for bit in reversed(range(int(values.max(initial=0)).bit_length())):
-        group, one = values >> (bit + 1), (values >> bit) & 1
+    total = np.zeros(size)
+    for bit in reversed(range(width)):
+        rest, one = values >> (bit + 1), (values >> bit) & 1
         ones = np.cumsum(one) - one
-        starts = np.flatnonzero(np.r_[True, group[1:] != group[:-1]])
+        starts = np.flatnonzero(np.r_[True, rest[1:] != rest[:-1]])
         ones -= np.repeat(ones[starts], np.diff(np.r_[starts, len(values)]))
-        total += int(ones[one == 0].sum())
+        total += np.bincount(values >> width, np.where(one == 0, ones, 0), size)
         # A stable sort: values with the same bits keep their order.
         values = values[np.argsort(values >> bit, kind="stable")]
-    return total
+    return total.astype(np.int64)
 
 
 def _compute_exact_p_value(n: int, few: int) -> float:

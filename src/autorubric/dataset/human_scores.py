@@ -1,0 +1,108 @@
+"""Human scores of whole submissions: numbers in the metadata of the items, or in a table."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from autorubric.dataset.label_rows import GivenLabel, ItemFinder, find_submission_texts
+from autorubric.errors import InputError, collected, format_first
+from autorubric.rows import Record, RowReader, join_names, name_input, read_rows
+from autorubric.rows.record import is_blank
+
+if TYPE_CHECKING:
+    from autorubric.dataset.collection import RubricDataset
+
+_NUMBER = re.compile(r"[+-]?(\d+([.,]\d+)?|[.,]\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
+_THOUSANDS = re.compile(r"[+-]?\d{1,3},\d{3}", re.ASCII)
+
+
+def read_human_scores(dataset: RubricDataset, key: str) -> list[float | None]:
+    """The score of each item in its metadata; None where it has none.
+
+    Args:
+        dataset: the items.
+        key: the key of the scores: numbers, or texts that are numbers.
+
+    Raises:
+        InputError: a value is not a number, or no item has the key.
+
+    Example:
+        >>> from autorubric import Criterion, Rubric, RubricDataset
+        >>> dataset = RubricDataset("Explain.", Rubric([Criterion(requirement="Is brief")]))
+        >>> dataset.add_item("So.", "", metadata={"overall": "4,5"})
+        >>> dataset.add_item("No.", "", metadata={"overall": None})
+        >>> read_human_scores(dataset, "overall")
+        [4.5, None]
+    """
+    problems: list[str] = []
+    scores: list[float | None] = [None] * len(dataset)
+    for place, item in enumerate(dataset.items):
+        with collected(problems, f"item {item.id or place}: "):
+            scores[place] = _parse_score(item.metadata.get(key), key)
+    if not problems and all(score is None for score in scores):
+        names = join_names(dict.fromkeys(name for item in dataset.items for name in item.metadata))
+        problems = [f"no item has a score {key!r} in its metadata, which has: {names}"]
+    if problems:
+        raise InputError(problems)
+    return scores
+
+
+def join_human_scores(
+    dataset: RubricDataset, key: str, paths: Sequence[Path], columns: Mapping[str, str], notes: list[str]
+) -> RubricDataset:
+    """The dataset with the scores of tables in the metadata of its items; several scores of an item are averaged.
+
+    Args:
+        dataset: the items.
+        key: the column of the scores, and their key in the metadata.
+        paths: the tables, with a column for the ids of the items, or with their submissions.
+        columns: columns that the user named, by role.
+        notes: takes a sentence for each column that was guessed.
+
+    Raises:
+        InputError: a table lacks the column, an id is unknown, or a value is not a number.
+    """
+    finder, problems = ItemFinder(dataset, notes), list[str]()
+    found: defaultdict[int, list[float]] = defaultdict(list)
+    for path in paths:
+        reader = RowReader(name_input(path), ("id",), given={**columns}, notes=notes)
+        for row in reader.read_all(read_rows(path, problems, what="Table of scores")):
+            if key not in row.fields:
+                raise InputError(f"{row.where}: no column {key!r}; the columns are {join_names(row.fields)}")
+            with collected(problems, f"{row.where}: "):
+                score = _parse_score(row.fields[key], key)
+                if score is not None:
+                    found[_find_place(row, finder)].append(score)
+    if problems:
+        raise InputError(problems)
+    several = [str(item.id or n) for n, item in enumerate(dataset.items) if len(found[n]) > 1]
+    if several:
+        notes.append(f"several scores of an item are averaged: items {format_first(several)}")
+    rest = [{name: value for name, value in item.metadata.items() if name != key} for item in dataset.items]
+    means = [{key: math.fsum(found[n]) / len(found[n])} if found[n] else {} for n in range(len(dataset))]
+    items = [replace(item, metadata=rest[n] | means[n]) for n, item in enumerate(dataset.items)]
+    return replace(dataset, items=items)
+
+
+def _find_place(row: Record, finder: ItemFinder) -> int:
+    """The index of the item of a row."""
+    texts = find_submission_texts(row.fields)
+    return finder.find_item(GivenLabel(row.where, str(row.read_value("id") or ""), "", "", texts=texts))
+
+
+def _parse_score(value: Any, key: str) -> float | None:
+    """The number that a value is or spells; None for a blank one."""
+    if is_blank(value):
+        return None
+    text = value.strip() if isinstance(value, str) else ""
+    if _NUMBER.fullmatch(text) and not _THOUSANDS.fullmatch(text):
+        return float(text.replace(",", "."))
+    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+        return float(value)
+    raise InputError(f"the score {key!r} is {value!r:.60}; expected a number")

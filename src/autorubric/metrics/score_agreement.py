@@ -1,0 +1,151 @@
+"""How the scores of a run, and the verdicts on each criterion, relate to human scores of whole submissions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from autorubric.core.display import Displayed
+from autorubric.dataset import RubricDataset
+from autorubric.dataset.human_scores import read_human_scores
+from autorubric.dataset.item import PREFERENCE_PAIR
+from autorubric.errors import pluralize
+from autorubric.metrics.arrays import Floats, Ints, ratio
+from autorubric.metrics.correlation import compute_correlation, count_orders
+from autorubric.metrics.jackknife import share_interval
+from autorubric.metrics.reading_runs import describe_left_out, read_graded_table
+from autorubric.metrics.statistic_results import ConfidenceInterval, CorrelationResult, MetricModel
+from autorubric.metrics.table import GradedRun, Table
+
+_PLACES = 12
+
+
+class ScoreRelation(MetricModel):
+    """The relation of one series of values to the human scores.
+
+    Attributes:
+        name: `score`, or the name of a criterion.
+        spearman: rank correlation over all items.
+        kendall: τ-b over all items.
+        pearson: correlation of the values.
+        pairwise_accuracy: the share of pairs of submissions to one query (or of one preference pair) with different
+            human scores that the values order as people do; equal values count one half.
+        pairwise_ci: its interval, with queries as the unit; None if all pairs belong to one query.
+        n_pairs: these pairs.
+        n_ties: those of them with equal values.
+        n_queries: the queries that have such pairs.
+    """
+
+    name: str
+    spearman: CorrelationResult
+    kendall: CorrelationResult
+    pearson: CorrelationResult
+    pairwise_accuracy: float | None
+    pairwise_ci: ConfidenceInterval | None
+    n_pairs: int
+    n_ties: int
+    n_queries: int
+
+
+class HumanScoreAgreement(Displayed, MetricModel):
+    """How a run relates to human scores.
+
+    Attributes:
+        score: the key of the human scores.
+        n_items: items with a human score and a score of the run.
+        overall: the relation of the score.
+        criteria: the relation of the value of each criterion: 1 for MET, 0 for UNMET, or that of the chosen option.
+        confidence: the level of the intervals.
+        warnings: what is left out, and why an interval is missing.
+    """
+
+    score: str
+    n_items: int
+    overall: ScoreRelation
+    criteria: list[ScoreRelation]
+    confidence: float
+    warnings: list[str]
+
+    def _build_rows(self) -> Iterator[Mapping[str, Any]]:
+        for part in (self.overall, *self.criteria):
+            row = part.model_dump(exclude={"spearman", "kendall", "pearson", "pairwise_ci"})
+            correlations = ("spearman", part.spearman), ("kendall", part.kendall), ("pearson", part.pearson)
+            yield row | {name: found.coefficient for name, found in correlations} | {"n": part.spearman.n_samples}
+
+
+def compare_with_human_scores(
+    run: GradedRun, dataset: RubricDataset, key: str, confidence: float = 0.95
+) -> HumanScoreAgreement:
+    """The relation of a run to the human scores in the metadata of its items.
+
+    Args:
+        run: the run.
+        dataset: its items.
+        key: the key of the human scores; the scale does not matter, higher is better.
+        confidence: of the intervals.
+
+    Raises:
+        InputError: a human score is not a number, or no item has one.
+    """
+    table = read_graded_table(run, dataset)
+    numbers = [np.nan if score is None else score for score in read_human_scores(dataset, key)]
+    human = np.array(numbers, float)[table.items]
+    groups: dict[tuple[str, Any], int] = {}
+    keys = [(dataset.get_item_prompt(n), dataset[n].metadata.get(PREFERENCE_PAIR)) for n in table.items.tolist()]
+    query = np.array([groups.setdefault(key, len(groups)) for key in keys], np.int64)
+    overall = _measure_relation("score", table.scores, human, query, confidence)
+    criteria = [
+        _measure_relation(column.name, _collect_values(table, column.index), human, query, confidence)
+        for column in table.columns
+    ]
+    missing, lost = int(np.isnan(human).sum()), len(dataset) - len(table.items)
+    notes = (
+        (missing, f"{pluralize(missing, 'graded item')} without {key!r} left out"),
+        (overall.n_queries == 1, "no interval for the pairwise accuracy: all pairs belong to one query"),
+        (not overall.n_pairs, "no pairs: no query has two submissions with different human scores"),
+    )
+    left_out = describe_left_out(table, "the correlations") if lost or np.isnan(table.scores).any() else ()
+    return HumanScoreAgreement(
+        score=key,
+        n_items=overall.spearman.n_samples,
+        overall=overall,
+        criteria=criteria,
+        confidence=confidence,
+        warnings=[*left_out, *(sentence for applies, sentence in notes if applies)],
+    )
+
+
+def _collect_values(table: Table, column: int) -> Floats:
+    """The value of each row's verdict on a criterion; NaN without one."""
+    values = np.full(len(table.items), np.nan)
+    judged = table.points.judged
+    here = (table.points.column == column) & (judged >= 0)
+    values[table.points.row[here]] = table.columns[column].values[judged[here]]
+    return values
+
+
+def _measure_relation(name: str, values: Floats, human: Floats, query: Ints, confidence: float) -> ScoreRelation:
+    both = ~np.isnan(values) & ~np.isnan(human)
+    # Sums in another order differ in their last digits; rounded, equal scores are ties.
+    own, true, query = np.round(values[both], _PLACES), human[both], query[both]
+    counts = count_orders(own, true, query)
+    compared = counts.pairs - counts.tied_y
+    pairs = compared[compared > 0].astype(float)
+    alike, opposite = (number[compared > 0] for number in (counts.concordant, counts.discordant))
+    ties = pairs - alike - opposite
+    hits = alike + ties / 2.0
+    interval = share_interval(hits, pairs, confidence) if len(pairs) > 1 else None
+    [accuracy] = ratio(hits.sum(keepdims=True), pairs.sum(keepdims=True)).tolist()
+    return ScoreRelation(
+        name=name,
+        spearman=compute_correlation(own, true, "spearman", confidence),
+        kendall=compute_correlation(own, true, "kendall", confidence),
+        pearson=compute_correlation(own, true, "pearson", confidence),
+        pairwise_accuracy=None if np.isnan(accuracy) else accuracy,
+        pairwise_ci=ConfidenceInterval.from_interval(interval, "wilson"),
+        n_pairs=int(pairs.sum()),
+        n_ties=int(ties.sum()),
+        n_queries=len(pairs),
+    )

@@ -1,0 +1,127 @@
+"""Scores of a run against human scores of whole submissions, and against preferences."""
+
+import json
+import random
+from itertools import combinations
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+from scipy import stats
+
+from autorubric import EvalResult, InputError, Note, Rubric, agree_scores, grade
+
+Rows: TypeAlias = list[dict[str, Any]]
+Scored: TypeAlias = tuple[EvalResult, Rows]
+WORDS = {"alpha": 1, "beta": 2, "gamma": 4}
+RUBRIC = Rubric.from_dict(
+    [
+        {
+            "name": word,
+            "requirement": f"Contains {word}.",
+            "weight": weight,
+            "check": {"name": "contains", "parameters": {"phrases": word}},
+        }
+        for word, weight in WORDS.items()
+    ]
+)
+
+
+def graded(tmp_path: Path, rows: Rows) -> EvalResult:
+    return grade(rows, rubric=RUBRIC, out=tmp_path / "graded")
+
+
+@pytest.fixture
+def scored(tmp_path: Path) -> Scored:
+    """30 submissions to four queries, with human scores that have ties, and one without a score."""
+    random.seed(5)
+    rows = []
+    for n in range(30):
+        words = [word for word in WORDS if random.random() < 0.5]
+        worth = sum(WORDS[word] for word in words)
+        human = None if n == 7 else min(5, max(1, round(worth / 2 + random.uniform(-2, 3))))
+        rows.append({"id": str(n), "prompt": f"Query {n % 4}", "submission": " ".join(words), "overall": human})
+    return graded(tmp_path, rows), rows
+
+
+def test_matches_scipy_and_a_count_of_all_pairs(scored: Scored) -> None:
+    run, rows = scored
+    found = agree_scores(run, score="overall")
+    known = [row for row in rows if row["overall"] is not None]
+    score = {row["id"]: sum(WORDS[word] for word in row["submission"].split()) / 7 for row in rows}
+    ours, human = [score[row["id"]] for row in known], [row["overall"] for row in known]
+    overall = found.overall
+    assert overall.spearman.coefficient == pytest.approx(stats.spearmanr(ours, human)[0])
+    assert overall.kendall.coefficient == pytest.approx(stats.kendalltau(ours, human)[0])
+    assert overall.pearson.coefficient == pytest.approx(stats.pearsonr(ours, human)[0])
+    hits, pairs, ties = 0.0, 0, 0
+    for one, other in combinations(known, 2):
+        if one["prompt"] != other["prompt"] or one["overall"] == other["overall"]:
+            continue
+        above = score[one["id"]] - score[other["id"]]
+        pairs += 1
+        ties += above == 0
+        hits += 0.5 if above == 0 else (above > 0) == (one["overall"] > other["overall"])
+    assert (overall.n_pairs, overall.n_ties, overall.n_queries) == (pairs, ties, 4)
+    assert overall.pairwise_accuracy == pytest.approx(hits / pairs)
+    assert overall.pairwise_ci is not None
+    assert overall.pairwise_ci.lower < hits / pairs < overall.pairwise_ci.upper
+    assert found.n_items == 29
+    assert found.warnings == ["1 graded item without 'overall' left out"]
+    met = ["gamma" in row["submission"] for row in known]
+    gamma = next(part for part in found.criteria if part.name == "gamma")
+    assert gamma.kendall.coefficient == pytest.approx(stats.kendalltau(met, human)[0])
+    assert len(found._repr_html_()) > 100
+
+
+def test_reads_tables_of_several_people(scored: Scored, tmp_path: Path) -> None:
+    run, rows = scored
+    lines = ["item;overall", *(f"{r['id']};{r['overall']},5" for r in rows if r["overall"])]
+    (tmp_path / "a.csv").write_text("\n".join(lines))
+    (tmp_path / "b.csv").write_text("\n".join(line.replace(",5", ",7") for line in lines))
+    plain = agree_scores(run, score="overall")
+    with pytest.warns(Note, match="several scores of an item are averaged: items 0, 1, 2"):
+        joined = agree_scores(
+            run, score="overall", labels=[tmp_path / "a.csv", tmp_path / "b.csv"], column={"id": "item"}
+        )
+    assert joined.overall.kendall == plain.overall.kendall
+    assert joined.overall.pairwise_ci == plain.overall.pairwise_ci
+
+
+@pytest.mark.parametrize(
+    ("cells", "words"),
+    [
+        ("id,overall\n0,many", "a.csv:2: the score 'overall' is 'many'; expected a number"),
+        ('id,overall\n0,"1,000"', "a.csv:2: the score 'overall' is '1,000'; expected a number"),
+        ("id,overall\n99,3", "a.csv:2: no item has the id '99'"),
+        ("id,rating\n0,3", "a.csv:2: no column 'overall'; the columns are 'id', 'rating'"),
+        ("id,overall\n0,", "no item has a score 'overall'"),
+    ],
+)
+def test_refuses_other_cells(scored: Scored, tmp_path: Path, cells: str, words: str) -> None:
+    (tmp_path / "a.csv").write_text(cells)
+    with pytest.raises(InputError, match=words.replace("(", r"\(")):
+        agree_scores(scored[0], score="overall", labels=[tmp_path / "a.csv"])
+
+
+def test_preferences_are_compared_within_their_pair(tmp_path: Path) -> None:
+    def say(text: str) -> list[dict[str, str]]:
+        return [{"role": "user", "content": "Which?"}, {"role": "assistant", "content": text}]
+
+    # Text, messages with the query inside, and messages next to a query; all answer one query.
+    rows: Rows = [
+        {"id": "t", "prompt": "Which?", "chosen": "alpha beta", "rejected": "alpha"},
+        {"id": "u", "prompt": "Which?", "chosen": say("alpha"), "rejected": say("gamma")},
+        {"id": "v", "prompt": "Which?", "chosen": "beta", "rejected": "beta"},
+    ]
+    with pytest.warns(Note, match="are two submissions"):
+        run = graded(tmp_path, rows)
+    found = agree_scores(run, score="preferred").overall
+    assert (found.n_pairs, found.n_ties, found.pairwise_accuracy) == (3, 1, 0.5)
+    ids = [item["id"] for item in json.loads((tmp_path / "graded/dataset.json").read_text())["items"]]
+    assert ids == ["t-chosen", "t-rejected", "u-chosen", "u-rejected", "v-chosen", "v-rejected"]
+    with pytest.warns(Note):
+        inner = grade([{"chosen": say("alpha"), "rejected": say("beta")}], rubric=RUBRIC, out=tmp_path / "inner")
+    assert agree_scores(inner, score="preferred").overall.pairwise_accuracy == 0.0
+    items = json.loads((tmp_path / "inner/dataset.json").read_text())["items"]
+    assert [(item["prompt"], item["submission"]) for item in items] == [("Which?", "alpha"), ("Which?", "beta")]
