@@ -314,9 +314,10 @@ def test_what_is_wrong_is_refused_by_name_before_anything_is_spent(tmp_path: Pat
         ({"data": RUBRIC, "rubric": RUBRIC, "submissions": TEXTS}, "the rubric is given twice"),
         ({"data": None, "submissions": RubricDataset("Why?", RUBRIC, [])}, "a RubricDataset is passed as data"),
         (
-            {"data": TEXTS, "rubric": [{"requirement": "Is brief."}]},
-            "expected a Rubric or the path of one; Rubric.from_dict makes one from criteria",
+            {"data": TEXTS, "rubric": [{"requirement": "Is brief.", "weigth": 3}]},
+            "weigth: unknown key 'weigth'; did you mean 'weight'?",
         ),
+        ({"data": TEXTS, "rubric": 5}, "rubric is 5; expected a Rubric or the path of one"),
         ({"data": TEXTS}, "pass rubric= for submissions without their own rubric"),
         (
             {"log_prompts": True},

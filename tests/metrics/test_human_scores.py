@@ -9,22 +9,20 @@ from typing import Any, TypeAlias
 import pytest
 from scipy import stats
 
-from autorubric import EvalResult, InputError, Note, Rubric, agree_scores, grade
+from autorubric import EvalResult, InputError, Note, agree_scores, grade
 
 Rows: TypeAlias = list[dict[str, Any]]
 Scored: TypeAlias = tuple[EvalResult, Rows]
 WORDS = {"alpha": 1, "beta": 2, "gamma": 4}
-RUBRIC = Rubric.from_dict(
-    [
-        {
-            "name": word,
-            "requirement": f"Contains {word}.",
-            "weight": weight,
-            "check": {"name": "contains", "parameters": {"phrases": word}},
-        }
-        for word, weight in WORDS.items()
-    ]
-)
+RUBRIC = [
+    {
+        "name": word,
+        "requirement": f"Contains {word}.",
+        "weight": weight,
+        "check": {"name": "contains", "parameters": {"phrases": word}},
+    }
+    for word, weight in WORDS.items()
+]
 
 
 def graded(tmp_path: Path, rows: Rows) -> EvalResult:
@@ -95,7 +93,7 @@ def test_reads_tables_of_several_people(scored: Scored, tmp_path: Path) -> None:
         ('id,overall\n0,"1,000"', "a.csv:2: the score 'overall' is '1,000'; expected a number"),
         ("id,overall\n99,3", "a.csv:2: no item has the id '99'"),
         ("id,rating\n0,3", "a.csv:2: no column 'overall'; the columns are 'id', 'rating'"),
-        ("id,overall\n0,", "no item has a score 'overall'"),
+        ("id,overall\n0,", "--score 'overall': no item has it in its metadata"),
     ],
 )
 def test_refuses_other_cells(scored: Scored, tmp_path: Path, cells: str, words: str) -> None:

@@ -47,7 +47,7 @@ def read_human_scores(dataset: RubricDataset, key: str) -> list[float | None]:
             scores[place] = _parse_score(item.metadata.get(key), key)
     if not problems and all(score is None for score in scores):
         names = join_names(dict.fromkeys(name for item in dataset.items for name in item.metadata))
-        problems = [f"no item has a score {key!r} in its metadata, which has: {names}"]
+        problems = [f"--score {key!r}: no item has it in its metadata; the keys there are {names}"]
     if problems:
         raise InputError(problems)
     return scores

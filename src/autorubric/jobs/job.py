@@ -209,11 +209,13 @@ def _strip_validators(annotation: Any) -> Any:
     return annotation
 
 
-def _accept_path(kind: type, advice: str = "") -> PlainValidator:
+def _accept_path(kind: type, make: Callable[[Any], Any] | None = None) -> PlainValidator:
     def check(value: Any) -> Any:
         if isinstance(value, str | Path | kind):
             return make_path(value) if isinstance(value, str) else value
-        raise ValueError(f"expected a {kind.__name__} or the path of one{advice}")
+        if make is not None and isinstance(value, list | dict):
+            return make(value)
+        raise ValueError(f"expected a {kind.__name__} or the path of one")
 
     return PlainValidator(check)
 
@@ -222,9 +224,9 @@ DatasetSource: TypeAlias = Annotated[RubricDataset | Path | str, _accept_path(Ru
 """A dataset or its file."""
 
 RubricSource: TypeAlias = Annotated[
-    Rubric | Path | str, _accept_path(Rubric, "; Rubric.from_dict makes one from criteria")
+    Rubric | Path | str | list[Any] | dict[str, Any], _accept_path(Rubric, Rubric.from_dict)
 ]
-"""A rubric or its file."""
+"""A rubric, its criteria as a list or mapping, or its file. Always a `Rubric` or a `Path` after validation."""
 
 
 Columns: TypeAlias = Mapping[str, str] | Names
