@@ -112,8 +112,9 @@ def test_preferences_are_compared_within_their_pair(tmp_path: Path) -> None:
         {"id": "u", "prompt": "Which?", "chosen": say("alpha"), "rejected": say("gamma")},
         {"id": "v", "prompt": "Which?", "chosen": "beta", "rejected": "beta"},
     ]
-    with pytest.warns(Note, match="are two submissions"):
+    with pytest.warns(Note) as notes:
         run = graded(tmp_path, rows)
+    assert [str(note.message).partition(":")[0] for note in notes] == ["submissions"]
     found = agree_scores(run, score="preferred").overall
     assert (found.n_pairs, found.n_ties, found.pairwise_accuracy) == (3, 1, 0.5)
     ids = [item["id"] for item in json.loads((tmp_path / "graded/dataset.json").read_text())["items"]]

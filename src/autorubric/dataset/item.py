@@ -220,9 +220,8 @@ def split_preferences(records: Iterable[Record], where: str, notes: list[str]) -
             answer = last["content"] if isinstance(last, dict) and "content" in last else value
             own = {"messages": value} if is_conversation and not has_query else {"submission": answer}
             own |= {name: f"{common[name]}-{side}" for name in common if names[name] in NAMES["id"].names}
-            where = f"{record.where} ({side})"
-            marks = {"preferred": preferred, PREFERENCE_PAIR: record.number}
-            yield record._replace(where=where, fields={**common, **own, **marks})
+            own |= {"preferred": preferred, PREFERENCE_PAIR: record.number}
+            yield record._replace(where=f"{record.where} ({side})", fields={**common, **own})
 
 
 def split_last_turn(reader: RowReader, record: Record) -> Record:
