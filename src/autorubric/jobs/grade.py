@@ -203,7 +203,7 @@ grade = blocking(grade_async)
 def _read_dataset(data: GradeData | Rubric | None, settings: GradeSettings) -> RubricDataset:
     columns = parse_columns(settings.column, (*ROLES, *LABEL_ROLES))
     of_labels = {role: columns.pop(role) for role in LABEL_ROLES if role in columns}
-    rubric = cast("Rubric | Path | None", settings.rubric)
+    rubric = settings.rubric
     if isinstance(data, Rubric):
         if rubric is not None:
             raise InputError("the rubric is given twice, as the first argument and by name; leave one of them out")

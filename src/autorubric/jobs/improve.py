@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self, cast
+from typing import Any, ClassVar, Literal, Self
 from uuid import uuid4
 
 from pydantic import model_validator
@@ -378,12 +378,11 @@ async def improve_async(rubric: RubricSource | None, settings: ImproveSettings) 
 
     if rubric is None:
         raise InputError("no rubric; pass RUBRIC (Python: the first argument)")
-    given = cast("Rubric | Path", rubric)
     if settings.undo:
-        return undo_changes(given, settings.undo, Path(settings.out))
+        return undo_changes(rubric, settings.undo, Path(settings.out))
     if settings.labels is None:
         raise InputError("no labelled items; pass --labels DATASET (Python: labels=)")
-    inputs = ImprovementInputs.read(given, settings)
+    inputs = ImprovementInputs.read(rubric, settings)
     if settings.dry_run:
         return await estimate_improvement(inputs, settings)
     return await run_improvement(inputs, settings)

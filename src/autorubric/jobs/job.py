@@ -223,9 +223,7 @@ def _accept_path(kind: type, make: Callable[[Any], Any] | None = None) -> PlainV
 DatasetSource: TypeAlias = Annotated[RubricDataset | Path | str, _accept_path(RubricDataset)]
 """A dataset or its file."""
 
-RubricSource: TypeAlias = Annotated[
-    Rubric | Path | str | list[Any] | dict[str, Any], _accept_path(Rubric, Rubric.from_dict)
-]
+RubricSource: TypeAlias = Annotated[Rubric | Path | Any, _accept_path(Rubric, Rubric.from_dict)]
 """A rubric, its criteria as a list or mapping, or its file. Always a `Rubric` or a `Path` after validation."""
 
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal, Self, cast
+from typing import Any, Literal, Self
 
 from pydantic import model_validator
 
@@ -149,7 +149,7 @@ async def review_async(rubric: RubricSource | None, settings: ReviewSettings) ->
     """
     if rubric is None:
         raise InputError("no rubric; pass RUBRIC (Python: the first argument)")
-    read = rubric if isinstance(rubric, Rubric) else read_rubric(cast("Path", rubric))
+    read = rubric if isinstance(rubric, Rubric) else read_rubric(rubric)
     if settings.dry_run:
         return ReviewResult([], estimate=await _estimate_calls(read, settings))
     return await _run_review(read, "" if isinstance(rubric, Rubric) else str(rubric), settings)
