@@ -10,7 +10,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from autorubric.testing import LoopbackProcess
+from benchmarks.batch_services.endpoint import BatchProcess
 from benchmarks.grading_speed import CRITERIA, dataset_file
 
 REQUESTS = int(os.environ.get("AUTORUBRIC_REQUESTS", "100000"))
@@ -18,7 +18,7 @@ REQUESTS = int(os.environ.get("AUTORUBRIC_REQUESTS", "100000"))
 
 def run() -> None:
     """Print one line."""
-    with LoopbackProcess() as endpoint, tempfile.TemporaryDirectory() as folder:
+    with BatchProcess() as endpoint, tempfile.TemporaryDirectory() as folder:
         source = dataset_file(Path(folder), REQUESTS // CRITERIA)
         words = [sys.executable, "-m", "autorubric", "grade", str(source), "--judge", f"judge@{endpoint.base_url}"]
         words += ["-o", str(Path(folder) / "run"), "--batch", "--batch-detach", "--batch-poll", "1"]

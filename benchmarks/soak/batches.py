@@ -25,7 +25,7 @@ import autorubric
 from autorubric import Criterion, Rubric
 from autorubric.llm.batches.batch_store import BatchStore
 from autorubric.llm.records.ledger import Ledger
-from autorubric.testing import LoopbackProcess
+from benchmarks.batch_services.endpoint import BatchProcess
 from benchmarks.soak.work import ENVIRONMENT, Row
 
 DIALECTS = {
@@ -96,7 +96,7 @@ def soaked(kills: int) -> Found:
     while found.kills < kills:
         name = names[found.runs % len(names)]
         options = [word for fault in FAULTS for word in ("--batch", fault)]
-        with tempfile.TemporaryDirectory() as folder, LoopbackProcess(*options) as endpoint:
+        with tempfile.TemporaryDirectory() as folder, BatchProcess(*options) as endpoint:
             run = _Run(Path(folder), name, endpoint.base_url.removesuffix("/v1"))
             run.brought_to_its_end(found, kills, rng)
             run.audited(found, endpoint)
@@ -162,7 +162,7 @@ class _Run:
         last = records[-1]
         return "uploaded" if last.state == "planned" and last.file else last.state
 
-    def audited(self, found: Found, endpoint: LoopbackProcess) -> None:
+    def audited(self, found: Found, endpoint: BatchProcess) -> None:
         """Compare the ledger with the endpoint's counts."""
         books = endpoint.batches()
         with Ledger.open(self.out / "ledger") as ledger:

@@ -17,7 +17,8 @@ from autorubric.cli.app import run
 from autorubric.errors import RunLockedError
 from autorubric.llm.records.lock import run_lock
 from autorubric.runs.shard import Shard
-from autorubric.testing import BatchFaults, LoopbackEndpoint
+from benchmarks.batch_services.books import BatchFaults
+from benchmarks.batch_services.endpoint import BatchEndpoint
 from tests.cli.in_process import NearEndpoint
 from tests.offenders import offenders
 
@@ -219,7 +220,7 @@ def test_shards_with_open_batches_and_a_shard_as_output_are_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The merged run would not know of the batches, and send their requests a second time."""
-    with LoopbackEndpoint(batches=BatchFaults(endless=1)).in_thread() as endpoint:
+    with BatchEndpoint(batches=BatchFaults(endless=1)).in_thread() as endpoint:
         monkeypatch.setenv("OPENAI_BASE_URL", endpoint.base_url)
         monkeypatch.setenv("OPENAI_API_KEY", "sk-planted")
         command = ["grade", str(essays(tmp_path)), "--limit", "2", "--judge", "openai/m"]
@@ -235,7 +236,7 @@ def test_shards_with_open_batches_and_a_shard_as_output_are_refused(
 
 
 def test_shards_may_differ_in_whether_they_send_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with LoopbackEndpoint(batches=BatchFaults()).in_thread() as endpoint:
+    with BatchEndpoint(batches=BatchFaults()).in_thread() as endpoint:
         monkeypatch.setenv("OPENAI_BASE_URL", endpoint.base_url)
         monkeypatch.setenv("OPENAI_API_KEY", "sk-planted")
         command = ["grade", str(essays(tmp_path)), "--judge", "openai/m"]

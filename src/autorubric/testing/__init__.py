@@ -1,7 +1,6 @@
 """Models and endpoints to test with: no network, no key, every fault on demand."""
 
 from autorubric.testing.completion import Completion, sized_replies
-from autorubric.testing.endpoint.batches import BatchFaults
 from autorubric.testing.endpoint.endpoint_limits import RateWindow, TokenLimits
 from autorubric.testing.endpoint.loopback_server import LoopbackEndpoint, LoopbackProcess
 from autorubric.testing.endpoint.service import Counts, Received
@@ -10,7 +9,6 @@ from autorubric.testing.scripted import PromptSections, ScriptedModel
 
 __all__ = [
     "FAULTS",
-    "BatchFaults",
     "Completion",
     "Counts",
     "Fault",

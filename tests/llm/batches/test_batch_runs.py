@@ -27,8 +27,9 @@ from autorubric.runs.progress import RunState
 from autorubric.runs.result import EvalResult
 from autorubric.runs.run_status import read_run_status
 from autorubric.runs.summary import EvaluationSummary
-from autorubric.testing import BatchFaults, LoopbackEndpoint
 from autorubric.testing.offline import OfflineModel
+from benchmarks.batch_services.books import BatchFaults
+from benchmarks.batch_services.endpoint import BatchEndpoint
 from tests.offenders import each
 from tests.processes import environment
 from tests.warm_commands import SOURCE, forked_python
@@ -58,10 +59,10 @@ LISTED = {"input": 2.0, "output": 8.0}  # dollars per million tokens
 
 
 @contextmanager
-def serving(monkeypatch: pytest.MonkeyPatch, dialect: str = "openai", **more: Any) -> Iterator[LoopbackEndpoint]:
+def serving(monkeypatch: pytest.MonkeyPatch, dialect: str = "openai", **more: Any) -> Iterator[BatchEndpoint]:
     variable, path = DIALECTS[dialect]
     faults = BatchFaults(**more.pop("faults", {}))
-    with LoopbackEndpoint(batches=faults, key=KEY, **more).in_thread() as endpoint:
+    with BatchEndpoint(batches=faults, key=KEY, **more).in_thread() as endpoint:
         monkeypatch.setenv(f"{variable}_BASE_URL", endpoint.url + path)
         monkeypatch.setenv(f"{variable}_API_KEY", KEY)
         yield endpoint
@@ -740,7 +741,7 @@ def test_a_provider_without_batches_is_refused_before_anything_is_spent(
     monkeypatch.setenv("DEEPSEEK_API_KEY", KEY)
     with pytest.raises(ConfigError, match="deepseek has no batch endpoint; leave out --batch"):
         graded(tmp_path, judge="deepseek/deepseek-chat")
-    with LoopbackEndpoint().in_thread() as endpoint:
+    with BatchEndpoint().in_thread() as endpoint:
         # An address of one's own that knows no batches says so when the file comes.
         monkeypatch.setenv("OPENAI_API_KEY", KEY)
         with pytest.raises(InputError, match=r"HTTP 404: .*/nowhere/files"):

@@ -8,13 +8,11 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from autorubric.background import on_shutdown
 from autorubric.errors import ConfigError
 from autorubric.testing.completion import sized_replies
-from autorubric.testing.endpoint.batches import BatchFaults
 from autorubric.testing.endpoint.endpoint_limits import RateWindow
 from autorubric.testing.endpoint.loopback_server import LoopbackEndpoint
 
@@ -47,7 +45,6 @@ def _build_parser() -> argparse.ArgumentParser:
     add("--ratelimit-headers", action="store_true", help="send x-ratelimit-* headers with every answer")
     add("--reject", action="append", default=[], metavar="PARAMETER", help="answer this parameter with 400")
     add("--key-env", metavar="VARIABLE", help="let in only the key that this environment variable holds")
-    add("--batch", action="append", default=[], metavar="NAME=VALUE", help="what batches do, such as expire=0.5")
     add("--prefix-cache", action="store_true", help="count cached prompt tokens")
     add("--model", action="append", default=[], help="a name to list under /v1/models")
     add("--seed", type=int, default=0)
@@ -68,18 +65,6 @@ def _parse_rates(pairs: Sequence[str]) -> dict[str, float]:
         except ValueError:
             raise ConfigError(f"--fault {pair!r} has no rate; write for example 500=0.02") from None
     return rates
-
-
-def _parse_batches(pairs: Sequence[str]) -> BatchFaults:
-    usual, values = BatchFaults(), dict[str, Any]()
-    for pair in pairs:
-        name, _, text = pair.partition("=")
-        try:
-            before = getattr(usual, name)
-            values[name] = type(before)(json.loads(text) if isinstance(before, tuple | bool) else text)
-        except (AttributeError, ValueError, TypeError):
-            raise ConfigError(f"--batch {pair!r} sets nothing; write for example expire=0.5") from None
-    return BatchFaults(**values)
 
 
 def _parse_window(options: argparse.Namespace) -> RateWindow | None:
@@ -124,7 +109,6 @@ def _build_endpoint(options: argparse.Namespace) -> LoopbackEndpoint:
         seed=options.seed,
         port=options.port,
         keep=0,
-        batches=_parse_batches(options.batch),
     )
 
 
@@ -147,17 +131,16 @@ async def _serve(endpoint: LoopbackEndpoint, *, until_stdin_closes: bool) -> Non
             print(json.dumps(endpoint.counts.summarize()), flush=True)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def serve_endpoint(make: Callable[[Sequence[str]], LoopbackEndpoint], arguments: Sequence[str]) -> int:
     """Serve until SIGINT or SIGTERM, then print the counts; returns 2 if an option is wrong."""
-    options = _build_parser().parse_args(arguments)
     try:
-        endpoint = _build_endpoint(options)
+        endpoint = make(arguments)
     except ConfigError as problem:
         print(problem, file=sys.stderr)
         return 2
-    asyncio.run(_serve(endpoint, until_stdin_closes=options.until_stdin_closes))
+    asyncio.run(_serve(endpoint, until_stdin_closes="--until-stdin-closes" in arguments))
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(serve_endpoint(make_endpoint, sys.argv[1:]))

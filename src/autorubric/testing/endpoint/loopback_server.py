@@ -13,12 +13,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Thread
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 from urllib.request import urlopen
 
 from autorubric.errors import ConfigError
 from autorubric.files.descriptors import reset_on_close
-from autorubric.testing.endpoint.batches import BatchBooks
 from autorubric.testing.endpoint.service import Behaviour, Counts, Received, Service, ServiceOutcome
 
 if TYPE_CHECKING:
@@ -54,7 +53,6 @@ class LoopbackEndpoint(Behaviour):
         port: 0 for a free one.
         keep: how many of the last requests `received` keeps.
         limits: truncate replies at `max_tokens`, and refuse limits that are too high; None does neither.
-        batches: the faults of batches, and how long they take.
 
     Example:
         >>> from urllib.request import Request, urlopen
@@ -72,7 +70,7 @@ class LoopbackEndpoint(Behaviour):
     keep: int = 1000
 
     def __post_init__(self) -> None:
-        self._service = Service(self, self.keep)
+        self._service = self._make_service()
         self._runner: web.AppRunner | None = None
         self._in_flight: list[asyncio.WriteTransport] = []
 
@@ -92,14 +90,12 @@ class LoopbackEndpoint(Behaviour):
         return self._service.counts
 
     @property
-    def books(self) -> BatchBooks:
-        """The batches, and which of their requests ran."""
-        return self._service.batches
-
-    @property
     def received(self) -> list[Received]:
         """The last valid requests for completions, oldest first."""
         return list(self._service.received)
+
+    def _make_service(self) -> Service:
+        return Service(self, self.keep)
 
     async def start(self) -> None:
         """Listen; sets `port` to the actual one."""
@@ -152,7 +148,7 @@ class LoopbackEndpoint(Behaviour):
             self._service.finish(outcome, sent=sent)
         return response
 
-    async def __aenter__(self) -> LoopbackEndpoint:
+    async def __aenter__(self) -> Self:
         await self.start()
         return self
 
@@ -162,7 +158,7 @@ class LoopbackEndpoint(Behaviour):
         await self.stop()
 
     @contextmanager
-    def in_thread(self) -> Iterator[LoopbackEndpoint]:
+    def in_thread(self) -> Iterator[Self]:
         """Serve from a separate thread while the context is open."""
         loop = asyncio.new_event_loop()
         thread = Thread(target=loop.run_forever, name="loopback-endpoint", daemon=True)
@@ -233,6 +229,8 @@ class LoopbackProcess:
         0
     """
 
+    module = "autorubric.testing.endpoint"
+
     def __init__(self, *options: str) -> None:
         self.base_url = ""
         self._options = options
@@ -247,24 +245,14 @@ class LoopbackProcess:
 
     def stats(self) -> dict[str, Any]:
         """The endpoint's counts."""
-        return self._read_json("/__stats")
-
-    def batches(self) -> dict[str, Any]:
-        """The counts of batches and of their requests."""
-        return self._read_json("/__batches")
+        return self.read_json("/__stats")
 
     def calls_by_body(self) -> dict[str, int]:
         """Completed calls by digest of the request body."""
-        return self._read_json("/__calls")
+        return self.read_json("/__calls")
 
-    def __enter__(self) -> LoopbackProcess:
-        command = [
-            sys.executable,
-            "-m",
-            "autorubric.testing.endpoint",
-            "--until-stdin-closes",
-            *self._options,
-        ]
+    def __enter__(self) -> Self:
+        command = [sys.executable, "-m", self.module, "--until-stdin-closes", *self._options]
         pipe = subprocess.PIPE
         # The same import path as here, so that both sides run the same code.
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
@@ -286,6 +274,7 @@ class LoopbackProcess:
             self._process.communicate()
             self._process = None
 
-    def _read_json(self, path: str) -> dict[str, Any]:
+    def read_json(self, path: str) -> dict[str, Any]:
+        """What the endpoint says at a path."""
         with urlopen(self.base_url.removesuffix("/v1") + path) as answer:
             return dict(json.load(answer))

@@ -21,9 +21,6 @@ from autorubric.testing.completion import (
     join_prompt,
     sized_replies,
 )
-from autorubric.testing.endpoint.batches import BatchBooks, BatchFaults, BatchRequest
-from autorubric.testing.endpoint.batches import answer as answer_batches
-from autorubric.testing.endpoint.batches.books import BatchRefusal
 from autorubric.testing.endpoint.endpoint_limits import (
     Headers,
     PrefixCache,
@@ -125,7 +122,6 @@ class Behaviour:
     models: Sequence[str] = ("loopback",)
     seed: int = 0
     limits: TokenLimits | None = None
-    batches: BatchFaults = field(default_factory=BatchFaults)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +175,6 @@ class Service:
         self.counts = Counts()
         self.received: deque[Received] = deque(maxlen=keep)
         self.port = 0
-        self._in_batches = 0
         self._behaviour = behaviour
         latency = behaviour.latency
         self._latency = Latency.parse(latency) if isinstance(latency, str) else latency
@@ -189,7 +184,6 @@ class Service:
         self._window = behaviour.window.open() if behaviour.window else None
         self._bucket = TokenBucket(behaviour.requests_per_second) if behaviour.requests_per_second else None
         self._cache = PrefixCache() if behaviour.prefix_cache else None
-        self.batches = BatchBooks(behaviour.batches, self._run_alone, behaviour.seed)
         self._rejections = [(parameter, build_unsupported(parameter)) for parameter in behaviour.rejects]
 
     def answer(self, method: str, path: str, body: bytes, head: bytes) -> ServiceOutcome:
@@ -200,17 +194,13 @@ class Service:
             return ServiceOutcome(404, dump_error("You have been redirected.", "invalid_request_error"))
         if method == "POST" and path.endswith("/chat/completions"):
             return self._answer_completion(body, head)
-        books = {
-            "/__stats": self.counts.summarize,
-            "/__batches": self.batches.summarize,
-            "/__calls": self.counts.calls_by_body.copy,
-        }
+        books = {"/__stats": self.counts.summarize, "/__calls": self.counts.calls_by_body.copy}
         if path in books:
             return ServiceOutcome(200, json.dumps(books[path]()).encode())
-        return self._answer_batches(method, head, body) or self._list_models(method, path)
+        return self.answer_other(method, path, body, head)
 
-    def _list_models(self, method: str, path: str) -> ServiceOutcome:
-        """The list of models, or a 404 for an unknown request."""
+    def answer_other(self, method: str, path: str, body: bytes, head: bytes) -> ServiceOutcome:
+        """The answer to a request that is not for a completion: the list of models, or a 404; subclasses add more."""
         if method == "GET" and path.endswith("/models"):
             models = [{"id": name, "object": "model"} for name in self._behaviour.models]
             return ServiceOutcome(200, json.dumps({"object": "list", "data": models}).encode())
@@ -233,28 +223,8 @@ class Service:
                 self._cache.store(outcome.prompt)
         counts.in_flight -= 1  # last: another thread that sees 0 finds all counts
 
-    def _answer_batches(self, method: str, head: bytes, body: bytes) -> ServiceOutcome | None:
-        asked, key = BatchRequest.read(method, head, body), self._behaviour.key
-        refused = key is not None and key not in asked.keys
-        answer = None if refused else answer_batches(self.batches, asked)
-        if answer is None:
-            return ServiceOutcome(401, FAULTS["401"].body or b"") if refused else None
-        content = answer.body if isinstance(answer.body, bytes) else json.dumps(answer.body).encode()
-        return ServiceOutcome(answer.status, content, answer.headers, action="cut" if answer.is_cut else "answer")
-
-    def _run_alone(self, body: dict[str, Any]) -> Completion | BatchRefusal:
-        """The answer to a request in a batch."""
-        for parameter, rejection in self._rejections:
-            if _has_parameter(body, parameter):
-                return BatchRefusal(rejection.status, _read_message(rejection))
-        fault = self._faults.choose_fault(body, self._in_batches, self._fates)
-        self._in_batches += 1
-        if fault is not None and fault.status != 200:
-            return BatchRefusal(fault.status, _read_message(fault))
-        completion = self._reply(body)
-        return completion if fault is None or fault.change is None else fault.change(completion)
-
-    def _reply(self, body: dict[str, Any]) -> Completion:
+    def make_reply(self, body: dict[str, Any]) -> Completion:
+        """The replier's answer."""
         reply = self._behaviour.replier(body)
         return Completion(reply) if isinstance(reply, str) else reply
 
@@ -299,17 +269,21 @@ class Service:
                 return self._fail(fault, digest, delay)
         return self._complete(body, fault, digest, delay)
 
+    def find_rejection(self, body: dict[str, Any]) -> Fault | None:
+        """The answer to an unsupported parameter; None without one."""
+        return next((fault for parameter, fault in self._rejections if _has_parameter(body, parameter)), None)
+
     def _find_refusal(self, body: dict[str, Any], digest: str) -> ServiceOutcome | None:
         """The refusal of a request with unsupported parameters or limits; None if it is accepted."""
-        for parameter, rejection in self._rejections:
-            if _has_parameter(body, parameter):
-                return self._fail(rejection, digest, delay=0.0)
+        rejection = self.find_rejection(body)
+        if rejection is not None:
+            return self._fail(rejection, digest, delay=0.0)
         limits = self._behaviour.limits
         problem = limits.find_refusal(body, count_prompt_tokens(body)) if limits else None
         return ServiceOutcome(400, dump_error(problem, "invalid_request_error"), digest=digest) if problem else None
 
     def _complete(self, body: dict[str, Any], fault: Fault | None, digest: str, delay: float) -> ServiceOutcome:
-        completion = self._reply(body)
+        completion = self.make_reply(body)
         if self._behaviour.limits is not None:
             completion = self._behaviour.limits.cut(completion, body)
         if fault is not None and fault.change is not None:
@@ -351,10 +325,6 @@ def _parse_chat_body(data: bytes) -> dict[str, Any] | None:
     if isinstance(body, dict) and isinstance(body.get("messages"), list) and body["messages"]:
         return body
     return None
-
-
-def _read_message(fault: Fault) -> str:
-    return str(json.loads(fault.body or b'{"error": {}}')["error"].get("message", ""))
 
 
 def _has_parameter(body: dict[str, Any], parameter: str) -> bool:

@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from autorubric.testing.completion import build_completion_body, count_prompt_tokens
-from autorubric.testing.endpoint.batches.books import (
+from benchmarks.batch_services.books import (
     EXPIRED,
     BatchAnswer,
     BatchBooks,

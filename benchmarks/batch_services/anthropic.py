@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from autorubric.testing.completion import count_prompt_tokens
-from autorubric.testing.endpoint.batches.books import (
+from benchmarks.batch_services.books import (
     EXPIRED,
     BatchAnswer,
     BatchBooks,

@@ -1,0 +1,1 @@
+"""Batch services of OpenAI, Anthropic, Gemini and others on a loopback endpoint, with faults."""
