@@ -102,6 +102,13 @@ def test_refuses_other_cells(scored: Scored, tmp_path: Path, cells: str, words: 
         agree_scores(scored[0], score="overall", labels=[tmp_path / "a.csv"])
 
 
+def test_criteria_of_few_items_are_left_out(tmp_path: Path) -> None:
+    rows = [{"prompt": "Q", "submission": "alpha", "overall": n, "rubric": RUBRIC[: 1 + n // 3]} for n in range(5)]
+    found = agree_scores(grade(rows, out=tmp_path / "own"), score="overall")
+    assert [(part.name, part.spearman.n_samples) for part in found.criteria] == [("alpha", 5)]
+    assert "1 criterion with fewer than 3 verdicts on scored items left out" in found.warnings
+
+
 def test_preferences_are_compared_within_their_pair(tmp_path: Path) -> None:
     def say(text: str) -> list[dict[str, str]]:
         return [{"role": "user", "content": "Which?"}, {"role": "assistant", "content": text}]

@@ -132,14 +132,15 @@ def count_orders(x: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) ->
         return OrderCounts(*np.zeros((6, 1), np.int64))
     size, width = int(group.max(initial=0)) + 1, int(b.max(initial=0)).bit_length()
 
-    def count_ties(*series: Ints) -> Ints:
-        starts = np.flatnonzero(np.any([np.r_[True, values[1:] != values[:-1]] for values in series], axis=0))
-        runs = np.diff(np.r_[starts, len(series[0])])
-        return np.bincount(group[starts], runs * (runs - 1) // 2, size).astype(np.int64)
-
+    keys = group << width | b
     n = np.bincount(group, minlength=size)
-    pairs, tied_x, tied_both = n * (n - 1) // 2, count_ties(group, a), count_ties(group, a, b)
-    tied_y, discordant = count_ties(np.sort(group << width | b)), _count_inversions(group << width | b, width, size)
+    pairs, ties = n * (n - 1) // 2, list[Ints]()
+    for series in ((group, a), (np.sort(keys),), (a, keys)):
+        starts = np.flatnonzero(np.any([np.r_[True, values[1:] != values[:-1]] for values in series], axis=0))
+        runs = np.diff(np.r_[starts, len(group)])
+        ties.append(np.bincount(group[starts], runs * (runs - 1) // 2, size).astype(np.int64))
+    tied_x, tied_y, tied_both = ties
+    discordant = _count_inversions(keys, width, size)
     return OrderCounts(n, pairs, tied_x, tied_y, pairs - tied_x - tied_y + tied_both - discordant, discordant)
 
 

@@ -17,9 +17,11 @@ from autorubric.metrics.correlation import compute_correlation, count_orders
 from autorubric.metrics.jackknife import share_interval
 from autorubric.metrics.reading_runs import describe_left_out, read_graded_table
 from autorubric.metrics.statistic_results import ConfidenceInterval, CorrelationResult, MetricModel
-from autorubric.metrics.table import GradedRun, Table
+from autorubric.metrics.table import GradedRun
 
 _PLACES = 12
+_LEAST = 3
+"""The fewest items of a correlation."""
 
 
 class ScoreRelation(MetricModel):
@@ -96,13 +98,19 @@ def compare_with_human_scores(
     keys = [(dataset.get_item_prompt(n), dataset[n].metadata.get(PREFERENCE_PAIR)) for n in table.items.tolist()]
     query = np.array([groups.setdefault(key, len(groups)) for key in keys], np.int64)
     overall = _measure_relation("score", table.scores, human, query, confidence)
-    criteria = [
-        _measure_relation(column.name, _collect_values(table, column.index), human, query, confidence)
-        for column in table.columns
-    ]
+    order = np.argsort(table.points.column, kind="stable")
+    ends = np.cumsum(np.bincount(table.points.column, minlength=len(table.columns)))
+    every, criteria, few = table.values, list[ScoreRelation](), 0
+    for column, places in zip(table.columns, np.split(order, ends[:-1]), strict=True):
+        rows, values = table.points.row[places], every[places]
+        if np.count_nonzero(~np.isnan(values + human[rows])) < _LEAST:
+            few += 1
+        else:
+            criteria.append(_measure_relation(column.name, values, human[rows], query[rows], confidence))
     missing, lost = int(np.isnan(human).sum()), len(dataset) - len(table.items)
     notes = (
         (missing, f"{pluralize(missing, 'graded item')} without {key!r} left out"),
+        (few, f"{pluralize(few, 'criterion')} with fewer than {_LEAST} verdicts on scored items left out"),
         (overall.n_queries == 1, "no interval for the pairwise accuracy: all pairs belong to one query"),
         (not overall.n_pairs, "no pairs: no query has two submissions with different human scores"),
     )
@@ -115,15 +123,6 @@ def compare_with_human_scores(
         confidence=confidence,
         warnings=[*left_out, *(sentence for applies, sentence in notes if applies)],
     )
-
-
-def _collect_values(table: Table, column: int) -> Floats:
-    """The value of each row's verdict on a criterion; NaN without one."""
-    values = np.full(len(table.items), np.nan)
-    judged = table.points.judged
-    here = (table.points.column == column) & (judged >= 0)
-    values[table.points.row[here]] = table.columns[column].values[judged[here]]
-    return values
 
 
 def _measure_relation(name: str, values: Floats, human: Floats, query: Ints, confidence: float) -> ScoreRelation:
