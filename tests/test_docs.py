@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from autorubric.cli.app import run
-from autorubric.testing import LoopbackEndpoint
+from benchmarks.batch_services.endpoint import BatchEndpoint
 from tests.processes import free_port, write_command_with_packages
 from tests.remote.s3 import serving
 from tests.warm_commands import warm_folder
@@ -117,7 +117,7 @@ def test_the_commands_of_a_guide_run_in_order(path: Path, workshop: Path) -> Non
     if "30 of 30" not in path.read_text("utf-8") and "30 queries" not in path.read_text("utf-8"):
         queries = workshop / "examples" / "queries.jsonl"
         queries.write_text("".join(queries.read_text("utf-8").splitlines(keepends=True)[:8]), "utf-8")
-    with LoopbackEndpoint().in_thread() as endpoint, storage(path) as in_cloud:
+    with BatchEndpoint().in_thread() as endpoint, storage(path) as in_cloud:
         environment = {
             **os.environ,
             **in_cloud,
