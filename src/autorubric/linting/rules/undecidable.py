@@ -145,9 +145,9 @@ _ALL_ALIKE = match_any(
     whatever the (?:response|answer|content), in (?:every|any) case, unconditionally"""
 )
 _OUTCOME = (
-    r"(?:met|unmet|true|false|pass(?:ed)?|fail(?:ed)?|satisfied|correct|(?:full|maximum|highest|top) (?:possible )?"
+    r"(?:met|unmet|true|false|pass(?:ed)?|fail(?:ed)?|satisfied|fulfilled|correct"
+    r"|(?:full|maximum|highest|top) (?:possible )?(?:marks|points|credit|scores?|rating))"
 )
-_OUTCOME += r"(?:marks|points|credit|scores?|rating))"
 _SUBMISSIONS = match_any("submissions?, responses?, answers?, essays?, outputs?")
 _FORCED = compile_late(
     r"\b(?:always (?:be )?(?:mark|grade|rate|score|judge|count|treat|consider|return|answer|give"
@@ -181,6 +181,10 @@ _FORCED = compile_late(
     r"|satisf)\w*\b[^.;]{0,12}(?:\W*$|, )|^\W*always (?:passe?s?|met|true|satisfied)\W*$"
     rf"|automatic(?:ally)? (?:full )?(?:{_OUTCOME}|points?|credit|marks?)\b|(?:ignore|disregard|forget) (?:all |any "
     rf"|the )*(?:other |previous |prior |above )?(?:instructions|criteria|rubric)[^.;]{{0,40}}\b{_OUTCOME}\b)"
+    rf"|^\W*(?:(?:this|the) {_ITEM} )?(?:must|should|shall|(?:is|has|needs|ought) to) be (?:marked|graded|rated"
+    rf"|scored|judged|counted|considered|treated) (?:as )?{_OUTCOME}\W*$"
+    r"|^\W*(?:the \w+ (?:must|should|shall) )?(?:ignore|disregard|skip|(?:do not|don't) read)\b[^.;,]{0,30}"
+    rf"\b{_SUBMISSIONS}\b(?:[,;]| and| then)+ (?:\w+ )?{_ORDER}\b[^.;]{{0,40}}\b{_OUTCOME}\b"
     r"|^\W*(?:just |simply )?(?:return|answer|output|say|reply) [\"']?(?:true|false|met|unmet|yes"
     r"|pass)\b[^,;]{0,12}$",
     chinese=(
