@@ -16,6 +16,7 @@ from autorubric import (
     Note,
     Rubric,
     RubricDataset,
+    agree,
     grade,
     reward,
     select,
@@ -80,6 +81,25 @@ def test_the_length_penalty_counts_the_reasoning_by_its_type() -> None:
             judge = CriterionJudge(ScriptedModel(lambda request: MET), "judge")
             report = RUBRIC.grade_sync(text, CriterionGrader(judge=judge, length_penalty=penalty))
             assert report.score == pytest.approx(1 - words / 100), kind
+
+
+@pytest.mark.filterwarnings("ignore:.* with reasoning, which")
+def test_the_true_score_loses_what_the_penalty_of_the_answer_or_the_reasoning_takes(tmp_path: Path) -> None:
+    """By hand: 5 words of reasoning with its tags and 2 of the answer; a twentieth of a point for each.
+
+    The judge's score is 0 before and after the penalty, and the true score 1 less the penalty.
+    """
+    data = RubricDataset("Say thanks.", RUBRIC)
+    for end in ("you.", "all."):
+        data.add_item(f"<think> one two three </think> Thank {end}", "", ["MET"])
+    said = MET.replace("MET", "UNMET")
+    cases = [("ALL", "drop", 7), ("THINKING_ONLY", "drop", 5), ("OUTPUT_ONLY", "drop", 2), ("OUTPUT_ONLY", "keep", 2)]
+    with LoopbackEndpoint(replier=lambda body: said).in_thread() as endpoint:
+        for place, (kind, how, words) in enumerate(cases):
+            penalty = LengthPenalty(free_budget=0, max_cap=20, penalty_at_cap=1.0, exponent=1, penalty_type=kind)
+            asked: Any = {"judge": f"judge@{endpoint.base_url}", "length_penalty": penalty, "reasoning": how}
+            run = grade(data, **asked, out=tmp_path / str(place))
+            assert agree(run).score_mae == pytest.approx(1 - words / 20), (kind, how)
 
 
 def test_examples_show_answers_too() -> None:

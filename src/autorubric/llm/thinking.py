@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Literal, TypeAlias
 
+from autorubric.core.submission import ThinkingOutputDict, ToGradeInput, normalize_to_grade_input
 from autorubric.llm.request import Reply
 
 Reasoning: TypeAlias = Literal["drop", "keep"]
@@ -71,6 +72,22 @@ def split_reasoning(submission: str, reasoning: Reasoning = "drop") -> tuple[str
     answer = remove_thinking(text)
     before = "".join(text.rsplit(answer, 1)) if answer else text
     return (before, answer) if before else ("", submission)
+
+
+def split_submission(to_grade: ToGradeInput, reasoning: Reasoning = "drop") -> ThinkingOutputDict:
+    """The reasoning and the answer of a submission: the parts that it has, or those of its text.
+
+    Raises:
+        InputError: the submission is neither text nor a mapping with `thinking` and `output`.
+
+    Example:
+        >>> split_submission("<think>two and two</think> Four.")
+        {'thinking': '<think>two and two</think> ', 'output': 'Four.'}
+    """
+    if isinstance(to_grade, str):
+        thinking, output = split_reasoning(to_grade, reasoning)
+        return {"thinking": thinking, "output": output}
+    return normalize_to_grade_input(to_grade)
 
 
 def find_misplaced_answer(reply: Reply) -> tuple[str, list[str]] | None:
