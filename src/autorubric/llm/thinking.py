@@ -56,7 +56,7 @@ def remove_thinking(text: str) -> str:
 
 
 def split_reasoning(submission: str, reasoning: Reasoning = "drop") -> tuple[str, str]:
-    """The reasoning at the beginning of a submission, with its tags, and the answer after it.
+    """The beginning of a submission, which is reasoning with its tags, and the answer after it.
 
     A submission without reasoning, or whose reasoning is kept, is returned as it is.
 
@@ -70,8 +70,10 @@ def split_reasoning(submission: str, reasoning: Reasoning = "drop") -> tuple[str
     if reasoning == "keep" or (_BARE_ANALYSIS.match(text) and _BARE_FINAL not in text):
         return "", submission
     answer = remove_thinking(text)
-    before = "".join(text.rsplit(answer, 1)) if answer else text
-    return (before, answer) if before else ("", submission)
+    if answer == text:
+        return "", submission
+    place = submission.rfind(answer)
+    return submission[:place] if place > 0 else submission, answer
 
 
 def split_submission(to_grade: ToGradeInput, reasoning: Reasoning = "drop") -> ThinkingOutputDict:
