@@ -1,47 +1,12 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from autorubric.core.scoring import LengthPenalty, compute_length_penalty
-from autorubric.core.submission import normalize_to_grade_input, parse_thinking_output, word_count
+from autorubric.core.submission import normalize_to_grade_input, word_count
 from autorubric.errors import InputError
 from tests.offenders import each
-
-
-@each(
-    ("text", "thinking", "output"),
-    [
-        ("Yes.", "", "Yes."),
-        ("", "", ""),
-        ("<thinking>Hm.</thinking>\n<output>Yes.</output>", "Hm.", "Yes."),
-        ("<THINKING>Hm.</Thinking> Yes.", "Hm.", "Yes."),
-        ("<output>One.</output><output>Two.</output>", "", "One.Two."),  # every block counts
-        ("Before. <output>Yes.</output> After.", "", "Before. Yes. After."),  # and what stands outside
-        ("<thinking>a</thinking>x<thinking>b</thinking>y", "a\nb", "x\ny"),
-        ("<thinking>cut o", "cut o", ""),  # the reply ended while it was thinking
-        ("  \n<thinking>cut o", "cut o", ""),
-        ("The tag <thinking> is not closed.", "", "The tag <thinking> is not closed."),
-        ("</thinking>Yes.", "", "</thinking>Yes."),
-        ("<thinking>a <thinking> b</thinking>c", "a <thinking> b", "c"),
-    ],
-)
-def test_a_submission_is_split_without_losing_text(text: str, thinking: str, output: str) -> None:
-    assert parse_thinking_output(text) == {"thinking": thinking, "output": output}
-
-
-@given(st.lists(st.sampled_from(["<thinking>", "</thinking>", "<output>", "</output>", "a", " b "])).map("".join))
-def test_no_letter_of_a_submission_is_lost_or_doubled(text: str) -> None:
-    parts = parse_thinking_output(text)
-    plain = text
-    for tag in ("<thinking>", "</thinking>", "<output>", "</output>"):
-        plain = plain.replace(tag, "")
-    together = parts["thinking"] + parts["output"]
-    for tag in ("<thinking>", "</thinking>", "<output>", "</output>"):
-        together = together.replace(tag, "")
-    assert sorted("".join(together.split())) == sorted("".join(plain.split()))
 
 
 @each(
@@ -62,6 +27,7 @@ def test_a_submission_of_the_wrong_shape_is_refused(given_value: Any, message: s
 
 def test_a_part_that_is_not_there_is_empty() -> None:
     assert normalize_to_grade_input({"thinking": "Hm."}) == {"thinking": "Hm.", "output": ""}
+    assert normalize_to_grade_input("Yes.") == {"thinking": "", "output": "Yes."}
 
 
 # penalty = 0.5 · ((length − 10) / 10) ** 2

@@ -16,6 +16,7 @@ from autorubric import (
     Note,
     Rubric,
     RubricDataset,
+    agree,
     grade,
     reward,
     select,
@@ -23,6 +24,7 @@ from autorubric import (
 )
 from autorubric.errors import ConfigError
 from autorubric.graders import CriterionGrader
+from autorubric.graders.asking import JudgeOptions
 from autorubric.graders.criterion_judge import CriterionJudge
 from autorubric.testing import LoopbackEndpoint, PromptSections, ScriptedModel
 from tests.offenders import offenders
@@ -73,13 +75,49 @@ def test_the_length_penalty_counts_the_reasoning_by_its_type() -> None:
     """By hand: 5 words of reasoning with its tags and 2 of the answer; a point for each word up to 100."""
     for text in (
         "<think> one two three </think> Thank you.",
-        "<|channel|>analysis<|message|>one two <|end|> <|channel|>final<|message|> Thank you. <|return|>",
+        "<|channel|>analysis<|message|>one two three <|end|> <|channel|>final<|message|> Thank you. <|return|>",
     ):
         for kind, words in {"ALL": 7, "THINKING_ONLY": 5, "OUTPUT_ONLY": 2}.items():
             penalty = LengthPenalty(free_budget=0, max_cap=100, penalty_at_cap=1.0, exponent=1, penalty_type=kind)
             judge = CriterionJudge(ScriptedModel(lambda request: MET), "judge")
             report = RUBRIC.grade_sync(text, CriterionGrader(judge=judge, length_penalty=penalty))
             assert report.score == pytest.approx(1 - words / 100), kind
+
+
+@pytest.mark.filterwarnings("ignore:.* with reasoning, which")
+def test_the_true_score_loses_what_the_penalty_of_the_answer_or_the_reasoning_takes(tmp_path: Path) -> None:
+    """By hand: 5 words of reasoning with its tags and 2 of the answer; a twentieth of a point for each.
+
+    The judge's score is 0 before and after the penalty, and the true score 1 less the penalty.
+    """
+    data = RubricDataset("Say thanks.", RUBRIC)
+    for end in ("you.", "all."):
+        data.add_item(f"<think> one two three </think> Thank {end}", "", ["MET"])
+    said = MET.replace("MET", "UNMET")
+    cases = [("ALL", "drop", 7), ("THINKING_ONLY", "drop", 5), ("OUTPUT_ONLY", "drop", 2), ("OUTPUT_ONLY", "keep", 2)]
+    with LoopbackEndpoint(replier=lambda body: said).in_thread() as endpoint:
+        for place, (kind, how, words) in enumerate(cases):
+            penalty = LengthPenalty(free_budget=0, max_cap=20, penalty_at_cap=1.0, exponent=1, penalty_type=kind)
+            asked: Any = {"judge": f"judge@{endpoint.base_url}", "length_penalty": penalty, "reasoning": how}
+            run = grade(data, **asked, out=tmp_path / str(place))
+            assert agree(run).score_mae == pytest.approx(1 - words / 20), (kind, how)
+
+
+def test_quotes_are_placed_in_the_submission_as_it_was_given() -> None:
+    said = '{"quotes": ["Thank  you"], "explanation": "Yes.", "criterion_status": "MET"}'
+    endings = {"": "a text", "<think>Thank you?</think>\n": "a block", "\n Hm.\n</think>\n\n": "a lost opening"}
+    endings["<|channel|>analysis<|message|>Hm.<|end|><|channel|>final<|message|>"] = "another format"
+    with offenders() as case:
+        for before, name in endings.items():
+            with case(name):
+                text = f"{before}Thank you all.{'<|return|>' * ('|' in before)}"
+                judge = CriterionJudge(
+                    ScriptedModel(lambda request: said), "judge", options=JudgeOptions(evidence=True)
+                )
+                report = RUBRIC.grade_sync(text, CriterionGrader(judge=judge))
+                assert report.report is not None
+                [quote] = report.report[0].quotes
+                assert text[quote.start : quote.end] == "Thank you"
 
 
 def test_examples_show_answers_too() -> None:

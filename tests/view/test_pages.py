@@ -432,6 +432,7 @@ def test_hidden_characters_are_made_visible(view: Viewer) -> None:
     assert '<span class="hidden" title="RIGHT-TO-LEFT OVERRIDE">U+202E</span>' in text
 
 
+@pytest.mark.filterwarnings("ignore:.* with reasoning, which")
 def test_the_rebuilt_prompt_is_the_one_that_was_sent(tmp_path: Path) -> None:
     data = tmp_path / "data.json"
     options = [{"label": "None", "value": 0}, {"label": "One", "value": 0.5}, {"label": "Two", "value": 1}]
@@ -440,7 +441,7 @@ def test_the_rebuilt_prompt_is_the_one_that_was_sent(tmp_path: Path) -> None:
         {"name": "Wrong", "requirement": "Is wrong.", "weight": -2},
         {"name": "Causes", "requirement": "How many?", "options": options},
     ]
-    items = [{"submission": "The <moon>.", "description": "", "id": "e0"}]
+    items = [{"submission": "<think>The sun?</think>\n\nThe <moon>.", "description": "", "id": "e0"}]
     data.write_text(json.dumps({"prompt": "Explain the tides.", "rubric": rubric, "items": items}))
     said = '{"explanation": "It names two.", "criterion_status": "MET", "selected_option": 2}'
     with LoopbackEndpoint(replier=lambda body: said).in_thread() as endpoint:

@@ -11,8 +11,6 @@ from autorubric.files.keys import suggest_name
 
 _UNSPACED = re.compile(rf"[{UNSPACED}][^\w\s]*")  # with its vowel signs and punctuation
 _PARTS = ("thinking", "output")
-_THINKING_TAG = re.compile(r"<(/?)thinking>", re.IGNORECASE)
-_OUTPUT_TAG = re.compile(r"</?output>", re.IGNORECASE)
 
 
 class ThinkingOutputDict(TypedDict, total=False):
@@ -42,36 +40,8 @@ def word_count(text: str) -> int:
     return len(_UNSPACED.sub(" x ", text).split())
 
 
-def parse_thinking_output(text: str) -> ThinkingOutputDict:
-    """The two parts of a text that marks them with `<thinking>` and `<output>`.
-
-    All thinking blocks form the thinking; everything else is the output, without its `<output>` tags, so no text is
-    lost. A block that is opened at the very beginning and never closed is truncated thinking.
-
-    Example:
-        >>> parse_thinking_output("<thinking>Hm.</thinking> <output>Yes.</output>")
-        {'thinking': 'Hm.', 'output': 'Yes.'}
-        >>> parse_thinking_output("Yes.")
-        {'thinking': '', 'output': 'Yes.'}
-    """
-    thoughts, said, end, opened = list[str](), list[str](), 0, None
-    for tag in _THINKING_TAG.finditer(text):
-        if not tag[1] and opened is None:
-            opened = tag
-        elif tag[1] and opened is not None:
-            said.append(text[end : opened.start()])
-            thoughts.append(text[opened.end() : tag.start()].strip())
-            end, opened = tag.end(), None
-    if opened is not None and not text[: opened.start()].strip():
-        thoughts.append(text[opened.end() :].strip())
-        end = len(text)
-    said.append(text[end:])
-    spoken = [_OUTPUT_TAG.sub("", piece).strip() for piece in said]
-    return {"thinking": _join(thoughts), "output": _join(spoken)}
-
-
 def normalize_to_grade_input(to_grade: ToGradeInput) -> ThinkingOutputDict:
-    """Both parts of a submission in any form; a missing part is empty.
+    """Both parts of a submission; a missing part is empty, and a string is all output.
 
     Raises:
         InputError: it is neither text nor a mapping of texts with the keys `thinking` and `output`.
@@ -84,7 +54,7 @@ def normalize_to_grade_input(to_grade: ToGradeInput) -> ThinkingOutputDict:
         autorubric.errors.InputError: unknown key 'ouput' in the submission; did you mean 'output'?
     """
     if isinstance(to_grade, str):
-        return parse_thinking_output(to_grade)
+        return {"thinking": "", "output": to_grade}
     problems = _find_problems(to_grade)
     if problems:
         raise InputError(problems)
@@ -105,7 +75,3 @@ def _find_problems(given: Any) -> list[str]:
         elif not isinstance(value, str):
             found.append(f"{key!r} of the submission is of type {type(value).__name__}; expected a string")
     return found
-
-
-def _join(parts: list[str]) -> str:
-    return "\n".join(part for part in parts if part)

@@ -13,7 +13,7 @@ from autorubric.core.criterion import AggregationStrategy, Criterion, NominalAgg
 from autorubric.core.judgment import CannotAssessConfig, Judgment
 from autorubric.core.report import EnsembleEvaluationReport
 from autorubric.core.scoring import LengthPenalty
-from autorubric.core.submission import ToGradeInput, normalize_to_grade_input
+from autorubric.core.submission import ToGradeInput
 from autorubric.errors import ConfigError
 from autorubric.files.remote import make_path
 from autorubric.graders.aggregation import Rules
@@ -37,7 +37,7 @@ from autorubric.llm.records.accounts import Spending, UsageTotals
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Answer
 from autorubric.llm.sharing import turn, turns
-from autorubric.llm.thinking import Reasoning, split_reasoning
+from autorubric.llm.thinking import Reasoning, split_submission
 from autorubric.notes import warn
 from autorubric.prompts.judging import JudgePrompts, package_judge_prompts
 
@@ -250,14 +250,10 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         Raises:
             InputError: the submission is neither text nor a mapping with `thinking` and `output`.
         """
-        thinking, dropped = None, ""
-        if isinstance(to_grade, str):
-            dropped, to_grade = split_reasoning(to_grade, self.recipe.reasoning)
-        else:
-            parts = normalize_to_grade_input(to_grade)
-            to_grade, thinking = parts["output"], parts["thinking"] or None
-        criteria = tuple(rubric)
-        return JudgeInput(to_grade, criteria, query, reference_submission, guidelines, thinking, item, (), dropped)
+        parts = split_submission(to_grade, self.recipe.reasoning)
+        shown, dropped = (None, parts["thinking"]) if isinstance(to_grade, str) else (parts["thinking"] or None, "")
+        given = tuple(rubric), query, reference_submission, guidelines
+        return JudgeInput(parts["output"], *given, shown, item, (), dropped)
 
     async def grade_input(self, inputs: JudgeInput, ask: Ask | None = None) -> EnsembleEvaluationReport:
         """The report on a submission.

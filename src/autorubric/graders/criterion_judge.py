@@ -108,7 +108,7 @@ class _Dialogue:
 
     def _check_quotes(self, index: int, judgment: Judgment, found: Answer[Said]) -> Answer[Judgment] | Unreadable:
         inputs = self._inputs
-        quotes = tuple(find_quote(quote, inputs.submission) for quote in found.value.quotes)
+        quotes = tuple(find_quote(quote, inputs.submission, len(inputs.dropped)) for quote in found.value.quotes)
         unfound = tuple(
             quote.text
             for quote in quotes
@@ -180,15 +180,17 @@ _WORD = re.compile(r"\S+")
 _PLAIN = str.maketrans("“”„«»「」『』‘’‚′–—‑ʼ", '"' * 9 + "''''---'")
 
 
-def find_quote(quote: str, text: str) -> Quote:
+def find_quote(quote: str, text: str, before: int = 0) -> Quote:
     r"""The quote with its character offsets in `text`, or without them if it is not there.
+
+    `before` is added to the offsets: the length of what was left out before `text`.
 
     The search is first exact, then ignores case, accents, width, spacing, quotation marks and dashes, then accepts a
     passage that is similar by at least `ALIKE` percent and has the same digits.
     """
     start = text.find(quote)
     if start >= 0:
-        return Quote(quote, start, start + len(quote))
+        return Quote(quote, before + start, before + start + len(quote))
     wanted, _ = _flatten(quote)
     flat, origins = _flatten(text)
     span = _find_span(wanted, flat)
@@ -197,7 +199,7 @@ def find_quote(quote: str, text: str) -> Quote:
     end = origins[span[1] - 1] + 1
     while end < len(text) and not fold_letter(text[end]):
         end += 1  # an accent of the last letter
-    return Quote(quote, origins[span[0]], end)
+    return Quote(quote, before + origins[span[0]], before + end)
 
 
 def _find_span(wanted: str, flat: str) -> tuple[int, int] | None:

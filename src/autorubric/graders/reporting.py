@@ -24,6 +24,7 @@ from autorubric.core.usage import aggregate_completion_cost, aggregate_token_usa
 from autorubric.errors import ConfigError
 from autorubric.graders.aggregation import find_option
 from autorubric.graders.judge import JudgeInput
+from autorubric.llm.thinking import split_submission
 
 MET, UNMET = CriterionVerdict.MET, CriterionVerdict.UNMET
 OnFailure: TypeAlias = Literal["none", "skip"]
@@ -130,7 +131,7 @@ def with_length_penalty(
     """
     if penalty is None or report.score is None:
         return report
-    left = report.score - compute_length_penalty(to_grade, penalty)
+    left = report.score - compute_length_penalty(split_submission(to_grade), penalty)
     return cast("ReportT", report.model_copy(update={"score": max(0.0, left) if normalize else left}))
 
 

@@ -23,6 +23,7 @@ from autorubric.improvement.search import Commission, Note, WriterItem
 from autorubric.llm.limits import estimate_room
 from autorubric.llm.request import Answer, Failure, Message, Model, Reply, ReplySchema, Request, Unreadable
 from autorubric.llm.structured import read_json
+from autorubric.llm.thinking import Reasoning, split_reasoning
 from autorubric.prompts.library import load_schema
 from autorubric.prompts.template import Template
 from autorubric.rows import drop_nulls, inspect_file
@@ -43,8 +44,16 @@ def _load_reply_schema() -> ReplySchema:
     return ReplySchema("alternatives", load_schema("improve"))
 
 
-def build_request(template: Template, labelled: LabelledRubric, commission: Commission, draw: int = 0) -> Request:
-    """The request for alternatives to a wording."""
+def build_request(
+    template: Template, labelled: LabelledRubric, commission: Commission, draw: int = 0, reasoning: Reasoning = "drop"
+) -> Request:
+    """The request for alternatives to a wording, with submissions as their judge sees them."""
+
+    def show(case: WriterItem) -> dict[str, Any]:
+        seen = split_reasoning(labelled.dataset[case.item].submission, reasoning)[1]
+        told = {"label": case.label, "verdict": case.verdict, "reason": case.reason, "votes": list(case.votes)}
+        return {"submission": clip(seen, _LONGEST_SHOWN), **told}  # these keys in this order are part of requests
+
     wording = commission.wording
     criterion = labelled.rubric[wording.place]
     scale = None if criterion.options is None else "\n".join(list_categories(criterion))
@@ -54,25 +63,14 @@ def build_request(template: Template, labelled: LabelledRubric, commission: Comm
         pitfall=criterion.weight < 0,
         scale=scale,
         labelled=labelled.has_labels,
-        errors=[_show_case(labelled, case) for case in commission.errors],
-        right=[_show_case(labelled, case) for case in commission.right],
+        errors=[*map(show, commission.errors)],
+        right=[*map(show, commission.right)],
         failed=list(commission.failed),
         checks=_list_checks(),
         count=commission.count,
     )
     messages = tuple(starmap(Message, turns))
     return Request(messages, ROLE, _load_reply_schema(), draw, room=estimate_room(entries=commission.count))
-
-
-def _show_case(labelled: LabelledRubric, case: WriterItem) -> dict[str, Any]:
-    submission = clip(labelled.dataset[case.item].submission, _LONGEST_SHOWN)
-    return {  # these keys in this order are part of requests
-        "submission": submission,
-        "label": case.label,
-        "verdict": case.verdict,
-        "reason": case.reason,
-        "votes": list(case.votes),
-    }
 
 
 @cache
@@ -164,6 +162,7 @@ class Writer:
         template: the prompt.
         draws: the first draw of this generation of replies.
         note: takes events of the log.
+        reasoning: whether the judge sees the reasoning of the submissions.
     """
 
     model: Model
@@ -172,6 +171,7 @@ class Writer:
     template: Template
     draws: int = 0
     note: Note = lambda kind, **values: None
+    reasoning: Reasoning = "drop"
 
     async def write(self, commission: Commission) -> list[Wording]:
         """The candidates.
@@ -179,7 +179,7 @@ class Writer:
         Raises:
             Stopped: the call failed, or no reply could be used. Ending the run keeps its labels for the next session.
         """
-        request = build_request(self.template, self.labelled, commission, self.draws)
+        request = build_request(self.template, self.labelled, commission, self.draws, self.reasoning)
         answer = await self.ask(
             self.model, request, lambda reply: read_alternatives(reply, commission, self.model.name), request_again
         )

@@ -102,12 +102,12 @@ class ImprovementRun(RecordedRun):
     def _build_study(self) -> Study:
         settings, inputs, labelled = self.settings, self.inputs, self.inputs.labelled
         ask, writer, template = self.executor.ask_for, self.models.get("writer"), load_writer_prompt()
-        rubric, used = str(self.made_of["rubric"]), inputs.used
+        rubric, used, how = str(self.made_of["rubric"]), inputs.used, settings.reasoning
         return Study(
             labelled,
             self.drawn.split,
             self._build_judging(self.grader),
-            None if writer is None else Writer(writer, ask, labelled, template, self.draws, self._note),
+            None if writer is None else Writer(writer, ask, labelled, template, self.draws, self._note, how),
             _build_guard(labelled),
             _build_aims(inputs, settings),
             SearchRules(settings.candidates, settings.rounds),
@@ -288,7 +288,8 @@ async def estimate_improvement(inputs: ImprovementInputs, settings: ImproveSetti
 
         judging = _AssumedJudge(grader, ask, labelled, rounds=settings.rounds)
         testing = None if second is None else replace(judging, grader=second, originals={})
-        writing = [Writer(model, ask, labelled, load_writer_prompt()) for model in writers.values()]
+        template, how = load_writer_prompt(), settings.reasoning
+        writing = [Writer(model, ask, labelled, template, reasoning=how) for model in writers.values()]
         rules, aims = SearchRules(settings.candidates, settings.rounds), _build_aims(inputs, settings)
         writer, guard = next(iter(writing), None), _build_guard(labelled)
         study = Study(labelled, split, judging, writer, guard, aims, rules, testing, inputs.proposals)

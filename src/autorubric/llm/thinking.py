@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Literal, TypeAlias
 
+from autorubric.core.submission import ThinkingOutputDict, ToGradeInput, normalize_to_grade_input
 from autorubric.llm.request import Reply
 
 Reasoning: TypeAlias = Literal["drop", "keep"]
@@ -55,7 +56,7 @@ def remove_thinking(text: str) -> str:
 
 
 def split_reasoning(submission: str, reasoning: Reasoning = "drop") -> tuple[str, str]:
-    """The reasoning at the beginning of a submission, with its tags, and the answer after it.
+    """The beginning of a submission, which is reasoning with its tags, and the answer after it.
 
     A submission without reasoning, or whose reasoning is kept, is returned as it is.
 
@@ -69,8 +70,26 @@ def split_reasoning(submission: str, reasoning: Reasoning = "drop") -> tuple[str
     if reasoning == "keep" or (_BARE_ANALYSIS.match(text) and _BARE_FINAL not in text):
         return "", submission
     answer = remove_thinking(text)
-    before = "".join(text.rsplit(answer, 1)) if answer else text
-    return (before, answer) if before else ("", submission)
+    if answer == text:
+        return "", submission
+    place = submission.rfind(answer)
+    return submission[:place] if place > 0 else submission, answer
+
+
+def split_submission(to_grade: ToGradeInput, reasoning: Reasoning = "drop") -> ThinkingOutputDict:
+    """The reasoning and the answer of a submission: the parts that it has, or those of its text.
+
+    Raises:
+        InputError: the submission is neither text nor a mapping with `thinking` and `output`.
+
+    Example:
+        >>> split_submission("<think>two and two</think> Four.")
+        {'thinking': '<think>two and two</think> ', 'output': 'Four.'}
+    """
+    if isinstance(to_grade, str):
+        thinking, output = split_reasoning(to_grade, reasoning)
+        return {"thinking": thinking, "output": output}
+    return normalize_to_grade_input(to_grade)
 
 
 def find_misplaced_answer(reply: Reply) -> tuple[str, list[str]] | None:

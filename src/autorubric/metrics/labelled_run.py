@@ -11,6 +11,7 @@ import numpy as np
 from autorubric.core.scoring import LengthPenalty, compute_length_penalty
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError, pluralize
+from autorubric.llm.thinking import split_submission
 from autorubric.metrics.arrays import Floats, nan_to_none
 from autorubric.metrics.confusion import count_pairs, kappas
 from autorubric.metrics.criterion_results import CannotAssessStats, CoverageStats, NAStats
@@ -143,7 +144,8 @@ def read_labelled_run(
 def _find_penalties(table: Table, dataset: RubricDataset, settings: Mapping[str, Any]) -> Floats:
     """The length penalty of each row's submission, in words, as settings do not record a user's own length."""
     penalty = read_part(LengthPenalty, settings, "length_penalty")
-    return np.array([compute_length_penalty(dataset[int(item)].submission, penalty) for item in table.items])
+    parts = (split_submission(dataset[int(item)].submission) for item in table.items)
+    return np.array([compute_length_penalty(each, penalty) for each in parts])
 
 
 def _collect_warnings(table: Table, lost: Points) -> Iterator[str]:

@@ -133,10 +133,13 @@ def pair_scores(
     apart = np.where(both, plain - scores, 0.0)
     apart[np.isnan(apart)] = 0.0
     off = int((np.abs(apart) > _CLOSE).sum())
-    if off and penalties is not None:
+    if penalties is not None:
         known = np.allclose(_apply_penalty(plain, penalties, rule)[both], scores[both], rtol=0.0, atol=_CLOSE)
         true = _apply_penalty(true, penalties if known else apart, rule)
-        warnings.append(f"a length penalty is in {pluralize(off, 'score')}; the true scores were lowered by as much")
+        if off:
+            warnings.append(
+                f"a length penalty is in {pluralize(off, 'score')}; the true scores were lowered by as much"
+            )
         hidden = 0 if known or not rule.normalize else int((both & (scores == 0.0) & (true > 0.0)).sum())
         if hidden:
             warnings.append(f"{hidden} of the scores are 0 and may have lost more than their true scores did")

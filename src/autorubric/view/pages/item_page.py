@@ -10,6 +10,7 @@ from autorubric.charts.html import cut_part
 from autorubric.core.criterion import Criterion
 from autorubric.errors import AutorubricError, pluralize
 from autorubric.graders.judge import ShownOptions, as_judged, order_options
+from autorubric.llm.thinking import split_reasoning
 from autorubric.prompts.judging import package_judge_prompts
 from autorubric.runs.cells import list_entries, list_votes
 from autorubric.view import figures
@@ -169,7 +170,8 @@ def rebuild_prompt(source: Source, item: int, place: int) -> dict[str, Any]:
     prompts = package_judge_prompts()
     try:
         alone = dataset.extract_item(item)
-        rubric, record = alone.get_item_rubric(0), alone[0]
+        rubric = alone.get_item_rubric(0)
+        submission = split_reasoning(alone[0].submission, config.get("reasoning", "drop"))[1]
         criterion = rubric.rubric[place]
         if criterion.check is not None:
             return {"messages": [], "notes": ["a check decides this criterion, so no judge was asked"]}
@@ -179,7 +181,7 @@ def rebuild_prompt(source: Source, item: int, place: int) -> dict[str, Any]:
             "reference": alone.get_item_reference_submission(0),
             "guidelines": rubric.guidelines,
             "thinking": None,
-            "submission": record.submission,
+            "submission": submission,
             "evidence": bool(config.get("evidence")),
         }
         own: dict[str, Any] = {
@@ -188,7 +190,7 @@ def rebuild_prompt(source: Source, item: int, place: int) -> dict[str, Any]:
             "examples": [],
         }
         if criterion.options is not None:
-            own["options"] = _order_options(criterion, config, record.submission, place).text
+            own["options"] = _order_options(criterion, config, submission, place).text
         template = prompts.binary if kind == "binary" else prompts.choice
         turns = template.begin(**values).finish(**own)
     except (AutorubricError, IndexError, ValueError) as error:
