@@ -87,7 +87,7 @@ def _show_statistic(value: float | None, aims: Aims) -> float | None:
 
 def _describe_test(labelled: LabelledRubric, found: Improvement, wording: Wording, aims: Aims) -> dict[str, Any]:
     old, decision = labelled.rubric[wording.place], found.decisions[wording.name]
-    evidence, needed = decision.to_dict(), None if decision.accepted else estimate_groups_needed(decision)
+    evidence, needed = decision.to_dict(), estimate_groups_needed(decision)
     return {
         **wording.to_dict(),
         "why": wording.reason,
