@@ -11,6 +11,7 @@ from autorubric.improvement.changed_wording import Outcomes, Wording, WordingOut
 from autorubric.improvement.measures import Comparator, NestedResult, cross_fit, list_categories
 from autorubric.improvement.refusals import LeakGuard, find_refusal, fold_texts
 from autorubric.improvement.samples import SampleSplit
+from autorubric.llm.request import Failure
 
 Note = Callable[..., None]
 """Takes an event of the log: its kind, then its values by name."""
@@ -72,8 +73,8 @@ class Commission:
 class WordingWriter(Protocol):
     """Writes candidates."""
 
-    def write(self, commission: Commission) -> Awaitable[list[Wording]]:
-        """The candidates; none if the writer failed, which is logged."""
+    def write(self, commission: Commission) -> Awaitable[list[Wording] | Failure]:
+        """The candidates, or why there are none."""
         ...
 
 
@@ -113,6 +114,7 @@ class SearchResult:
         place: the criterion.
         tried: every candidate.
         finalist: the one that goes to the test; None if none is better on the choosing set.
+        unwritten: why the writer proposed nothing.
         nested: in a nested split, the evidence of all folds.
         outcomes: in a nested split, those of the finalist.
     """
@@ -120,6 +122,7 @@ class SearchResult:
     place: int
     tried: list[WordingTrial]
     finalist: Wording | None = None
+    unwritten: Failure | None = None
     nested: NestedResult | None = None
     outcomes: Outcomes = field(default_factory=dict)
 
@@ -173,7 +176,11 @@ class Search:
         for number in range(1, (1 if self.split.is_nested else self.rules.rounds) + 1):
             commission = self._build_task(incumbent, outcomes, number, found.tried)
             if self.writing is not None and commission.errors:
-                given += await self.writing.write(commission)
+                written = await self.writing.write(commission)
+                if isinstance(written, Failure):
+                    found.unwritten = written
+                else:
+                    given += written
             fresh, given = self._admit_candidates(found, given), []
             if not fresh:
                 break

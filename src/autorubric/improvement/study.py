@@ -16,11 +16,13 @@ from autorubric.improvement.measures import Comparator, Measure, fit_weights
 from autorubric.improvement.refusals import LeakGuard, find_unlabelled_problem
 from autorubric.improvement.samples import SampleSplit
 from autorubric.improvement.search import Note, Search, SearchResult, SearchRules, WordingJudge, WordingWriter
+from autorubric.improvement.writing import Stopped
 from autorubric.metrics.arrays import Floats
 from autorubric.metrics.table import FAILED
 
 WEIGHTS = "weights"
 """The name of the fitted weights among the candidates that are tested."""
+_PASSING = frozenset(("rate_limit", "server", "network", "timeout"))
 _LEFT_FOR_OTHERS = "others have a proposal or more disagreement"
 
 
@@ -238,8 +240,24 @@ class Study:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(search.run(place, self._outcomes[place], given[place])) for place in places]
         found.searched = [task.result() for task in tasks]
+        self._skip_unwritten(found)
         wordings = tuple(searched.finalist for searched in found.searched if searched.finalist is not None)
         found.finalists = Finalists(wordings, self._fit_weights())
+
+    def _skip_unwritten(self, found: Improvement) -> None:
+        """Leave criteria alone for which the writer proposes nothing.
+
+        Raises:
+            Stopped: the next session may get alternatives: the endpoint failed, or the writer proposed none at all.
+        """
+        is_empty = not any(searched.tried for searched in found.searched)
+        for searched in found.searched:
+            failure = searched.unwritten
+            if failure is not None and (is_empty or failure.kind in _PASSING):
+                note = f"{failure.message}, so nothing was decided; the same command tries again"
+                raise Stopped(replace(failure, message=note))
+            if failure is not None and not searched.tried:
+                found.skipped[self.labelled.names[searched.place]] = failure.message
 
     def _fit_weights(self, items: Sequence[int] | None = None) -> tuple[float, ...] | None:
         """The weights fitted on the choosing set, or on these items; None if none differs."""

@@ -173,11 +173,11 @@ class Writer:
     draws: int = 0
     note: Note = lambda kind, **values: None
 
-    async def write(self, commission: Commission) -> list[Wording]:
-        """The candidates.
+    async def write(self, commission: Commission) -> list[Wording] | Failure:
+        """The candidates, or why there are none.
 
         Raises:
-            Stopped: the call failed, or no reply could be used. Ending the run keeps its labels for the next session.
+            Stopped: no call to the writer can succeed.
         """
         request = build_request(self.template, self.labelled, commission, self.draws)
         answer = await self.ask(
@@ -188,8 +188,7 @@ class Writer:
             self.note("writer_failed", criterion=name, problem=str(answer))
             if answer.ends_run:
                 raise Stopped(answer)
-            note = f"the writer proposed no alternatives for {name!r} ({answer}), so nothing was decided"
-            raise Stopped(replace(answer, message=f"{note}; the same command tries again"))
+            return replace(answer, message=f"the writer proposed no alternatives for {name!r} ({answer})")
         self.note("written", criterion=commission.wording.name, round=commission.number, count=len(answer.value))
         for note in answer.notes:
             self.note("writer_note", criterion=commission.wording.name, problem=note)

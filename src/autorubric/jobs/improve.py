@@ -43,6 +43,7 @@ from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.secrets import VariableName
 from autorubric.llm.limits import ModelEstimate
 from autorubric.llm.records.accounts import UsageTotals
+from autorubric.notes import warn
 from autorubric.runs.items_file import read_run
 from autorubric.runs.manifest import MANIFEST_FILE
 from autorubric.runs.plan import describe_grader
@@ -337,12 +338,14 @@ def _explain_overlooked_labels(labelled: LabelledRubric) -> str:
 def _find_used_path(settings: ImproveSettings) -> Path:
     if settings.used is not None:
         return Path(settings.used)
-    if isinstance(settings.labels, Path) and str(settings.labels) != "-":
-        run = _find_labelled_run(settings.labels)
-        if run or settings.labels.is_file():
-            source = run or settings.labels
-            return source.with_name(f"{source.name}.used.jsonl")
-    return Path(settings.out) / "used.jsonl"
+    own, labels = Path(settings.out) / "used.jsonl", settings.labels
+    if not isinstance(labels, Path):
+        return own
+    source = _find_labelled_run(labels) or (labels.resolve() if labels.is_dir() else labels)
+    if source.name != "-" and (source.is_file() or source.is_dir()):
+        return source.with_name(f"{source.name}.used.jsonl")
+    warn(f"{own} records which items were used; pass --used FILE (Python: used=) so that they decide in no other run")
+    return own
 
 
 @job(ImproveSettings)
