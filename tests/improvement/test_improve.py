@@ -285,7 +285,8 @@ def test_weights_are_fitted_and_tested_like_a_wording(tmp_path: Path, count: int
     # People score by the tides alone, 0 or 1; the rubric gives 10 of 14 points to kindness.
     data = answers(count)
     for number, item in enumerate(data):
-        item.metadata["people"] = float(number % 5 < 2)
+        score = float(number % 5 < 2)
+        item.metadata["people"] = score if split == "three" else str(score)  # a CSV file has text
     with endpoint(
         lambda requirement, text: judge(BETTER if "tides" in requirement else requirement, text)
     ).in_thread() as near:

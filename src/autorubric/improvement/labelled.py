@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -176,12 +178,12 @@ def _compute_target(labelled: LabelledRubric, score: str | None) -> Floats:
     found, problems = np.full(len(labelled), np.nan), []
     for row, item in enumerate(labelled.dataset):
         value = item.metadata.get(score)
-        if value is None:
+        if value in (None, ""):
             continue
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        with contextlib.suppress(TypeError, ValueError):
+            found[row] = math.nan if isinstance(value, bool) else float(value)  # a CSV file has numbers as text
+        if not 0 <= found[row] <= 1:
             problems.append(f"item {item.id or row}: metadata {score!r} is {value!r}; expected a score from 0 to 1")
-        else:
-            found[row] = value
     if problems or np.isnan(found).all():
         raise InputError(problems or f"--score {score!r}: no item has it in its metadata (Python: score=)")
     return found
