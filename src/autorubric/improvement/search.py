@@ -115,7 +115,7 @@ class SearchResult:
         tried: every candidate.
         finalist: the one that goes to the test; None if none is better on the choosing set.
         unwritten: why the writer proposed nothing.
-        nested: in a nested split, the evidence of all folds.
+        nested: in a nested split, the evidence of all folds for the finalist.
         outcomes: in a nested split, those of the finalist.
     """
 
@@ -269,10 +269,10 @@ class Search:
 
     def _cross_fit(self, found: SearchResult, baseline: Outcomes, graded: Mapping[str, Outcomes]) -> None:
         known = [self.comparing.labelled.select_known(found.place, fold) for fold in self.split.folds]
-        found.nested = cross_fit(self.comparing, found.place, baseline, graded, [fold for fold in known if fold])
-        by_name = {trial.wording.name: trial.wording for trial in found.tried}
-        found.finalist = by_name.get(found.nested.winner)
-        found.outcomes = graded.get(found.nested.winner, {})
+        nested = cross_fit(self.comparing, found.place, baseline, graded, [fold for fold in known if fold])
+        if nested is not None:
+            found.nested, found.outcomes = nested, graded[nested.winner]
+            found.finalist = next(trial.wording for trial in found.tried if trial.wording.name == nested.winner)
 
 
 _KEPT = 0.5

@@ -248,12 +248,10 @@ def _read_proposal(entry: Any, number: int, labelled: LabelledRubric, path: Path
         raise InputError("it has no 'criterion', the name of the criterion that it changes")
     place = find_criterion(entry["criterion"], labelled.rubric)
     name = f"{labelled.names[place]}/0.{number}"
-    check = entry.get("check") if isinstance(entry.get("check"), Mapping) else None
-    kind = "check" if check else "split" if entry.get("second") else "reword"
-    made = {**entry, "kind": kind}
-    if check is not None:
-        made |= {"check": check.get("name"), "parameters": check.get("parameters")}
-    return read_wording(made, name, Wording(labelled.names[place], place, ("",)), str(path))
+    own: dict[str, Any] = {"kind": "split" if entry.get("second") else "reword"}
+    if (check := entry.get("check")) and isinstance(check, Mapping):
+        own = {"kind": "check", "check": check.get("name"), "parameters": check.get("parameters")}
+    return read_wording({**entry, **own}, name, Wording(labelled.names[place], place, ("",)), str(path))
 
 
 def find_places(labelled: LabelledRubric, names: Sequence[str]) -> tuple[int, ...] | None:

@@ -21,7 +21,6 @@ from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.improvement.changed_wording import Wording
 from autorubric.improvement.improvement_page import summarize
 from autorubric.improvement.labelled import LabelledRubric, read_labelled
-from autorubric.improvement.refusals import find_panel_problem
 from autorubric.improvement.run_files import DrawnSplit
 from autorubric.improvement.samples import UsedItems, group_items, split_items
 from autorubric.improvement.writing import find_places, read_proposals
@@ -233,8 +232,13 @@ class ImprovementInputs:
             if labelled.has_labels and labelled.is_constant(place)
         ]
         if not labelled.has_labels:
-            overlooked = _explain_overlooked_labels(labelled) or find_panel_problem(settings.judge, settings.repeat)
-            problems += filter(None, [overlooked])
+            if overlooked := _explain_overlooked_labels(labelled):
+                problems.append(overlooked)
+            elif len(settings.judge) == settings.repeat == 1:
+                problems.append(
+                    "the items have no labels, and one judge asked once cannot disagree with itself; label items, "
+                    "pass several --judge (Python: judge=), or --repeat 3 (Python: repeat=)"
+                )
             if settings.weights or settings.measure != "agreement":
                 problems.append(
                     f"--weights and --measure {settings.measure} (Python: measure=) need labels; there are none"
