@@ -251,8 +251,8 @@ class Study:
         for searched in found.searched:
             failure = searched.unwritten
             if failure is not None and (is_empty or failure.kind in _PASSING):
-                note = f"{failure.message}, so nothing was decided; the same command tries again"
-                raise Stopped(replace(failure, message=note))
+                advice = "the same command tries again" + ", or pass another --writer (Python: writer=)" * is_empty
+                raise Stopped(replace(failure, message=f"{failure.message}, so nothing was decided; {advice}"))
             if failure is not None and not searched.tried:
                 found.skipped[self.labelled.names[searched.place]] = failure.message
 
