@@ -224,14 +224,19 @@ def test_programs_get_json_and_sarif_alone_on_standard_output(
 
 def test_sarif_says_which_parts_were_not_reviewed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     RUBRIC.to_file(tmp_path / "rubric.yaml")
-    with reviewer(lambda body: answer("?") if about(body, 1) else answer([])).in_thread() as endpoint:
+
+    def reply(body: dict[str, Any]) -> Fault:
+        return one_finding(body) if about(body, 1) else answer("?") if about(body, 3) else answer([])
+
+    with reviewer(reply).in_thread() as endpoint:
         words = ["review", str(tmp_path / "rubric.yaml"), "--reviewer", f"m@{endpoint.base_url}"]
         assert run([*words, "-o", str(tmp_path / "run"), "--format", "sarif"]) == 1
     [log] = json.loads(capsys.readouterr().out)["runs"]
     [invocation] = log["invocations"]
-    assert not invocation["executionSuccessful"] and log["results"] == []
+    assert not invocation["executionSuccessful"]
+    assert log["results"][0]["message"]["text"].endswith(" Proposed: Uses no slang.")
     [told] = invocation["toolExecutionNotifications"]
-    assert told["level"] == "error" and told["message"]["text"].startswith("criterion 1: unreadable: ")
+    assert told["level"] == "error" and told["message"]["text"].startswith("criterion 3: unreadable: ")
 
 
 async def test_the_twin_works_inside_a_running_loop_and_reads_files(tmp_path: Path) -> None:

@@ -59,6 +59,7 @@ def test_the_first_words_say_what_meeting_means() -> None:
 WRONG = [
     ("Omits warning signs.", 8),
     ("Never recommends a follow-up visit.", -4),
+    ("Never recommends antibiotics without a diagnosis.", -4),
     ("Leaves out the side effects.", 6),
     ("Contains a calculation error in step 2.", 5),
     ("Does not answer the user's question.", 6),
@@ -67,6 +68,7 @@ WRONG = [
     ("Correctly states that the drug is stopped.", -5),
     ("Does not contain any factual errors.", -6),
     ("漏掉了关键的禁忌症。", 6),
+    ("回答中省略了警告信号。", 8),
     ("回答中存在计算错误。", 5),
     ("把两种药物的用途混淆了。", 5),
     ("没有出现任何语法错误。", -3),
@@ -88,6 +90,10 @@ RIGHT = [
     ("Recommends a dose that is too high.", -8),
     ("Identifies the error in the second step.", 5),
     ("没有包含多余的内容。", 3),
+    ("省略冗余的开场白。", 3),
+    ("省略了不必要的细节。", 3),
+    ("忽略了无关的信息。", 3),
+    ("省略号使用正确。", 2),
     ("指出未能按时服药的后果。", 6),
     ("错误处理代码覆盖所有异常。", 5),
 ]

@@ -127,6 +127,8 @@ def test_the_groups_that_would_decide_are_counted_from_the_measured_spread() -> 
     # The standard error of 80 runs at 80 % is 4.5 %.
     assert 0.68 <= hits / 80 <= 0.92
     assert estimate_groups_needed(decide_all({"a": pairs([1.0] * 9, [0.0] * 9)})["a"]) is None
+    # Nine of nine items gained: a candidate that another rule refuses needs no more items.
+    assert estimate_groups_needed(decide_all({"a": pairs([0.0] * 9, [1.0] * 9)})["a"]) is None
 
 
 @each("labels", [60, 400])

@@ -16,7 +16,19 @@ from autorubric.cli.app import run
 from autorubric.errors import InputError
 from autorubric.runs.stopping import Stop
 from autorubric.testing.faults import Fault
-from tests.improvement.essays import BETTER, OLD, RUBRIC, answers, endpoint, files, judge, models, record, wordings
+from tests.improvement.essays import (
+    BETTER,
+    OLD,
+    RUBRIC,
+    answers,
+    endpoint,
+    files,
+    judge,
+    models,
+    record,
+    section,
+    wordings,
+)
 from tests.warm_commands import WarmProcess
 
 BRINGS = wordings(BETTER, "Explains the tides in depth.", "Tells a fine story of the tides.")
@@ -273,7 +285,8 @@ def test_weights_are_fitted_and_tested_like_a_wording(tmp_path: Path, count: int
     # People score by the tides alone, 0 or 1; the rubric gives 10 of 14 points to kindness.
     data = answers(count)
     for number, item in enumerate(data):
-        item.metadata["people"] = float(number % 5 < 2)
+        score = float(number % 5 < 2)
+        item.metadata["people"] = score if split == "three" else str(score)  # a CSV file has text
     with endpoint(
         lambda requirement, text: judge(BETTER if "tides" in requirement else requirement, text)
     ).in_thread() as near:
@@ -481,6 +494,34 @@ def test_a_writer_that_fails_ends_the_run_and_the_same_command_asks_again(
         assert run(words) == 0
         assert near.counts.requests > asked
     assert record(tmp_path)["tests"][0]["accepted"]
+
+
+@pytest.mark.parametrize("status", [200, 400, 500])
+def test_a_criterion_without_alternatives_is_skipped_unless_the_endpoint_failed(
+    tmp_path: Path, capsys: Capture, status: int
+) -> None:
+    def about_kindness(body: dict[str, Any]) -> bool:
+        return body["model"] == "writer" and "Is kind." in section(body["messages"][-1]["content"], "criterion")
+
+    def fault(body: dict[str, Any]) -> Fault | None:
+        return Fault("broken", status=status) if status > 200 and about_kindness(body) else None
+
+    def written(prompt: str) -> str:
+        return wordings() if "Is kind." in section(prompt, "criterion") else BRINGS
+
+    def said(requirement: str, submission: str) -> str:  # also wrong about the kindness of every answer with a 7
+        right = judge(requirement, submission)
+        return {"MET": "UNMET", "UNMET": "MET"}[right] if "kind" in requirement and "7" in submission else right
+
+    with endpoint(said, written, faults=fault).in_thread() as near:
+        words = [*files(tmp_path, answers(60)), *models(near.base_url), "--retry", "0"]
+        assert run(words) == (1 if status == 500 else 0)
+    assert "the writer proposed no alternatives for 'Kind'" in capsys.readouterr().out
+    if status == 500:
+        assert not (tmp_path / "out" / "improvement.json").exists()
+    else:
+        assert [test["criterion"] for test in record(tmp_path)["tests"] if test["accepted"]] == ["Tides"]
+        assert list(record(tmp_path)["skipped"]) == ["Kind"]
 
 
 def test_copies_that_differ_in_white_space_decide_nothing_a_second_time(tmp_path: Path, capsys: Capture) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ import pytest
 from autorubric.cli.app import run
 from autorubric.testing import LoopbackEndpoint
 from autorubric.testing.faults import Fault
-from tests.improvement.essays import BETTER, answers, endpoint, files, record, section, wordings
+from tests.improvement.essays import BETTER, answers, endpoint, files, models, record, section, wordings
 
 Capture = pytest.CaptureFixture[str]
 BRINGS = wordings(BETTER, "Explains the tides in depth.")
@@ -177,3 +179,29 @@ def test_labels_may_be_those_of_a_run_directory(tmp_path: Path, stored: bool) ->
         words[words.index(str(tmp_path / "out"))] = str(tmp_path / "other")
         assert run(words) == 2
         assert near.counts.requests == asked
+
+
+def test_the_items_of_a_folder_decide_once_and_a_note_says_where_a_pipe_is_recorded(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    rows = [
+        {"submission": one.submission, "prompt": "How do tides arise?", "ground_truth": one.ground_truth}
+        for one in answers(60)
+    ]
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    with endpoint(written=BRINGS).in_thread() as near:
+        words = [*files(tmp_path, answers(60), only="Tides"), *models(near.base_url)]
+        place, out = words.index(str(tmp_path / "labels.json")), words.index(str(tmp_path / "out"))
+        (tmp_path / "labels").mkdir()
+        (tmp_path / "labels" / "train.jsonl").write_text(text)
+        words[place] = str(tmp_path / "labels")
+        assert run(words) == 0
+        words[out] = str(tmp_path / "other")
+        assert run(words) == 2
+        assert "cannot decide" in capsys.readouterr().err
+        os.mkfifo(pipe := tmp_path / "pipe")
+        words[place] = str(pipe)
+        with ThreadPoolExecutor() as pool:
+            pool.submit(pipe.write_text, text)
+            assert run([*words, "--dry-run"]) == 0
+    assert "other/used.jsonl records which items were used; pass --used FILE" in capsys.readouterr().err

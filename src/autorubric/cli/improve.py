@@ -75,7 +75,7 @@ def _format_tests(record: dict[str, Any]) -> Iterator[str]:
         yield f"  - {test['old']['requirement']}"
         for text in test["requirements"]:
             yield f"  + {text}"
-        if reason := "; ".join(filter(None, ("" if test["accepted"] else test["reason"], advise(test)))):
+        if reason := "; ".join(filter(None, (test["reason"], advise(test)))):
             yield f"  {reason}"
 
 

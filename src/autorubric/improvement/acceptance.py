@@ -253,7 +253,9 @@ def estimate_items_needed(gain: float, changing: float) -> int:
 
 
 def estimate_groups_needed(decision: AcceptanceDecision) -> int | None:
-    """How many independent groups show the measured gain four times in five, if it is real; None without a gain.
+    """How many independent groups show the measured gain four times in five, if it is real.
+
+    None without a gain, or if this test shows it.
 
     The spread is the one measured: the standard error shrinks with the root of the number of groups.
 
@@ -263,12 +265,12 @@ def estimate_groups_needed(decision: AcceptanceDecision) -> int | None:
         >>> new[:10, 1] = 1
         >>> half = t_quantile(0.975, 99) * 0.05  # a standard error of 0.05 on 100 groups
         >>> found = Interval(0.1 - half, 0.1 + half, 0.95)
-        >>> tested = AcceptanceDecision(False, Pairs(old, new, share), found, 0.05, 0.05, None)
+        >>> tested = AcceptanceDecision(False, Pairs(old, new, share), found, 0.06, 0.06, None)
         >>> estimate_groups_needed(tested)  # (2.802 * 0.5 / 0.1) ** 2
         197
     """
     interval, gain = decision.interval, decision.pairs.difference
-    if interval is None or not gain > 0.0:
+    if interval is None or not gain > 0.0 or decision.p_value <= 1.0 - interval.confidence:
         return None
     reach = t_quantile(0.5 + interval.confidence / 2.0, len(decision.pairs) - 1)
     spread = (interval.high - interval.low) / 2.0 / reach * math.sqrt(len(decision.pairs))

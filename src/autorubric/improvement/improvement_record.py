@@ -87,7 +87,7 @@ def _show_statistic(value: float | None, aims: Aims) -> float | None:
 
 def _describe_test(labelled: LabelledRubric, found: Improvement, wording: Wording, aims: Aims) -> dict[str, Any]:
     old, decision = labelled.rubric[wording.place], found.decisions[wording.name]
-    evidence, needed = decision.to_dict(), None if decision.accepted else estimate_groups_needed(decision)
+    evidence, needed = decision.to_dict(), estimate_groups_needed(decision)
     return {
         **wording.to_dict(),
         "why": wording.reason,
@@ -231,9 +231,7 @@ def _revert_change(criteria: list[Criterion], name: str) -> list[Criterion]:
     places = by_old or [find_criterion(name, criteria)]
     was = _find_original(criteria[places[0]])
     if not was:
-        changed = [
-            repr(criterion.name or criterion.requirement) for criterion in criteria if _find_original(criterion)
-        ]
+        changed = [repr(one.name or one.requirement) for one in criteria if _find_original(one)]
         raise InputError(f"criterion {name!r} was not changed; changed criteria: {', '.join(changed) or 'none'}")
     halves = [place for place, criterion in enumerate(criteria) if _find_original(criterion) == was]
     kept = [criterion for place, criterion in enumerate(criteria) if place not in halves[1:]]

@@ -269,27 +269,20 @@ class NestedResult:
     """The result of a nested split: in each fold, the winner of the other folds is compared with the original.
 
     Attributes:
-        pairs: of all folds together; None if no candidate won anywhere.
+        pairs: of all folds together.
         winner: the best candidate on all items.
-        wins: folds in which that one won.
-        folds: the number of folds.
+        is_stable: whether it also won in most folds.
     """
 
-    pairs: Pairs | None
+    pairs: Pairs
     winner: str
-    wins: int
-    folds: int
-
-    @property
-    def is_stable(self) -> bool:
-        """Whether the winner of all items also won in most folds."""
-        return 2 * self.wins > self.folds
+    is_stable: bool
 
 
 def cross_fit(
     comparing: Comparator, place: int, old: Outcomes, tried: Mapping[str, Outcomes], folds: Sequence[Sequence[int]]
-) -> NestedResult:
-    """Choose on all folds but one and test on that one, in turn.
+) -> NestedResult | None:
+    """Choose on all folds but one and test on that one, in turn; None if no candidate wins.
 
     Args:
         comparing: how wordings are compared.
@@ -307,8 +300,9 @@ def cross_fit(
         parts.append(comparing.compare_wordings(place, old, tried[winner] if winner else old, fold))
     overall = find_best(comparing, place, old, tried, everything)
     if not overall or not any(winners):
-        return NestedResult(None, overall, 0, len(folds))
-    return NestedResult(pool([part for part in parts if len(part)]), overall, winners.count(overall), len(folds))
+        return None
+    is_stable = 2 * winners.count(overall) > len(folds)
+    return NestedResult(pool([part for part in parts if len(part)]), overall, is_stable)
 
 
 def find_best(

@@ -193,13 +193,3 @@ def _list_new_findings(rubric: Rubric, wording: Wording) -> list[str]:
 def _compute_largest_share(outcomes: Outcomes) -> float:
     codes = Counter[int](outcome.code for outcome in outcomes.values())
     return max(codes.values()) / len(outcomes) if outcomes else 1.0
-
-
-def find_panel_problem(votes: Sequence[str], repeats: int) -> str:
-    """Why the agreement of judges cannot be measured; empty if it can."""
-    if len(votes) > 1 or repeats > 1:
-        return ""
-    return (
-        "the items have no labels, and one judge asked once cannot disagree with itself; label items, pass several "
-        "--judge (Python: judge=), or --repeat 3 (Python: repeat=)"
-    )

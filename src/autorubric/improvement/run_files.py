@@ -14,7 +14,7 @@ from autorubric.errors import InputError, MissingFileError
 from autorubric.files import read_document, read_text, write_atomically
 from autorubric.improvement.improvement_page import render_page
 from autorubric.improvement.improvement_record import build_improved_rubric
-from autorubric.improvement.samples import SampleSplit, UsedItems
+from autorubric.improvement.samples import SampleSplit, UsedItems, UseKind
 from autorubric.improvement.study import Finalists, UseRecorder
 
 SPLIT_FILE = "split.json"
@@ -109,17 +109,10 @@ class FileUseRecorder(UseRecorder):
         record = read_record(self.directory, FINALISTS_FILE)
         return None if record is None else Finalists.from_dict(record)
 
-    def record_test(self, split: SampleSplit, finalists: Finalists | None) -> None:
+    def record(self, use: UseKind, items: Sequence[int], finalists: Finalists | None = None) -> None:
         """Record finalists and items; earlier records stay."""
         if finalists is not None and self.read_finalists() is None:
             write_record(self.directory, FINALISTS_FILE, finalists.to_dict())
-        self._record_use("test", split.test)
-
-    def record_learning(self, split: SampleSplit) -> None:
-        """Record the teaching and choosing items."""
-        self._record_use("learn", (*split.teach, *split.choose))
-
-    def _record_use(self, use: str, items: Sequence[int]) -> None:
         self.used.add([self.digests[item] for item in items], use, self.run_id, self.directory, self.rubric)
 
 

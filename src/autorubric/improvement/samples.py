@@ -19,6 +19,7 @@ from autorubric.errors import InputError, MissingFileError, format_first
 from autorubric.files import iter_jsonl, write_atomically
 from autorubric.improvement.acceptance import count_least_changed, estimate_items_needed
 
+UseKind: TypeAlias = Literal["learn", "test"]
 Splits: TypeAlias = Literal["auto", "three", "nested"]
 
 LEAST_FOR_THREE = 400
@@ -260,7 +261,7 @@ class UsedItems:
         """
         return {row["item"] for row in self._read_rows()}
 
-    def add(self, items: Sequence[str], use: str, run: str, directory: Path, rubric: str) -> None:
+    def add(self, items: Sequence[str], use: UseKind, run: str, directory: Path, rubric: str) -> None:
         """Record items durably, before any request about them; items that this run recorded are not added twice.
 
         Args:

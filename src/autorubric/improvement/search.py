@@ -11,6 +11,7 @@ from autorubric.improvement.changed_wording import Outcomes, Wording, WordingOut
 from autorubric.improvement.measures import Comparator, NestedResult, cross_fit, list_categories
 from autorubric.improvement.refusals import LeakGuard, find_refusal, fold_texts
 from autorubric.improvement.samples import SampleSplit
+from autorubric.llm.request import Failure
 
 Note = Callable[..., None]
 """Takes an event of the log: its kind, then its values by name."""
@@ -72,8 +73,8 @@ class Commission:
 class WordingWriter(Protocol):
     """Writes candidates."""
 
-    def write(self, commission: Commission) -> Awaitable[list[Wording]]:
-        """The candidates; none if the writer failed, which is logged."""
+    def write(self, commission: Commission) -> Awaitable[list[Wording] | Failure]:
+        """The candidates, or why there are none."""
         ...
 
 
@@ -113,13 +114,15 @@ class SearchResult:
         place: the criterion.
         tried: every candidate.
         finalist: the one that goes to the test; None if none is better on the choosing set.
-        nested: in a nested split, the evidence of all folds.
+        unwritten: why the writer proposed nothing.
+        nested: in a nested split, the evidence of all folds for the finalist.
         outcomes: in a nested split, those of the finalist.
     """
 
     place: int
     tried: list[WordingTrial]
     finalist: Wording | None = None
+    unwritten: Failure | None = None
     nested: NestedResult | None = None
     outcomes: Outcomes = field(default_factory=dict)
 
@@ -173,7 +176,11 @@ class Search:
         for number in range(1, (1 if self.split.is_nested else self.rules.rounds) + 1):
             commission = self._build_task(incumbent, outcomes, number, found.tried)
             if self.writing is not None and commission.errors:
-                given += await self.writing.write(commission)
+                written = await self.writing.write(commission)
+                if isinstance(written, Failure):
+                    found.unwritten = written
+                else:
+                    given += written
             fresh, given = self._admit_candidates(found, given), []
             if not fresh:
                 break
@@ -262,10 +269,10 @@ class Search:
 
     def _cross_fit(self, found: SearchResult, baseline: Outcomes, graded: Mapping[str, Outcomes]) -> None:
         known = [self.comparing.labelled.select_known(found.place, fold) for fold in self.split.folds]
-        found.nested = cross_fit(self.comparing, found.place, baseline, graded, [fold for fold in known if fold])
-        by_name = {trial.wording.name: trial.wording for trial in found.tried}
-        found.finalist = by_name.get(found.nested.winner)
-        found.outcomes = graded.get(found.nested.winner, {})
+        nested = cross_fit(self.comparing, found.place, baseline, graded, [fold for fold in known if fold])
+        if nested is not None:
+            found.nested, found.outcomes = nested, graded[nested.winner]
+            found.finalist = next(trial.wording for trial in found.tried if trial.wording.name == nested.winner)
 
 
 _KEPT = 0.5

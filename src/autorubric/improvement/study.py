@@ -14,13 +14,15 @@ from autorubric.improvement.changed_wording import Outcomes, Wording, WordingOut
 from autorubric.improvement.labelled import LabelledRubric
 from autorubric.improvement.measures import Comparator, Measure, fit_weights
 from autorubric.improvement.refusals import LeakGuard, find_unlabelled_problem
-from autorubric.improvement.samples import SampleSplit
+from autorubric.improvement.samples import SampleSplit, UseKind
 from autorubric.improvement.search import Note, Search, SearchResult, SearchRules, WordingJudge, WordingWriter
+from autorubric.improvement.writing import Stopped
 from autorubric.metrics.arrays import Floats
 from autorubric.metrics.table import FAILED
 
 WEIGHTS = "weights"
 """The name of the fitted weights among the candidates that are tested."""
+_PASSING = frozenset(("rate_limit", "server", "network", "timeout"))
 _LEFT_FOR_OTHERS = "others have a proposal or more disagreement"
 
 
@@ -76,11 +78,8 @@ class UseRecorder:
         """The finalists of an earlier session that opened the test set; they are final."""
         return None
 
-    def record_learning(self, split: SampleSplit) -> None:
-        """Record durably that the teaching and choosing items are about to be used."""
-
-    def record_test(self, split: SampleSplit, finalists: Finalists | None) -> None:
-        """Record durably that the test items are about to be used; a nested split has no finalists yet."""
+    def record(self, use: UseKind, items: Sequence[int], finalists: Finalists | None = None) -> None:
+        """Record durably that items are about to be used, and the finalists; a nested split has none yet."""
 
 
 @dataclass
@@ -157,7 +156,7 @@ class Study:
         if opened is not None and not self.split.is_nested:
             found.finalists = opened
         if not self.split.is_nested and (found.finalists.wordings or found.finalists.weights):
-            self.uses.record_test(self.split, found.finalists)
+            self.uses.record("test", self.split.test, found.finalists)
         await self._test(found)
         return found
 
@@ -187,7 +186,7 @@ class Study:
             for place in chosen[self.aims.most :]:
                 found.skipped[self.labelled.names[place]] = _LEFT_FOR_OTHERS
             chosen = chosen[: self.aims.most]
-        self.uses.record_learning(self.split)
+        self.uses.record("learn", learning)
         return chosen
 
     async def _grade(self, places: Sequence[int], items: Sequence[int]) -> None:
@@ -208,7 +207,7 @@ class Study:
         """Grade the original again; in a nested split this opens the test items."""
         items = self.split.choose or self.split.test
         if self.split.is_nested:
-            self.uses.record_test(self.split, None)
+            self.uses.record("test", items)
             await self._grade(places, items)
         comparing = self._make_comparator()
         for place in places:
@@ -238,8 +237,24 @@ class Study:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(search.run(place, self._outcomes[place], given[place])) for place in places]
         found.searched = [task.result() for task in tasks]
+        self._skip_unwritten(found)
         wordings = tuple(searched.finalist for searched in found.searched if searched.finalist is not None)
         found.finalists = Finalists(wordings, self._fit_weights())
+
+    def _skip_unwritten(self, found: Improvement) -> None:
+        """Leave criteria alone for which the writer proposes nothing.
+
+        Raises:
+            Stopped: the next session may get alternatives: the endpoint failed, or the writer proposed none at all.
+        """
+        is_empty = not any(searched.tried for searched in found.searched)
+        for searched in found.searched:
+            failure = searched.unwritten
+            if failure is not None and (is_empty or failure.kind in _PASSING):
+                advice = "the same command tries again" + ", or pass another --writer (Python: writer=)" * is_empty
+                raise Stopped(replace(failure, message=f"{failure.message}, so nothing was decided; {advice}"))
+            if failure is not None and not searched.tried:
+                found.skipped[self.labelled.names[searched.place]] = failure.message
 
     def _fit_weights(self, items: Sequence[int] | None = None) -> tuple[float, ...] | None:
         """The weights fitted on the choosing set, or on these items; None if none differs."""
@@ -254,19 +269,14 @@ class Study:
     async def _test(self, found: Improvement) -> None:
         tested: dict[str, Pairs] = {}
         unstable = set[str]()
-        if self.split.is_nested:
-            for searched in found.searched:
-                nested, name = searched.nested, searched.finalist.name if searched.finalist is not None else ""
-                if name and nested is not None and nested.pairs is not None:
-                    tested[name], self._new[name] = nested.pairs, searched.outcomes
-                    unstable |= set() if nested.is_stable else {name}
-        else:
+        for searched in found.searched:
+            if (nested := searched.nested) is not None:
+                tested[nested.winner], self._new[nested.winner] = nested.pairs, searched.outcomes
+                unstable |= set() if nested.is_stable else {nested.winner}
+        if not self.split.is_nested:
             tested = await self._test_finalists(found.finalists)
         if found.finalists.weights is not None:
             tested[WEIGHTS] = await self._test_weights(found.finalists.weights)
-        found.finalists = replace(
-            found.finalists, wordings=tuple(wording for wording in found.finalists.wordings if wording.name in tested)
-        )
         found.decisions = decide_all(tested, compute_test_confidence(self.aims, self.split), self.aims.seed)
         on_test = set(self.split.test)
         for name, outcomes in self._new.items():

@@ -173,11 +173,11 @@ class Writer:
     note: Note = lambda kind, **values: None
     reasoning: Reasoning = "drop"
 
-    async def write(self, commission: Commission) -> list[Wording]:
-        """The candidates.
+    async def write(self, commission: Commission) -> list[Wording] | Failure:
+        """The candidates, or why there are none.
 
         Raises:
-            Stopped: the call failed, or no reply could be used. Ending the run keeps its labels for the next session.
+            Stopped: no call to the writer can succeed.
         """
         request = build_request(self.template, self.labelled, commission, self.draws, self.reasoning)
         answer = await self.ask(
@@ -188,8 +188,7 @@ class Writer:
             self.note("writer_failed", criterion=name, problem=str(answer))
             if answer.ends_run:
                 raise Stopped(answer)
-            note = f"the writer proposed no alternatives for {name!r} ({answer}), so nothing was decided"
-            raise Stopped(replace(answer, message=f"{note}; the same command tries again"))
+            return replace(answer, message=f"the writer proposed no alternatives for {name!r} ({answer})")
         self.note("written", criterion=commission.wording.name, round=commission.number, count=len(answer.value))
         for note in answer.notes:
             self.note("writer_note", criterion=commission.wording.name, problem=note)
@@ -249,12 +248,10 @@ def _read_proposal(entry: Any, number: int, labelled: LabelledRubric, path: Path
         raise InputError("it has no 'criterion', the name of the criterion that it changes")
     place = find_criterion(entry["criterion"], labelled.rubric)
     name = f"{labelled.names[place]}/0.{number}"
-    check = entry.get("check") if isinstance(entry.get("check"), Mapping) else None
-    kind = "check" if check else "split" if entry.get("second") else "reword"
-    made = {**entry, "kind": kind}
-    if check is not None:
-        made |= {"check": check.get("name"), "parameters": check.get("parameters")}
-    return read_wording(made, name, Wording(labelled.names[place], place, ("",)), str(path))
+    own: dict[str, Any] = {"kind": "split" if entry.get("second") else "reword"}
+    if (check := entry.get("check")) and isinstance(check, Mapping):
+        own = {"kind": "check", "check": check.get("name"), "parameters": check.get("parameters")}
+    return read_wording({**entry, **own}, name, Wording(labelled.names[place], place, ("",)), str(path))
 
 
 def find_places(labelled: LabelledRubric, names: Sequence[str]) -> tuple[int, ...] | None:

@@ -21,7 +21,6 @@ from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.improvement.changed_wording import Wording
 from autorubric.improvement.improvement_page import summarize
 from autorubric.improvement.labelled import LabelledRubric, read_labelled
-from autorubric.improvement.refusals import find_panel_problem
 from autorubric.improvement.run_files import DrawnSplit
 from autorubric.improvement.samples import UsedItems, group_items, split_items
 from autorubric.improvement.writing import find_places, read_proposals
@@ -43,6 +42,7 @@ from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.secrets import VariableName
 from autorubric.llm.limits import ModelEstimate
 from autorubric.llm.records.accounts import UsageTotals
+from autorubric.notes import warn
 from autorubric.runs.items_file import read_run
 from autorubric.runs.manifest import MANIFEST_FILE
 from autorubric.runs.plan import describe_grader
@@ -232,8 +232,13 @@ class ImprovementInputs:
             if labelled.has_labels and labelled.is_constant(place)
         ]
         if not labelled.has_labels:
-            overlooked = _explain_overlooked_labels(labelled) or find_panel_problem(settings.judge, settings.repeat)
-            problems += filter(None, [overlooked])
+            if overlooked := _explain_overlooked_labels(labelled):
+                problems.append(overlooked)
+            elif len(settings.judge) == settings.repeat == 1:
+                problems.append(
+                    "the items have no labels, and one judge asked once cannot disagree with itself; label items, "
+                    "pass several --judge (Python: judge=), or --repeat 3 (Python: repeat=)"
+                )
             if settings.weights or settings.measure != "agreement":
                 problems.append(
                     f"--weights and --measure {settings.measure} (Python: measure=) need labels; there are none"
@@ -337,12 +342,14 @@ def _explain_overlooked_labels(labelled: LabelledRubric) -> str:
 def _find_used_path(settings: ImproveSettings) -> Path:
     if settings.used is not None:
         return Path(settings.used)
-    if isinstance(settings.labels, Path) and str(settings.labels) != "-":
-        run = _find_labelled_run(settings.labels)
-        if run or settings.labels.is_file():
-            source = run or settings.labels
-            return source.with_name(f"{source.name}.used.jsonl")
-    return Path(settings.out) / "used.jsonl"
+    own, labels = Path(settings.out) / "used.jsonl", settings.labels
+    if not isinstance(labels, Path):
+        return own
+    source = _find_labelled_run(labels) or (labels.resolve() if labels.is_dir() else labels)
+    if source.name != "-" and (source.is_file() or source.is_dir()):
+        return source.with_name(f"{source.name}.used.jsonl")
+    warn(f"{own} records which items were used; pass --used FILE (Python: used=) so that they decide in no other run")
+    return own
 
 
 @job(ImproveSettings)

@@ -30,7 +30,7 @@ from autorubric.llm.http.secrets import VariableName
 from autorubric.llm.limits import ModelEstimate
 from autorubric.llm.models import open_models
 from autorubric.llm.records.accounts import UsageTotals
-from autorubric.llm.request import Failure, Model
+from autorubric.llm.request import Failure
 from autorubric.reviewing.principles import show_criteria
 from autorubric.reviewing.requests import (
     ReviewFinding,
@@ -186,18 +186,15 @@ class ReviewRun(RecordedRun):
 
     async def _review(self, part: ReviewPart) -> None:
         request = replace(build_request(part, self.draws), item=str(part.number))
-        answer = await self.executor.ask_for(self.reviewer, request, partial(read_findings, part), request_again)
+        answer = await self.executor.ask_for(
+            self.models["reviewer"], request, partial(read_findings, part), request_again
+        )
         if isinstance(answer, Failure):
             self.lost[part.number] = answer
             self.left[part.number] = read_usable_findings(part, answer.reply)
             self.end_with(answer)
         else:
             self.found[part.number] = answer.value
-
-    @property
-    def reviewer(self) -> Model:
-        """The model that reviews."""
-        return self.models["reviewer"]
 
     @property
     def findings(self) -> list[ReviewFinding]:
@@ -261,7 +258,7 @@ def _write_results(run: ReviewRun, rubric: Rubric, file: str) -> None:
         "headline": summarize(run.findings, len(run.failures)),
         "file": file,
         "query": run.settings.query,
-        "reviewer": run.reviewer.name,
+        "reviewer": run.models["reviewer"].name,
         "stand_ins": list(run.stand_ins),
         "autorubric": version("autorubric-hub"),
         "at": datetime.now(UTC).isoformat(timespec="seconds"),

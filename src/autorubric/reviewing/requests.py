@@ -223,7 +223,7 @@ def _find_verbatim(quote: str, criteria: Sequence[Criterion]) -> str | None:
 def as_lint_finding(finding: ReviewFinding, file: str) -> Finding:
     """A finding in the shape of lint's, for terminals and SARIF."""
     message = f"{finding.reason.rstrip('.')} ({finding.quote!r})" if finding.quote else finding.reason.rstrip(".")
-    proposed = f"Proposed: {finding.requirement}" if finding.requirement else "No wording was proposed"
+    proposed = f"Proposed: {finding.requirement.rstrip('.')}" if finding.requirement else "No wording was proposed"
     severity = next(severity for severity in SEVERITIES if severity == finding.severity)
     place = Location(file)
     return Finding(place, finding.number or None, finding.criterion, finding.principle, severity, message, proposed)
