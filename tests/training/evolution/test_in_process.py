@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from autorubric import ConfigError, InputError, Rubric, evolve
+from autorubric import ConfigError, CriterionGrader, InputError, Rubric, evolve
 from autorubric.errors import RunLockedError
 from autorubric.llm.records.ledger_view import ledger_view
 from autorubric.testing import LoopbackEndpoint
@@ -79,6 +79,11 @@ async def test_what_would_mix_versions_or_lose_them_is_refused(tmp_path: Path) -
         with pytest.raises(InputError, match="give each submission its 'step'"):
             await source.rewards(samples(None))
         await source.finish()
+        judge = CriterionGrader(
+            judge_model_config=judge_config(f"judge@{endpoint.base_url}"), run_dir=tmp_path / "b", budget_tokens=10**6
+        )
+        with pytest.raises(ConfigError, match="'writer' puts no bound on the length of its replies"):
+            await Rewarder(judge, evolution=EvolutionPlan(f"writer@{endpoint.base_url}")).rewards(samples(1))
         assert endpoint.counts.requests == 0
     with pytest.raises(ConfigError, match="run_dir"):
         make_rewarder("builtin/offline", evolution=EvolutionPlan("builtin/offline"))
