@@ -267,7 +267,11 @@ class Rewarder(RewardPath):
         """Open the judge, and the audit, repetitions and evolution of its rewards; return the judge's session."""
         if not isinstance(self.grader, CriterionGrader):
             return None
-        ledger, session = self.grader.ledger(), await self.grader.open_session()
+        ledger, spent = self.grader.ledger(), None
+        if ledger is not None and self._audit is not None and self.auditor is None:
+            ledger.set_costs((await self._audit.grader.open_session()).models.values())  # refuses a wrong judge
+            spent = self._audit.sum_judged(ledger)
+        session = await self.grader.open_session(spent)
         if ledger is not None:
             if self._ledger is not ledger:
                 self._ledger, self.observer = ledger, Observer(ledger, self.grader.recipe.compound)
