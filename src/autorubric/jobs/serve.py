@@ -107,10 +107,12 @@ class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
     def _check_service(self) -> Self:
         if not self.host.isprintable():
             raise ConfigError(f"--host {self.host!a}; expected the name or the address of this machine")
-        self._check_evolution()
+        for name, use in (("evolve", "grades its proposals"), ("audit", "compares")):
+            if getattr(self, name) is not None and not self.judge:
+                raise ConfigError(f"--{name} {use} with --judge; pass --judge MODEL as well")
+        if self.evolve is not None:
+            self.build_evolution_rule()
         self._check_processes()
-        if self.audit is not None and not self.judge:
-            raise ConfigError("--audit compares with --judge; pass --judge MODEL as well")
         if self.audit in self.judge:
             raise ConfigError(f"--audit {self.audit} is also a --judge; choose a model of another family")
         return self
@@ -143,12 +145,6 @@ class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
             return None
         passed = self.dump_for_processes("a service with --processes", _OF_FIRST_PROCESS)
         return ServiceProcesses({**passed, "out": str(self.out)}, self.processes, self.concurrency)
-
-    def _check_evolution(self) -> None:
-        if self.evolve is not None and not self.judge:
-            raise ConfigError("--evolve grades its proposals with --judge; pass --judge MODEL as well")
-        if self.evolve is not None:
-            self.build_evolution_rule()
 
     def describe_evolution(self) -> dict[str, Any] | None:
         """What the manifest records about the evolution; another evolution is another service."""
