@@ -221,7 +221,7 @@ class Rewarder(RewardPath):
                 raise ConfigError(f"{reason}; give it a run directory (run_dir=…)")
             if audit is not None:
                 audit.check_family(grader)
-        self._ask_again = ask_again
+        self._ask_again, self._is_auditing = ask_again, False
         self._ledger: Ledger | None = None
         if isinstance(grader, CriterionGrader):
             for spec in grader.recipe.specs:
@@ -268,14 +268,15 @@ class Rewarder(RewardPath):
         if not isinstance(self.grader, CriterionGrader):
             return None
         ledger, spent = self.grader.ledger(), None
-        if ledger is not None and self._audit is not None and self.auditor is None:
+        if ledger is not None and self._audit is not None and not self._is_auditing:
             ledger.set_costs((await self._audit.grader.open_session()).models.values())  # refuses a wrong judge
             spent = self._audit.sum_judged(ledger)
         session = await self.grader.open_session(spent)
         if ledger is not None:
             if self._ledger is not ledger:
                 self._ledger, self.observer = ledger, Observer(ledger, self.grader.recipe.compound)
-            if self._audit is not None and self.auditor is None:
+            if self._audit is not None and not self._is_auditing:
+                self._is_auditing = True
                 self.auditor = Auditor(self._audit, ledger, self.rule, session.executor)
             if self._repeat_share and self.repeater is None:
                 self.repeater = Repeater(self._repeat_share, self.grader, ledger, self.rule, session.executor)
@@ -305,6 +306,7 @@ class Rewarder(RewardPath):
     async def finish(self, seconds: float = 30.0) -> None:
         """Wait for open evolutions, audits and repetitions at the end of training, then abandon them."""
         await self._finish_background(seconds)
+        self._is_auditing = False  # a training that goes on opens the audit again
         if self.evolution is not None:
             self.evolution = None
             await self._held.aclose()
@@ -378,16 +380,8 @@ def judge_config(
 ) -> LLMConfig:
     """The configuration of a judge given by name."""
     model, address = resolve_address(judge, base_url)
-    return LLMConfig(
-        model,
-        temperature=0.0,
-        max_tokens=2048,
-        max_tokens_fixed=False,
-        api_base=address,
-        api_key_env=api_key_env,
-        timeout=300.0,
-        allow_plain_http=allow_plain_http,
-    )
+    where: dict[str, Any] = {"api_base": address, "api_key_env": api_key_env, "allow_plain_http": allow_plain_http}
+    return LLMConfig(model, temperature=0.0, max_tokens=2048, max_tokens_fixed=False, timeout=300.0, **where)
 
 
 def rewards_now(source: RewardSource, samples: Sequence[Sample]) -> list[Reward]:

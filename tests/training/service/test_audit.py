@@ -236,6 +236,23 @@ async def test_in_the_trainers_process_too_the_budget_of_the_audit_is_not_the_ju
             await judge.aclose()
 
 
+async def test_a_training_that_goes_on_after_finish_is_audited_and_still_knows_its_alarm(tmp_path: Path) -> None:
+    async with LoopbackEndpoint(replier=fooled) as endpoint:
+        judge, second = (
+            CriterionGrader(
+                judge_model_config=LLMConfig(name, api_base=endpoint.base_url, api_key="k"), run_dir=folder
+            )
+            for name, folder in (("judge", tmp_path), ("second", None))
+        )
+        source = Rewarder(judge, audit=AuditPlan(second, share=1.0, on_gap="stop"))
+        for start, said in ((0, ""), (60, f"{EXPLOIT}, "), (120, "")):
+            texts = [f"{said}{number}" for number in range(start, start + 60)]
+            await source.rewards([Sample(text, Rubric.from_dict(CRITERIA), "Why?") for text in texts])
+            await source.finish()
+            assert source.auditor is not None and source.auditor.found.audits == start + 60
+            assert source.should_stop == (start > 0) and not source.auditor.found.failures
+
+
 @pytest.mark.parametrize(
     ("config", "words"),
     [
