@@ -91,8 +91,7 @@ class RewardPath(ABC):
     """What messages call the owner of the rule, and a sample."""
 
     def __init__(self, grader: Grader[Any], rule: RewardRule) -> None:
-        self.grader = grader
-        self.rule = rule
+        self.grader, self.rule = grader, rule
         self.observer: Observer | None = None
         self.repeater: Repeater | None = None
         self.auditor: Auditor | None = None
@@ -211,7 +210,7 @@ class Rewarder(RewardPath):
         evolution: EvolutionPlan | None = None,
     ) -> None:
         super().__init__(grader, rule)
-        self._audit, self._repeat_share, self._plan = audit, repeat_share, evolution
+        self._audit, self._repeat_share, self._plan, self._ask_again = audit, repeat_share, evolution, ask_again
         self._held, self._opening = AsyncExitStack(), asyncio.Lock()
         if evolution is not None:
             _check_evolution(grader, evolution)
@@ -221,8 +220,8 @@ class Rewarder(RewardPath):
                 raise ConfigError(f"{reason}; give it a run directory (run_dir=…)")
             if audit is not None:
                 audit.check_family(grader)
-        self._ask_again, self._is_auditing = ask_again, False
         self._ledger: Ledger | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None  # of the rewards, until `finish`
         if isinstance(grader, CriterionGrader):
             for spec in grader.recipe.specs:
                 resolve(spec.llm_config)
@@ -232,7 +231,8 @@ class Rewarder(RewardPath):
         if self._audit is not None or self._repeat_share or self._plan is not None:
             reason = "a rewarder with audits, repetitions or rubric versions cannot be copied"
             raise TypeError(f"{reason}; use one `autorubric serve` for all processes, and HttpRewards in each")
-        own = {"observer": None, "_ledger": None, "_failures": FailureLog(self.rule), "_readmitted": 0.0}
+        own: dict[str, Any] = dict.fromkeys(("observer", "_ledger", "_loop"))
+        own |= {"_failures": FailureLog(self.rule), "_readmitted": 0.0}
         opened = {"_held": AsyncExitStack(), "_opening": asyncio.Lock(), "_checked": OrderedDict[int, Rubric]()}
         return {**self.__dict__, **own, **opened}
 
@@ -268,16 +268,16 @@ class Rewarder(RewardPath):
         if not isinstance(self.grader, CriterionGrader):
             return None
         ledger, spent = self.grader.ledger(), None
-        if ledger is not None and self._audit is not None and not self._is_auditing:
+        if ledger is not None and self._audit is not None and self._loop is None:
             ledger.set_costs((await self._audit.grader.open_session()).models.values())  # refuses a wrong judge
             spent = self._audit.sum_judged(ledger)
         session = await self.grader.open_session(spent)
         if ledger is not None:
             if self._ledger is not ledger:
                 self._ledger, self.observer = ledger, Observer(ledger, self.grader.recipe.compound)
-            if self._audit is not None and not self._is_auditing:
-                self._is_auditing = True
+            if self._audit is not None and self._loop is None:
                 self.auditor = Auditor(self._audit, ledger, self.rule, session.executor)
+            self._loop = self._loop or asyncio.get_running_loop()
             if self._repeat_share and self.repeater is None:
                 self.repeater = Repeater(self._repeat_share, self.grader, ledger, self.rule, session.executor)
             await self._open_evolution(self.grader, ledger, session)
@@ -304,9 +304,15 @@ class Rewarder(RewardPath):
         return self.auditor is not None and self.auditor.should_stop
 
     async def finish(self, seconds: float = 30.0) -> None:
-        """Wait for open evolutions, audits and repetitions at the end of training, then abandon them."""
+        """Wait for open evolutions, audits and repetitions at the end of training, then abandon them.
+
+        A script without event loop calls `asyncio.run(rewarder.finish())`.
+        """
+        loop, self._loop = self._loop, None
+        if loop is not None and loop.is_running() and loop is not asyncio.get_running_loop():
+            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self.finish(seconds), loop))
+            return
         await self._finish_background(seconds)
-        self._is_auditing = False  # a training that goes on opens the audit again
         if self.evolution is not None:
             self.evolution = None
             await self._held.aclose()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from autorubric.errors import RunLockedError
 from autorubric.llm.records.ledger_view import ledger_view
 from autorubric.testing import LoopbackEndpoint
 from autorubric.training import EvolutionPlan, EvolutionRule, Rewarder, RewardRule, Sample, make_rewarder
-from autorubric.training.rewarder import judge_config
+from autorubric.training.rewarder import judge_config, rewards_now
 from tests.training.evolution.scripted import QUERY, ROLLOUTS, RUBRIC, models, scripted
 
 VERSION_0 = Rubric.from_dict(RUBRIC)
@@ -53,6 +54,16 @@ async def test_a_new_step_is_graded_by_a_new_version_and_a_restarted_trainer_by_
     with ledger_view(tmp_path / "run") as view:
         rows = [value for _, value in view.list_observations("reward")]
     assert {(row["step"], row["version"]) for row in rows} == {(1, 0), (2, 0), (3, 1)}
+
+
+def test_a_script_without_event_loop_ends_a_training_and_begins_another(tmp_path: Path) -> None:
+    with scripted().in_thread() as endpoint:
+        source = rewarder(endpoint, tmp_path)
+        for steps in ((1, 2), (3,)):
+            found = [rewards_now(source, samples(step)) for step in steps]
+            asyncio.run(source.finish())
+        assert {one.version for one in found[-1]} == {1}
+        assert (tmp_path / "evolved.json").exists()
 
 
 async def test_a_history_that_has_lost_a_version_is_refused(tmp_path: Path) -> None:
