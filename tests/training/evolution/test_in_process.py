@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from autorubric import ConfigError, CriterionGrader, InputError, Rubric, evolve
+from autorubric import ConfigError, CriterionGrader, InputError, Rubric, evolve, evolve_async
 from autorubric.errors import RunLockedError
 from autorubric.llm.records.ledger_view import ledger_view
+from autorubric.runs.manifest import write_manifest
 from autorubric.testing import LoopbackEndpoint
 from autorubric.training import EvolutionPlan, EvolutionRule, Rewarder, RewardRule, Sample, make_rewarder
 from autorubric.training.rewarder import judge_config, rewards_now
@@ -110,3 +111,16 @@ async def test_a_gate_of_the_reward_is_never_split(tmp_path: Path) -> None:
         [found] = await source.rewards(samples(3, BOTH)[:1])
         await source.finish()
         assert len(found.criteria) == left, name
+
+
+async def test_a_gate_of_a_service_never_retires_from_its_rollouts_either(tmp_path: Path) -> None:
+    pair = [{"name": "Short", "requirement": "Contains at most 50 words.", "weight": 3}]
+    rubric = Rubric.from_dict([*pair, {"name": "Long", "requirement": "Contains at least 3 words."}])
+    source = make_rewarder("builtin/offline", run_dir=tmp_path / "run", evolution=EvolutionPlan("builtin/offline"))
+    await source.rewards([Sample("So. " * number, rubric, QUERY, step=1) for number in range(1, 9)])
+    await source.finish()
+    for gates, retired in (([], ["Short"]), (["Short"], [])):
+        write_manifest(tmp_path / "run", {"kind": "service", "gates": gates})  # as of `serve --gate Short`
+        offline = {"judge": "builtin/offline", "writer": "builtin/offline", "out": tmp_path / str(len(gates))}
+        [lineage] = (await evolve_async(tmp_path / "run", retire_original=True, **offline)).lineages
+        assert lineage.changes[0]["retired"] == retired
