@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from pathlib import Path
 
@@ -13,7 +14,6 @@ from test_trl import settings, tiny_model, tokenizer  # type: ignore[import-not-
 from trl import GRPOConfig, GRPOTrainer
 
 from autorubric import CriterionGrader
-from autorubric.background import wait_for
 from autorubric.training import AuditPlan, EvolutionPlan, EvolutionRule, RewardRule, make_rewarder
 from autorubric.training.adapters.trl import reward_function, stop_callback
 from autorubric.training.rewarder import judge_config
@@ -40,7 +40,7 @@ def main(base_url: str, folder: Path, steps: int, criteria: list[str]) -> None:
         callbacks=[stop_callback(rewarder)],
     )
     trainer.train(resume_from_checkpoint=any(folder.glob("checkpoint-*/trainer_state.json")))
-    wait_for(rewarder.finish())
+    asyncio.run(rewarder.finish())
     print(f"trained to step {trainer.state.global_step}")
 
 

@@ -136,8 +136,17 @@ def test_a_key_of_a_role_wins_over_that_of_all_roles(
     assert run([*words, "-o", "out"]) == 0
 
 
-def test_serve_reaches_both_judges_at_one_address(endpoint: LoopbackEndpoint) -> None:
-    words = ["--judge", "m", "--audit", "n", "--audit-share", "1", "--base-url", endpoint.base_url, *KEYED]
+def test_serve_sends_each_judge_its_own_key(endpoint: LoopbackEndpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KEY_OF_THE_AUDIT", "key-of-the-audit")
+    words = ["--judge", "m", "--base-url", endpoint.base_url, *KEYED]
+    with LoopbackEndpoint(key="key-of-the-audit").in_thread() as other:
+        words += ["--audit", f"n@{other.base_url}", "--audit-key-env", "KEY_OF_THE_AUDIT", "--audit-share", "1"]
+        _reward_once(words)
+    assert (models(endpoint), models(other)) == ({"m": 1}, {"n": 1})
+
+
+def _reward_once(words: list[str]) -> None:
+    """Start a service, ask for one reward, and stop it."""
     pipe = subprocess.PIPE
     with WarmProcess(["serve", *words, "--port", "0"], stdout=pipe, stderr=subprocess.STDOUT) as process:
         try:
@@ -149,7 +158,6 @@ def test_serve_reaches_both_judges_at_one_address(endpoint: LoopbackEndpoint) ->
         finally:
             process.terminate()
             process.communicate()
-    assert models(endpoint)["m"] == 1
 
 
 def test_python_takes_the_address_in_the_name_wherever_a_model_is_named(endpoint: LoopbackEndpoint) -> None:

@@ -136,6 +136,7 @@ def test_a_service_asks_for_its_token_and_takes_what_dapo_takes_and_its_director
         (["--formula", "mean"], "--formula is 'mean'; expected one of clipped, positive, signed"),
         (["--overlong", "--overlong-buffer", "9000"], "overlong buffer=9000 is longer than max_length=8192"),
         (["--audit", "builtin/offline"], "is also a --judge"),
+        (["--audit", "vllm/m", "--audit-budget", "1"], "or set a budget in tokens instead\n"),
         (["--audit", "vllm/m", "--audit-share", "0"], "--audit-share is 0.0; expected a number above 0"),
         (
             ["--audit-share", "0.1", "--on-gap", "stop"],

@@ -119,7 +119,7 @@ def test_a_damaged_manifest_hides_nothing_that_the_ledger_knows(
         assert run(["grade", str(essays(tmp_path, 2)), "--judge", f"j@{endpoint.base_url}", "-o", str(tmp_path)]) == 0
     (tmp_path / "manifest.json").write_text('{"kind": "evalu')
     found = told(tmp_path, capsys)
-    assert (found["kind"], found["spent"]["calls"]) == ("unknown", 4)
+    assert (found["kind"], found["state"], found["spent"]["calls"]) == ("unknown", "unknown", 4)
 
 
 def test_a_run_that_died_before_its_ledger_held_anything_can_be_gone_on_with(

@@ -30,6 +30,7 @@ from autorubric.llm.request import Failure, Request
 from autorubric.testing import LoopbackEndpoint, PromptSections, ScriptedModel
 from autorubric.training.adapters import open_instruct, openrlhf, trl, verifiers, verl
 from autorubric.training.adapters.verl import HttpRewards
+from autorubric.training.observations import FailureLog
 from autorubric.training.queries import read_rubric
 from autorubric.training.rewarder import Rewarder, Sample, make_rewarder, rewards_now
 from autorubric.training.rewards import RewardFailed, RewardGap, RewardRule
@@ -61,6 +62,11 @@ def test_rewards_come_in_order_and_a_failure_is_no_zero(caplog: pytest.LogCaptur
     assert [reward.value for reward in found] == [0.75, 0.0, None]
     [record] = caplog.records
     assert "HTTP 503: overloaded" in record.getMessage() and "the trainer gets none" in record.getMessage()
+    caplog.clear()
+    for rule in (RewardRule(on_failure="raise"), RewardRule(on_failure="neutral", neutral=0.5)):
+        FailureLog(rule).note("timeout: no answer")
+    told = " ".join(record.getMessage() for record in caplog.records)
+    assert "the trainer gets an error)" in told and "the trainer gets 0.5)" in told
 
 
 def test_a_judge_that_stays_down_is_logged_ever_more_rarely(caplog: pytest.LogCaptureFixture) -> None:

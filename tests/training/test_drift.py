@@ -123,6 +123,9 @@ def test_growing_submissions_are_warned_of() -> None:
     # Means 195 and 395; length and reward rise together without a deviation.
     assert "from 195 to 395 characters" in length and "correlate by 1.00" in length
     assert not [words for words in find_warnings(seen([one(n) for n in range(40)])) if "grew" in words]
+    # Few submissions a window say nothing of growth, and a small last window does not hide it.
+    assert not [words for words in find_warnings(seen(grown[:14])) if "grew" in words]
+    assert [words for words in find_warnings(seen(grown[:33], 4)) if "grew" in words]
 
 
 def test_the_gap_between_the_judges_has_its_interval_and_a_warning_when_it_grows() -> None:

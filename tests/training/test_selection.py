@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,8 +14,14 @@ from autorubric import Criterion, EnsembleCriterionReport, EnsembleEvaluationRep
 from autorubric.core.judgment import CannotAssessConfig, CannotAssessStrategy
 from autorubric.errors import InputError
 from autorubric.training.candidates import CandidateAnswer, ScoredCandidate
+from autorubric.training.queries import read_queries
 from autorubric.training.selection import KeepRule, compute_share, decide, parse_keep
-from autorubric.training.selection_summary import compute_best_of_k, compute_expected_best, compute_expected_kept
+from autorubric.training.selection_summary import (
+    compute_best_of_k,
+    compute_expected_best,
+    compute_expected_kept,
+    summarize,
+)
 from tests.offenders import each
 
 SKIP = CannotAssessConfig()
@@ -41,7 +48,10 @@ def test_the_best_candidate_strictly_above_the_threshold_is_kept() -> None:
 
 def test_float_noise_does_not_lift_a_score_over_the_threshold() -> None:
     # 0.1 + 0.2 is 0.30000000000000004 in floats; 0.3 of weights is not above 0.3.
-    assert decide(scored(("a", 0.1 + 0.2)), KeepRule(threshold=0.3)).status == "dropped"
+    found, keep = scored(("a", 0.1 + 0.2)), KeepRule(threshold=0.3)
+    assert decide(found, keep).status == "dropped"
+    [query] = read_queries(Path(__file__).parents[1] / "data" / "essay_grading_dataset.json").queries
+    assert summarize([query], [found], [decide(found, keep)], keep).curve[0].kept == 0.0
 
 
 def test_all_and_top_n_keep_more_of_them_best_first() -> None:

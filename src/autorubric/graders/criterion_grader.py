@@ -319,9 +319,9 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         scoring = replace(self.scoring, normalize=normalize)
         return report_on(judge_results.inputs, judge_results.judgments, scoring)
 
-    async def open_session(self) -> Session:
-        """The grader's models, judge and executor in the running event loop."""
-        return await self._sessions.open()
+    async def open_session(self, spent: Spending | None = None) -> Session:
+        """The grader's models, judge and executor in the running event loop; `spent` as in `executor_on`."""
+        return await self._sessions.open(spent)
 
     @property
     def has_budget(self) -> bool:

@@ -150,8 +150,8 @@ class Sessions:
             self._ledger = self._held.enter_context(shared_ledger(self.run_dir))
         return self._ledger
 
-    async def open(self) -> Session:
-        """The session of the running event loop."""
+    async def open(self, spent: Spending | None = None) -> Session:
+        """The session of the running event loop; `spent` as in `SessionLimits.make_budget`."""
         loop = asyncio.get_running_loop()
         session = self._sessions.get(loop)
         if session is None:
@@ -165,7 +165,7 @@ class Sessions:
             if (ledger := self.open_ledger()) is not None:
                 ledger.set_costs(models.values())
             if self._budget is None:
-                self._budget = self.limits.make_budget(ledger)
+                self._budget = self.limits.make_budget(ledger, spent)
             executor = Executor(NoRecords() if ledger is None else ledger, self._budget)
             session = Session(models, self._recipe.build_judge(models), executor, opened)
             session = self._sessions.setdefault(loop, session)

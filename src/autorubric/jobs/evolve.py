@@ -7,7 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import AsyncExitStack, aclosing, closing, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -38,7 +38,7 @@ from autorubric.settings import NewDirectory, setting
 from autorubric.training.evolution.evolver import Evolver, UndecidedError, digest_rollouts
 from autorubric.training.evolution.live import read_service_rollouts
 from autorubric.training.evolution.proposals import ROLE as EVOLVE
-from autorubric.training.evolution.proposals import CriterionProposal, load_evolve_prompt
+from autorubric.training.evolution.proposals import CriterionProposal, EvolutionRule, load_evolve_prompt
 from autorubric.training.evolution.rollouts import RolloutGroup, read_graded_rollouts
 from autorubric.training.evolution.versions import (
     EVOLVED_FILE,
@@ -86,15 +86,13 @@ class EvolveSettings(EvolutionSettings, JudgeSettings, ReplaceableSettings):
 
     @model_validator(mode="after")
     def _check_evolution(self) -> Self:
-        problems = []
-        if not self.judge:
-            problems.append("no judge; pass --judge MODEL")
-        if self.writer is None:
-            problems.append("no model that proposes criteria; pass --writer MODEL")
-        if self.few_shot:
-            problems.append("--few-shot shows labels of other criteria; leave it out of evolve")
-        if problems:
-            raise ConfigError(problems)
+        wrong = {
+            "no judge; pass --judge MODEL": not self.judge,
+            "no model that proposes criteria; pass --writer MODEL": self.writer is None,
+            "--few-shot shows labels of other criteria; leave it out of evolve": self.few_shot,
+        }
+        if any(wrong.values()):
+            raise ConfigError(problem for problem, is_found in wrong.items() if is_found)
         self.build_evolution_rule()
         return self
 
@@ -252,7 +250,7 @@ async def _run_evolution(source: Path, settings: EvolveSettings) -> EvolveResult
         _check_newest(groups, log, source)
         executor = grader.executor_on(ledger, detached=False)
         run = EvolutionRun(
-            Evolver(settings.build_evolution_rule(), writers["writer"], grader, executor.ask_for),
+            Evolver(_build_rule(source, settings), writers["writer"], grader, executor.ask_for),
             log,
             groups,
             executor=executor,
@@ -266,6 +264,12 @@ async def _run_evolution(source: Path, settings: EvolveSettings) -> EvolveResult
         write_evolved(run.out, lineages)
         run.save("stopped" if run.stopped else "failed" if run.undecided else "completed")
         return EvolveResult(lineages, run.out, dict(run.undecided), ledger.add_up(), run.stopped, run.interrupted)
+
+
+def _build_rule(source: Path, settings: EvolveSettings) -> EvolutionRule:
+    """The rule for what may change; the gates of a service never do."""
+    rule = settings.build_evolution_rule()
+    return replace(rule, persistent=(*rule.persistent, *((read_manifest(source) or {}).get("gates") or ())))
 
 
 def _read_rollouts(source: Path) -> list[RolloutGroup]:
@@ -325,7 +329,7 @@ async def _estimate_calls(source: Path, settings: EvolveSettings) -> list[ModelE
     Assumes that the writer proposes as many criteria as it may, after a split that the gates have rejected.
     """
     groups, out, grader = _read_rollouts(source), Path(settings.out), make_grader(settings)
-    rule, log = settings.build_evolution_rule(), read_log(out / VERSIONS_FILE)
+    rule, log = _build_rule(source, settings), read_log(out / VERSIONS_FILE)
     _check_newest(groups, log, source)
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(aclosing(grader))

@@ -17,11 +17,12 @@ from autorubric.background import rare_collections
 from autorubric.errors import ConfigError
 from autorubric.jobs.evolution_settings import OF_EVOLUTION, EvolutionSettings
 from autorubric.jobs.job import ReplaceableSettings, blocking, job
-from autorubric.jobs.judges import JudgeSettings, make_grader
+from autorubric.jobs.judges import JudgeSettings, key_variable, make_grader
 from autorubric.jobs.reward import RewardRuleSettings
 from autorubric.llm.budget import Budget
 from autorubric.llm.http.access import read_token
 from autorubric.llm.http.endpoints import share_slots
+from autorubric.llm.http.secrets import VariableName
 from autorubric.llm.models import check_priced, open_models
 from autorubric.runs.manifest import MANIFEST_FILE
 from autorubric.runs.run_folder import run_folder
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 _OF_FIRST_PROCESS = frozenset({"port", "processes", "wait", "start_over", "replace", "announce", "progress", "stop"})
 """Settings that only the main process of a service needs."""
+_OF_AUDIT = ("audit_key_env", "audit_share", "audit_budget", "audit_tokens", "audit_tolerance", "on_gap")
 
 
 class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
@@ -64,6 +66,9 @@ class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
     )
     audit: str | None = setting(
         None, "Reference judge of another family: MODEL or MODEL@BASE_URL.", group="Audit", metavar="MODEL"
+    )
+    audit_key_env: VariableName | None = key_variable(
+        "Environment variable with the API key of the audit judge.", "Audit", hidden=False
     )
     audit_share: float = setting(0.02, "Share of rewards that the audit judge grades.", group="Audit", gt=0, le=1)
     audit_budget: float | None = setting(
@@ -94,7 +99,7 @@ class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
         return self.evolve is not None
 
     needs: ClassVar = {
-        "--audit MODEL": ("audit_share", "audit_budget", "audit_tokens", "audit_tolerance", "on_gap"),
+        "--audit MODEL": _OF_AUDIT,
         "--evolve MODEL": OF_EVOLUTION,
     }
 
@@ -102,10 +107,12 @@ class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
     def _check_service(self) -> Self:
         if not self.host.isprintable():
             raise ConfigError(f"--host {self.host!a}; expected the name or the address of this machine")
-        self._check_evolution()
+        for name, use in (("evolve", "grades its proposals"), ("audit", "compares")):
+            if getattr(self, name) is not None and not self.judge:
+                raise ConfigError(f"--{name} {use} with --judge; pass --judge MODEL as well")
+        if self.evolve is not None:
+            self.build_evolution_rule()
         self._check_processes()
-        if self.audit is not None and not self.judge:
-            raise ConfigError("--audit compares with --judge; pass --judge MODEL as well")
         if self.audit in self.judge:
             raise ConfigError(f"--audit {self.audit} is also a --judge; choose a model of another family")
         return self
@@ -139,12 +146,6 @@ class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
         passed = self.dump_for_processes("a service with --processes", _OF_FIRST_PROCESS)
         return ServiceProcesses({**passed, "out": str(self.out)}, self.processes, self.concurrency)
 
-    def _check_evolution(self) -> None:
-        if self.evolve is not None and not self.judge:
-            raise ConfigError("--evolve grades its proposals with --judge; pass --judge MODEL as well")
-        if self.evolve is not None:
-            self.build_evolution_rule()
-
     def describe_evolution(self) -> dict[str, Any] | None:
         """What the manifest records about the evolution; another evolution is another service."""
         if self.evolve is None:
@@ -165,8 +166,9 @@ class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
         own: dict[str, Any] = {name: getattr(self, name) for name in shared}
         if self.compound == "split":
             own["compound"] = "as_is"
-        own |= {"budget_usd": self.audit_budget, "budget_tokens": self.audit_tokens, "timeout": self.timeout}
-        grader = make_grader(JudgeSettings(**{**own, "judge": [self.audit]}))
+        own |= {"judge": [self.audit], "judge_key_env": self.audit_key_env, "timeout": self.timeout}
+        own |= {"budget_usd": self.audit_budget, "budget_tokens": self.audit_tokens}
+        grader = make_grader(JudgeSettings(**own))
         return AuditPlan(grader, self.audit_share, self.seed, self.audit_tolerance, self.on_gap)
 
 

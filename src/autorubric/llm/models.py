@@ -70,7 +70,7 @@ def check_priced(models: Mapping[str, Model], usd: float | None) -> None:
     if unpriced and usd is not None:
         raise ConfigError(
             f"no price is known for {', '.join(unpriced)}; a budget in dollars needs one: give prices "
-            "(--prices FILE, LLMConfig.prices), or a budget in tokens instead (--budget-tokens)"
+            "(--prices FILE, LLMConfig.prices), or set a budget in tokens instead"
         )
 
 

@@ -26,7 +26,7 @@ from autorubric.runs.shard import WORKERS_FOLDER, ShardPart
 from autorubric.runs.status_text import format_status, merge_negotiated
 from autorubric.runs.stopping import build_resume_command
 
-State: TypeAlias = Literal["running", "died", "completed", "unfinished"]
+State: TypeAlias = Literal["running", "died", "completed", "unfinished", "unknown"]
 
 
 class RowCounts(NamedTuple):
@@ -59,7 +59,8 @@ class RunStatus:
     Attributes:
         directory: the run's directory.
         kind: what the run does, as its manifest says.
-        state: `running`; `died` before a clean end; `completed`; `unfinished`, which has rows left.
+        state: `running`; `died` before a clean end; `completed`; `unfinished`, which has rows left; `unknown` without
+            a manifest, as of a `Rewarder`.
         holder: the process that works in it, or None.
         row_counts: the progress of its rows.
         failures: requests that failed and were not answered since, by the kind of failure.
@@ -305,7 +306,7 @@ def _determine_state(manifest: Mapping[str, Any], holder: str | None, row_counts
         is_whole = row_counts.rows is None or row_counts.done + row_counts.failed >= row_counts.rows
         is_whole = is_whole and not row_counts.groups and not _find_stop_reason(manifest)
         return "completed" if is_whole else "unfinished"
-    return "died" if status in ("running", None) else "unfinished"
+    return "unknown" if status is None else "died" if status == "running" else "unfinished"
 
 
 def _find_stop_reason(manifest: Mapping[str, Any]) -> str:

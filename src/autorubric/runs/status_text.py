@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def format_status(found: RunStatus) -> Iterator[str]:
     """A status, as lines of text."""
     holder = f" ({found.holder})" if found.holder else ""
-    yield f"{found.directory}: {found.kind}, {found.state}{holder}"
+    yield f"{found.directory}: {', '.join(dict.fromkeys((found.kind, found.state)))}{holder}"
     rows, done, failed, *_ = found.row_counts
     if rows is not None:
         share = f" ({done / rows:.0%})" if rows else ""

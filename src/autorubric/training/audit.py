@@ -19,6 +19,7 @@ from autorubric.errors import ConfigError, clip
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.criterion_judge import PrefixFirst
 from autorubric.llm.executor import Executor, FollowUp
+from autorubric.llm.records.accounts import Spending
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Model, Request
 from autorubric.notes import warn
@@ -114,6 +115,11 @@ class AuditPlan:
         if self.on_gap not in ("warn", "stop"):
             raise ConfigError(f"on_gap={self.on_gap!r}; expected 'warn' or 'stop'")
 
+    def sum_judged(self, ledger: Ledger) -> Spending | None:
+        """What was spent before on anything but audits; None if audits have no budget of their own."""
+        audited = ledger.sum_spent(AUDIT_ROLE) if self.grader.has_budget else None
+        return audited and ledger.sum_spent().compute_excess(audited)
+
     def check_family(self, judge: CriterionGrader) -> None:
         """Warn if the reference judge is of the training judge's family, since both tend to make the same errors."""
         own, others = (
@@ -185,7 +191,7 @@ class Auditor:
         if self._queue.start(lambda: self._audit(given)):
             self.found.begin(key, time.time())
         else:
-            self._record_audit(self._build_record(given, None, DROPPED))
+            self._record_audit(self._build_record(given, None, DROPPED), "too many audits are waiting")
 
     async def finish(self, seconds: float) -> None:
         """Wait for open audits, then abandon them; finished calls stay recorded."""
@@ -207,7 +213,7 @@ class Auditor:
         second = compute_reward(report, self._rule)
         if second.value is not None:
             second = replace(second, value=second.value - given.reward.penalty)
-        self._record_audit(self._build_record(given, given.kept.restore(second), None, report))
+        self._record_audit(self._build_record(given, given.kept.restore(second), None, report), second.failure)
 
     async def _ask(self, model: Model, request: Request, read: Any, follow_up: FollowUp) -> Any:
         return await self.executor.ask_for(model, replace(request, role=AUDIT_ROLE), read, follow_up)
@@ -251,13 +257,13 @@ class Auditor:
             _collect_reasons(given.kept, report, gaps),
         )
 
-    def _record_audit(self, record: AuditRecord) -> None:
+    def _record_audit(self, record: AuditRecord, why: str | None) -> None:
         self._ledger.observe(AUDIT, asdict(record))
         before = self.found.status
         self._add(time.time(), record)
         failed = self.found.failures.total()
         if record.gap is None and failed & (failed - 1) == 0:
-            _log.warning("audit failed (%s; %d so far): the reward is not monitored", record.failure, failed)
+            _log.warning("audit failed (%d so far), so the reward is not monitored: %s", failed, why)
         if before == "ok" and self.found.status == "gap":
             _log.warning(
                 "the training judge's lead over the audit's judge has grown: the policy may exploit it; "

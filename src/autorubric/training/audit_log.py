@@ -272,19 +272,9 @@ def summarize_audits(log: AuditLog, rubrics: Mapping[str, Sequence[Mapping[str, 
     for (rubric, index), gaps in log.find_exploited(_MOST_CRITERIA):
         unknown: Mapping[str, Any] = {"name": f"C{index + 1}", "requirement": "", "weight": 1.0}
         note = rubrics[rubric][index] if rubric in rubrics else unknown
-        criteria.append(
-            CriterionGap(
-                rubric,
-                note["name"],
-                note["requirement"],
-                note["weight"],
-                gaps.whole.count,
-                gaps.whole.mean,
-                gaps.find_growth(),
-                gaps.found,
-                log.find_examples(rubric, index),
-            )
-        )
+        text, seen = (rubric, note["name"], note["requirement"], note["weight"]), gaps.whole
+        found = (gaps.find_growth(), gaps.found, log.find_examples(rubric, index))
+        criteria.append(CriterionGap(*text, seen.count, seen.mean, *found))
     whole = log.overall.whole
     return AuditSummary(
         log.audits,

@@ -249,7 +249,7 @@ class FailureLog:
     """Logs why rewards are missing, at the first, second, fourth, eighth … failure of a kind."""
 
     def __init__(self, rule: RewardRule) -> None:
-        self._gets = rule.neutral if rule.on_failure == "neutral" else rule.on_failure
+        self._gets = {"raise": "an error", "neutral": rule.neutral}.get(rule.on_failure, rule.on_failure)
         self._has_answered = False
         self.counts: Counter[str] = Counter()
 

@@ -22,7 +22,7 @@ from autorubric.training.group_signals import GroupSignals, measure_noise, measu
 from autorubric.training.observations import Key, Repeat, RewardRecord
 
 _SATURATED = 0.95  # a criterion that this share of recent submissions meets, or misses, is saturated
-_MIN_VERDICTS = 8  # recent verdicts needed to call a criterion saturated
+_MIN_VERDICTS = 8  # recent verdicts needed to call a criterion saturated, and rewards of a window to warn of it
 _LENGTH_GROWTH = 1.5  # from the first window to the last; it and the shares below cause a warning
 _MANY_FAILED = 0.05
 _MANY_SILENT = 0.5
@@ -268,8 +268,9 @@ def find_warnings(drift: Drift) -> Iterator[str]:
         )
     if not drift.windows:
         return
-    first, last = drift.windows[0], drift.windows[-1]
-    if len(drift.windows) > 1 and first.characters and last.characters >= _LENGTH_GROWTH * first.characters:
+    windows = [window for window in drift.windows if window.rewards >= _MIN_VERDICTS] or drift.windows[-1:]
+    first, last = windows[0], windows[-1]
+    if len(windows) > 1 and first.characters and last.characters >= _LENGTH_GROWTH * first.characters:
         correlation = f"; within groups length and reward correlate by {last.length_effect or 0.0:.2f}"
         yield (
             f"submissions grew from {first.characters:,.0f} to {last.characters:,.0f} characters"

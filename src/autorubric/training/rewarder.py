@@ -91,8 +91,7 @@ class RewardPath(ABC):
     """What messages call the owner of the rule, and a sample."""
 
     def __init__(self, grader: Grader[Any], rule: RewardRule) -> None:
-        self.grader = grader
-        self.rule = rule
+        self.grader, self.rule = grader, rule
         self.observer: Observer | None = None
         self.repeater: Repeater | None = None
         self.auditor: Auditor | None = None
@@ -211,7 +210,7 @@ class Rewarder(RewardPath):
         evolution: EvolutionPlan | None = None,
     ) -> None:
         super().__init__(grader, rule)
-        self._audit, self._repeat_share, self._plan = audit, repeat_share, evolution
+        self._audit, self._repeat_share, self._plan, self._ask_again = audit, repeat_share, evolution, ask_again
         self._held, self._opening = AsyncExitStack(), asyncio.Lock()
         if evolution is not None:
             _check_evolution(grader, evolution)
@@ -221,8 +220,8 @@ class Rewarder(RewardPath):
                 raise ConfigError(f"{reason}; give it a run directory (run_dir=…)")
             if audit is not None:
                 audit.check_family(grader)
-        self._ask_again = ask_again
         self._ledger: Ledger | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None  # of the rewards, until `finish`
         if isinstance(grader, CriterionGrader):
             for spec in grader.recipe.specs:
                 resolve(spec.llm_config)
@@ -232,7 +231,8 @@ class Rewarder(RewardPath):
         if self._audit is not None or self._repeat_share or self._plan is not None:
             reason = "a rewarder with audits, repetitions or rubric versions cannot be copied"
             raise TypeError(f"{reason}; use one `autorubric serve` for all processes, and HttpRewards in each")
-        own = {"observer": None, "_ledger": None, "_failures": FailureLog(self.rule), "_readmitted": 0.0}
+        own: dict[str, Any] = dict.fromkeys(("observer", "_ledger", "_loop"))
+        own |= {"_failures": FailureLog(self.rule), "_readmitted": 0.0}
         opened = {"_held": AsyncExitStack(), "_opening": asyncio.Lock(), "_checked": OrderedDict[int, Rubric]()}
         return {**self.__dict__, **own, **opened}
 
@@ -267,12 +267,17 @@ class Rewarder(RewardPath):
         """Open the judge, and the audit, repetitions and evolution of its rewards; return the judge's session."""
         if not isinstance(self.grader, CriterionGrader):
             return None
-        ledger, session = self.grader.ledger(), await self.grader.open_session()
+        ledger, spent = self.grader.ledger(), None
+        if ledger is not None and self._audit is not None and self._loop is None:
+            ledger.set_costs((await self._audit.grader.open_session()).models.values())  # refuses a wrong judge
+            spent = self._audit.sum_judged(ledger)
+        session = await self.grader.open_session(spent)
         if ledger is not None:
             if self._ledger is not ledger:
                 self._ledger, self.observer = ledger, Observer(ledger, self.grader.recipe.compound)
-            if self._audit is not None and self.auditor is None:
+            if self._audit is not None and self._loop is None:
                 self.auditor = Auditor(self._audit, ledger, self.rule, session.executor)
+            self._loop = self._loop or asyncio.get_running_loop()
             if self._repeat_share and self.repeater is None:
                 self.repeater = Repeater(self._repeat_share, self.grader, ledger, self.rule, session.executor)
             await self._open_evolution(self.grader, ledger, session)
@@ -299,7 +304,14 @@ class Rewarder(RewardPath):
         return self.auditor is not None and self.auditor.should_stop
 
     async def finish(self, seconds: float = 30.0) -> None:
-        """Wait for open evolutions, audits and repetitions at the end of training, then abandon them."""
+        """Wait for open evolutions, audits and repetitions at the end of training, then abandon them.
+
+        A script without event loop calls `asyncio.run(rewarder.finish())`.
+        """
+        loop, self._loop = self._loop, None
+        if loop is not None and loop.is_running() and loop is not asyncio.get_running_loop():
+            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self.finish(seconds), loop))
+            return
         await self._finish_background(seconds)
         if self.evolution is not None:
             self.evolution = None
@@ -374,16 +386,8 @@ def judge_config(
 ) -> LLMConfig:
     """The configuration of a judge given by name."""
     model, address = resolve_address(judge, base_url)
-    return LLMConfig(
-        model,
-        temperature=0.0,
-        max_tokens=2048,
-        max_tokens_fixed=False,
-        api_base=address,
-        api_key_env=api_key_env,
-        timeout=300.0,
-        allow_plain_http=allow_plain_http,
-    )
+    where: dict[str, Any] = {"api_base": address, "api_key_env": api_key_env, "allow_plain_http": allow_plain_http}
+    return LLMConfig(model, temperature=0.0, max_tokens=2048, max_tokens_fixed=False, timeout=300.0, **where)
 
 
 def rewards_now(source: RewardSource, samples: Sequence[Sample]) -> list[Reward]:

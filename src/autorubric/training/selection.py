@@ -117,9 +117,9 @@ def decide(candidates: Sequence[ScoredCandidate], keep: KeepRule) -> SelectionDe
     judged = [candidate for candidate in candidates if candidate.score is not None]
     unjudged = len(candidates) - len(judged)
     ranked = _remove_repeats(
-        sorted(judged, key=lambda candidate: (-_round(candidate), len(candidate.candidate.answer)))
+        sorted(judged, key=lambda candidate: (-round_score(candidate), len(candidate.candidate.answer)))
     )
-    above = [candidate for candidate in ranked if _round(candidate) > round(keep.threshold, _DIGITS)]
+    above = [candidate for candidate in ranked if round_score(candidate) > round(keep.threshold, _DIGITS)]
     if not above:
         return _decide_on_none(f"no candidate is above {keep.threshold:g}", unjudged, len(candidates))
     if not keep.pairs:
@@ -172,7 +172,8 @@ def _compute_maximum(criterion: Criterion) -> float:
     return criterion.weight * pick([option.value for option in criterion.options if not option.na])
 
 
-def _round(scored: ScoredCandidate) -> float:
+def round_score(scored: ScoredCandidate) -> float:
+    """The score as it is compared with the threshold; 0 if there is none."""
     return round(scored.score or 0.0, _DIGITS)
 
 
@@ -184,14 +185,14 @@ def _remove_repeats(ranked: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
 
 
 def _find_worse(best: ScoredCandidate, judged: Sequence[ScoredCandidate], margin: float) -> ScoredCandidate | None:
-    top, length = _round(best), len(best.candidate.answer)
+    top, length = round_score(best), len(best.candidate.answer)
     others = [
         scored
         for scored in judged
-        if scored.candidate.answer.split() != best.candidate.answer.split() and _round(scored) < top
+        if scored.candidate.answer.split() != best.candidate.answer.split() and round_score(scored) < top
     ]
-    enough = [candidate for candidate in others if round(top - _round(candidate), _DIGITS) >= margin]
-    return min(enough, key=lambda scored: (_round(scored), abs(len(scored.candidate.answer) - length)), default=None)
+    enough = [candidate for candidate in others if round(top - round_score(candidate), _DIGITS) >= margin]
+    return min(enough, key=lambda one: (round_score(one), abs(len(one.candidate.answer) - length)), default=None)
 
 
 def _decide_on_none(reason: str, unjudged: int, total: int) -> SelectionDecision:

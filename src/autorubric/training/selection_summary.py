@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import comb
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from autorubric.core.submission import word_count
@@ -15,7 +16,7 @@ from autorubric.files import write_atomically
 from autorubric.runs.items_file import parse_report, read_items
 from autorubric.training.candidates import ScoredCandidate
 from autorubric.training.queries import RubricQuery
-from autorubric.training.selection import KeepRule, SelectionDecision, decide
+from autorubric.training.selection import KeepRule, SelectionDecision, decide, round_score
 from autorubric.training.trainer_files import Kept, write_training_files
 
 _EVERY_K = 64
@@ -83,8 +84,8 @@ def compute_best_of_k(scores: Sequence[Sequence[float]], threshold: float) -> li
     most = max(map(len, scores), default=0)
     for k in (k for k in range(1, most + 1) if k <= _EVERY_K or k & (k - 1) == 0 or k == most):
         enough = [own for own in scores if len(own) >= k]
-        best = sum(compute_expected_best(own, k) for own in enough) / len(enough)
-        kept = sum(compute_expected_kept(own, threshold, k) for own in enough) / len(enough)
+        best = fmean(compute_expected_best(own, k) for own in enough)
+        kept = fmean(compute_expected_kept(own, threshold, k) for own in enough)
         curve.append(BestOfK(k, best, kept, len(enough)))
     return curve
 
@@ -214,7 +215,7 @@ def summarize(
     for query, decision in zip(queries, decisions, strict=True):
         sources.setdefault(query.source, []).append(decision)
     models = Counter(one.candidate.model for found in decisions for one in found.chosen if one.candidate.model)
-    judged = [[one.score for one in own if one.score is not None] for own in scored]
+    judged = [[round_score(one) for one in own if one.score is not None] for own in scored]
     return SelectionSummary(
         total=_count_decisions("all", decisions),
         by_source=tuple(_count_decisions(name, sources[name]) for name in sorted(sources)),
@@ -242,15 +243,11 @@ def _measure_lengths(scored: Sequence[Sequence[ScoredCandidate]], decisions: Seq
         if kept and rest:
             chosen.append(_compute_mean_words(decision.chosen))
             others.append(_compute_mean_words(rest))
-    return Lengths(_mean(chosen), _mean(others))
+    return Lengths(fmean(chosen) if chosen else None, fmean(others) if others else None)
 
 
 def _compute_mean_words(found: Sequence[ScoredCandidate]) -> float:
-    return sum(word_count(scored.candidate.answer) for scored in found) / len(found)
-
-
-def _mean(numbers: Sequence[float]) -> float | None:
-    return sum(numbers) / len(numbers) if numbers else None
+    return fmean(word_count(scored.candidate.answer) for scored in found)
 
 
 DECISIONS_FILE = "decisions.jsonl"

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from autorubric import ConfigError, InputError, Rubric, evolve
+from autorubric import ConfigError, CriterionGrader, InputError, Rubric, evolve, evolve_async
 from autorubric.errors import RunLockedError
 from autorubric.llm.records.ledger_view import ledger_view
+from autorubric.runs.manifest import write_manifest
 from autorubric.testing import LoopbackEndpoint
 from autorubric.training import EvolutionPlan, EvolutionRule, Rewarder, RewardRule, Sample, make_rewarder
-from autorubric.training.rewarder import judge_config
+from autorubric.training.rewarder import judge_config, rewards_now
 from tests.training.evolution.scripted import QUERY, ROLLOUTS, RUBRIC, models, scripted
 
 VERSION_0 = Rubric.from_dict(RUBRIC)
@@ -55,6 +57,16 @@ async def test_a_new_step_is_graded_by_a_new_version_and_a_restarted_trainer_by_
     assert {(row["step"], row["version"]) for row in rows} == {(1, 0), (2, 0), (3, 1)}
 
 
+def test_a_script_without_event_loop_ends_a_training_and_begins_another(tmp_path: Path) -> None:
+    with scripted().in_thread() as endpoint:
+        source = rewarder(endpoint, tmp_path)
+        for steps in ((1, 2), (3,)):
+            found = [rewards_now(source, samples(step)) for step in steps]
+            asyncio.run(source.finish())
+        assert {one.version for one in found[-1]} == {1}
+        assert (tmp_path / "evolved.json").exists()
+
+
 async def test_a_history_that_has_lost_a_version_is_refused(tmp_path: Path) -> None:
     out = tmp_path / "run"
     with scripted().in_thread() as endpoint:
@@ -79,6 +91,11 @@ async def test_what_would_mix_versions_or_lose_them_is_refused(tmp_path: Path) -
         with pytest.raises(InputError, match="give each submission its 'step'"):
             await source.rewards(samples(None))
         await source.finish()
+        judge = CriterionGrader(
+            judge_model_config=judge_config(f"judge@{endpoint.base_url}"), run_dir=tmp_path / "b", budget_tokens=10**6
+        )
+        with pytest.raises(ConfigError, match="'writer' puts no bound on the length of its replies"):
+            await Rewarder(judge, evolution=EvolutionPlan(f"writer@{endpoint.base_url}")).rewards(samples(1))
         assert endpoint.counts.requests == 0
     with pytest.raises(ConfigError, match="run_dir"):
         make_rewarder("builtin/offline", evolution=EvolutionPlan("builtin/offline"))
@@ -94,3 +111,16 @@ async def test_a_gate_of_the_reward_is_never_split(tmp_path: Path) -> None:
         [found] = await source.rewards(samples(3, BOTH)[:1])
         await source.finish()
         assert len(found.criteria) == left, name
+
+
+async def test_a_gate_of_a_service_never_retires_from_its_rollouts_either(tmp_path: Path) -> None:
+    pair = [{"name": "Short", "requirement": "Contains at most 50 words.", "weight": 3}]
+    rubric = Rubric.from_dict([*pair, {"name": "Long", "requirement": "Contains at least 3 words."}])
+    source = make_rewarder("builtin/offline", run_dir=tmp_path / "run", evolution=EvolutionPlan("builtin/offline"))
+    await source.rewards([Sample("So. " * number, rubric, QUERY, step=1) for number in range(1, 9)])
+    await source.finish()
+    for gates, retired in (([], ["Short"]), (["Short"], [])):
+        write_manifest(tmp_path / "run", {"kind": "service", "gates": gates})  # as of `serve --gate Short`
+        offline = {"judge": "builtin/offline", "writer": "builtin/offline", "out": tmp_path / str(len(gates))}
+        [lineage] = (await evolve_async(tmp_path / "run", retire_original=True, **offline)).lineages
+        assert lineage.changes[0]["retired"] == retired

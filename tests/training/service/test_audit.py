@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from autorubric import CriterionGrader, LLMConfig, Rubric, drift
+from autorubric import ConfigError, CriterionGrader, LLMConfig, Rubric, drift
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.ledger_view import ledger_view
 from autorubric.testing import LoopbackEndpoint
@@ -218,6 +218,58 @@ async def test_a_rewarder_in_the_trainers_process_audits_too(tmp_path: Path) -> 
         await first.aclose()
         await second.aclose()
     assert audit_of(tmp_path)[1].audits == 120
+
+
+async def test_in_the_trainers_process_too_the_budget_of_the_audit_is_not_the_judges(tmp_path: Path) -> None:
+    rubric = Rubric.from_dict(CRITERIA)
+    async with LoopbackEndpoint(replier=fooled) as endpoint:
+        near: dict[str, Any] = {"api_base": endpoint.base_url, "api_key": "k", "max_tokens": 100}
+        for session in range(2):  # a restarted training
+            judge = CriterionGrader(judge_model_config=LLMConfig("j", **near), run_dir=tmp_path, budget_tokens=12_000)
+            second = CriterionGrader(judge_model_config=LLMConfig("s", **near), budget_tokens=60_000)
+            source = Rewarder(judge, audit=AuditPlan(second, share=1.0))
+            # A call takes 850 tokens and reserves 4,242: 8 calls fit into 12,000, but 8 and 4 audits do not.
+            rewards = await source.rewards([Sample(f"Answer {session} {n}", rubric, "Why?") for n in range(2)])
+            assert [reward.failure for reward in rewards] == [None, None]
+            await source.finish()
+            assert source.auditor is not None and source.auditor.found.audits == 2 * (session + 1)
+            await judge.aclose()
+
+
+async def test_a_training_that_goes_on_after_finish_is_audited_and_still_knows_its_alarm(tmp_path: Path) -> None:
+    async with LoopbackEndpoint(replier=fooled) as endpoint:
+        judge, second = (
+            CriterionGrader(
+                judge_model_config=LLMConfig(name, api_base=endpoint.base_url, api_key="k"), run_dir=folder
+            )
+            for name, folder in (("judge", tmp_path), ("second", None))
+        )
+        source = Rewarder(judge, audit=AuditPlan(second, share=1.0, on_gap="stop"))
+        for start, said in ((0, ""), (60, f"{EXPLOIT}, "), (120, "")):
+            texts = [f"{said}{number}" for number in range(start, start + 60)]
+            await source.rewards([Sample(text, Rubric.from_dict(CRITERIA), "Why?") for text in texts])
+            await source.finish()
+            assert source.auditor is not None and source.auditor.found.audits == start + 60
+            assert source.should_stop == (start > 0) and not source.auditor.found.failures
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        (LLMConfig("vllm/s", api_base="http://127.0.0.1:9/v1"), "set its max_tokens"),
+        (LLMConfig("mistral/s", max_tokens=9), "no key for mistral/s"),
+    ],
+)
+async def test_a_reference_judge_that_cannot_audit_is_refused_before_the_first_call(
+    config: LLMConfig, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MISTRAL_API_KEY", raising=False)
+    async with LoopbackEndpoint(replier=fooled) as endpoint:
+        judge = CriterionGrader(judge_model_config=LLMConfig(f"j@{endpoint.base_url}"), run_dir=tmp_path)
+        plan = AuditPlan(CriterionGrader(judge_model_config=config, budget_tokens=10**6), share=1.0)
+        with pytest.raises(ConfigError, match=words):
+            await Rewarder(judge, audit=plan).rewards([Sample("So.", Rubric.from_dict(CRITERIA))])
+        assert not endpoint.received
 
 
 def test_an_audit_needs_a_ledger_and_a_judge_of_another_family() -> None:

@@ -19,11 +19,11 @@ from autorubric.llm.executor import Executor
 from autorubric.llm.models import open_models
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.ledger_view import ledger_view
-from autorubric.llm.request import Model
+from autorubric.llm.request import Message, Model, Request
 from autorubric.llm.sharing import turn, turns
 from autorubric.runs.manifest import find_ledger_folder
 from autorubric.training.evolution.evolver import Evolver, UndecidedError, digest_rollouts
-from autorubric.training.evolution.proposals import EvolutionRule
+from autorubric.training.evolution.proposals import ROLE, EvolutionRule
 from autorubric.training.evolution.rollouts import Rollout, RolloutGroup, map_verdicts
 from autorubric.training.evolution.versions import VERSIONS_FILE, Lineage, VersionLog, read_log, write_evolved
 from autorubric.training.observations import Replays, digest_group, is_training
@@ -217,6 +217,8 @@ async def open_evolution(
     """
     fixed = replace(plan.rule, persistent=(*plan.rule.persistent, *rule.gates))
     async with plan.opened(grader.max_in_flight) as writer:
+        if executor.budget is not None:  # refuses a writer that the budget cannot hold
+            executor.budget.compute_worst_case(writer, Request((Message("user", ""),), ROLE))
         ledger.set_costs([writer])
         with closing(VersionLog(out / VERSIONS_FILE)) as log:
             evolver = Evolver(fixed, writer, grader, executor.ask_for, assessor=plan.assessor)

@@ -15,7 +15,7 @@ from autorubric.llm.executor import Executor
 from autorubric.llm.records.accounts import Spending
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Model
-from autorubric.training.audit import AUDIT_ROLE, Auditor, AuditPlan
+from autorubric.training.audit import Auditor, AuditPlan
 from autorubric.training.background_grading import Repeater, grade_anyway
 from autorubric.training.observations import Observer
 from autorubric.training.rewarder import RewardPath, Sample
@@ -46,8 +46,7 @@ class RewardEngine(RewardPath):
     ) -> None:
         super().__init__(grader, replace(rule, on_failure="none", neutral=None))
         self.ledger = ledger
-        apart = audit is not None and audit.grader.has_budget
-        judged = ledger.sum_spent().compute_excess(ledger.sum_spent(AUDIT_ROLE)) if apart else None
+        judged = None if audit is None else audit.sum_judged(ledger)
         if ledger.claims is not None:  # several processes share the ledger; each spends what it has borrowed
             judged = Spending()
         self.executor: Executor = grader.executor_on(ledger, spent=judged)
