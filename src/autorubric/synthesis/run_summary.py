@@ -181,7 +181,10 @@ class SynthesisResult:
     @cached_property
     def rows(self) -> list[dict[str, Any]]:
         """The rows of `final.jsonl`: question, id, rubrics as criterion and points."""
-        return self._read("final.jsonl")
+        path = self.out / "final.jsonl"
+        if self.summary is None or not path.exists():
+            return []
+        return [json.loads(line) for line in path.read_bytes().split(b"\n") if line]
 
     @property
     def stopped(self) -> str | None:
@@ -219,12 +222,6 @@ class SynthesisResult:
         parts += self.negotiated
         parts += [f"stopped: {quote_text(self.stopped)}"] if self.stopped else []
         return f"SynthesisResult({', '.join(parts)}, out={str(self.out)!r})"
-
-    def _read(self, name: str) -> list[dict[str, Any]]:
-        path = self.out / name
-        if self.summary is None or not path.exists():
-            return []
-        return [json.loads(line) for line in path.read_bytes().split(b"\n") if line]
 
 
 OUTCOMES = ("kept", "rewrite", "rejected", "undecided")
