@@ -78,9 +78,10 @@ class Summary:
 
     def add(self, row: Row, plan: Plan, *, failed: bool) -> None:
         """Count a row that ended; `failed` where a stage of it did."""
-        for name, failure in row.failures.items():
-            if failure.kind not in NOT_MADE | {"missing_input"}:
-                self.failures.add(failure.kind, failure.message, row.query.record_id, name)
+        own = [(name, failure) for name, failure in row.failures.items() if failure.kind not in NOT_MADE]
+        # An input is missing because of another failure, or because filters or gates left nothing.
+        for name, failure in [one for one in own if one[1].kind != "missing_input"] or own[:1]:
+            self.failures.add(failure.kind, failure.message, row.query.record_id, name)
         self.notes.update(_VARYING.sub("#", note) for one in row.outcomes.values() for note in one.notes)
         for stage in plan.stages:
             if stage.tally and row.fields.get(stage.name):
