@@ -244,9 +244,10 @@ def read_import(connection: sqlite3.Connection, record: str, slot: str, inputs: 
     Raises:
         LedgerError: the value is damaged.
     """
-    query = """SELECT record, inputs, data, digest FROM imports WHERE slot = ?1 AND (inputs = ?2 OR record = ?3)
-        ORDER BY inputs = ?2 DESC, record = ?3 DESC LIMIT 1"""
-    for record, inputs, data, digest in connection.execute(query, (slot, inputs, record)).fetchall():
+    query = """SELECT record, inputs, data, digest FROM imports WHERE slot = ? AND (inputs = ? OR record = ?)
+        ORDER BY inputs = ? DESC, record = ? DESC LIMIT 1"""
+    asked = slot, inputs, record, inputs, record
+    for record, inputs, data, digest in connection.execute(query, asked).fetchall():
         return inputs, unseal(_build_name(record, slot, inputs), data, digest)
     return None
 
