@@ -132,16 +132,28 @@ def test_refreshing_a_role_asks_it_anew_whatever_was_imported(bench: Make) -> No
     assert b.asked == ["m-augment"]
 
 
-def test_rows_without_ids_are_known_by_their_line_and_checked_by_their_question(bench: Make) -> None:
+@pytest.mark.parametrize("ids", [False, True])
+def test_rows_without_ids_are_known_by_their_question_where_their_line_moved_or_got_an_id(
+    bench: Make, ids: bool
+) -> None:
     b = bench()
-    b.write("new", "one", ids=False)
+    b.write("new", "one", ids=ids)
     for step in range(5):
         row = public_row(0, "one", step)
         leave(b.out, step, [{k: v for k, v in row.items() if k not in {"id", "__record_id__"}}])
-    assert b.synthesize("--id-column", "") == 0
-    # Line 0 holds another question now, so nothing of the old row stands.
-    assert b.endpoint.counts.requests == 14
+    assert b.synthesize(*([] if ids else ["--id-column", ""])) == 0
+    # Line 0 holds another question now; what was made for the old one stands in line 1.
+    assert b.endpoint.counts.requests == 7
+    rows = b.rows("step4_augmented.jsonl")
+    assert [(row["question"], row["merged_rubrics_model"]) for row in rows] == [("new", "m-merge"), ("one", "old")]
     assert [row["question"] for row in b.rows()] == ["new", "one"]
+
+
+def test_two_rows_with_one_question_keep_what_was_made_for_each(bench: Make) -> None:
+    b = bench("one", "one")
+    leave_all(b.out, "one", "one")
+    assert b.synthesize() == 0
+    assert [row["reference"] for row in b.rows("step4_augmented.jsonl")] == ["reference 0", "reference 1"]
 
 
 def test_rows_that_the_input_does_not_name_stay_in_every_file(bench: Make) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -21,7 +22,7 @@ from autorubric.synthesis.run_summary import UNFINISHED_FILE, Summary, Synthesis
 
 if TYPE_CHECKING:
     from autorubric.llm.limits import ModelEstimate
-    from autorubric.synthesis.plan_estimate import JudgePrice, NeededCalls, PlanEstimate
+    from autorubric.synthesis.plan_estimate import NeededCalls, PlanEstimate
 
 _EXAMPLES = """
 autorubric synthesize queries.jsonl --models openai/gpt-5.1 -o rubrics
@@ -124,6 +125,8 @@ def print_rubrics(out: Path, count: int) -> None:
 
 def print_estimate(estimate: PlanEstimate) -> None:
     """Print calls, tokens and cost of a run that was not started."""
+    from autorubric.synthesis import evolution, rubric_merge
+
     names = ("role", "model", "calls", "tokens in", "tokens out", "cost", "tokens at most", "cost at most")
     slots = [
         (slot, escape_controls(row.model.name), *_format_estimate([row])) for slot, row in estimate.slots.items()
@@ -131,35 +134,31 @@ def print_estimate(estimate: PlanEstimate) -> None:
     total = ("total", "", *_format_estimate(list(estimate.slots.values())))
     print(f"{pluralize(estimate.queries, 'query')}; no request was sent")
     print(*align_columns([names, *slots, total], right=range(2, len(names))), sep="\n")
+    merged, evolved = rubric_merge.EXAMPLE_CRITERIA, evolution.EXAMPLE_CRITERIA
+    assumed = f"{merged} merged criteria per query and {evolved} evolved ones per round"
+    exact = f" for {assumed}," if next(iter(estimate.judges), "") == "criterion" else ""
     print(
-        "Calls are exact if no request has to be repeated. Tokens are estimated from the first rows, at 4 bytes"
-        " a token and usual reply lengths; the maximum assumes one token per byte and replies at their first limit."
+        f"Calls are exact{exact} if no request has to be repeated. Tokens are estimated from the first rows, at 4"
+        " bytes a token and usual reply lengths; the maximum assumes one token per byte and replies at their first limit."
     )
     _print_calls(estimate.per_query, estimate.needed)
-    _print_judges(estimate.judges)
+    if estimate.judges:
+        print(f"Judges, for {assumed}, and one rewrite:")
+    for place, (judging, price) in enumerate(estimate.judges.items()):
+        chosen = " (this run)" if place == 0 else ""
+        print(f"  --judging {judging}: {pluralize(price.calls, 'call')}, {format_cost(price.cost)}{chosen}")
 
 
 def _print_calls(each: NeededCalls, needed: NeededCalls) -> None:
     """Print the calls of one query, and what conditions can add to the run."""
-    more, calls = each.conditional, each.fixed.total()
+    more, calls = Counter[str](), each.fixed.total()
+    for (condition, *_), added in each.conditional.items():
+        more[condition] += added
     print(f"{pluralize(calls, 'call')} per query" + ("" if not more else ", and"))
     for condition, added in more.items():
         print(f"  {added} more if {condition}")
     if more:
-        print(f"at most {needed.conditional.total():,} more calls in this run")
-
-
-def _print_judges(judges: Mapping[str, JudgePrice]) -> None:
-    """Print the calls and the cost of each way of judging."""
-    if not judges:
-        return
-    from autorubric.synthesis import evolution, rubric_merge
-
-    merged, evolved = rubric_merge.EXAMPLE_CRITERIA, evolution.EXAMPLE_CRITERIA
-    print(f"Judges, for {merged} merged criteria per query, {evolved} evolved ones per round and one rewrite:")
-    for place, (judging, price) in enumerate(judges.items()):
-        chosen = " (this run)" if place == 0 else ""
-        print(f"  --judging {judging}: {pluralize(price.calls, 'call')}, {format_cost(price.cost)}{chosen}")
+        print(f"at most {needed.conditional.total():,} more calls in this run; the maximum above includes them")
 
 
 def _format_estimate(rows: Sequence[ModelEstimate]) -> list[str]:

@@ -224,12 +224,8 @@ def _build_full_schema() -> pa.Schema:
     def make_rows(fields: Sequence[tuple[str, pa.DataType]]) -> pa.DataType:
         return pa.list_(pa.struct(list(fields)))
 
-    kinds = {
-        "weight": pa.int32(),
-        "round": pa.int32(),
-        "models": pa.list_(pa.string()),
-        "parents": pa.list_(pa.string()),
-    }
+    texts = pa.list_(pa.string())
+    kinds = {"weight": pa.int32(), "round": pa.int32(), "models": texts, "parents": texts}
     gates = make_rows(make_texts("gate", "outcome", "figures", "reason"))
     criterion = [(name, kinds.get(name, pa.string())) for name in _CRITERION]
     criteria = make_rows([*criterion, *make_texts("check"), ("gates", gates), *make_texts("gate", "reason")])
@@ -247,7 +243,7 @@ def _build_full_schema() -> pa.Schema:
             ("responses", make_rows([*make_texts("slot", "model"), ("score", pa.float64())])),
             ("responses_left_out", make_rows(make_texts("slot", "reason"))),
             ("rank_agreement", pa.float64()),
-            ("compared_pairs", pa.list_(pa.list_(pa.string()))),
+            ("compared_pairs", pa.list_(texts)),
             ("evolved_share", pa.float64()),
             ("quality", pa.struct([(name, pa.float64()) for name in MEASURES])),
         ]

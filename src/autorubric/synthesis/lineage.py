@@ -157,12 +157,10 @@ def _format_measures(gate: str, figures: _Row, settings: _Row) -> Iterator[str]:
         if value is None or value == "":
             continue
         shown = f"{value:.2f}" if isinstance(value, float) else str(value)
-        threshold = None
-        if name in decisive:
-            group, setting, sign = decisive[name]
-            limit = (settings.get(group) or {}).get(setting)
-            threshold = None if limit is None else f", passes {sign} {limit:g}"
-        yield f"{name.replace('_', ' ')} {shown}{threshold or ''}"
+        group, setting, sign = decisive.get(name, ("", "", ""))
+        limit = (settings.get(group) or {}).get(setting)
+        threshold = "" if limit is None else f", passes {sign} {limit:g}"
+        yield f"{name.replace('_', ' ')} {shown}{threshold}"
 
 
 def _parse_json(value: Any) -> Any:

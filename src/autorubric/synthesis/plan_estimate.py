@@ -31,11 +31,11 @@ class NeededCalls:
 
     Attributes:
         fixed: calls that are made in any case, by (stage, slot).
-        conditional: how many calls each condition adds, in the order of the stages.
+        conditional: calls that a condition adds, by (condition, stage, slot), in the order of the stages.
     """
 
     fixed: Counter[tuple[str, str]] = field(default_factory=Counter)
-    conditional: Counter[str] = field(default_factory=Counter)
+    conditional: Counter[tuple[str, str, str]] = field(default_factory=Counter)
 
     def add_example(self, stages: Iterable[Stage], fields: Fields, runner: StageRunner, *, is_new: bool) -> None:
         """Count the calls of stages for an example row: all if `is_new`, else those without a recorded reply."""
@@ -43,7 +43,7 @@ class NeededCalls:
             if not is_new and runner.is_recorded(call.slot, call.request):
                 continue
             if stage.only_if:
-                self.conditional[stage.only_if] += 1
+                self.conditional[stage.only_if, stage.name, call.slot] += 1
             else:
                 self.fixed[stage.name, call.slot] += 1
 
@@ -61,7 +61,7 @@ class PlanEstimate:
 
     Attributes:
         queries: usable input rows.
-        slots: calls, tokens and cost of every slot.
+        slots: calls, tokens and cost of every slot; only their `most` covers calls under a condition.
         per_query: the calls of one query when nothing is recorded.
         needed: the calls that the run still has to make.
         judges: the judge calls of the whole run with either way of judging, nothing recorded: `criterion` and
@@ -187,6 +187,8 @@ def _estimate_slots(
                 if call.slot == slot:
                     estimate.add(call.request, measured.get(stage.role) or stage.reply_tokens)
             made = estimate.scale(needed.fixed[stage.name, slot])
+            if added := needed.conditional[stage.only_if, stage.name, slot]:
+                made += ModelEstimate(models[slot], most=estimate.scale(added).most)
             found[slot] = found[slot] + made if slot in found else made
     return found
 

@@ -173,8 +173,7 @@ class _RecordMerger:
             return build_account(sets[0], outputs)
         if self._can_merge_at_once(sets):
             return await self._merge_once(sets, "m")
-        fold = plan_fold(len(sets), f"{self.settings.seed}|{self.access.item}")
-        return await self._merge_slot(fold, sets, len(sets) + len(fold.merges) - 1)
+        return await self._fold(sets)
 
     def _can_merge_at_once(self, sets: Sets) -> bool:
         """Whether one call merges all sets: the reply fits, or an earlier version sent that call and recorded it."""
@@ -194,64 +193,46 @@ class _RecordMerger:
         made = build_account(inputs, answer.value.merged, answer.value.dropped, prefix=prefix)
         return made._replace(notes=(*answer.notes, *made.notes))
 
-    async def _merge_slot(self, fold: Fold, sets: Sets, place: int) -> Account | Failure:
-        """The content of a slot of the fold: a set, or the merge of two slots."""
-        if place < len(sets):
-            return Account(tuple(sets[fold.order[place]]), ())
-        inner = fold.merges[place - len(sets)]
-        parts = await asyncio.gather(*(self._merge_slot(fold, sets, one) for one in inner))
-        whole = [part for part in parts if isinstance(part, Account)]
-        if len(whole) < len(parts):
-            return next(part for part in parts if isinstance(part, Failure))
-        last = place == len(sets) + len(fold.merges) - 1
-        made = await self._merge_once([part.criteria for part in whole], "m" if last else f"f{place}.")
+    async def _fold(self, sets: Sets) -> Account | Failure:
+        """All sets as one, merged two at a time in the fewest rounds, in an order of the record's own."""
+        level = [Account(tuple(some), ()) for some in sets]
+        Random(f"fold|{self.settings.seed}|{self.access.item}").shuffle(level)
+        place = len(level)
+        while len(level) > 1:
+            # The odd one goes first next time, or it would be merged once where others are merged three times.
+            odd = [level.pop()] if len(level) % 2 else []
+            pairs = list(zip(level[::2], level[1::2], strict=True))
+            names = [f"f{place + number}." if odd or len(pairs) > 1 else "m" for number in range(len(pairs))]
+            made = await asyncio.gather(*map(self._merge_pair, pairs, names))
+            place += len(pairs)
+            level = [*odd, *(one for one in made if isinstance(one, Account))]
+            if failed := [one for one in made if isinstance(one, Failure)]:
+                return failed[0]
+        return level[0]
+
+    async def _merge_pair(self, pair: Sequence[Account], prefix: str) -> Account | Failure:
+        made = await self._merge_once([part.criteria for part in pair], prefix)
         if isinstance(made, Failure):
             return made
-        fates = [fate for part in whole for fate in part.fates]
-        notes = [note for part in whole for note in part.notes]
+        fates = [fate for part in pair for fate in part.fates]
+        notes = [note for part in pair for note in part.notes]
         return Account(made.criteria, (*fates, *made.fates), (*notes, *made.notes))
 
 
 def _trace_fates(first: Sequence[Fate], later: Sequence[Fate]) -> list[Fate]:
-    """The fate of each criterion after all merges."""
+    """The fate of each criterion after all merges; ids with a point are those of merges that are merged again."""
     known = {fate.id: fate for fate in later}
 
     def follow(fate: Fate) -> Fate:
-        while (then := known.get(fate.into)) is not None:
+        then = known.get(fate.into)
+        while then is not None:
             outcome = then.outcome if fate.outcome == "kept" or then.outcome == "dropped" else fate.outcome
             fate = Fate(fate.id, outcome, then.into, fate.reason or then.reason)
+            # The thirteenth set has ids like those of the result (m1).
+            then = known.get(then.into) if "." in then.into else None
         return fate
 
     return [follow(fate) for fate in first]
-
-
-class Fold(NamedTuple):
-    """A balanced tree of merges.
-
-    Attributes:
-        order: which set is in which slot: slot `i` holds set `order[i]`.
-        merges: pairs of slots; the result of merge `k` of `n` sets is slot `n + k`.
-    """
-
-    order: tuple[int, ...]
-    merges: tuple[tuple[int, int], ...]
-
-
-def plan_fold(n: int, seed: int | str) -> Fold:
-    """How `n` sets are merged two at a time, in the fewest rounds and a random order."""
-    if n < 1:
-        raise ValueError(f"a fold needs at least one set, got {n}")
-    order = list(range(n))
-    Random(f"fold|{seed}").shuffle(order)
-    merges: list[tuple[int, int]] = []
-    level = list(range(n))
-    while len(level) > 1:
-        # The odd one goes first next time, or it would be merged once where others are merged three times.
-        odd = [level.pop()] if len(level) % 2 else []
-        pairs = list(zip(level[::2], level[1::2], strict=True))
-        level = [*odd, *range(n + len(merges), n + len(merges) + len(pairs))]
-        merges += pairs
-    return Fold(tuple(order), tuple(merges))
 
 
 def can_fit(sets: Sets, most_characters: int) -> bool:

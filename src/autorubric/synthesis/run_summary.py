@@ -78,9 +78,10 @@ class Summary:
 
     def add(self, row: Row, plan: Plan, *, failed: bool) -> None:
         """Count a row that ended; `failed` where a stage of it did."""
-        for name, failure in row.failures.items():
-            if failure.kind not in NOT_MADE | {"missing_input"}:
-                self.failures.add(failure.kind, failure.message, row.query.record_id, name)
+        own = [(name, failure) for name, failure in row.failures.items() if failure.kind not in NOT_MADE]
+        # An input is missing because of another failure, or because filters or gates left nothing.
+        for name, failure in [one for one in own if one[1].kind != "missing_input"] or own[:1]:
+            self.failures.add(failure.kind, failure.message, row.query.record_id, name)
         self.notes.update(_VARYING.sub("#", note) for one in row.outcomes.values() for note in one.notes)
         for stage in plan.stages:
             if stage.tally and row.fields.get(stage.name):
@@ -181,7 +182,10 @@ class SynthesisResult:
     @cached_property
     def rows(self) -> list[dict[str, Any]]:
         """The rows of `final.jsonl`: question, id, rubrics as criterion and points."""
-        return self._read("final.jsonl")
+        path = self.out / "final.jsonl"
+        if self.summary is None or not path.exists():
+            return []
+        return [json.loads(line) for line in path.read_bytes().split(b"\n") if line]
 
     @property
     def stopped(self) -> str | None:
@@ -219,12 +223,6 @@ class SynthesisResult:
         parts += self.negotiated
         parts += [f"stopped: {quote_text(self.stopped)}"] if self.stopped else []
         return f"SynthesisResult({', '.join(parts)}, out={str(self.out)!r})"
-
-    def _read(self, name: str) -> list[dict[str, Any]]:
-        path = self.out / name
-        if self.summary is None or not path.exists():
-            return []
-        return [json.loads(line) for line in path.read_bytes().split(b"\n") if line]
 
 
 OUTCOMES = ("kept", "rewrite", "rejected", "undecided")

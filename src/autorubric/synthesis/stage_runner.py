@@ -218,10 +218,11 @@ class StageRunner:
             else:
                 self.overwritten[name] += bool(fields[name])
         if outcome is None:
-            found = self.imports.find_import(record_id, name) if self.imports else None
+            inputs = hash_inputs(stage, fields) if self.imports else b""
+            found = self.imports.find_import(record_id, name, inputs) if self.imports else None
             if found is None or found[1]["model"] in DERIVED:
                 return None
-            if found[0] != hash_inputs(stage, fields):
+            if found[0] != inputs:
                 self.stale[name] += 1
                 return None
             outcome = StageOutcome(found[1]["value"], found[1]["model"])

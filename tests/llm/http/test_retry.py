@@ -398,6 +398,12 @@ def test_what_no_wait_can_change_is_told_by_status_and_words(status: int, words:
     assert (found.kind, found.again) == (kind, False)
 
 
+VAGUE = [
+    *("InternalServerError", "internal_error", "Unknown error", "server error", "Provider returned error"),
+    *("Something went wrong.", "内部服务器错误", "系统繁忙，请稍后再试"),
+]
+
+
 @each(
     ("first", "second", "same"),
     [
@@ -412,9 +418,10 @@ def test_what_no_wait_can_change_is_told_by_status_and_words(status: int, words:
         ((500, "<h1>500 Internal Server Error</h1> nginx"), (500, "<h1>500 Internal Server Error</h1> nginx"), False),
         ((500, "Internal error encountered."), (500, "Internal error encountered."), False),
         ((500, "Internal server error: cannot parse"), (500, "Internal server error: cannot parse"), True),
+        *(((500, {"error": {"message": words}}), (500, {"error": {"message": words}}), False) for words in VAGUE),
     ],
 )
 def test_only_an_equal_internal_error_without_words_about_load_is_final(
-    first: tuple[int, str], second: tuple[int, str], same: bool
+    first: tuple[int, Any], second: tuple[int, Any], same: bool
 ) -> None:
     assert mark_final_if_same(fault(*first), fault(*second)).again is not same

@@ -36,6 +36,9 @@ DIFFERENT = [
     ("Takes 1/2 tablet", "Takes 12 tablet"),
     ("Between 1:2 and 3", "Between 1.2e and 3"),
     ("Is about a non smoker", "Is about a smoker"),
+    ("Ends with '!'", "Ends with '?'"),
+    ("Has a semicolon (;)", "Has a semicolon (:)"),
+    ("以“！”结尾", "以“？”结尾"),
 ]
 
 

@@ -80,3 +80,13 @@ def test_a_larger_pool_is_stated_without_the_verdicts_that_are_recorded(stand: M
     assert fixed == 1 + 2 + 1 + 5
     assert made(s, "--pool", "4") <= fixed + added
     assert stated(s, capsys, "--pool", "4")[0] == 0
+
+
+def test_the_maximum_covers_the_calls_under_a_condition(stand: Make, capsys: Captured) -> None:
+    s = stand("one?")
+    assert s.synthesize("--dry-run", "--judge-max-tokens", "20000", "--rewrite-max-tokens", "7000") == 0
+    told = capsys.readouterr().out
+    most = dict(re.findall(r"^  (\S+) .* cost unknown +([\d.]+)k ", told, re.MULTILINE))
+    # A judge grades 6 responses, and all again for new criteria and for a rewrite; a prompt has about 9 kB.
+    assert 3 * 6 * 20 < float(most["judge_a"]) < 3 * 6 * 32
+    assert float(most["rewrite"]) > 7

@@ -30,6 +30,25 @@ def test_the_summary_holds_the_measures_and_the_gates_in_their_order(finished: F
     assert "  quality: consistency 1.00, " in finished.printed
 
 
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ("filters: {response_most_characters: 5}", "pool: 1 row failed: missing_input: missing responses"),
+        (
+            "gates: {separates: {merged: true, least_separating: 1}}",
+            "gated: 1 row failed: missing_input: missing cri",
+        ),
+    ],
+)
+def test_a_row_that_filters_or_gates_leave_nothing_has_its_reason_in_the_summary(
+    stand: Make, capsys: pytest.CaptureFixture[str], settings: str, reason: str
+) -> None:
+    s = stand("one?")
+    (s.folder / "full.yaml").write_text(f"full: {{{settings}}}\n")
+    assert s.synthesize("--config", str(s.folder / "full.yaml")) == 1
+    assert reason in capsys.readouterr().out
+
+
 def test_notes_that_differ_only_in_words_of_a_reply_are_counted_together() -> None:
     summary, row = Summary(2), Row(Query(0, "q0", {}), {})
     dropped = ("criterion 2 was dropped: weight is 'high'; expected a number", 'criterion 3 was ignored: "it\'s"')

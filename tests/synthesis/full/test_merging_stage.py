@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 from typing import Any
 
 from autorubric.llm.executor import Executor
@@ -61,9 +62,9 @@ def test_one_call_merges_all_sets_and_the_higher_weight_wins() -> None:
     assert {fate["id"] for fate in found.value["fates"]} == {f"{x}{n}" for x in "abcd" for n in (1, 2, 3)}
 
 
-@each("count", [2, 3, 5, 8])
+@each("count", [2, 3, 5, 8, 14])
 def test_a_fold_takes_one_call_less_than_sets_and_loses_nobody(count: int) -> None:
-    letters = "abcdefgh"[:count]
+    letters = "abcdefghijklmn"[:count]
     rows = {f"rubrics_{x}": [i | {"title": "L" * 300} for i in items(f"x{x}")] for x in letters}
     found, asked, stage = merged(rows, FullSettings(merge_characters=1000))
     assert found.model == "scripted"
@@ -74,7 +75,14 @@ def test_a_fold_takes_one_call_less_than_sets_and_loses_nobody(count: int) -> No
     assert [fate["id"] for fate in fates] == [f"{x}{n}" for x in letters for n in (1, 2, 3)]
     assert {fate["into"] for fate in fates} == ids
     # All first criteria end in one, however the fold was drawn.
-    assert len({fate["into"] for fate in fates if fate["id"].endswith("1")}) == 1
+    assert len({fate["into"] for fate in fates if fate["id"][1:] == "1"}) == 1
+    # The n-th request makes the criteria `f<count + n>.…`; the last one is merged in the fewest rounds.
+    depths = dict.fromkeys(letters, 0)
+    for number, request in enumerate(asked):
+        pair = [json.loads(text)[0]["id"] for text in PromptSections(request).find_numbered("set")]
+        rounds = 1 + max(depths[one.split(".")[0] if "." in one else one[0]] for one in pair)
+        depths[f"f{count + number}"] = rounds
+    assert rounds == math.ceil(math.log2(count))
 
 
 def test_the_fold_of_a_record_is_drawn_from_its_own_seed() -> None:

@@ -167,10 +167,13 @@ _CRASHED = re.compile(r"model has (?:crashed|unloaded)|model unloaded|channel er
 _NO_PATH = re.compile(r"unexpected endpoint or method|to (?:an )?https (?:port|server)")
 """A wrong path, in a 200 (LM Studio); plain HTTP where HTTPS is expected (nginx, Go)."""
 _TOO_LONG = re.compile(r"context (?:length|window|size)|token count")
-UNEXPLAINED = r"^\W*$|internal (?:server )?error(?! ?:)|server had an error"
+UNEXPLAINED = (
+    r"^\W*$|internal[ _]?(?:server[ _]?)?error(?! ?:)|server had an error|something went wrong|内部(?:服务器|服务)?错误|"
+    r"^\W*(?:(?:unknown|unexpected|server|backend|provider|returned) )*error\W*$"
+)
 _PASSING = re.compile(
     r"overload|busy|capacity|high demand|try again|try later|retry|temporar|unavailable|time.?out|timed out|"
-    rf"connection|too many|throttl|rate.?limit|warming|loading|{UNEXPLAINED}",
+    rf"connection|too many|throttl|rate.?limit|warming|loading|稍后|繁忙|{UNEXPLAINED}",
     re.IGNORECASE,
 )
 """Words for server trouble unrelated to the request, or for no reason at all."""

@@ -42,6 +42,7 @@ _TABLES = (
     """CREATE TABLE IF NOT EXISTS imports(
         record TEXT, slot TEXT, inputs BLOB, data BLOB NOT NULL, digest BLOB NOT NULL,
         PRIMARY KEY(record, slot)) WITHOUT ROWID""",
+    "CREATE INDEX IF NOT EXISTS imported ON imports(inputs)",
     """CREATE TABLE IF NOT EXISTS observations(
         id INTEGER PRIMARY KEY, kind TEXT NOT NULL, at REAL, data BLOB NOT NULL, digest BLOB NOT NULL)""",
     f"INSERT OR IGNORE INTO meta VALUES ('version', {VERSION}), ('indexed', 0)",
@@ -237,18 +238,18 @@ def insert_imports(rows: Iterable[ImportRow], connection: sqlite3.Connection) ->
         connection.execute("INSERT OR REPLACE INTO imports VALUES (?, ?, ?, ?, ?)", (record, slot, inputs, *sealed))
 
 
-def read_import(connection: sqlite3.Connection, record: str, slot: str) -> tuple[bytes, Any] | None:
-    """The inputs' digest and the value imported for a record's slot, or None.
+def read_import(connection: sqlite3.Connection, record: str, slot: str, inputs: bytes) -> tuple[bytes, Any] | None:
+    """The inputs' digest and the value imported for a slot with these inputs, else for the slot of the record, or None.
 
     Raises:
         LedgerError: the value is damaged.
     """
-    query = "SELECT inputs, data, digest FROM imports WHERE record = ? AND slot = ?"
-    found = connection.execute(query, (record, slot)).fetchall()
-    if not found:
-        return None
-    inputs, data, digest = found[0]
-    return inputs, unseal(_build_name(record, slot, inputs), data, digest)
+    query = """SELECT record, inputs, data, digest FROM imports WHERE slot = ? AND (inputs = ? OR record = ?)
+        ORDER BY inputs = ? DESC, record = ? DESC LIMIT 1"""
+    asked = slot, inputs, record, inputs, record
+    for record, inputs, data, digest in connection.execute(query, asked).fetchall():
+        return inputs, unseal(_build_name(record, slot, inputs), data, digest)
+    return None
 
 
 def _build_name(record: str, slot: str, inputs: bytes) -> bytes:

@@ -189,12 +189,12 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
         """Record values from another pipeline's files, replacing earlier imports of the same slots."""
         self._commits.write(partial(insert_imports, rows))
 
-    def find_import(self, record: str, slot: str) -> tuple[bytes, Any] | None:
-        """The inputs' digest and the value imported for a record's slot, or None."""
+    def find_import(self, record: str, slot: str, inputs: bytes = b"") -> tuple[bytes, Any] | None:
+        """The inputs' digest and the value imported for a slot with these inputs, else for the slot of the record."""
         self.check_writable()
         with translate_read_errors(self._place, self.folder):
             try:
-                return read_import(self._connection, record, slot)
+                return read_import(self._connection, record, slot, inputs)
             except LedgerError:
                 _LOG.warning("%s: the imported %s of %r is damaged; it is requested again", self._place, slot, record)
                 return None
