@@ -179,7 +179,7 @@ async def test_a_budget_is_never_overrun_and_a_higher_one_goes_on(tmp_path: Path
 
 
 async def test_a_criterion_with_neither_judge_nor_check_is_refused_before_anything_runs(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="criterion 'Causes' has no check, and no judge is set"):
+    with pytest.raises(InputError, match="criterion 'Causes': no check, and no judge is set"):
         await evaluate(essays(), CriterionGrader.of_checks(), experiments_dir=tmp_path)
     assert list(tmp_path.iterdir()) == []
 
