@@ -209,6 +209,8 @@ def _group_problems(problems: Iterable[str]) -> Iterator[str]:
     places: dict[str, list[str]] = {}
     for problem in problems:
         place, _, sentence = problem.partition(": ")
+        if place.count("(") > place.count(")"):  # the colon is no separator
+            place, sentence = problem, ""
         places.setdefault(sentence or problem, []).append(place)
     for sentence, where in places.items():
         if len(where) > _MOST_PLACES:

@@ -213,6 +213,27 @@ def test_two_runs_are_compared(one: Path, tmp_path: Path, capsys: pytest.Capture
     assert "is not significant" in capsys.readouterr().out
 
 
+def test_items_with_own_rubrics_have_the_kappa_of_all_pairs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # 4 of 8 verdicts are MET, 3 of 8 labels, and 7 agree: kappa = (7/8 - 1/2) / (1 - 1/2).
+    dataset = RubricDataset("Explain.")
+    for number in range(8):
+        check = {"name": "word_count", "parameters": {"at_most": 2}}
+        own = Rubric([Criterion(name=f"Short {number}", requirement=f"Is short: {number}", check=check)])
+        text = f"Text {number}" if number % 2 else f"This is text {number}"
+        dataset.add_item(text, "", ["MET" if number % 2 and number > 1 else "UNMET"], rubric=own)
+    dataset.to_file(tmp_path / "own.json")
+    out = str(tmp_path / "own")
+    assert run(["grade", str(tmp_path / "own.json"), "-o", out]) == 0
+    capsys.readouterr()
+    assert run(["agree", out]) == 0
+    assert "(majority-class baseline 0.625), kappa of all binary pairs 0.750, Gwet's AC1" in capsys.readouterr().out
+    assert run(["agree", out, "--against", out, "--csv"]) == 0
+    rows = [line.split(",")[:4] for line in capsys.readouterr().out.replace("kappa, ", "").splitlines()]
+    assert ['"binary"', "8", "0.75", "0.75"] in rows
+
+
 def test_a_mean_kappa_below_a_threshold_is_a_status_of_its_own(
     one: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -111,7 +111,6 @@ def test_labels_that_all_abstain_are_told() -> None:
     # 1, 0.5 and 0.5.
     assert float(found["mean score"]["as judged"]) == pytest.approx(2 / 3)
     assert shown.below[1:] == [
-        "note: 2 labelled items; the coverage of these intervals was checked for 30 or more",
         "note: mean score, a, b: every label is an abstention (CANNOT_ASSESS, not applicable) "
         "or has no verdict to compare with",
         "note: no estimate 'labels alone' for mean score, a, b; no estimate 'corrected (PPI)' for mean score, a, b; "

@@ -157,7 +157,7 @@ def test_submissions_come_in_every_format(tmp_path: Path, kind: str) -> None:
     [
         ([], "nothing to grade; pass DATASET"),
         (["missing.json"], "missing.json"),
-        (["{data}"], "criterion 'Short' has no check, and no judge is set"),
+        (["{data}"], "criterion 'Short': no check, and no judge is set"),
         (["{data}", "--judge", "nowhere/x"], "nowhere"),
         (["{data}", "--judge", "builtin/offline", "--aggregation", "majorty"], "did you mean 'majority'"),
         (["{data}", "--judge", "builtin/offline", "--calls", "per_items"], "did you mean 'per_item'"),

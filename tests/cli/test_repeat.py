@@ -90,6 +90,21 @@ def test_repeats_at_temperature_0_are_noted(tmp_path: Path, capsys: pytest.Captu
     assert "note: judge 'judge' is asked 2 times at temperature 0, where replies are likely to be identical" in told
 
 
+def test_a_threshold_for_a_judge_without_confidence_is_noted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = dataset(tmp_path, "One.")
+    with LoopbackEndpoint(replier=in_turn("MET")).in_thread() as endpoint:
+        a, b, c = (f"{name}@{endpoint.base_url}" for name in "abc")
+        for judges, noted in (((a,), True), ((a, "--repeat", "2"), False), ((a, "--judge", b), False)):
+            command = ["grade", str(source), "--judge", *judges, "--escalate-to", c, "--dry-run"]
+            assert run([*command, "-o", str(tmp_path / "run"), "--escalate-below", "0.7"]) == 0
+            told = capsys.readouterr().err
+            assert ("note: judge 'a' is asked once, so it has no confidence" in told) is noted, judges
+            assert run([*command, "-o", str(tmp_path / "run")]) == 0
+            assert "no confidence" not in capsys.readouterr().err
+
+
 def test_a_judge_that_is_named_twice_is_pointed_to_repeat(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["grade", str(dataset(tmp_path, "One.")), "--judge", "vllm/m", "--judge", "vllm/m"]
     assert run([*command, "-o", str(tmp_path / "run")]) == 2

@@ -1,4 +1,5 @@
 import math
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -56,6 +57,17 @@ def test_the_curve_says_what_each_threshold_would_have_done() -> None:
     assert curve.first_alone.cost == pytest.approx(0.04)
     assert (curve.then_alone.agreement, curve.then_alone.cost) == (0.75, 4.0)
     assert curve.cells == 4
+
+
+def test_runs_are_read_by_the_numbers_of_their_items() -> None:
+    def run(reports: list[EnsembleEvaluationReport]) -> SimpleNamespace:
+        return SimpleNamespace(
+            item_results=[SimpleNamespace(item_idx=n, report=r) for n, r in enumerate(reports)][::-1]
+        )
+
+    assert calibrate_cascade(run(FIRST), run(THEN), LABELS) == calibrate_cascade(FIRST, THEN, LABELS)
+    # An unfinished run has no result of the last item.
+    assert calibrate_cascade(run(FIRST[:3]), THEN, LABELS) == calibrate_cascade([*FIRST[:3], None], THEN, LABELS)
 
 
 def test_the_best_threshold_agrees_best_and_asks_least() -> None:

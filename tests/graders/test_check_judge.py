@@ -100,11 +100,22 @@ def test_what_cannot_be_decided_is_refused_before_anything_runs() -> None:
     with pytest.raises(InputError) as caught:
         ChecksFirst().check_rubric([SHORT, POLITE, unknown, chosen])
     problems = caught.value.problems
-    assert problems[0] == "criterion 'Polite' has no check, and no judge is set; pass --judge MODEL (Python: judge=)"
+    assert problems[0] == "criterion 'Polite': no check, and no judge is set; pass --judge MODEL (Python: judge=)"
     assert problems[1].startswith("criterion 'Odd': unknown check 'word_cuont'")
     assert problems[2] == "criterion 'Choice' has options and a check; a check decides binary criteria only"
-    with pytest.raises(InputError, match="'Polite' has no check"):
+    with pytest.raises(InputError, match="'Polite': no check"):
         asyncio.run(ChecksFirst().judge(JudgeInput("Hello.", (SHORT, POLITE)), (0, 1), never))
+
+
+def test_many_criteria_without_judge_are_one_line() -> None:
+    with pytest.raises(InputError) as caught:
+        ChecksFirst().check_rubric([Criterion(name=name, requirement="Is good") for name in "abcde"])
+    assert str(caught.value).splitlines()[1:] == [
+        "  criterion 'a', criterion 'b', criterion 'c' and 2 more: no check, and no judge is set; "
+        "pass --judge MODEL (Python: judge=)"
+    ]
+    same = [f"{name} needs a judge; pass --judge (Python: judge=)" for name in "abcde"]
+    assert str(InputError(same)).splitlines()[1:] == [f"  {problem}" for problem in same]
 
 
 def test_checks_get_their_context() -> None:

@@ -44,11 +44,10 @@ async def judged(
     wanted: Sequence[int] = (0,),
     case: JudgeInput = CASE,
     judge: Callable[[ScriptedModel], CriterionJudge] = CriterionJudge,
-    reasks: int = 2,
 ) -> tuple[list[Judgment], ScriptedModel]:
     model = ScriptedModel(script if callable(script) else {"judge": list(script)}, price=(1.0, 1.0))
     with Ledger.in_memory() as ledger:
-        judgments = await judge(model).judge(case, wanted, Executor(ledger, max_reasks=reasks).ask_for)
+        judgments = await judge(model).judge(case, wanted, Executor(ledger).ask_for)
     return judgments, model
 
 
@@ -248,18 +247,15 @@ async def test_a_judge_may_find_the_right_words_or_change_its_mind_when_asked_ag
         assert judgment.verdict is verdict and judgment.flags == ()
 
 
-async def test_a_met_without_any_quote_is_unsupported_even_where_nothing_can_be_asked_again() -> None:
+async def test_a_verdict_with_a_poor_quote_is_kept_after_one_reask_however_the_second_reply_is() -> None:
     options = JudgeOptions(evidence=True)
-    (judgment,), _ = await judged([said("MET", [])], judge=lambda m: CriterionJudge(m, options=options), reasks=0)
-    assert judgment.verdict is MET and judgment.flags == ("unsupported",)
-
-
-async def test_a_verdict_with_a_poor_quote_is_kept_where_the_second_reply_holds_none() -> None:
-    options = JudgeOptions(evidence=True)
-    for second in ("Sorry!", Reply("", refusal="No.")):
-        script = [said("MET", ["steam engines"]), second, second, second]
-        (judgment,), _ = await judged(script, judge=lambda m: CriterionJudge(m, options=options))
-        assert judgment.verdict is MET and judgment.flags == ("unsupported",)
+    cut = Reply('{"explanation": "It', finish_reason="length")
+    for first in (["steam engines"], []):
+        for second in (said("MET", first), "Sorry!", "", Reply("", refusal="No."), cut):
+            script = [said("MET", first), second, second, second]
+            (judgment,), model = await judged(script, judge=lambda m: CriterionJudge(m, options=options))
+            assert judgment.verdict is MET and judgment.flags == ("unsupported",)
+            assert len(model.requests) == 2, second
 
 
 async def test_a_call_that_fails_after_a_poor_quote_is_a_mistake_so_that_to_resume_asks_again() -> None:

@@ -114,7 +114,7 @@ def test_what_is_left_out_is_counted() -> None:
     assert found.notes == (
         "1 of 6 items have no report with criteria and are left out",
         "1 of 6 items have no score and are left out of the mean score",
-        "3 labelled items; the coverage of these intervals was checked for 30 or more",
+        "2 labelled items; the coverage of these intervals was checked for 30 or more",
     )
     assert found.score.labelled == 2 and found.score.ppi.value is None
 

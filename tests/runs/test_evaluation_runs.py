@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -179,9 +180,26 @@ async def test_a_budget_is_never_overrun_and_a_higher_one_goes_on(tmp_path: Path
 
 
 async def test_a_criterion_with_neither_judge_nor_check_is_refused_before_anything_runs(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="criterion 'Causes' has no check, and no judge is set"):
+    with pytest.raises(InputError, match="criterion 'Causes': no check, and no judge is set"):
         await evaluate(essays(), CriterionGrader.of_checks(), experiments_dir=tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+async def test_criteria_without_an_example_are_noted(tmp_path: Path) -> None:
+    tone, own = Criterion(name="Tone", requirement="Is polite"), Criterion(name="Length", requirement="Is brief")
+    check = Criterion(name="Short", requirement="?", check={"name": "word_count", "parameters": {"at_most": 9}})
+    training = RubricDataset("Say hello", Rubric([tone]))
+    training.add_item("What?", "b", [CriterionVerdict.UNMET])
+    told = []
+    for criteria in ([tone, own, check], [tone, check]):
+        dataset = RubricDataset("Say hello", Rubric(criteria))
+        dataset.add_item("Good day to you.", "a")
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            grader = CriterionGrader(judge_model_config="builtin/offline", training_data=training)
+            await evaluate(dataset, grader, experiments_dir=tmp_path)
+        told.append([str(one.message).partition(":")[0] for one in caught if "few-shot" in str(one.message)])
+    assert told == [["no few-shot example for 'Length'"], []]
 
 
 async def test_checks_and_judges_mix_in_one_rubric(bench: Bench, tmp_path: Path) -> None:

@@ -112,11 +112,13 @@ def show_agreement(found: MetricsResult, by: str) -> TableReport:
     """The table of criteria, judges or tags, below the metrics of the whole run."""
     rows = {"criterion": _build_criterion_rows, "judge": _build_judge_rows, "tag": _build_tag_rows}[by](found)
     confidence = found.bootstrap.confidence_level if found.bootstrap else 0.95
+    pooled = found.pooled_by_scale is not None
+    kappa, mean = ("kappa of all binary pairs", found.micro_kappa) if pooled else ("mean kappa", found.mean_kappa)
     above = [
         f"{pluralize(found.n_items, 'labelled item')}, {pluralize(found.n_samples or 0, 'pair')} of label and "
         f"verdict; {INTERVALS.format(100.0 * confidence)} clustered by item",
         f"accuracy {show(found.criterion_accuracy, found.accuracy_ci)} (majority-class baseline "
-        f"{show(found.majority_baseline)}), mean kappa {show(found.mean_kappa, found.mean_kappa_ci)}, "
+        f"{show(found.majority_baseline)}), {kappa} {show(mean, found.mean_kappa_ci)}, "
         f"Gwet's AC1 {show(found.criterion_gwet)}",
         f"score error (MAE) {show(found.score_mae)}, bias {show(found.bias.mean_bias, found.bias.ci)} over "
         f"{pluralize(found.n_scores, 'item')}",
@@ -131,7 +133,6 @@ def show_agreement(found: MetricsResult, by: str) -> TableReport:
     below = ["", *([_AC] if any("AC" in row for row in rows) else ()), *conclusions, *notes]
     if found.simulation is not None:
         below += format_simulation(found.simulation)
-    mean = found.micro_kappa if found.pooled_by_scale is not None else found.mean_kappa
     return TableReport(rows, found.model_dump(mode="json"), above, below, kappa=mean)
 
 
@@ -295,9 +296,9 @@ def _build_pair_row(pair: JudgePair) -> dict[str, Any]:
 
 def show_comparison(found: JudgeComparison) -> TableReport:
     """Two runs compared on the same labels; a is the first."""
-    whole = [found.accuracy, found.mean_kappa, found.score_error, found.score_bias]
-    names = ["accuracy", "mean kappa", "score error", "score bias"]
-    names += [f"kappa of {one.name}" for one in found.per_criterion]
+    kappa, mean = ("mean kappa", found.mean_kappa) if found.per_criterion else ("kappa, binary", found.micro_kappa)
+    whole = [found.accuracy, mean, found.score_error, found.score_bias]
+    names = ["accuracy", kappa, "score error", "score bias", *(f"kappa of {one.name}" for one in found.per_criterion)]
     rows = [
         {
             "metric": name,

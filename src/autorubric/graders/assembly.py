@@ -248,12 +248,19 @@ class Recipe:
             >>> Recipe((JudgeSpec(LLMConfig("openai/gpt-5.1", temperature=0.0), "a", repeats=3),)).find_warnings()[0]
             "judge 'a' is asked 3 times at temperature 0, where replies are likely to be identical; ..."
         """
-        return [
+        found = [
             f"judge {spec.judge_id!r} is asked {spec.repeats} times at temperature 0, where replies are likely to be "
             "identical; set a temperature above 0 (--temperature, LLMConfig(temperature=...))"
             for spec in self._list_specs()
             if spec.repeats > 1 and spec.llm_config.temperature == 0
         ]
+        once = [spec.repeats for spec in self.specs] == [1] and not self.has_own_judge
+        if once and self.escalation is not None and self.escalation.threshold is not None:
+            found.append(
+                f"judge {self.specs[0].judge_id!r} is asked once, so it has no confidence, and all its verdicts are "
+                "escalated; repeat it (--repeat, JudgeSpec(repeats=...)), or leave the threshold out"
+            )
+        return found
 
     def collect_configs(self) -> dict[str, LLMConfig]:
         """The model of every judge, by judge id."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import accumulate
-from typing import NamedTuple, Self, TypeAlias
+from typing import Any, NamedTuple, Protocol, Self, TypeAlias
 
 from autorubric.core.criterion import Criterion
 from autorubric.core.judgment import CriterionVerdict, JudgeVote, MultiChoiceJudgeVote
@@ -17,8 +17,18 @@ from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError, pluralize
 from autorubric.notes import warn
 
-Reports: TypeAlias = Sequence[EnsembleEvaluationReport | None]
-"""One report per item of a dataset, in order; None if grading failed."""
+
+class Run(Protocol):
+    """A graded run, such as `EvalResult`; each result has `item_idx` and `report`."""
+
+    @property
+    def item_results(self) -> Iterable[Any]:
+        """One result per item."""
+        ...
+
+
+Reports: TypeAlias = Run | Sequence[EnsembleEvaluationReport | None]
+"""A run over a dataset, or one report per item, in order; None if grading failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,15 +117,16 @@ class CascadeReplay:
 
 def collect_cells(first_reports: Reports, then_reports: Reports, dataset: RubricDataset) -> list[LabelledCell]:
     """The labelled criteria of a dataset, with the results of both judges."""
+    firsts, thens = (_list_reports(reports, dataset) for reports in (first_reports, then_reports))
     problems = [
         f"got {pluralize(len(reports), 'report')} of the {which} judge for {pluralize(len(dataset), 'item')}"
-        for which, reports in (("first", first_reports), ("second", then_reports))
+        for which, reports in (("first", firsts), ("second", thens))
         if len(reports) != len(dataset)
     ]
     if problems:
         raise InputError(problems)
     cells: list[LabelledCell] = []
-    for index, (item, first, then) in enumerate(zip(dataset, first_reports, then_reports, strict=True)):
+    for index, (item, first, then) in enumerate(zip(dataset, firsts, thens, strict=True)):
         if item.ground_truth is None:
             continue
         criteria = dataset.get_item_rubric(index).rubric
@@ -131,6 +142,13 @@ def collect_cells(first_reports: Reports, then_reports: Reports, dataset: Rubric
     if not cells:
         raise InputError("no item of the dataset has ground truth; a cascade is calibrated on labels")
     return cells
+
+
+def _list_reports(reports: Reports, dataset: RubricDataset) -> Sequence[EnsembleEvaluationReport | None]:
+    if isinstance(reports, Sequence):
+        return reports
+    found = {result.item_idx: result.report for result in reports.item_results}
+    return [found.get(index) for index in range(len(dataset))]
 
 
 _Entry: TypeAlias = EnsembleCriterionReport | None
@@ -253,8 +271,8 @@ def calibrate_cascade(
     Report results on other data than that of the calibration: see `CascadeCurve.held_out`.
 
     Args:
-        first_reports: the first judge's, one per item of the dataset; None if grading failed.
-        then_reports: the second judge's, one per item.
+        first_reports: the first judge's run, or its reports, one per item of the dataset; None if grading failed.
+        then_reports: the same of the second judge.
         dataset: the labels; items without ground truth are left out.
         thresholds: the thresholds to evaluate; by default, every one that makes a difference.
         min_cells: minimum labels of a criterion for its own curve.

@@ -15,7 +15,7 @@ from autorubric.core.judgment import CriterionVerdict, Judgment, Quote
 from autorubric.core.wording import fold_letter
 from autorubric.graders.asking import ModelJudge, Unsupported, collect_values, load_judgment_schema, show_options
 from autorubric.graders.judge import Answered, Ask, JudgeInput, Read, ShownOptions
-from autorubric.graders.judge_replies import NO_VERDICT, Said, build_judgment, failed, read_said
+from autorubric.graders.judge_replies import Said, build_judgment, failed, read_said
 from autorubric.llm.executor import FollowUp
 from autorubric.llm.request import Answer, Message, Model, Reply, ReplySchema, Request, Unreadable
 from autorubric.prompts.template import Beginning
@@ -63,13 +63,10 @@ class _Dialogue:
         self._flagged: dict[int, Answer[Judgment]] = {}
 
     async def judge(self, index: int, ask: Ask) -> Judgment:
-        """Ask again once if quotes are not found; if they are still missing, the verdict stands with a flag."""
         judge = self._judge
         answer = await ask(judge.model, self.build(index), partial(self.read, index), judge.options.follow_up)
         if not isinstance(answer, Answer):
-            if index not in self._flagged or answer.kind not in NO_VERDICT:
-                return failed(judge.judge_id, judge.weight, answer)
-            answer = self._flagged[index]
+            return failed(judge.judge_id, judge.weight, answer)
         judgment: Judgment = answer.value
         return judgment
 
@@ -89,10 +86,11 @@ class _Dialogue:
         return Request(messages, "judge", schema, judge.draw, item=inputs.item, copy=copy)
 
     def read(self, index: int, reply: Reply) -> Answer[Judgment] | Unreadable:
+        """The judgment; a verdict whose quotes are not found stands with a flag if the one re-ask does no better."""
         shown = None if self._inputs.criteria[index].options is None else self.show(index)
         found = read_said(reply, shown, self._inputs.submission)
         if isinstance(found, Unreadable):
-            return found
+            return self._flagged.get(index, found)
         judge = self._judge
         judgment = build_judgment(found.value, reply, judge.judge_id, judge.weight, shown)
         if judge.options.evidence:

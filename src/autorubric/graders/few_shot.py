@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from random import Random
@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from autorubric.core.criterion import Criterion
 from autorubric.core.judgment import CriterionVerdict
 from autorubric.dataset.collection import RubricDataset
-from autorubric.errors import InputError
+from autorubric.errors import InputError, clip
 from autorubric.graders.judge import JudgeInput
 from autorubric.llm.thinking import Reasoning, split_reasoning
 
@@ -138,6 +138,11 @@ class FewShot:
             self._rows.append(row)
         if not self._pools:
             raise InputError("the data for few-shot examples has no ground truth")
+
+    def find_missing(self, criteria: Iterable[Criterion]) -> list[str]:
+        """The names of the criteria that a model judges and no example was labelled for."""
+        missing = (each for each in criteria if each.check is None and _find_kind(each) not in self._pools)
+        return [repr(criterion.name or clip(criterion.requirement, 60)) for criterion in missing]
 
     def choose_examples(self, inputs: JudgeInput, index: int, judge_id: str) -> list[FewShotExample]:
         """The examples for one criterion, the same each time."""

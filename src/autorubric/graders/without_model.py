@@ -61,7 +61,7 @@ class ChecksFirst:
         Example:
             >>> ChecksFirst().check_rubric([Criterion(name="Tone", requirement="Is polite")])
             Traceback (most recent call last):
-            autorubric.errors.InputError: criterion 'Tone' has no check, and no judge is set; ...
+            autorubric.errors.InputError: criterion 'Tone': no check, and no judge is set; ...
         """
         from autorubric.checks import validate_check
 
@@ -70,7 +70,7 @@ class ChecksFirst:
             name = f"criterion {(criterion.name or index)!r}"
             if criterion.check is None:
                 if self.inside is None:
-                    problems.append(f"{name} has no check, and no judge is set; pass --judge MODEL (Python: judge=)")
+                    problems.append(f"{name}: no check, and no judge is set; pass --judge MODEL (Python: judge=)")
             elif criterion.options is not None:
                 problems.append(f"{name} has options and a check; a check decides binary criteria only")
             else:

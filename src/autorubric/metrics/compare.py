@@ -329,18 +329,16 @@ def _render_lines(found: JudgeComparison) -> Iterator[str]:
     whole = (found.accuracy, found.mean_kappa, found.micro_kappa, found.score_error, found.score_bias)
     titles = ("accuracy", "mean kappa", "kappa, binary", "score error", "score bias")
     for title, one in zip(titles, whole, strict=True):
-        yield (
-            f"  {title:<14} a {show(one.a)}, b {show(one.b)}, a − b {show(one.difference, one.ci)}, "
-            f"p {show(one.p_value)}"
-        )
+        yield f"  {title:<14} {_render_values(one)}"
     for one in found.per_criterion:
-        yield (
-            f"  {one.name}: kappa a {show(one.a)}, b {show(one.b)}, a − b "
-            f"{show(one.difference, one.ci)}, p {show(one.p_value)}, Holm {show(one.p_holm)}, "
-            f"n={one.n}"
-        )
+        yield f"  {one.name}: kappa {_render_values(one)}, Holm {show(one.p_holm)}, n={one.n}"
     yield describe_winner(found.accuracy)
     yield from (f"  note: {warning}" for warning in found.warnings)
+
+
+def _render_values(found: Difference) -> str:
+    a, b, difference = show(found.a), show(found.b), show(found.difference, found.ci)
+    return f"a {a}, b {b}, a − b {difference}, p {show(found.p_value)}"
 
 
 def describe_winner(difference: Difference) -> str:

@@ -283,8 +283,8 @@ def _build_criterion_estimand(column: Column, judged: Floats, truth: Floats, lab
 def _collect_notes(table: Table, named: list[tuple[str, Corrections]]) -> Iterator[str]:
     """Sentences on items left out, too few labels, and criteria without a usable one."""
     yield from describe_left_out(table, "the mean score")
-    labelled = int(table.labelled.sum())
-    if labelled < 30:
+    labelled = named[0][1].labelled
+    if 0 < labelled < 30:
         yield f"{pluralize(labelled, 'labelled item')}; the coverage of these intervals was checked for 30 or more"
     unusable = [name for name, found in named if not found.labelled]
     if unusable:

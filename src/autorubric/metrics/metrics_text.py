@@ -77,13 +77,9 @@ def render_consistency(found: MetricsResult) -> Iterator[str]:
 
 def _render_details(found: MetricsResult) -> Iterator[str]:
     """The lines of a verbose summary: correlations of scores, coverage of criteria, and the judges."""
-    for name, correlation in (
-        ("Spearman", found.score_spearman),
-        ("Kendall", found.score_kendall),
-        ("Pearson", found.score_pearson),
-    ):
+    for correlation in (found.score_spearman, found.score_kendall, found.score_pearson):
         yield (
-            f"  {name}: {show(correlation.coefficient, correlation.ci)}, p {show(correlation.p_value)} "
+            f"  {correlation.method.title()}: {show(correlation.coefficient, correlation.ci)}, p {show(correlation.p_value)} "
             f"({correlation.interpretation}, n={correlation.n_samples})"
         )
     for criterion in found.per_criterion:

@@ -126,6 +126,5 @@ def _read_value(vote: JudgeVote | MultiChoiceJudgeVote) -> float | None:
     """The value of a vote, in [0, 1]; None for an abstention."""
     if isinstance(vote, MultiChoiceJudgeVote):
         return None if vote.na else vote.value
-    if vote.verdict in (CriterionVerdict.MET, CriterionVerdict.UNMET):
-        return 1.0 if vote.verdict is CriterionVerdict.MET else 0.0
-    return None
+    decided = vote.verdict in (CriterionVerdict.MET, CriterionVerdict.UNMET)
+    return float(vote.verdict is CriterionVerdict.MET) if decided else None

@@ -10,19 +10,21 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
 from autorubric.background import rare_collections
 from autorubric.core.rubric import Rubric
 from autorubric.dataset import RubricDataset
-from autorubric.errors import InputError
+from autorubric.errors import InputError, format_first
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.grader import Grader
 from autorubric.llm.models import collect_notes
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.lock import hold_run
 from autorubric.llm.request import Model
+from autorubric.notes import warn
 from autorubric.runs.another_run import merge_shards, move_run_away, refuse_another_run
 from autorubric.runs.blocks import feed
 from autorubric.runs.changes import (
@@ -271,9 +273,10 @@ async def _check_rubrics(plan: ExperimentPlan) -> None:
     """Refuse rubrics that the grader cannot judge, before anything is spent."""
     if not isinstance(plan.grader, CriterionGrader):
         return
-    judge = (await plan.grader.open_session()).judge
+    judge, few_shot = (await plan.grader.open_session()).judge, plan.grader.recipe.options.few_shot
     places: dict[str, list[int]] = {}
-    for index, rubric in _find_rubrics(plan.dataset).items():
+    rubrics = _find_rubrics(plan.dataset)
+    for index, rubric in rubrics.items():
         try:
             judge.check_rubric(rubric.rubric)
         except InputError as error:
@@ -281,6 +284,8 @@ async def _check_rubrics(plan: ExperimentPlan) -> None:
                 places.setdefault(problem, []).append(index)
     if places:
         raise InputError(_locate_problem(problem, indices, plan.dataset) for problem, indices in places.items())
+    if few_shot and (missing := few_shot.find_missing(chain.from_iterable(rubrics.values()))):
+        warn(f"no few-shot example for {format_first(missing)}: name, requirement and options must be the same")
 
 
 def _find_rubrics(dataset: RubricDataset) -> dict[int, Rubric]:

@@ -145,15 +145,11 @@ class CriterionSummary:
         name: its name, or its number if it has none.
         weight: its weight.
         values: the values of its scored verdicts, in [0, 1].
-        abstained: items where the judges could not assess it.
-        failed: items where the verdict is missing.
     """
 
     name: str
     weight: float
     values: Moments = field(default_factory=Moments)
-    abstained: int = 0
-    failed: int = 0
 
     @property
     def influence(self) -> float:
@@ -266,15 +262,10 @@ class EvaluationSummary:
             totals = self.criteria[key] = CriterionSummary(criterion.name or f"C{number}", criterion.weight)
         self.judgments += 1
         if found.error is not None:
-            totals.failed += 1
             return
         self.judged += 1
-        for flag in found.flags:
-            self.flags[flag] += 1
-        value = found.score_value
-        if value is None:
-            totals.abstained += 1
-        else:
+        self.flags.update(found.flags)
+        if (value := found.score_value) is not None:
             totals.values.add(value)
 
 
