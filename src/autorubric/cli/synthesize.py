@@ -139,7 +139,8 @@ def print_estimate(estimate: PlanEstimate) -> None:
     exact = f" for {assumed}," if next(iter(estimate.judges), "") == "criterion" else ""
     print(
         f"Calls are exact{exact} if no request has to be repeated. Tokens are estimated from the first rows, at 4 "
-        "bytes a token and usual reply lengths; the maximum assumes one token per byte and replies at their first limit."
+        "bytes a token and usual reply lengths; the maximum assumes one token per byte and replies at their first "
+        "limit."
     )
     _print_calls(estimate.per_query, estimate.needed)
     if estimate.judges:
