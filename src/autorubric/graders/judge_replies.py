@@ -31,7 +31,16 @@ from autorubric.llm.thinking import remove_thinking
 
 _EXPLANATIONS = (
     *("explanation", "reason", "rationale", "解释", "理由", "原因", "说明", "分析", "解釋", "説明", "이유", "설명"),
-    *("explicación", "explication", "justification", "begründung", "spiegazione", "explicação", "пояснение"),
+    *(
+        "explicación",
+        "explication",
+        "justification",
+        "begründung",
+        "spiegazione",
+        "explicação",
+        "пояснение",
+        "gerekçe",
+    ),
 )
 _VERDICTS = tuple(CriterionVerdict)
 _STATUS_KEYS = ("criterion_status", "criteria_met", "verdict")
@@ -46,7 +55,7 @@ _MARKUP = re.compile(
     r"</?\w+>|^[^\w\n]*(?:explanation|reason(?:ing)?|rationale)[^\w\n]*[:：]\W*", re.IGNORECASE | re.MULTILINE
 )
 _CONCLUDES = re.compile(
-    "riteri|ritère|equirement|erdict|MET|[满滿]足|erfüllt|満た|기준"
+    "rit[eéè]r|equi[rs]|erdict|MET|[满滿]足|标准|erfüllt|満た|기준|критери|tiêu chí|المعيار"
 )  # a fast check: most texts have none
 _HOLDS_TEXT = re.compile(r"[{\"'“]")
 _MOST_EVIDENCE = 2000  # characters of a reply that are kept with a failure
