@@ -18,7 +18,7 @@ from autorubric.rows.columns import ROLES, fold_name
 GroundTruth: TypeAlias = list[CriterionVerdict | str]
 
 _VERDICTS: dict[Any, CriterionVerdict | str] = {verdict.value: verdict for verdict in CriterionVerdict}
-_WORDS: dict[str, str] = VERDICT_WORDS | TRUTH_WORDS
+_WORDS = VERDICT_WORDS | TRUTH_WORDS
 _GOOD, _BAD = "pass|passed|đạt|通过|对|✓|✔|√|✅|☑", "fail|failed|không đạt|不通过|未通过|错|✗|✘|✖|×|❌|☒"
 _OUTCOMES = {fold_text(word): sign for words, sign in ((_GOOD, "MET"), (_BAD, "UNMET")) for word in words.split("|")}
 """Words for a good or bad result: on a pitfall, they do not say whether it is met."""

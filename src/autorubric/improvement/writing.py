@@ -23,6 +23,7 @@ from autorubric.improvement.search import Commission, Note, WriterItem
 from autorubric.llm.limits import estimate_room
 from autorubric.llm.request import Answer, Failure, Message, Model, Reply, ReplySchema, Request, Unreadable
 from autorubric.llm.structured import read_json
+from autorubric.llm.thinking import split_reasoning
 from autorubric.prompts.library import load_schema
 from autorubric.prompts.template import Template
 from autorubric.rows import drop_nulls, inspect_file
@@ -65,7 +66,7 @@ def build_request(template: Template, labelled: LabelledRubric, commission: Comm
 
 
 def _show_case(labelled: LabelledRubric, case: WriterItem) -> dict[str, Any]:
-    submission = clip(labelled.dataset[case.item].submission, _LONGEST_SHOWN)
+    submission = clip(split_reasoning(labelled.dataset[case.item].submission)[1], _LONGEST_SHOWN)
     return {  # these keys in this order are part of requests
         "submission": submission,
         "label": case.label,

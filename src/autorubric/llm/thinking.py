@@ -12,12 +12,17 @@ Reasoning: TypeAlias = Literal["drop", "keep"]
 
 # Each alternative has one group, which is empty in an opening tag.
 _TAG = re.compile(
-    r"<(/?)(?:seed:|longcat_)?(?:think(?:ing)?|thoughts?)>|\[(/?)THINK\]|◁(/?)think▷|<\|(/?)think\|>|"
-    r"<\|(?:begin|(end))_of_thought\|>|<\|(?:START|(END))_THINKING\|>|"
-    r"<(?:\|channel>thought|(channel\|>))|<unused9(?:4>thought|(5>))",  # Gemma
+    r"<(/?)(?:\w+[:_])?(?:think(?:ing)?|thoughts?)>|\[(/?)THINK\]|◁(/?)think▷|<\|(/?)think\|>|"
+    r"<\|(?:begin|(end))_of_thought\|>|<\|(?:START|(END))_THINKING\|>|<\|inner_(?:prefix|(suffix))\|>|"
+    r"<\|(?:open|(close))\|>think<\|sep\|>|<(?:\|channel>thought|(channel\|>))|<unused9(?:4>thought|(5>))",  # Gemma
     re.IGNORECASE,
 )
-_MAY_LOSE_OPENING = re.compile(r"</(?:seed:)?think|\[/|◁/", re.IGNORECASE)
+_ABOUT_TAG = re.compile(
+    r"[ \t]+(?:is|are|and|or|tags?|tokens?|blocks?|means?|marks?|ist|und|est|et|es|y)\b|[ \t]*(?:是|标签)"
+)
+_PROMPTED = re.compile(r"<(/?)reasoning>", re.IGNORECASE)  # the tags of GRPO recipes
+_INVISIBLE = "\ufeff\u200b\u2060"
+_MAY_LOSE_OPENING = re.compile(r"</(?:\w+:)?think|\[/|◁/", re.IGNORECASE)
 _ANSWER_FOLLOWS = re.compile(r"[ \t]*(?:\n|\Z|[\[{]|```)")
 
 # Harmony, the format of gpt-oss, as sent by servers that do not parse it or that drop its special tokens.
@@ -38,7 +43,7 @@ def remove_thinking(text: str) -> str:
         >>> remove_thinking("<think>two and two</think> Four.")
         'Four.'
     """
-    text = text.strip()
+    text = _strip_blank(text)
     if text.startswith(("{", "[{", "```")):  # tags in here are quoted
         return text
     if _CHANNELS.match(text):
@@ -50,8 +55,10 @@ def remove_thinking(text: str) -> str:
     if first and _MAY_LOSE_OPENING.match(first[0]) and _ANSWER_FOLLOWS.match(text, first.end()):
         text = text[first.end() :]
     while first and (opened := _TAG.match(text.lstrip())) and not _is_closing(opened):
+        if _ABOUT_TAG.match(text.lstrip(), opened.end()):
+            break
         text = _skip_block(text.lstrip(), opened.end())
-    return text.strip()
+    return _strip_blank(text)
 
 
 def split_reasoning(submission: str, reasoning: Reasoning = "drop") -> tuple[str, str]:
@@ -65,10 +72,10 @@ def split_reasoning(submission: str, reasoning: Reasoning = "drop") -> tuple[str
         >>> split_reasoning(" Four.")
         ('', ' Four.')
     """
-    text = submission.strip()
+    text = _strip_blank(submission)
     if reasoning == "keep" or (_BARE_ANALYSIS.match(text) and _BARE_FINAL not in text):
         return "", submission
-    answer = remove_thinking(text)
+    answer = remove_thinking(_PROMPTED.sub(r"<\1think>", text, 2) if _PROMPTED.match(text) else text)
     before = "".join(text.rsplit(answer, 1)) if answer else text
     return (before, answer) if before else ("", submission)
 
@@ -86,6 +93,10 @@ def _extract_final_channel(text: str) -> str:
     if final is None:
         return _OTHER.sub("", text).strip()
     return _END_OF_CHANNEL.split(text[final.end() :], maxsplit=1)[0].strip()
+
+
+def _strip_blank(text: str) -> str:
+    return text.strip().strip(_INVISIBLE).strip()
 
 
 def _skip_block(text: str, start: int) -> str:
