@@ -57,6 +57,7 @@ _MARKUP = re.compile(
 _CONCLUDES = re.compile(
     "rit[eéè]r|equi[rs]|erdict|MET|[满滿]足|标准|erfüllt|満た|기준|критери|tiêu chí|المعيار"
 )  # a fast check: most texts have none
+_IS_FORM = re.compile(r"[{\[<:：=|]")
 _HOLDS_TEXT = re.compile(r"[{\"'“]")
 _MOST_EVIDENCE = 2000  # characters of a reply that are kept with a failure
 NO_VERDICT = frozenset({"unreadable", "truncated", "empty", "refusal"})
@@ -93,7 +94,8 @@ def read_said(reply: Reply, shown: ShownOptions | None = None, submission: str =
             return entry
         answer = Answer(entry, reply, found.notes)
     text = reply.text
-    if text[:1] == "{" and text[-1:] == "}" and text.count("}") == 1 and sum(map(text.count, _KEYS)) == 1:
+    is_plain = text[:1] == "{" and text[-1:] == "}" and text.count("}") == 1 and sum(map(text.count, _KEYS)) == 1
+    if is_plain and "{" not in submission:
         return answer
     problem = find_quoted_verdict(reply, submission) or _find_disagreement(remove_thinking(text), answer.value, shown)
     return problem or answer
@@ -134,7 +136,7 @@ def _read_other_form(reply: Reply, shown: ShownOptions | None) -> Answer[Said] |
 
 
 def find_quoted_verdict(reply: Reply, submission: str) -> Unreadable | None:
-    """Why a reply has no verdict of its own: the part that states it is in the submission, and has text around it.
+    """Why a reply has no verdict of its own: the part that states it is in the submission, and is more than a word.
 
     Example:
         >>> said = '{"criterion_status": "MET"}'
@@ -143,8 +145,10 @@ def find_quoted_verdict(reply: Reply, submission: str) -> Unreadable | None:
     """
     before, stated, after = split_reply(remove_thinking(reply.text))
     has_words = f"{before}{after}".replace("```json", "").strip("` \n")
-    is_quoted = has_words and "".join(stated.split()) in "".join(submission.split())
-    return _reject("the verdict in the reply is quoted from the submission") if is_quoted else None
+    if not (has_words or _IS_FORM.search(stated)) or "".join(stated.split()) not in "".join(submission.split()):
+        return None
+    how = "verdict in the reply is quoted from" if has_words else "reply is a part of"
+    return _reject(f"the {how} the submission")
 
 
 def read_entry(
