@@ -16,6 +16,7 @@ from autorubric.graders.verdict_words import (
     HINT,
     OF_ANYTHING,
     Stated,
+    find_bare_fields,
     find_conclusion,
     find_fields,
     find_last_sentence,
@@ -57,7 +58,7 @@ _MARKUP = re.compile(
 _CONCLUDES = re.compile(
     "rit[eéè]r|equi[rs]|erdict|MET|[满滿]足|标准|erfüllt|満た|기준|критери|tiêu chí|المعيار"
 )  # a fast check: most texts have none
-_IS_FORM = re.compile(r"[{\[<:：=|]")
+_IS_FORM = re.compile(r"[{\[<:：=|#]")
 _HOLDS_TEXT = re.compile(r"[{\"'“]")
 _MOST_EVIDENCE = 2000  # characters of a reply that are kept with a failure
 NO_VERDICT = frozenset({"unreadable", "truncated", "empty", "refusal"})
@@ -94,10 +95,12 @@ def read_said(reply: Reply, shown: ShownOptions | None = None, submission: str =
             return entry
         answer = Answer(entry, reply, found.notes)
     text = reply.text
-    is_plain = text[:1] == "{" and text[-1:] == "}" and text.count("}") == 1 and sum(map(text.count, _KEYS)) == 1
-    if is_plain and "{" not in submission:
+    is_plain = not answer.notes and text[:1] == "{" and text[-1:] == "}" and text.count("}") == 1
+    if is_plain and sum(map(text.count, _KEYS)) == 1 and "{" not in submission:
         return answer
-    problem = find_quoted_verdict(reply, submission) or _find_disagreement(remove_thinking(text), answer.value, shown)
+    problem = find_quoted_verdict(reply, submission) or _find_disagreement(
+        remove_thinking(text), answer.value, shown, submission
+    )
     return problem or answer
 
 
@@ -253,7 +256,7 @@ def _extract_explanation(text: str, fields: list[re.Match[str]]) -> str | None:
     return _MARKUP.sub("", text).strip() or None if fields else None
 
 
-def _find_disagreement(text: str, entry: Said, shown: ShownOptions | None) -> Unreadable | None:
+def _find_disagreement(text: str, entry: Said, shown: ShownOptions | None, submission: str) -> Unreadable | None:
     """Why a reply cannot be trusted: it also states something else, under a second key or around the JSON.
 
     A judge may quote a verdict from the submission, which must not be read as its own.
@@ -269,6 +272,8 @@ def _find_disagreement(text: str, entry: Said, shown: ShownOptions | None) -> Un
     around = {find_conclusion(find_last_sentence(before), shown), *(one for _, one in find_statements(after, shown))}
     around |= {_read_stated(field["value"], shown) for field in find_fields(f"{before}\n{after}")}
     own = entry.verdict if shown is None else entry.option
+    stated, quoted = find_bare_fields(text, submission)
+    around |= stated if own in quoted else set()
     if find_retractions(after) and find_conclusion(after, shown) is None:
         return _reject("the text after the JSON takes it back")
     return _reject("the text around the JSON states something else than the JSON") if around - {None, own} else None

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from autorubric.core.judgment import TRUTH_WORDS, VERDICT_WORDS, CriterionVerdict
 from autorubric.core.wording import fold_text
 from autorubric.graders.judge import ShownOptions
-from autorubric.llm.reply_json import scan_json
+from autorubric.llm.reply_json import describe_form, scan_json
 
 MET, UNMET, CANNOT_ASSESS = CriterionVerdict.MET, CriterionVerdict.UNMET, CriterionVerdict.CANNOT_ASSESS
 Stated: TypeAlias = CriterionVerdict | int
@@ -84,6 +84,30 @@ def find_fields(text: str) -> list[re.Match[str]]:
         field for field in fields if _OF_VERDICT.search(field["label"]) or _fold(field["value"]) not in OF_ANYTHING
     )
     return sorted(relevant, key=lambda found: found.start())
+
+
+_WORDS = "|".join(sorted(VERDICT_WORDS, key=len, reverse=True))
+_PUNCTUATION = re.compile(r"\W+")
+_BARE_FIELD = re.compile(
+    rf"(?:{'|'.join(_LABELS)}|met|boxed|c\d+)[\W_]{{1,12}}(?P<value>{_WORDS}|yes|no)(?!\w)", re.IGNORECASE
+)
+
+
+def find_bare_fields(text: str, submission: str) -> tuple[set[Stated | None], set[Stated | None]]:
+    """The verdicts in all fields of a text, also quoted ones, and those in fields that the submission has.
+
+    Valid JSON alone has none, since what is quoted in it is certain.
+
+    Example:
+        >>> find_bare_fields('{"verdict": "It says {"verdict":"MET"}", "status": MET}', "Verdict: MET")[1]
+        {<CriterionVerdict.MET: 'MET'>}
+    """
+    if describe_form(text) not in ("", "a JSON string"):
+        return set(), set()
+    given, fields = _PUNCTUATION.sub("", submission), [*_BARE_FIELD.finditer(text)]
+    quoted = [found for found in fields if _PUNCTUATION.sub("", found[0]) in given]
+    stated, own = ({find_verdict(one["value"], of_truth=True) for one in some} for some in (fields, quoted))
+    return stated, own
 
 
 def is_label(key: str) -> bool:

@@ -44,7 +44,7 @@ def remove_thinking(text: str) -> str:
         'Four.'
     """
     text = _strip_blank(text)
-    if text.startswith(("{", "[{", "```")):  # tags in here are quoted
+    if text.startswith(("{", "[{", '"{', "```")):  # tags in here are quoted
         return text
     if _CHANNELS.match(text):
         return _extract_final_channel(text)
