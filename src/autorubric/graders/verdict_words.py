@@ -93,7 +93,7 @@ _BARE_FIELD = re.compile(
 )
 
 
-def find_bare_fields(text: str, submission: str) -> tuple[set[Stated | None], set[Stated | None]]:
+def find_bare_fields(text: str, submission: str) -> tuple[set[Any], set[Any]]:
     """The verdicts in all fields of a text, also quoted ones, and those in fields that the submission has.
 
     Valid JSON alone has none, since what is quoted in it is certain.
