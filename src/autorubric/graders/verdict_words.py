@@ -41,6 +41,7 @@ _FIELDS = [
         rf"^#+ *{_EDGE}{_LABEL}{_EDGE}\n+{_EDGE}{_VALUE}{_EDGE}$",  # a heading
         rf"<{_LABEL}>\s*{_VALUE}\s*</\w+>",
         rf"(?P<label>\\boxed)\{{(?:\\\w+\{{)?{_VALUE}\}}",
+        rf"\[(?P<label>result)\][\s(]*{_VALUE}\W*\Z",  # Prometheus
     )
 ]
 
@@ -186,31 +187,34 @@ _NEGATED = (
     r"satisfaite?|respectée?)|ne (?:remplit|satisfait|respecte) pas [lc]e"
 )
 _NOUN, _NOUN_VI, _NOUN_TR = (
-    "(?:crit[eé]rio|requisito)",
-    "(?:tiêu chí|yêu cầu)",
-    r"(?:kriter|ölçüt|gerek)\w* (?:\w+ ){0,2}",
+    r"(?:crit[eé]rio|requisito|\bc\d+)",
+    r"(?:tiêu chí|yêu cầu|\bc\d+)",
+    r"(?:kriter|ölçüt|gerek|\bc\d)\w* (?:\w+ ){0,2}",
 )
 _IS = r"(?:se|es|está|fue|foi|é|è|viene|(?:ha|è) (?:sido|stato)) (?:cumpl|cumpr|atend|satisf|soddisf|rispett)\w+"
 _DOES = "(?:cumple|cumpre|atende|satisface|satisfaz|soddisfa)(?: con| ao?)?(?: (?:el|este|o|il|questo))?"
-_DOES_VI, _IS_KO = "(?:được )?(?:đáp ứng|th(?:ỏa|oả) mãn|đạt)", "(?:기준|요건|요구 ?사항)[이을은를]? (?:충족|만족)"
+_DOES_VI, _IS_KO = (
+    "(?:được )?(?:đáp ứng|th(?:ỏa|oả) mãn|đạt)",
+    r"(?:기준|요건|요구 ?사항|c\d+)[이가을은는를]? (?:충족|만족)",
+)
 _MENTION = re.compile(
     rf"(?P<UNMET>{_LATIN.format(_NEGATED)}|(?:不能?|没[有能]?|未能?|[並尚]?未|[无無]法|难以)(?:完全|得到|"
     rf"被)?[满滿]足|不符合|未[达達]到?(?:\w\w?)?(?:标准|要求)|満た(?:[さし]れ?(?:てい?)?)(?:ない|ません)|"
     rf"المعيار (?:غير|لا|لم) \w+|(?:لا|لم) \w+ (?:\w+ )?المعيار|(?i:{_NOUN} n(?:o|ão|on) {_IS}|n(?:o|ão|"
-    rf"on) (?:se )?{_DOES} {_NOUN}|(?:критери|требовани)\w+ не \w+|не (?:соответствует|"
+    rf"on) (?:se )?{_DOES} {_NOUN}|(?:критери|требовани|\bc\d)\w* не \w+|не (?:соответствует|"
     rf"удовлетворяет) (?:\w+ )?критери|{_NOUN_TR}(?:karşıla|sağla)n?m(?:a(?:dı|mış)|ıyor)|"
     rf"{_NOUN_VI}(?: này)? (?:không|chưa) {_DOES_VI}|(?:không|chưa) {_DOES_VI} {_NOUN_VI})|{_IS_KO}(?:하|되|시키)지|"
     rf"[미불]충족)|(?P<CANNOT_ASSESS>{_LATIN.format('CANNOT[ _]ASSESS')}|[无無]法[評评判][估断斷])|"
     rf"(?P<MET>{_LATIN.format('MET|MEETS|SATISFIE[SD]|FULFILL?E?[SD]|erfüllt|remplie?|(?:remplit|satisfait) [lc]e')}|"
     rf"(?<!部分)(?<!基本)[满滿]足|符合该?标准|満た(?:す(?!か|に|と)|し(?:てい)?ます|され?て(?:いる|います)|している)|"
-    rf"(?i:{_NOUN} {_IS}|{_DOES} {_NOUN}|critère est (?:\w+ )?(?:satisfait|respecté)|(?:критери|"
-    rf"требовани)\w+ (?:выполн|соблюд)\w+|(?:соответствует|удовлетворяет) (?:\w+ )?критери|{_NOUN_TR}(?:karşıla?|"
+    rf"(?i:{_NOUN} {_IS}|{_DOES} {_NOUN}|critère est (?:\w+ )?(?:satisfait|respecté)|(?:критери|требовани|"
+    rf"\bc\d)\w* (?:выполн|соблюд)\w+|(?:соответствует|удовлетворяет) (?:\w+ )?критери|{_NOUN_TR}(?:karşıla?|"
     rf"sağla?)n?(?:dı|ıyor|mış)\b|{_NOUN_VI}(?: này)? (?:đã )?{_DOES_VI}|{_DOES_VI} {_NOUN_VI})|{_IS_KO}(?:합|됩|한|"
     rf"된|했|하였|되었|됐)|المعيار (?:مستوف|متحقق)|(?:تم استيفاء|[تي]ستوفي|[تي]لبي) (?:\w+ )?المعيار)"
 )
 HINT = re.compile(
     "mee?t|satisf|fulfil|fails|rempli|cumpl|cumpr|atend|assess|[满滿]足|[无無]法|erfüllt|満た|符合|未[达達]|respect|"
-    "rispett|soddisf|критери|требован|karşıl|sağla|đáp ứng|th(?:ỏa|oả) mãn|đạt|المعيار|충족|만족",
+    "rispett|soddisf|критери|требован|выполн|соблюд|karşıl|sağla|đáp ứng|th(?:ỏa|oả) mãn|đạt|المعيار|충족|만족",
     re.IGNORECASE,
 )
 """Every sentence that states a verdict matches this."""
