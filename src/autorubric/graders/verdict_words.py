@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from importlib.resources import files
 from typing import Any, TypeAlias
 
 from autorubric.core.judgment import TRUTH_WORDS, VERDICT_WORDS, CriterionVerdict
 from autorubric.core.wording import fold_text
+from autorubric.files.strict_yaml import parse_yaml
 from autorubric.graders.judge import ShownOptions
 from autorubric.llm.reply_json import describe_form, scan_json
 
@@ -129,46 +131,23 @@ _QUOTED = re.compile(
     r"<(\w+)>[^<]*</\1>|^[ \t]*>.*|\"(?=\S{0,200} )[^\"\n]{0,2000}\"|“(?=\S{0,200} )[^”\n]{0,2000}”", re.MULTILINE
 )
 _THEREFORE = re.compile(r"(?:\b(?:so(?! that)|therefore|thus|hence|also|daher)\b|→|[=-]>|因此|所以|综上)", re.I)
-_WEIGHED = re.compile(
-    r"\bHad\b|^\W*To\b|(?i:\b(?:if|(?:met|only) when|unless|whether|(?<!i )would|could|might|may|has to|have to|"
-    r"needs? to|so that|(?<!ought )to be|at first|first \w+ (?:is|was)|initially|(?<!things )consider(?:ed)?|tempted|"
-    r"for an?|requires?|seem\w*|appear\w*|argu\w+|claim\w*|says?|stat(?:es|ed)|asks?|tells?|instruct\w*|contains?|"
-    r"disregard|ignor\w+|no reason|becomes|not (?:think|believe)|evidence|neither|no (?:criterion|requirement)|never|"
-    r"barely|identif\w+|finds|wenn|falls|wäre|würde|könnte|kein\w*|ob|damit(?! ist)|behauptet|sei|si|para que|cuando|"
-    r"aff?irm\w+|otr[ao]|ser[íi]a|po(?:dr|der)[íi]a|potrebbe|pour|serait|pourrait|autre|prétend|s(?:e|ó) (?:houve|"
-    r"for|hay|ci|est|foss|mancass|faltas)\w*|caso|outro|affinché|sarebbe|sostien\w+|altro|если|чтобы|бы|утвержда\w+|"
-    r"другой|eğer|varsa|iddia|için|başka|nếu|để|sẽ|chỉ|khác|cho rằng|لكي|لو|إذا|سيكون|يدعي|لما)\b)|[íi]a(?:n|"
-    r"se)?\b cumpl|cumplir[íi]a|如果|若|是否|要(?![求件])|需|可能|只有|仅|看似|声称|とは言え(?:ない|ません)|場合|"
-    r"なければ|あれば|主張|[すぐるく]には|ため|려면|[으다]면|없으면|때|주장"
-)
+
+
+def _join_sentences(kind: str) -> str:
+    """The alternatives of all languages for one kind of sentence; whole words in languages with spaces."""
+    spaced, unspaced = list[str](), list[str]()
+    for name, patterns in _LANGUAGES.items():
+        (unspaced if name in ("zh", "ja", "ko") else spaced).append(patterns.get(kind, r"\b\B"))
+    return "|".join((rf"(?<!\w)(?:{'|'.join(spaced)})(?!\w)", *unspaced))
+
+
+_LANGUAGES = parse_yaml(files(__package__).joinpath("verdict_sentences.yaml").read_text("utf-8"), "the sentences")
+_WEIGHED = re.compile(rf"\bHad\b|^\W*To\b|(?i:{_join_sentences('weighed')})")
 _WORD = re.compile(r"\w")
 CONTRAST = re.compile(r"\W*(?:however|but|yet|still|though|aber|jedoch|但|然而|不过)", re.IGNORECASE)
 """The beginning of a text that takes back what comes before it."""
-_RETRACTION = re.compile(
-    # Beginnings of second thoughts; other remarks after a verdict are explanations.
-    r"^\W*(?:(?:oh|ah|but|however|so|no|well)\b\W*)?(?:wait\b(?! for)|hold on\b|oops|whoops|(?:scratch|strike) that|"
-    r"never ?mind|(?:disregard|ignore) (?:the|that|this|it|my)|actually,|(?:self-?)?correction\b|erratum|mea culpa|"
-    r"my (?:mistake|bad)|sorry(?!,? but)|(?:up)?on (?:a )?(?:second|further|closer|reflection|re-?reading|"
-    r"reconsider)|(?:korrektur|moment|entschuldigung|un momento|esper[ae]|aspett[ai]|attendez|perdón|desculpe|scusa|"
-    r"correc?[cz]i[óo]n|correção|correzione|excusez|подожди(?:те)?|поправка|исправление|извини(?:те)?|bekle(?:yin)?|"
-    r"düzeltme|düzeltiyorum|özür dilerim|khoan(?: đã)?|đính chính|sửa lại|xin lỗi|انتظر|تصحيح|عذر\w*|"
-    r"آسف)\W?\s?[,،.:;!—-]|ret?[ct]?tific|pardon\b|bei genauerem|nach (?:noch|er)\w+ lesen|pens[áa]ndolo|pensando|"
-    r"al releer|relendo|ripensando|rileggendo|en relisant|à la réflexion|если подумать|перечитав|tekrar düşün|"
-    r"metni yeniden|nghĩ lại|đọc lại|عند إعادة|بعد إعادة|すみません|申し訳|待って|考え直|読み直|間違え|抱歉|等等|"
-    r"等一下|不对|不對|更正|纠正|訂正|再想|重新(?:阅读|审视|考虑)|잠깐|정정|죄송|다시 (?:읽|보|생각)|제가 틀)|"
-    # Retractions of a verdict.
-    r"(?<!if )\bI (?:now )?(?:retract|withdraw|misread|misjudged|was (?:wrong|mistaken)|stand corrected|apolog)|"
-    r"\btake (?:it|that|this|the \w+) back\b|\b(?:nehme|ziehe) \w+(?: \w+)? zurück|\bich habe mich geirrt|"
-    r"\b(?:me (?:equivoqué|retracto|rétracte|suis tromp|enganei)|retiro|volto atrás|je retire|mi (?:sono sbagli|"
-    r"correggo)|ritiro|я (?:ошиб(?:ся|лась)|передума|неправильно прочита)|отзываю|yanıldım|geri alıyorum|"
-    r"yanlış okudum|fikrimi değiş|tôi (?:đã )?nhầm|đọc nhầm|rút lại|đổi ý)|слова назад|أتراجع|لقد أخطأت|أخطأت في|"
-    r"غيرت رأيي|撤回|読み違え|見落としが|철회|잘못 읽|생각이 바뀌|改变主意|收回|(?:判[断斷定]|结论|結論|看|读|"
-    r"弄)(?:错|有误)|判定は誤り|판정은 잘못|\b(?:verdict|jud?ge?ment|json|status|explanation|urteil|veredicto|"
-    r"veredito|verdetto)s?\b[^,;:]{0,30}\b(?:is|are|was|were|be|es|est|ist|está|è) (?:wrong|mistaken|incorrect|"
-    r"err[oó]n|errad|sbagliat|invert|revers|flipp|falsch|too )|(?:вердикт|karar|kết luận|"
-    r"الحكم)\b[^,;:]{0,30} (?:невер|ошибоч|yanlış|sai\b|خاطئ)",
-    re.IGNORECASE,
-)
+_OPENINGS = "|".join(patterns["opening"] for patterns in _LANGUAGES.values())
+_RETRACTION = re.compile(rf"^\W*(?:{_OPENINGS})|{_join_sentences('retraction')}", re.IGNORECASE)
 
 _PLAIN_WORD = r"(?:not[ _-](?:\w+ly )?)?(?:met|satisfied|fulfilled)|unmet"
 _PLAIN = re.compile(
@@ -182,35 +161,12 @@ _PLAIN = re.compile(
 )
 _LATIN = r"(?<![A-Za-z_])(?:{})(?![A-Za-z_])"
 _NEGATED = (
-    r"UNMET|(?:(?i:not)[ _-]+(?:\w+LY )?(?:BEEN )?|FAILS? TO )(?:MEET|MET|SATISF\w+|FULFILL?\w*)|FAILS TH(?:E|IS)|"
-    r"(?i:nicht)(?: (?!nur)\w+)? erfüllt|erfüllt (?:das|die|dieses) \w+ nicht|(?i:pas|non) (?:\w+ )?(?:remplie?|"
-    r"satisfaite?|respectée?)|ne (?:remplit|satisfait|respecte) pas [lc]e"
-)
-_NOUN, _NOUN_VI, _NOUN_TR = (
-    r"(?:crit[eé]rio|requisito|\bc\d+)",
-    r"(?:tiêu chí|yêu cầu|\bc\d+)",
-    r"(?:kriter|ölçüt|gerek|\bc\d)\w* (?:\w+ ){0,2}",
-)
-_IS = r"(?:se|es|está|fue|foi|é|è|viene|(?:ha|è) (?:sido|stato)) (?:cumpl|cumpr|atend|satisf|soddisf|rispett)\w+"
-_DOES = "(?:cumple|cumpre|atende|satisface|satisfaz|soddisfa)(?: con| ao?)?(?: (?:el|este|o|il|questo))?"
-_DOES_VI, _IS_KO = (
-    "(?:được )?(?:đáp ứng|th(?:ỏa|oả) mãn|đạt)",
-    r"(?:기준|요건|요구 ?사항|c\d+)[이가을은는를]? (?:충족|만족)",
+    r"UNMET|(?:(?i:not)[ _-]+(?:\w+LY )?(?:BEEN )?|FAILS? TO )(?:MEET|MET|SATISF\w+|FULFILL?\w*)|FAILS TH(?:E|IS)"
 )
 _MENTION = re.compile(
-    rf"(?P<UNMET>{_LATIN.format(_NEGATED)}|(?:不能?|没[有能]?|未能?|[並尚]?未|[无無]法|难以)(?:完全|得到|"
-    rf"被)?[满滿]足|不符合|未[达達]到?(?:\w\w?)?(?:标准|要求)|満た(?:[さし]れ?(?:てい?)?)(?:ない|ません)|"
-    rf"المعيار (?:غير|لا|لم) \w+|(?:لا|لم) \w+ (?:\w+ )?المعيار|(?i:{_NOUN} n(?:o|ão|on) {_IS}|n(?:o|ão|"
-    rf"on) (?:se )?{_DOES} {_NOUN}|(?:критери|требовани|\bc\d)\w* не \w+|не (?:соответствует|"
-    rf"удовлетворяет) (?:\w+ )?критери|{_NOUN_TR}(?:karşıla|sağla)n?m(?:a(?:dı|mış)|ıyor)|"
-    rf"{_NOUN_VI}(?: này)? (?:không|chưa) {_DOES_VI}|(?:không|chưa) {_DOES_VI} {_NOUN_VI})|{_IS_KO}(?:하|되|시키)지|"
-    rf"[미불]충족)|(?P<CANNOT_ASSESS>{_LATIN.format('CANNOT[ _]ASSESS')}|[无無]法[評评判][估断斷])|"
-    rf"(?P<MET>{_LATIN.format('MET|MEETS|SATISFIE[SD]|FULFILL?E?[SD]|erfüllt|remplie?|(?:remplit|satisfait) [lc]e')}|"
-    rf"(?<!部分)(?<!基本)[满滿]足|符合该?标准|満た(?:す(?!か|に|と)|し(?:てい)?ます|され?て(?:いる|います)|している)|"
-    rf"(?i:{_NOUN} {_IS}|{_DOES} {_NOUN}|critère est (?:\w+ )?(?:satisfait|respecté)|(?:критери|требовани|"
-    rf"\bc\d)\w* (?:выполн|соблюд)\w+|(?:соответствует|удовлетворяет) (?:\w+ )?критери|{_NOUN_TR}(?:karşıla?|"
-    rf"sağla?)n?(?:dı|ıyor|mış)\b|{_NOUN_VI}(?: này)? (?:đã )?{_DOES_VI}|{_DOES_VI} {_NOUN_VI})|{_IS_KO}(?:합|됩|한|"
-    rf"된|했|하였|되었|됐)|المعيار (?:مستوف|متحقق)|(?:تم استيفاء|[تي]ستوفي|[تي]لبي) (?:\w+ )?المعيار)"
+    rf"(?P<UNMET>{_LATIN.format(_NEGATED)}|(?i:{_join_sentences('unmet')}))|"
+    rf"(?P<CANNOT_ASSESS>{_LATIN.format('CANNOT[ _]ASSESS')}|[无無]法[評评判][估断斷])|"
+    rf"(?P<MET>{_LATIN.format('MET|MEETS|SATISFIE[SD]|FULFILL?E?[SD]')}|(?i:{_join_sentences('met')}))"
 )
 HINT = re.compile(
     "mee?t|satisf|fulfil|fails|rempli|cumpl|cumpr|atend|assess|[满滿]足|[无無]法|erfüllt|満た|符合|未[达達]|respect|"
