@@ -44,13 +44,11 @@ _WORDS = {
 }
 VERDICT_WORDS = {fold_text(word): verdict for verdict, words in _WORDS.items() for word in words.split(", ")}
 """Verdicts by the words for them, as `fold_text` folds them, with spaces between words."""
-_YES = "yes y 1 accept 是 はい 예 네 oui sí si ja sim evet да نعم"
-_NO = "no n 0 reject 否 いいえ 아니오 아니요 non nein não hayır нет không لا"
-TRUTH_WORDS = {
-    fold_text(word): verdict
-    for words, verdict in ((_YES, CriterionVerdict.MET), (_NO, CriterionVerdict.UNMET))
-    for word in words.split()
+_TRUTHS = {
+    CriterionVerdict.MET: "yes y 1 accept 是 はい 예 네 oui sí si ja sim evet да نعم",
+    CriterionVerdict.UNMET: "no n 0 reject 否 いいえ 아니오 아니요 non nein não hayır нет không لا",
 }
+TRUTH_WORDS = {fold_text(word): verdict for verdict, words in _TRUTHS.items() for word in words.split()}
 """Words that answer whether a criterion is met, but do not say what its status is."""
 
 

@@ -32,16 +32,8 @@ from autorubric.llm.thinking import remove_thinking
 
 _EXPLANATIONS = (
     *("explanation", "reason", "rationale", "解释", "理由", "原因", "说明", "分析", "解釋", "説明", "이유", "설명"),
-    *(
-        "explicación",
-        "explication",
-        "justification",
-        "begründung",
-        "spiegazione",
-        "explicação",
-        "пояснение",
-        "gerekçe",
-    ),
+    *("explicación", "explication", "justification", "begründung", "spiegazione", "explicação", "пояснение"),
+    "gerekçe",
 )
 _VERDICTS = tuple(CriterionVerdict)
 _STATUS_KEYS = ("criterion_status", "criteria_met", "verdict")
@@ -56,8 +48,8 @@ _MARKUP = re.compile(
     r"</?\w+>|^[^\w\n]*(?:explanation|reason(?:ing)?|rationale)[^\w\n]*[:：]\W*", re.IGNORECASE | re.MULTILINE
 )
 _CONCLUDES = re.compile(
-    "rit[eéè]r|equi[rs]|erdict|MET|[满滿]足|标准|erfüllt|満た|기준|критери|tiêu chí|المعيار"
-)  # a fast check: most texts have none
+    r"rit[eéè]r|equi[rs]|erdict|MET|[满滿]足|标准|erfüllt|満た|기준|критери|tiêu chí|المعيار"
+)  # fast
 _IS_FORM = re.compile(r"[{\[<:：=|#]")
 _HOLDS_TEXT = re.compile(r"[{\"'“]")
 _MOST_EVIDENCE = 2000  # characters of a reply that are kept with a failure
@@ -98,10 +90,8 @@ def read_said(reply: Reply, shown: ShownOptions | None = None, submission: str =
     is_plain = not answer.notes and text[:1] == "{" and text[-1:] == "}" and text.count("}") == 1
     if is_plain and sum(map(text.count, _KEYS)) == 1 and "{" not in submission:
         return answer
-    problem = find_quoted_verdict(reply, submission) or _find_disagreement(
-        remove_thinking(text), answer.value, shown, submission
-    )
-    return problem or answer
+    problem = find_quoted_verdict(reply, submission)
+    return problem or _find_disagreement(remove_thinking(text), answer.value, shown, submission) or answer
 
 
 def _read_other_form(reply: Reply, shown: ShownOptions | None) -> Answer[Said] | None:

@@ -17,8 +17,8 @@ _TAG = re.compile(
     r"<\|(?:open|(close))\|>think<\|sep\|>|<(?:\|channel>thought|(channel\|>))|<unused9(?:4>thought|(5>))",  # Gemma
     re.IGNORECASE,
 )
-_ABOUT_TAG = re.compile(
-    r"[ \t]+(?:is|are|and|or|tags?|tokens?|blocks?|means?|marks?|ist|und|est|et|es|y)\b|[ \t]*(?:是|标签)"
+_PROSE = re.compile(
+    r"[ \t]+(?:is|are|and|or|tags?|tokens?|blocks?|means?|marks?|ist|und|est|et|y)\b|[ \t]*(?:是|标签)"
 )
 _PROMPTED = re.compile(r"<(/?)reasoning>", re.IGNORECASE)  # the tags of GRPO recipes
 _INVISIBLE = "\ufeff\u200b\u2060"
@@ -53,11 +53,9 @@ def remove_thinking(text: str) -> str:
     first = _TAG.search(text) if "<" in text or "[" in text or "◁" in text else None
     # Some endpoints remove the opening tag; prose that mentions the closing tag continues on the same line.
     if first and _MAY_LOSE_OPENING.match(first[0]) and _ANSWER_FOLLOWS.match(text, first.end()):
-        text = text[first.end() :]
-    while first and (opened := _TAG.match(text.lstrip())) and not _is_closing(opened):
-        if _ABOUT_TAG.match(text.lstrip(), opened.end()):
-            break
-        text = _skip_block(text.lstrip(), opened.end())
+        text = text[first.end() :].lstrip()
+    while first and (opened := _TAG.match(text)) and not _is_closing(opened) and not _PROSE.match(text, opened.end()):
+        text = _skip_block(text, opened.end())
     return _strip_blank(text)
 
 
@@ -101,7 +99,7 @@ def _strip_blank(text: str) -> str:
 
 def _skip_block(text: str, start: int) -> str:
     closed = next((tag for tag in _TAG.finditer(text, start) if _is_closing(tag)), None)
-    return text[closed.end() :] if closed else ""
+    return text[closed.end() :].lstrip() if closed else ""
 
 
 def _is_closing(tag: re.Match[str]) -> bool:
