@@ -107,8 +107,8 @@ def find_bare_fields(text: str, submission: str) -> tuple[set[Any], set[Any]]:
     """
     if describe_form(text) not in ("", "a JSON string"):
         return set(), set()
-    given, fields = _PUNCTUATION.sub("", submission), [*_BARE_FIELD.finditer(text)]
-    quoted = [found for found in fields if _PUNCTUATION.sub("", found[0]) in given]
+    given, fields = _PUNCTUATION.sub("", submission).casefold(), [*_BARE_FIELD.finditer(text)]
+    quoted = [found for found in fields if _PUNCTUATION.sub("", found[0]).casefold() in given]
     stated, own = ({find_verdict(one["value"], of_truth=True) for one in some} for some in (fields, quoted))
     return stated, own
 
