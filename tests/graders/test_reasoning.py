@@ -47,6 +47,10 @@ def test_judges_see_the_answer_after_the_reasoning() -> None:
         "opened by the chat template": ("Is it kind?\n</think>\n\nThank you.", "Thank you."),
         "another model's tags": ("[THINK]Is it?[/THINK]Thank you.", "Thank you."),
         "none": (" Thank you. ", " Thank you. "),
+        "a mark at the end": ("Thank you.\u200b", "Thank you.\u200b"),
+        "a byte order mark": (f"\ufeff{THOUGHTS}Thank you.", "Thank you."),
+        "the tags of a recipe": ("<reasoning>\na\n</reasoning>\n<answer>b</answer>", "<answer>b</answer>"),
+        "prose on tags": ("<think> and </think> are tags.", "<think> and </think> are tags."),
         "tags in the answer": ("Write <think> and </think> as text.", "Write <think> and </think> as text."),
         "a closing tag as code": ("Split at `</think>`\nand strip.", "Split at `</think>`\nand strip."),
         "a word": ("analysisResult = 4", "analysisResult = 4"),
@@ -69,6 +73,17 @@ def test_reasoning_that_never_ends_is_an_empty_answer_and_costs_no_call() -> Non
         report = RUBRIC.grade_sync("<think>Is it kind?", CriterionGrader(judge_model_config=config))
     assert report.score == 0.0 and report.report is not None and endpoint.counts.requests == 0
     assert report.report[0].final_reason == "The submission holds nothing to judge."
+
+
+def test_reasoning_without_an_answer_passes_no_check(tmp_path: Path) -> None:
+    """An empty submission is left to the checks, as RubricHub's verifiers decide it."""
+    short = Rubric([Criterion(requirement="Short", check={"name": "word_count", "parameters": {"at_most": 9}})])
+    with offenders() as case:
+        for text, score in (("<think>Is it", 0.0), ("<think>a</think>\n", 0.0), (f"{THOUGHTS}Yes.", 1.0), ("", 1.0)):
+            with case(text):
+                assert short.grade_sync(text, CriterionGrader.of_checks()).score == score
+    with pytest.warns(Note, match=r"2 submissions begin with reasoning \(1 without an answer after it\), which"):
+        grade(["<think>a</think>", f"{THOUGHTS}Yes."], rubric=short, prompt="Say thanks.", out=tmp_path / "run")
 
 
 def test_the_length_penalty_counts_the_reasoning_by_its_type() -> None:

@@ -65,7 +65,7 @@ def test_too_few_groups_are_refused_with_the_number_that_suffices() -> None:
 
 def test_equal_submissions_and_equal_prompts_are_one_group() -> None:
     data = RubricDataset(None, RUBRIC)
-    for text, prompt in (("a", "p"), ("b", "q"), ("b", "r"), ("c", "p")):
+    for text, prompt in (("a", "p"), ("<think>x</think>b", "q"), ("<think>y</think> b", "r"), ("c", "p")):
         data.add_item(text, "", prompt=prompt)
     assert group_items(data) == [0, 1, 1, 0]
     with pytest.raises(InputError, match="all 10 items are in one group by 'prompt'"):

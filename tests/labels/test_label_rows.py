@@ -431,6 +431,13 @@ def test_yes_and_no_of_other_languages_are_labels() -> None:
     brief = Criterion(requirement="Is brief")
     pairs = [
         *("是 否", "对 错", "✓ ✗", "はい いいえ", "예 아니오", "oui non", "SÍ No", "Ja Nein", "да нет", "sim não"),
+        *(
+            "EVET HAYIR",
+            "KARŞILANDI Karşılanmadı",
+            "ĐẠT không_đạt",
+            "満たす 満たしていない",
+            "выполнено НЕ_ВЫПОЛНЕНО",
+        ),
         *("evet hayır", "满足 不满足", "pass fail", "通过 未通过", "✅ ❌", "☑ ☒"),
     ]
     read = [[match_label(brief, word) for word in pair.split()] for pair in pairs]

@@ -12,6 +12,7 @@ from autorubric.core.display import BriefModel
 from autorubric.core.known_keys import PlainModel
 from autorubric.core.usage import TokenUsage
 from autorubric.core.values import value_class
+from autorubric.core.wording import fold_text
 
 
 class CriterionVerdict(str, Enum):  # noqa: UP042 (published base classes)
@@ -28,18 +29,27 @@ class CriterionVerdict(str, Enum):  # noqa: UP042 (published base classes)
 
 
 _WORDS = {
-    CriterionVerdict.MET: "met, true, satisfied, 满足, 已满足, 完全满足, 符合, 滿足, 已滿足, 満たす, 満たしている, "
-    "満たしています, 충족, 충족함, 충족됨, erfüllt, cumple, cumplido, rempli, satisfait, atendido, soddisfatto, "
-    "выполнено, đáp ứng, karşılandı, مستوفى",
-    CriterionVerdict.UNMET: "unmet, not met, false, not satisfied, 不满足, 未满足, 没有满足, 未能满足, 不符合, "
-    "不滿足, 未滿足, 満たさない, 満たしていない, 満たしていません, 미충족, 불충족, 충족하지 않음, 충족되지 않음, "
-    "nicht erfüllt, no cumple, no cumplido, non rempli, non satisfait, não atendido, non soddisfatto, не выполнено, "
-    "không đáp ứng, karşılanmadı, غير مستوفى",
+    CriterionVerdict.MET: "met, true, satisfied, fulfilled, 满足, 已满足, 完全满足, 符合, 滿足, 已滿足, 満たす, "
+    "満たしている, 満たしています, 満たされている, 충족, 충족함, 충족됨, 충족합니다, 충족한다, erfüllt, cumple, "
+    "se cumple, cumplido, rempli, satisfait, atendido, atende, cumprido, soddisfatto, выполнено, выполнен, "
+    "соответствует, đáp ứng, đã đáp ứng, karşılandı, karşılanıyor, karşılıyor, مستوفى",
+    CriterionVerdict.UNMET: "unmet, not met, false, not satisfied, not fulfilled, 不满足, 未满足, 没有满足, "
+    "未能满足, 不符合, 不滿足, 未滿足, 満たさない, 満たしていない, 満たしていません, 満たされていない, 미충족, "
+    "불충족, 충족하지 않음, 충족되지 않음, 충족하지 못함, 충족하지 않습니다, nicht erfüllt, no cumple, no se cumple, "
+    "no cumplido, non rempli, non satisfait, não atendido, não atende, não cumprido, non soddisfatto, не выполнено, "
+    "не выполнен, не соответствует, không đáp ứng, chưa đáp ứng, karşılanmadı, karşılanmıyor, karşılamıyor, "
+    "غير مستوفى",
     CriterionVerdict.CANNOT_ASSESS: "cannot assess, 无法评估, 无法判断, 无法确定, 無法評估, 無法判斷, 評価不能, "
     "判断不能, 판단 불가, 평가 불가, nicht beurteilbar, no se puede evaluar, impossible à évaluer",
 }
-VERDICT_WORDS = {word: verdict for verdict, words in _WORDS.items() for word in words.split(", ")}
-"""Verdicts by the words for them, in lower case and with spaces between words."""
+VERDICT_WORDS = {fold_text(word): verdict for verdict, words in _WORDS.items() for word in words.split(", ")}
+"""Verdicts by the words for them, as `fold_text` folds them, with spaces between words."""
+_TRUTHS = {
+    CriterionVerdict.MET: "yes y 1 accept 是 はい 예 네 oui sí si ja sim evet да نعم",
+    CriterionVerdict.UNMET: "no n 0 reject 否 いいえ 아니오 아니요 non nein não hayır нет không لا",
+}
+TRUTH_WORDS = {fold_text(word): verdict for verdict, words in _TRUTHS.items() for word in words.split()}
+"""Words that answer whether a criterion is met, but do not say what its status is."""
 
 
 class CannotAssessStrategy(str, Enum):  # noqa: UP042 (published base classes)

@@ -7,7 +7,7 @@ from statistics import median_high, median_low, multimode
 from typing import Any, TypeAlias
 
 from autorubric.core.criterion import Criterion, name_criteria
-from autorubric.core.judgment import VERDICT_WORDS, CriterionVerdict
+from autorubric.core.judgment import TRUTH_WORDS, VERDICT_WORDS, CriterionVerdict
 from autorubric.core.rubric import Rubric
 from autorubric.core.scoring import Cell, build_cell
 from autorubric.core.wording import fold_text
@@ -18,11 +18,9 @@ from autorubric.rows.columns import ROLES, fold_name
 GroundTruth: TypeAlias = list[CriterionVerdict | str]
 
 _VERDICTS: dict[Any, CriterionVerdict | str] = {verdict.value: verdict for verdict in CriterionVerdict}
-_YES = "yes y 1 accept 是 はい 예 네 oui sí si ja sim sì evet да".split()  # noqa: SIM905
-_NO = "no n 0 reject 否 いいえ 아니오 아니요 non nein não hayır нет".split()  # noqa: SIM905
-_WORDS: dict[str, str] = VERDICT_WORDS | dict.fromkeys(_YES, "MET") | dict.fromkeys(_NO, "UNMET")
-_GOOD, _BAD = "pass passed 通过 对 ✓ ✔ √ ✅ ☑".split(), "fail failed 不通过 未通过 错 ✗ ✘ ✖ × ❌ ☒".split()  # noqa: SIM905
-_OUTCOMES = dict.fromkeys(_GOOD, "MET") | dict.fromkeys(_BAD, "UNMET")
+_WORDS = VERDICT_WORDS | TRUTH_WORDS
+_GOOD, _BAD = "pass|passed|đạt|通过|对|✓|✔|√|✅|☑", "fail|failed|không đạt|不通过|未通过|错|✗|✘|✖|×|❌|☒"
+_OUTCOMES = {fold_text(word): sign for words, sign in ((_GOOD, "MET"), (_BAD, "UNMET")) for word in words.split("|")}
 """Words for a good or bad result: on a pitfall, they do not say whether it is met."""
 _FOLDS = str.strip, str.casefold, fold_text  # labels and names may differ in nothing but an accent
 _USUAL = frozenset(name for role in ROLES.values() for name in role.names)
@@ -80,7 +78,7 @@ class GroundTruthReader:
             options = self._criteria[0].options
             known = list(CriterionVerdict.__members__) if options is None else [option.label for option in options]
             told = f"label {label!r} is not one of {', '.join(known)}{' (or yes, no)' * (options is None)}"
-            if options is None and label.strip().casefold() in _OUTCOMES:
+            if options is None and fold_text(label.strip()) in _OUTCOMES:
                 told += "; it does not say whether a pitfall is met"
             raise InputError(f"{told}; leave the cell empty if there is no label") from None
 
@@ -171,7 +169,7 @@ def match_label(criterion: Criterion, word: str, notes: list[str] | None = None)
     """
     number, options = parse_number(word), criterion.options
     if options is None:
-        plain = word.casefold().replace("_", " ").removesuffix("\ufe0f")
+        plain = fold_text(word).replace("_", " ").removesuffix("\ufe0f")
         key = " ".join(plain.split()) if number is None else f"{number + 0:.17g}"
         found = _WORDS.get(key) or (_OUTCOMES.get(key) if criterion.weight > 0 else None)
         meant = None if found is None else CriterionVerdict(found).value

@@ -114,7 +114,7 @@ class ShownOptions:
 
 
 def _fold(label: str) -> str:
-    return " ".join(label.split()).strip(" .\"'“”").casefold()
+    return " ".join(label.split()).strip(" .*`\"'“”").casefold()
 
 
 Query: TypeAlias = str | Sequence[Mapping[str, str]]

@@ -16,6 +16,7 @@ from autorubric.graders.verdict_words import (
     HINT,
     OF_ANYTHING,
     Stated,
+    find_bare_fields,
     find_conclusion,
     find_fields,
     find_last_sentence,
@@ -32,6 +33,7 @@ from autorubric.llm.thinking import remove_thinking
 _EXPLANATIONS = (
     *("explanation", "reason", "rationale", "解释", "理由", "原因", "说明", "分析", "解釋", "説明", "이유", "설명"),
     *("explicación", "explication", "justification", "begründung", "spiegazione", "explicação", "пояснение"),
+    "gerekçe",
 )
 _VERDICTS = tuple(CriterionVerdict)
 _STATUS_KEYS = ("criterion_status", "criteria_met", "verdict")
@@ -46,8 +48,9 @@ _MARKUP = re.compile(
     r"</?\w+>|^[^\w\n]*(?:explanation|reason(?:ing)?|rationale)[^\w\n]*[:：]\W*", re.IGNORECASE | re.MULTILINE
 )
 _CONCLUDES = re.compile(
-    "riteri|ritère|equirement|erdict|MET|[满滿]足|erfüllt|満た|기준"
-)  # a fast check: most texts have none
+    r"rit[eéè]r|equi[rs]|erdict|MET|[满滿]足|标准|erfüllt|満た|기준|критери|tiêu chí|المعيار"
+)  # fast
+_IS_FORM = re.compile(r"[{\[<:：=|#]")
 _HOLDS_TEXT = re.compile(r"[{\"'“]")
 _MOST_EVIDENCE = 2000  # characters of a reply that are kept with a failure
 NO_VERDICT = frozenset({"unreadable", "truncated", "empty", "refusal"})
@@ -84,10 +87,11 @@ def read_said(reply: Reply, shown: ShownOptions | None = None, submission: str =
             return entry
         answer = Answer(entry, reply, found.notes)
     text = reply.text
-    if text[:1] == "{" and text[-1:] == "}" and text.count("}") == 1 and sum(map(text.count, _KEYS)) == 1:
+    is_plain = not answer.notes and text[:1] == "{" and text[-1:] == "}" and text.count("}") == 1
+    if is_plain and sum(map(text.count, _KEYS)) == 1 and "{" not in submission:
         return answer
-    problem = find_quoted_verdict(reply, submission) or _find_disagreement(remove_thinking(text), answer.value, shown)
-    return problem or answer
+    problem = find_quoted_verdict(reply, submission)
+    return problem or _find_disagreement(remove_thinking(text), answer.value, shown, submission) or answer
 
 
 def _read_other_form(reply: Reply, shown: ShownOptions | None) -> Answer[Said] | None:
@@ -125,7 +129,7 @@ def _read_other_form(reply: Reply, shown: ShownOptions | None) -> Answer[Said] |
 
 
 def find_quoted_verdict(reply: Reply, submission: str) -> Unreadable | None:
-    """Why a reply has no verdict of its own: the part that states it is in the submission, and has text around it.
+    """Why a reply has no verdict of its own: the part that states it is in the submission, and is more than a word.
 
     Example:
         >>> said = '{"criterion_status": "MET"}'
@@ -134,8 +138,10 @@ def find_quoted_verdict(reply: Reply, submission: str) -> Unreadable | None:
     """
     before, stated, after = split_reply(remove_thinking(reply.text))
     has_words = f"{before}{after}".replace("```json", "").strip("` \n")
-    is_quoted = has_words and "".join(stated.split()) in "".join(submission.split())
-    return _reject("the verdict in the reply is quoted from the submission") if is_quoted else None
+    if not (has_words or _IS_FORM.search(stated)) or "".join(stated.split()) not in "".join(submission.split()):
+        return None
+    how = "verdict in the reply is quoted from" if has_words else "reply is a part of"
+    return _reject(f"the {how} the submission")
 
 
 def read_entry(
@@ -240,7 +246,7 @@ def _extract_explanation(text: str, fields: list[re.Match[str]]) -> str | None:
     return _MARKUP.sub("", text).strip() or None if fields else None
 
 
-def _find_disagreement(text: str, entry: Said, shown: ShownOptions | None) -> Unreadable | None:
+def _find_disagreement(text: str, entry: Said, shown: ShownOptions | None, submission: str) -> Unreadable | None:
     """Why a reply cannot be trusted: it also states something else, under a second key or around the JSON.
 
     A judge may quote a verdict from the submission, which must not be read as its own.
@@ -256,6 +262,8 @@ def _find_disagreement(text: str, entry: Said, shown: ShownOptions | None) -> Un
     around = {find_conclusion(find_last_sentence(before), shown), *(one for _, one in find_statements(after, shown))}
     around |= {_read_stated(field["value"], shown) for field in find_fields(f"{before}\n{after}")}
     own = entry.verdict if shown is None else entry.option
+    stated, quoted = find_bare_fields(text, submission)
+    around |= stated if own in quoted else set()
     if find_retractions(after) and find_conclusion(after, shown) is None:
         return _reject("the text after the JSON takes it back")
     return _reject("the text around the JSON states something else than the JSON") if around - {None, own} else None

@@ -23,7 +23,7 @@ from autorubric.graders.judge_replies import (
     read_usage,
     split_reply,
 )
-from autorubric.graders.verdict_words import find_fields, find_retractions, find_statements
+from autorubric.graders.verdict_words import find_bare_fields, find_fields, find_retractions, find_statements
 from autorubric.llm.limits import estimate_room
 from autorubric.llm.request import Answer, Message, Reply, ReplySchema, Request, Unreadable
 from autorubric.llm.structured import fold_keys, read_json
@@ -91,7 +91,13 @@ class RubricJudge(ModelJudge):
         if len(wanted) > 1 and by_id.keys() == {f"c{index + 1}" for index in wanted}:
             return Unreadable("unreadable", f"the reply numbers the criteria from c{wanted[0] + 1}, not c{wanted[0]}")
         answers = {index: self._read_answer(inputs, index, by_id.get(f"c{index}", [])) for index in wanted}
-        _discard_contradicted(answers, remove_thinking(reply.text))
+        text = remove_thinking(reply.text)
+        _discard_contradicted(answers, text)
+        stated, quoted = find_bare_fields(text, inputs.submission)
+        for index, answer in answers.items():
+            if isinstance(answer, Said) and answer.verdict in quoted and len(stated) > 1:
+                message = f"the reply is broken and quotes a verdict on criterion c{index} from the submission"
+                answers[index] = Unreadable("unreadable", message)
         if all(isinstance(entry, Unreadable) for entry in answers.values()):
             first = next(entry.message for entry in answers.values() if isinstance(entry, Unreadable))
             return Unreadable("unreadable", f"the reply has no usable entry: {first}")

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from importlib.resources import files
 from typing import Any, TypeAlias
-from unicodedata import normalize
 
-from autorubric.core.judgment import VERDICT_WORDS, CriterionVerdict
+from autorubric.core.judgment import TRUTH_WORDS, VERDICT_WORDS, CriterionVerdict
+from autorubric.core.wording import fold_text
+from autorubric.files.strict_yaml import parse_yaml
 from autorubric.graders.judge import ShownOptions
-from autorubric.llm.reply_json import scan_json
+from autorubric.llm.reply_json import describe_form, scan_json
 
 MET, UNMET, CANNOT_ASSESS = CriterionVerdict.MET, CriterionVerdict.UNMET, CriterionVerdict.CANNOT_ASSESS
 Stated: TypeAlias = CriterionVerdict | int
 """A verdict, or the index of an option."""
-
-# Yes and no answer whether a criterion is met, but not what its status is.
-_TRUTHS = {"yes": MET, "no": UNMET}
 
 _QUOTES = " .…*`'\"“”「」【】『』"
 _PARTS = re.compile(r"[()/]")
@@ -26,7 +25,8 @@ _LABELS = (
     *(r"criterion[ _](?:id|status)", r"criteria[ _]met", "verdict", "status", "decision", "judge?ment", "conclusion"),
     *(r"selected[ _]option", "option", "choice", "answer", "result", "score", "rating", "correction", "final"),
     *(r"\w{0,4}(?:判定|结果|状态|结论)", "判断", "判斷", "結論", "更正", "选项", "选择", "Urteil", "Ergebnis"),
-    "Bewertung|veredicto|resultado|verdetto|statut|вердикт|الحكم|評価|評決|판정|평가|결과",
+    "Bewertung|veredicto|resultado|estado|decisión|verdetto|stato|statut|вердикт|статус|karar|durum|kết luận|الحكم",
+    "評価|評決|판정|평가|결과|상태",
 )
 _LABEL = rf"(?P<label>(?:(?:my|final|overall|最终)[ _]?)*(?:{'|'.join(_LABELS)}|c\d+))"
 _KEY = re.compile(_LABEL, re.IGNORECASE)
@@ -43,12 +43,13 @@ _FIELDS = [
         rf"^#+ *{_EDGE}{_LABEL}{_EDGE}\n+{_EDGE}{_VALUE}{_EDGE}$",  # a heading
         rf"<{_LABEL}>\s*{_VALUE}\s*</\w+>",
         rf"(?P<label>\\boxed)\{{(?:\\\w+\{{)?{_VALUE}\}}",
+        rf"\[(?P<label>result)\][\s(]*{_VALUE}\W*\Z",  # Prometheus
     )
 ]
 
 
 def _fold(word: str) -> str:
-    return _SEPARATORS.sub(" ", normalize("NFKC", word)).lstrip(_QUOTES).rstrip(_QUOTES + "!。！").casefold()
+    return _SEPARATORS.sub(" ", fold_text(word)).lstrip(_QUOTES).rstrip(_QUOTES + "!。！")
 
 
 def find_verdict(value: Any, *, of_truth: bool = False) -> CriterionVerdict | None:
@@ -65,7 +66,7 @@ def find_verdict(value: Any, *, of_truth: bool = False) -> CriterionVerdict | No
     field = _FIELDS[0].fullmatch(value.strip())
     # A gloss in brackets must be the same verdict: "MET (满足)".
     words = [_fold(part) for part in _PARTS.split(_fold(field["value"] if field else value)) if part.strip()]
-    found = {VERDICT_WORDS.get(word) or (_TRUTHS.get(word) if of_truth else None) for word in words}
+    found = {VERDICT_WORDS.get(word) or (TRUTH_WORDS.get(word) if of_truth else None) for word in words}
     return found.pop() if len(found) == 1 else None
 
 
@@ -88,6 +89,30 @@ def find_fields(text: str) -> list[re.Match[str]]:
     return sorted(relevant, key=lambda found: found.start())
 
 
+_WORDS = "|".join(sorted(VERDICT_WORDS, key=len, reverse=True))
+_PUNCTUATION = re.compile(r"\W+")
+_BARE_FIELD = re.compile(
+    rf"(?:{'|'.join(_LABELS)}|met|boxed|c\d+)[\W_]{{1,12}}(?P<value>{_WORDS}|yes|no)(?!\w)", re.IGNORECASE
+)
+
+
+def find_bare_fields(text: str, submission: str) -> tuple[set[Any], set[Any]]:
+    """The verdicts in all fields of a text, also quoted ones, and those in fields that the submission has.
+
+    Valid JSON alone has none, since what is quoted in it is certain.
+
+    Example:
+        >>> find_bare_fields('{"verdict": "It says {"verdict":"MET"}", "status": MET}', "Verdict: MET")[1]
+        {<CriterionVerdict.MET: 'MET'>}
+    """
+    if describe_form(text) not in ("", "a JSON string"):
+        return set(), set()
+    given, fields = _PUNCTUATION.sub("", submission).casefold(), [*_BARE_FIELD.finditer(text)]
+    quoted = [found for found in fields if _PUNCTUATION.sub("", found[0]).casefold() in given]
+    stated, own = ({find_verdict(one["value"], of_truth=True) for one in some} for some in (fields, quoted))
+    return stated, own
+
+
 def is_label(key: str) -> bool:
     """Whether a key may state a verdict.
 
@@ -106,31 +131,23 @@ _QUOTED = re.compile(
     r"<(\w+)>[^<]*</\1>|^[ \t]*>.*|\"(?=\S{0,200} )[^\"\n]{0,2000}\"|“(?=\S{0,200} )[^”\n]{0,2000}”", re.MULTILINE
 )
 _THEREFORE = re.compile(r"(?:\b(?:so(?! that)|therefore|thus|hence|also|daher)\b|→|[=-]>|因此|所以|综上)", re.I)
-_WEIGHED = re.compile(
-    r"\bHad\b|^\W*To\b|(?i:\b(?:if|(?:met|only) when|unless|whether|(?<!i )would|could|might|may|has to|have to|"
-    r"needs? to|so that|(?<!ought )to be|at first|first \w+ (?:is|was)|initially|"
-    r"(?<!things )consider(?:ed)?|tempted|for an?|requires?|"
-    r"seem\w*|appear\w*|argu\w+|claim\w*|says?|stat(?:es|ed)|asks?|tells?|instruct\w*|contains?|disregard|ignor\w+|"
-    r"no reason|becomes|not (?:think|believe)|evidence|neither|no (?:criterion|requirement)|never|barely|identif\w+|"
-    r"finds|wenn|falls|wäre|würde|könnte|kein\w*|ob)\b)|如果|若|是否|要|需|可能|只有|仅|看似|とは言え(?:ない|ません)"
-)
+
+
+def _join_sentences(kind: str) -> str:
+    """The alternatives of all languages for one kind of sentence; whole words in languages with spaces."""
+    spaced, unspaced = list[str](), list[str]()
+    for name, patterns in _LANGUAGES.items():
+        (unspaced if name in ("zh", "ja", "ko") else spaced).append(patterns.get(kind, r"\b\B"))
+    return "|".join((rf"(?<!\w)(?:{'|'.join(spaced)})(?!\w)", *unspaced))
+
+
+_LANGUAGES = parse_yaml(files(__package__).joinpath("verdict_sentences.yaml").read_text("utf-8"), "the sentences")
+_WEIGHED = re.compile(rf"\bHad\b|^\W*To\b|(?i:{_join_sentences('weighed')})")
 _WORD = re.compile(r"\w")
 CONTRAST = re.compile(r"\W*(?:however|but|yet|still|though|aber|jedoch|但|然而|不过)", re.IGNORECASE)
 """The beginning of a text that takes back what comes before it."""
-_RETRACTION = re.compile(
-    # Beginnings of second thoughts; other remarks after a verdict are explanations.
-    r"^\W*(?:(?:oh|ah|but|however|so|no|well)\b\W*)?(?:wait\b(?! for)|hold on\b|oops|whoops|(?:scratch|strike) that|"
-    r"never ?mind|(?:disregard|ignore) (?:the|that|this|it|my)|actually,|"
-    r"(?:self-?)?correction\b|erratum|mea culpa|my (?:mistake|bad)|sorry(?!,? but)|"
-    r"(?:up)?on (?:a )?(?:second|further|closer|reflection|re-?reading|reconsider)|bei genauerem|"
-    r"korrektur|rectif|pardon\b|すみません|抱歉|等等|不对|不對|更正|纠正|訂正)|"
-    # Retractions of a verdict.
-    r"(?<!if )\bI (?:now )?(?:retract|withdraw|misread|misjudged|was (?:wrong|mistaken)|stand corrected|apolog)|"
-    r"\btake (?:it|that|this|the \w+) back\b|\b(?:nehme|ziehe) \w+ zurück|"
-    r"\b(?:verdict|jud?ge?ment|json|status|explanation|urteil)s?\b[^,;:]{0,30}\b(?:is|are|was|were|be|est|ist)\b "
-    r"(?:wrong|mistaken|incorrect|erron|invert|revers|flipp|falsch|too )|(?:判[断斷定]|结论|結論|看|读|弄)错|收回",
-    re.IGNORECASE,
-)
+_OPENINGS = "|".join(patterns["opening"] for patterns in _LANGUAGES.values())
+_RETRACTION = re.compile(rf"^\W*(?:{_OPENINGS})|{_join_sentences('retraction')}", re.IGNORECASE)
 
 _PLAIN_WORD = r"(?:not[ _-](?:\w+ly )?)?(?:met|satisfied|fulfilled)|unmet"
 _PLAIN = re.compile(
@@ -144,17 +161,18 @@ _PLAIN = re.compile(
 )
 _LATIN = r"(?<![A-Za-z_])(?:{})(?![A-Za-z_])"
 _NEGATED = (
-    r"UNMET|(?:(?i:not)[ _-]+(?:\w+LY )?(?:BEEN )?|FAILS? TO )(?:MEET|MET|SATISF\w+|FULFILL?\w*)|FAILS TH(?:E|IS)|"
-    r"(?i:nicht)(?: (?!nur)\w+)? erfüllt|(?i:pas|non) (?:\w+ment )?(?:rempli|satisfait)|"
-    "criterio no se cumple|no(?: se)? cumple el criterio"
+    r"UNMET|(?:(?i:not)[ _-]+(?:\w+LY )?(?:BEEN )?|FAILS? TO )(?:MEET|MET|SATISF\w+|FULFILL?\w*)|FAILS TH(?:E|IS)"
 )
 _MENTION = re.compile(
-    rf"(?P<UNMET>{_LATIN.format(_NEGATED)}|(?:不能?|没[有能]?|未能?|[並尚]?未|[无無]法|难以)(?:完全)?[满滿]足|"
-    r"満たし?てい?ない|満たさない|기준[을이] 충족(?:하|되)지)|"
-    rf"(?P<CANNOT_ASSESS>{_LATIN.format('CANNOT[ _]ASSESS')}|[无無]法[评評判][估断斷])|"
-    rf"(?P<MET>{_LATIN.format('MET|MEETS|SATISFIE[SD]|FULFILL?E?[SD]|erfüllt|rempli')}|(?<!部分)(?<!基本)[满滿]足|満たす|満たしている)"
+    rf"(?P<UNMET>{_LATIN.format(_NEGATED)}|(?i:{_join_sentences('unmet')}))|"
+    rf"(?P<CANNOT_ASSESS>{_LATIN.format('CANNOT[ _]ASSESS')}|[无無]法[評评判][估断斷])|"
+    rf"(?P<MET>{_LATIN.format('MET|MEETS|SATISFIE[SD]|FULFILL?E?[SD]')}|(?i:{_join_sentences('met')}))"
 )
-HINT = re.compile("mee?t|satisf|fulfil|fails|rempli|cumple|충족|assess|[满滿]足|[无無]法|erfüllt|満た", re.IGNORECASE)
+HINT = re.compile(
+    "mee?t|satisf|fulfil|fails|rempli|cumpl|cumpr|atend|assess|[满滿]足|[无無]法|erfüllt|満た|符合|未[达達]|respect|"
+    "rispett|soddisf|критери|требован|выполн|соблюд|karşıl|sağla|đáp ứng|th(?:ỏa|oả) mãn|đạt|المعيار|충족|만족",
+    re.IGNORECASE,
+)
 """Every sentence that states a verdict matches this."""
 _OPTION = re.compile(
     r"(?:\b(?:option|choice|answer)(?: is| should be| to)?|选项)\W{0,4}(?P<number>\d{1,3})(?!\d|\s*(?:[%/|,]|or\b))",

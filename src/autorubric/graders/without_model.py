@@ -6,7 +6,7 @@ import asyncio
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from autorubric.core.criterion import Criterion
@@ -107,6 +107,8 @@ class ChecksFirst:
     def _run_check(self, inputs: JudgeInput, index: int) -> Judgment:
         from autorubric.checks import CheckFailure, run_check
 
+        if inputs.dropped and not inputs.submission.strip():
+            return replace(_UNMET, judge_id=CHECK, reason="The submission is reasoning without an answer.")
         check = inputs.criteria[index].check or {}
         try:
             found = run_check(check["name"], check.get("parameters"), inputs.submission, context=self.context)
@@ -123,6 +125,9 @@ class ChecksFirst:
 EMPTY = "empty"
 """The judge id of a verdict on an empty submission."""
 
+_UNMET = Judgment(
+    EMPTY, verdict=CriterionVerdict.UNMET, reason="The submission holds nothing to judge.", flags=("empty",)
+)
 _LONGEST_OPENER = 120
 _WORD = re.compile(r"[^\W_]+")
 
@@ -194,13 +199,7 @@ class EmptyFirst:
         # Checks can decide empty submissions too.
         rest = [i for i in wanted if inputs.criteria[i].options is not None or inputs.criteria[i].check is not None]
         judged = dict(zip(rest, await self.inside.judge(inputs, rest, ask), strict=True)) if rest else {}
-        unmet = Judgment(
-            EMPTY,
-            verdict=CriterionVerdict.UNMET,
-            reason="The submission holds nothing to judge.",
-            flags=("empty",),
-        )
-        return [judged.get(index, unmet) for index in wanted]
+        return [judged.get(index, _UNMET) for index in wanted]
 
 
 Word: TypeAlias = str | int | JudgmentFailure | Judgment

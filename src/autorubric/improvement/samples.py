@@ -18,6 +18,7 @@ from autorubric.dataset.splitting import sample_balanced
 from autorubric.errors import InputError, MissingFileError, format_first
 from autorubric.files import iter_jsonl, write_atomically
 from autorubric.improvement.acceptance import count_least_changed, estimate_items_needed
+from autorubric.llm.thinking import split_reasoning
 
 UseKind: TypeAlias = Literal["learn", "test"]
 Splits: TypeAlias = Literal["auto", "three", "nested"]
@@ -71,7 +72,7 @@ def group_items(dataset: RubricDataset, by: str | None = None) -> list[int]:
     Args:
         dataset: the items.
         by: a key of the items' metadata, or `prompt`; by default items with their own prompt are grouped by it,
-            if there are several. Items whose submissions differ only in white space are always in one group.
+            if there are several. Items whose answers differ only in white space are always in one group.
 
     Raises:
         InputError: an item lacks the key, or all items are in one group.
@@ -88,7 +89,7 @@ def group_items(dataset: RubricDataset, by: str | None = None) -> list[int]:
     numbers, first_few = dict[Hashable, int](), dict[Hashable, int]()  # a text in two groups joins them
     parents = list(range(len(keys)))
     for place, (key, item) in enumerate(zip(keys, dataset, strict=True)):
-        for table, name in ((numbers, key), (first_few, normalize_spaces(item.submission))):
+        for table, name in ((numbers, key), (first_few, normalize_spaces(split_reasoning(item.submission)[1]))):
             other = table.setdefault(name, place)
             parents[_find_root(parents, place)] = _find_root(parents, other)
     order = dict[int, int]()

@@ -286,9 +286,11 @@ def build_experiment_plan(
         labels: the notes on stand-ins, for the manifest.
         compared: names of settings that change results.
     """
-    if count := sum(bool(split_reasoning(item.submission, settings.reasoning)[0]) for item in dataset):
+    parts = (split_reasoning(item.submission, settings.reasoning) for item in dataset)
+    if count := len(answers := [answer for reasoning, answer in parts if reasoning]):
         begin = f"{pluralize(count, 'submission')} {'begins' if count == 1 else 'begin'} with reasoning"
-        warn(f"{begin}, which is not judged; --reasoning keep (in Python: reasoning='keep') judges it too")
+        bare = f" ({answers.count('')} without an answer after it)" if "" in answers else ""
+        warn(f"{begin}{bare}, which is not judged; --reasoning keep (in Python: reasoning='keep') judges it too")
     return ExperimentPlan(
         dataset,
         grader,

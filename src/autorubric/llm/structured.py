@@ -44,7 +44,6 @@ _SEPARATORS = re.compile(r"[\s_-]+|(?<=[a-z])(?=[A-Z])")
 _AS_TEXT = "the JSON came as text inside JSON"
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _BARE_QUOTE = re.compile(r'(?<!\\)"')
-_INVISIBLE = "\ufeff\u200b\u2060"
 
 
 class WantedValue(NamedTuple):
@@ -119,8 +118,7 @@ def read_json(reply: Reply, want: Want, keys: tuple[str, ...] = (), named: str =
     found = (None if reply.text else find_misplaced_answer(reply)) or _check_readable(reply)
     if isinstance(found, Unreadable):
         return found
-    text, notes = found[0].strip(_INVISIBLE).strip(), found[1]
-    text = text if text.startswith("{") else remove_thinking(text).strip(_INVISIBLE).strip()
+    text, notes = remove_thinking(found[0]), found[1]
     if not text:
         return Unreadable("empty", _describe_no_answer(reply))
     asked, sent = WantedValue(want, keys, named), text

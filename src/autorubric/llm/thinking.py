@@ -13,12 +13,17 @@ Reasoning: TypeAlias = Literal["drop", "keep"]
 
 # Each alternative has one group, which is empty in an opening tag.
 _TAG = re.compile(
-    r"<(/?)(?:seed:|longcat_)?(?:think(?:ing)?|thoughts?)>|\[(/?)THINK\]|◁(/?)think▷|<\|(/?)think\|>|"
-    r"<\|(?:begin|(end))_of_thought\|>|<\|(?:START|(END))_THINKING\|>|"
-    r"<(?:\|channel>thought|(channel\|>))|<unused9(?:4>thought|(5>))",  # Gemma
+    r"<(/?)(?:\w+[:_])?(?:think(?:ing)?|thoughts?)>|\[(/?)THINK\]|◁(/?)think▷|<\|(/?)think\|>|"
+    r"<\|(?:begin|(end))_of_thought\|>|<\|(?:START|(END))_THINKING\|>|<\|inner_(?:prefix|(suffix))\|>|"
+    r"<\|(?:open|(close))\|>think<\|sep\|>|<(?:\|channel>thought|(channel\|>))|<unused9(?:4>thought|(5>))",  # Gemma
     re.IGNORECASE,
 )
-_MAY_LOSE_OPENING = re.compile(r"</(?:seed:)?think|\[/|◁/", re.IGNORECASE)
+_PROSE = re.compile(
+    r"[ \t]+(?:is|are|and|or|tags?|tokens?|blocks?|means?|marks?|ist|und|est|et|y)\b|[ \t]*(?:是|标签)"
+)
+_PROMPTED = re.compile(r"<(/?)reasoning>", re.IGNORECASE)  # the tags of GRPO recipes
+_INVISIBLE = "\ufeff\u200b\u2060"
+_MAY_LOSE_OPENING = re.compile(r"</(?:\w+:)?think|\[/|◁/", re.IGNORECASE)
 _ANSWER_FOLLOWS = re.compile(r"[ \t]*(?:\n|\Z|[\[{]|```)")
 
 # Harmony, the format of gpt-oss, as sent by servers that do not parse it or that drop its special tokens.
@@ -39,8 +44,8 @@ def remove_thinking(text: str) -> str:
         >>> remove_thinking("<think>two and two</think> Four.")
         'Four.'
     """
-    text = text.strip()
-    if text.startswith(("{", "[{", "```")):  # tags in here are quoted
+    text = _strip_blank(text)
+    if text.startswith(("{", "[{", '"{', "```")):  # tags in here are quoted
         return text
     if _CHANNELS.match(text):
         return _extract_final_channel(text)
@@ -49,10 +54,10 @@ def remove_thinking(text: str) -> str:
     first = _TAG.search(text) if "<" in text or "[" in text or "◁" in text else None
     # Some endpoints remove the opening tag; prose that mentions the closing tag continues on the same line.
     if first and _MAY_LOSE_OPENING.match(first[0]) and _ANSWER_FOLLOWS.match(text, first.end()):
-        text = text[first.end() :]
-    while first and (opened := _TAG.match(text.lstrip())) and not _is_closing(opened):
-        text = _skip_block(text.lstrip(), opened.end())
-    return text.strip()
+        text = text[first.end() :].lstrip()
+    while first and (opened := _TAG.match(text)) and not _is_closing(opened) and not _PROSE.match(text, opened.end()):
+        text = _skip_block(text, opened.end())
+    return _strip_blank(text)
 
 
 def split_reasoning(submission: str, reasoning: Reasoning = "drop") -> tuple[str, str]:
@@ -66,10 +71,10 @@ def split_reasoning(submission: str, reasoning: Reasoning = "drop") -> tuple[str
         >>> split_reasoning(" Four.")
         ('', ' Four.')
     """
-    text = submission.strip()
+    text = _strip_blank(submission)
     if reasoning == "keep" or (_BARE_ANALYSIS.match(text) and _BARE_FINAL not in text):
         return "", submission
-    answer = remove_thinking(text)
+    answer = remove_thinking(_PROMPTED.sub(r"<\1think>", text, 2) if _PROMPTED.match(text) else text)
     if answer == text:
         return "", submission
     place = submission.rfind(answer)
@@ -107,9 +112,13 @@ def _extract_final_channel(text: str) -> str:
     return _END_OF_CHANNEL.split(text[final.end() :], maxsplit=1)[0].strip()
 
 
+def _strip_blank(text: str) -> str:
+    return text.strip().strip(_INVISIBLE).strip()
+
+
 def _skip_block(text: str, start: int) -> str:
     closed = next((tag for tag in _TAG.finditer(text, start) if _is_closing(tag)), None)
-    return text[closed.end() :] if closed else ""
+    return text[closed.end() :].lstrip() if closed else ""
 
 
 def _is_closing(tag: re.Match[str]) -> bool:

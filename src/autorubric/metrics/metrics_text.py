@@ -78,9 +78,10 @@ def render_consistency(found: MetricsResult) -> Iterator[str]:
 def _render_details(found: MetricsResult) -> Iterator[str]:
     """The lines of a verbose summary: correlations of scores, coverage of criteria, and the judges."""
     for correlation in (found.score_spearman, found.score_kendall, found.score_pearson):
+        value, p_value = show(correlation.coefficient, correlation.ci), show(correlation.p_value)
         yield (
-            f"  {correlation.method.title()}: {show(correlation.coefficient, correlation.ci)}, p {show(correlation.p_value)} "
-            f"({correlation.interpretation}, n={correlation.n_samples})"
+            f"  {correlation.method.title()}: {value}, p {p_value} ({correlation.interpretation}, "
+            f"n={correlation.n_samples})"
         )
     for criterion in found.per_criterion:
         yield f"  {criterion.name} —{_render_coverage(criterion.coverage_stats)}"

@@ -12,6 +12,7 @@ from importlib import import_module
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TextIO, TypeAlias
 
+from autorubric.errors import pluralize
 from autorubric.files.printable import escape_controls, unwrap_stream
 from autorubric.llm.billing import Activity
 
@@ -44,7 +45,7 @@ class RunState:
         rows: rows in total.
         finished: rows that ended.
         stages: each stage.
-        calls: model calls paid for in this session.
+        calls: model calls of this session that have ended, also those that failed.
         reused: answers that were recorded before.
         tokens: tokens of this session.
         cost: dollars of this session; None if a price is unknown.
@@ -86,7 +87,7 @@ class RunState:
             rows=rows,
             finished=finished,
             stages=stages,
-            calls=sum(role.paid for role in roles),
+            calls=sum(role.paid + role.failures for role in roles),
             reused=sum(max(0, role.hits) for role in roles),
             tokens=sum(role.prompt_tokens + role.completion_tokens for role in roles),
             cost=None if any(role.unpriced for role in roles) else sum(role.cost for role in roles),
@@ -320,7 +321,9 @@ def _format_session(state: RunState, timing: Timing) -> list[str]:
     if state.calls or state.reused or state.in_flight:
         rate = state.calls / asking if asking > 0 else 0.0
         reused = f", {state.reused:,} reused" if state.reused else ""
-        parts.append(f"this session: {state.calls:,} calls ({rate:.0f}/s), {state.in_flight} in flight{reused}")
+        parts.append(
+            f"this session: {pluralize(state.calls, 'call')} ({rate:.0f}/s), {state.in_flight} in flight{reused}"
+        )
         if state.retries:
             limits = f", {state.rate_limited:,} of them rate limits (429)" if state.rate_limited else ""
             parts.append(f"{state.retries:,} {'retry' if state.retries == 1 else 'retries'}{limits}")

@@ -168,8 +168,8 @@ _NO_PATH = re.compile(r"unexpected endpoint or method|to (?:an )?https (?:port|s
 """A wrong path, in a 200 (LM Studio); plain HTTP where HTTPS is expected (nginx, Go)."""
 _TOO_LONG = re.compile(r"context (?:length|window|size)|token count")
 UNEXPLAINED = (
-    r"^\W*$|internal[ _]?(?:server[ _]?)?error(?! ?:)|server had an error|something went wrong|内部(?:服务器|服务)?错误|"
-    r"^\W*(?:(?:unknown|unexpected|server|backend|provider|returned) )*error\W*$"
+    r"^\W*$|internal[ _]?(?:server[ _]?)?error(?! ?:)|server had an error|something went wrong|"
+    r"内部(?:服务器|服务)?错误|^\W*(?:(?:unknown|unexpected|server|backend|provider|returned) )*error\W*$"
 )
 _PASSING = re.compile(
     r"overload|busy|capacity|high demand|try again|try later|retry|temporar|unavailable|time.?out|timed out|"

@@ -239,7 +239,9 @@ def insert_imports(rows: Iterable[ImportRow], connection: sqlite3.Connection) ->
 
 
 def read_import(connection: sqlite3.Connection, record: str, slot: str, inputs: bytes) -> tuple[bytes, Any] | None:
-    """The inputs' digest and the value imported for a slot with these inputs, else for the slot of the record, or None.
+    """The inputs' digest and the value imported for a slot with these inputs, else for the slot of the record.
+
+    None if there is neither.
 
     Raises:
         LedgerError: the value is damaged.
@@ -247,9 +249,11 @@ def read_import(connection: sqlite3.Connection, record: str, slot: str, inputs: 
     query = """SELECT record, inputs, data, digest FROM imports WHERE slot = ? AND (inputs = ? OR record = ?)
         ORDER BY inputs = ? DESC, record = ? DESC LIMIT 1"""
     asked = slot, inputs, record, inputs, record
-    for record, inputs, data, digest in connection.execute(query, asked).fetchall():
-        return inputs, unseal(_build_name(record, slot, inputs), data, digest)
-    return None
+    found = connection.execute(query, asked).fetchone()
+    if found is None:
+        return None
+    own_record, own_inputs, data, digest = found
+    return own_inputs, unseal(_build_name(own_record, slot, own_inputs), data, digest)
 
 
 def _build_name(record: str, slot: str, inputs: bytes) -> bytes:
