@@ -37,7 +37,8 @@ def format_status(found: RunStatus) -> Iterator[str]:
         lost = f", {total.failed:,} failed" if total.failed else ""
         price = format_cost(None if total.unpriced else total.cost)
         yield f"    {total.role:<10} {total.model}: {pluralize(total.calls, 'call')}{lost}, {price}"
-    for note in (*list_cost_notes(found.totals), *found.negotiated):
+    changed = ["items.jsonl has changed since the run wrote it, so its verdicts may be wrong"] * counts.is_changed
+    for note in (*changed, *list_cost_notes(found.totals), *found.negotiated):
         yield f"  note       {note}"
     yield from _format_batches(found)
     if found.calls_per_second is not None:

@@ -154,7 +154,7 @@ def _read_progress(source: Source) -> tuple[dict[str, int | None], list[dict[str
         found = status(source.directory)
     except InputError:  # the costs say what is wrong with the ledger
         return {}, [], ""
-    total, done, failed, _, groups, _ = found.row_counts
+    total, done, failed, _, groups, *_ = found.row_counts
     failures = _list_failures([*map(asdict, groups or found.unanswered)], "row" if groups else "request")
     return {"total": total, "done": done, "failed": failed}, failures, found.stopped
 
