@@ -155,7 +155,12 @@ def test_a_damaged_or_changed_result_is_graded_again_and_not_a_failure(
         file.write_bytes(lines[0] + middle + lines[2])
         found = told(tmp_path / "run", capsys)
         counts = found["row_counts"]
-        assert (found["state"], counts["done"], counts["failed"], counts["is_changed"]) == ("unfinished", done, 0, True)
+        assert (found["state"], counts["done"], counts["failed"], counts["is_changed"]) == (
+            "unfinished",
+            done,
+            0,
+            True,
+        )
         assert found["again"] in found["advice"]
         assert run(["status", str(tmp_path / "run")]) == 0
         assert "note       items.jsonl has changed since the run wrote it" in capsys.readouterr().out

@@ -82,7 +82,7 @@ class ItemResult(Displayed):
         submission = item.submission if isinstance(item.submission, str) else str(item.submission)
         labels = [getattr(label, "value", label) for label in item.ground_truth or ()]
         stored = {"ground_truth": labels, "ground_truth_reasons": item.ground_truth_reasons}
-        criteria = render_judged(list_entries(self.to_dict(), stored, {}))
+        criteria = render_judged(list_entries(self.to_dict(), stored))
         return as_html("Submission", submission) + as_html("Reference", item.reference_submission, 600) + criteria
 
     def to_line(self) -> str:
