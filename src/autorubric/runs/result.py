@@ -389,8 +389,7 @@ _MOST_CRITERIA = 12  # fits a screen
 def _compute_criterion_means(result: EvalResult) -> Iterator[Ranged]:
     values: dict[tuple[str, str], list[float]] = {}
     for found in result.item_results:
-        for number, entry in enumerate(getattr(found.report, "report", None) or (), start=1):
-            row = entry.as_row(number)
+        for row in found._build_rows():
             if row["value"] is not None:
                 values.setdefault((row["criterion"], row["requirement"]), []).append(row["value"])
     for name, found_values in zip(tell_apart(values), values.values(), strict=True):

@@ -21,12 +21,12 @@ def format_status(found: RunStatus) -> Iterator[str]:
     """A status, as lines of text."""
     holder = f" ({found.holder})" if found.holder else ""
     yield f"{found.directory}: {found.kind}, {found.state}{holder}"
-    rows, done, failed, *_ = found.row_counts
+    counts = found.row_counts
+    rows, done, failed = counts[:3]
     if rows is not None:
         share = f" ({done / rows:.0%})" if rows else ""
         yield f"  done       {done:,} of {rows:,} rows{share}, {failed:,} failed, {rows - done - failed:,} left"
     noun = "judgment" if found.kind == "evaluation" else "row"
-    counts = found.row_counts
     for noun_of, groups in ((noun, counts.groups), ("vote", counts.lost_votes), ("request", found.unanswered)):
         shown = (group for group in groups if not group.is_left_out(found.stopped or None))
         yield from (f"  failures   {line}" for line in format_failures(shown, noun_of, found.stopped or None))

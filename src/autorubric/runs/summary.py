@@ -148,15 +148,11 @@ class CriterionSummary:
         name: its name, or its number if it has none.
         weight: its weight.
         values: the values of its scored verdicts, in [0, 1].
-        abstained: items where the judges could not assess it.
-        failed: items where the verdict is missing.
     """
 
     name: str
     weight: float
     values: Moments = field(default_factory=Moments)
-    abstained: int = 0
-    failed: int = 0
 
     @property
     def influence(self) -> float:
@@ -264,23 +260,18 @@ class EvaluationSummary:
         return [found for found in ranked[:count] if found.influence > 0]
 
     def _add_criterion(self, found: CriterionReport | EnsembleCriterionReport, number: int) -> None:
-        criterion = found.criterion
-        key = (criterion.name, criterion.requirement)
-        totals = self.criteria.get(key)
-        if totals is None:
-            totals = self.criteria[key] = CriterionSummary(criterion.name or f"C{number}", criterion.weight)
         self.judgments += 1
         if found.error is not None:
-            totals.failed += 1
             return
         self.judged += 1
-        for flag in found.flags:
-            self.flags[flag] += 1
-        value = found.score_value
+        self.flags.update(found.flags)
+        criterion, value = found.criterion, found.score_value
         if value is None:
-            totals.abstained += 1
-        else:
-            totals.values.add(value)
+            return
+        key = criterion.name, criterion.requirement
+        if key not in self.criteria:
+            self.criteria[key] = CriterionSummary(criterion.name or f"C{number}", criterion.weight)
+        self.criteria[key].values.add(value)
 
 
 @dataclass

@@ -96,7 +96,7 @@ def build_calls_page(source: Source, query: PageQuery, item: int) -> Page:
         "item": item,
         "id": row["id"],
         "criterion": number,
-        "name": _name_criterion(entry, number),
+        "name": str(entry.get("criterion", entry).get("name") or f"C{number}"),
         "prompt": rebuild_prompt(source, item, number - 1),
         **replies,
     }
@@ -154,11 +154,6 @@ def _list_reasons(found: Mapping[str, Any]) -> Iterator[str]:
         for one in (vote, *(vote.get("repeats") or ())):
             if one.get("reason"):
                 yield one["reason"]
-
-
-def _name_criterion(entry: Mapping[str, Any], number: int) -> str:
-    criterion = entry.get("criterion", entry)
-    return str(criterion.get("name") or f"C{number}")
 
 
 def _flatten(entry: Mapping[str, Any]) -> dict[str, Any]:

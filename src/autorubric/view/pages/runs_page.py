@@ -177,10 +177,8 @@ def _as_texts(value: Any) -> list[str]:
 
 def build_live_page(source: Source, query: PageQuery) -> Page:
     """The progress of a run; a script updates the page."""
-    manifest = source.manifest
-    status = source.status
+    status, total = source.status, source.manifest.get("total_items")
     spent = figures.read_costs(source)
-    total = manifest.get("total_items")
     state: dict[str, Any] = {
         "running": status == "running",
         "status": status,
