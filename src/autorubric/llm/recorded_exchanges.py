@@ -78,10 +78,7 @@ class _FoundReplies(NoRecords):
     def find(self, key: bytes) -> Reply | None:
         """The recorded reply under a key, or None."""
         reply = self._view.find_reply(key)
-        if reply is None:
-            self.missing.append(key)
-        else:
-            self.found.append(key)
+        (self.missing if reply is None else self.found).append(key)
         return reply
 
     def find_note(self, name: str) -> Any:
