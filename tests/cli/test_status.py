@@ -69,6 +69,7 @@ def test_failures_are_told_by_their_kind_with_the_command_that_goes_on(
     found = told(tmp_path / "run", capsys)
     assert found["state"] == "unfinished"
     assert (found["row_counts"]["done"], found["row_counts"]["failed"]) == (2, 1)
+    assert "done       2 of 3 rows (66%), 1 failed, 0 left" in repr(status(tmp_path / "run"))
     assert found["failures"] == {"rejected": 2}
     assert found["again"].startswith("autorubric grade ")
     assert found["again"] in found["advice"]

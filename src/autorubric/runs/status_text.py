@@ -24,7 +24,7 @@ def format_status(found: RunStatus) -> Iterator[str]:
     counts = found.row_counts
     rows, done, failed = counts[:3]
     if rows is not None:
-        share = f" ({done / rows:.0%})" if rows else ""
+        share = f" ({100 * done // rows}%)" if rows else ""
         yield f"  done       {done:,} of {rows:,} rows{share}, {failed:,} failed, {rows - done - failed:,} left"
     noun = "judgment" if found.kind == "evaluation" else "row"
     for noun_of, groups in ((noun, counts.groups), ("vote", counts.lost_votes), ("request", found.unanswered)):
