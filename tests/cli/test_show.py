@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from autorubric import show
+from autorubric import Criterion, Rubric, RubricDataset, show
 from autorubric.cli.app import run
 from autorubric.errors import InputError
 from autorubric.llm.records.ledger_view import ledger_view
 from autorubric.runs.items_file import read_items
+from autorubric.testing import LoopbackEndpoint, TokenLimits
 
 STORED = Path(__file__).parents[1] / "stored_runs"
 RUNS = {"grade": 7, "grade_panel": 7, "select": 15, "synthesize_basic": 5, "synthesize_full": 5}
@@ -58,6 +59,25 @@ def test_failed_replies_are_shown_with_what_was_wrong_with_them(tmp_path: Path) 
     assert [message.role for message in used.messages] == ["system", "user", "assistant", "user"]
     assert used.messages[2].content == unusable.reply
     assert all("cut off" in (exchange.problem or "") for exchange in cut_off.exchanges)
+
+
+def test_a_failed_call_is_shown_although_later_calls_got_a_higher_limit(tmp_path: Path) -> None:
+    def refuse_first(body: dict[str, Any]) -> str | None:
+        return "422" if "Essay 0." in json.dumps(body) else None
+
+    made = RubricDataset("Explain.", Rubric([Criterion(name="Kind", requirement="Is kind.")]))
+    for number in range(3):
+        made.add_item(f"Essay {number}.", id=f"e{number}", description="")
+    made.to_file(tmp_path / "essays.json")
+    out = tmp_path / "run"
+    with LoopbackEndpoint(faults=refuse_first, limits=TokenLimits()).in_thread() as endpoint:
+        judge = [f"--judge=j@{endpoint.base_url}", "--max-tokens=4", "-j1"]
+        assert run(["grade", str(tmp_path / "essays.json"), *judge, "-o", str(out)]) == 1
+    with ledger_view(out / "ledger") as view:
+        assert view.find_note("reply limits")
+    found = show(out, item="e0")
+    assert found.others == ()
+    assert [(exchange.about, (exchange.problem or "")[:8]) for exchange in found.exchanges] == [("Kind", "rejected")]
 
 
 def test_the_report_is_the_one_that_the_run_recorded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -69,6 +69,7 @@ def test_failures_are_told_by_their_kind_with_the_command_that_goes_on(
     found = told(tmp_path / "run", capsys)
     assert found["state"] == "unfinished"
     assert (found["row_counts"]["done"], found["row_counts"]["failed"]) == (2, 1)
+    assert "done       2 of 3 rows (66%), 1 failed, 0 left" in repr(status(tmp_path / "run"))
     assert found["failures"] == {"rejected": 2}
     assert found["again"].startswith("autorubric grade ")
     assert found["again"] in found["advice"]
@@ -142,6 +143,30 @@ def test_a_run_whose_results_were_lost_is_not_complete(tmp_path: Path, capsys: p
     assert run(command) == 0
     found = told(tmp_path, capsys)
     assert (found["state"], found["row_counts"]["done"], found["spent"]["calls"]) == ("completed", 3, 6)
+
+
+def test_a_damaged_or_changed_result_is_graded_again_and_not_a_failure(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["grade", str(essays(tmp_path, 3)), "--judge", "builtin/offline", "-o", str(tmp_path / "run")]
+    assert run(command) == 0
+    file = tmp_path / "run" / "items.jsonl"
+    lines = file.read_bytes().splitlines(keepends=True)
+    for middle, done in ((lines[1].replace(b"null", b"nu#l", 1), 2), (lines[1].replace(b"MET", b"UNMET"), 3)):
+        file.write_bytes(lines[0] + middle + lines[2])
+        found = told(tmp_path / "run", capsys)
+        counts = found["row_counts"]
+        assert (found["state"], counts["done"], counts["failed"], counts["is_changed"]) == (
+            "unfinished",
+            done,
+            0,
+            True,
+        )
+        assert found["again"] in found["advice"]
+        assert run(["status", str(tmp_path / "run")]) == 0
+        assert "note       items.jsonl has changed since the run wrote it" in capsys.readouterr().out
+        assert run(command) == 0
+        assert told(tmp_path / "run", capsys)["state"] == "completed"
 
 
 def test_what_a_run_without_its_ledger_spent_is_told_from_its_sums(

@@ -6,12 +6,13 @@ import codecs
 import io
 import os
 from pathlib import Path
+from typing import BinaryIO, cast
 
 import pytest
 
 from autorubric.errors import InputError
 from autorubric.files.printable import escape_formula
-from autorubric.files.text import LONGEST_ROW, SharedCopy, decode, iter_lines, read_jsonl, read_text
+from autorubric.files.text import LARGEST_FILE, LONGEST_ROW, SharedCopy, decode, iter_lines, read_jsonl, read_text
 from tests.offenders import each
 
 
@@ -66,6 +67,21 @@ def test_the_row_after_one_that_is_too_long_is_read() -> None:
     file = io.BytesIO(codecs.BOM_UTF8 + b'{"a": 1}\n' + too_long + b'\n{"a": 3}\n')
     assert list(read_jsonl(file, "rows", problems)) == [(1, {"a": 1}), (3, {"a": 3})]
     assert problems == ["rows:2: the row is longer than 16 MiB; shorten it"]
+
+
+def test_a_line_without_end_is_not_read_to_its_end() -> None:
+    class Endless(io.RawIOBase):
+        taken = 0
+        chunk = b"x" * (LONGEST_ROW + 1)
+
+        def readline(self, size: int | None = -1, /) -> bytes:
+            self.taken += len(self.chunk)
+            assert self.taken < 2 * LARGEST_FILE
+            return self.chunk
+
+    problems: list[str] = []
+    assert [*read_jsonl(cast("BinaryIO", Endless()), "bomb.jsonl.gz", problems)] == []
+    assert problems == ["bomb.jsonl.gz:1: the row is longer than 16 MiB; shorten it"]
 
 
 @each(

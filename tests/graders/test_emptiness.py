@@ -45,6 +45,12 @@ from tests.offenders import each
         "思考过程：",
         "让我们一步一步地解决这个问题。",
         "好的，答案如下：",
+        "Here's the solution:",
+        "Sure, here's the answer to your question:",
+        "Of course! Below is my response:",
+        "Respuesta",
+        "かいせつ",
+        "好的，下面是我的回答：",
         " ." * 5000,
     ],
 )
@@ -78,6 +84,9 @@ def test_nothing_and_openers_without_a_sequel_are_empty(text: str) -> None:
         "让我们去罗马。",
         "word " * 5000,
         "好的，答案是四。",
+        "以下是三点。",
+        "Here's why: gravity.",
+        "Below the answer",
     ],
 )
 def test_short_answers_are_not_empty(text: str) -> None:

@@ -465,8 +465,8 @@ def test_corrected_means_tell_criteria_of_one_name_in_two_rubrics_apart(tmp_path
             queue.label("ana", task.pair.index, task.pair.place, "MET")
     corrected = correct_by_labels(run, dataset, read_history(directory))
     assert {name: one.labelled for name, one in corrected.criteria.items()} == {
-        "Short (weight 1: Contains at most 5 words.)": 6,
-        "Short (weight 2: Contains at most 3 words.)": 3,
+        "Short (Contains at most 5 words.)": 6,
+        "Short (Contains at most 3 words.)": 3,
     }
 
 

@@ -118,7 +118,10 @@ def test_unnamed_criteria_of_different_rubrics_have_names_of_their_own(graded: C
     for requirement in ("Is brief", "Names two causes of the war and says which of them mattered more"):
         made.add(["MET"], ["MET"], Rubric([Criterion(requirement=requirement)]))
     found = compute_metrics(made.run, made.dataset, per_item_metrics="per_criterion")
-    assert [part.name for part in found.per_criterion] == ["C1", "C1 (Names two causes of the war and says …)"]
+    assert [part.name for part in found.per_criterion] == [
+        "C1 (Is brief)",
+        "C1 (Names two causes of the war and says …)",
+    ]
 
 
 def test_true_scores_leave_out_what_the_scores_leave_out(graded: Callable[..., Graded]) -> None:

@@ -21,6 +21,7 @@ from autorubric import (
     JudgeVote,
     Rubric,
     RubricDataset,
+    grade,
 )
 from autorubric.cli.grade import print_grades
 from autorubric.core.judgment import MultiChoiceVerdict
@@ -160,3 +161,28 @@ def test_a_summary_is_the_same_in_any_order(capsys: pytest.CaptureFixture[str]) 
         )
         told.add(repr((summary.consistency["a"].agreement, summary.consistency["a"].variance)))
     assert len(told) == 3
+
+
+def test_criteria_of_several_rubrics_with_one_name_are_not_one_criterion(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Two judges on four items: they agree on 1 of 2 pairs of 'Names 4' and on 2 of 2 of 'Names Rome'.
+    met = {"M": "MET", "U": "UNMET"}
+    summary, dataset = EvaluationSummary(4), RubricDataset("Answer.")
+    cases = [("Names 4", "MM"), ("Names Rome", "MM"), ("Names 4", "UM"), ("Names Rome", "UU")]
+    for number, (requirement, words) in enumerate(cases):
+        criterion = Criterion(name="Right", weight=1, requirement=requirement)
+        votes = [JudgeVote(judge_id=n, verdict=met[word], reason=None) for n, word in zip("ab", words, strict=True)]
+        entry = EnsembleCriterionReport(
+            criterion=criterion, votes=votes, final_verdict=met[words[0]], final_reason=None
+        )
+        item = DataItem(f"Names {number}.", "", rubric=Rubric([criterion]))
+        dataset.items.append(item)
+        summary.add(ItemResult(number, item, EnsembleEvaluationReport(score=1.0, report=[entry]), 1.0))
+    assert summary.panel.worst == ("Right (Names 4)", 0.5)
+    print_grades(summary, [])
+    shown = [line.strip() for line in capsys.readouterr().out.splitlines() if line.startswith("    ")]
+    assert shown == ["Right (Names 4): 1, 0.50, 50%", "Right (Names Rome): 1, 0.50, 50%"]
+    chart = grade(dataset, judge="builtin/offline", out=tmp_path)._repr_html_()
+    assert "Right (Names 4): " in chart
+    assert "Right (Names Rome): " in chart

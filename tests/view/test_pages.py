@@ -74,6 +74,17 @@ def number_of(runs: list[Path], name: str) -> int:
     return [run.name for run in runs].index(name)
 
 
+def test_criteria_of_several_rubrics_with_one_name_lead_to_their_own_pages(tmp_path: Path) -> None:
+    owns = [{"name": "Correct", "weight": 1.0, "requirement": f"Answers {n}."} for n in range(3)]
+    lines = [line(n, 1.0, [judged(owns[n], "MET")]) for n in range(3)]
+    write_run(tmp_path / "run", [item(n, rubric=[owns[n]]) for n in range(3)], lines, rubric=None)
+    with viewing(tmp_path / "run") as view:
+        view.indexed()
+        for n in range(3):
+            [shown] = view.data(f"/r/0/items/{n}")["criteria"]
+            assert view.data(f"/r/0/criteria/{shown['criterion']}")["requirement"] == f"Answers {n}."
+
+
 def test_each_page_is_there_in_each_form(view: Viewer, runs: list[Path]) -> None:
     number = {run.name: place for place, run in enumerate(runs)}
     paths = ["/"]

@@ -61,7 +61,7 @@ def labels(settings: LabelsFlags) -> int:
         return 0
     if settings.files:
         done = import_labels(settings)
-        again = f"; {done.repeated} already existed" if done.repeated else ""
+        again = f"; {done.repeated:,} already existed" if done.repeated else ""
         print(f"added {pluralize(done.labels, 'label')}{again}")
         return 0
     found = label_status(settings.run)

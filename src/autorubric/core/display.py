@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import textwrap
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from importlib import import_module
@@ -172,6 +174,25 @@ def as_html(name: str, text: str | None, most: int = 1200) -> str:
 def _render_cell(value: Any) -> str:
     text = "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
     return f"<td>{escape(clip(text, _MOST_IN_CELL))}</td>"
+
+
+def tell_apart(named: Iterable[tuple[str, str]]) -> list[str]:
+    """Distinct names for criteria of several rubrics, each given as its name and requirement.
+
+    A name that several have is followed by the start of the requirement, and by a number if that is the same too.
+
+    Example:
+        >>> tell_apart([("Right", "Is 4"), ("Brief", "Is brief"), ("Right", "Is Paris"), ("Right", "Is Paris")])
+        ['Right (Is 4)', 'Brief', 'Right (Is Paris)', 'Right (Is Paris) 2']
+    """
+    named = list(named)
+    repeated = Counter(name for name, _ in named)
+    times, shown = Counter[str](), []
+    for name, requirement in named:
+        whole = f"{name} ({textwrap.shorten(requirement, 40, placeholder=' …')})" if repeated[name] > 1 else name
+        times[whole] += 1
+        shown.append(whole if times[whole] == 1 else f"{whole} {times[whole]}")
+    return shown
 
 
 def join_first(parts: Sequence[str], most: int = _MOST_OF_ONE) -> str:

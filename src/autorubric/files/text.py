@@ -330,8 +330,13 @@ def read_jsonl(file: BinaryIO, name: str, problems: list[str]) -> Iterator[tuple
 
 
 def iter_lines(file: BinaryIO) -> Iterator[bytes]:
-    """The lines of a file; one that is too long is cut off one byte after `LONGEST_ROW`."""
-    while line := file.readline(LONGEST_ROW + 1):
+    """The lines of a file; one that is too long is cut off one byte after `LONGEST_ROW`.
+
+    The rest of such lines is skipped, `LARGEST_FILE` in all: a small compressed file may hold a line without end.
+    """
+    room = LARGEST_FILE
+    while room > 0 and (line := file.readline(LONGEST_ROW + 1)):
         yield line
-        while len(line) > LONGEST_ROW and not line.endswith(b"\n"):
+        while room > 0 and len(line) > LONGEST_ROW and not line.endswith(b"\n"):
             line = file.readline(LONGEST_ROW + 1)
+            room -= len(line)

@@ -134,15 +134,15 @@ _WORD = re.compile(r"[^\W_]+")
 # Whole submissions of this kind sway many judges ("One Token to Fool LLM-as-a-Judge", arXiv 2507.08794).
 _OPENER = re.compile(
     r"(?:(?:sure|certainly|of course|absolutely|okay|ok|yes|great question|好的|当然|没问题) )*(?:"
-    r"(?:here (?:is|are) )?(?:the |my |your |a )?(?:final |correct )?"
+    r"(?:(?:here|below) (?:is|are|s) )?(?:the |my |your |a )?(?:final |correct )?"
     r"(?:thought process|thinking|reasoning|solutions?|answers?|response|explanation|analysis)"
-    r"(?: is| are| below| follows| as follows| process)?"
+    r"(?: is| are| below| follows| as follows| process)?(?: (?:to|for) (?:the|this|your) (?:question|problem|task))?"
     r"|(?:let (?:s|us|me)|i ll|i will|i can|we can|we will|we need to) "
     r"(?:solve|think|work|break|begin|start|explain|tackle|analyze|help|answer)"
     r"(?: (?:this|the|that|it|you|your|problem|question|task|step|by|together|carefully|through|down|out|about|in|"
     r"into|parts|detail|with|to|find|answer|solution|and|on|for))*"
-    r"|step (?:1|one|by step)"
-    r"|(?:思考过程|解答|解|答案|解决方案|回答|分析|答)(?:如下)?"
+    r"|step (?:1|one|by step)|respuesta|かいせつ"
+    r"|(?:(?:以下|下面)是?)?(?:我的|您的)?(?:思考过程|解答|解|答案|解决方案|回答|分析|答)(?:如下)?"
     r"|(?:让我们|让我|我们|我)来?(?:一步一步|逐步|仔细)?(?:地|来)?(?:解决|解答|思考|分析|回答|看看)(?:这个|一下|该)?(?:问题|题目)?"
     r")"
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -208,8 +207,8 @@ class JudgedRun:
     def estimate_means(self, labels: WeightedLabels) -> dict[str, tuple[Estimate, Estimate, int]]:
         """The mean of each criterion: the judge's, that plus its weighted errors, and how many labels it has.
 
-        Pairs without a verdict, or on which judge or label abstains, have no part in it. Criteria that share a name
-        are distinguished by weight and requirement. Empty where all items have their own rubrics.
+        Pairs without a verdict, or on which judge or label abstains, have no part in it. Empty where all items have
+        their own rubrics.
         """
         if self.pooled:
             return {}
@@ -218,10 +217,7 @@ class JudgedRun:
         has_label = np.zeros(len(values), bool)
         has_label[at[self.encode_pairs(labels).truth >= 0]] = True
         found = {}
-        names = Counter(column.name for column in self.columns)
         for place, column in enumerate(self.columns):
-            name, criterion = column.name, column.criterion
-            name = name if names[name] == 1 else f"{name} (weight {criterion.weight:g}: {criterion.requirement})"
             own = (columns == place) & ~np.isnan(values) & (self._table.points.judged >= 0)
             if not own.any():
                 continue
@@ -232,7 +228,7 @@ class JudgedRun:
                 step = float(np.sqrt(np.mean(np.square(amounts[labelled]))))
                 corrected = (values + np.where(has_label, errors * amounts, 0.0))[own]
                 right = estimate_item_mean(corrected, n, step, ends, self._draws.confidence)
-            found[name] = raw, right, n
+            found[column.name] = raw, right, n
         return found
 
     def _compute_errors(self, labels: WeightedLabels) -> tuple[Floats, Floats]:

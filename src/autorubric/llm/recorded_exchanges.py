@@ -70,18 +70,15 @@ class _FoundReplies(NoRecords):
     def __init__(self, view: LedgerView) -> None:
         super().__init__()
         self._view = view
-        self.missing = b""
-        """The key of the last request without a reply."""
+        self.missing: list[bytes] = []
+        """The keys without a reply, in the order in which they were looked for."""
         self.found: list[bytes] = []
         """The keys of replies, in the order in which they were found."""
 
     def find(self, key: bytes) -> Reply | None:
         """The recorded reply under a key, or None."""
         reply = self._view.find_reply(key)
-        if reply is None:
-            self.missing = key
-        else:
-            self.found.append(key)
+        (self.missing if reply is None else self.found).append(key)
         return reply
 
     def find_note(self, name: str) -> Any:
@@ -139,9 +136,12 @@ class ReplayedCalls:
             asked = follow_up(first, reply, problem)
             return asked
 
+        tried = len(self._replies.missing)
         outcome = await self._executor.ask_for(model, request, read_and_keep, follow)
         if isinstance(outcome, Failure) and outcome.kind == "stopped":
-            return self._keep(self._replies.missing, asked, model, about=about, judge=name) or outcome
+            # The executor may look for one request under several limits of its reply.
+            kept = [self._keep(key, asked, model, about=about, judge=name) for key in self._replies.missing[tried:]]
+            return next(filter(None, kept), outcome)
         return outcome
 
     def find(self, model: Model, request: Request) -> Reply | None:

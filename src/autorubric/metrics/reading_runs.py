@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-import textwrap
 from array import array
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from autorubric.background import no_collections
 from autorubric.core.criterion import Criterion, name_criteria
+from autorubric.core.display import tell_apart
 from autorubric.core.judgment import JudgeVote, MultiChoiceJudgeVote
 from autorubric.core.report import EnsembleEvaluationReport, EvaluationReport
 from autorubric.core.rubric import Rubric
@@ -99,7 +100,6 @@ class _TableBuilder:
         self._dataset, self._settings, self._modes = dataset, settings, modes
         self._index = ItemIndex(dataset.items) if dataset is not None else None
         self._columns: dict[Hashable, Column] = {}
-        self._names: set[str] = set()
         # With the rubric itself: an id belongs to an object only as long as it lives.
         self._by_rubric: dict[int, tuple[Rubric, list[Column], list[str]]] = {}
         if dataset is not None and dataset.rubric is not None:
@@ -203,11 +203,7 @@ class _TableBuilder:
                 seen[same] += 1  # one criterion twice in a rubric is two columns
                 key = same, seen[same]
                 if key not in self._columns:
-                    shown = name
-                    if not criterion.name and name in self._names:
-                        shown = f"{name} ({textwrap.shorten(criterion.requirement, 40, placeholder=' …')})"
-                    self._names.add(shown)
-                    self._columns[key] = Column.from_criterion(criterion, len(self._columns), shown, self._modes, key)
+                    self._columns[key] = Column.from_criterion(criterion, len(self._columns), name, self._modes, key)
                 columns.append(self._columns[key])
             self._by_rubric[id(rubric)] = rubric, columns, [criterion.requirement for criterion in rubric.rubric]
         return self._by_rubric[id(rubric)]
@@ -276,8 +272,10 @@ class _TableBuilder:
         votes[voter, point] = code
         scores = np.array([[found.get(judge) for found in self._judge_scores] for judge in self._judges], float)
         known = self._dataset.items if self._dataset is not None else []
+        columns = self._columns.values()
+        names = tell_apart((column.name, column.criterion.requirement) for column in columns)
         return Table(
-            columns=tuple(self._columns.values()),
+            columns=tuple(replace(column, name=name) for column, name in zip(columns, names, strict=True)),
             points=Points(row, column, truth, judged, votes),
             items=items,
             scores=np.array(self._scores),

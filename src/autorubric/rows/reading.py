@@ -340,7 +340,7 @@ class _Lines:
 def _describe_csv_error(error: csv.Error, span: int) -> str:
     words = str(error)
     if "field larger" in words or "unexpected end of data" in words:
-        return f"a quote that opens here is not closed in the next {span + 1:,} lines"
+        return f"a quote that opens here is not closed in the next {pluralize(span + 1, 'line')}"
     if "new-line character" in words:
         return "the file ends its lines with a bare carriage return; save it with usual line ends"
     return f"not valid CSV ({words}); double each quote inside a quoted cell"

@@ -110,15 +110,12 @@ def _read_word(found: Mapping[str, Any]) -> tuple[str, float | None]:
 _MOST_REASON = 2_000
 
 
-def list_entries(
-    record: Mapping[str, Any] | None, stored: Mapping[str, Any], numbers: Mapping[str, int]
-) -> list[dict[str, Any]]:
+def list_entries(record: Mapping[str, Any] | None, stored: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Each criterion of an item as pages and cards show it.
 
     Args:
         record: its result as JSON values; None if it has none.
         stored: the item as JSON values, with its labels.
-        numbers: the index of each criterion in the run, by name.
     """
     report = (record or {}).get("report") or {}
     labels, reasons = stored.get("ground_truth") or (), stored.get("ground_truth_reasons") or ()
@@ -130,7 +127,7 @@ def list_entries(
         made.append(
             {
                 "number": place + 1,
-                "criterion": numbers.get(cell.name),
+                "criterion": None,
                 "name": cell.name,
                 "requirement": cell.requirement,
                 "weight": cell.weight,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from autorubric.charts.html import render_judged
 from autorubric.charts.svg import Ranged, plot_bars, plot_intervals
-from autorubric.core.display import Displayed, as_html, join_charts
+from autorubric.core.display import Displayed, as_html, join_charts, tell_apart
 from autorubric.core.report import EnsembleEvaluationReport, EvaluationReport
 from autorubric.core.usage import TokenUsage, UnknownCost, aggregate_evaluation_usage
 from autorubric.dataset import DataItem, RubricDataset
@@ -82,7 +82,7 @@ class ItemResult(Displayed):
         submission = item.submission if isinstance(item.submission, str) else str(item.submission)
         labels = [getattr(label, "value", label) for label in item.ground_truth or ()]
         stored = {"ground_truth": labels, "ground_truth_reasons": item.ground_truth_reasons}
-        criteria = render_judged(list_entries(self.to_dict(), stored, {}))
+        criteria = render_judged(list_entries(self.to_dict(), stored))
         return as_html("Submission", submission) + as_html("Reference", item.reference_submission, 600) + criteria
 
     def to_line(self) -> str:
@@ -387,13 +387,12 @@ _MOST_CRITERIA = 12  # fits a screen
 
 
 def _compute_criterion_means(result: EvalResult) -> Iterator[Ranged]:
-    values: dict[str, list[float]] = {}
+    values: dict[tuple[str, str], list[float]] = {}
     for found in result.item_results:
-        for number, entry in enumerate(getattr(found.report, "report", None) or (), start=1):
-            row = entry.as_row(number)
+        for row in found._build_rows():
             if row["value"] is not None:
-                values.setdefault(row["criterion"], []).append(row["value"])
-    for name, found_values in values.items():
+                values.setdefault((row["criterion"], row["requirement"]), []).append(row["value"])
+    for name, found_values in zip(tell_apart(values), values.values(), strict=True):
         n, total, squares = len(found_values), sum(found_values), sum(value * value for value in found_values)
         interval = rate_interval(n, total, squares)
         yield Ranged(name, total / n, *(interval[:2] if interval else (None, None)))

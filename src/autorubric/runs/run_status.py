@@ -39,6 +39,7 @@ class RowCounts(NamedTuple):
         calls_per_row: calls per row; None to estimate it from the ledger.
         groups: failures of its rows by cause, as far as the run's files show.
         lost_votes: failed votes of panels that still have a verdict, by judge and cause.
+        is_changed: whether `items.jsonl` is not as the run wrote it.
     """
 
     rows: int | None
@@ -47,6 +48,7 @@ class RowCounts(NamedTuple):
     calls_per_row: float | None = None
     groups: tuple[FailureGroup, ...] = ()
     lost_votes: tuple[FailureGroup, ...] = ()
+    is_changed: bool = False
 
 
 CountRows: TypeAlias = Callable[[Path, Mapping[str, Any], LedgerView | None], RowCounts]
@@ -304,7 +306,7 @@ def _determine_state(manifest: Mapping[str, Any], holder: str | None, row_counts
     if status == "completed":
         # Failed judgments, votes that a stopped run left out, and rows missing from its files are requested again.
         is_whole = row_counts.rows is None or row_counts.done + row_counts.failed >= row_counts.rows
-        is_whole = is_whole and not row_counts.groups and not _find_stop_reason(manifest)
+        is_whole = is_whole and not (row_counts.groups or row_counts.is_changed or _find_stop_reason(manifest))
         return "completed" if is_whole else "unfinished"
     return "unknown" if status is None else "died" if status == "running" else "unfinished"
 
@@ -340,24 +342,24 @@ def count_graded(directory: Path, manifest: Mapping[str, Any], view: LedgerView 
 
     Example:
         >>> count_graded(Path("no-such-run"), {"total_items": 3}, None)
-        RowCounts(rows=3, done=0, failed=0, calls_per_row=None, groups=(), lost_votes=())
+        RowCounts(rows=3, done=0, failed=0, calls_per_row=None, groups=(), lost_votes=(), is_changed=False)
     """
     lines = StoredLines(directory / ITEMS_FILE)
     items: list[Any] | None = None
-    done = not_asked = 0
+    done = failed = 0
     groups, lost_votes = FailureGroups(), FailureGroups()
     for index, line in lines.read_in_order():
         head = line[:_HEAD]
         is_fine = _FINE.search(head) is not None
         done += is_fine
-        not_asked += not is_fine and any(words in head for words in _NOT_ASKED)
         if not is_fine or _FAILED.search(line):
             with suppress(ValueError, KeyError, TypeError, AttributeError, RecursionError):  # not a result
                 items = _read_items(directory) if items is None else items
                 name = (items[index].get("id") if index < len(items) else None) or str(index)
                 _add_failures(groups, lost_votes, name, json.loads(line))
-    total, failed = read_count(manifest.get("total_items")), len(lines) - done - not_asked
-    return RowCounts(total, done, failed, groups=tuple(groups), lost_votes=tuple(lost_votes))
+                failed += not is_fine and not any(words in head for words in _NOT_ASKED)
+    total = read_count(manifest.get("total_items"))
+    return RowCounts(total, done, failed, None, tuple(groups), tuple(lost_votes), lines.is_changed)
 
 
 def _read_items(directory: Path) -> list[Any]:

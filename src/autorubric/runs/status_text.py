@@ -21,12 +21,12 @@ def format_status(found: RunStatus) -> Iterator[str]:
     """A status, as lines of text."""
     holder = f" ({found.holder})" if found.holder else ""
     yield f"{found.directory}: {', '.join(dict.fromkeys((found.kind, found.state)))}{holder}"
-    rows, done, failed, *_ = found.row_counts
+    counts = found.row_counts
+    rows, done, failed = counts[:3]
     if rows is not None:
-        share = f" ({done / rows:.0%})" if rows else ""
+        share = f" ({100 * done // rows}%)" if rows else ""
         yield f"  done       {done:,} of {rows:,} rows{share}, {failed:,} failed, {rows - done - failed:,} left"
     noun = "judgment" if found.kind == "evaluation" else "row"
-    counts = found.row_counts
     for noun_of, groups in ((noun, counts.groups), ("vote", counts.lost_votes), ("request", found.unanswered)):
         shown = (group for group in groups if not group.is_left_out(found.stopped or None))
         yield from (f"  failures   {line}" for line in format_failures(shown, noun_of, found.stopped or None))
@@ -37,7 +37,8 @@ def format_status(found: RunStatus) -> Iterator[str]:
         lost = f", {total.failed:,} failed" if total.failed else ""
         price = format_cost(None if total.unpriced else total.cost)
         yield f"    {total.role:<10} {total.model}: {pluralize(total.calls, 'call')}{lost}, {price}"
-    for note in (*list_cost_notes(found.totals), *found.negotiated):
+    changed = ["items.jsonl has changed since the run wrote it, so its verdicts may be wrong"] * counts.is_changed
+    for note in (*changed, *list_cost_notes(found.totals), *found.negotiated):
         yield f"  note       {note}"
     yield from _format_batches(found)
     if found.calls_per_second is not None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from autorubric.core.display import tell_apart
 from autorubric.core.judgment import CriterionVerdict, JudgeVote, MultiChoiceJudgeVote
 from autorubric.core.report import CriterionReport, EnsembleCriterionReport
 from autorubric.llm.failure_groups import NOT_ASKED, FailureGroups
@@ -81,10 +82,10 @@ class PanelAgreement:
     judges that were asked together are compared.
 
     Attributes:
-        criteria: the number of pairs of verdicts, and of equal pairs, by criterion.
+        criteria: the number of pairs of verdicts, and of equal pairs, by name and requirement of the criterion.
     """
 
-    criteria: dict[str, list[int]] = field(default_factory=dict)
+    criteria: dict[tuple[str, str], list[int]] = field(default_factory=dict)
     _items: list[tuple[int, float]] = field(default_factory=list)
 
     @property
@@ -100,8 +101,9 @@ class PanelAgreement:
     @property
     def worst(self) -> tuple[str, float] | None:
         """The criterion on which judges agree least, and how often they do; None for fewer than two criteria."""
-        shares = {name: same / count for name, (count, same) in self.criteria.items()}
-        return min(shares.items(), key=lambda pair: pair[1]) if len(shares) > 1 else None
+        shares = [same / count for count, same in self.criteria.values()]
+        named = zip(tell_apart(self.criteria), shares, strict=True)
+        return min(named, key=lambda pair: pair[::-1]) if len(shares) > 1 else None
 
     def compute_interval(self) -> Interval | None:
         """The 95% confidence interval of the agreement; see `clustered_interval`."""
@@ -115,7 +117,8 @@ class PanelAgreement:
                 continue
             count, same = _count_pairs(entry)
             if count:
-                found = self.criteria.setdefault(entry.criterion.name or f"C{number}", [0, 0])
+                key = entry.criterion.name or f"C{number}", entry.criterion.requirement
+                found = self.criteria.setdefault(key, [0, 0])
                 found[0], found[1] = found[0] + count, found[1] + same
             pairs, agreed = pairs + count, agreed + same
         if pairs:
@@ -251,22 +254,24 @@ class EvaluationSummary:
 
     def rank_by_influence(self, count: int) -> Sequence[CriterionSummary]:
         """The criteria with the most influence, in descending order, without those that have none."""
-        ranked = sorted(self.criteria.values(), key=lambda found: -found.influence)
+        names = tell_apart((found.name, requirement) for (_, requirement), found in self.criteria.items())
+        named = (replace(found, name=name) for found, name in zip(self.criteria.values(), names, strict=True))
+        ranked = sorted(named, key=lambda found: -found.influence)
         return [found for found in ranked[:count] if found.influence > 0]
 
     def _add_criterion(self, found: CriterionReport | EnsembleCriterionReport, number: int) -> None:
-        criterion = found.criterion
-        key = (criterion.name, criterion.requirement)
-        totals = self.criteria.get(key)
-        if totals is None:
-            totals = self.criteria[key] = CriterionSummary(criterion.name or f"C{number}", criterion.weight)
         self.judgments += 1
         if found.error is not None:
             return
         self.judged += 1
         self.flags.update(found.flags)
-        if (value := found.score_value) is not None:
-            totals.values.add(value)
+        criterion, value = found.criterion, found.score_value
+        if value is None:
+            return
+        key = criterion.name, criterion.requirement
+        if key not in self.criteria:
+            self.criteria[key] = CriterionSummary(criterion.name or f"C{number}", criterion.weight)
+        self.criteria[key].values.add(value)
 
 
 @dataclass

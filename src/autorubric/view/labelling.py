@@ -85,8 +85,8 @@ class LabelQueues:
             if lines is None:
                 raise PageRefusal(404, "dataset.json is missing, so there is nothing to label")
             with ExitStack() as stack:
-                queue = stack.enter_context(label_queue(source.directory, ask, items=LazyItems(lines)))
-                queue.second_share = second_share
+                made = label_queue(source.directory, ask, second_share=second_share, items=LazyItems(lines))
+                queue = stack.enter_context(made)
                 queue.prepare()
                 self._open[source.number] = queue, stack.pop_all(), _identify_content(source)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from itertools import combinations
 from math import isfinite
 
@@ -206,16 +206,11 @@ class Tally:
     def save(self, connection: sqlite3.Connection) -> None:
         """Write the sums; the caller commits."""
         self._fold()
-        connection.executemany(
-            "INSERT OR REPLACE INTO criteria VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            [
-                (
-                    sums.number, to_utf8(sums.name), to_utf8(sums.requirement), sums.scale, sums.weight, sums.judged,
-                    sums.total, sums.squares, sums.abstained, sums.failed, sums.disputed, sums.unasked,
-                )
-                for sums in self._changed.values()
-            ],
-        )  # fmt: skip
+        rows = [
+            astuple(replace(sums, name=to_utf8(sums.name), requirement=to_utf8(sums.requirement)))
+            for sums in self._changed.values()
+        ]
+        connection.executemany(f"INSERT OR REPLACE INTO criteria VALUES (?{', ?' * 11})", rows)
         words = [(word, to_utf8(text)) for text, word in self.words.items()]
         connection.executemany("INSERT OR IGNORE INTO words VALUES (?, ?)", words)
         connection.executemany(

@@ -42,9 +42,7 @@ def build_agreement_page(source: Source, query: PageQuery) -> Page:
     if single is not None:
         rows = [figures.apply_single_labels(row, single, "criteria", ("labelled", "agreement")) for row in rows]
         judges = [figures.apply_single_labels(row, single, "judges", ("n", "share")) for row in judges]
-        whole = whole and figures.apply_single_labels(
-            {**whole, "name": single.get("judge", {}).get("name")}, single, "judge", ("n", "share")
-        )
+        whole = whole and figures.apply_single_labels(whole, single, "judge", ("n", "share"))
     charts = _draw_charts(rows, reliability, labels.n > 0)
     data = {
         "labels": {

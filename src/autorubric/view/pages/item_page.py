@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -30,15 +31,14 @@ def build_item_page(source: Source, query: PageQuery, item: int) -> Page:
         unread = [line for (line,) in connection.execute("SELECT line FROM damaged WHERE item IS NULL LIMIT 5")]
         around = find_neighbours(source, connection, query, item)
         labels = figures.read_item_labels(connection, item)
-        numbers = dict(
-            connection.execute("SELECT name, min(criterion) FROM criteria GROUP BY name LIMIT 2000").fetchall()
-        )
+        record = None if row is None else _read_record(source, *row)
+        stored = {**_read_stored_item(source, item), **labels}
+        entries = list_entries(record, stored)
+        _number_criteria(connection, entries)
     if row is None and damage is None:
         lines = f", or its line in items.jsonl is damaged (line {', '.join(map(str, unread))})" if unread else ""
         raise PageRefusal(404, f"item {item} has not been graded in this run{lines}")
-    record = None if row is None else _read_record(source, *row)
-    stored = {**_read_stored_item(source, item), **labels}
-    focus, entries = query.read_whole("focus"), list_entries(record, stored, numbers)
+    focus = query.read_whole("focus")
     start, following = query.read_part("criteria", len(entries))
     quotes = [] if focus is None or not 0 < focus <= len(entries) else entries[focus - 1]["quotes"]
     report = (record or {}).get("report") or {}
@@ -64,6 +64,16 @@ def build_item_page(source: Source, query: PageQuery, item: int) -> Page:
     return Page("item", f"Item {data['id'] or item} of {source.name}", data, [_flatten(entry) for entry in entries])
 
 
+def _number_criteria(connection: sqlite3.Connection, entries: Sequence[dict[str, Any]]) -> None:
+    """Set the number that each criterion of an item has in the run; other items' criteria may share its name."""
+    wanted = json.dumps([entry["requirement"] for entry in entries])
+    query = """SELECT name, requirement, min(criterion) FROM criteria
+        WHERE requirement IN (SELECT value FROM json_each(?)) GROUP BY name, requirement"""
+    numbers = {(name, words): number for name, words, number in connection.execute(query, (wanted,))}
+    for entry in entries:
+        entry["criterion"] = numbers.get((entry["name"], entry["requirement"]))
+
+
 def build_calls_page(source: Source, query: PageQuery, item: int) -> Page:
     """The calls behind the verdict on one criterion: the prompt, rebuilt, and the raw replies in the ledger."""
     number = query.read_whole("focus", 1) or 1
@@ -87,7 +97,7 @@ def build_calls_page(source: Source, query: PageQuery, item: int) -> Page:
         "item": item,
         "id": row["id"],
         "criterion": number,
-        "name": _name_criterion(entry, number),
+        "name": str(entry.get("criterion", entry).get("name") or f"C{number}"),
         "prompt": rebuild_prompt(source, item, number - 1),
         **replies,
     }
@@ -145,11 +155,6 @@ def _list_reasons(found: Mapping[str, Any]) -> Iterator[str]:
         for one in (vote, *(vote.get("repeats") or ())):
             if one.get("reason"):
                 yield one["reason"]
-
-
-def _name_criterion(entry: Mapping[str, Any], number: int) -> str:
-    criterion = entry.get("criterion", entry)
-    return str(criterion.get("name") or f"C{number}")
 
 
 def _flatten(entry: Mapping[str, Any]) -> dict[str, Any]:

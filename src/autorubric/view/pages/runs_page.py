@@ -154,7 +154,7 @@ def _read_progress(source: Source) -> tuple[dict[str, int | None], list[dict[str
         found = status(source.directory)
     except InputError:  # the costs say what is wrong with the ledger
         return {}, [], ""
-    total, done, failed, _, groups, _ = found.row_counts
+    total, done, failed, _, groups, *_ = found.row_counts
     failures = _list_failures([*map(asdict, groups or found.unanswered)], "row" if groups else "request")
     return {"total": total, "done": done, "failed": failed}, failures, found.stopped
 
@@ -177,10 +177,8 @@ def _as_texts(value: Any) -> list[str]:
 
 def build_live_page(source: Source, query: PageQuery) -> Page:
     """The progress of a run; a script updates the page."""
-    manifest = source.manifest
-    status = source.status
+    status, total = source.status, source.manifest.get("total_items")
     spent = figures.read_costs(source)
-    total = manifest.get("total_items")
     state: dict[str, Any] = {
         "running": status == "running",
         "status": status,

@@ -110,8 +110,7 @@ def compare_numbers(reported: Any, found: Any, where: str = "") -> Iterator[Mism
             inner = f"{where}.{name}" if where else name
             yield from compare_numbers(reported.get(name, _MISSING), found.get(name, _MISSING), inner)
     elif isinstance(reported, list) and isinstance(found, list):
-        for place in range(max(len(reported), len(found))):
-            ours, theirs = (values[place] if place < len(values) else _MISSING for values in (reported, found))
+        for place, (ours, theirs) in enumerate(zip_longest(reported, found, fillvalue=_MISSING)):
             yield from compare_numbers(ours, theirs, f"{where}[{place}]")
     elif not _is_same(reported, found):
         yield Mismatch(where, _format_value(reported), _format_value(found))
