@@ -453,7 +453,9 @@ def test_a_check_that_cannot_run_is_found_and_its_wording_is_nobodys_business() 
         "tags": {"verifier": "rule", "function": "CommaChecker", "parameters": {"N": None}},
     }
     as_text = {"description": "Good", "weight": 2, "check": '{"name": "word_count", "parameters": {"at_most": 9}}'}
-    assert broken("invalid-check", right, wrong, tagged, as_text) == [2]
+    nameless = {"requirement": "Good", "check": {"type": "regex"}}
+    assert broken("invalid-check", right, wrong, tagged, as_text, nameless) == [2]
+    assert broken("refused", right, nameless) == [2]
     assert broken("length", as_text) == []
     assert broken("length", right, wrong, tagged) == []
 

@@ -198,12 +198,12 @@ OPTION_VALUES = Rule(
 
 
 def _find_invalid(criterion: RawCriterion) -> tuple[str, str] | None:
-    if criterion.check is None:
+    if not (criterion.check and isinstance(criterion.check.get("name"), str)):  # what grading says of it is enough
         return None
     from autorubric.checks import validate_check
 
     try:
-        validate_check(str(criterion.check.get("name")), criterion.check.get("parameters") or {})
+        validate_check(criterion.check["name"], criterion.check.get("parameters") or {})
     except InputError as error:
         return "; ".join(error.problems), "Name a check that exists, with its parameters"
     return None
