@@ -230,9 +230,11 @@ async def test_a_process_waits_for_what_calls_of_the_others_leave_and_makes_ever
     lender = Lender(SharedBudget(Amount(100, math.inf), processes=2), lambda: [one, other])
     first = copy_context().run(one.open, lender)
     second = copy_context().run(other.open, lender)
-    held = await first.reserve(Amount.from_dollars(80))
+    held = await first.reserve(Reservation(first, Amount.from_dollars(80)))
     assert isinstance(held, Reservation)
-    waiting = [asyncio.create_task(second.reserve(Amount.from_dollars(need))) for need in (95, 60, 50)]
+    waiting = [
+        asyncio.create_task(second.reserve(Reservation(second, Amount.from_dollars(need)))) for need in (95, 60, 50)
+    ]
     await asyncio.sleep(0.3)
     assert not any(one.done() for one in waiting)  # 20 are left, and the call of the first may turn out cheaper
     first.settle(held, Amount.from_dollars(30))  # 70 are left
@@ -248,12 +250,15 @@ async def test_what_a_process_gave_back_while_it_waited_for_more_is_there_for_al
     lender = Lender(SharedBudget(Amount(100, math.inf), processes=2), lambda: [one, other])
     first = copy_context().run(one.open, lender)
     second = copy_context().run(other.open, lender)
-    ended = await first.reserve(Amount.from_dollars(40))
+    ended = await first.reserve(Reservation(first, Amount.from_dollars(40)))
     assert isinstance(ended, Reservation)
     first.settle(ended, Amount.from_dollars(10))
-    running = await first.reserve(Amount.from_dollars(5))
+    running = await first.reserve(Reservation(first, Amount.from_dollars(5)))
     assert isinstance(running, Reservation)
-    waiting = [asyncio.create_task(budget.reserve(Amount.from_dollars(95))) for budget in (second, first)]
+    waiting = [
+        asyncio.create_task(budget.reserve(Reservation(budget, Amount.from_dollars(95))))
+        for budget in (second, first)
+    ]
     await asyncio.sleep(0.3)  # the first has 25 to spare, which it gives back while its own request waits
     first.settle(running, Amount.from_dollars(5))
     assert ["85 is neither spent nor reserved" in str(await one) for one in waiting] == [True, True]
@@ -264,11 +269,14 @@ async def test_a_process_asks_for_more_again_once_a_call_of_its_own_was_given_ba
     lender = Lender(SharedBudget(Amount(100, math.inf), processes=2), lambda: [one, other])
     first = copy_context().run(one.open, lender)
     second = copy_context().run(other.open, lender)
-    held, elsewhere = await first.reserve(Amount.from_dollars(70)), await second.reserve(Amount.from_dollars(5))
+    held, elsewhere = (
+        await first.reserve(Reservation(first, Amount.from_dollars(70))),
+        await second.reserve(Reservation(second, Amount.from_dollars(5))),
+    )
     assert isinstance(held, Reservation) and isinstance(elsewhere, Reservation)
     second.settle(elsewhere, Amount.from_dollars(5))
     waiting = asyncio.create_task(
-        first.reserve(Amount.from_dollars(90))
+        first.reserve(Reservation(first, Amount.from_dollars(90)))
     )  # 25 are left, and no other call may leave more
     await asyncio.sleep(0.1)
     first.give_back(held)  # 95 are left, but only a part of them is lent to this process
@@ -281,9 +289,9 @@ async def test_two_processes_do_not_take_back_forever_what_is_lent_for_their_sma
     budgets = [copy_context().run(spender.open, lender) for spender in (one, other)]
 
     async def spend(budget: Budget) -> list[Reservation | Failure]:
-        large = asyncio.create_task(budget.reserve(Amount.from_dollars(105)))
+        large = asyncio.create_task(budget.reserve(Reservation(budget, Amount.from_dollars(105))))
         await asyncio.sleep(0)
-        small = await budget.reserve(Amount.from_dollars(60))
+        small = await budget.reserve(Reservation(budget, Amount.from_dollars(60)))
         if isinstance(small, Reservation):
             budget.settle(small, Amount.from_dollars(20))
         return [small, await large]

@@ -390,6 +390,11 @@ def test_criteria_in_another_language_than_the_query_are_found() -> None:
         ("请解释 Python 的 GIL (Global Interpreter Lock)，并给出 multiprocessing 的示例代码。", "zh"),
         ("Explain the idioms 画蛇添足 and 亡羊补牢", None),
         ("Fibonacci sequence, iterative", None),
+        ("What is light?", "en"),
+        ("Was ist Licht?", "de"),
+        ("Waarom is de lucht blauw?", "nl"),
+        ("y, y^2, 1, 2xy, 7y^3", None),
+        ("Writes in a less formal, non-professional tone.", None),
     ],
 )
 def test_short_questions_are_enough_to_detect_a_language(query: str, language: str | None) -> None:
@@ -453,7 +458,8 @@ def test_a_check_that_cannot_run_is_found_and_its_wording_is_nobodys_business() 
         "tags": {"verifier": "rule", "function": "CommaChecker", "parameters": {"N": None}},
     }
     as_text = {"description": "Good", "weight": 2, "check": '{"name": "word_count", "parameters": {"at_most": 9}}'}
-    assert broken("invalid-check", right, wrong, tagged, as_text) == [2]
+    nameless = {"requirement": "Good", "check": {"type": "regex"}}
+    assert broken("invalid-check", right, wrong, tagged, as_text, nameless) == [2, 5]
     assert broken("length", as_text) == []
     assert broken("length", right, wrong, tagged) == []
 

@@ -163,9 +163,9 @@ def test_a_call_that_is_sent_at_a_higher_price_is_covered_with_its_earlier_attem
             await call.reprice(Priced(0.003).cost)
         except CallError as error:
             refused = error.failure
-        assert budget.find_reserved().cost <= limit
-        assert budget.can_cover(Amount.from_dollars(0, limit - budget.find_reserved().cost))
-        assert not budget.can_cover(Amount.from_dollars(0, limit - budget.find_reserved().cost + 0.001))
+        assert budget.reserved.cost <= limit
+        assert budget.can_cover(Amount.from_dollars(0, limit - budget.reserved.cost))
+        assert not budget.can_cover(Amount.from_dollars(0, limit - budget.reserved.cost + 0.001))
         return refused
 
     refused = asyncio.run(repriced())

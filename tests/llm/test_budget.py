@@ -47,13 +47,13 @@ class Priced:
 
 
 async def reserved(budget: Budget, tokens: int, cost: float = 0.0) -> Reservation:
-    held = await budget.reserve(Amount.from_dollars(tokens, cost))
+    held = await budget.reserve(Reservation(budget, Amount.from_dollars(tokens, cost)))
     assert isinstance(held, Reservation)
     return held
 
 
 async def refused(budget: Budget, tokens: int, cost: float = 0.0) -> str:
-    failure = await budget.reserve(Amount.from_dollars(tokens, cost))
+    failure = await budget.reserve(Reservation(budget, Amount.from_dollars(tokens, cost)))
     assert isinstance(failure, Failure)
     assert failure.kind == "budget"
     return failure.message
@@ -87,29 +87,29 @@ async def test_prices_that_binary_fractions_cannot_hold_add_up_exactly() -> None
 async def test_a_call_that_does_not_fit_waits_for_calls_in_flight_that_turn_out_cheaper() -> None:
     budget = Budget(tokens=100)
     first = await reserved(budget, 80)
-    second = asyncio.create_task(budget.reserve(Amount.from_dollars(80)))
+    second = asyncio.create_task(budget.reserve(Reservation(budget, Amount.from_dollars(80))))
     await asyncio.sleep(0)
     assert not second.done()
     budget.settle(first, Amount.from_dollars(20))
     assert isinstance(await second, Reservation)
-    assert (budget.find_spent(), budget.find_reserved()) == (Amount.from_dollars(20), Amount.from_dollars(80))
+    assert (budget.spent, budget.reserved) == (Amount.from_dollars(20), Amount.from_dollars(80))
 
 
 async def test_a_call_that_waited_is_refused_when_the_calls_in_flight_leave_no_room() -> None:
     budget = Budget(tokens=100)
     first = await reserved(budget, 80)
-    second = asyncio.create_task(budget.reserve(Amount.from_dollars(80)))
+    second = asyncio.create_task(budget.reserve(Reservation(budget, Amount.from_dollars(80))))
     await asyncio.sleep(0)
     budget.settle(first, Amount.from_dollars(21))
     assert isinstance(await second, Failure)
-    assert (budget.find_spent(), budget.find_reserved()) == (Amount.from_dollars(21), Amount.from_dollars(0))
+    assert (budget.spent, budget.reserved) == (Amount.from_dollars(21), Amount.from_dollars(0))
 
 
 async def test_a_smaller_call_does_not_overtake_one_that_waits() -> None:
     budget = Budget(tokens=100)
     first = await reserved(budget, 60)
-    big = asyncio.create_task(budget.reserve(Amount.from_dollars(90)))
-    small = asyncio.create_task(budget.reserve(Amount.from_dollars(10)))
+    big = asyncio.create_task(budget.reserve(Reservation(budget, Amount.from_dollars(90))))
+    small = asyncio.create_task(budget.reserve(Reservation(budget, Amount.from_dollars(10))))
     await asyncio.sleep(0)
     assert not small.done()
     budget.settle(first, Amount.from_dollars(0))
@@ -120,24 +120,24 @@ async def test_a_smaller_call_does_not_overtake_one_that_waits() -> None:
 async def test_a_cancelled_wait_leaves_the_queue_and_holds_nothing() -> None:
     budget = Budget(tokens=100)
     first = await reserved(budget, 60)
-    big = asyncio.create_task(budget.reserve(Amount.from_dollars(90)))
-    small = asyncio.create_task(budget.reserve(Amount.from_dollars(10)))
+    big = asyncio.create_task(budget.reserve(Reservation(budget, Amount.from_dollars(90))))
+    small = asyncio.create_task(budget.reserve(Reservation(budget, Amount.from_dollars(10))))
     await asyncio.sleep(0)
     big.cancel()
     assert isinstance(await small, Reservation)
     budget.settle(first, Amount.from_dollars(60))
-    assert (budget.find_spent(), budget.find_reserved()) == (Amount.from_dollars(60), Amount.from_dollars(10))
+    assert (budget.spent, budget.reserved) == (Amount.from_dollars(60), Amount.from_dollars(10))
 
 
 async def test_a_call_cancelled_in_the_moment_of_its_admission_holds_nothing() -> None:
     budget = Budget(tokens=100)
     first = await reserved(budget, 60)
-    second = asyncio.create_task(budget.reserve(Amount.from_dollars(90)))
+    second = asyncio.create_task(budget.reserve(Reservation(budget, Amount.from_dollars(90))))
     await asyncio.sleep(0)
     budget.settle(first, Amount.from_dollars(0))
     second.cancel()
     await asyncio.gather(second, return_exceptions=True)
-    assert (second.cancelled(), budget.find_reserved()) == (True, Amount.from_dollars(0))
+    assert (second.cancelled(), budget.reserved) == (True, Amount.from_dollars(0))
     await reserved(budget, 100)
 
 
@@ -146,7 +146,7 @@ async def test_settling_twice_counts_once() -> None:
     held = await reserved(budget, 60)
     budget.settle(held, Amount.from_dollars(50))
     budget.settle(held, Amount.from_dollars(50))
-    assert (budget.find_spent(), budget.find_reserved()) == (Amount.from_dollars(50), Amount.from_dollars(0))
+    assert (budget.spent, budget.reserved) == (Amount.from_dollars(50), Amount.from_dollars(0))
 
 
 async def test_a_new_session_starts_from_what_the_earlier_ones_spent() -> None:
@@ -184,22 +184,22 @@ async def test_another_attempt_is_covered_like_a_call_of_its_own() -> None:
     budget = Budget(tokens=100)
     held = await reserved(budget, 40)
     await held.extend()
-    assert (held.resends, budget.find_reserved()) == (1, Amount.from_dollars(80))
+    assert (held.resends, budget.reserved) == (1, Amount.from_dollars(80))
     with pytest.raises(CallError, match="budget of 100 tokens reached"):
         await held.extend()
     assert budget.refused is not None
     await reserved(budget, 20)  # less still fits, so the budget has not ended the run
     assert budget.refused is None
-    assert (held.resends, budget.find_reserved()) == (1, Amount.from_dollars(100))
+    assert (held.resends, budget.reserved) == (1, Amount.from_dollars(100))
     budget.settle(held, Amount.from_dollars(90))
-    assert (budget.find_spent(), budget.find_reserved()) == (Amount.from_dollars(90), Amount.from_dollars(20))
+    assert (budget.spent, budget.reserved) == (Amount.from_dollars(90), Amount.from_dollars(20))
 
 
 async def test_a_call_waits_for_one_whose_second_attempt_is_in_flight() -> None:
     budget = Budget(tokens=200)
     first = await reserved(budget, 80)
     await budget.reserve_again(first)
-    second = asyncio.create_task(budget.reserve(Amount.from_dollars(80)))  # 160 are held
+    second = asyncio.create_task(budget.reserve(Reservation(budget, Amount.from_dollars(80))))  # 160 are held
     await asyncio.sleep(0)
     assert not second.done()
     budget.settle(first, Amount.from_dollars(100))
@@ -214,7 +214,7 @@ async def test_calls_that_all_wait_for_another_attempt_do_not_wait_for_each_othe
     assert all(isinstance(outcome, CallError) for outcome in outcomes)
     for one in held:
         budget.settle(one, Amount.from_dollars(40))
-    assert (budget.find_spent(), budget.find_reserved()) == (Amount.from_dollars(80), Amount.from_dollars(0))
+    assert (budget.spent, budget.reserved) == (Amount.from_dollars(80), Amount.from_dollars(0))
     await reserved(budget, 20)
 
 
@@ -295,7 +295,7 @@ class Life:
         self.paid: list[int] = []
 
     def assert_within(self) -> None:
-        spent, held = self.budget.find_spent(), self.budget.find_reserved()
+        spent, held = self.budget.spent, self.budget.reserved
         assert spent.tokens + held.tokens <= self.limit
         assert spent.cost + held.cost <= self.limit * 0.1 + 1e-9
 
@@ -306,7 +306,7 @@ class Life:
 
     async def call(self, plan: Plan) -> None:
         await self.ticks(plan.before)
-        held = await self.budget.reserve(Amount.from_dollars(plan.need, plan.need * 0.1))
+        held = await self.budget.reserve(Reservation(self.budget, Amount.from_dollars(plan.need, plan.need * 0.1)))
         if isinstance(held, Failure):
             return
         # Each attempt that was sent again, and a last one that ended without a word, counts in full.
@@ -350,8 +350,8 @@ def test_the_limit_holds_at_every_moment_whatever_calls_do(limit: int, calls: li
     life = Life(limit)
     asyncio.run(life.live(calls))
     life.assert_within()
-    assert life.budget.find_reserved() == Amount.from_dollars(0, 0.0)
-    assert life.budget.find_spent().tokens == sum(life.paid)
+    assert life.budget.reserved == Amount.from_dollars(0, 0.0)
+    assert life.budget.spent.tokens == sum(life.paid)
 
 
 def test_a_call_that_is_withdrawn_is_refused_and_one_that_failed_counts_once() -> None:
@@ -380,7 +380,7 @@ async def test_a_raised_ceiling_counts_at_once_for_calls_of_the_model_in_flight_
     budget.hold(Amount.from_dollars(50))
     # The prompt exceeds 10 by 20: the second call may take 100 + 2 x 20; the other model's and what is held stay.
     budget.settle(first, Amount.from_dollars(120), Usage(30, 90))
-    assert budget.find_reserved().tokens == 140 + 100 + 50
+    assert budget.reserved.tokens == 140 + 100 + 50
     assert (second.need.tokens, other.need.tokens) == (140, 100)
     assert not (second.must_be_covered or other.must_be_covered)
 
@@ -429,7 +429,7 @@ async def test_one_of_several_processes_may_overrun_what_it_has_borrowed(caplog:
     finally:
         sharing.reset(token)
     budget.settle(await reserved(budget, 100), Amount.from_dollars(510))
-    assert budget.find_spent() == Amount.from_dollars(510)
+    assert budget.spent == Amount.from_dollars(510)
     assert "the budget is overrun: budget of 1,000 tokens reached after 1 call: 510 spent" in caplog.text
 
 
@@ -440,9 +440,12 @@ def test_a_budget_of_nothing_is_called_so(limits: dict[str, Any], words: str) ->
 
 async def test_a_large_call_lets_smaller_ones_go_out_once_nothing_runs_and_all_that_fit_are_made() -> None:
     budget = Budget(tokens=100)
-    first = await budget.reserve(Amount.from_dollars(60))
+    first = await budget.reserve(Reservation(budget, Amount.from_dollars(60)))
     assert isinstance(first, Reservation)
-    waiting = [asyncio.create_task(budget.reserve(Amount.from_dollars(need))) for need in (90, 70, 30, 90, 10)]
+    waiting = [
+        asyncio.create_task(budget.reserve(Reservation(budget, Amount.from_dollars(need))))
+        for need in (90, 70, 30, 90, 10)
+    ]
     await asyncio.sleep(0)
     assert not any(one.done() for one in waiting)  # the call that runs may turn out cheaper
     budget.settle(first, Amount.from_dollars(60))  # 40 are left: for 30, and then for 10, but for none of the others

@@ -15,7 +15,8 @@ from autorubric.llm.billing import current_reservation
 from autorubric.llm.budget import Budget
 from autorubric.llm.executor import Executor
 from autorubric.llm.records.ledger import Ledger
-from autorubric.llm.request import CallError, Failure, FailureKind, Message, Reply, Request, Usage
+from autorubric.llm.request import Answer, CallError, Failure, FailureKind, Message, Reply, Request, Unreadable, Usage
+from autorubric.llm.sharing import turn
 from tests.warm_commands import WarmPython
 
 Outcome: TypeAlias = "Reply | Failure"
@@ -150,7 +151,7 @@ async def test_attempts_that_were_sent_again_count_with_their_worst_case_beside_
     with Ledger.in_memory() as ledger:
         budget = Budget(tokens=300)
         await Executor(ledger, budget).ask(MeteredModel(paid_30, resends=2), question(1))
-        assert (ledger.sum_spent().tokens, budget.find_spent().tokens) == (230, 230)
+        assert (ledger.sum_spent().tokens, budget.spent.tokens) == (230, 230)
 
 
 async def test_an_attempt_that_the_budget_does_not_cover_is_not_sent_again() -> None:
@@ -159,6 +160,26 @@ async def test_an_attempt_that_the_budget_does_not_cover_is_not_sent_again() -> 
         outcomes = await ask_all(executor, MeteredModel(paid_30, resends=2), 1)
         # Two attempts may have been billed; the third would make 300.
         assert (outcomes, ledger.sum_spent().tokens) == (["budget"], 200)
+
+
+async def test_a_reask_comes_before_the_items_that_begin_after_its_own(tmp_path: Path) -> None:
+    # Each item takes two calls of 30 tokens, with 100 free tokens each: 2000 tokens pay for 64 calls, of 32 items.
+    model = MeteredModel(lambda request: Reply("MET" if request.reask else "?", usage=Usage(10, 20)))
+
+    async def ask(executor: Executor, number: int) -> bool:
+        turn.set(number)
+        found = await executor.ask_for(
+            model,
+            question(number),
+            lambda reply: Unreadable("unreadable", "?") if reply.text == "?" else Answer(reply.text, reply),
+        )
+        return isinstance(found, Answer)
+
+    with Ledger.open(tmp_path) as ledger:
+        executor = Executor(ledger, Budget(tokens=2000))
+        found = await asyncio.gather(*(ask(executor, number) for number in range(90)))
+    # The last timer may find a reply that is not read yet.
+    assert sum(found) >= 20 and model.asked == 64, sum(found)
 
 
 async def test_worst_cases_are_recorded_without_a_budget_too() -> None:
@@ -208,8 +229,8 @@ def test_no_mix_of_outcomes_and_resends_overruns_the_budget(
             budget = Budget(tokens=limit)
             executor = Executor(ledger, budget)
             await asyncio.wait_for(ask_all(executor, model, len(calls), slots), 10)
-            assert ledger.sum_spent().tokens == budget.find_spent().tokens <= limit
-            assert budget.find_reserved().tokens == 0
+            assert ledger.sum_spent().tokens == budget.spent.tokens <= limit
+            assert budget.reserved.tokens == 0
 
     asyncio.run(main())
 
@@ -241,8 +262,8 @@ def test_replies_beyond_their_ceiling_overrun_the_budget_by_what_is_in_flight_at
             model = MeteredModel(outcome, resends=resends)
             await asyncio.wait_for(ask_all(executor, model, len(long), slots), 10)
             in_flight = slots * (510 + resends * 920)
-            assert ledger.sum_spent().tokens == budget.find_spent().tokens <= limit + in_flight
-            assert budget.find_reserved().tokens == 0
+            assert ledger.sum_spent().tokens == budget.spent.tokens <= limit + in_flight
+            assert budget.reserved.tokens == 0
 
     asyncio.run(main())
 

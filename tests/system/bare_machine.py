@@ -166,11 +166,14 @@ def refused_commands(queries: Path, checked: Path, folder: Path) -> list[int]:
     out = ["-o", str(folder / "refused")]
     judge = ["--judge", "builtin/offline"]
     full = ["--profile", "full", "--models", "builtin/offline"]
+    rubric = folder / "rubric.json"
+    rubric.write_text('[{"name": "Ice", "requirement": "Names ice.", "weight": 1}]', encoding="utf-8")
     return [
         run(["grade", str(checked), *judge, *out]),
         run(["grade", str(checked), *judge, "--evidence", *out]),
         run(["synthesize", str(queries), *full, *out]),
         run(["convert", str(checked), str(folder / "refused.parquet"), "--to", "rurl"]),
+        run(["convert", str(rubric), str(folder / "refused.toml"), "--to", "verifiers"]),
         run(["view", str(folder / "graded")]),
     ]
 

@@ -151,7 +151,7 @@ class Criterion(KeepingModel):
         if fields["aggregation"] is not None:
             found = [*found, *self._find_aggregation_problems(fields["aggregation"])]
         if fields["check"] is not None:
-            found = [*found, *_find_check_problems(fields["check"])]
+            found = [*found, *find_check_problems(fields["check"])]
         return found
 
     def _find_aggregation_problems(self, aggregation: str) -> list[str]:
@@ -287,7 +287,8 @@ def _find_option_problems(options: list[CriterionOption]) -> list[str]:
 _PARAMETERS = "what a check takes is under 'parameters'"
 
 
-def _find_check_problems(check: dict[str, Any]) -> list[str]:
+def find_check_problems(check: Mapping[str, Any]) -> list[str]:
+    """What is wrong with the name and the keys of a check."""
     found = []
     if "name" not in check:
         found.append('check has no name; expected {"name": "…", "parameters": {…}}')

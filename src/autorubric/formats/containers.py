@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from autorubric.errors import InputError, problems_at
+from autorubric.extras import require
 from autorubric.files import atomic_writer, dump_json, parquet_writer
 from autorubric.formats.autorubric_dataset import merge_head
 from autorubric.formats.format import Format, Record, Row
@@ -134,6 +135,7 @@ def _format_document(value: Any, extension: str) -> str:
     if extension == ".json":
         return dump_json(value, 2) + "\n"
     if extension == ".toml":
+        require(["tomli_w"], "toml", "writing TOML")
         import tomli_w
 
         return tomli_w.dumps(value)

@@ -113,7 +113,7 @@ _SMALL_WORDS = {
     code: frozenset(words.split())
     for code, words in {
         "en": "the of and to is that in it for with as are this be on by an or from not should has have was which "
-        "how what why when can could would do does did you your if were had but at we they their my our its",
+        "how what why when can could would do does did non you your if were had but at we they their my our its",
         "es": "el la los las de que y en un una por con para es del se su no lo como más pero sus está qué mi "
         "cómo cuál cuáles cuándo si fuera puedo puede podría al sobre entre ser usted esta este",
         "fr": "le la les des et est en un une du que qui dans pour pas sur au avec ce il je ne vous mon cette "
@@ -166,6 +166,8 @@ def detect_language(text: str) -> str | None:
 
 
 def _guess_by_small_words(words: list[str]) -> str | None:
-    scores = {code: sum(map(known.__contains__, words)) for code, known in _SMALL_WORDS.items()}
+    found = set(words)  # a name or a variable, such as y, may be repeated
+    scores = {code: len(known & found) for code, known in _SMALL_WORDS.items()}
     *_, second, best = sorted(scores, key=scores.__getitem__)
-    return best if scores[best] >= _FEWEST and scores[best] >= 1.5 * scores[second] else None
+    least = 1.5 if scores[best] >= _FEWEST else 2.0
+    return best if scores[best] >= least * max(scores[second], 1) else None

@@ -19,6 +19,7 @@ from autorubric.llm.sharing import Amount, Sharing, sharing, turn, turns
 _log = logging.getLogger("autorubric.llm")
 
 NOTE = "reply excess"
+_FOLLOWING = 0.05  # seconds in which a reply is recorded and read, and its re-ask or next stage asks for budget
 _OVER = " (over the budget: a reply exceeded max_tokens, or earlier sessions had a higher budget or none)"
 _EXCEEDED = (
     "%s: a reply took %s tokens (%s of the prompt) where at most %s + %s were allowed, so the endpoint ignores "
@@ -35,9 +36,8 @@ class Budget:
     limit therefore holds at every moment, as long as models state their true ceiling.
 
     A reply with more tokens than its ceiling (from an endpoint that ignores `max_tokens`) raises the ceiling of its
-    model by twice the excess, also for calls in flight. The overrun is then at most what was in flight when the
-    first such reply arrived; it is logged as a warning and named in refusals. Later sessions know the raised
-    ceilings, and count the calls that were in flight when a process was killed.
+    model by twice the excess, also for calls in flight. The overrun, logged and named in refusals, is then at most
+    what was in flight. Later sessions know the raised ceilings, and count the calls in flight at a kill.
 
     Args:
         usd: the most dollars, or None for no limit.
@@ -47,6 +47,7 @@ class Budget:
     Attributes:
         refused: the refusal of the last call that was decided; None if it was admitted.
         running: calls that may turn out cheaper than what is reserved for them.
+        spent, reserved: by all sessions so far, worst cases included; by the calls in flight, at most.
 
     Raises:
         ConfigError: a limit is not a number from 0 up, or earlier calls have no known price.
@@ -55,9 +56,9 @@ class Budget:
         >>> import asyncio
         >>> from autorubric.llm.sharing import Amount
         >>> budget = Budget(tokens=1250)
-        >>> held = asyncio.run(budget.reserve(Amount(1000)))
+        >>> held = asyncio.run(budget.reserve(Reservation(budget, Amount(1000))))
         >>> budget.settle(held, Amount(400))
-        >>> print(asyncio.run(budget.reserve(Amount(1000))))
+        >>> print(asyncio.run(budget.reserve(Reservation(budget, Amount(1000)))))
         budget: budget of 1,250 tokens reached after 1 call: 400 spent, and the next call may cost 1,000; ...
     """
 
@@ -67,12 +68,12 @@ class Budget:
         self.usd, self.tokens = usd, tokens
         self.refused: Failure | None = None
         self._calls = before.calls
-        self._spent = Amount.from_dollars(before.tokens, before.cost)
-        self._reserved = Amount()
+        self.spent = Amount.from_dollars(before.tokens, before.cost)
+        self.reserved = Amount()
         self._limit = Amount.from_dollars(math.inf if tokens is None else tokens, math.inf if usd is None else usd)
         self._shared = sharing.get()
         if self._shared is not None:  # of several processes, each may spend what it has borrowed
-            self._limit = Amount(*(a if a == math.inf else b for a, b in zip(self._limit, self._spent, strict=True)))
+            self._limit = Amount(*(a if a == math.inf else b for a, b in zip(self._limit, self.spent, strict=True)))
         self._borrowing: asyncio.Task[None] | None = None
         self._may_borrow = self._shared is not None
         self.running = 0
@@ -82,6 +83,7 @@ class Budget:
         self._excess: dict[int, Usage] = {}  # by model object: two models may share a name
         self._known_excess: dict[str, list[int]] = {}  # of earlier sessions and this one, by name and address
         self._overrun_logged = False
+        self._admitting: asyncio.AbstractEventLoop | None = None  # where waiting calls will soon be admitted
 
     def keep_in(self, records: Records) -> None:
         """Record raised ceilings with the replies, and start from those of earlier sessions."""
@@ -99,13 +101,10 @@ class Budget:
             ConfigError: the model's price or the length of its replies is unbounded, so no limit could hold.
         """
         claim = _build_claim(model, request)
-        return await self._reserve(Reservation(self, self._compute_need(claim), claim))
+        return await self.reserve(Reservation(self, self._compute_need(claim), claim))
 
-    async def reserve(self, need: Amount) -> Reservation | Failure:
-        """A reservation of `need` once it fits, or a failure if it never will."""
-        return await self._reserve(Reservation(self, need))
-
-    async def _reserve(self, reservation: Reservation) -> Reservation | Failure:
+    async def reserve(self, reservation: Reservation) -> Reservation | Failure:
+        """The reservation once it fits, or a failure if it never will."""
         reservation.waits_to_be_sent = reservation.must_be_covered = True
         self._live.add(reservation)
         try:
@@ -122,13 +121,13 @@ class Budget:
 
     def can_cover(self, need: Amount) -> bool:
         """Whether `need` fits on top of what is spent and reserved."""
-        return self._spent.plus(self._reserved).plus(need).is_within(self._limit)
+        return self.spent.plus(self.reserved).plus(need).is_within(self._limit)
 
     def hold(self, need: Amount) -> Reservation:
         """A reservation of what may be spent already, whether it fits or not."""
         reservation = Reservation(self, need, held=1)
         self._live.add(reservation)
-        self._reserved = self._reserved.plus(reservation.need)
+        self.reserved = self.reserved.plus(reservation.need)
         self._note_running(reservation, True)
         return reservation
 
@@ -164,13 +163,13 @@ class Budget:
         if usage is not None and reservation.claim is not None:
             self._learn(reservation.claim, usage)
         self._drop(reservation)
-        self._spent = self._spent.plus(actual)
+        self.spent = self.spent.plus(actual)
         self._report_used()
         self._calls += 1
-        if not self._overrun_logged and not self._spent.is_within(self._limit):
+        if not self._overrun_logged and not self.spent.is_within(self._limit):
             self._overrun_logged = True
             _log.warning("the budget is overrun: %s", self._build_refusal(reservation.need).message)
-        self._admit_waiting()
+        self._admit_soon()
 
     def give_back(self, reservation: Reservation) -> None:
         """Release the reservation of a call that was never sent."""
@@ -182,18 +181,10 @@ class Budget:
         """The upper bound of the tokens of one attempt: the stated one, raised by what replies have shown."""
         return claim.stated + self._find_excess(claim.model)
 
-    def find_spent(self) -> Amount:
-        """Spending of all sessions so far, worst cases included."""
-        return self._spent
-
-    def find_reserved(self) -> Amount:
-        """The maximum that calls in flight may still cost."""
-        return self._reserved
-
     async def _wait_for_admission(self, reservation: Reservation) -> bool:
         place: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         heappush(self._queue, (turn.get(), next(turns), reservation, place))
-        self._admit_waiting()
+        self._admit_soon()
         try:
             return await place
         except asyncio.CancelledError:
@@ -203,8 +194,17 @@ class Budget:
             self._admit_waiting()
             raise
 
+    def _admit_soon(self) -> None:
+        """Admit a single waiting call now, and several once those that follow from the last replies have joined."""
+        if len(self._queue) < 2:
+            self._admit_waiting()
+        elif self._admitting is not (loop := asyncio.get_running_loop()):
+            self._admitting = loop
+            loop.call_later(_FOLLOWING, self._admit_waiting)
+
     def _admit_waiting(self) -> None:
         """Admit or refuse waiting calls in the order of `turn`, until one has to wait longer."""
+        self._admitting = None
         while self._queue:
             _, _, reservation, place = self._queue[0]
             if place.done():  # decided, or cancelled
@@ -218,7 +218,7 @@ class Budget:
 
     def _admit(self, reservation: Reservation, place: asyncio.Future[bool]) -> None:
         self.refused = None
-        self._reserved = self._reserved.plus(reservation.need)
+        self.reserved = self.reserved.plus(reservation.need)
         self._report_used()
         reservation.held += 1
         reservation.must_be_covered = False
@@ -239,7 +239,7 @@ class Budget:
 
     def compute_left(self) -> Amount:
         """The budget that is neither spent nor reserved."""
-        return self._limit.minus(self._spent).minus(self._reserved)
+        return self._limit.minus(self.spent).minus(self.reserved)
 
     def give_spare(self) -> Amount:
         """Give back what was lent to this process and is neither spent nor reserved, and return it."""
@@ -250,7 +250,7 @@ class Budget:
     def _report_used(self) -> None:
         """Report what would count as spent if this process were killed, so that others can have the rest."""
         if self._shared is not None:
-            self._shared.used(self._spent.plus(self._reserved))
+            self._shared.used(self.spent.plus(self.reserved))
 
     def _is_borrowing(self, need: Amount) -> bool:
         """Whether a request for more is under way, so that a call has to wait; sends one if it may help."""
@@ -270,7 +270,7 @@ class Budget:
         self._admit_waiting()
 
     def _compute_missing(self, need: Amount) -> Amount:
-        return self._spent.plus(self._reserved).plus(need).minus(self._limit).clip()
+        return self.spent.plus(self.reserved).plus(need).minus(self._limit).clip()
 
     def _drop(self, reservation: Reservation) -> None:
         reservation.settled = True
@@ -280,7 +280,7 @@ class Budget:
 
     def _release(self, reservation: Reservation, attempts: int) -> None:
         """Release the reservation of some attempts of a call."""
-        self._reserved = self._reserved.plus(reservation.need.times(-attempts))
+        self.reserved = self.reserved.plus(reservation.need.times(-attempts))
         reservation.held -= attempts
         self._may_borrow = self._shared is not None  # with what was released, less may be missing
 
@@ -330,11 +330,11 @@ class Budget:
                 self._note_running(claimant, False)
             else:
                 claimant.held = attempts
-                self._reserved = self._reserved.plus(claimant.need.times(attempts))
+                self.reserved = self.reserved.plus(claimant.need.times(attempts))
 
     def _build_refusal(self, need: Amount) -> Failure:
         left = None if self._shared is None else self._shared.left
-        room = left or Amount(self.tokens or 0).minus(self._spent)
+        room = left or Amount(self.tokens or 0).minus(self.spent)
         in_tokens = self.usd is None or (self.tokens is not None and need.tokens > room.tokens)
 
         def show(amount: Amount) -> str:
@@ -347,9 +347,9 @@ class Budget:
         if self._shared is not None and left is not None:
             by = f"reached by {self._shared.processes} processes: {show(left.clip())}"
             return Failure("budget", f"budget of {limit} {by} is neither spent nor reserved, and {next_call}")
-        waiting = f", {show(self._reserved)} reserved for calls that have begun" if self._reserved != Amount() else ""
-        over = "" if self._spent.is_within(self._limit) else _OVER
-        head = f"reached after {pluralize(self._calls, 'call')}: {show(self._spent)} spent"
+        waiting = f", {show(self.reserved)} reserved for calls that have begun" if self.reserved != Amount() else ""
+        over = "" if self.spent.is_within(self._limit) else _OVER
+        head = f"reached after {pluralize(self._calls, 'call')}: {show(self.spent)} spent"
         return Failure("budget", f"budget of {limit} {head}{over}{waiting}, and {next_call}")
 
 

@@ -84,7 +84,7 @@ class SynthesisSettings(EndpointSettings):
     question_column: _Name = setting("question", "Column or path of the query.", group="Input")
     id_column: str | None = setting(None, "Column that identifies a row (default: its line number).", group="Input")
     domain_column: _Name | None = setting(
-        None, "Column with the domain of each row; blank cells use --domain.", group="Input"
+        None, "Column that labels rows with a domain; prompts follow --domain.", group="Input"
     )
     responses_column: _Name | None = setting(None, "Column of existing responses (full profile).", group="Input")
     skip_bad_rows: bool = setting(False, "Skip input rows that cannot be used.", group="Input")

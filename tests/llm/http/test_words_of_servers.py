@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from autorubric.llm.http.negotiation import Terms, revise
+from autorubric.llm.http.negotiation import Terms, is_about_reply, revise
 from autorubric.llm.http.retry import classify_error_object, classify_response
 from autorubric.llm.http.transport import HttpReply
 from tests.offenders import each
@@ -198,8 +198,6 @@ OTHERWISE = [
     ("xai", {"code": "Client specified an invalid argument", "error": "Model grok-4 does not support parameter reasoningEffort."}, "reasoning_effort"),
     ("ollama", {"error": {"message": '"llama3" does not support thinking', "type": "api_error", "param": None}}, "reasoning_effort"),
     ("cerebras", {"message": "body -> seed: property 'body.seed' is unsupported", "param": "validation_error", "code": "wrong_api_format"}, "seed"),
-    ("groq", {"error": {"message": "Failed to validate JSON. Please adjust your prompt. See 'failed_generation' for more details.", "code": "json_validate_failed", "failed_generation": "{"}}, "response_format"),
-    ("groq", {"error": {"message": "Generated JSON does not match the expected schema. See 'failed_generation' for more details.", "code": "json_validate_failed"}}, "response_format"),
     ("llama.cpp", {"error": {"code": 400, "message": "JSON schema conversion failed:\nUnrecognized schema: {}"}}, "response_format"),
     ("fireworks", {"error": {"message": "JSON Schema not supported: could not understand the instance"}}, "response_format"),
     ("mistral", {"detail": [{"type": "literal_error", "loc": ["body", "response_format", "type"], "msg": "Input should be 'text' or 'json_object'"}]}, "response_format"),
@@ -240,6 +238,20 @@ def test_the_part_of_a_request_that_a_server_refuses_is_found_in_its_words(
         assert revised == Terms(streams=True)
     else:
         assert revised == Terms(left_out=frozenset({refused}))
+
+
+WRITTEN = [
+    ({"error": {"message": "Failed to validate JSON. Please adjust your prompt. See 'failed_generation' for more details.", "code": "json_validate_failed", "failed_generation": "{"}}, True),
+    ({"error": {"message": "Generated JSON does not match the expected schema. See 'failed_generation' for more details.", "code": "json_validate_failed"}}, True),
+    ({"error": {"message": "The model produced output that does not match the expected peg-native format"}}, True),
+    ({"error": {"message": "JSON schema conversion failed: Unrecognized schema"}}, False),
+]  # fmt: skip
+
+
+@each(("body", "expected"), WRITTEN)
+def test_what_a_model_wrote_is_no_refusal_of_a_schema(body: Any, expected: bool) -> None:
+    fault = read(400, body)
+    assert (is_about_reply(fault), revise(Terms(), SENT, fault) is None) == (expected, expected)
 
 
 EFFORTS = [

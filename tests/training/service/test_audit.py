@@ -145,9 +145,9 @@ async def test_the_budget_of_the_audit_is_not_the_judges(serve: Serve, tmp_path:
         second = CriterionGrader(judge_model_config=LLMConfig("s", max_tokens=100), budget_tokens=4000)
         engine = RewardEngine(grader, ledger, RewardRule(), AuditPlan(second))
         assert engine.executor.budget is not None and engine.auditor is not None
-        assert engine.executor.budget.find_spent().tokens == spent.tokens - audited.tokens
+        assert engine.executor.budget.spent.tokens == spent.tokens - audited.tokens
         assert engine.auditor.executor.budget is not None
-        assert engine.auditor.executor.budget.find_spent().tokens == audited.tokens
+        assert engine.auditor.executor.budget.spent.tokens == audited.tokens
 
 
 async def test_a_judge_that_does_not_answer_blinds_the_audit_and_what_has_no_room_is_dropped(

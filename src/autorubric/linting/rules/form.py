@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 
+from autorubric.core.criterion import find_check_problems
 from autorubric.core.sign_wording import find_contradiction
-from autorubric.errors import InputError, pluralize
+from autorubric.errors import collected, pluralize
 from autorubric.linting.criterion_words import detect_language
 from autorubric.linting.finding import Hit, RawCriterion, RawRubric, Rule
 
@@ -202,11 +203,11 @@ def _find_invalid(criterion: RawCriterion) -> tuple[str, str] | None:
         return None
     from autorubric.checks import validate_check
 
-    try:
-        validate_check(str(criterion.check.get("name")), criterion.check.get("parameters") or {})
-    except InputError as error:
-        return "; ".join(error.problems), "Name a check that exists, with its parameters"
-    return None
+    problems = find_check_problems(criterion.check)
+    if not problems:
+        with collected(problems):
+            validate_check(criterion.check["name"], criterion.check.get("parameters") or {})
+    return ("; ".join(problems), "Name a check that exists, with its parameters") if problems else None
 
 
 INVALID_CHECK = Rule("invalid-check", "error", "a criterion names a check that cannot run", _apply(_find_invalid))

@@ -18,7 +18,7 @@ from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.allowed_tokens import find_sent_limit, measure_prompt
 from autorubric.llm.http.endpoints import Endpoints, find_shared_endpoints
 from autorubric.llm.http.limiter import Allowance, QueuePlace
-from autorubric.llm.http.negotiation import Gate, Terms, enter_gates, is_negotiable, open_gates
+from autorubric.llm.http.negotiation import Gate, Terms, enter_gates, is_about_reply, is_negotiable, open_gates
 from autorubric.llm.http.prices import CUT_PROMPT, find_price, is_cut_prompt, is_plausible, quote_usage, read_price
 from autorubric.llm.http.providers import Endpoint, is_builtin, resolve
 from autorubric.llm.http.quota import read_limits
@@ -277,6 +277,8 @@ class ChatModel:
         is_taken = is_first and self._dialect.took_format and "response_format" in body
         if not is_negotiable(fault, is_taken):
             return None
+        if asked.constrained and "response_format" in body and is_about_reply(fault):
+            return copy_with(asked, constrained=False)
         shorter = self._dialect.context.shorten(asked, body, fault, again=asked.max_tokens != request.max_tokens)
         return shorter or (asked if self._dialect.learn(terms, body, fault) else None)
 

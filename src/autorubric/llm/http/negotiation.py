@@ -81,10 +81,11 @@ _ABOUT_FORMAT = re.compile(
     r"response_format|json.?schema|response_?schema|json_object|structured.?output|json.?mode|guided|grammar|outlines|"
     r"constrained|(?:for|in) format|schema produces|"  # the last: Gemini, of too many states
     r"\btools?\b|tool_choice|"  # some gateways make a tool of a schema
-    r"must contain the word .?json|(?:generated?|validate) json|"  # the last: Groq, of what its model wrote
-    + _UNCLEAR,
+    r"must contain the word .?json|" + _UNCLEAR,
     re.IGNORECASE,
 )
+# What a model wrote under a schema, which other requests may get right (Groq, llama.cpp).
+_ABOUT_REPLY = re.compile(r"(?:generated?|validate) json|model produced output", re.IGNORECASE)
 # The chat templates of Gemma and early Mistral models, and Google's API for Gemma.
 _SYSTEM_REFUSED = re.compile(
     r"system[ _](?:role|messages?|prompts?|instructions?)\W+(?:(?:is|are) )?(?:not|un)|"
@@ -132,6 +133,11 @@ def is_negotiable(fault: Fault, is_taken: bool) -> bool:
     if fault.status in (500, 501):
         return fault.kind == "server"
     return fault.status in (400, 422) and fault.kind in ("rejected", "no_model")
+
+
+def is_about_reply(fault: Fault) -> bool:
+    """Whether the endpoint refuses what the model wrote under a schema, and not the schema."""
+    return _ABOUT_REPLY.search(fault.text) is not None
 
 
 def _is_about(fault: Fault, parameter: str, body: Mapping[str, Any]) -> bool:

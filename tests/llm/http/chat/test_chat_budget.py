@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autorubric.llm.attempts import Attempt, watched_by
+from autorubric.llm.billing import Reservation
 from autorubric.llm.budget import Budget
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.executor import Executor
@@ -151,7 +152,7 @@ async def test_every_attempt_that_may_have_been_billed_is_charged_the_last_one_t
             budget = Budget(tokens=10 * CEILING)
             assert isinstance(await Executor(ledger, budget).ask(model, ASK), Failure)
             assert endpoint.counts.requests == 1 + retries
-            assert ledger.sum_spent().tokens == budget.find_spent().tokens == (1 + retries) * CEILING
+            assert ledger.sum_spent().tokens == budget.spent.tokens == (1 + retries) * CEILING
         await model.close()
 
 
@@ -206,9 +207,9 @@ def test_each_attempt_is_charged_by_its_answer_and_no_mix_of_answers_overruns_th
                 await ask_all(Executor(ledger, budget), model, 12)
                 charged = sum(CHARGES[name] * count for name, count in endpoint.counts.by_fault.items())
                 # A schema adds its own 17 bytes to the worst case; 12 calls of at most 3 attempts.
-                assert charged <= budget.find_spent().tokens <= charged + 12 * 3 * 17
-                assert budget.find_spent().tokens == ledger.sum_spent().tokens <= limit
-                assert budget.find_reserved().tokens == 0
+                assert charged <= budget.spent.tokens <= charged + 12 * 3 * 17
+                assert budget.spent.tokens == ledger.sum_spent().tokens <= limit
+                assert budget.reserved.tokens == 0
             await model.close()
 
     asyncio.run(main())
@@ -255,9 +256,9 @@ def test_no_usage_object_whatsoever_makes_a_budget_overrun(limit: int, stated: l
                 budget = Budget(tokens=limit)
                 outcomes = await ask_all(Executor(ledger, budget), model, len(answers))
                 assert endpoint.counts.requests == outcomes.count("ok")
-                assert budget.find_spent().tokens == ledger.sum_spent().tokens <= limit
+                assert budget.spent.tokens == ledger.sum_spent().tokens <= limit
                 # Ten characters and a prompt of four cost a token each at least.
-                assert budget.find_spent().tokens >= 2 * outcomes.count("ok")
+                assert budget.spent.tokens >= 2 * outcomes.count("ok")
             await model.close()
 
     asyncio.run(main())
@@ -279,7 +280,7 @@ async def test_an_endpoint_that_ignores_max_tokens_is_found_out_by_its_first_rep
             outcomes = await ask_all(Executor(ledger, budget), model, 40)
             assert outcomes == ["ok"] + ["budget"] * 39
             assert endpoint.counts.requests == 1
-            assert budget.find_spent().tokens == ledger.sum_spent().tokens == 5030
+            assert budget.spent.tokens == ledger.sum_spent().tokens == 5030
         await model.close()
     (record,) = caplog.records
     assert "a reply took 5,030 tokens (30 of the prompt) where at most 532 + 100 were allowed" in record.getMessage()
@@ -298,12 +299,12 @@ async def test_an_overrun_is_at_most_what_was_in_flight_and_is_reported(
             budget = Budget(tokens=8 * CEILING)  # 5,056
             outcomes = await ask_all(Executor(ledger, budget), model, 40)
             assert outcomes.count("ok") == endpoint.counts.requests <= 1 + in_flight
-            assert budget.find_spent().tokens == 50 + (endpoint.counts.requests - 1) * 5030
-            assert ledger.sum_spent().tokens == budget.find_spent().tokens
-            assert budget.find_reserved().tokens == 0
+            assert budget.spent.tokens == 50 + (endpoint.counts.requests - 1) * 5030
+            assert ledger.sum_spent().tokens == budget.spent.tokens
+            assert budget.reserved.tokens == 0
         await model.close()
     said = [record.getMessage() for record in caplog.records]
     assert len([words for words in said if "the budget is overrun" in words]) == 1
-    refused = await budget.reserve(budget.compute_worst_case(model, ASK))
+    refused = await budget.reserve(Reservation(budget, budget.compute_worst_case(model, ASK)))
     assert isinstance(refused, Failure)
     assert "a reply exceeded max_tokens, or earlier sessions had a higher budget or none)" in refused.message

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -193,6 +194,32 @@ async def test_a_schema_that_was_accepted_is_left_out_only_if_it_fails_twice(
     model = endpoint.model(max_retries=2)
     assert [(await model.complete(endpoint.ask(schema=True))).attempts for _ in range(3)] == attempts
     assert len(model.list_notes()) == notes
+
+
+@pytest.mark.parametrize(
+    ("status", "words", "attempts"),
+    [
+        (400, "Failed to validate JSON. Please adjust your prompt.", [1, 2, 1, 2, 2]),  # Groq
+        (500, "The model produced output that does not match the grammar", [1, 3, 1, 3, 3]),  # llama.cpp
+    ],
+)
+async def test_a_request_whose_reply_does_not_fit_its_schema_alone_is_sent_without_it(
+    endpoint: Loopback, status: int, words: str, attempts: list[int]
+) -> None:
+    def answer(number: int, body: dict[str, Any]) -> web.Response:
+        is_hard = "Hard" in body["messages"][0]["content"]
+        return endpoint.error(status, words) if is_hard and "response_format" in body else endpoint.ok()
+
+    endpoint.answer = answer
+    model = endpoint.model(max_retries=1)
+    asked = ["Easy.", "Hard.", "Easy.", "Hard.", "Hard."]
+    replies = [
+        await model.complete(replace(endpoint.ask(schema=True), messages=(Message("user", t),))) for t in asked
+    ]
+    assert [reply.attempts for reply in replies] == attempts
+    forms = [body["response_format"]["type"] for body in endpoint.bodies if "response_format" in body]
+    assert (set(forms), len(endpoint.bodies) - len(forms)) == ({"json_schema"}, 3)
+    assert model.list_notes() == ()
 
 
 async def test_a_parameter_is_left_out_at_once_where_schemas_were_accepted_before(endpoint: Loopback) -> None:
