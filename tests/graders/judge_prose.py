@@ -355,3 +355,12 @@ for _against_met, _against_unmet, _after_met, _after_unmet in LANGUAGES.values()
     CONTRADICTED += [f"{UNMET}\n\n{said}" for said in _against_unmet.split("|")]
     CONSISTENT += [(text, "MET") for said in _after_met.split("|") for text in (f"{said}\n{MET}", f"{MET}\n{said}")]
     CONSISTENT += [(f"{UNMET}\n\n{said}", "UNMET") for said in _after_unmet.split("|")]
+
+# The words of retractions and negations, said of the text or of what the criterion asks.
+_OF_THE_TEXT = (
+    "El retiro anticipado se explica bien.|Il ritiro del prodotto è spiegato bene.|Pensando en el lector, es claro.|"
+    "청약 철회 기간이 언급되었습니다.|撤回期限も述べている。|Khách hàng được rút lại đơn và đổi ý.|Критерий не требует даты.|"
+    "المعيار غير واضح في التاريخ.|لا يتطلب المعيار تاريخًا."
+)
+CONSISTENT += [(f"{MET}\n\n{said}", "MET") for said in _OF_THE_TEXT.split("|")]
+CONSISTENT.append((f"{UNMET}\n\nCela satisfait le lecteur pressé.", "UNMET"))
