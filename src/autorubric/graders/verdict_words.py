@@ -109,8 +109,8 @@ def find_quoted_fields(text: str, submission: str) -> set[CriterionVerdict | Non
     fields = [*_BARE_FIELD.finditer(fold_text(text))]
     stated = [find_verdict(found["value"], of_truth=True) for found in fields]
     given = fold_text(submission) if len(set(stated)) > 1 else ""
-    patterns = (_PUNCTUATION.sub(r"\\W*", found[0]) for found in fields)
-    return {verdict for verdict, pattern in zip(stated, patterns, strict=True) if re.search(pattern, given)}
+    both = zip(stated, fields, strict=True)
+    return {verdict for verdict, one in both if re.search(_PUNCTUATION.sub(r"\\W*", one[0]), given)}
 
 
 def is_label(key: str) -> bool:
