@@ -90,7 +90,6 @@ def find_fields(text: str) -> list[re.Match[str]]:
 
 
 _WORDS = "|".join(sorted(VERDICT_WORDS, key=len, reverse=True))
-_PUNCTUATION = re.compile(r"\W+")
 _BARE_LABELS = fold_text("|".join(_LABELS)).replace(r"\w{0,4}", "")  # folded, which is faster than ignoring case
 _BARE_FIELD = compile_late(rf"(?:{_BARE_LABELS}|met|boxed|c\d+)[\W_]{{1,12}}(?P<value>{_WORDS}|yes|no)(?!\w)")
 
@@ -110,7 +109,7 @@ def find_quoted_fields(text: str, submission: str) -> set[CriterionVerdict | Non
     stated = [find_verdict(found["value"], of_truth=True) for found in fields]
     given = fold_text(submission) if len(set(stated)) > 1 else ""
     both = zip(stated, fields, strict=True)
-    return {verdict for verdict, one in both if re.search(_PUNCTUATION.sub(r"\\W*", one[0]), given)}
+    return {verdict for verdict, one in both if re.search(re.sub(r"\W+", r"\\W*", one[0]), given)}
 
 
 def is_label(key: str) -> bool:
