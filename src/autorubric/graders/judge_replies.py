@@ -262,7 +262,7 @@ def _find_disagreement(text: str, entry: Said, shown: ShownOptions | None, submi
     own = entry.verdict if shown is None else entry.option
     if find_retractions(after) and find_conclusion(after, shown) is None:
         return _reject("the text after the JSON takes it back")
-    is_disputed = around - {None, own} or own in find_quoted_fields(text, submission)
+    is_disputed = around - {None, own} or own in find_quoted_fields(text, submission, shown)
     return _reject("the text around the JSON states something else than the JSON") if is_disputed else None
 
 

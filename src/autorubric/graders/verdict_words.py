@@ -92,10 +92,11 @@ def find_fields(text: str) -> list[re.Match[str]]:
 _WORDS = "|".join(sorted(VERDICT_WORDS, key=len, reverse=True))
 _BARE_LABELS = fold_text("|".join(_LABELS)).replace(r"\w{0,4}", "")  # folded, which is faster than ignoring case
 _BARE_FIELD = compile_late(rf"(?:{_BARE_LABELS}|met|boxed|c\d+)[\W_]{{1,12}}(?P<value>{_WORDS}|yes|no)(?!\w)")
+_BARE_OPTION = compile_late(rf"(?:{_BARE_LABELS}|boxed)[\W_]{{1,12}}(?P<value>\w+)")
 
 
-def find_quoted_fields(text: str, submission: str) -> set[CriterionVerdict | None]:
-    """The verdicts in fields that a text and the submission have, if the fields of the text state several verdicts.
+def find_quoted_fields(text: str, submission: str, shown: ShownOptions | None = None) -> set[Stated | None]:
+    """What fields state that a text and the submission have, if the fields of the text state different things.
 
     Valid JSON alone has none, since what is quoted in it is certain.
 
@@ -105,11 +106,10 @@ def find_quoted_fields(text: str, submission: str) -> set[CriterionVerdict | Non
     """
     if describe_form(text) not in ("", "a JSON string"):
         return set()
-    fields = [*_BARE_FIELD.finditer(fold_text(text))]
-    stated = [find_verdict(found["value"], of_truth=True) for found in fields]
-    given = fold_text(submission) if len(set(stated)) > 1 else ""
-    both = zip(stated, fields, strict=True)
-    return {verdict for verdict, one in both if re.search(re.sub(r"\W+", r"\\W*", one[0]), given)}
+    pattern, read = (_BARE_OPTION, shown.find_index) if shown else (_BARE_FIELD, (VERDICT_WORDS | TRUTH_WORDS).get)
+    fields = [(read(found["value"]), found[0]) for found in pattern.finditer(fold_text(text))]
+    given = fold_text(submission) if len({stated for stated, _ in fields}) > 1 else ""
+    return {stated for stated, field in fields if re.search(re.sub(r"\W+", r"\\W*", field), given)}
 
 
 def is_label(key: str) -> bool:
