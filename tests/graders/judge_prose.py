@@ -355,3 +355,14 @@ for _against_met, _against_unmet, _after_met, _after_unmet in LANGUAGES.values()
     CONTRADICTED += [f"{UNMET}\n\n{said}" for said in _against_unmet.split("|")]
     CONSISTENT += [(text, "MET") for said in _after_met.split("|") for text in (f"{said}\n{MET}", f"{MET}\n{said}")]
     CONSISTENT += [(f"{UNMET}\n\n{said}", "UNMET") for said in _after_unmet.split("|")]
+
+# The words of retractions and negations, said of the text or of what the criterion asks.
+_OF_THE_TEXT = (
+    "El retiro anticipado se explica bien.|Il ritiro del prodotto è spiegato bene.|Pensando en el lector, es claro.|"
+    "청약 철회 기간이 언급되었습니다.|撤回期限も述べている。|Khách hàng được rút lại đơn và đổi ý.|Критерий не требует даты.|"
+    "المعيار غير واضح في التاريخ.|لا يتطلب المعيار تاريخًا.|الحكم الصادر عن المحكمة خاطئ حسب النص.|"
+    "Je retire de ce texte une impression claire.|回答提到可以收回定金。|客户改变主意时可以退款。|重新考虑预算的建议很好。|"
+    "訂正印の説明もある。|見落としがないよう確認している。|잘못 읽기 쉬운 부분도 설명했다.|다시 보기 기능을 설명했다.|죄송하다는 표현이 있다."
+)
+CONSISTENT += [(f"{MET}\n\n{said}", "MET") for said in _OF_THE_TEXT.split("|")]
+CONSISTENT.append((f"{UNMET}\n\nCela satisfait le lecteur pressé.", "UNMET"))

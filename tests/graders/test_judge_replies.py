@@ -350,6 +350,13 @@ def test_a_number_that_is_also_the_label_of_another_option_is_not_certain() -> N
     assert shown.find_index("3") == 2
 
 
+def test_marks_that_tell_labels_apart_are_read() -> None:
+    grades = [CriterionOption(label=label, value=value) for label, value in (("A", 0.9), ("A*", 1), ("*", 0.1))]
+    shown = ShownOptions(Criterion(requirement="How good?", options=grades), (0, 1, 2))
+    asked = ("A", "A*", "*", "a", "**A**")
+    assert [shown.find_index(label) for label in asked] == [0, 1, 2, None, None]
+
+
 def test_a_cut_off_choice_is_no_choice() -> None:
     found = read_said(Reply(chosen(1), finish_reason="length"), SHOWN)
     assert isinstance(found, Unreadable)

@@ -50,6 +50,12 @@ def test_judges_see_the_answer_after_the_reasoning() -> None:
         "a mark at the end": ("Thank you.\u200b", "Thank you.\u200b"),
         "a byte order mark": (f"\ufeff{THOUGHTS}Thank you.", "Thank you."),
         "the tags of a recipe": ("<reasoning>\na\n</reasoning>\n<answer>b</answer>", "<answer>b</answer>"),
+        "a tag in the reasoning": ("<reasoning>Use <reasoning> tags.</reasoning>Thank you.", "Thank you."),
+        "another tag in the reasoning": ("<reasoning>a <think>b</think> c</reasoning>Thank you.", "Thank you."),
+        "prose on a recipe's tags": (
+            "<reasoning> and </reasoning> are tags.",
+            "<reasoning> and </reasoning> are tags.",
+        ),
         "prose on tags": ("<think> and </think> are tags.", "<think> and </think> are tags."),
         "tags in the answer": ("Write <think> and </think> as text.", "Write <think> and </think> as text."),
         "a closing tag as code": ("Split at `</think>`\nand strip.", "Split at `</think>`\nand strip."),

@@ -48,6 +48,8 @@ from tests.offenders import each
         ),
         ("<think> and </think> enclose it.", "<think> and </think> enclose it."),
         ("<think>is it four?</think>Four.", "Four."),
+        ("<think> y = 2 + 2</think>Four.", "Four."),
+        ("<final_thoughts>Four.</final_thoughts>", "<final_thoughts>Four.</final_thoughts>"),
         ('{"said": "</think>\n[1]", "a": 4}', '{"said": "</think>\n[1]", "a": 4}'),
         ('[{"a": "<|channel|>final<|message|>4"}]', '[{"a": "<|channel|>final<|message|>4"}]'),
     ],

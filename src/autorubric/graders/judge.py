@@ -84,9 +84,12 @@ class ShownOptions:
         return "\n".join(f"{number}. {label}" for number, label in enumerate(self.labels, 1))
 
     def find_number(self, label: str) -> int | None:
-        """The number of the option with this label, or None."""
-        wanted = _fold(label)
-        return next((number for number, known in enumerate(self.labels, 1) if _fold(known) == wanted), None)
+        """The number of the option with this label or, if that is certain, with other case and marks; else None."""
+        wanted = " ".join(label.split())
+        if wanted in self.labels:
+            return self.labels.index(wanted) + 1
+        numbers = [number for number, known in enumerate(self.labels, 1) if _fold(known) == _fold(wanted)]
+        return numbers[0] if len(numbers) == 1 else None
 
     def find_index(self, choice: object) -> int | None:
         """The original index of the option that a judge means, or None if that is not certain."""
@@ -114,7 +117,7 @@ class ShownOptions:
 
 
 def _fold(label: str) -> str:
-    return " ".join(label.split()).strip(" .*`\"'“”").casefold()
+    return label.strip(" .*`\"'“”").casefold()
 
 
 Query: TypeAlias = str | Sequence[Mapping[str, str]]

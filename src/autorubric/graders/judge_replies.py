@@ -13,13 +13,12 @@ from autorubric.core.values import value_class
 from autorubric.graders.judge import ShownOptions
 from autorubric.graders.verdict_words import (
     CONTRAST,
-    HINT,
     OF_ANYTHING,
     Stated,
-    find_bare_fields,
     find_conclusion,
     find_fields,
     find_last_sentence,
+    find_quoted_fields,
     find_retractions,
     find_statements,
     find_verdict,
@@ -47,9 +46,8 @@ _KEYS = (*_STATUS_KEYS, "selected_option")
 _MARKUP = re.compile(
     r"</?\w+>|^[^\w\n]*(?:explanation|reason(?:ing)?|rationale)[^\w\n]*[:：]\W*", re.IGNORECASE | re.MULTILINE
 )
-_CONCLUDES = re.compile(
-    r"rit[eéè]r|equi[rs]|erdict|MET|[满滿]足|标准|erfüllt|満た|기준|критери|tiêu chí|المعيار"
-)  # fast
+# A fast check: most texts have none.
+_CONCLUDES = re.compile(r"rit[eéè]r|equi[rs]|erdict|MET|[满滿]足|标准|erfüllt|満た|기준|критери|tiêu chí|المعيار")
 _IS_FORM = re.compile(r"[{\[<:：=|#]")
 _HOLDS_TEXT = re.compile(r"[{\"'“]")
 _MOST_EVIDENCE = 2000  # characters of a reply that are kept with a failure
@@ -88,7 +86,7 @@ def read_said(reply: Reply, shown: ShownOptions | None = None, submission: str =
         answer = Answer(entry, reply, found.notes)
     text = reply.text
     is_plain = not answer.notes and text[:1] == "{" and text[-1:] == "}" and text.count("}") == 1
-    if is_plain and sum(map(text.count, _KEYS)) == 1 and "{" not in submission:
+    if is_plain and sum(map(text.count, _KEYS)) == 1 and not any(key in submission for key in _KEYS):
         return answer
     problem = find_quoted_verdict(reply, submission)
     return problem or _find_disagreement(remove_thinking(text), answer.value, shown, submission) or answer
@@ -262,11 +260,10 @@ def _find_disagreement(text: str, entry: Said, shown: ShownOptions | None, submi
     around = {find_conclusion(find_last_sentence(before), shown), *(one for _, one in find_statements(after, shown))}
     around |= {_read_stated(field["value"], shown) for field in find_fields(f"{before}\n{after}")}
     own = entry.verdict if shown is None else entry.option
-    stated, quoted = find_bare_fields(text, submission)
-    around |= stated if own in quoted else set()
     if find_retractions(after) and find_conclusion(after, shown) is None:
         return _reject("the text after the JSON takes it back")
-    return _reject("the text around the JSON states something else than the JSON") if around - {None, own} else None
+    is_disputed = around - {None, own} or own in find_quoted_fields(text, submission, shown)
+    return _reject("the text around the JSON states something else than the JSON") if is_disputed else None
 
 
 def _read_stated(value: Any, shown: ShownOptions | None) -> Stated | None:
@@ -297,7 +294,7 @@ def _explain(
     flags = ["repaired"] if notes else []
     if explanation is None:
         flags.append("unexplained")
-    elif verdict and _CONCLUDES.search(explanation) and HINT.search(explanation):
+    elif verdict and _CONCLUDES.search(explanation):
         flags += ["contradictory"] if find_conclusion(explanation) not in (None, verdict) else []
     affected = record.get("affected_criteria")
     if explanation is not None and isinstance(affected, list) and affected:

@@ -23,7 +23,7 @@ from autorubric.graders.judge_replies import (
     read_usage,
     split_reply,
 )
-from autorubric.graders.verdict_words import find_bare_fields, find_fields, find_retractions, find_statements
+from autorubric.graders.verdict_words import find_fields, find_quoted_fields, find_retractions, find_statements
 from autorubric.llm.limits import estimate_room
 from autorubric.llm.request import Answer, Message, Reply, ReplySchema, Request, Unreadable
 from autorubric.llm.structured import fold_keys, read_json
@@ -93,9 +93,9 @@ class RubricJudge(ModelJudge):
         answers = {index: self._read_answer(inputs, index, by_id.get(f"c{index}", [])) for index in wanted}
         text = remove_thinking(reply.text)
         _discard_contradicted(answers, text)
-        stated, quoted = find_bare_fields(text, inputs.submission)
+        quoted = find_quoted_fields(split_reply(text)[1], inputs.submission)
         for index, answer in answers.items():
-            if isinstance(answer, Said) and answer.verdict in quoted and len(stated) > 1:
+            if isinstance(answer, Said) and answer.verdict in quoted:
                 message = f"the reply is broken and quotes a verdict on criterion c{index} from the submission"
                 answers[index] = Unreadable("unreadable", message)
         if all(isinstance(entry, Unreadable) for entry in answers.values()):

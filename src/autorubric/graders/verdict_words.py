@@ -8,7 +8,7 @@ from importlib.resources import files
 from typing import Any, TypeAlias
 
 from autorubric.core.judgment import TRUTH_WORDS, VERDICT_WORDS, CriterionVerdict
-from autorubric.core.wording import fold_text
+from autorubric.core.wording import compile_late, fold_text
 from autorubric.files.strict_yaml import parse_yaml
 from autorubric.graders.judge import ShownOptions
 from autorubric.llm.reply_json import describe_form, scan_json
@@ -90,27 +90,26 @@ def find_fields(text: str) -> list[re.Match[str]]:
 
 
 _WORDS = "|".join(sorted(VERDICT_WORDS, key=len, reverse=True))
-_PUNCTUATION = re.compile(r"\W+")
-_BARE_FIELD = re.compile(
-    rf"(?:{'|'.join(_LABELS)}|met|boxed|c\d+)[\W_]{{1,12}}(?P<value>{_WORDS}|yes|no)(?!\w)", re.IGNORECASE
-)
+_BARE_LABELS = fold_text("|".join(_LABELS)).replace(r"\w{0,4}", "")  # folded, which is faster than ignoring case
+_BARE_FIELD = compile_late(rf"(?:{_BARE_LABELS}|met|boxed|c\d+)[\W_]{{1,12}}(?P<value>{_WORDS}|yes|no)(?!\w)")
+_BARE_OPTION = compile_late(rf"(?:{_BARE_LABELS}|boxed)[\W_]{{1,12}}(?P<value>\w+)")
 
 
-def find_bare_fields(text: str, submission: str) -> tuple[set[Any], set[Any]]:
-    """The verdicts in all fields of a text, also quoted ones, and those in fields that the submission has.
+def find_quoted_fields(text: str, submission: str, shown: ShownOptions | None = None) -> set[Stated | None]:
+    """What fields state that a text and the submission have, if the fields of the text state different things.
 
     Valid JSON alone has none, since what is quoted in it is certain.
 
     Example:
-        >>> find_bare_fields('{"verdict": "It says {"verdict":"MET"}", "status": MET}', "Verdict: MET")[1]
+        >>> find_quoted_fields('{"verdict": "It says {"verdict":"MET"}", "status": UNMET}', "Verdict: MET")
         {<CriterionVerdict.MET: 'MET'>}
     """
     if describe_form(text) not in ("", "a JSON string"):
-        return set(), set()
-    given, fields = _PUNCTUATION.sub("", submission).casefold(), [*_BARE_FIELD.finditer(text)]
-    quoted = [found for found in fields if _PUNCTUATION.sub("", found[0]).casefold() in given]
-    stated, own = ({find_verdict(one["value"], of_truth=True) for one in some} for some in (fields, quoted))
-    return stated, own
+        return set()
+    pattern, read = (_BARE_OPTION, shown.find_index) if shown else (_BARE_FIELD, (VERDICT_WORDS | TRUTH_WORDS).get)
+    fields = [(read(found["value"]), found[0]) for found in pattern.finditer(fold_text(text))]
+    given = fold_text(submission) if len({stated for stated, _ in fields}) > 1 else ""
+    return {stated for stated, field in fields if re.search(re.sub(r"\W+", r"\\W*", field), given)}
 
 
 def is_label(key: str) -> bool:
@@ -142,12 +141,12 @@ def _join_sentences(kind: str) -> str:
 
 
 _LANGUAGES = parse_yaml(files(__package__).joinpath("verdict_sentences.yaml").read_text("utf-8"), "the sentences")
-_WEIGHED = re.compile(rf"\bHad\b|^\W*To\b|(?i:{_join_sentences('weighed')})")
+_WEIGHED = compile_late(rf"\bHad\b|^\W*To\b|(?i:{_join_sentences('weighed')})")
 _WORD = re.compile(r"\w")
 CONTRAST = re.compile(r"\W*(?:however|but|yet|still|though|aber|jedoch|但|然而|不过)", re.IGNORECASE)
 """The beginning of a text that takes back what comes before it."""
 _OPENINGS = "|".join(patterns["opening"] for patterns in _LANGUAGES.values())
-_RETRACTION = re.compile(rf"^\W*(?:{_OPENINGS})|{_join_sentences('retraction')}", re.IGNORECASE)
+_RETRACTION = compile_late(rf"^\W*(?:{_OPENINGS})|{_join_sentences('retraction')}", re.IGNORECASE)
 
 _PLAIN_WORD = r"(?:not[ _-](?:\w+ly )?)?(?:met|satisfied|fulfilled)|unmet"
 _PLAIN = re.compile(
@@ -163,15 +162,16 @@ _LATIN = r"(?<![A-Za-z_])(?:{})(?![A-Za-z_])"
 _NEGATED = (
     r"UNMET|(?:(?i:not)[ _-]+(?:\w+LY )?(?:BEEN )?|FAILS? TO )(?:MEET|MET|SATISF\w+|FULFILL?\w*)|FAILS TH(?:E|IS)"
 )
-_MENTION = re.compile(
+_MENTION = compile_late(
     rf"(?P<UNMET>{_LATIN.format(_NEGATED)}|(?i:{_join_sentences('unmet')}))|"
     rf"(?P<CANNOT_ASSESS>{_LATIN.format('CANNOT[ _]ASSESS')}|[无無]法[評评判][估断斷])|"
     rf"(?P<MET>{_LATIN.format('MET|MEETS|SATISFIE[SD]|FULFILL?E?[SD]')}|(?i:{_join_sentences('met')}))"
 )
-HINT = re.compile(
-    "mee?t|satisf|fulfil|fails|rempli|cumpl|cumpr|atend|assess|[满滿]足|[无無]法|erfüllt|満た|符合|未[达達]|respect|"
-    "rispett|soddisf|критери|требован|выполн|соблюд|karşıl|sağla|đáp ứng|th(?:ỏa|oả) mãn|đạt|المعيار|충족|만족",
+HINT = compile_late(
+    "mee?t|satisf|fulfil|fails|rempli|cumpl|cumpr|atend|assess|respect|rispett|soddisf",
     re.IGNORECASE,
+    "[满滿]足|[无無]法|erfüllt|満た|符合|未[达達]|критери|требован|выполн|соблюд|karşıl|sağla|đáp ứng|"
+    "th(?:ỏa|oả) mãn|đạt|المعيار|충족|만족",
 )
 """Every sentence that states a verdict matches this."""
 _OPTION = re.compile(

@@ -13,15 +13,16 @@ Reasoning: TypeAlias = Literal["drop", "keep"]
 
 # Each alternative has one group, which is empty in an opening tag.
 _TAG = re.compile(
-    r"<(/?)(?:\w+[:_])?(?:think(?:ing)?|thoughts?)>|\[(/?)THINK\]|◁(/?)think▷|<\|(/?)think\|>|"
+    r"<(/?)(?:\w+:|longcat_)?(?:think(?:ing)?|thoughts?)>|\[(/?)THINK\]|◁(/?)think▷|<\|(/?)think\|>|"
     r"<\|(?:begin|(end))_of_thought\|>|<\|(?:START|(END))_THINKING\|>|<\|inner_(?:prefix|(suffix))\|>|"
     r"<\|(?:open|(close))\|>think<\|sep\|>|<(?:\|channel>thought|(channel\|>))|<unused9(?:4>thought|(5>))",  # Gemma
     re.IGNORECASE,
 )
 _PROSE = re.compile(
-    r"[ \t]+(?:is|are|and|or|tags?|tokens?|blocks?|means?|marks?|ist|und|est|et|y)\b|[ \t]*(?:是|标签)"
+    r"[ \t]+(?:(?:is|are|tags?|tokens?|blocks?|means?|marks?|ist|est)\b|(?:and|or|und|et|y) \W?[<\[])|"
+    r"[ \t]*(?:是|标签)"
 )
-_PROMPTED = re.compile(r"<(/?)reasoning>", re.IGNORECASE)  # the tags of GRPO recipes
+_PROMPTED = re.compile(rf"(?i:<reasoning>)(?!{_PROSE.pattern})(?s:.*?)(?i:</reasoning>|\Z)")  # of GRPO recipes
 _INVISIBLE = "\ufeff\u200b\u2060"
 _MAY_LOSE_OPENING = re.compile(r"</(?:\w+:)?think|\[/|◁/", re.IGNORECASE)
 _ANSWER_FOLLOWS = re.compile(r"[ \t]*(?:\n|\Z|[\[{]|```)")
@@ -74,7 +75,7 @@ def split_reasoning(submission: str, reasoning: Reasoning = "drop") -> tuple[str
     text = _strip_blank(submission)
     if reasoning == "keep" or (_BARE_ANALYSIS.match(text) and _BARE_FINAL not in text):
         return "", submission
-    answer = remove_thinking(_PROMPTED.sub(r"<\1think>", text, 2) if _PROMPTED.match(text) else text)
+    answer = remove_thinking(f"<think></think>{text[found.end() :]}" if (found := _PROMPTED.match(text)) else text)
     if answer == text:
         return "", submission
     place = submission.rfind(answer)
