@@ -40,7 +40,7 @@ def test_only_lines_of_the_log_are_on_standard_output_if_it_goes_there(
         (
             ["synthesize", str(tmp_path / "queries.jsonl"), "-m", "builtin/offline"],
             synthesis,
-            "1 of 1 queries finished",
+            "1 of 1 query finished",
         ),
         (["grade", str(essays(tmp_path)), "--judge", "builtin/offline"], ["judge"] * 6, "3 of 3 items graded"),
     ):

@@ -71,7 +71,7 @@ def test_flags_of_judgments_and_submissions_are_told_and_tabled(
     summary.add(result)
     print_grades(summary, [])
     told = capsys.readouterr().out
-    assert "1 judgments are unsupported: the submission does not contain the quote" in told
+    assert "1 judgment flagged unsupported: the submission does not contain the quote" in told
     assert "1 submission may contain a prompt injection" in told
     assert "contradictory" not in told
     (tmp_path / "items.jsonl").write_text(result.to_line() + "\n")

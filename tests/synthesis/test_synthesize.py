@@ -310,7 +310,7 @@ def test_rows_that_are_left_out_are_not_said_to_have_failed(bench: Make, capsys:
     b = bench("one", " ")
     assert b.synthesize("--skip-bad-rows") == 1
     told = capsys.readouterr().out
-    assert "1 of 1 queries finished" in told
+    assert "1 of 1 query finished" in told
     assert "correct and add the rows left out with:" in told
     assert "retry what failed" not in told
 

@@ -214,7 +214,7 @@ def _build_judge_rows(found: MetricsResult) -> list[dict[str, Any]]:
         {
             "judge": judge.judge_id,
             "n": judge.n_pairs,
-            "mean kappa": MetricCell(judge.mean_kappa, judge.kappa_ci),
+            **({} if found.pooled_by_scale else {"mean kappa": MetricCell(judge.mean_kappa, judge.kappa_ci)}),
             **_build_statistics(judge),
             "score bias": MetricCell(*((judge.bias.mean_bias, judge.bias.ci) if judge.bias else (None, None))),
             "panel without it": change.get(judge.judge_id),

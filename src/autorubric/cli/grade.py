@@ -77,7 +77,7 @@ def print_grades(
     stopped: str | None = None,
 ) -> None:
     """Print scores, coverage, influential criteria, failures, cost, and parameters that endpoints did not accept."""
-    print(f"\n{summary.graded} of {summary.total} items graded")
+    print(f"\n{summary.graded} of {pluralize(summary.total, 'item')} graded")
     for line in _format_scores(summary):
         print(f"  {line}")
     ranked = summary.rank_by_influence(_MOST_SHOWN)
@@ -124,7 +124,8 @@ def _format_doubts(summary: EvaluationSummary) -> Iterable[str]:
         yield f"{pluralize(summary.flagged, 'submission')} may contain a prompt injection; see 'flags' in items.jsonl"
     for flag, meaning in _DOUBTS.items():
         if summary.flags[flag]:
-            yield f"{summary.flags[flag]} judgments are {flag}: {meaning}; see 'flags' in items.jsonl"
+            count = pluralize(summary.flags[flag], "judgment")
+            yield f"{count} flagged {flag}: {meaning}; see 'flags' in items.jsonl"
 
 
 def _format_scores(summary: EvaluationSummary) -> Iterable[str]:

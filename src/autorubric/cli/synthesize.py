@@ -71,7 +71,9 @@ def print_result(result: SynthesisResult, settings: SynthesizeSettings) -> int:
 
 def print_summary(summary: Summary, out: Path) -> None:
     """Print what was done, what it cost, and what is not finished."""
-    print(f"\n{summary.finished} of {summary.rows} queries finished in {format_duration(summary.seconds)}")
+    print(
+        f"\n{summary.finished} of {pluralize(summary.rows, 'query')} finished in {format_duration(summary.seconds)}"
+    )
     if summary.exported:
         files = f"{out / 'final.parquet'} and {out / 'final.jsonl'}"
         criteria = pluralize(summary.exported.criteria, "criterion")

@@ -46,8 +46,9 @@ def read_human_scores(dataset: RubricDataset, key: str) -> list[float | None]:
         with collected(problems, f"item {item.id or place}: "):
             scores[place] = _parse_score(item.metadata.get(key), key)
     if not problems and all(score is None for score in scores):
-        names = join_names(dict.fromkeys(name for item in dataset.items for name in item.metadata))
-        problems = [f"--score {key!r}: no item has it in its metadata; the keys there are {names}"]
+        names = dict.fromkeys(name for item in dataset.items for name in item.metadata)
+        known = f"; its keys are {join_names(names)}" if names else ", and the items have no metadata"
+        problems = [f"--score {key!r}: no item has it in its metadata{known}"]
     if problems:
         raise InputError(problems)
     return scores
