@@ -72,11 +72,12 @@ def join_human_scores(
     found: defaultdict[int, list[float]] = defaultdict(list)
     for path in paths:
         reader = RowReader(name_input(path), ("id",), given={**columns}, notes=notes)
-        for row in reader.read_all(read_rows(path, problems, what="Table of scores")):
-            if key not in row.fields:
-                raise InputError(f"{row.where}: no column {key!r}; the columns are {join_names(row.fields)}")
+        rows = [*reader.read_all(read_rows(path, problems, what="Table of scores"))]
+        if rows and not any(key in row.fields for row in rows):
+            raise InputError(f"{rows[0].where}: no column {key!r}; the columns are {join_names(rows[0].fields)}")
+        for row in rows:
             with collected(problems, f"{row.where}: "):
-                score = _parse_score(row.fields[key], key)
+                score = _parse_score(row.fields.get(key), key)
                 if score is not None:
                     found[_find_place(row, finder)].append(score)
     if problems:
@@ -85,8 +86,9 @@ def join_human_scores(
     if several:
         notes.append(f"several scores of an item are averaged: items {format_first(several)}")
     rest = [{name: value for name, value in item.metadata.items() if name != key} for item in dataset.items]
-    means = [{key: math.fsum(found[n]) / len(found[n])} if found[n] else {} for n in range(len(dataset))]
-    items = [replace(item, metadata=rest[n] | means[n]) for n, item in enumerate(dataset.items)]
+    # Rounded: the mean of 0.1, 0.2 and 0.3 is 0.2, a tie.
+    means = {n: {key: round(math.fsum(scores) / len(scores), 12)} for n, scores in found.items() if scores}
+    items = [replace(item, metadata=rest[n] | means.get(n, {})) for n, item in enumerate(dataset.items)]
     return replace(dataset, items=items)
 
 
@@ -100,9 +102,9 @@ def _parse_score(value: Any, key: str) -> float | None:
     """The number that a value is or spells; None for a blank one."""
     if is_blank(value):
         return None
-    text = value.strip() if isinstance(value, str) else ""
-    if _NUMBER.fullmatch(text) and not _THOUSANDS.fullmatch(text):
-        return float(text.replace(",", "."))
-    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
-        return float(value)
+    text = str(value).strip()
+    if not isinstance(value, bool) and _NUMBER.fullmatch(text) and not _THOUSANDS.fullmatch(text):
+        score = float(text.replace(",", "."))
+        if math.isfinite(score):
+            return score
     raise InputError(f"the score {key!r} is {value!r:.60}; expected a number")

@@ -94,8 +94,8 @@ def compare_with_human_scores(
     table = read_graded_table(run, dataset)
     numbers = [np.nan if score is None else score for score in read_human_scores(dataset, key)]
     human = np.array(numbers, float)[table.items]
-    groups: dict[tuple[str, Any], int] = {}
-    keys = [(dataset.get_item_prompt(n), dataset[n].metadata.get(PREFERENCE_PAIR)) for n in table.items.tolist()]
+    groups: dict[tuple[str, str], int] = {}
+    keys = [(dataset.get_item_prompt(n), str(dataset[n].metadata.get(PREFERENCE_PAIR))) for n in table.items.tolist()]
     query = np.array([groups.setdefault(key, len(groups)) for key in keys], np.int64)
     overall = _measure_relation("score", table.scores, human, query, confidence)
     order = np.argsort(table.points.column, kind="stable")
