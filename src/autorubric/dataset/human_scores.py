@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from autorubric.dataset.label_rows import GivenLabel, ItemFinder, find_submission_texts
 from autorubric.errors import InputError, collected, format_first
-from autorubric.rows import Record, RowReader, join_names, name_input, read_rows
+from autorubric.rows import RowReader, join_names, name_input, read_rows
 from autorubric.rows.record import is_blank
 
 if TYPE_CHECKING:
@@ -79,7 +79,8 @@ def join_human_scores(
             with collected(problems, f"{row.where}: "):
                 score = _parse_score(row.fields.get(key), key)
                 if score is not None:
-                    found[_find_place(row, finder)].append(score)
+                    id, texts = str(row.read_value("id") or ""), find_submission_texts(row.fields)
+                    found[finder.find_item(GivenLabel(row.where, id, "", "", texts=texts))].append(score)
     if problems:
         raise InputError(problems)
     several = [str(item.id or n) for n, item in enumerate(dataset.items) if len(found[n]) > 1]
@@ -90,12 +91,6 @@ def join_human_scores(
     means = {n: {key: round(math.fsum(scores) / len(scores), 12)} for n, scores in found.items() if scores}
     items = [replace(item, metadata=rest[n] | means.get(n, {})) for n, item in enumerate(dataset.items)]
     return replace(dataset, items=items)
-
-
-def _find_place(row: Record, finder: ItemFinder) -> int:
-    """The index of the item of a row."""
-    texts = find_submission_texts(row.fields)
-    return finder.find_item(GivenLabel(row.where, str(row.read_value("id") or ""), "", "", texts=texts))
 
 
 def _parse_score(value: Any, key: str) -> float | None:

@@ -72,9 +72,9 @@ class HumanScoreAgreement(Displayed, MetricModel):
 
     def _build_rows(self) -> Iterator[Mapping[str, Any]]:
         for part in (self.overall, *self.criteria):
+            values = {found.method: found.coefficient for found in (part.spearman, part.kendall, part.pearson)}
             row = part.model_dump(exclude={"spearman", "kendall", "pearson", "pairwise_ci"})
-            correlations = ("spearman", part.spearman), ("kendall", part.kendall), ("pearson", part.pearson)
-            yield row | {name: found.coefficient for name, found in correlations} | {"n": part.spearman.n_samples}
+            yield row | values | {"n": part.spearman.n_samples}
 
 
 def compare_with_human_scores(
