@@ -94,6 +94,10 @@ def test_reads_tables_of_several_people(scored: Scored, tmp_path: Path) -> None:
         ('id,overall\n0,"1,000"', "a.csv:2: the score 'overall' is '1,000'; expected a number"),
         ("id,overall\n99,3", "a.csv:2: no item has the id '99'"),
         ("id,rating\n0,3", "a.csv:2: no column 'overall'; the columns are 'id', 'rating'"),
+        (
+            "nr,overall\n0,3",
+            "a.csv:2: no column with ids; the columns are 'nr', 'overall'; name it with --column id=",
+        ),
         ("id,overall\n0,", "--score 'overall': no item has it in its metadata"),
     ],
 )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from autorubric.dataset.label_rows import GivenLabel, ItemFinder, find_submission_texts
 from autorubric.errors import InputError, collected, format_first
 from autorubric.rows import RowReader, join_names, name_input, read_rows
+from autorubric.rows.columns import COLUMN_OPTION
 from autorubric.rows.record import is_blank
 
 if TYPE_CHECKING:
@@ -75,6 +76,9 @@ def join_human_scores(
         rows = [*reader.read_all(read_rows(path, problems, what="Table of scores"))]
         if rows and not any(key in row.fields for row in rows):
             raise InputError(f"{rows[0].where}: no column {key!r}; the columns are {join_names(rows[0].fields)}")
+        if rows and not any("id" in row.columns or find_submission_texts(row.fields) for row in rows):
+            advice = f"the columns are {join_names(rows[0].fields)}; name it with {COLUMN_OPTION.format(role='id')}"
+            raise InputError(f"{rows[0].where}: no column with ids; {advice}")
         for row in rows:
             with collected(problems, f"{row.where}: "):
                 score = _parse_score(row.fields.get(key), key)
