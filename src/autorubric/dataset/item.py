@@ -210,8 +210,8 @@ def split_preferences(
         a.jsonl:1 (rejected) ['7-rejected', 'No.', 0, 1]
     """
     for record in records:
-        names = {name: fold_name(name) for name in record.fields}
-        if not names.keys() >= _SIDES.keys() or not _SUBMISSIONS.isdisjoint(names.values()):
+        names = {name: fold_name(name) for name in record.fields} if record.fields.keys() >= _SIDES.keys() else {}
+        if not names or not _SUBMISSIONS.isdisjoint(names.values()):
             yield record
             continue
         if taken := names.keys() & {"preferred", PREFERENCE_PAIR}:
