@@ -111,17 +111,17 @@ def test_equal_means_are_ties_and_rows_without_a_score_are_left_out(tmp_path: Pa
     texts = ["alpha", "beta", "gamma", "alpha beta"]
     # Values of the metadata that the tables replace; their pairs are not of a chosen and a rejected submission.
     rows = [
-        {"id": f"i{n}", "prompt": "Q", "submission": text, "preference_pair": [1], "overall": 10**400}
+        {"id": n, "prompt": "Q", "submission": text, "preference_pair": [1], "overall": 10**400}
         for n, text in enumerate(texts)
     ]
     run, table = graded(tmp_path, rows), tmp_path / "scores.jsonl"
-    with pytest.raises(InputError, match=r"item i0, .*: the score 'overall' is 10+; expected a number"):
+    with pytest.raises(InputError, match=r"item 0, .*: the score 'overall' is 10+; expected a number"):
         agree_scores(run, score="overall")
     with pytest.raises(InputError, match=r"--column .* names columns of --labels, which is missing"):
         agree_scores(run, score="overall", column={"id": "item"})
-    given = [("i0", 0.1), ("i0", 0.2), ("i0", 0.3), ("i1", 0.2), ("i2", 0.5), ("i3", None)]
+    given = [(0, 0.1), (0, 0.2), (0, 0.3), (1, 0.2), (2, 0.5), (3, None)]
     table.write_text("".join(json.dumps({"id": id} | ({"overall": at} if at else {})) + "\n" for id, at in given))
-    with pytest.warns(Note, match="averaged: items i0"):
+    with pytest.warns(Note, match="averaged: items 0"):
         found = agree_scores(run, score="overall", labels=[table])
     assert (found.overall.n_pairs, found.overall.pairwise_accuracy) == (2, 1.0)
     assert found.warnings[0] == "1 graded item without 'overall' left out"

@@ -83,8 +83,9 @@ def join_human_scores(
             with collected(problems, f"{row.where}: "):
                 score = _parse_score(row.fields.get(key), key)
                 if score is not None:
-                    id, texts = str(row.read_value("id") or ""), find_submission_texts(row.fields)
-                    found[finder.find_item(GivenLabel(row.where, id, "", "", texts=texts))].append(score)
+                    id, texts = row.read_value("id"), find_submission_texts(row.fields)
+                    given = GivenLabel(row.where, "" if is_blank(id) else str(id), "", "", texts=texts)
+                    found[finder.find_item(given)].append(score)
     if problems:
         raise InputError(problems)
     several = [str(item.id or n) for n, item in enumerate(dataset.items) if len(found[n]) > 1]
