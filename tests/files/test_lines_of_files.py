@@ -80,9 +80,7 @@ def test_a_line_without_end_is_not_read_to_its_end() -> None:
             return self.chunk
 
     problems: list[str] = []
-    with pytest.raises(
-        InputError, match="gz: rows longer than 16 MiB hold more than 512 MiB in total; shorten or remove"
-    ):
+    with pytest.raises(InputError, match="gz: rows longer than 16 MiB hold more than 512 MiB in total; shorten or"):
         list(read_jsonl(cast("BinaryIO", Endless()), "bomb.jsonl.gz", problems))
     assert problems == ["bomb.jsonl.gz:1: the row is longer than 16 MiB; shorten it"]
 

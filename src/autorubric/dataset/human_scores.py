@@ -107,4 +107,4 @@ def _parse_score(value: Any, key: str) -> float | None:
         score = float(text.replace(",", "."))
         if math.isfinite(score):
             return score
-    raise InputError(f"the score {key!r} is {value!r:.60}; expected a number")
+    raise InputError(f"the score {key!r} is {value!r:.60}; expected a number such as 4.5")
