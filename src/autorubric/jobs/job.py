@@ -215,8 +215,7 @@ def _accept_path(kind: type, make: Callable[[Any], Any] | None = None) -> PlainV
             return make_path(value) if isinstance(value, str) else value
         if make is not None and isinstance(value, list | dict):
             return make(value)
-        told = ", its criteria as a list" if make else ""
-        raise ValueError(f"expected a {kind.__name__}{told} or the path of one")
+        raise ValueError(f"expected a {kind.__name__} or the path of one")
 
     return PlainValidator(check)
 
