@@ -89,10 +89,15 @@ def test_reads_tables_of_several_people(scored: Scored, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("cells", "words"),
     [
+        ("id,overall\n0,1e999", "a.csv:2: the score 'overall' is '1e999'; expected a number"),
         ("id,overall\n0,many", "a.csv:2: the score 'overall' is 'many'; expected a number"),
         ('id,overall\n0,"1,000"', "a.csv:2: the score 'overall' is '1,000'; expected a number"),
         ("id,overall\n99,3", "a.csv:2: no item has the id '99'"),
         ("id,rating\n0,3", "a.csv:2: no column 'overall'; the columns are 'id', 'rating'"),
+        (
+            "nr,overall\n0,3",
+            "a.csv:2: no column with ids; the columns are 'nr', 'overall'; name it with --column id=",
+        ),
         ("id,overall\n0,", "--score 'overall': no item has it in its metadata"),
     ],
 )
@@ -100,6 +105,26 @@ def test_refuses_other_cells(scored: Scored, tmp_path: Path, cells: str, words: 
     (tmp_path / "a.csv").write_text(cells)
     with pytest.raises(InputError, match=words.replace("(", r"\(")):
         agree_scores(scored[0], score="overall", labels=[tmp_path / "a.csv"])
+
+
+def test_equal_means_are_ties_and_rows_without_a_score_are_left_out(tmp_path: Path) -> None:
+    texts = ["alpha", "beta", "gamma", "alpha beta"]
+    # Values of the metadata that the tables replace; their pairs are not of a chosen and a rejected submission.
+    rows = [
+        {"id": n, "prompt": "Q", "submission": text, "preference_pair": [1], "overall": 10**400}
+        for n, text in enumerate(texts)
+    ]
+    run, table = graded(tmp_path, rows), tmp_path / "scores.jsonl"
+    with pytest.raises(InputError, match=r"item 0, .*: the score 'overall' is 10+; expected a number"):
+        agree_scores(run, score="overall")
+    with pytest.raises(InputError, match=r"--column .* names columns of --labels, which is missing"):
+        agree_scores(run, score="overall", column={"id": "item"})
+    given = [(0, 0.1), (0, 0.2), (0, 0.3), (1, 0.2), (2, 0.5), (3, None)]
+    table.write_text("".join(json.dumps({"id": id} | ({"overall": at} if at else {})) + "\n" for id, at in given))
+    with pytest.warns(Note, match="averaged: items 0"):
+        found = agree_scores(run, score="overall", labels=[table])
+    assert (found.overall.n_pairs, found.overall.pairwise_accuracy) == (2, 1.0)
+    assert found.warnings[0] == "1 graded item without 'overall' left out"
 
 
 def test_criteria_of_few_items_are_left_out(tmp_path: Path) -> None:
@@ -131,3 +156,33 @@ def test_preferences_are_compared_within_their_pair(tmp_path: Path) -> None:
     assert agree_scores(inner, score="preferred").overall.pairwise_accuracy == 0.0
     items = json.loads((tmp_path / "inner/dataset.json").read_text())["items"]
     assert [(item["prompt"], item["submission"]) for item in items] == [("Which?", "alpha"), ("Which?", "beta")]
+
+
+def test_either_side_of_a_preference_may_be_a_message_or_json(tmp_path: Path) -> None:
+    user, good = {"role": "user", "content": "Which?"}, {"from": "gpt", "value": "alpha"}
+    rows: Rows = [
+        {"nr": "k", "asked": "Which?", "chosen": good, "rejected": '{"role": "admin"'},
+        {"nr": None, "asked": "Which?", "chosen": [user, good], "rejected": '["alpha"]'},
+        {"nr": None, "asked": "Which?", "chosen": json.dumps([user, good]), "rejected": '{"a": 1}'},
+    ]
+    with pytest.warns(Note):
+        grade(rows, rubric=RUBRIC, out=tmp_path / "run", column={"query": "asked", "id": "nr"})
+    items = json.loads((tmp_path / "run/dataset.json").read_text())["items"]
+    assert [item["submission"] for item in items] == [
+        "alpha",
+        rows[0]["rejected"],
+        "alpha",
+        '["alpha"]',
+        "alpha",
+        '{"a": 1}',
+    ]
+    assert [item.get("id") for item in items] == ["k-chosen", "k-rejected", None, None, None, None]
+    assert {item["prompt"] for item in items} == {"Which?"}
+    for wrong, words in (
+        ({"chosen": [good, user]}, r"item 0 \(chosen\): 'submission' must be a string, got list"),
+        ({"preferred": "b"}, "item 0: rename the column 'preferred', which a preference is written to"),
+    ):
+        with pytest.raises(InputError, match=words):
+            grade(
+                [{"prompt": "Which?", "chosen": "a", "rejected": "b", **wrong}], rubric=RUBRIC, out=tmp_path / "wrong"
+            )

@@ -120,7 +120,7 @@ def test_unnamed_criteria_of_different_rubrics_have_names_of_their_own(graded: C
     found = compute_metrics(made.run, made.dataset, per_item_metrics="per_criterion")
     assert [part.name for part in found.per_criterion] == [
         "C1 (Is brief)",
-        "C1 (Names two causes of the war and says …)",
+        "C1 (Names two causes of the war and says wh…)",
     ]
 
 

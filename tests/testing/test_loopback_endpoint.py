@@ -165,9 +165,12 @@ async def test_only_the_right_key_is_let_in_and_it_is_never_shown(http: aiohttp.
         url = f"{endpoint.base_url}/chat/completions"
         statuses = []
         for sent in ("", "Bearer wrong", "Bearer sk-planted"):
-            async with http.post(url, json=asked(), headers={"Authorization": sent}) as answer:
+            head = {"Authorization": sent}
+            async with http.post(url, json=asked(), headers=head) as answer:
                 statuses.append(answer.status)
-    assert statuses == [401, 401, 200]
+            async with http.get(f"{endpoint.base_url}/models", headers=head) as answer:
+                statuses.append(answer.status)
+    assert statuses == [401, 401, 401, 401, 200, 200]
     assert "sk-planted" not in repr(endpoint)
 
 

@@ -91,8 +91,7 @@ class AgreeFlags(CompareSettings):
         if "labels" in given and not has_completed_files(self):
             given = given - {"labels"}
         asked = [name for name in _HEEDED if name in given]
-        unread = sorted(given & {"dataset", "annotator"}) if self.score is not None else []
-        if unread:
+        if self.score is not None and (unread := sorted(given & {"dataset", "annotator"})):
             raise InputError(f"{' and '.join(map(_to_flag, unread))} cannot be used with --score")
         if "pairwise" in asked:  # the rows of its table, and the other run
             asked = [name for name in asked if name not in ("by", "against")]

@@ -323,12 +323,8 @@ def show_human_scores(found: HumanScoreAgreement) -> TableReport:
             "compared": part.name,
             "n": part.spearman.n_samples,
             **{
-                name: MetricCell(correlation.coefficient, correlation.ci)
-                for name, correlation in (
-                    ("Spearman", part.spearman),
-                    ("Kendall", part.kendall),
-                    ("Pearson", part.pearson),
-                )
+                each.method.title(): MetricCell(each.coefficient, each.ci)
+                for each in (part.spearman, part.kendall, part.pearson)
             },
             "pairs": part.n_pairs,
             "pairwise accuracy": MetricCell(part.pairwise_accuracy, part.pairwise_ci),

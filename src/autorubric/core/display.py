@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -189,7 +188,7 @@ def tell_apart(named: Iterable[tuple[str, str]]) -> list[str]:
     repeated = Counter(name for name, _ in named)
     times, shown = Counter[str](), []
     for name, requirement in named:
-        whole = f"{name} ({textwrap.shorten(requirement, 40, placeholder=' …')})" if repeated[name] > 1 else name
+        whole = f"{name} ({clip(' '.join(requirement.split()), 40)})" if repeated[name] > 1 else name
         times[whole] += 1
         shown.append(whole if times[whole] == 1 else f"{whole} {times[whole]}")
     return shown

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from autorubric.dataset.label_rows import GivenLabel, ItemFinder, find_submission_texts
 from autorubric.errors import InputError, collected, format_first
-from autorubric.rows import Record, RowReader, join_names, name_input, read_rows
+from autorubric.rows import RowReader, join_names, name_input, read_rows
+from autorubric.rows.columns import COLUMN_OPTION
 from autorubric.rows.record import is_blank
 
 if TYPE_CHECKING:
@@ -73,37 +74,38 @@ def join_human_scores(
     found: defaultdict[int, list[float]] = defaultdict(list)
     for path in paths:
         reader = RowReader(name_input(path), ("id",), given={**columns}, notes=notes)
-        for row in reader.read_all(read_rows(path, problems, what="Table of scores")):
-            if key not in row.fields:
-                raise InputError(f"{row.where}: no column {key!r}; the columns are {join_names(row.fields)}")
+        rows = [*reader.read_all(read_rows(path, problems, what="Table of scores"))]
+        if rows and not any(key in row.fields for row in rows):
+            raise InputError(f"{rows[0].where}: no column {key!r}; the columns are {join_names(rows[0].fields)}")
+        if rows and not any("id" in row.columns or find_submission_texts(row.fields) for row in rows):
+            advice = f"the columns are {join_names(rows[0].fields)}; name it with {COLUMN_OPTION.format(role='id')}"
+            raise InputError(f"{rows[0].where}: no column with ids; {advice}")
+        for row in rows:
             with collected(problems, f"{row.where}: "):
-                score = _parse_score(row.fields[key], key)
+                score = _parse_score(row.fields.get(key), key)
                 if score is not None:
-                    found[_find_place(row, finder)].append(score)
+                    id, texts = row.read_value("id"), find_submission_texts(row.fields)
+                    given = GivenLabel(row.where, "" if is_blank(id) else str(id), "", "", texts=texts)
+                    found[finder.find_item(given)].append(score)
     if problems:
         raise InputError(problems)
     several = [str(item.id or n) for n, item in enumerate(dataset.items) if len(found[n]) > 1]
     if several:
         notes.append(f"several scores of an item are averaged: items {format_first(several)}")
     rest = [{name: value for name, value in item.metadata.items() if name != key} for item in dataset.items]
-    means = [{key: math.fsum(found[n]) / len(found[n])} if found[n] else {} for n in range(len(dataset))]
-    items = [replace(item, metadata=rest[n] | means[n]) for n, item in enumerate(dataset.items)]
+    # Rounded: the mean of 0.1, 0.2 and 0.3 is 0.2, a tie.
+    means = {n: {key: round(math.fsum(scores) / len(scores), 12)} for n, scores in found.items() if scores}
+    items = [replace(item, metadata=rest[n] | means.get(n, {})) for n, item in enumerate(dataset.items)]
     return replace(dataset, items=items)
-
-
-def _find_place(row: Record, finder: ItemFinder) -> int:
-    """The index of the item of a row."""
-    texts = find_submission_texts(row.fields)
-    return finder.find_item(GivenLabel(row.where, str(row.read_value("id") or ""), "", "", texts=texts))
 
 
 def _parse_score(value: Any, key: str) -> float | None:
     """The number that a value is or spells; None for a blank one."""
     if is_blank(value):
         return None
-    text = value.strip() if isinstance(value, str) else ""
-    if _NUMBER.fullmatch(text) and not _THOUSANDS.fullmatch(text):
-        return float(text.replace(",", "."))
-    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
-        return float(value)
-    raise InputError(f"the score {key!r} is {value!r:.60}; expected a number")
+    text = str(value).strip()
+    if not isinstance(value, bool) and _NUMBER.fullmatch(text) and not _THOUSANDS.fullmatch(text):
+        score = float(text.replace(",", "."))
+        if math.isfinite(score):
+            return score
+    raise InputError(f"the score {key!r} is {value!r:.60}; expected a number such as 4.5")

@@ -192,36 +192,51 @@ def read_item_records(
             problems += error.problems
 
 
-def split_preferences(records: Iterable[Record], where: str, notes: list[str]) -> Iterator[Record]:
+def split_preferences(
+    records: Iterable[Record], columns: Mapping[str, str], where: str, notes: list[str]
+) -> Iterator[Record]:
     """The rows; one with a chosen and a rejected submission becomes two.
 
     They have 1 and 0 in `preferred`, and the same number in `preference_pair`.
 
+    Raises:
+        InputError: a row has a column of this name.
+
     Example:
         >>> row = Record("a.jsonl:1", 1, {"id": 7, "chosen": "So.", "rejected": "No."})
-        >>> for found in split_preferences([row], "a.jsonl", []):
+        >>> for found in split_preferences([row], {}, "a.jsonl", []):
         ...     print(found.where, [*found.fields.values()])
         a.jsonl:1 (chosen) ['7-chosen', 'So.', 1, 1]
         a.jsonl:1 (rejected) ['7-rejected', 'No.', 0, 1]
     """
     for record in records:
-        names = {name: fold_name(name) for name in record.fields}
-        if not names.keys() >= _SIDES.keys() or not _SUBMISSIONS.isdisjoint(names.values()):
+        names = {name: fold_name(name) for name in record.fields} if record.fields.keys() >= _SIDES.keys() else {}
+        if not names or not _SUBMISSIONS.isdisjoint(names.values()):
             yield record
             continue
+        if taken := names.keys() & {"preferred", PREFERENCE_PAIR}:
+            raise InputError(f"{record.where}: rename the column {min(taken)!r}, which a preference is written to")
         note = f"{where}: each row's 'chosen' and 'rejected' are two submissions, with 1 and 0 in 'preferred'"
         notes += [note] * (note not in notes)
         common = {name: value for name, value in record.fields.items() if name not in _SIDES}
-        has_query = not _QUERIES.isdisjoint(names.values())
+        has_query = "query" in columns or not _QUERIES.isdisjoint(names.values())
         for side, preferred in _SIDES.items():
-            value = to_plain(from_cell(record.fields[side]))
-            is_conversation = isinstance(value, list) and len(value) > 0
-            last = read_message(value[-1]) if is_conversation and has_query else None
-            answer = last["content"] if isinstance(last, dict) and "content" in last else value
-            own = {"messages": value} if is_conversation and not has_query else {"submission": answer}
-            own |= {name: f"{common[name]}-{side}" for name in common if names[name] in NAMES["id"].names}
+            own = _read_side(record.fields[side], has_query)
+            ids = (name for name in common if name == columns.get("id") or names[name] in NAMES["id"].names)
+            own |= {name: f"{common[name]}-{side}" for name in ids if not is_blank(common[name])}
             own |= {"preferred": preferred, PREFERENCE_PAIR: record.number}
             yield record._replace(where=f"{record.where} ({side})", fields={**common, **own})
+
+
+def _read_side(cell: Any, has_query: bool) -> dict[str, Any]:
+    """A chosen or rejected submission: a text, a message, or messages, whose last one is the answer."""
+    value = from_cell(cell)
+    last = read_message(value[-1] if isinstance(value, list) and value else value)
+    if not isinstance(last, Mapping) or "role" not in last:
+        return {"submission": cell}  # also an answer in JSON
+    if isinstance(value, list) and not has_query:
+        return {"messages": value}
+    return {"submission": last.get("content") if fold_role(last["role"]) == "assistant" else value}
 
 
 def split_last_turn(reader: RowReader, record: Record) -> Record:

@@ -306,7 +306,7 @@ def read_jsonl(file: BinaryIO, name: str, problems: list[str]) -> Iterator[tuple
         >>> list(read_jsonl(io.BytesIO(b'{"a": 1}\n\n{"a": 2}\n'), "rows", []))
         [(1, {'a': 1}), (3, {'a': 2})]
     """
-    for row, line in enumerate(iter_lines(file), start=1):
+    for row, line in enumerate(iter_lines(file, name), start=1):
         data = line.removeprefix(codecs.BOM_UTF8) if row == 1 else line
         data, where = data.rstrip(b"\r\n"), f"{name}:{row}"
         if not data.strip():
@@ -329,14 +329,18 @@ def read_jsonl(file: BinaryIO, name: str, problems: list[str]) -> Iterator[tuple
             problems.append(f"{where}: expected a JSON object, got {type(value).__name__}")
 
 
-def iter_lines(file: BinaryIO) -> Iterator[bytes]:
+def iter_lines(file: BinaryIO, name: str) -> Iterator[bytes]:
     """The lines of a file; one that is too long is cut off one byte after `LONGEST_ROW`.
 
-    The rest of such lines is skipped, `LARGEST_FILE` in all: a small compressed file may hold a line without end.
+    Raises:
+        InputError: what is cut off is more than `LARGEST_FILE`: a small compressed file may hold a line without end.
     """
     room = LARGEST_FILE
-    while room > 0 and (line := file.readline(LONGEST_ROW + 1)):
+    while line := file.readline(LONGEST_ROW + 1):
         yield line
-        while room > 0 and len(line) > LONGEST_ROW and not line.endswith(b"\n"):
+        while len(line) > LONGEST_ROW and not line.endswith(b"\n"):
             line = file.readline(LONGEST_ROW + 1)
             room -= len(line)
+            if room < 0:
+                sizes = f"{LONGEST_ROW // 2**20} MiB hold more than {LARGEST_FILE // 2**20} MiB"
+                raise InputError(f"{name}: rows longer than {sizes} in total; shorten or remove them")

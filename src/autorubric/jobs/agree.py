@@ -273,9 +273,11 @@ def agree_scores(run: Path, settings: ScoreSettings) -> HumanScoreAgreement:
 
     stored = read_run(run)
     dataset, paths = stored.dataset, cast("list[Path]", settings.labels)
+    columns = parse_columns(settings.column, ("id",))
+    if columns and not paths:
+        raise InputError("--column (Python: column=) names columns of --labels, which is missing")
     if paths:
         notes: list[str] = []
-        columns = parse_columns(settings.column, ("id",))
         dataset = join_human_scores(dataset, settings.score, paths, columns, notes)
         for note in notes:
             warn(note)

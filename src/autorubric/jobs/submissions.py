@@ -106,7 +106,7 @@ class Submissions:
 
     def _read(self, rows: Iterator[Record], problems: list[str], is_table: bool) -> Iterator[tuple[str, DataItem]]:
         if self.columns.get("submission") is None:
-            rows = split_preferences(rows, self.where, self.notes)
+            rows = split_preferences(rows, self.columns, self.where, self.notes)
         reader = build_item_reader(self.where, self.columns, self.notes)
         for record in read_item_records(rows, reader, problems, is_table=is_table):
             yield from ((record.where, item) for item in self._read_item(record, problems))

@@ -72,9 +72,9 @@ class HumanScoreAgreement(Displayed, MetricModel):
 
     def _build_rows(self) -> Iterator[Mapping[str, Any]]:
         for part in (self.overall, *self.criteria):
+            values = {found.method: found.coefficient for found in (part.spearman, part.kendall, part.pearson)}
             row = part.model_dump(exclude={"spearman", "kendall", "pearson", "pairwise_ci"})
-            correlations = ("spearman", part.spearman), ("kendall", part.kendall), ("pearson", part.pearson)
-            yield row | {name: found.coefficient for name, found in correlations} | {"n": part.spearman.n_samples}
+            yield row | values | {"n": part.spearman.n_samples}
 
 
 def compare_with_human_scores(
@@ -94,8 +94,8 @@ def compare_with_human_scores(
     table = read_graded_table(run, dataset)
     numbers = [np.nan if score is None else score for score in read_human_scores(dataset, key)]
     human = np.array(numbers, float)[table.items]
-    groups: dict[tuple[str, Any], int] = {}
-    keys = [(dataset.get_item_prompt(n), dataset[n].metadata.get(PREFERENCE_PAIR)) for n in table.items.tolist()]
+    groups: dict[tuple[str, str], int] = {}
+    keys = [(dataset.get_item_prompt(n), str(dataset[n].metadata.get(PREFERENCE_PAIR))) for n in table.items.tolist()]
     query = np.array([groups.setdefault(key, len(groups)) for key in keys], np.int64)
     overall = _measure_relation("score", table.scores, human, query, confidence)
     order = np.argsort(table.points.column, kind="stable")

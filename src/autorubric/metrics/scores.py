@@ -137,9 +137,8 @@ def pair_scores(
         known = np.allclose(_apply_penalty(plain, penalties, rule)[both], scores[both], rtol=0.0, atol=_CLOSE)
         true = _apply_penalty(true, penalties if known else apart, rule)
         if off:
-            warnings.append(
-                f"a length penalty is in {pluralize(off, 'score')}; the true scores were lowered by as much"
-            )
+            changed = pluralize(off, "score")
+            warnings.append(f"a length penalty is in {changed}; the true scores were lowered by as much")
         hidden = 0 if known or not rule.normalize else int((both & (scores == 0.0) & (true > 0.0)).sum())
         if hidden:
             warnings.append(f"{hidden} of the scores are 0 and may have lost more than their true scores did")

@@ -302,7 +302,7 @@ class _Lines:
     """The lines of a table as text, its delimiter, and the number of the last one."""
 
     def __init__(self, file: BinaryIO, name: str) -> None:
-        self._lines, self._name = iter_lines(file), name
+        self._lines, self._name = iter_lines(file, name), name
         self.number = 0
         self._first: str | None = None
         first = next(filter(str.strip, self), None)

@@ -321,9 +321,8 @@ def _format_session(state: RunState, timing: Timing) -> list[str]:
     if state.calls or state.reused or state.in_flight:
         rate = state.calls / asking if asking > 0 else 0.0
         reused = f", {state.reused:,} reused" if state.reused else ""
-        parts.append(
-            f"this session: {pluralize(state.calls, 'call')} ({rate:.0f}/s), {state.in_flight} in flight{reused}"
-        )
+        calls = f"{pluralize(state.calls, 'call')} ({rate:.0f}/s)"
+        parts.append(f"this session: {calls}, {state.in_flight} in flight{reused}")
         if state.retries:
             limits = f", {state.rate_limited:,} of them rate limits (429)" if state.rate_limited else ""
             parts.append(f"{state.retries:,} {'retry' if state.retries == 1 else 'retries'}{limits}")

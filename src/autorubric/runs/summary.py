@@ -255,9 +255,8 @@ class EvaluationSummary:
     def rank_by_influence(self, count: int) -> Sequence[CriterionSummary]:
         """The criteria with the most influence, in descending order, without those that have none."""
         names = tell_apart((found.name, requirement) for (_, requirement), found in self.criteria.items())
-        named = (replace(found, name=name) for found, name in zip(self.criteria.values(), names, strict=True))
-        ranked = sorted(named, key=lambda found: -found.influence)
-        return [found for found in ranked[:count] if found.influence > 0]
+        ranked = sorted(zip(names, self.criteria.values(), strict=True), key=lambda named: -named[1].influence)
+        return [replace(found, name=name) for name, found in ranked[:count] if found.influence > 0]
 
     def _add_criterion(self, found: CriterionReport | EnsembleCriterionReport, number: int) -> None:
         self.judgments += 1

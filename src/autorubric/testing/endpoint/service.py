@@ -201,6 +201,8 @@ class Service:
 
     def answer_other(self, method: str, path: str, body: bytes, head: bytes) -> ServiceOutcome:
         """The answer to a request that is not for a completion: the list of models, or a 404; subclasses add more."""
+        if self._is_locked_out(head):
+            return ServiceOutcome(401, FAULTS["401"].body or b"")
         if method == "GET" and path.endswith("/models"):
             models = [{"id": name, "object": "model"} for name in self._behaviour.models]
             return ServiceOutcome(200, json.dumps({"object": "list", "data": models}).encode())
@@ -232,8 +234,7 @@ class Service:
         index = self.counts.requests
         self.counts.arrive()
         digest = blake2b(data, digest_size=16).hexdigest()
-        key = self._behaviour.key
-        if key is not None and Received({}, head).headers.get("authorization") != f"Bearer {key}":
+        if self._is_locked_out(head):
             return self._fail(FAULTS["401"], digest, delay=0.0)
         body = _parse_chat_body(data)
         refused, headers = self._check_limits(body)
@@ -244,6 +245,10 @@ class Service:
             return ServiceOutcome(400, problem, digest=digest)
         outcome = self._answer_accepted(body, head, index, digest)
         return replace(outcome, headers=(*outcome.headers, *headers)) if headers else outcome
+
+    def _is_locked_out(self, head: bytes) -> bool:
+        key = self._behaviour.key
+        return key is not None and Received({}, head).headers.get("authorization") != f"Bearer {key}"
 
     def _check_limits(self, body: dict[str, Any] | None) -> tuple[bool, Headers]:
         """Whether a limit refuses the request, and the headers about it."""
