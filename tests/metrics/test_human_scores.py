@@ -127,6 +127,16 @@ def test_equal_means_are_ties_and_rows_without_a_score_are_left_out(tmp_path: Pa
     assert found.warnings[0] == "1 graded item without 'overall' left out"
 
 
+def test_preferences_with_labels_are_refused_and_blank_sides_noted(tmp_path: Path) -> None:
+    row = {"prompt": "Q", "chosen": "alpha", "rejected": ""}
+    with pytest.raises(InputError, match="item 0: labels of two submissions; give each of them a row of its own"):
+        graded(tmp_path, [{**row, "ground_truth": ["MET"] * 3}])
+    with pytest.warns(Note) as notes:
+        run = graded(tmp_path, [row])
+    assert "'rejected' is blank and is graded as a blank submission" in str(notes[-1].message)
+    assert agree_scores(run, score="preferred").overall.pairwise_accuracy == 1.0
+
+
 def test_criteria_of_few_items_are_left_out(tmp_path: Path) -> None:
     rows = [{"prompt": "Q", "submission": "alpha", "overall": n, "rubric": RUBRIC[: 1 + n // 3]} for n in range(5)]
     found = agree_scores(grade(rows, out=tmp_path / "own"), score="overall")

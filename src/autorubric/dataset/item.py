@@ -200,7 +200,7 @@ def split_preferences(
     They have 1 and 0 in `preferred`, and the same number in `preference_pair`.
 
     Raises:
-        InputError: a row has a column of this name.
+        InputError: a row has a column of this name, or labels, which do not say for which submission they are.
 
     Example:
         >>> row = Record("a.jsonl:1", 1, {"id": 7, "chosen": "So.", "rejected": "No."})
@@ -216,12 +216,16 @@ def split_preferences(
             continue
         if taken := names.keys() & {"preferred", PREFERENCE_PAIR}:
             raise InputError(f"{record.where}: rename the column {min(taken)!r}, which a preference is written to")
+        if not is_blank(record.fields.get("ground_truth")):
+            raise InputError(f"{record.where}: labels of two submissions; give each of them a row of its own")
         note = f"{where}: each row's 'chosen' and 'rejected' are two submissions, with 1 and 0 in 'preferred'"
         notes += [note] * (note not in notes)
         common = {name: value for name, value in record.fields.items() if name not in _SIDES}
         has_query = "query" in columns or not _QUERIES.isdisjoint(names.values())
         for side, preferred in _SIDES.items():
             own = _read_side(record.fields[side], has_query)
+            if is_blank(record.fields[side]):
+                notes.append(f"{record.where}: {side!r} is blank and is graded as a blank submission")
             ids = (name for name in common if name == columns.get("id") or names[name] in NAMES["id"].names)
             own |= {name: f"{common[name]}-{side}" for name in ids if not is_blank(common[name])}
             own |= {"preferred": preferred, PREFERENCE_PAIR: record.number}
@@ -233,7 +237,7 @@ def _read_side(cell: Any, has_query: bool) -> dict[str, Any]:
     value = from_cell(cell)
     last = read_message(value[-1] if isinstance(value, list) and value else value)
     if not isinstance(last, Mapping) or "role" not in last:
-        return {"submission": cell}  # also an answer in JSON
+        return {"submission": "" if is_blank(cell) else cell}  # also an answer in JSON
     if isinstance(value, list) and not has_query:
         return {"messages": value}
     return {"submission": last.get("content") if fold_role(last["role"]) == "assistant" else value}
