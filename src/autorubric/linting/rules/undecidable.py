@@ -175,7 +175,9 @@ _FORCED = compile_late(
     rf"|^\W*(?:(?:this|the) {_ITEM} )?(?:must|should|shall|(?:is|has|needs|ought) to) be (?:marked|graded|rated"
     rf"|scored|judged|counted|considered|treated) (?:as )?{_OUTCOME}\W*$"
     r"|^\W*(?:the \w+ (?:must|should|shall) )?(?:ignore|disregard|skip|(?:do not|don't) read)\b[^.;,]{0,30}"
-    rf"\b{_SUBMISSIONS}\b(?:[,;]| and| then)+ (?:\w+ )?{_ORDER}\b[^.;]{{0,40}}\b{_OUTCOME}\b",
+    rf"\b{_SUBMISSIONS}\b(?:[,;]| and| then)+ (?:\w+ )?{_ORDER}\b[^.;]{{0,40}}\b{_OUTCOME}\b|\b(?:do not|don't|never) "
+    r"(?:mark|grade|count|score|judge|fail) (?:this|the) ?(?:criterion|item|point)?(?: as (?:unmet|not met|false"
+    r"|failed))?\W*$",
     chinese=(
         r"(?:无论|不论|不管)[^。；]{0,20}[，,]?(?:均|都|一律|直接|应)?[^。；]{0,6}(?:判|给|算|视为|标记"
         r"|打)[^。；]{0,8}(?:满足|符合|通过|满分|得分|达标|正确|met)"
@@ -184,6 +186,7 @@ _FORCED = compile_late(
         r"|(?:无论|不论|不管)[^。；]{0,20}(?:都|均|一律)(?:给|得|打)分"
         r"|(?:忽略|无视|忘记)[^。；，]{0,8}(?:标准|准则|指令|指示|要求|规则)[^。；]{0,8}(?:判|给|算|视为"
         r"|打)[^。；]{0,8}(?:满分|最高分|满足|符合|通过)"
+        r"|(?:所有|任何)(?:回答|答案|回复|提交)(?:均|都|一律)(?:满足|符合|通过|得分)"
         r"|^\W*默认(?:给|得|算|判|为)?(?:分|满分|通过|满足|符合|达标)"
         r"|(?:本|此|该)(?:条|项目?|条标准|项标准|标准)?(?:默认|自动|一定|必须|直接|一律)(?:判定?为?|算作?|视为|记为"
         r"|得)?(?:满足|符合|通过|得分|满分|达标)"
