@@ -317,7 +317,7 @@ def test_what_is_wrong_is_refused_by_name_before_anything_is_spent(tmp_path: Pat
             {"data": TEXTS, "rubric": [{"requirement": "Is brief.", "weigth": 3}]},
             "weigth: unknown key 'weigth'; did you mean 'weight'?",
         ),
-        ({"data": TEXTS, "rubric": 5}, "rubric is 5; expected a Rubric or the path of one"),
+        ({"data": TEXTS, "rubric": 5}, "rubric is 5; expected a Rubric, its criteria, or the path of one"),
         ({"data": TEXTS}, "pass rubric= for submissions without their own rubric"),
         (
             {"log_prompts": True},

@@ -215,7 +215,7 @@ def _accept_path(kind: type, make: Callable[[Any], Any] | None = None) -> PlainV
             return make_path(value) if isinstance(value, str) else value
         if make is not None and isinstance(value, list | dict):
             return make(value)
-        raise ValueError(f"expected a {kind.__name__} or the path of one")
+        raise ValueError(f"expected a {kind.__name__}{', its criteria,' if make else ''} or the path of one")
 
     return PlainValidator(check)
 
