@@ -27,8 +27,8 @@ def build_sameness_key(text: str) -> str:
     """A text without case, space and punctuation: equal keys are the same demand.
 
     Numbers keep their points, signs and percent marks, units of up to three letters after a number their case (mg is
-    not Mg), and up to three marks in quotes become their names. Only marks and spaces are dropped, so that no negation is lost.
-    Full-width forms equal the narrow ones; superscripts stay.
+    not Mg), and up to three marks in quotes become their names. Only marks and spaces are dropped, so that no
+    negation is lost. Full-width forms equal the narrow ones; superscripts stay.
 
     Example:
         >>> build_sameness_key("Follow up  every 3 months.") == build_sameness_key("follow up every ３ months")

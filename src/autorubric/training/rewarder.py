@@ -308,8 +308,7 @@ class Rewarder(RewardPath):
 
         A script without event loop calls `asyncio.run(rewarder.finish())`.
         """
-        loop = self._loop
-        if loop is not None and loop.is_running() and loop is not asyncio.get_running_loop():
+        if (loop := self._loop) is not None and loop.is_running() and loop is not asyncio.get_running_loop():
             await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self.finish(seconds), loop))
             return
         await self._finish_background(seconds)
