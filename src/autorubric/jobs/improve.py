@@ -265,9 +265,10 @@ class ImprovementInputs:
         drawn = None if settings.start_over or settings.replace else DrawnSplit.read(Path(settings.out), labels)
         if drawn is not None:
             return drawn
-        before = self.used.read()
-        both = zip(self.labelled.digests, self.labelled.text_digests, strict=True)  # the latter in older records
-        used = [item for item, digests in enumerate(both) if not before.isdisjoint(digests)]
+        before, held = self.used.read(), self.labelled
+        # The last two are in records of earlier versions.
+        each = zip(held.digest_texts(), held.digest_texts("keep"), held.digests, strict=True)
+        used = [item for item, digests in enumerate(each) if not before.isdisjoint(digests)]
         groups, strata = self.labelled.groups.tolist(), self.labelled.list_strata()
         split = split_items(groups, strata, kind=settings.split, used=used, seed=settings.seed)
         return DrawnSplit(uuid4().hex, split, labels)

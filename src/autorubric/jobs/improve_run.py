@@ -113,7 +113,7 @@ class ImprovementRun(RecordedRun):
             SearchRules(settings.candidates, settings.rounds),
             None if self.second is None else self._build_judging(self.second),
             inputs.proposals,
-            FileUseRecorder(self.out, self.drawn.run_id, used, labelled.text_digests, rubric),
+            FileUseRecorder(self.out, self.drawn.run_id, used, labelled.digest_texts(), rubric),
             self._note,
         )
 

@@ -215,8 +215,7 @@ def _accept_path(kind: type, make: Callable[[Any], Any] | None = None) -> PlainV
             return make_path(value) if isinstance(value, str) else value
         if make is not None and isinstance(value, list | tuple | dict):
             return make(list(value) if isinstance(value, tuple) else value)
-        criteria = ", its criteria," if make else ""
-        raise ValueError(f"expected a {kind.__name__}{criteria} or the path of one")
+        raise ValueError(f"expected a {kind.__name__}{', its criteria,' if make else ''} or the path of one")
 
     return PlainValidator(check)
 

@@ -16,7 +16,7 @@ _MEANING = frozenset("%‰#&@*/\\§†′\x01\x02\x03\x04")
 _BETWEEN_DIGITS = re.compile(r"(?<=\d)[.,:’'](?=\d)")
 _BARE_POINT = re.compile(r"(?<![\w.])\.(?=\d)")
 _NOT = re.compile(r"!(?=[\w=])")
-_QUOTED_MARK = re.compile(r"(?<=[\"'“‘`「『(])[^\w\s](?=[\"'”’`」』)])")
+_QUOTED_MARK = re.compile(r"(?<=[\"'“„‘`「『(«])[^\w\s]{1,3}(?=[\"'”“’`」』)»])")
 _SIGN = re.compile(r"(?<![\w)])[-−–](?=\d)|(?<=[<>=≤≥±~])\s*[-−–](?=\d)")
 _QUANTITY = re.compile(r"(?<![\w.])(\d[\d.,:/]*)\s*([^\W\d_]{1,3})(?![^\W\d_])")
 _WIDE = r"\u2e80-\u9fff\uac00-\ud7a3\uf900-\ufaff"
@@ -27,8 +27,8 @@ def build_sameness_key(text: str) -> str:
     """A text without case, space and punctuation: equal keys are the same demand.
 
     Numbers keep their points, signs and percent marks, units of up to three letters after a number their case (mg is
-    not Mg), and a mark in quotes becomes its name. Only marks and spaces are dropped, so that no negation is lost.
-    Full-width forms equal the narrow ones; superscripts stay.
+    not Mg), and up to three marks in quotes become their names. Only marks and spaces are dropped, so that no
+    negation is lost. Full-width forms equal the narrow ones; superscripts stay.
 
     Example:
         >>> build_sameness_key("Follow up  every 3 months.") == build_sameness_key("follow up every ３ months")
@@ -39,7 +39,7 @@ def build_sameness_key(text: str) -> str:
         True
     """
     text = _BARE_POINT.sub("0.", narrow(text))
-    text = _QUOTED_MARK.sub(lambda mark: unicodedata.name(mark[0], mark[0]), text)
+    text = _QUOTED_MARK.sub(lambda marks: " ".join(unicodedata.name(one, one) for one in marks[0]), text)
     units = " ".join(unit for _, unit in _QUANTITY.findall(text) if not unit.islower())
     text = _NOT.sub("\x04", _SIGN.sub("\x01", text.casefold()))
     text = _BETWEEN_DIGITS.sub(lambda mark: "\x02" if mark[0] in ".:" else "\x03", text)

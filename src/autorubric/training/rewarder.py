@@ -308,8 +308,7 @@ class Rewarder(RewardPath):
 
         A script without event loop calls `asyncio.run(rewarder.finish())`.
         """
-        loop, self._loop = self._loop, None
-        if loop is not None and loop.is_running() and loop is not asyncio.get_running_loop():
+        if (loop := self._loop) is not None and loop.is_running() and loop is not asyncio.get_running_loop():
             await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self.finish(seconds), loop))
             return
         await self._finish_background(seconds)
@@ -318,6 +317,7 @@ class Rewarder(RewardPath):
             await self._held.aclose()
         if self._ledger is not None:
             self._ledger.flush()
+        self._loop = None  # only now: audits in flight are part of the budget of the next ones
 
 
 async def gather_all(work: Iterable[Awaitable[Reward]]) -> list[Reward]:

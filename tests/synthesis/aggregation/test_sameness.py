@@ -38,6 +38,9 @@ DIFFERENT = [
     ("Is about a non smoker", "Is about a smoker"),
     ("Ends with '!'", "Ends with '?'"),
     ("Has a semicolon (;)", "Has a semicolon (:)"),
+    ("Se termine par «.»", "Se termine par «!»"),
+    ("Endet mit „.“", "Endet mit „!“"),
+    ('Ends with "..."', 'Ends with "!!!"'),
     ("以“！”结尾", "以“？”结尾"),
 ]
 

@@ -12,7 +12,7 @@ import pytest
 from autorubric import ConfigError, CriterionGrader, LLMConfig, Rubric, drift
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.ledger_view import ledger_view
-from autorubric.testing import LoopbackEndpoint
+from autorubric.testing import Latency, LoopbackEndpoint
 from autorubric.training import audit_log
 from autorubric.training.adapters.verl import HttpRewards
 from autorubric.training.audit import Auditor, AuditPlan
@@ -251,6 +251,23 @@ async def test_a_training_that_goes_on_after_finish_is_audited_and_still_knows_i
             await source.finish()
             assert source.auditor is not None and source.auditor.found.audits == start + 60
             assert source.should_stop == (start > 0) and not source.auditor.found.failures
+
+
+async def test_rewards_during_finish_leave_the_budget_of_the_audit_whole(tmp_path: Path) -> None:
+    rubric = Rubric.from_dict(CRITERIA)
+    async with LoopbackEndpoint(replier=fooled, latency=Latency(0.1)) as endpoint:
+        near: dict[str, Any] = {"api_base": endpoint.base_url, "api_key": "k", "max_tokens": 100}
+        judge = CriterionGrader(judge_model_config=LLMConfig("j", **near), run_dir=tmp_path)
+        second = CriterionGrader(judge_model_config=LLMConfig("s", **near), budget_tokens=20_000)
+        source = Rewarder(judge, audit=AuditPlan(second, share=1.0))
+        await source.rewards([Sample(f"A {n}", rubric, "Why?") for n in range(12)])
+        ending = asyncio.create_task(source.finish())
+        await asyncio.sleep(0)
+        await source.rewards([Sample(f"B {n}", rubric, "Why?") for n in range(12)])
+        await ending
+        await source.finish()
+        with ledger_view(tmp_path) as ledger:
+            assert 0 < ledger.sum_spent("audit").tokens <= 20_000
 
 
 @pytest.mark.parametrize(

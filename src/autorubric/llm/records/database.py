@@ -246,10 +246,10 @@ def read_import(connection: sqlite3.Connection, record: str, slot: str, inputs: 
     Raises:
         LedgerError: the value is damaged.
     """
-    query = """SELECT record, inputs, data, digest FROM imports WHERE slot = ? AND (inputs = ? OR record = ?)
-        ORDER BY inputs = ? DESC, record = ? DESC LIMIT 1"""
-    asked = slot, inputs, record, inputs, record
-    found = connection.execute(query, asked).fetchone()
+    query = "SELECT record, inputs, data, digest FROM imports WHERE slot = ? AND"
+    found = connection.execute(f"{query} record = ?", (slot, record)).fetchone()
+    if found is None or found[1] != inputs:  # one OR of both would sort all rows that have these inputs
+        found = connection.execute(f"{query} inputs = ? LIMIT 1", (slot, inputs)).fetchone() or found
     if found is None:
         return None
     own_record, own_inputs, data, digest = found
