@@ -61,6 +61,7 @@ NOT_MADE = frozenset({"budget", "stopped"})
 _KIND = re.compile(rf"(?:^|[\s:])({'|'.join((*get_args(FailureKind), 'check', 'unknown'))}): ")
 _STATUS = re.compile(r"(?:(\S{1,200}): )?(HTTP \d{3}): (.*)")
 _REPLY_BEGINS = "; the reply begins: "
+_ATTEMPTS = re.compile(r" \(\d+ attempts\)\Z")
 
 
 @dataclass(slots=True)
@@ -291,7 +292,7 @@ def _find_cause(message: str) -> str:
     """A message without the parts that vary from call to call."""
     if message.startswith("budget of "):
         return "budget"  # calls refused at different times name different sums
-    words = message.partition(_REPLY_BEGINS)[0].split()[:40]
+    words = _ATTEMPTS.sub("", message.partition(_REPLY_BEGINS)[0]).split()[:40]
     before = ["", *words]
     return " ".join(
         word if last == "HTTP" or not any(map(str.isdigit, word)) else "#"
