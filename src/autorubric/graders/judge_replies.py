@@ -13,6 +13,7 @@ from autorubric.core.values import value_class
 from autorubric.graders.judge import ShownOptions
 from autorubric.graders.verdict_words import (
     CONTRAST,
+    HINT,
     OF_ANYTHING,
     Stated,
     find_conclusion,
@@ -294,7 +295,7 @@ def _explain(
     flags = ["repaired"] if notes else []
     if explanation is None:
         flags.append("unexplained")
-    elif verdict and _CONCLUDES.search(explanation):
+    elif verdict and _CONCLUDES.search(explanation) and HINT.search(explanation):
         flags += ["contradictory"] if find_conclusion(explanation) not in (None, verdict) else []
     affected = record.get("affected_criteria")
     if explanation is not None and isinstance(affected, list) and affected:

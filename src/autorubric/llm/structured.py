@@ -55,7 +55,7 @@ class WantedValue(NamedTuple):
 
 
 def _check_readable(reply: Reply, whole: bool = True) -> tuple[str, list[str]] | Unreadable:
-    """The text of a reply and notes on it, or why it must not be read; `whole` rejects truncated text."""
+    """The text of a reply after its thinking, with notes, or why not to read it; `whole` rejects truncated text."""
     if reply.refusal:
         return Unreadable("refusal", f"the model refused: {reply.refusal[:200]}", again=False)
     if reply.finish_reason == "content_filter":
@@ -66,10 +66,12 @@ def _check_readable(reply: Reply, whole: bool = True) -> tuple[str, list[str]] |
         tokens = min(filter(None, (reply.limit, (reply.usage or Usage()).completion_tokens)), default=0)
         where = f"{tokens:,} tokens" if tokens else "the token limit"
         return Unreadable("truncated", f"the reply was cut off at {where}")
-    if not reply.text.strip():
+    is_json = reply.text[:1] == "{" and reply.text[-1:] == "}"  # a fast check: most replies are JSON alone
+    text = reply.text if is_json else remove_thinking(reply.text)
+    if not text:
         return Unreadable("empty", _describe_no_answer(reply))
-    halves = not reply.text.isascii() and _SURROGATE.search(reply.text)
-    return (_SURROGATE.sub("\ufffd", reply.text), ["half characters were replaced"]) if halves else (reply.text, [])
+    halves = not text.isascii() and _SURROGATE.search(text)
+    return (_SURROGATE.sub("\ufffd", text), ["half characters were replaced"]) if halves else (text, [])
 
 
 def _describe_no_answer(reply: Reply) -> str:
@@ -90,9 +92,7 @@ def read_text(reply: Reply, *, whole: bool = True) -> Answer[str] | Unreadable:
     found = _check_readable(reply, whole)
     if isinstance(found, Unreadable):
         return found
-    text, notes = remove_thinking(found[0]), found[1]
-    if not text:
-        return Unreadable("empty", _describe_no_answer(reply))
+    text, notes = found
     if reply.finish_reason == "length":
         notes.append("the text is cut off at the token limit")
     return Answer(text, reply, tuple(notes))
@@ -118,9 +118,7 @@ def read_json(reply: Reply, want: Want, keys: tuple[str, ...] = (), named: str =
     found = (None if reply.text else find_misplaced_answer(reply)) or _check_readable(reply)
     if isinstance(found, Unreadable):
         return found
-    text, notes = remove_thinking(found[0]), found[1]
-    if not text:
-        return Unreadable("empty", _describe_no_answer(reply))
+    text, notes = found
     asked, sent = WantedValue(want, keys, named), text
     value = _parse_whole(text, asked, notes)
     if value is None and (inner := _unescape(text, notes)) != text:
