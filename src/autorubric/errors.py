@@ -209,7 +209,7 @@ def _group_problems(problems: Iterable[str]) -> Iterator[str]:
     places: dict[str, list[str]] = {}
     for problem in problems:
         place, _, sentence = problem.partition(": ")
-        if place.count("(") > place.count(")"):  # the colon is no separator
+        if place.count("(") > place.count(")"):  # the colon is not a separator
             place, sentence = problem, ""
         places.setdefault(sentence or problem, []).append(place)
     for sentence, where in places.items():

@@ -131,6 +131,8 @@ def test_preferences_with_labels_are_refused_and_blank_sides_noted(tmp_path: Pat
     row = {"prompt": "Q", "chosen": "alpha", "rejected": ""}
     with pytest.raises(InputError, match="item 0: labels of two submissions; give each of them a row of its own"):
         graded(tmp_path, [{**row, "ground_truth": ["MET"] * 3}])
+    with pytest.raises(InputError, match=r"item 0 \(chosen\): labels of two submissions"):
+        graded(tmp_path, [{**row, "alpha": "MET", "beta": "UNMET", "gamma": "UNMET"}])
     with pytest.warns(Note) as notes:
         run = graded(tmp_path, [row])
     assert "'rejected' is blank and is graded as a blank submission" in str(notes[-1].message)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from autorubric.dataset.label_rows import GivenLabel, ItemFinder, find_submission_texts
 from autorubric.errors import InputError, collected, format_first
+from autorubric.files.json_values import as_weight
 from autorubric.rows import RowReader, join_names, name_input, read_rows
 from autorubric.rows.columns import COLUMN_OPTION
 from autorubric.rows.record import is_blank
@@ -19,16 +19,13 @@ from autorubric.rows.record import is_blank
 if TYPE_CHECKING:
     from autorubric.dataset.collection import RubricDataset
 
-_NUMBER = re.compile(r"[+-]?(\d+([.,]\d+)?|[.,]\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
-_THOUSANDS = re.compile(r"[+-]?\d{1,3},\d{3}", re.ASCII)
 
-
-def read_human_scores(dataset: RubricDataset, key: str) -> list[float | None]:
-    """The score of each item in its metadata; None where it has none.
+def read_human_scores(dataset: RubricDataset, key: str) -> list[float]:
+    """The score of each item in its metadata; NaN where it has none.
 
     Args:
         dataset: the items.
-        key: the key of the scores: numbers, or texts that are numbers.
+        key: the key of the scores: numbers, or texts of numbers as `as_weight` reads them.
 
     Raises:
         InputError: a value is not a number, or no item has the key.
@@ -39,14 +36,14 @@ def read_human_scores(dataset: RubricDataset, key: str) -> list[float | None]:
         >>> dataset.add_item("So.", "", metadata={"overall": "4,5"})
         >>> dataset.add_item("No.", "", metadata={"overall": None})
         >>> read_human_scores(dataset, "overall")
-        [4.5, None]
+        [4.5, nan]
     """
     problems: list[str] = []
-    scores: list[float | None] = [None] * len(dataset)
+    scores = [math.nan] * len(dataset)
     for place, item in enumerate(dataset.items):
         with collected(problems, f"item {item.id or place}: "):
             scores[place] = _parse_score(item.metadata.get(key), key)
-    if not problems and all(score is None for score in scores):
+    if not problems and all(map(math.isnan, scores)):
         names = dict.fromkeys(name for item in dataset.items for name in item.metadata)
         known = f"; its keys are {join_names(names)}" if names else ", and the items have no metadata"
         problems = [f"--score {key!r}: no item has it in its metadata{known}"]
@@ -83,7 +80,7 @@ def join_human_scores(
         for row in rows:
             with collected(problems, f"{row.where}: "):
                 score = _parse_score(row.fields.get(key), key)
-                if score is not None:
+                if not math.isnan(score):
                     id, texts = row.read_value("id"), find_submission_texts(row.fields)
                     given = GivenLabel(row.where, "" if is_blank(id) else str(id), "", "", texts=texts)
                     found[finder.find_item(given)].append(score)
@@ -99,13 +96,9 @@ def join_human_scores(
     return replace(dataset, items=items)
 
 
-def _parse_score(value: Any, key: str) -> float | None:
-    """The number that a value is or spells; None for a blank one."""
-    if is_blank(value):
-        return None
-    text = str(value).strip()
-    if not isinstance(value, bool) and _NUMBER.fullmatch(text) and not _THOUSANDS.fullmatch(text):
-        score = float(text.replace(",", "."))
-        if math.isfinite(score):
-            return score
-    raise InputError(f"the score {key!r} is {value!r:.60}; expected a number such as 4.5")
+def _parse_score(value: Any, key: str) -> float:
+    """The number that a value is or spells; NaN for a blank one."""
+    score = math.nan if is_blank(value) else as_weight(value)
+    if score is None:
+        raise InputError(f"the score {key!r} is {value!r:.60}; expected a number such as 4.5")
+    return score

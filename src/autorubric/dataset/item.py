@@ -43,6 +43,7 @@ _TEXTS: tuple[tuple[str, Any, str], ...] = (
 )
 PREFERENCE_PAIR = "preference_pair"
 """The metadata key of the number that a chosen and a rejected submission share."""
+OF_TWO = "labels of two submissions; give each of them a row of its own"
 _SIDES = {"chosen": 1, "rejected": 0}
 _SUBMISSIONS, _QUERIES = (frozenset(NAMES[role].names) for role in ("submission", "query"))
 
@@ -217,7 +218,7 @@ def split_preferences(
         if taken := names.keys() & {"preferred", PREFERENCE_PAIR}:
             raise InputError(f"{record.where}: rename the column {min(taken)!r}, which a preference is written to")
         if not is_blank(record.fields.get("ground_truth")):
-            raise InputError(f"{record.where}: labels of two submissions; give each of them a row of its own")
+            raise InputError(f"{record.where}: {OF_TWO}")
         note = f"{where}: each row's 'chosen' and 'rejected' are two submissions, with 1 and 0 in 'preferred'"
         notes += [note] * (note not in notes)
         common = {name: value for name, value in record.fields.items() if name not in _SIDES}

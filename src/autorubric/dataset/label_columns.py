@@ -8,7 +8,7 @@ from typing import Any
 from autorubric.core.criterion import Criterion, name_criteria
 from autorubric.core.rubric import Rubric
 from autorubric.dataset.ground_truth import NEAR, GroundTruthReader, find_near_columns, match_label, parse_number
-from autorubric.dataset.item import DataItem
+from autorubric.dataset.item import OF_TWO, DataItem
 from autorubric.dataset.label_rows import read_label
 from autorubric.errors import InputError
 from autorubric.rows import join_names
@@ -60,7 +60,7 @@ def read_label_columns(placed: Sequence[tuple[str, DataItem]], rubric: Rubric, n
     whole, problems, labels = GroundTruthReader(rubric), list[str](), list[Any]()
     for (where, _), row in zip(placed, rows, strict=True):
         held = {name: meant[name, word] or word for name, word in row.items() if word}
-        found: list[str] = []
+        found = [OF_TWO] * (bool(held) and where.endswith("(chosen)"))
         labels.append(whole.read(held, found) if held else None)
         problems += (f"{where}: {problem}" for problem in found)
     read = f"labels are read from {join_names(columns.values())}"

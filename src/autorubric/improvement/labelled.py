@@ -178,8 +178,8 @@ def _compute_target(labelled: LabelledRubric, score: str | None) -> Floats:
     wrong = [
         f"item {item.id or row}: the score {score!r} is {value:g}; expected a score from 0 to 1"
         for row, (item, value) in enumerate(zip(labelled.dataset, scores, strict=True))
-        if value is not None and not 0 <= value <= 1
+        if value < 0 or value > 1
     ]
     if wrong:
         raise InputError(wrong)
-    return np.array([np.nan if value is None else value for value in scores])
+    return np.array(scores)

@@ -92,8 +92,7 @@ def compare_with_human_scores(
         InputError: a human score is not a number, or no item has one.
     """
     table = read_graded_table(run, dataset)
-    numbers = [np.nan if score is None else score for score in read_human_scores(dataset, key)]
-    human = np.array(numbers, float)[table.items]
+    human = np.array(read_human_scores(dataset, key))[table.items]
     groups: dict[tuple[str, str], int] = {}
     keys = [(dataset.get_item_prompt(n), str(dataset[n].metadata.get(PREFERENCE_PAIR))) for n in table.items.tolist()]
     query = np.array([groups.setdefault(key, len(groups)) for key in keys], np.int64)
