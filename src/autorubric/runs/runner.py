@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -237,8 +237,18 @@ async def evaluate(  # noqa: PLR0913 (published signature)
         >>> result.get_scores()
         [1.0]
     """
-    given = locals()
-    config = EvalConfig(**{setting.name: given[setting.name] for setting in fields(EvalConfig)})
+    config = EvalConfig(
+        fail_fast=fail_fast,
+        show_progress=show_progress,
+        progress_style=progress_style,
+        max_concurrent_items=max_concurrent_items,
+        experiment_name=experiment_name,
+        experiments_dir=experiments_dir,
+        resume=resume,
+        prefix_first=prefix_first,
+        share_equal=share_equal,
+        replace=replace,
+    )
     return await EvalRunner(dataset, grader, config).run()
 
 
