@@ -32,7 +32,6 @@ from autorubric.runs.manifest import ITEMS_FILE, write_manifest
 from autorubric.runs.progress import RunState
 from autorubric.runs.run_folder import LEDGER_FOLDER, open_ledger
 from autorubric.runs.shard import MACHINES_FILE, WORKERS_FOLDER, Shard
-from autorubric.runs.stopping import watched
 
 _WHOLE = Shard(1, 1)
 _KINDS = {"grade": "evaluation", "select": "selection", "synthesize": "synthesis"}
@@ -83,7 +82,6 @@ class RayWorkers(WorkerProcesses):
     _spool: Path = Path()
     _main: Path = Path()
     _records: sqlite3.Connection = field(init=False)
-    _base: Path | None = None
     _cluster: RayCluster | None = None
     _names: tuple[str, str] = ("", "")
     _round: int = 0
@@ -107,19 +105,21 @@ class RayWorkers(WorkerProcesses):
             asked = None if self.settings.processes is None else self.processes
             self._cluster = await loop.run_in_executor(None, RayCluster, self.settings.ray_address, asked)
             self.processes = asked or min(self._cluster.cpus, self.settings.concurrency)
-            rounds = 2 if getattr(self.settings, "sample", None) else 1  # sample everything before grading
             try:
                 # One connection for all blocks: closing the last one copies the write-ahead log into the file.
                 with closing(connect(self._main / FILE_NAME)) as self._records:
-                    async with watched(self, self.settings.progress, self.settings.stop, self._build_state):
-                        for number in range(rounds):
-                            if not self._is_over():
-                                await self._run_round(number)
+                    await self.run_to_end(self.settings.progress, self.settings.stop, self._build_state)
             finally:
                 with suppress(ClusterGone):
                     await call_ray(self._cluster.close)
             self._conclude()
         return {_WHOLE: self._spool}
+
+    async def execute(self) -> None:
+        """Make one pass over all records, and where candidates are sampled a second one, which grades them."""
+        for number in range(2 if getattr(self.settings, "sample", None) else 1):
+            if not self._is_over():
+                await self._run_round(number)
 
     def clear(self) -> None:
         """Remove the lines after they are merged into the run directory."""
@@ -301,7 +301,7 @@ class RayWorkers(WorkerProcesses):
 
     async def _begin(self, link: WorkerLink) -> None:
         assert link.remote is not None
-        order = self._build_order(link, None)
+        order = self._build_order(link)
         order["settings"].pop("out")
         addresses = {
             name: value
