@@ -359,7 +359,8 @@ class RayWorkers(WorkerProcesses):
 
     def _is_over(self) -> bool:
         """Whether no further block is assigned."""
-        return self.interrupted or any(_has_stopped(worker.end) for worker in self._shards)
+        ends = (worker.end or {} for worker in self._shards)
+        return self.interrupted or any(end.get("stopped") or end.get("problems") for end in ends)
 
     def _build_state(self) -> RunState:
         rows = max((worker.state.rows for worker in self._shards if worker.state is not None), default=0)
@@ -394,7 +395,3 @@ async def _run_all(works: Iterable[Coroutine[Any, Any, Any]]) -> None:
         if not wrong:
             raise failed.exceptions[0] from None
         raise InputError(problem for error in wrong for problem in error.problems) from None
-
-
-def _has_stopped(end: Mapping[str, Any] | None) -> bool:
-    return end is not None and bool(end.get("stopped") or end.get("problems"))
