@@ -24,7 +24,7 @@ from autorubric.jobs.workers import ShardChild, WorkerProcesses
 from autorubric.llm.http.providers import keys_used
 from autorubric.llm.records.accounts import Spending
 from autorubric.llm.records.database import connect
-from autorubric.llm.records.ledger import FILE_NAME
+from autorubric.llm.records.lock import LEDGER_FILE
 from autorubric.llm.records.union import add_rows, find_last_added
 from autorubric.notes import warn
 from autorubric.runs.blocks import BlockQueue
@@ -107,7 +107,7 @@ class RayWorkers(WorkerProcesses):
             self.processes = asked or min(self._cluster.cpus, self.settings.concurrency)
             try:
                 # One connection for all blocks: closing the last one copies the write-ahead log into the file.
-                with closing(connect(self._main / FILE_NAME)) as self._records:
+                with closing(connect(self._main / LEDGER_FILE)) as self._records:
                     await self.run_to_end(self.settings.progress, self.settings.stop, self._build_state)
             finally:
                 with suppress(ClusterGone):
@@ -200,7 +200,7 @@ class RayWorkers(WorkerProcesses):
             raise InputError(problems)
 
     def _find_last_added(self, name: str) -> int:
-        with closing(connect(self._main / FILE_NAME)) as connection:
+        with closing(connect(self._main / LEDGER_FILE)) as connection:
             return find_last_added(connection, name)
 
     async def _merge_ledger(self, link: WorkerLink, folder: str) -> None:
@@ -309,7 +309,7 @@ class RayWorkers(WorkerProcesses):
             if name.endswith("_BASE_URL") and "@" not in value and "?" not in value
         }
         if self._base is not None and not link.is_here:
-            await link.remote.send(self._base / FILE_NAME)
+            await link.remote.send(self._base / LEDGER_FILE)
         order |= {"base": str(self._base.resolve()) if self._base and link.is_here else None}
         order |= {"folder": str(Path.cwd()), "addresses": addresses, "round": self._round}
         await link.remote.call("begin", order, link.told)
@@ -379,8 +379,8 @@ class RayWorkers(WorkerProcesses):
 def _snapshot_ledger(ledger: Path, folder: Path) -> Path:
     """A new folder with a snapshot of a ledger."""
     folder.mkdir(mode=0o700)
-    with closing(sqlite3.connect(ledger / FILE_NAME)) as connection:
-        connection.execute("VACUUM INTO ?", (str(folder / FILE_NAME),))
+    with closing(sqlite3.connect(ledger / LEDGER_FILE)) as connection:
+        connection.execute("VACUUM INTO ?", (str(folder / LEDGER_FILE),))
     return folder
 
 
