@@ -19,7 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from autorubric.errors import LedgerError
-from autorubric.llm.records.ledger import FILE_NAME, Ledger
+from autorubric.llm.records.ledger import Ledger
+from autorubric.llm.records.lock import LEDGER_FILE
 from benchmarks.soak.work import ENVIRONMENT, Row
 
 TRIALS = 300
@@ -119,7 +120,7 @@ def _missing(folder: Path, disks: dict[str, Disk], acknowledged: list[int], rng:
     """How many acknowledged replies are gone; None where the ledger cannot be read."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
-    for name in (FILE_NAME, f"{FILE_NAME}-wal"):
+    for name in (LEDGER_FILE, f"{LEDGER_FILE}-wal"):
         if name in disks:
             (folder / name).write_bytes(disks[name].after_cut(rng))
     try:
@@ -167,14 +168,14 @@ def _events(calls: Iterator[str]) -> Iterator[tuple[str, str, int, bytes]]:
         if made is None or made["name"] == "openat":
             continue
         name = files.get(made["fd"], "")
-        if "sync" in made["name"] and name.startswith(FILE_NAME):
+        if "sync" in made["name"] and name.startswith(LEDGER_FILE):
             yield "sync", name, 0, b""
         written = _DATA.match(made["rest"] or "")
         if written is None:
             continue
         if made["fd"] == "1":
             yield "ack", "", 0, _unescaped(written["data"])
-        elif name.startswith(FILE_NAME) and written["offset"] is not None:
+        elif name.startswith(LEDGER_FILE) and written["offset"] is not None:
             yield "write", name, int(written["offset"]), _unescaped(written["data"])
 
 

@@ -19,7 +19,7 @@ from autorubric.errors import InputError
 from autorubric.jobs.cluster.ray_worker import ClusterWorker, make_ledger_folder
 from autorubric.llm import budget, limits
 from autorubric.llm.records.database import connect
-from autorubric.llm.records.ledger import FILE_NAME
+from autorubric.llm.records.lock import LEDGER_FILE
 from autorubric.llm.records.union import add_rows
 from autorubric.runs.run_folder import open_ledger
 from tests.cli.in_process import NearEndpoint
@@ -66,7 +66,7 @@ def test_a_worker_answers_a_block_with_calls_that_the_driver_adds_once(tmp_path:
         assert (len(rows), len(lines)) == (ITEMS, ITEMS)
         assert end == {"stopped": None, "interrupted": False}
         notes = {limits.NOTE: [["judge", "a", [4096], 0]], budget.NOTE: {"a": [10, 0]}}
-        with closing(connect(main / "ledger" / FILE_NAME)) as connection:
+        with closing(connect(main / "ledger" / LEDGER_FILE)) as connection:
             assert add_rows(connection, told["name"], rows[:10], notes) == 10
             assert add_rows(connection, told["name"], rows, {}) == ITEMS - 10
         with open_ledger(main) as ledger:

@@ -10,7 +10,8 @@ import pytest
 
 from autorubric import Criterion, DataItem, Rubric, RubricDataset, grade, status, synthesize
 from autorubric.llm.records.call_rows import CallRow
-from autorubric.llm.records.ledger import FILE_NAME, Ledger
+from autorubric.llm.records.ledger import Ledger
+from autorubric.llm.records.lock import LEDGER_FILE
 from autorubric.llm.request import Failure, Reply
 from autorubric.runs.changes import FinishedRun
 from autorubric.testing import LoopbackEndpoint
@@ -33,7 +34,7 @@ def record(row: CallRow) -> Callable[[Path], None]:
 
 
 def damage(folder: Path) -> None:
-    with closing(sqlite3.connect(folder / FILE_NAME)) as connection:
+    with closing(sqlite3.connect(folder / LEDGER_FILE)) as connection:
         connection.execute("UPDATE payloads SET data = zeroblob(9) WHERE id = 1")
         connection.commit()
 
@@ -62,7 +63,7 @@ def test_a_run_is_finished_only_while_its_settings_files_and_replies_are_what_th
         "another reply": (record(call(b"b", Reply("MET"))), same, None),
         "another failure": (record(call(b"b", Failure("timeout", "no answer"))), same, None),
         "reply damaged": (damage, same, None),
-        "ledger lost": (lambda folder: (folder / FILE_NAME).unlink(), same, None),
+        "ledger lost": (lambda folder: (folder / LEDGER_FILE).unlink(), same, None),
     }
     with offenders() as case:
         for name, (change, made_of, expected) in cases.items():

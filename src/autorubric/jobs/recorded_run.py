@@ -12,7 +12,8 @@ from typing import Any, ClassVar
 from autorubric.errors import InputError
 from autorubric.llm.executor import Executor
 from autorubric.llm.models import check_priced, find_stand_in_note
-from autorubric.llm.records.ledger import FILE_NAME, Ledger
+from autorubric.llm.records.ledger import Ledger
+from autorubric.llm.records.lock import LEDGER_FILE
 from autorubric.llm.request import Model
 from autorubric.runs.another_run import Opening, locked_ledger
 from autorubric.runs.changes import find_run_changes
@@ -140,4 +141,4 @@ async def run_ledger(
 def open_estimate_ledger(out: Path) -> Ledger:
     """The ledger of a run directory, for a dry run; an empty one if there is none."""
     folder = out / LEDGER_FOLDER
-    return Ledger.open(folder) if (folder / FILE_NAME).exists() else Ledger.in_memory()
+    return Ledger.open(folder) if (folder / LEDGER_FILE).exists() else Ledger.in_memory()

@@ -30,9 +30,9 @@ from autorubric.llm.request import Model
 from autorubric.notes import warn
 from autorubric.runs.another_run import Opening, locked_ledger, move_run_away, refuse_another_run
 from autorubric.runs.blocks import all_records, feed
-from autorubric.runs.changes import describe_change, find_grader_changes, find_item_changes, find_value_changes
+from autorubric.runs.changes import describe_change, find_item_changes, find_value_changes
 from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, MANIFEST_FILE, read_manifest, write_manifest
-from autorubric.runs.plan import describe_grader
+from autorubric.runs.plan import find_judging_changes
 from autorubric.runs.progress import RunState, StageState
 from autorubric.runs.result import EvalResult, ItemResult
 from autorubric.runs.run import REPLY_TOKENS, estimate, find_next_generation
@@ -362,9 +362,7 @@ def _find_changes(selection: Selection, sampling: Sampling, manifest: Mapping[st
     """Changes since an earlier sampling run: judges, models, fewer samples, queries or rubrics."""
     before = manifest.get("eval_config") or {}
     now = selection.settings.to_manifest() | digest_examples(selection.grader)
-    names = [name for name in _COMPARED if name in before]
-    changes = find_grader_changes(manifest.get("grader_config"), describe_grader(selection.grader))
-    changes += find_value_changes({name: before[name] for name in names}, {name: now.get(name) for name in names})
+    changes = find_judging_changes(manifest, selection.grader, now, _COMPARED)
     if before.get("k", 0) > sampling.k:
         changes.append(describe_change("k", before["k"], sampling.k))
     path = selection.out / DATASET_FILE

@@ -11,17 +11,17 @@ from autorubric.background import rare_collections
 from autorubric.errors import InputError, problems_at
 from autorubric.files.strict_json import dump_json, parse_json
 from autorubric.jobs.job import BatchSettings, blocking, job
+from autorubric.jobs.recorded_run import open_estimate_ledger
 from autorubric.jobs.sharding import ShardedSettings
 from autorubric.jobs.upload import check_upload, upload_finished
 from autorubric.llm.budget import Budget
 from autorubric.llm.executor import Executor
 from autorubric.llm.models import check_priced, collect_notes, open_models, preload_http
-from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Model
 from autorubric.rows import Record
 from autorubric.runs.another_run import Opening, locked_ledger, note_another_run
 from autorubric.runs.manifest import MANIFEST_FILE, read_manifest
-from autorubric.runs.run_folder import LEDGER_FOLDER, run_folder
+from autorubric.runs.run_folder import run_folder
 from autorubric.runs.shard import Division, measure_seconds
 from autorubric.runs.status_text import merge_negotiated
 from autorubric.runs.stopping import watched
@@ -164,15 +164,13 @@ async def _estimate(
 
     settings = resolve_protocol(settings)
     prepared = prepare(settings, division, rows)
-    ledgers = prepared.folder / LEDGER_FOLDER
     async with AsyncExitStack() as stack:
         models = await stack.enter_async_context(open_models(build_configs(settings), 1))
         settings.show_stand_ins(prepared.report.rows, [model.name for model in models.values()])
         _announce(prepared, models, settings.notice)
         note_another_run(prepared.folder, "synthesis", lambda _: find_other_queries(prepared.folder, prepared.source))
-        found = ledgers.exists()
-        ledger = stack.enter_context(Ledger.open(ledgers) if found else Ledger.in_memory())
-        if not found:
+        ledger = stack.enter_context(open_estimate_ledger(prepared.folder))
+        if ledger.folder is None:
             import_steps(prepared.folder, prepared.plan, ledger)
         estimate = await estimate_run(prepared, models, ledger)
     return SynthesisResult(prepared.folder, estimate=estimate)

@@ -16,14 +16,13 @@ from autorubric.jobs.lending import Lender, SharedBudget
 from autorubric.jobs.sharding import load_job
 from autorubric.jobs.talk import Child, Talk, run_ordered
 from autorubric.llm.budget import Budget
-from autorubric.llm.executor import Executor
 from autorubric.llm.records.accounts import Spending
 from autorubric.llm.sharing import Amount
 from autorubric.notes import warn
 from autorubric.runs.progress import RunState, StageState
 from autorubric.runs.run_folder import LEDGER_FOLDER, open_ledger
 from autorubric.runs.shard import WORKERS_FOLDER, Shard, expected_input
-from autorubric.runs.stopping import GRACE_SECONDS, Stop, watched
+from autorubric.runs.stopping import GRACE_SECONDS, Stop, StoppableRun
 
 _MODULE = "autorubric.jobs.workers"
 _MOST_RESTARTS = 3
@@ -47,7 +46,7 @@ class ShardChild(Child):
 
 
 @dataclass
-class WorkerProcesses:
+class WorkerProcesses(StoppableRun):
     """Runs the shards of a run, one process each, until all have ended.
 
     A killed process is restarted and resumes its shard. If this process is killed, its workers notice and end.
@@ -56,23 +55,17 @@ class WorkerProcesses:
         settings: the settings of the whole run.
         passed: the settings of every process, as JSON values.
         processes: the number of processes.
-        stopped: why it ended early.
-        interrupted: whether it was interrupted.
-        advice: what to do about the failure that stopped it.
         digest: returns the digest of the input.
     """
 
     settings: Any
     passed: Mapping[str, Any]
     processes: int
-    stopped: str | None = None
-    interrupted: bool = False
-    advice: str = ""
-    executor: Executor | None = None
     digest: Callable[[], str | None] = lambda: None
     _shards: list[ShardChild] = field(default_factory=list)
     _lender: Lender = field(default_factory=lambda: Lender(SharedBudget(Amount()), list))
     _notes: set[str] = field(default_factory=set)
+    _base: Path | None = None  # the ledger of an earlier session, whose replies all processes find
 
     async def run(self, directory: Path) -> Mapping[Shard, Path]:
         """Run all shards once; return their directories.
@@ -82,7 +75,7 @@ class WorkerProcesses:
         """
         if not self._shards:
             with open_ledger(directory) as ledger:
-                base = directory / LEDGER_FOLDER if ledger.count else None
+                self._base = directory / LEDGER_FOLDER if ledger.count else None
                 self._lender = Lender(
                     SharedBudget(self._compute_left(ledger.sum_spent()), self.processes), self._list_living
                 )
@@ -90,10 +83,13 @@ class WorkerProcesses:
             place = directory / LEDGER_FOLDER / WORKERS_FOLDER
             for index in range(1, self.processes + 1):
                 self._shards.append(ShardChild(Shard(index, self.processes), place / f"{token}-{index}", index))
-            async with watched(self, self.settings.progress, self.settings.stop, self._build_state):
-                await asyncio.gather(*(self._supervise(worker, base) for worker in self._shards))
+            await self.run_to_end(self.settings.progress, self.settings.stop, self._build_state)
             self._conclude()
         return {worker.shard: worker.folder for worker in self._shards}
+
+    async def execute(self) -> None:
+        """Run the process of each shard until it has ended."""
+        await asyncio.gather(*map(self._supervise, self._shards))
 
     def interrupt(self) -> None:
         """Stop at a person's request."""
@@ -113,11 +109,11 @@ class WorkerProcesses:
     def _compute_left(self, spent: Spending) -> Amount:
         return Budget(usd=self.settings.budget_usd, tokens=self.settings.budget_tokens, spent=spent).compute_left()
 
-    async def _supervise(self, worker: ShardChild, base: Path | None) -> None:
+    async def _supervise(self, worker: ShardChild) -> None:
         for attempt in range(_MOST_RESTARTS + 1):
             if attempt and self.interrupted:
                 return
-            with worker.started(_MODULE, self._build_order(worker, base)) as process:
+            with worker.started(_MODULE, self._build_order(worker)) as process:
                 if self.interrupted:
                     worker.tell(stop=True)
                 while (message := await worker.words.get()) is not None:
@@ -132,7 +128,7 @@ class WorkerProcesses:
             "stopped": f"the process of shard {worker.shard} ended {_MOST_RESTARTS + 1} times without a result"
         }
 
-    def _build_order(self, worker: ShardChild, base: Path | None) -> dict[str, Any]:
+    def _build_order(self, worker: ShardChild) -> dict[str, Any]:
         """The order for the process of a shard."""
         share, rest = divmod(self.settings.concurrency, self.processes)
         own: dict[str, Any] = {
@@ -147,7 +143,7 @@ class WorkerProcesses:
             "settings": settings,
             "processes": self.processes,
             "input": self.digest(),
-            "base": None if base is None else str(base),
+            "base": None if self._base is None else str(self._base),
         }
 
     def _read_message(self, worker: ShardChild, message: dict[str, Any]) -> None:

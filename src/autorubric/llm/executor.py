@@ -18,7 +18,7 @@ from autorubric.llm.limits import ReplyLimits, find_limit
 from autorubric.llm.records.call_rows import CallRow, compute_key
 from autorubric.llm.records.stores import Records
 from autorubric.llm.request import Answer, CallError, Failure, Model, Reply, Request, Unreadable
-from autorubric.llm.trials import ModelTrial, Trials, build_unread_failure
+from autorubric.llm.trials import ModelTrial, Standing, Trials, build_unread_failure
 
 T = TypeVar("T")
 FollowUp: TypeAlias = Callable[[Request, Reply, Unreadable], Request]
@@ -142,7 +142,8 @@ class Executor:
             follow_up: builds the re-ask from the first request, the unreadable reply and the reason.
         """
         asking = self._limits.apply_limit(model, request)
-        standing = self._trials.find((id(model), request.role)) or self._trials.open_standing(model, request.role)
+        standings, whose = self._trials.standings, (id(model), request.role)
+        standing = standings.get(whose) or standings.setdefault(whose, Standing(model))
         trial = ModelTrial(self._trials, standing, request)
         try:
             return await self._ask_until_read(trial, asking, read, follow_up)

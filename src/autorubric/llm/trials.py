@@ -50,6 +50,7 @@ class Trials:
         in_batches: whether requests are sent in batches, which fail together: stopping early would save nothing.
         refusing: the models whose last call failed as every later one would, with that failure.
         ended: the failures of the models that are no longer called.
+        standings: by model and role.
     """
 
     def __init__(self, stop: Callable[[str], None] | None = None, *, in_batches: bool = False) -> None:
@@ -57,12 +58,7 @@ class Trials:
         self.in_batches = in_batches
         self.refusing: dict[int, tuple[Model, Failure]] = {}
         self.ended: dict[int, Failure] = {}
-        self._standings: dict[tuple[int, str], Standing] = {}
-        self.find = self._standings.get
-
-    def open_standing(self, model: Model, role: str) -> Standing:
-        """The standing of a model that is called for the first time."""
-        return self._standings.setdefault((id(model), role), Standing(model))
+        self.standings: dict[tuple[int, str], Standing] = {}
 
     def note_refusal(self, model: Model, failure: Failure) -> None:
         """Note a failure that every later call of this model would repeat: it is no longer called."""
@@ -79,7 +75,7 @@ class Trials:
     def readmit(self) -> None:
         """Call all models again, as a new session does."""
         self.ended.clear()
-        self._standings.clear()
+        self.standings.clear()
         if (shared := sharing.get()) is not None:
             shared.usable.clear()
 

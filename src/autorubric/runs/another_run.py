@@ -15,8 +15,8 @@ from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError
 from autorubric.files.descriptors import sync_folder
 from autorubric.llm.models import collect_notes
-from autorubric.llm.records.ledger import FILE_NAME, Ledger
-from autorubric.llm.records.lock import hold_run, run_lock
+from autorubric.llm.records.ledger import Ledger
+from autorubric.llm.records.lock import LEDGER_FILE, hold_run, run_lock
 from autorubric.llm.records.union import add_all_rows, add_ledger, rename_items
 from autorubric.notes import warn
 from autorubric.runs.changes import describe_change
@@ -236,7 +236,7 @@ async def merge_shards(directory: Path, parts: ShardParts | None, dataset: Rubri
         name = str(shard) if parts.workers is None else folder.name
         parts.negotiated = collect_notes((), parts.negotiated, (read_manifest(folder) or {}).get("negotiated"))
         # The calls of a Ray worker may have been added one block after the other.
-        if parts.workers is None or (folder / LEDGER_FOLDER / FILE_NAME).exists():
+        if parts.workers is None or (folder / LEDGER_FOLDER / LEDGER_FILE).exists():
             _merge_ledger(directory, folder, name)
         if dataset is not None and (parts.workers is None or (folder / DATASET_FILE).exists()):
             _rename(directory, folder, name, dataset, places[shard])
@@ -251,7 +251,7 @@ async def _merge_leftovers(directory: Path, left: Path, dataset: RubricDataset |
             shutil.rmtree(folder)
             continue
         with await hold_run(folder / LEDGER_FOLDER, wait=True):  # a worker that still runs will notice and end
-            if (folder / LEDGER_FOLDER / FILE_NAME).exists():
+            if (folder / LEDGER_FOLDER / LEDGER_FILE).exists():
                 _merge_ledger(directory, folder, folder.name)
             part = ShardPart.from_manifest(read_manifest(folder) or {})
             if part is not None and dataset is not None and (folder / DATASET_FILE).exists():
@@ -283,7 +283,7 @@ NAME_FILE = "name"
 
 def recover_ledger(folder: Path) -> str:
     """Commit what a killed Ray worker had not committed; return the unique name of its ledger."""
-    if (folder / LEDGER_FOLDER / FILE_NAME).exists():
+    if (folder / LEDGER_FOLDER / LEDGER_FILE).exists():
         with run_lock(folder / LEDGER_FOLDER, wait=True), open_ledger(folder):
             pass
     name = folder / NAME_FILE

@@ -113,7 +113,7 @@ def read_items(path: Path) -> Iterator[dict[str, Any]]:
         InputError: another line is damaged, or it is not a regular file.
     """
     lines = StoredLines(path)
-    for index, line in lines.read_in_order():
+    for index, (_, line) in lines.items():
         try:
             record = json.loads(line)
         except (ValueError, RecursionError):
@@ -128,9 +128,9 @@ def read_items(path: Path) -> Iterator[dict[str, Any]]:
 
 
 class StoredLines(Mapping[int, tuple[float, bytes]]):
-    """The duration and the line of each item in an items file, read from disk on each use; empty without a file.
+    """The duration and the line of each item in an items file, in their order; read from disk on each use.
 
-    If the file is replaced meanwhile, the old one is still read.
+    Empty without a file. If the file is replaced meanwhile, the old one is still read.
 
     Attributes:
         damaged: the numbers (from 1) of damaged lines, which are skipped; a torn last line is not one of them.
@@ -172,14 +172,9 @@ class StoredLines(Mapping[int, tuple[float, bytes]]):
         """Raise an InputError if a line is damaged."""
         if self.damaged:
             raise InputError(_describe_damage(self._path, f"line {self.damaged[0]}"))
-        for index, line in self.read_in_order():
+        for index, (_, line) in self.items():
             if _parse_head(line) is None:
                 raise InputError(_describe_damage(self._path, f"the line of item {index}"))
-
-    def read_in_order(self) -> Iterator[tuple[int, bytes]]:
-        """Index and line of each item, by index."""
-        for index in sorted(self._found):
-            yield index, self[index][1]
 
     def __getitem__(self, index: int) -> tuple[float, bytes]:
         slot = self._found[index]
@@ -188,7 +183,7 @@ class StoredLines(Mapping[int, tuple[float, bytes]]):
         return self._durations[slot], self._file.read(self._places[2 * slot + 1])
 
     def __iter__(self) -> Iterator[int]:
-        return iter(self._found)
+        return iter(sorted(self._found))
 
     def __len__(self) -> int:
         return len(self._found)

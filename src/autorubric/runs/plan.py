@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -90,11 +90,7 @@ class ExperimentPlan:
         """
         if manifest.get("status") == "failed" and not manifest.get("completed_indices"):
             return []  # no item has a result: a corrected model name or file may use the directory
-        before = manifest.get("eval_config") or {}
-        names = [name for name in self.compared if name in before]
-        changes = find_grader_changes(manifest.get("grader_config"), describe_grader(self.grader))
-        now = {name: self.settings.get(name) for name in names}
-        changes += find_value_changes({name: before[name] for name in names}, now)
+        changes = find_judging_changes(manifest, self.grader, self.settings, self.compared)
         if self.same_items:
             changes += find_dataset_changes(self.directory, manifest, content, hash_dataset(content))
         return changes
@@ -105,6 +101,16 @@ def describe_grader(grader: Grader[Any]) -> dict[str, Any]:
     describe = getattr(grader, "describe", dict)
     own = grader.fingerprint() if isinstance(grader, Grader) and not isinstance(grader, CriterionGrader) else None
     return {"type": type(grader).__name__, **describe(), **({} if own is None else {"fingerprint": own})}
+
+
+def find_judging_changes(
+    manifest: Mapping[str, Any], grader: Grader[Any], settings: Mapping[str, Any], compared: Iterable[str]
+) -> list[str]:
+    """How the grader and the `compared` settings differ from those in the manifest of an earlier run."""
+    recorded = manifest.get("eval_config") or {}
+    before = {name: recorded[name] for name in compared if name in recorded}
+    changes = find_grader_changes(manifest.get("grader_config"), describe_grader(grader))
+    return changes + find_value_changes(before, {name: settings.get(name) for name in before})
 
 
 @asynccontextmanager

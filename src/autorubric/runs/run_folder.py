@@ -21,16 +21,15 @@ from autorubric.llm.batches.batch_store import check_collectable, open_batches
 from autorubric.llm.batches.setting import batching
 from autorubric.llm.records.accounts import LOST, Spending, read_spending_file
 from autorubric.llm.records.database import MARK, START_OVER, UnreadableLedgerError, has_tables, set_aside
-from autorubric.llm.records.ledger import FILE_NAME, LINGER, Ledger
+from autorubric.llm.records.ledger import LINGER, Ledger
 from autorubric.llm.records.ledger_view import connect_read_only
-from autorubric.llm.records.lock import FILE_NAME as LOCK_NAME
-from autorubric.llm.records.lock import HOLDER_NAME, WRITE_LOCK
+from autorubric.llm.records.lock import HOLDER_NAME, LEDGER_FILE, RUN_LOCK, WRITE_LOCK
 from autorubric.runs.manifest import LEDGER_FOLDER as LEDGER_FOLDER  # noqa: PLC0414 - also a name of this module
 from autorubric.runs.manifest import MANIFEST_FILE, read_manifest
 from autorubric.runs.shard import WORKERS_FOLDER, ShardParts
 
 _SQLITE = b"SQLite format 3\0"
-_LEDGER_FILES = (FILE_NAME, LOCK_NAME, HOLDER_NAME, WRITE_LOCK)
+_LEDGER_FILES = (LEDGER_FILE, RUN_LOCK, HOLDER_NAME, WRITE_LOCK)
 
 
 @contextmanager
@@ -67,7 +66,7 @@ def run_folder(
         False
     """
     _check_paths(out, tuple(files), sources)
-    ledger = out / LEDGER_FOLDER / FILE_NAME
+    ledger = out / LEDGER_FOLDER / LEDGER_FILE
     if not start_over and os.path.lexists(ledger):
         _refuse_non_ledger(ledger)
     new: list[Path] = []
@@ -200,7 +199,7 @@ def open_ledger(directory: Path, *, start_over: bool = False, linger: float = LI
         ledger = _open_or_replace(folder, linger)
     else:
         had_one = calls or (manifest and (manifest.get("completed_indices") or (folder / WRITE_LOCK).exists()))
-        path = folder / FILE_NAME
+        path = folder / LEDGER_FILE
         if had_one and not path.exists():
             raise _build_lost_error(path, "missing", known)
         if had_one and path.stat().st_size == 0 and not path.with_name(f"{path.name}-wal").exists():
@@ -267,7 +266,7 @@ def _open_or_replace(folder: Path, linger: float) -> Ledger:
     except LedgerError as error:
         if not isinstance(error, UnreadableLedgerError) and not (folder / MARK).exists():
             raise
-    set_aside(folder / FILE_NAME)
+    set_aside(folder / LEDGER_FILE)
     return Ledger.open(folder, linger=linger)
 
 

@@ -348,7 +348,7 @@ def count_graded(directory: Path, manifest: Mapping[str, Any], view: LedgerView 
     items: list[Any] | None = None
     done = failed = 0
     groups, lost_votes = FailureGroups(), FailureGroups()
-    for index, line in lines.read_in_order():
+    for index, (_, line) in lines.items():
         head = line[:_HEAD]
         is_fine = _FINE.search(head) is not None
         done += is_fine

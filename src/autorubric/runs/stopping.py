@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from autorubric.background import on_interrupt
 from autorubric.llm.batches.setting import is_left_open
@@ -72,19 +72,6 @@ def strip_advice(stopped: str) -> str:
         'budget of $1.00 reached, and the next call may cost $2'
     """
     return stopped.partition("; raise the budget")[0]
-
-
-class Stoppable(Protocol):
-    """A run that can be stopped."""
-
-    @property
-    def executor(self) -> Executor | None:
-        """The executor of its requests."""
-        ...
-
-    def interrupt(self) -> None:
-        """Start nothing more; requests in flight finish."""
-        ...
 
 
 @dataclass(kw_only=True)
@@ -170,7 +157,7 @@ class Stop:
             loop.call_soon_threadsafe(heard)
 
     @contextmanager
-    def bound(self, run: Stoppable) -> Iterator[None]:
+    def bound(self, run: StoppableRun) -> Iterator[None]:
         """Within the block, calling this object or Ctrl-C stops `run`."""
         with self.heard_by(partial(self._end, run)), self._hearing(self._announce_and_stop):
             yield
@@ -192,7 +179,7 @@ class Stop:
         self()
 
     @staticmethod
-    def _end(run: Stoppable) -> None:
+    def _end(run: StoppableRun) -> None:
         run.interrupt()
         if run.executor is not None:
             asyncio.get_running_loop().call_later(GRACE_SECONDS, run.executor.abandon, "interrupted")
@@ -200,7 +187,7 @@ class Stop:
 
 @asynccontextmanager
 async def watched(
-    run: Stoppable, progress: Progress | None, stop: Stop | None, state: Callable[[], RunState]
+    run: StoppableRun, progress: Progress | None, stop: Stop | None, state: Callable[[], RunState]
 ) -> AsyncIterator[None]:
     """Pass the state of a run to `progress` until the block ends, and let `stop` and Ctrl-C stop it."""
     with (stop or Stop()).bound(run):

@@ -11,9 +11,9 @@ import pytest
 
 from autorubric.errors import InputError, MissingFileError
 from autorubric.llm.records.call_rows import CallRow
-from autorubric.llm.records.ledger import FILE_NAME, Ledger
+from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.ledger_view import ledger_view
-from autorubric.llm.records.lock import find_lock_holder, run_lock
+from autorubric.llm.records.lock import LEDGER_FILE, find_lock_holder, run_lock
 from autorubric.llm.request import Failure, Reply, Usage
 from tests.warm_commands import WarmPython
 
@@ -104,11 +104,11 @@ def test_the_ledger_of_a_killed_process_is_read_with_its_write_ahead_log(tmp_pat
             assert view.sum_spent().calls == 7
         process.send_signal(signal.SIGKILL)
         process.wait()
-    assert (tmp_path / f"{FILE_NAME}-wal").stat().st_size > 0
-    before = (tmp_path / FILE_NAME).read_bytes()
+    assert (tmp_path / f"{LEDGER_FILE}-wal").stat().st_size > 0
+    before = (tmp_path / LEDGER_FILE).read_bytes()
     with ledger_view(tmp_path) as view:
         assert view.sum_spent().calls == 7
-    assert (tmp_path / FILE_NAME).read_bytes() == before, "looking wrote into the ledger"
+    assert (tmp_path / LEDGER_FILE).read_bytes() == before, "looking wrote into the ledger"
     assert find_lock_holder(tmp_path) is None
     with run_lock(tmp_path), Ledger.open(tmp_path) as ledger:
         assert ledger.count == 7
@@ -122,12 +122,12 @@ def test_asking_for_the_holder_makes_no_file(tmp_path: Path) -> None:
 
 
 def test_what_is_no_ledger_is_named(tmp_path: Path) -> None:
-    (tmp_path / FILE_NAME).write_bytes(b"not a database at all, just text" * 200)
+    (tmp_path / LEDGER_FILE).write_bytes(b"not a database at all, just text" * 200)
     with pytest.raises(InputError, match=r"ledger\.sqlite cannot be read"), ledger_view(tmp_path):
         pass
 
 
 def test_a_ledger_that_nothing_was_written_to_is_missing(tmp_path: Path) -> None:
-    (tmp_path / FILE_NAME).touch()
+    (tmp_path / LEDGER_FILE).touch()
     with pytest.raises(MissingFileError, match="nothing is recorded in it yet"), ledger_view(tmp_path):
         pass

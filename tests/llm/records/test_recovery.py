@@ -12,7 +12,8 @@ from autorubric.errors import LedgerError
 from autorubric.llm.records.accounts import Spending
 from autorubric.llm.records.call_rows import CallRow
 from autorubric.llm.records.database import MARK, ImportRow, connect, recover_ledger, set_aside
-from autorubric.llm.records.ledger import FILE_NAME, Ledger
+from autorubric.llm.records.ledger import Ledger
+from autorubric.llm.records.lock import LEDGER_FILE
 from autorubric.llm.request import Failure, Reply, Usage
 
 
@@ -30,7 +31,7 @@ async def recorded(directory: Path) -> Path:
         ledger.keep_note("limits", [1, 2])
         ledger.observe("pace", {"rate": 3})
         ledger.record_imports([ImportRow("q1", "rubric", b"inputs", ["Names the dose"])])
-    return directory / FILE_NAME
+    return directory / LEDGER_FILE
 
 
 def change(path: Path, *statements: str) -> None:
@@ -46,14 +47,14 @@ async def test_a_recovery_keeps_every_cost_and_note_and_each_reply_that_is_whole
     # One payload is another's, one is gone, and so is the row of a third call.
     other = "UPDATE payloads SET (data, digest) = (SELECT data, digest FROM payloads WHERE id = 1) WHERE id = 2"
     change(path, other, "DELETE FROM payloads WHERE id = 3", "DELETE FROM calls WHERE id = 4")
-    (tmp_path / f"{FILE_NAME}.recovered").write_text("of an earlier attempt", encoding="utf-8")
+    (tmp_path / f"{LEDGER_FILE}.recovered").write_text("of an earlier attempt", encoding="utf-8")
     (tmp_path / MARK).touch()
     with caplog.at_level(logging.WARNING):
         recover_ledger(path)
     assert "4 calls were recovered, 2 of them without their reply" in caplog.text
-    damaged = f"{FILE_NAME}.damaged-1"
+    damaged = f"{LEDGER_FILE}.damaged-1"
     assert f"kept as {damaged}" in caplog.text
-    assert {found.name for found in tmp_path.iterdir() if found.name != "write.lock"} == {FILE_NAME, damaged}
+    assert {found.name for found in tmp_path.iterdir() if found.name != "write.lock"} == {LEDGER_FILE, damaged}
     with Ledger.open(tmp_path) as ledger:
         replies = [ledger.find(key(number)) for number in range(1, 6)]
         assert [reply and reply.text for reply in replies] == ["reply 1", None, None, None, None]
@@ -63,7 +64,7 @@ async def test_a_recovery_keeps_every_cost_and_note_and_each_reply_that_is_whole
         assert [value for _, value in ledger.list_observations("pace")] == [{"rate": 3}]
         assert ledger.find_import("q1", "rubric") == (b"inputs", ["Names the dose"])
     recover_ledger(path)  # without a mark, and next to an earlier damaged file
-    assert (tmp_path / f"{FILE_NAME}.damaged-2").exists()
+    assert (tmp_path / f"{LEDGER_FILE}.damaged-2").exists()
     with Ledger.open(tmp_path) as ledger:
         assert ledger.sum_spent() == Spending(4, 30, 1.5)
 
@@ -89,9 +90,9 @@ async def test_a_ledger_without_a_whole_reply_stays_as_it_is_until_it_is_set_asi
         with pytest.raises(LedgerError, match=r"no reply in it can be read \(no row is whole\)"):
             Ledger.open(tmp_path)
     assert path.read_bytes() == before
-    assert not (tmp_path / f"{FILE_NAME}.recovered").exists()
+    assert not (tmp_path / f"{LEDGER_FILE}.recovered").exists()
     set_aside(path)
-    assert (tmp_path / f"{FILE_NAME}.damaged-1").read_bytes() == before
+    assert (tmp_path / f"{LEDGER_FILE}.damaged-1").read_bytes() == before
     with Ledger.open(tmp_path) as ledger:
         assert ledger.count == 0
 

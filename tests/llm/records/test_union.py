@@ -14,7 +14,8 @@ from autorubric.llm.records import union
 from autorubric.llm.records.accounts import LOST, Spending
 from autorubric.llm.records.call_rows import CallRow, SealedRow
 from autorubric.llm.records.database import connect
-from autorubric.llm.records.ledger import FILE_NAME, Ledger
+from autorubric.llm.records.ledger import Ledger
+from autorubric.llm.records.lock import LEDGER_FILE
 from autorubric.llm.records.union import add_ledger, add_rows, find_last_added, rename_items
 from autorubric.llm.request import Reply, Usage
 
@@ -34,7 +35,7 @@ async def written(directory: Path, *rows: CallRow, notes: Mapping[str, object] |
 
 
 def items(directory: Path) -> list[tuple[int, str, str]]:
-    with closing(connect(directory / FILE_NAME)) as connection:
+    with closing(connect(directory / LEDGER_FILE)) as connection:
         return connection.execute("SELECT id, item, role FROM calls ORDER BY id").fetchall()
 
 
@@ -121,7 +122,7 @@ async def test_rows_of_another_machine_are_added_once(
     sealed = [SealedRow.pack(a_row(number)) for number in (2, 3, 4)]
     rows = [(at, *one.columns, one.data, one.digest) for at, one in enumerate(sealed, 1)]
     note = {budget.NOTE: {"m": [4, 0]}}
-    with closing(connect(whole / FILE_NAME)) as connection:
+    with closing(connect(whole / LEDGER_FILE)) as connection:
         assert find_last_added(connection, "a") == 0
         assert add_rows(connection, "a", rows[:2], note) == 2
         assert add_rows(connection, "a", rows[:1], {budget.NOTE: {"m": [1, 7]}}) == 0

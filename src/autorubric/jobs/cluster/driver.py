@@ -24,7 +24,7 @@ from autorubric.jobs.workers import ShardChild, WorkerProcesses
 from autorubric.llm.http.providers import keys_used
 from autorubric.llm.records.accounts import Spending
 from autorubric.llm.records.database import connect
-from autorubric.llm.records.ledger import FILE_NAME
+from autorubric.llm.records.lock import LEDGER_FILE
 from autorubric.llm.records.union import add_rows, find_last_added
 from autorubric.notes import warn
 from autorubric.runs.blocks import BlockQueue
@@ -32,7 +32,6 @@ from autorubric.runs.manifest import ITEMS_FILE, write_manifest
 from autorubric.runs.progress import RunState
 from autorubric.runs.run_folder import LEDGER_FOLDER, open_ledger
 from autorubric.runs.shard import MACHINES_FILE, WORKERS_FOLDER, Shard
-from autorubric.runs.stopping import watched
 
 _WHOLE = Shard(1, 1)
 _KINDS = {"grade": "evaluation", "select": "selection", "synthesize": "synthesis"}
@@ -83,7 +82,6 @@ class RayWorkers(WorkerProcesses):
     _spool: Path = Path()
     _main: Path = Path()
     _records: sqlite3.Connection = field(init=False)
-    _base: Path | None = None
     _cluster: RayCluster | None = None
     _names: tuple[str, str] = ("", "")
     _round: int = 0
@@ -107,19 +105,21 @@ class RayWorkers(WorkerProcesses):
             asked = None if self.settings.processes is None else self.processes
             self._cluster = await loop.run_in_executor(None, RayCluster, self.settings.ray_address, asked)
             self.processes = asked or min(self._cluster.cpus, self.settings.concurrency)
-            rounds = 2 if getattr(self.settings, "sample", None) else 1  # sample everything before grading
             try:
                 # One connection for all blocks: closing the last one copies the write-ahead log into the file.
-                with closing(connect(self._main / FILE_NAME)) as self._records:
-                    async with watched(self, self.settings.progress, self.settings.stop, self._build_state):
-                        for number in range(rounds):
-                            if not self._is_over():
-                                await self._run_round(number)
+                with closing(connect(self._main / LEDGER_FILE)) as self._records:
+                    await self.run_to_end(self.settings.progress, self.settings.stop, self._build_state)
             finally:
                 with suppress(ClusterGone):
                     await call_ray(self._cluster.close)
             self._conclude()
         return {_WHOLE: self._spool}
+
+    async def execute(self) -> None:
+        """Make one pass over all records, and where candidates are sampled a second one, which grades them."""
+        for number in range(2 if getattr(self.settings, "sample", None) else 1):
+            if not self._is_over():
+                await self._run_round(number)
 
     def clear(self) -> None:
         """Remove the lines after they are merged into the run directory."""
@@ -200,7 +200,7 @@ class RayWorkers(WorkerProcesses):
             raise InputError(problems)
 
     def _find_last_added(self, name: str) -> int:
-        with closing(connect(self._main / FILE_NAME)) as connection:
+        with closing(connect(self._main / LEDGER_FILE)) as connection:
             return find_last_added(connection, name)
 
     async def _merge_ledger(self, link: WorkerLink, folder: str) -> None:
@@ -301,7 +301,7 @@ class RayWorkers(WorkerProcesses):
 
     async def _begin(self, link: WorkerLink) -> None:
         assert link.remote is not None
-        order = self._build_order(link, None)
+        order = self._build_order(link)
         order["settings"].pop("out")
         addresses = {
             name: value
@@ -309,7 +309,7 @@ class RayWorkers(WorkerProcesses):
             if name.endswith("_BASE_URL") and "@" not in value and "?" not in value
         }
         if self._base is not None and not link.is_here:
-            await link.remote.send(self._base / FILE_NAME)
+            await link.remote.send(self._base / LEDGER_FILE)
         order |= {"base": str(self._base.resolve()) if self._base and link.is_here else None}
         order |= {"folder": str(Path.cwd()), "addresses": addresses, "round": self._round}
         await link.remote.call("begin", order, link.told)
@@ -359,7 +359,8 @@ class RayWorkers(WorkerProcesses):
 
     def _is_over(self) -> bool:
         """Whether no further block is assigned."""
-        return self.interrupted or any(_has_stopped(worker.end) for worker in self._shards)
+        ends = (worker.end or {} for worker in self._shards)
+        return self.interrupted or any(end.get("stopped") or end.get("problems") for end in ends)
 
     def _build_state(self) -> RunState:
         rows = max((worker.state.rows for worker in self._shards if worker.state is not None), default=0)
@@ -378,8 +379,8 @@ class RayWorkers(WorkerProcesses):
 def _snapshot_ledger(ledger: Path, folder: Path) -> Path:
     """A new folder with a snapshot of a ledger."""
     folder.mkdir(mode=0o700)
-    with closing(sqlite3.connect(ledger / FILE_NAME)) as connection:
-        connection.execute("VACUUM INTO ?", (str(folder / FILE_NAME),))
+    with closing(sqlite3.connect(ledger / LEDGER_FILE)) as connection:
+        connection.execute("VACUUM INTO ?", (str(folder / LEDGER_FILE),))
     return folder
 
 
@@ -394,7 +395,3 @@ async def _run_all(works: Iterable[Coroutine[Any, Any, Any]]) -> None:
         if not wrong:
             raise failed.exceptions[0] from None
         raise InputError(problem for error in wrong for problem in error.problems) from None
-
-
-def _has_stopped(end: Mapping[str, Any] | None) -> bool:
-    return end is not None and bool(end.get("stopped") or end.get("problems"))

@@ -327,8 +327,7 @@ class BatchQueue:
             self.leave(str(problem))
             return self.left
         except LinkFault as problem:
-            model = next(iter(models.values()))
-            return replace(model.build_error(problem.fault).failure, kind="stopped", sent=False)
+            return next(iter(models.values())).build_stop(problem.fault)
         if any(record.is_open for record in self._carrier.store.read_records()):
             self._leave_open()
             return self.left

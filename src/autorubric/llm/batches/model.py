@@ -21,7 +21,7 @@ from autorubric.llm.http.prices import Price
 from autorubric.llm.http.providers import Endpoint
 from autorubric.llm.http.retry import Backoff, Fault, Retries, mark_final_if_same
 from autorubric.llm.http.wire import build_body
-from autorubric.llm.request import CallError, Reply, Request, Usage
+from autorubric.llm.request import CallError, Failure, Reply, Request, Usage
 
 if TYPE_CHECKING:
     from autorubric.llm.batches.batch_queue import BatchQueue
@@ -109,9 +109,9 @@ class BatchModel(ChatModel):
         """The form that the endpoint is known to accept."""
         return self._dialect.terms
 
-    def build_error(self, fault: Fault) -> CallError:
-        """The error of each waiting request for a fault of the whole service."""
-        return CallError(self._build_failure(fault, 1))
+    def build_stop(self, fault: Fault) -> Failure:
+        """Why a run stops after a fault of the whole service."""
+        return dataclasses.replace(self._build_failure(fault, 1), kind="stopped", sent=False)
 
     async def close(self) -> None:
         """Leave the endpoint and close the connections."""

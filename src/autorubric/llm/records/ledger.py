@@ -41,8 +41,6 @@ from autorubric.llm.sharing import sharing
 
 Write: TypeAlias = Callable[[sqlite3.Connection], None]
 
-FILE_NAME = LEDGER_FILE
-
 _LOG = logging.getLogger("autorubric.ledger")
 
 LINGER = 0.02
@@ -80,13 +78,13 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
                 self._writing = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
                 reading = opened.enter_context(closing(self._writing))
             else:
-                place = str(directory / FILE_NAME)
+                place = str(directory / LEDGER_FILE)
                 turn = opened.enter_context(closing(WriteLock(directory)))
                 with translate_read_errors(place, directory):
                     with turn:
-                        self._writing = connect(directory / FILE_NAME)
+                        self._writing = connect(directory / LEDGER_FILE)
                     opened.callback(_close_writing, self._writing, turn)
-                    reading = opened.enter_context(closing(connect(directory / FILE_NAME)))
+                    reading = opened.enter_context(closing(connect(directory / LEDGER_FILE)))
             super().__init__(reading, place, directory)
             with translate_read_errors(place, directory), turn:
                 create_tables(self._writing, place)
@@ -122,7 +120,7 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
             InputError: the directory cannot be created or written, or is on a network filesystem.
             LedgerError: the ledger is damaged, or another version wrote it.
         """
-        path = create_private_file(directory, FILE_NAME)
+        path = create_private_file(directory, LEDGER_FILE)
         if (directory / MARK).exists():
             _recover(path)
         try:

@@ -28,7 +28,7 @@ from autorubric.notes import warn
 if TYPE_CHECKING:
     from filelock import BaseFileLock
 
-FILE_NAME = "run.lock"
+RUN_LOCK = "run.lock"
 WRITE_LOCK = "write.lock"
 LEDGER_FILE = "ledger.sqlite"
 HOLDER_NAME = "run.holder"
@@ -96,7 +96,7 @@ def run_lock(directory: Path, *, wait: bool = False) -> Iterator[None]:
         InputError: the directory cannot be created or written, or is on a network filesystem.
     """
     named = create_private_file(directory, HOLDER_NAME)
-    lock = try_lock(directory / FILE_NAME, wait=wait)
+    lock = try_lock(directory / RUN_LOCK, wait=wait)
     had_processes = lock is not None and (directory / PROCESSES_FOLDER).is_dir()
     left = _find_left_process(directory, wait=wait) if had_processes else None
     if lock is None or left is not None:
@@ -153,7 +153,7 @@ def _read_holder(path: Path) -> str:
 def _find_left_process(directory: Path, *, wait: bool) -> Path | None:
     """The file that names a process that has outlived its killed parent and still uses the directory, or None."""
     for folder in list_process_folders(directory):
-        lock = try_lock(folder / FILE_NAME, wait=wait)
+        lock = try_lock(folder / RUN_LOCK, wait=wait)
         if lock is None:
             return folder / HOLDER_NAME
         lock.release()
@@ -167,9 +167,9 @@ def find_lock_holder(directory: Path) -> str | None:
     """
     try:
         holder = _read_holder(directory / HOLDER_NAME)
-        if not holder or not (directory / FILE_NAME).exists():  # released properly; do not touch the lock
+        if not holder or not (directory / RUN_LOCK).exists():  # released properly; do not touch the lock
             return None
-        lock = try_lock(directory / FILE_NAME)
+        lock = try_lock(directory / RUN_LOCK)
     except (OSError, InputError):
         return None
     if lock is None:

@@ -14,8 +14,8 @@ from autorubric.llm.records.accounts import LOST, Spending
 from autorubric.llm.records.call_rows import CALL_COLUMNS, SealedRow
 from autorubric.llm.records.database import connect, insert_note, insert_rows, read_note, transaction
 from autorubric.llm.records.key_index import KeyIndex
-from autorubric.llm.records.ledger import FILE_NAME
 from autorubric.llm.records.ledger_view import connect_read_only
+from autorubric.llm.records.lock import LEDGER_FILE
 
 _MERGED = "merged"
 """The note that says up to which call each other ledger was copied."""
@@ -64,8 +64,8 @@ def add_ledger(directory: Path, other: Path, name: str) -> None:
         InputError: another ledger was copied under this name.
         LedgerError: a ledger is damaged or cannot be written.
     """
-    with closing(connect(directory / FILE_NAME)) as connection:
-        connection.execute("ATTACH ? AS other", (str(other / FILE_NAME),))
+    with closing(connect(directory / LEDGER_FILE)) as connection:
+        connection.execute("ATTACH ? AS other", (str(other / LEDGER_FILE),))
         is_last = False
         while not is_last:
             with transaction(connection):
@@ -115,7 +115,7 @@ def read_rows(directory: Path, after: int) -> tuple[list[Any], dict[str, Any]]:
         after: the id of a call; at most 20,000 calls after it are read.
     """
     try:
-        with closing(connect_read_only(directory / FILE_NAME)) as connection:
+        with closing(connect_read_only(directory / LEDGER_FILE)) as connection:
             notes = {name: read_note(connection, name) for name in _UNITED}
             return connection.execute(_ROWS, (after,)).fetchall(), notes
     except sqlite3.OperationalError:  # no table was made yet
@@ -128,7 +128,7 @@ def add_all_rows(directory: Path, other: Path, name: str) -> None:
     Raises:
         LedgerError: the ledger of `directory` cannot be written.
     """
-    with closing(connect(directory / FILE_NAME)) as connection:
+    with closing(connect(directory / LEDGER_FILE)) as connection:
         while (found := read_rows(other, find_last_added(connection, name)))[0]:
             add_rows(connection, name, *found)
 
@@ -192,7 +192,7 @@ def _check_generations(connection: sqlite3.Connection, other: Path) -> dict[str,
 
 def rename_items(directory: Path, name: str, role: str, names: Mapping[str, str]) -> None:
     """Rename the items of the calls that `add_ledger` copied under `name` since the last renaming."""
-    with closing(connect(directory / FILE_NAME)) as connection, transaction(connection):
+    with closing(connect(directory / LEDGER_FILE)) as connection, transaction(connection):
         connection.execute("CREATE TEMP TABLE names(before TEXT PRIMARY KEY, now TEXT)")
         connection.executemany("INSERT INTO names VALUES (?, ?)", names.items())
         merged = read_note(connection, _MERGED) or {}
