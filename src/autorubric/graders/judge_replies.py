@@ -25,7 +25,7 @@ from autorubric.graders.verdict_words import (
     find_verdict,
     is_label,
 )
-from autorubric.llm.reply_json import UncertainError, parse_json, scan_json
+from autorubric.llm.reply_json import UncertainError, describe_form, parse_json, scan_json
 from autorubric.llm.request import Answer, CallError, Failure, Reply, Unreadable
 from autorubric.llm.structured import fold_keys, read_json
 from autorubric.llm.thinking import remove_thinking
@@ -102,21 +102,18 @@ def _read_other_form(reply: Reply, shown: ShownOptions | None) -> Answer[Said] |
         entry = read_entry(found.value, shown, found.notes)
         return None if isinstance(entry, Unreadable) else Answer(entry, reply, found.notes)
     text = remove_thinking(reply.text)
-    listed = read_json(reply, "array")
-    explanation = None
-    if isinstance(listed, Answer) and len(listed.value) == 1:
-        values = listed.value
-    elif isinstance(listed, Unreadable) and not found.ambiguous:
-        # A quote in a string is not a field; brackets without strings, such as `[1]`, have none.
-        has_strings = any(_HOLDS_TEXT.search(text, span.start, span.end) for span in scan_json(text).spans)
-        fields = [] if has_strings else find_fields(text)
-        ids = {field["label"] for field in fields if _ID.fullmatch(field["label"])}
-        if len(ids) > 1 or (fields and CONTRAST.match(text, fields[-1].end())):
-            return None
-        values = [field["value"] for field in fields] or [text]
-        explanation = _extract_explanation(text, fields)
-    else:
+    if found.ambiguous or not (shown is None or shown.are_distinct):
         return None
+    # A quote in a string is not a field; brackets without strings, such as `[1]`, have none.
+    has_strings = any(_HOLDS_TEXT.search(text, span.start, span.end) for span in scan_json(text).spans)
+    fields = [] if has_strings else find_fields(text)
+    ids = {field["label"] for field in fields if _ID.fullmatch(field["label"])}
+    if len(ids) > 1 or (fields and CONTRAST.match(text, fields[-1].end())):
+        return None
+    listed = read_json(reply, "array") if describe_form(text) == "a JSON array" else None
+    alone = listed.value if isinstance(listed, Answer) else [text]
+    values = [field["value"] for field in fields] or alone
+    explanation = _extract_explanation(text, fields)
     stated = {_read_stated(value, shown) for value in values}
     if len(stated) != 1 or None in stated:
         return None
