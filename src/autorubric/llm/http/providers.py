@@ -251,7 +251,7 @@ def _resolve_at_address(config: LLMConfig, name: str, base_url: str, environ: Ma
     weights that OpenAI publishes and servers list as `openai/gpt-oss-…`.
     """
     address = check_base_url(base_url, "api_base")
-    provider, keys = _find_provider_at(address)
+    provider, keys = _find_provider_at(address, environ)
     spelled_with_colon = name != config.model.strip()
     prefix, _, rest = name.partition("/")
     prefix = ALIASES.get(prefix, prefix)
@@ -293,7 +293,7 @@ def _resolve_without_provider(config: LLMConfig, name: str, environ: Mapping[str
     base_url = environ.get("OPENAI_BASE_URL", "").strip()
     if base_url and not near:
         address = check_base_url(base_url, "OPENAI_BASE_URL")
-        provider, keys = _find_provider_at(address)[0], ("OPENAI_API_KEY",)
+        provider, keys = _find_provider_at(address, environ)[0], _OPENAI_KEY
         endpoint = Endpoint(name, provider, name, address, _find_key(config, keys, environ))
         return _with_needed_key(endpoint, keys)
     if "@" in name:
@@ -307,14 +307,18 @@ def _resolve_without_provider(config: LLMConfig, name: str, environ: Mapping[str
     raise ConfigError(f"unknown provider {prefix!r} in model {name!r}; {hint} Known providers: {', '.join(known)}")
 
 
-def _find_provider_at(base_url: str) -> tuple[str | None, tuple[str, ...]]:
-    """The provider at this host, so that no provider is sent another one's key."""
-    host = urlsplit(base_url).hostname
-    if not is_loopback(host or ""):
+_OPENAI_KEY = ("OPENAI_API_KEY",)
+
+
+def _find_provider_at(base_url: str, environ: Mapping[str, str]) -> tuple[str | None, tuple[str, ...]]:
+    """The provider at this host, and the variables of its key, so that no host is sent another one's key."""
+    host = urlsplit(base_url).hostname or ""
+    if not is_loopback(host):
         for name, provider in list_providers().items():
             if urlsplit(provider.base_url).hostname == host:
                 return name, provider.key_env
-    return None, ("OPENAI_API_KEY",)
+    is_own = is_private(host) or _is_azure(base_url) or urlsplit(environ.get("OPENAI_BASE_URL", "")).hostname == host
+    return None, _OPENAI_KEY if is_own else ()
 
 
 _API_VERSION = "api-version="
@@ -335,6 +339,9 @@ keys_used: ContextVar[set[str] | None] = ContextVar("keys_used", default=None)
 keys_missing: ContextVar[dict[str, None] | None] = ContextVar("keys_missing", default=None)
 """Collects a sentence for each missing key where no request is sent (dry runs); elsewhere each is an error."""
 _IN_PLACE_OF_A_KEY = "no-key-is-set"
+_NAME_IT = (
+    "name its variable with --api-key-env (api_key_env=); OPENAI_API_KEY is not sent to an unknown host by default"
+)
 
 
 class _NoKeyError(ConfigError):
@@ -370,5 +377,6 @@ def _with_needed_key(endpoint: Endpoint, variables: tuple[str, ...]) -> Endpoint
     if endpoint.key is None and needs_key and not endpoint.is_loopback:
         where = "" if endpoint.provider else f" at {endpoint.base_url}"
         hint = "" if endpoint.provider else f" (or write 'vllm/{endpoint.model}' where none is needed)"
-        raise _NoKeyError(f"no key for {endpoint.name}{where}: set {' or '.join(variables)}{hint}")
+        how = f"set {' or '.join(variables)}" if variables else _NAME_IT
+        raise _NoKeyError(f"no key for {endpoint.name}{where}: {how}{hint}")
     return endpoint
