@@ -24,6 +24,7 @@ def said(status: object, **more: object) -> str:
 
 
 READABLE: list[tuple[str, CriterionVerdict]] = [
+    *((text, MET) for text in ('["MET"]', '```json\n["MET"]\n```', "[MET]", "So: [[MET]]")),
     # A remark after the verdict, which may quote another one.
     (f"{said('MET')}\n\nNote: the condition is not met in the quoted counterexample.", MET),
     (
@@ -125,7 +126,6 @@ UNREADABLE: list[tuple[Reply, str]] = [
     (Reply("The criterion is met."), "unreadable"),
     (Reply("Verdict: MET or UNMET, hard to say."), "unreadable"),
     (Reply("MET. UNMET."), "unreadable"),
-    (Reply("[MET]"), "unreadable"),
     (Reply(said("partially met")), "unreadable"),
     (Reply(said("yes")), "unreadable"),
     (Reply(said("MET or UNMET")), "unreadable"),

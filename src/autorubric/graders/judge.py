@@ -122,7 +122,7 @@ class ShownOptions:
 
 
 def _fold(label: str) -> str:
-    return label.strip(" .*`\"'“”").casefold()
+    return label.strip(" .*`\"'“”[]").casefold()
 
 
 Query: TypeAlias = str | Sequence[Mapping[str, str]]

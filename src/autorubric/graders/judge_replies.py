@@ -25,7 +25,7 @@ from autorubric.graders.verdict_words import (
     find_verdict,
     is_label,
 )
-from autorubric.llm.reply_json import UncertainError, describe_form, parse_json, scan_json
+from autorubric.llm.reply_json import UncertainError, parse_json, scan_json, strip_fence
 from autorubric.llm.request import Answer, CallError, Failure, Reply, Unreadable
 from autorubric.llm.structured import fold_keys, read_json
 from autorubric.llm.thinking import remove_thinking
@@ -85,12 +85,13 @@ def read_said(reply: Reply, shown: ShownOptions | None = None, submission: str =
         if isinstance(entry, Unreadable):
             return entry
         answer = Answer(entry, reply, found.notes)
-    text = reply.text
+    said = remove_thinking(reply.text)
+    text = strip_fence(said)
     is_plain = not answer.notes and text[:1] == "{" and text[-1:] == "}" and text.count("}") == 1
     if is_plain and sum(map(text.count, _KEYS)) == 1 and not any(key in submission for key in _KEYS):
         return answer
     problem = find_quoted_verdict(reply, submission)
-    return problem or _find_disagreement(remove_thinking(text), answer.value, shown, submission) or answer
+    return problem or _find_disagreement(said, answer.value, shown, submission) or answer
 
 
 def _read_other_form(reply: Reply, shown: ShownOptions | None) -> Answer[Said] | None:
@@ -110,9 +111,7 @@ def _read_other_form(reply: Reply, shown: ShownOptions | None) -> Answer[Said] |
     ids = {field["label"] for field in fields if _ID.fullmatch(field["label"])}
     if len(ids) > 1 or (fields and CONTRAST.match(text, fields[-1].end())):
         return None
-    listed = read_json(reply, "array") if describe_form(text) == "a JSON array" else None
-    alone = listed.value if isinstance(listed, Answer) else [text]
-    values = [field["value"] for field in fields] or alone
+    values = [field["value"] for field in fields] or [strip_fence(text)]
     explanation = _extract_explanation(text, fields)
     stated = {_read_stated(value, shown) for value in values}
     if len(stated) != 1 or None in stated:

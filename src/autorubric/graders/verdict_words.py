@@ -17,7 +17,7 @@ MET, UNMET, CANNOT_ASSESS = CriterionVerdict.MET, CriterionVerdict.UNMET, Criter
 Stated: TypeAlias = CriterionVerdict | int
 """A verdict, or the index of an option."""
 
-_QUOTES = " .…*`'\"“”「」【】『』"
+_QUOTES = " .…*`'\"“”「」【】『』[]"
 _PARTS = re.compile(r"[()/]")
 _SEPARATORS = re.compile(r"[\s_\-]+")
 
@@ -44,7 +44,7 @@ _FIELDS = [
         rf"<{_LABEL}>\s*{_VALUE}\s*</\w+>",
         rf"(?P<label>\\boxed)\{{(?:\\\w+\{{)?{_VALUE}\}}",
         rf"\[(?P<label>result)\][\s(]*{_VALUE}\W*\Z",  # Prometheus
-        rf"(?P<label>\[)\[{_VALUE}\]\]",  # MT-Bench, Arena-Hard
+        rf"(?P<label>\[)\[{_VALUE}\]\][ *_.]*$",  # MT-Bench, Arena-Hard
     )
 ]
 
