@@ -35,7 +35,6 @@ _EXPLANATIONS = (
     *("explicación", "explication", "justification", "begründung", "spiegazione", "explicação", "пояснение"),
     "gerekçe",
 )
-_VERDICTS = tuple(CriterionVerdict)
 _STATUS_KEYS = ("criterion_status", "criteria_met", "verdict")
 _MET_KEYS = ("criterion_met", "is_met", "met")
 _OTHER_KEYS = ("verdict", "final_verdict", "judgment", "judgement", "status", "decision", *_MET_KEYS)
@@ -170,8 +169,7 @@ def read_verdict(record: Mapping[str, Any]) -> CriterionVerdict | Unreadable:
     stated = []
     for key, expected in (("criterion_status", "MET, UNMET or CANNOT_ASSESS"), ("criteria_met", "true or false")):
         if (value := record.get(key)) is not None:
-            exact = CriterionVerdict(value) if value in _VERDICTS else None
-            verdict = exact or find_verdict(value, of_truth=key == "criteria_met")
+            verdict = find_verdict(value, of_truth=key == "criteria_met")
             if verdict is None:
                 return _reject(f"{key} is {value!r:.80}; expected {expected}")
             stated.append(verdict)

@@ -243,4 +243,5 @@ def test_the_key_of_openai_is_sent_to_own_hosts_and_where_it_is_named(address: s
 @each("model", ["gpt", "openai/gpt", "anthropic/claude"])
 def test_no_key_goes_to_an_unknown_host_by_default(model: str) -> None:
     with pytest.raises(ConfigError, match="name its variable with --api-key-env"):
-        found(model, {"OPENAI_API_KEY": "openai-key-1"}, api_base="https://elsewhere.example/v1")
+        keys = {"OPENAI_API_KEY": "openai-key-1", "OPENAI_BASE_URL": "https://elsewhere.example.org/v1"}
+        found(model, keys, api_base="https://elsewhere.example/v1")
