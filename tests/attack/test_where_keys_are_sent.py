@@ -118,7 +118,7 @@ def test_every_command_refuses_before_anything_is_sent(
     with LoopbackEndpoint().in_thread() as endpoint:
         monkeypatch.setenv("HTTP_PROXY", endpoint.url)
         monkeypatch.setenv("http_proxy", endpoint.url)
-        assert run([*words, "--base-url", "http://gpu.example.com/v1"]) == 2
+        assert run([*words, "--base-url", "http://gpu.example.com/v1", "--api-key-env", "OPENAI_API_KEY"]) == 2
         assert endpoint.counts.requests == 0
     told = capsys.readouterr()
     assert "would go to gpu.example.com over plain HTTP" in told.err

@@ -155,6 +155,11 @@ CONTRADICTED = [
 ]
 
 CONSISTENT = [
+    # "Not all", and parts of a criterion.
+    (f"{UNMET}\nTherefore, not all elements of the criterion are fulfilled.", "UNMET"),
+    (f"{UNMET}\nOnly one of the criteria is met.", "UNMET"),
+    (f"{MET}\nNot all of its demands were met by the union, as the essay says.", "MET"),
+    (f"To meet the criteria, it would have to name a date.\n{UNMET}", "UNMET"),
     # What leads to a verdict and is not the last word.
     (f"The length requirement is met.\nThe tone is off, though.\n{UNMET}", "UNMET"),
     (f"The criterion is barely met on length, but fails on tone.\n{UNMET}", "UNMET"),

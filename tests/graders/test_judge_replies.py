@@ -24,6 +24,7 @@ def said(status: object, **more: object) -> str:
 
 
 READABLE: list[tuple[str, CriterionVerdict]] = [
+    *((text, MET) for text in ('["MET"]', '```json\n["MET"]\n```', "[MET]", "So: [[MET]]")),
     # A remark after the verdict, which may quote another one.
     (f"{said('MET')}\n\nNote: the condition is not met in the quoted counterexample.", MET),
     (
@@ -125,7 +126,6 @@ UNREADABLE: list[tuple[Reply, str]] = [
     (Reply("The criterion is met."), "unreadable"),
     (Reply("Verdict: MET or UNMET, hard to say."), "unreadable"),
     (Reply("MET. UNMET."), "unreadable"),
-    (Reply("[MET]"), "unreadable"),
     (Reply(said("partially met")), "unreadable"),
     (Reply(said("yes")), "unreadable"),
     (Reply(said("MET or UNMET")), "unreadable"),
@@ -335,6 +335,13 @@ def test_an_option_that_is_not_there_or_not_certain_is_none(value: object) -> No
         (f"{chosen(3)}\nFinal choice: 2", None),
         (f"{chosen(3)}\nOption 2 would be too low.", 1),
         (f"{chosen(3)}\n{chosen(2)}", None),
+        ("[3]", 1),
+        ("```json\n[3]\n```", 1),
+        ("My final verdict is: [[3]]", 1),
+        ("Final Verdict: the second half is missing: [[Some]]", 1),
+        ("As source [1] says, it is partly there.\n\n**Selected option:** 3", 1),
+        ("Source [1] says so.", None),
+        ("Rating: [[2]]\n\n**Verdict:** 3", None),
     ],
 )
 def test_an_option_is_found_under_other_keys_and_a_second_one_leaves_none(text: str, index: int | None) -> None:
@@ -355,6 +362,9 @@ def test_marks_that_tell_labels_apart_are_read() -> None:
     shown = ShownOptions(Criterion(requirement="How good?", options=grades), (0, 1, 2))
     asked = ("A", "A*", "*", "a", "**A**")
     assert [shown.find_index(label) for label in asked] == [0, 1, 2, None, None]
+    # In prose, marks may be emphasis.
+    read = [read_said(Reply(text), shown) for text in ("Answer: A*", "**Answer: A**", chosen("A*"), chosen(2))]
+    assert [found.value.option if isinstance(found, Answer) else None for found in read] == [None, None, 1, 1]
 
 
 def test_a_cut_off_choice_is_no_choice() -> None:

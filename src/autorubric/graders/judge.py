@@ -83,6 +83,11 @@ class ShownOptions:
         """One numbered line per option."""
         return "\n".join(f"{number}. {label}" for number, label in enumerate(self.labels, 1))
 
+    @cached_property
+    def are_distinct(self) -> bool:
+        """Whether labels differ in more than case and marks, which prose adds to them (`A` and `A*` do not)."""
+        return len(set(map(_fold, self.labels))) == len(self.labels)
+
     def find_number(self, label: str) -> int | None:
         """The number of the option with this label or, if that is certain, with other case and marks; else None."""
         wanted = " ".join(label.split())
@@ -117,7 +122,7 @@ class ShownOptions:
 
 
 def _fold(label: str) -> str:
-    return label.strip(" .*`\"'“”").casefold()
+    return label.strip(" .*`\"'“”[]").casefold()
 
 
 Query: TypeAlias = str | Sequence[Mapping[str, str]]

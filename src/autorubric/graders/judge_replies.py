@@ -25,7 +25,7 @@ from autorubric.graders.verdict_words import (
     find_verdict,
     is_label,
 )
-from autorubric.llm.reply_json import UncertainError, parse_json, scan_json
+from autorubric.llm.reply_json import UncertainError, parse_json, scan_json, strip_fence
 from autorubric.llm.request import Answer, CallError, Failure, Reply, Unreadable
 from autorubric.llm.structured import fold_keys, read_json
 from autorubric.llm.thinking import remove_thinking
@@ -35,7 +35,6 @@ _EXPLANATIONS = (
     *("explicación", "explication", "justification", "begründung", "spiegazione", "explicação", "пояснение"),
     "gerekçe",
 )
-_VERDICTS = tuple(CriterionVerdict)
 _STATUS_KEYS = ("criterion_status", "criteria_met", "verdict")
 _MET_KEYS = ("criterion_met", "is_met", "met")
 _OTHER_KEYS = ("verdict", "final_verdict", "judgment", "judgement", "status", "decision", *_MET_KEYS)
@@ -85,12 +84,13 @@ def read_said(reply: Reply, shown: ShownOptions | None = None, submission: str =
         if isinstance(entry, Unreadable):
             return entry
         answer = Answer(entry, reply, found.notes)
-    text = reply.text
+    said = remove_thinking(reply.text)
+    text = strip_fence(said)
     is_plain = not answer.notes and text[:1] == "{" and text[-1:] == "}" and text.count("}") == 1
     if is_plain and sum(map(text.count, _KEYS)) == 1 and not any(key in submission for key in _KEYS):
         return answer
     problem = find_quoted_verdict(reply, submission)
-    return problem or _find_disagreement(remove_thinking(text), answer.value, shown, submission) or answer
+    return problem or _find_disagreement(said, answer.value, shown, submission) or answer
 
 
 def _read_other_form(reply: Reply, shown: ShownOptions | None) -> Answer[Said] | None:
@@ -102,21 +102,16 @@ def _read_other_form(reply: Reply, shown: ShownOptions | None) -> Answer[Said] |
         entry = read_entry(found.value, shown, found.notes)
         return None if isinstance(entry, Unreadable) else Answer(entry, reply, found.notes)
     text = remove_thinking(reply.text)
-    listed = read_json(reply, "array")
-    explanation = None
-    if isinstance(listed, Answer) and len(listed.value) == 1:
-        values = listed.value
-    elif isinstance(listed, Unreadable) and not found.ambiguous:
-        # A quote in a string is not a field; brackets without strings, such as `[1]`, have none.
-        has_strings = any(_HOLDS_TEXT.search(text, span.start, span.end) for span in scan_json(text).spans)
-        fields = [] if has_strings else find_fields(text)
-        ids = {field["label"] for field in fields if _ID.fullmatch(field["label"])}
-        if len(ids) > 1 or (fields and CONTRAST.match(text, fields[-1].end())):
-            return None
-        values = [field["value"] for field in fields] or [text]
-        explanation = _extract_explanation(text, fields)
-    else:
+    if found.ambiguous or not (shown is None or shown.are_distinct):
         return None
+    # A quote in a string is not a field; brackets without strings, such as `[1]`, have none.
+    has_strings = any(_HOLDS_TEXT.search(text, span.start, span.end) for span in scan_json(text).spans)
+    fields = [] if has_strings else find_fields(text)
+    ids = {field["label"] for field in fields if _ID.fullmatch(field["label"])}
+    if len(ids) > 1 or (fields and CONTRAST.match(text, fields[-1].end())):
+        return None
+    values = [field["value"] for field in fields] or [strip_fence(text)]
+    explanation = _extract_explanation(text, fields)
     stated = {_read_stated(value, shown) for value in values}
     if len(stated) != 1 or None in stated:
         return None
@@ -174,8 +169,7 @@ def read_verdict(record: Mapping[str, Any]) -> CriterionVerdict | Unreadable:
     stated = []
     for key, expected in (("criterion_status", "MET, UNMET or CANNOT_ASSESS"), ("criteria_met", "true or false")):
         if (value := record.get(key)) is not None:
-            exact = CriterionVerdict(value) if value in _VERDICTS else None
-            verdict = exact or find_verdict(value, of_truth=key == "criteria_met")
+            verdict = find_verdict(value, of_truth=key == "criteria_met")
             if verdict is None:
                 return _reject(f"{key} is {value!r:.80}; expected {expected}")
             stated.append(verdict)

@@ -17,7 +17,7 @@ MET, UNMET, CANNOT_ASSESS = CriterionVerdict.MET, CriterionVerdict.UNMET, Criter
 Stated: TypeAlias = CriterionVerdict | int
 """A verdict, or the index of an option."""
 
-_QUOTES = " .…*`'\"“”「」【】『』"
+_QUOTES = " .…*`'\"“”「」【】『』[]"
 _PARTS = re.compile(r"[()/]")
 _SEPARATORS = re.compile(r"[\s_\-]+")
 
@@ -30,11 +30,11 @@ _LABELS = (
 )
 _LABEL = rf"(?P<label>(?:(?:my|final|overall|最终)[ _]?)*(?:{'|'.join(_LABELS)}|c\d+))"
 _KEY = re.compile(_LABEL, re.IGNORECASE)
-_OF_VERDICT = re.compile(r"verdict|status|met|judge?ment|boxed|判|Urteil", re.IGNORECASE)
+_OF_VERDICT = re.compile(r"verdict|status|met|judge?ment|boxed|\[|判|Urteil", re.IGNORECASE)
 OF_ANYTHING = ("true", "false", "satisfied", "not satisfied")
 """Words that are a verdict only under a label for verdicts."""
-_EDGE = r"[ \t*_`\"'“”|]*+"
-_VALUE = r"(?P<value>[^\n<|\\]{1,80}?)"
+_EDGE = r"[ \t*_`\"'“”|\[\]]*+"
+_VALUE = r"(?P<value>(?:(?!\[\[)[^\n<|\\]){1,80}?)"
 _FIELDS = [
     re.compile(pattern, re.IGNORECASE | re.MULTILINE)
     for pattern in (
@@ -44,6 +44,7 @@ _FIELDS = [
         rf"<{_LABEL}>\s*{_VALUE}\s*</\w+>",
         rf"(?P<label>\\boxed)\{{(?:\\\w+\{{)?{_VALUE}\}}",
         rf"\[(?P<label>result)\][\s(]*{_VALUE}\W*\Z",  # Prometheus
+        rf"(?P<label>\[)\[{_VALUE}\]\][ *_.]*$",  # MT-Bench, Arena-Hard
     )
 ]
 

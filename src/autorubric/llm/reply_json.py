@@ -21,6 +21,7 @@ _CLOSER_NEXT = re.compile(r"\s*[\]}]")
 _ELISION = re.compile(r"(?:[,\[{]|//|#)\s*(?:\.\.\.|…)|(?://|#)[^\n\"]*\b(?:so on|etc|more|remaining|rest|others?)\b")
 _LOOKS_LIKE_JSON = re.compile(r"""\[\s*(?:[\[\]{"'“‘]|//|/\*|-?\d|true|false|null)|\{\s*(?:["'“‘}]|//|/\*|\w+\s*:)""")
 _HOLDS_DATA = re.compile(r"""\[\s*(?:[\[{"'“‘]|//|/\*|\Z)|\{\s*(?:["'“‘]|//|/\*|\w+\s*:|\Z)""")
+_FENCE = re.compile(r"(?:`{3,}|~{3,})\w*\s*")
 _BEFORE_FENCED = re.compile(r"(?:^|\n)[ \t>]*(?:`{3,}|~{3,})[ \t]*[\w+-]*\s*\Z")
 _CLOSES = {"]": "[", "}": "{"}
 
@@ -105,6 +106,11 @@ def _find_closing(text: str, start: int) -> tuple[int | None, int, int]:
     return None, start + 1, steps
 
 
+def strip_fence(text: str) -> str:
+    """A text without the code fence around it."""
+    return _FENCE.sub("", text, count=1).rstrip("`~ \n") if text.startswith(("```", "~~~")) else text
+
+
 def may_hold_data(text: str) -> bool:
     """Whether `text` begins like JSON with content, not like a number or word in brackets."""
     return _HOLDS_DATA.match(text) is not None
@@ -118,7 +124,7 @@ def describe_form(text: str) -> str:
         ('a JSON array', '')
     """
     try:
-        value = json.loads(re.sub(r"^(?:```|~~~)\w*|[`~]+$", "", text))
+        value = json.loads(strip_fence(text))
     except (ValueError, RecursionError):
         return ""
     if isinstance(value, dict | list):

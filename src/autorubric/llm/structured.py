@@ -28,6 +28,7 @@ from autorubric.llm.reply_json import (
     parse_json,
     parse_strictly,
     scan_json,
+    strip_fence,
 )
 from autorubric.llm.request import Answer, Reply, Unreadable, Usage
 from autorubric.llm.thinking import find_misplaced_answer, remove_thinking
@@ -152,6 +153,7 @@ def _unescape(text: str, notes: list[str]) -> str:
 
 def _parse_whole(text: str, asked: WantedValue, notes: list[str]) -> Any:
     """The wanted value if the text is nothing but JSON, as it usually is."""
+    text = strip_fence(text)
     if not text.startswith(("[", "{")):
         return None
     own: list[str] = []
@@ -278,11 +280,7 @@ def unwrap(value: Any, asked: WantedValue, notes: list[str], depth: int = 5) -> 
         return _from_list(value, asked, notes, depth)
     if not isinstance(value, dict):
         return None
-    if asked.want == "object" and (
-        not asked.keys
-        or any(key in value for key in asked.keys)
-        or not fold_keys(value).keys().isdisjoint(asked.keys)
-    ):
+    if asked.want == "object" and (not asked.keys or not fold_keys(value).keys().isdisjoint(asked.keys)):
         return value
     return _from_object(value, asked, notes, depth) if depth else None
 

@@ -222,4 +222,26 @@ def test_a_key_in_the_query_of_an_address_is_refused(query: str) -> None:
 def test_azure_has_a_variable_of_its_own_for_its_key() -> None:
     keys = {"AZURE_OPENAI_API_KEY": "azure-key-1", "OPENAI_API_KEY": "openai-key-1"}
     assert found("gpt", keys, api_base=f"{AZURE}?api-version=1")[3] == "azure-key-1"
-    assert found("gpt", keys, api_base="https://elsewhere.example/v1")[3] == "openai-key-1"
+    assert found("gpt", keys, api_base="https://lab.example/v1?api-version=1")[3] == "azure-key-1"
+
+
+@each(
+    ("address", "more"),
+    [
+        ("https://elsewhere.example/v1", {"api_key_env": "OPENAI_API_KEY"}),
+        ("https://10.0.0.5/v1", {}),
+        ("https://gateway/v1", {}),
+        ("https://gateway.example/v2", {}),
+        ("https://api.openai.com/v1", {}),
+    ],
+)
+def test_the_key_of_openai_is_sent_to_own_hosts_and_where_it_is_named(address: str, more: dict[str, str]) -> None:
+    keys = {"OPENAI_API_KEY": "openai-key-1", "OPENAI_BASE_URL": "https://gateway.example/v1"}
+    assert found("gpt", keys, api_base=address, **more)[3] == "openai-key-1"
+
+
+@each("model", ["gpt", "openai/gpt", "anthropic/claude"])
+def test_no_key_goes_to_an_unknown_host_by_default(model: str) -> None:
+    with pytest.raises(ConfigError, match="name its variable with --api-key-env"):
+        keys = {"OPENAI_API_KEY": "openai-key-1", "OPENAI_BASE_URL": "https://elsewhere.example.org/v1"}
+        found(model, keys, api_base="https://elsewhere.example/v1")

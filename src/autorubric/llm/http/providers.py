@@ -185,12 +185,8 @@ def resolve(config: LLMConfig, environ: Mapping[str, str] | None = None) -> Endp
         endpoint = _build_endpoint(replace(config, api_key=_IN_PLACE_OF_A_KEY, api_key_env=None), environ)
     parts = urlsplit(endpoint.base_url)
     carries_key = endpoint.key is not None or any(map(is_secret_header, config.extra_headers))
-    if (
-        parts.scheme == "http"
-        and carries_key
-        and not config.allow_plain_http
-        and not is_private(parts.hostname or "")
-    ):
+    is_exposed = parts.scheme == "http" and not is_private(parts.hostname or "")
+    if is_exposed and carries_key and not config.allow_plain_http:
         raise ConfigError(
             f"the key for {endpoint.name} would go to {parts.hostname} over plain HTTP, where anyone on the network "
             "can read it; use an https:// address, or pass --allow-plain-http (LLMConfig(allow_plain_http=True))"
@@ -215,8 +211,7 @@ def _build_endpoint(config: LLMConfig, environ: Mapping[str, str]) -> Endpoint:
     if entry is not None:
         moved = environ.get(entry.base_url_env, "").strip()
         address = check_base_url(moved, entry.base_url_env) if moved else entry.base_url
-        key = _find_key(config, entry.key_env, environ)
-        return _with_needed_key(Endpoint(name, provider, rest, address, key), entry.key_env)
+        return _with_key(Endpoint(name, provider, rest, address), entry.key_env, config, environ)
     return _resolve_without_provider(config, name, environ)
 
 
@@ -251,8 +246,7 @@ def _resolve_at_address(config: LLMConfig, name: str, base_url: str, environ: Ma
     weights that OpenAI publishes and servers list as `openai/gpt-oss-…`.
     """
     address = check_base_url(base_url, "api_base")
-    provider, keys = _find_provider_at(address)
-    spelled_with_colon = name != config.model.strip()
+    provider, keys = _find_provider_at(address, environ)
     prefix, _, rest = name.partition("/")
     prefix = ALIASES.get(prefix, prefix)
     if _is_azure(address):
@@ -261,13 +255,14 @@ def _resolve_at_address(config: LLMConfig, name: str, base_url: str, environ: Ma
     if rest and prefix == _ANY_SERVICE:
         model = rest.partition("/")[2] or rest
     elif rest and (entry := find_provider(prefix)):
-        if spelled_with_colon or not entry.in_served_name or prefix == provider:
+        # A name that was spelled with a colon is shortened too.
+        if name != config.model.strip() or not entry.in_served_name or prefix == provider:
             model = rest
         elif prefix == _OPENAI and provider is None and not rest.startswith("gpt-oss"):
             model, keyed = rest, name  # ledgers of earlier versions, which sent the whole name, stay valid
         if not entry.in_served_name:
             provider, keys = provider or prefix, entry.key_env
-    return _with_needed_key(Endpoint(name, provider, model, address, _find_key(config, keys, environ), keyed), keys)
+    return _with_key(Endpoint(name, provider, model, address, keyed=keyed), keys, config, environ)
 
 
 def _resolve_at_service(config: LLMConfig, name: str, environ: Mapping[str, str]) -> Endpoint:
@@ -281,7 +276,7 @@ def _resolve_at_service(config: LLMConfig, name: str, environ: Mapping[str, str]
         )
     address = check_base_url(base_url, f"{variable}_BASE_URL")
     keys = (f"{variable}_API_KEY",)
-    return _with_needed_key(Endpoint(name, None, model, address, _find_key(config, keys, environ)), keys)
+    return _with_key(Endpoint(name, None, model, address), keys, config, environ)
 
 
 def _resolve_without_provider(config: LLMConfig, name: str, environ: Mapping[str, str]) -> Endpoint:
@@ -293,9 +288,8 @@ def _resolve_without_provider(config: LLMConfig, name: str, environ: Mapping[str
     base_url = environ.get("OPENAI_BASE_URL", "").strip()
     if base_url and not near:
         address = check_base_url(base_url, "OPENAI_BASE_URL")
-        provider, keys = _find_provider_at(address)[0], ("OPENAI_API_KEY",)
-        endpoint = Endpoint(name, provider, name, address, _find_key(config, keys, environ))
-        return _with_needed_key(endpoint, keys)
+        provider, _ = _find_provider_at(address, environ)
+        return _with_key(Endpoint(name, provider, name, address), _OPENAI_KEY, config, environ)
     if "@" in name:
         raise ConfigError(f"model {name!r}: the address after '@' has to begin with http:// or https://")
     if not near and "/" not in name:
@@ -307,14 +301,19 @@ def _resolve_without_provider(config: LLMConfig, name: str, environ: Mapping[str
     raise ConfigError(f"unknown provider {prefix!r} in model {name!r}; {hint} Known providers: {', '.join(known)}")
 
 
-def _find_provider_at(base_url: str) -> tuple[str | None, tuple[str, ...]]:
-    """The provider at this host, so that no provider is sent another one's key."""
-    host = urlsplit(base_url).hostname
-    if not is_loopback(host or ""):
+_OPENAI_KEY = ("OPENAI_API_KEY",)
+
+
+def _find_provider_at(base_url: str, environ: Mapping[str, str]) -> tuple[str | None, tuple[str, ...]]:
+    """The provider at this host, and the variables of its key, so that no host is sent another one's key."""
+    host = urlsplit(base_url).hostname or ""
+    if not is_loopback(host):
         for name, provider in list_providers().items():
             if urlsplit(provider.base_url).hostname == host:
                 return name, provider.key_env
-    return None, ("OPENAI_API_KEY",)
+    base_url = environ.get("OPENAI_BASE_URL", "")
+    is_own = is_private(host) or re.match(rf"\s*https?://{re.escape(host)}(?:[:/?]|\s*$)", base_url, re.IGNORECASE)
+    return None, _OPENAI_KEY if is_own or host.endswith(_AZURE_HOSTS) else ()
 
 
 _API_VERSION = "api-version="
@@ -335,6 +334,9 @@ keys_used: ContextVar[set[str] | None] = ContextVar("keys_used", default=None)
 keys_missing: ContextVar[dict[str, None] | None] = ContextVar("keys_missing", default=None)
 """Collects a sentence for each missing key where no request is sent (dry runs); elsewhere each is an error."""
 _IN_PLACE_OF_A_KEY = "no-key-is-set"
+_NAME_IT = (
+    "name its variable with --api-key-env (api_key_env=); OPENAI_API_KEY is not sent to an unknown host by default"
+)
 
 
 class _NoKeyError(ConfigError):
@@ -364,11 +366,13 @@ def check_key(key: str, source: str) -> Secret:
     return Secret(key)
 
 
-def _with_needed_key(endpoint: Endpoint, variables: tuple[str, ...]) -> Endpoint:
+def _with_key(endpoint: Endpoint, keys: tuple[str, ...], config: LLMConfig, environ: Mapping[str, str]) -> Endpoint:
+    endpoint = replace(endpoint, key=_find_key(config, keys, environ))
     provider = find_provider(endpoint.provider)
     needs_key = provider is None or provider.needs_key
     if endpoint.key is None and needs_key and not endpoint.is_loopback:
         where = "" if endpoint.provider else f" at {endpoint.base_url}"
         hint = "" if endpoint.provider else f" (or write 'vllm/{endpoint.model}' where none is needed)"
-        raise _NoKeyError(f"no key for {endpoint.name}{where}: set {' or '.join(variables)}{hint}")
+        how = f"set {' or '.join(keys)}" if keys else _NAME_IT
+        raise _NoKeyError(f"no key for {endpoint.name}{where}: {how}{hint}")
     return endpoint
