@@ -10,7 +10,7 @@ from typing import Any
 from autorubric.charts.svg import Axes, Point, Ranged, Series, plot_intervals, plot_lines
 from autorubric.errors import pluralize
 from autorubric.metrics.intervals import DISTRUST, TRUST
-from autorubric.runs.cells import ABSTENTION, FAILURE, UNASKED
+from autorubric.runs.cells import ABSTENTION, FAILURE, NO_VERDICT, UNASKED
 from autorubric.view import figures
 from autorubric.view.index.schema import FINAL, HUMAN, read_notes
 from autorubric.view.index.tally import build_scaled_criterion
@@ -27,7 +27,8 @@ def build_agreement_page(source: Source, query: PageQuery) -> Page:
     with source.reading() as connection:
         everywhere = {(row["one"], row["other"]): row for row in source.cache(connection, "pairs", _compare_raters)}
         found, more = _read_criteria(connection, query)
-        rows = [_measure_criterion(connection, row) for row in found]
+        rows = source.name_apart(connection, (_measure_criterion(connection, row) for row in found))
+        majority = source.cache(connection, "majority", lambda opened: _compute_baseline(opened, source))
         single, notes = figures.read_single_labels(connection, source), read_notes(connection)
         problem = single["problem"] if single else ""
         labels = figures.Mean(None, None, 0)
@@ -53,7 +54,7 @@ def build_agreement_page(source: Source, query: PageQuery) -> Page:
             "problem": problem,
         },
         "labelled": labels._asdict() if labels.n else None,
-        "majority": None if problem else single["judge"].get("baseline") if single else _compute_baseline(rows),
+        "majority": None if problem else single["judge"].get("baseline") if single else majority,
         "criteria": rows,
         "statistics": _as_columns({row["criterion"]: row.pop("statistics") for row in rows}),
         "next": more,
@@ -113,10 +114,21 @@ def _measure_criterion(connection: sqlite3.Connection, row: sqlite3.Row) -> dict
     }
 
 
-def _compute_baseline(rows: Sequence[Mapping[str, Any]]) -> float | None:
-    """The share of verdicts that would agree if the most frequent label of each criterion were always given."""
-    known = [(row["labelled"], row["statistics"]["baseline"]) for row in rows if row["statistics"].get("baseline")]
-    return sum(n * share for n, share in known) / sum(n for n, _ in known) if known else None
+def _compute_baseline(connection: sqlite3.Connection, source: Source) -> float | None:
+    """The share of verdicts that would agree if the most frequent label of each criterion were always given.
+
+    If items have their own rubrics, criteria with the same options count as one, as in `autorubric agree`.
+    """
+    dataset = source.open_dataset()
+    is_own = "judged + abstained + failed + unasked < (SELECT count(*) FROM items)"
+    pooled = dataset is not None and dataset.head.get("rubric") is None
+    pooled = pooled and connection.execute(f"SELECT 1 FROM criteria WHERE {is_own}").fetchone() is not None
+    query = f"""SELECT sum(most), sum(n) FROM (SELECT max(n) AS most, sum(n) AS n FROM (
+        SELECT {"scale" if pooled else "criterion"} AS part, a, sum(n) AS n FROM pairs JOIN criteria USING (criterion)
+        WHERE one = ? AND other = ? AND NOT EXISTS (SELECT 1 FROM words WHERE word IN (a, b) AND text IN (?, ?, ?))
+        GROUP BY part, a) GROUP BY part)"""
+    most, n = connection.execute(query, (HUMAN, FINAL, ABSTENTION, *NO_VERDICT)).fetchone()
+    return most / n if n else None
 
 
 def _as_columns(found: Mapping[int, Mapping[str, float | None]]) -> dict[str, Any]:
@@ -140,6 +152,7 @@ def _measure_reliability(connection: sqlite3.Connection) -> list[dict[str, Any]]
 
 def _draw_charts(rows: list[dict[str, Any]], reliability: list[dict[str, Any]], has_labels: bool) -> dict[str, str]:
     value, around = ("agreement", "interval") if has_labels else ("between_judges", "between_interval")
+    part = f", first {_MOST_CHARTED} criteria" if len(rows) > _MOST_CHARTED else ""
     rows, charts = rows[:_MOST_CHARTED], {}
     shares = [
         Ranged(row["name"], row[value], low, high, row["statistics"].get("baseline"))
@@ -149,14 +162,14 @@ def _draw_charts(rows: list[dict[str, Any]], reliability: list[dict[str, Any]], 
     ]
     kappas = [Ranged(row["name"], row["kappa"], *row["kappa_interval"]) for row in rows if row["kappa_interval"]]
     if shares:
-        title = "Agreement with the labels" if has_labels else "Agreement between judges"
-        mark = "; upright line: majority-class baseline" if has_labels else ""
-        charts["criteria"] = plot_intervals(title, shares, f"share of equal verdicts, 95% interval{mark}")
+        title = ("Agreement with the labels" if has_labels else "Agreement between judges") + part
+        mark = "; upright line: majority class" if has_labels else ""
+        charts["criteria"] = plot_intervals(title, shares, f"equal verdicts, 95% interval{mark}")
     if kappas:
         low = min(0.0, *(row.low for row in kappas if row.low is not None))
         x_title = f"κ, 95% interval; dashed: {DISTRUST} and {TRUST}"
         ends, limits = (floor(5 * low) / 5, 1.0), (DISTRUST, TRUST)
-        charts["kappas"] = plot_intervals("Cohen’s κ with the labels", kappas, x_title, ends, limits)
+        charts["kappas"] = plot_intervals(f"Cohen’s κ with the labels{part}", kappas, x_title, ends, limits)
     if len(reliability) > 1:
         points = [
             Point(

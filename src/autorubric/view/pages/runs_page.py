@@ -89,8 +89,9 @@ def _add_scores(source: Source, data: dict[str, Any]) -> dict[str, str]:
             connection, "judgments", lambda opened: figures.count_judgments(opened, source), source.status
         )
         data["coverage"], data["judgments"] = made.coverage, sum(made)
-        data["drivers"] = source.cache(connection, "drivers", figures.find_drivers)
-        data["criteria"] = figures.read_criteria(connection, most=MOST_CHARTED)
+        drivers = source.cache(connection, "drivers", figures.find_drivers)
+        data["drivers"] = source.name_apart(connection, drivers)
+        data["criteria"] = source.name_apart(connection, figures.read_criteria(connection, most=MOST_CHARTED))
         data["index"] = read_index_state(connection)
         labels = source.cache(connection, "labels", figures.measure_against_labels)
         data["against_labels"] = labels._asdict() if labels.n else None
@@ -108,8 +109,9 @@ def _add_scores(source: Source, data: dict[str, Any]) -> dict[str, str]:
         for criterion in data["criteria"]
         if criterion["mean"] is not None
     ]
+    which = "each criterion" if len(data["criteria"]) < MOST_CHARTED else f"the first {MOST_CHARTED} criteria"
     if rows:
-        charts["criteria"] = plot_intervals("Mean value of each criterion", rows, "mean value, 95% interval")
+        charts["criteria"] = plot_intervals(f"Mean value of {which}", rows, "mean value, 95% interval")
     return charts
 
 

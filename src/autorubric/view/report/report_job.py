@@ -234,6 +234,8 @@ def _make_report(
     with ExitStack() as stack:
         source = stack.enter_context(indexed(run, choice))
         other = None if against is None else stack.enter_context(indexed(Path(against), choice, baseline_of=source))
+        for one in filter(None, (source, other)):
+            one.has_text = wanted.has_text
         try:
             sections, found = build_contents(source, other, wanted)
         except PageRefusal as refusal:
