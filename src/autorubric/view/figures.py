@@ -292,6 +292,23 @@ def measure_against_labels(connection: sqlite3.Connection) -> Mean:
     return Mean(share, as_ends(share_interval(agreed, labelled, times=times)), int(times.sum()))
 
 
+def compute_baseline(connection: sqlite3.Connection, source: Source) -> float | None:
+    """The share of verdicts that would agree if the most frequent label of each criterion were always given.
+
+    If items have their own rubrics, criteria with the same options count as one, as in `autorubric agree`.
+    """
+    dataset = source.open_dataset()
+    is_own = "judged + abstained + failed + unasked < (SELECT count(*) FROM items)"
+    pooled = dataset is not None and dataset.head.get("rubric") is None
+    pooled = pooled and connection.execute(f"SELECT 1 FROM criteria WHERE {is_own}").fetchone() is not None
+    query = f"""SELECT sum(most), sum(n) FROM (SELECT max(n) AS most, sum(n) AS n FROM (
+        SELECT {"scale" if pooled else "criterion"} AS part, a, sum(n) AS n FROM pairs JOIN criteria USING (criterion)
+        WHERE one = ? AND other = ? AND NOT EXISTS (SELECT 1 FROM words WHERE word IN (a, b) AND text IN (?, ?, ?))
+        GROUP BY part, a) GROUP BY part)"""
+    most, n = connection.execute(query, (HUMAN, FINAL, ABSTENTION, *NO_VERDICT)).fetchone()
+    return most / n if n else None
+
+
 def name_rater(rater: str) -> str:
     """What a page calls a rater.
 

@@ -10,7 +10,7 @@ from typing import Any
 from autorubric.charts.svg import Axes, Point, Ranged, Series, plot_intervals, plot_lines
 from autorubric.errors import pluralize
 from autorubric.metrics.intervals import DISTRUST, TRUST
-from autorubric.runs.cells import ABSTENTION, FAILURE, NO_VERDICT, UNASKED
+from autorubric.runs.cells import ABSTENTION, FAILURE, UNASKED
 from autorubric.view import figures
 from autorubric.view.index.schema import FINAL, HUMAN, read_notes
 from autorubric.view.index.tally import build_scaled_criterion
@@ -28,7 +28,7 @@ def build_agreement_page(source: Source, query: PageQuery) -> Page:
         everywhere = {(row["one"], row["other"]): row for row in source.cache(connection, "pairs", _compare_raters)}
         found, more = _read_criteria(connection, query)
         rows = source.name_apart(connection, (_measure_criterion(connection, row) for row in found))
-        majority = source.cache(connection, "majority", lambda opened: _compute_baseline(opened, source))
+        majority = source.cache(connection, "majority", lambda opened: figures.compute_baseline(opened, source))
         single, notes = figures.read_single_labels(connection, source), read_notes(connection)
         problem = single["problem"] if single else ""
         labels = figures.Mean(None, None, 0)
@@ -112,23 +112,6 @@ def _measure_criterion(connection: sqlite3.Connection, row: sqlite3.Row) -> dict
         "between_interval": figures.as_ends(wilson_interval(*decided[0])) if len(decided) == 1 else None,
         "disputed": row["disputed"],
     }
-
-
-def _compute_baseline(connection: sqlite3.Connection, source: Source) -> float | None:
-    """The share of verdicts that would agree if the most frequent label of each criterion were always given.
-
-    If items have their own rubrics, criteria with the same options count as one, as in `autorubric agree`.
-    """
-    dataset = source.open_dataset()
-    is_own = "judged + abstained + failed + unasked < (SELECT count(*) FROM items)"
-    pooled = dataset is not None and dataset.head.get("rubric") is None
-    pooled = pooled and connection.execute(f"SELECT 1 FROM criteria WHERE {is_own}").fetchone() is not None
-    query = f"""SELECT sum(most), sum(n) FROM (SELECT max(n) AS most, sum(n) AS n FROM (
-        SELECT {"scale" if pooled else "criterion"} AS part, a, sum(n) AS n FROM pairs JOIN criteria USING (criterion)
-        WHERE one = ? AND other = ? AND NOT EXISTS (SELECT 1 FROM words WHERE word IN (a, b) AND text IN (?, ?, ?))
-        GROUP BY part, a) GROUP BY part)"""
-    most, n = connection.execute(query, (HUMAN, FINAL, ABSTENTION, *NO_VERDICT)).fetchone()
-    return most / n if n else None
 
 
 def _as_columns(found: Mapping[int, Mapping[str, float | None]]) -> dict[str, Any]:
