@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache, partial
@@ -52,7 +53,8 @@ def render_html(page: Page, surroundings: Mapping[str, Any]) -> str:
         page: the answer.
         surroundings: what its layout is given in addition: navigation, and the query.
     """
-    charts = _Charts({name: Markup(chart) for name, chart in page.charts.items()})  # escaped where they are drawn
+    # Texts are escaped where charts are drawn.
+    charts = defaultdict(Markup, {name: Markup(chart) for name, chart in page.charts.items()})
     template = build_environment().get_template(f"{page.template if surroundings.get('on_paper') else 'layout'}.html")
     made = template.render(
         {**surroundings, **page.data, "charts": charts, "title": page.title, "template": page.template}
@@ -69,13 +71,6 @@ def _label_cells(table: re.Match[str]) -> str:
     """A table whose cells have the class of their column, and its title, which narrow pages show."""
     heads = cycle(_HEAD.findall(table[1]))
     return table[1] + _CELL.sub(lambda cell: '<td{} data-label="{}"'.format(*next(heads)), table[2])
-
-
-class _Charts(dict[str, str]):
-    """Charts by name; a missing one is empty."""
-
-    def __missing__(self, name: str) -> str:
-        return ""
 
 
 def render_json(page: Page) -> str:

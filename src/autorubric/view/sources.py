@@ -242,9 +242,7 @@ class Source:
         mark = (notes.get("mark"), notes.get("offset"), notes.get("labels_at"), asked)
         return self._remember(name, mark, lambda: make(connection))
 
-    def name_apart(
-        self, connection: sqlite3.Connection, criteria: Iterable[Mapping[str, Any]]
-    ) -> list[dict[str, Any]]:
+    def name_apart(self, connection: sqlite3.Connection, criteria: Iterable[Any]) -> list[dict[str, Any]]:
         """Rows on criteria with distinct names, those of `autorubric agree`."""
         rows = [dict(row) for row in criteria]
 

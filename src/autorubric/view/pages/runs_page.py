@@ -56,16 +56,10 @@ def build_summary_page(source: Source, query: PageQuery) -> Page:
         "judges": list_judges(manifest),
         "costs": spent,
         "graded": source.has_items,
-        "rows": None,
-        "rubrics": None,
-        "scores": None,
-        "coverage": None,
+        **dict.fromkeys(("rows", "rubrics", "scores", "coverage", "against_labels")),
+        **dict.fromkeys(("failures", "drivers", "criteria"), ()),
         "judgments": 0,
-        "failures": [],
         "flags": {},
-        "drivers": [],
-        "criteria": [],
-        "against_labels": None,
         "index": {"read": 0, "size": 0, "share": 1.0},
     }
     charts: dict[str, str] = {}
@@ -89,8 +83,7 @@ def _add_scores(source: Source, data: dict[str, Any]) -> dict[str, str]:
             connection, "judgments", lambda opened: figures.count_judgments(opened, source), source.status
         )
         data["coverage"], data["judgments"] = made.coverage, sum(made)
-        drivers = source.cache(connection, "drivers", figures.find_drivers)
-        data["drivers"] = source.name_apart(connection, drivers)
+        data["drivers"] = source.name_apart(connection, source.cache(connection, "drivers", figures.find_drivers))
         data["criteria"] = source.name_apart(connection, figures.read_criteria(connection, most=MOST_CHARTED))
         data["index"] = read_index_state(connection)
         labels = source.cache(connection, "labels", figures.measure_against_labels)
