@@ -298,14 +298,14 @@ def compute_baseline(connection: sqlite3.Connection, source: Source) -> float | 
     If items have their own rubrics, criteria with the same options count as one, as in `autorubric agree`.
     """
     dataset = source.open_dataset()
-    is_own = "judged + abstained + failed + unasked < (SELECT count(*) FROM items)"
-    pooled = dataset is not None and dataset.head.get("rubric") is None
-    pooled = pooled and connection.execute(f"SELECT 1 FROM criteria WHERE {is_own}").fetchone() is not None
-    query = f"""SELECT sum(most), sum(n) FROM (SELECT max(n) AS most, sum(n) AS n FROM (
-        SELECT {"scale" if pooled else "criterion"} AS part, a, sum(n) AS n FROM pairs JOIN criteria USING (criterion)
+    has_none = dataset is not None and dataset.head.get("rubric") is None
+    query = """SELECT sum(most), sum(n) FROM (SELECT max(n) AS most, sum(n) AS n FROM (
+        SELECT CASE WHEN ? AND EXISTS (SELECT 1 FROM criteria WHERE judged + abstained + failed + unasked
+            < (SELECT count(*) FROM items)) THEN scale ELSE criterion END AS part, a, sum(n) AS n
+        FROM pairs JOIN criteria USING (criterion)
         WHERE one = ? AND other = ? AND NOT EXISTS (SELECT 1 FROM words WHERE word IN (a, b) AND text IN (?, ?, ?))
         GROUP BY part, a) GROUP BY part)"""
-    most, n = connection.execute(query, (HUMAN, FINAL, ABSTENTION, *NO_VERDICT)).fetchone()
+    most, n = connection.execute(query, (has_none, HUMAN, FINAL, ABSTENTION, *NO_VERDICT)).fetchone()
     return most / n if n else None
 
 

@@ -106,8 +106,7 @@ def build_versions_page(source: Source, query: PageQuery) -> Page:
     start, following = query.read_part("after", len(lineages))
     shown = [_describe_lineage(number, lineage) for number, lineage in enumerate(lineages)][start:following]
     rows = [
-        {"rubric": lineage["rubric"], "query": lineage["query"]}
-        | {name: "; ".join(value) if isinstance(value, list) else value for name, value in version.items()}
+        {"rubric": lineage["rubric"], "query": lineage["query"], **version}
         for lineage in shown
         for version in lineage["versions"]
     ]
