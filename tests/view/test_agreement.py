@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from autorubric import agree
+from autorubric import agree, report
 from autorubric.core.criterion import CANONICAL_NA_OPTION
 from autorubric.metrics.statistic_results import ConfidenceInterval
 from autorubric.view import figures
 from autorubric.view.index.schema import FINAL, HUMAN, reading
 from tests.offenders import offenders
 from tests.view.test_index import indexed
-from tests.view.viewing import item, judged, line, vote, write_run
+from tests.view.viewing import item, judged, line, viewing, vote, write_run
 
 LEVELS = [{"label": "Two", "value": 1}, {"label": "None", "value": 0}, {"label": "Some", "value": 0.3}]
 NA = {"label": "Not applicable", "value": 0, "na": True}
@@ -85,3 +85,52 @@ def compare_with_agree(run: Path) -> None:
         ours = [found.n, found.share, found.interval, found.kappa, found.kappa_interval, found.statistics.get("AC")]
         theirs = [one.n_samples, one.accuracy, ends(one.accuracy_ci), one.kappa, ends(one.kappa_ci), one.gwet]
         assert all(a == pytest.approx(b) for a, b in zip(ours, theirs, strict=True)), (one.name, ours, theirs)
+
+
+def test_the_baseline_counts_the_criteria_of_all_pages(tmp_path: Path) -> None:
+    rubrics = [[{"name": f"C{n}", "requirement": f"{r}.{n}", "weight": 1.0} for n in range(5)] for r in range(12)]
+    whole = [criterion | {"name": criterion["requirement"]} for rubric in rubrics for criterion in rubric]
+    # Of 60 criteria, 50 have the label MET twice; ten have both labels.
+    halves = [["MET"] * 60, ["MET"] * 50 + ["UNMET"] * 10]
+    one = [item(n, *labels) for n, labels in enumerate(halves)]
+    # With rubrics of their own, all criteria count as one: of 120 labels, 12 x 5 + 12 are MET.
+    own = [item(n, *(["MET"] * 5 if n < 12 else ["UNMET"] * 4 + ["MET"]), rubric=rubrics[n // 2]) for n in range(24)]
+    cases: dict[str, tuple[list[Any], Any, float]] = {
+        "one rubric": (one, whole, 110 / 120),
+        "own rubrics": (own, None, 72 / 120),
+    }
+    with offenders() as case:
+        for name, (items, rubric, expected) in cases.items():
+            lines = [
+                line(n, 1.0, [judged(c, "MET") for c in one.get("rubric", rubric)]) for n, one in enumerate(items)
+            ]
+            run = write_run(tmp_path / name, items, lines, rubric=rubric)
+            with case(name), viewing(run) as view:
+                shown = [view.indexed().data(f"/r/0/agreement?after={after}") for after in ("", 49)]
+                assert [len(page["criteria"]) for page in shown] == [50, 10]
+                assert [page["majority"] for page in shown] == [expected, expected]
+                assert agree(run).majority_baseline == pytest.approx(expected)
+                assert "Agreement with the labels, first 25 criteria<" in view.page("/r/0/agreement").text
+                assert "Mean value of the first 25 criteria<" in view.page("/r/0/").text
+
+
+def test_equal_names_of_different_rubrics_are_told_apart(tmp_path: Path) -> None:
+    rubrics = [[{"name": "Right", "requirement": f"Is {answer}.", "weight": 1.0}] for answer in ("4", "Paris")]
+    items = [item(n, "MET", rubric=rubrics[n % 2]) for n in range(8)]
+    verdicts = ["MET", "MET", "UNMET", "UNMET"] * 2
+    lines = [line(n, 1.0, [judged(rubrics[n % 2][0], word)]) for n, word in enumerate(verdicts)]
+    run, other = (
+        write_run(tmp_path / name, items, found, rubric=None) for name, found in (("a", lines), ("b", lines))
+    )
+    names = ["Right (Is 4.)", "Right (Is Paris.)"]
+    with viewing(run, other) as view, offenders() as case:
+        view.indexed(0, 1)
+        for path, table in {"/": "drivers", "/agreement": "criteria", "/compare": "criteria"}.items():
+            with case(path):
+                assert [row["name"] for row in view.data(f"/r/0{path}")[table]] == names
+        for path in ("/", "/agreement"):
+            with case(f"charts of {path}"):
+                assert all(f'text-anchor="start">{name}</text>' in view.page(f"/r/0{path}").text for name in names)
+    assert [f"| `{name}` |" in report(run, format="md").text for name in names] == [True, True]
+    bare = report(run, no_text=True, against=other).text  # names stay, the requirements do not
+    assert "Right 2" in bare and "Paris" not in bare

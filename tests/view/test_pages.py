@@ -121,7 +121,8 @@ def test_each_page_is_there_in_each_form(view: Viewer, runs: list[Path]) -> None
                 assert view.page(f"{path}{mark}format=json").json["title"]
                 table = view.page(f"{path}{mark}format=csv")
                 assert (table.status, table.headers["content-type"]) == (200, "text/csv; charset=utf-8")
-                list(csv.reader(io.StringIO(table.text), strict=True))
+                cells = [cell for row in csv.reader(io.StringIO(table.text), strict=True) for cell in row]
+                assert [cell for cell in cells if re.match(r"[(\[{]['\d.-]", cell)] == []  # no value of Python
 
 
 def walked(view: Viewer, query: str) -> list[int]:
@@ -354,6 +355,8 @@ def test_agreement_is_that_of_other_implementations(view: Viewer) -> None:
     equal = sum(a == b for a, b in zip(JUDGED, LABELS, strict=True))
     assert cause["agreement"] == pytest.approx(equal / 120)
     assert cause["interval"] == pytest.approx(proportion_confint(equal, 120, method="wilson"))
+    row = next(csv.DictReader(io.StringIO(view.page("/r/0/agreement?format=csv").text)))
+    assert [float(row[f"interval_{end}"]) for end in ("low", "high")] == pytest.approx(cause["interval"])
     assert cause["kappa"] == pytest.approx(cohen_kappa_score(LABELS, JUDGED))
     assert cause["between_judges"] == pytest.approx(JUDGED.count("MET") / 120)
     (pair,) = data["between"]

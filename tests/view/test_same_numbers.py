@@ -7,6 +7,7 @@ import random
 import re
 from collections import defaultdict
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,16 @@ import autorubric
 from autorubric import Criterion, Rubric, RubricDataset
 from autorubric.cli.app import run as command
 from autorubric.labels import Ask, label_queue
+from autorubric.llm.records.ledger import Ledger
+from autorubric.llm.request import Failure
 from autorubric.metrics.compare import JudgeComparison
 from autorubric.testing import Fault, LoopbackEndpoint
+from autorubric.view.figures import read_costs
+from autorubric.view.sources import open_sources
 from tests.labels.runs import answers, graded
+from tests.llm.records.test_crash_logs import a_row
 from tests.offenders import offenders
-from tests.view.viewing import viewing
+from tests.view.viewing import item, viewing, write_run
 
 Facts = dict[str, dict[str, Any]]
 """The values of each quantity by where they are shown."""
@@ -253,3 +259,14 @@ def test_the_same_labels_give_the_same_numbers_whatever_way_they_come(tmp_path: 
                 found = of_labels(run, other, path)
                 assert found.keys() == expected.keys()
                 assert {k: v for k, v in found.items() if v != pytest.approx(expected[k], abs=1e-9)} == {}
+
+
+def test_calls_that_a_killed_process_did_not_record_are_counted_as_in_status(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", [item(0)], [])
+    cut_off = Failure("network", "the process ended while the call was in flight")
+    with Ledger.open(run / "ledger") as ledger:
+        ledger.in_flight.put(replace(a_row(1), outcome=cut_off, token_bound=50))
+    [source] = open_sources([run])
+    shown, told = read_costs(source), autorubric.status(run).spent
+    assert told is not None
+    assert (shown["calls"], shown["cost"]) == (told.calls, None) == (1, None)

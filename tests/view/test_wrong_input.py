@@ -107,6 +107,7 @@ def test_a_run_that_died_is_not_running(tmp_path: Path) -> None:
         live = viewer.data("/r/0/live")
         assert (live["status"], live["running"]) == ("died", False)
         assert "This run is not complete (status: died)" in viewer.page("/r/0/label").text
+        assert "To resume the run, run the same command again" in viewer.page("/r/0/").text
 
 
 def test_a_ledger_of_another_version_costs_only_what_needs_it(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def escape_hidden(text: str) -> str:
         >>> escape_hidden("a\u202eb\x00")
         'a⟨U+202E⟩b⟨U+0000⟩'
     """
-    return _HIDDEN.sub(_spell_code_point, text) if not text.isprintable() else text
+    return _HIDDEN.sub(lambda found: f"⟨U+{ord(found[0]):04X}⟩", text) if not text.isprintable() else text
 
 
 def render_text(text: str, marks: Iterable[Span] = ()) -> str:
@@ -96,10 +96,6 @@ def _escape_text(text: str) -> str:
 def _render_hidden(character: str) -> str:
     name = unicodedata.name(character, "CONTROL CHARACTER")
     return f'<span class="hidden" title="{name}">U+{ord(character):04X}</span>'
-
-
-def _spell_code_point(found: re.Match[str]) -> str:
-    return f"⟨U+{ord(found[0]):04X}⟩"
 
 
 def cut_part(text: str, start: int, most: int) -> tuple[str, Sequence[tuple[int, int]]]:

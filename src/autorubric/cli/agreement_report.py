@@ -112,13 +112,15 @@ def show_agreement(found: MetricsResult, by: str) -> TableReport:
     """The table of criteria, judges or tags, below the metrics of the whole run."""
     rows = {"criterion": _build_criterion_rows, "judge": _build_judge_rows, "tag": _build_tag_rows}[by](found)
     confidence = found.bootstrap.confidence_level if found.bootstrap else 0.95
-    pooled = found.pooled_by_scale is not None
-    kappa, mean = ("kappa of all binary pairs", found.micro_kappa) if pooled else ("mean kappa", found.mean_kappa)
+    kappa, mean, ends = "mean kappa", found.mean_kappa, found.mean_kappa_ci
+    if found.pooled_by_scale is not None:
+        kappa, mean = "kappa of all binary pairs", found.micro_kappa
+        ends = next((scale.kappa_ci for scale in found.pooled_by_scale if scale.scale_type == "binary"), None)
     above = [
         f"{pluralize(found.n_items, 'labelled item')}, {pluralize(found.n_samples or 0, 'pair')} of label and "
         f"verdict; {INTERVALS.format(100.0 * confidence)} clustered by item",
         f"accuracy {show(found.criterion_accuracy, found.accuracy_ci)} (majority-class baseline "
-        f"{show(found.majority_baseline)}), {kappa} {show(mean, found.mean_kappa_ci)}, "
+        f"{show(found.majority_baseline)}), {kappa} {show(mean, ends)}, "
         f"Gwet's AC1 {show(found.criterion_gwet)}",
         f"score error (MAE) {show(found.score_mae)}, bias {show(found.bias.mean_bias, found.bias.ci)} over "
         f"{pluralize(found.n_scores, 'item')}",

@@ -178,7 +178,8 @@ def _render_cell(value: Any) -> str:
 def tell_apart(named: Iterable[tuple[str, str]]) -> list[str]:
     """Distinct names for criteria of several rubrics, each given as its name and requirement.
 
-    A name that several have is followed by the start of the requirement, and by a number if that is the same too.
+    A name that several have is followed by the start of the requirement, and by a number if that is the same too, or
+    empty.
 
     Example:
         >>> tell_apart([("Right", "Is 4"), ("Brief", "Is brief"), ("Right", "Is Paris"), ("Right", "Is Paris")])
@@ -188,7 +189,8 @@ def tell_apart(named: Iterable[tuple[str, str]]) -> list[str]:
     repeated = Counter(name for name, _ in named)
     times, shown = Counter[str](), []
     for name, requirement in named:
-        whole = f"{name} ({clip(' '.join(requirement.split()), 40)})" if repeated[name] > 1 else name
+        start = clip(" ".join(requirement.split()), 40) if repeated[name] > 1 else ""
+        whole = f"{name} ({start})" if start else name
         times[whole] += 1
         shown.append(whole if times[whole] == 1 else f"{whole} {times[whole]}")
     return shown

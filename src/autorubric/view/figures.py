@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from autorubric.errors import AutorubricError
@@ -19,7 +20,6 @@ from autorubric.view.sources import Source
 
 if TYPE_CHECKING:
     from autorubric.llm.records.call_rows import CallRow
-    from autorubric.llm.records.ledger_view import LedgerView
 
 
 class Mean(NamedTuple):
@@ -292,6 +292,23 @@ def measure_against_labels(connection: sqlite3.Connection) -> Mean:
     return Mean(share, as_ends(share_interval(agreed, labelled, times=times)), int(times.sum()))
 
 
+def compute_baseline(connection: sqlite3.Connection, source: Source) -> float | None:
+    """The share of verdicts that would agree if the most frequent label of each criterion were always given.
+
+    If items have their own rubrics, criteria with the same options count as one, as in `autorubric agree`.
+    """
+    dataset = source.open_dataset()
+    has_none = dataset is not None and dataset.head.get("rubric") is None
+    query = """SELECT sum(most), sum(n) FROM (SELECT max(n) AS most, sum(n) AS n FROM (
+        SELECT CASE WHEN ? AND EXISTS (SELECT 1 FROM criteria WHERE judged + abstained + failed + unasked
+            < (SELECT count(*) FROM items)) THEN scale ELSE criterion END AS part, a, sum(n) AS n
+        FROM pairs JOIN criteria USING (criterion)
+        WHERE one = ? AND other = ? AND NOT EXISTS (SELECT 1 FROM words WHERE word IN (a, b) AND text IN (?, ?, ?))
+        GROUP BY part, a) GROUP BY part)"""
+    most, n = connection.execute(query, (has_none, HUMAN, FINAL, ABSTENTION, *NO_VERDICT)).fetchone()
+    return most / n if n else None
+
+
 def name_rater(rater: str) -> str:
     """What a page calls a rater.
 
@@ -307,8 +324,13 @@ MOST_CALLS = 200
 
 
 def read_costs(source: Source) -> dict[str, Any]:
-    """Calls, tokens and dollars by role and model; `problem` where the ledger cannot be read."""
-    rows, problem = _read_ledger(source, lambda view: [_flatten_usage(totals.to_dict()) for totals in view.add_up()])
+    """Calls, tokens and dollars by role and model, as in `autorubric status`; `problem` if they cannot be read."""
+    from autorubric.runs.run_status import read_run_status
+
+    def read(_: Path) -> list[dict[str, Any]]:
+        return [_flatten_usage(totals.to_dict()) for totals in read_run_status(source.directory, {}).totals]
+
+    rows, problem = _read_ledger(source, read)
     unpriced = any(row["unpriced"] for row in rows)
     return {
         "rows": rows,
@@ -325,25 +347,21 @@ def _flatten_usage(total: dict[str, Any]) -> dict[str, Any]:
 
 def read_replies(source: Source, item: str) -> dict[str, Any]:
     """The judges' calls on an item, oldest first; `problem` where the ledger cannot be read."""
+    from autorubric.llm.records.ledger_view import ledger_view
 
-    def read(view: LedgerView) -> list[dict[str, Any]]:
-        return [_describe_call(call) for call in view.read_calls_about(item) if call.role == "judge"][:MOST_CALLS]
+    def read(folder: Path) -> list[dict[str, Any]]:
+        with ledger_view(folder) as view:
+            return [_describe_call(call) for call in view.read_calls_about(item) if call.role == "judge"][:MOST_CALLS]
 
     calls, problem = _read_ledger(source, read)
     return {"calls": calls, "problem": problem}
 
 
-def _read_ledger(
-    source: Source, read: Callable[[LedgerView], list[dict[str, Any]]]
-) -> tuple[list[dict[str, Any]], str]:
+def _read_ledger(source: Source, read: Callable[[Path], list[dict[str, Any]]]) -> tuple[list[dict[str, Any]], str]:
     """What `read` finds in the ledger of a run, or nothing and the reason."""
-    from autorubric.llm.records.ledger_view import ledger_view
-
+    folder = source.ledger
     try:
-        if source.ledger is None:
-            return [], "this run has no recorded calls"
-        with ledger_view(source.ledger) as view:
-            return read(view), ""
+        return ([], "this run has no recorded calls") if folder is None else (read(folder), "")
     except (AutorubricError, sqlite3.Error) as error:
         return [], f"the ledger cannot be read: {error}"
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache, partial
 from hashlib import sha256
@@ -52,7 +53,8 @@ def render_html(page: Page, surroundings: Mapping[str, Any]) -> str:
         page: the answer.
         surroundings: what its layout is given in addition: navigation, and the query.
     """
-    charts = _Charts({name: Markup(chart) for name, chart in page.charts.items()})  # escaped where they are drawn
+    # Texts are escaped where charts are drawn.
+    charts = defaultdict(Markup, {name: Markup(chart) for name, chart in page.charts.items()})
     template = build_environment().get_template(f"{page.template if surroundings.get('on_paper') else 'layout'}.html")
     made = template.render(
         {**surroundings, **page.data, "charts": charts, "title": page.title, "template": page.template}
@@ -71,24 +73,24 @@ def _label_cells(table: re.Match[str]) -> str:
     return table[1] + _CELL.sub(lambda cell: '<td{} data-label="{}"'.format(*next(heads)), table[2])
 
 
-class _Charts(dict[str, str]):
-    """Charts by name; a missing one is empty."""
-
-    def __missing__(self, name: str) -> str:
-        return ""
-
-
-def render_json(page: Page) -> str:
-    """A page's data as JSON; lone surrogates stay escaped, so that it is always valid UTF-8."""
-    return json.dumps({"title": page.title, **page.data}, default=str) + "\n"
-
-
 def render_page(page: Page, form: str, surroundings: Mapping[str, Any]) -> bytes:
     """A page in one of `FORMATS`."""
     if form == "json":
-        return render_json(page).encode()
-    text = format_csv(page.rows) if form == "csv" else render_html(page, surroundings)
+        return (json.dumps({"title": page.title, **page.data}, default=str) + "\n").encode()
+    rows = (dict(_list_cells(row)) for row in page.rows)
+    text = format_csv(rows) if form == "csv" else render_html(page, surroundings)
     return text.encode("utf-8", "backslashreplace")
+
+
+def _list_cells(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The cells of a row by column: two of an interval, which is None or a pair; lists and counts as text."""
+    for name, value in row.items():
+        if name.endswith("interval"):
+            yield from zip((f"{name}_low", f"{name}_high"), value or (None, None), strict=True)
+        elif isinstance(value, Mapping | list):
+            yield name, "; ".join(f"{key}: {value[key]}" if isinstance(value, Mapping) else str(key) for key in value)
+        else:
+            yield name, value
 
 
 @cache

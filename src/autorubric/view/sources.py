@@ -14,6 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from autorubric.core.display import tell_apart
 from autorubric.errors import InputError
 from autorubric.files.atomic import check_inside
 from autorubric.files.text import check_file
@@ -117,6 +118,7 @@ class Source:
         place: the folder of its index.
         name: the directory's name, with folders around it where several runs share one.
         choice: which labels count; by default those that `autorubric agree` uses.
+        has_text: whether names may quote requirements.
     """
 
     number: int
@@ -124,6 +126,7 @@ class Source:
     place: Path
     name: str
     choice: LabelChoice = field(default_factory=LabelChoice)
+    has_text: bool = True
     _kept: dict[str, tuple[Any, Any]] = field(default_factory=dict)
 
     @property
@@ -238,6 +241,18 @@ class Source:
         notes = read_notes(connection)
         mark = (notes.get("mark"), notes.get("offset"), notes.get("labels_at"), asked)
         return self._remember(name, mark, lambda: make(connection))
+
+    def name_apart(self, connection: sqlite3.Connection, criteria: Iterable[Any]) -> list[dict[str, Any]]:
+        """Rows on criteria with distinct names, those of `autorubric agree`."""
+        rows = [dict(row) for row in criteria]
+
+        def make(opened: sqlite3.Connection) -> Mapping[int, str]:
+            known = opened.execute("SELECT criterion, name, requirement FROM criteria").fetchall()
+            names = tell_apart((name, requirement * self.has_text) for _, name, requirement in known)
+            return dict(zip((number for number, *_ in known), names, strict=True))
+
+        names = self.cache(connection, "names", make)
+        return [row | {"name": names.get(row["criterion"], row["name"])} for row in rows]
 
     def _remember(self, name: str, mark: object, make: Callable[[], T]) -> T:
         """A value, computed again only when `mark` changes."""

@@ -57,6 +57,7 @@ def list_tabs(source: Source, runs: int) -> list[Tab]:
 _LOG = logging.getLogger("autorubric.view")
 _ASSETS = {"view.css": "text/css", "view.js": "text/javascript"}
 _MOST_BODY = 1 << 20
+_STATUSES = {RunLockedError: 409, NotSavedError: 507, InputError: 400}  # of other errors: 503
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +115,7 @@ def make_app(view: View, token: str | None) -> App:
     label: dict[str, Any] = {"labelling": view.labelling}
     compared: dict[str, Any] = {"others": view.sources, "is_hidden": view.labelling.is_hidden}
     routes = [
-        Route("/", _route_all(view), methods=["GET"]),
+        Route("/", partial(_send_runs, view), methods=["GET"]),
         Route("/static/{name}", _send_asset, methods=["GET"]),
         page("/", "runs_page.build_summary_page"),
         page("/items", "items_page.build_items_page", slow=True),
@@ -187,13 +188,9 @@ def _read_query(request: Request) -> PageQuery:
     return PageQuery(pairs, ALL_ROWS if ("format", "csv") in pairs else PAGE_ROWS)
 
 
-def _route_all(view: View) -> Callable[[Request], Any]:
-    async def answer(request: Request) -> Response:
-        query = _read_query(request)
-        page = _load_page("runs_page.build_runs_page")(view.sources, view.labelling.is_hidden)
-        return _build_response(view, request, query, page, None)
-
-    return answer
+async def _send_runs(view: View, request: Request) -> Response:
+    page = _load_page("runs_page.build_runs_page")(view.sources, view.labelling.is_hidden)
+    return _build_response(view, request, _read_query(request), page, None)
 
 
 def _build_error_page(error: Exception, source: Source | None) -> Page:
@@ -262,16 +259,10 @@ async def _answer_write(view: View, request: Request) -> Response:
             raise PageRefusal(404, f"unknown action {action[:40]!r}; expected open, close, {', '.join(ACTIONS)}")
         body = await _read_body(request)
         value = await run_in_threadpool(view.labelling.carry_out, source, action, body)
-    except PageRefusal as error:
-        status, value = error.status, {"problem": error.problem}
-    except RunLockedError as error:
-        status, value = 409, {"problem": str(error)}
-    except NotSavedError as error:
-        status, value = 507, {"problem": str(error)}
-    except InputError as error:
-        status, value = 400, {"problem": str(error)}
-    except (AutorubricError, sqlite3.Error, OSError) as error:
-        status, value = 503, {"problem": f"nothing was stored: {error}"}
+    except (PageRefusal, AutorubricError, sqlite3.Error, OSError) as error:
+        known = (status for kind, status in _STATUSES.items() if isinstance(error, kind))
+        status = error.status if isinstance(error, PageRefusal) else next(known, 503)
+        value = {"problem": f"nothing was stored: {error}" if status == 503 else str(error)}
     headers = {"cache-control": "no-store"}
     return Response(json.dumps(value), status, headers, "application/json")
 

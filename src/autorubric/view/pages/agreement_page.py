@@ -27,7 +27,8 @@ def build_agreement_page(source: Source, query: PageQuery) -> Page:
     with source.reading() as connection:
         everywhere = {(row["one"], row["other"]): row for row in source.cache(connection, "pairs", _compare_raters)}
         found, more = _read_criteria(connection, query)
-        rows = [_measure_criterion(connection, row) for row in found]
+        rows = source.name_apart(connection, (_measure_criterion(connection, row) for row in found))
+        majority = source.cache(connection, "majority", lambda opened: figures.compute_baseline(opened, source))
         single, notes = figures.read_single_labels(connection, source), read_notes(connection)
         problem = single["problem"] if single else ""
         labels = figures.Mean(None, None, 0)
@@ -53,7 +54,7 @@ def build_agreement_page(source: Source, query: PageQuery) -> Page:
             "problem": problem,
         },
         "labelled": labels._asdict() if labels.n else None,
-        "majority": None if problem else single["judge"].get("baseline") if single else _compute_baseline(rows),
+        "majority": None if problem else single["judge"].get("baseline") if single else majority,
         "criteria": rows,
         "statistics": _as_columns({row["criterion"]: row.pop("statistics") for row in rows}),
         "next": more,
@@ -113,12 +114,6 @@ def _measure_criterion(connection: sqlite3.Connection, row: sqlite3.Row) -> dict
     }
 
 
-def _compute_baseline(rows: Sequence[Mapping[str, Any]]) -> float | None:
-    """The share of verdicts that would agree if the most frequent label of each criterion were always given."""
-    known = [(row["labelled"], row["statistics"]["baseline"]) for row in rows if row["statistics"].get("baseline")]
-    return sum(n * share for n, share in known) / sum(n for n, _ in known) if known else None
-
-
 def _as_columns(found: Mapping[int, Mapping[str, float | None]]) -> dict[str, Any]:
     """Statistics by criterion as the columns of a table; a criterion without any has an empty row."""
     columns = list(dict.fromkeys(title for cells in found.values() for title in cells))
@@ -140,6 +135,7 @@ def _measure_reliability(connection: sqlite3.Connection) -> list[dict[str, Any]]
 
 def _draw_charts(rows: list[dict[str, Any]], reliability: list[dict[str, Any]], has_labels: bool) -> dict[str, str]:
     value, around = ("agreement", "interval") if has_labels else ("between_judges", "between_interval")
+    part = f", first {_MOST_CHARTED} criteria" if len(rows) > _MOST_CHARTED else ""
     rows, charts = rows[:_MOST_CHARTED], {}
     shares = [
         Ranged(row["name"], row[value], low, high, row["statistics"].get("baseline"))
@@ -149,14 +145,14 @@ def _draw_charts(rows: list[dict[str, Any]], reliability: list[dict[str, Any]], 
     ]
     kappas = [Ranged(row["name"], row["kappa"], *row["kappa_interval"]) for row in rows if row["kappa_interval"]]
     if shares:
-        title = "Agreement with the labels" if has_labels else "Agreement between judges"
-        mark = "; upright line: majority-class baseline" if has_labels else ""
-        charts["criteria"] = plot_intervals(title, shares, f"share of equal verdicts, 95% interval{mark}")
+        title = ("Agreement with the labels" if has_labels else "Agreement between judges") + part
+        mark = "; upright line: majority class" if has_labels else ""
+        charts["criteria"] = plot_intervals(title, shares, f"equal verdicts, 95% interval{mark}")
     if kappas:
         low = min(0.0, *(row.low for row in kappas if row.low is not None))
         x_title = f"κ, 95% interval; dashed: {DISTRUST} and {TRUST}"
         ends, limits = (floor(5 * low) / 5, 1.0), (DISTRUST, TRUST)
-        charts["kappas"] = plot_intervals("Cohen’s κ with the labels", kappas, x_title, ends, limits)
+        charts["kappas"] = plot_intervals(f"Cohen’s κ with the labels{part}", kappas, x_title, ends, limits)
     if len(reliability) > 1:
         points = [
             Point(

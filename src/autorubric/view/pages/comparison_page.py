@@ -41,7 +41,7 @@ def build_comparison_page(
         step = "(two.score - one.score)"
         steps = connection.execute(f"SELECT count(*), total({step}), total({step} * {step}) {_SCORED}").fetchone()
         rows, after = _compare_items(connection, query)
-        criteria = _compare_criteria(connection) if common else []
+        criteria = source.name_apart(connection, _compare_criteria(connection)) if common else []
         points = connection.execute(
             f"SELECT one.score, two.score, one.id {_SCORED} ORDER BY item LIMIT {drawn}"
         ).fetchall()

@@ -13,7 +13,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from autorubric.core.display import tell_apart
 from autorubric.core.wording import compile_folded
 from autorubric.files.strict_json import decode_json
 from autorubric.view.index.schema import ABSTAINS, DIFFERS, DISPUTED, FAILED, FLAGGED
@@ -79,8 +78,8 @@ def build_items_page(source: Source, query: PageQuery) -> Page:
         choice = read_selection(source, connection, query)
         count = connection.execute(choice.to_sql("count(*)"), choice.values).fetchone()[0]
         rows, last = _read_rows(connection, choice, query)
-        criteria = connection.execute("SELECT criterion, name, requirement FROM criteria LIMIT 200").fetchall()
-        names = tell_apart((name, requirement) for _, name, requirement in criteria)
+        listed = "SELECT criterion, name FROM criteria WHERE criterion < 200 OR criterion = ?"
+        criteria = source.name_apart(connection, connection.execute(listed, (query.read_whole("criterion"),)))
         words = [text for (text,) in connection.execute("SELECT text FROM words ORDER BY text LIMIT 200")]
         damaged = [dict(row) for row in connection.execute("SELECT line, item FROM damaged LIMIT 20")]
         state = read_index_state(connection)
@@ -91,7 +90,7 @@ def build_items_page(source: Source, query: PageQuery) -> Page:
         "next": last,
         "sort": query.read_choice("sort", tuple(SORTS)),
         "filters": filters,
-        "criteria": [{"criterion": row[0], "name": name} for row, name in zip(criteria, names, strict=True)],
+        "criteria": criteria,
         "verdicts": words,
         "damaged": damaged,
         "index": state,

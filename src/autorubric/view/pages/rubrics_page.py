@@ -106,17 +106,13 @@ def build_versions_page(source: Source, query: PageQuery) -> Page:
     start, following = query.read_part("after", len(lineages))
     shown = [_describe_lineage(number, lineage) for number, lineage in enumerate(lineages)][start:following]
     rows = [
-        {"rubric": lineage["rubric"], "query": lineage["query"], **_flatten_version(version)}
+        {"rubric": lineage["rubric"], "query": lineage["query"], **version}
         for lineage in shown
         for version in lineage["versions"]
     ]
     changed = sum(len(lineage.versions) > 1 for lineage in lineages)
     data = {"rubrics": shown, "count": len(lineages), "changed": changed, "next": following}
     return Page("versions", f"Versions in {source.name}", data, rows)
-
-
-def _flatten_version(version: dict[str, Any]) -> dict[str, Any]:
-    return {name: "; ".join(value) if isinstance(value, list) else value for name, value in version.items()}
 
 
 def _describe_lineage(number: int, lineage: Any) -> dict[str, Any]:

@@ -56,16 +56,10 @@ def build_summary_page(source: Source, query: PageQuery) -> Page:
         "judges": list_judges(manifest),
         "costs": spent,
         "graded": source.has_items,
-        "rows": None,
-        "rubrics": None,
-        "scores": None,
-        "coverage": None,
+        **dict.fromkeys(("rows", "rubrics", "scores", "coverage", "against_labels")),
+        **dict.fromkeys(("failures", "drivers", "criteria"), ()),
         "judgments": 0,
-        "failures": [],
         "flags": {},
-        "drivers": [],
-        "criteria": [],
-        "against_labels": None,
         "index": {"read": 0, "size": 0, "share": 1.0},
     }
     charts: dict[str, str] = {}
@@ -89,8 +83,8 @@ def _add_scores(source: Source, data: dict[str, Any]) -> dict[str, str]:
             connection, "judgments", lambda opened: figures.count_judgments(opened, source), source.status
         )
         data["coverage"], data["judgments"] = made.coverage, sum(made)
-        data["drivers"] = source.cache(connection, "drivers", figures.find_drivers)
-        data["criteria"] = figures.read_criteria(connection, most=MOST_CHARTED)
+        data["drivers"] = source.name_apart(connection, source.cache(connection, "drivers", figures.find_drivers))
+        data["criteria"] = source.name_apart(connection, figures.read_criteria(connection, most=MOST_CHARTED))
         data["index"] = read_index_state(connection)
         labels = source.cache(connection, "labels", figures.measure_against_labels)
         data["against_labels"] = labels._asdict() if labels.n else None
@@ -108,8 +102,9 @@ def _add_scores(source: Source, data: dict[str, Any]) -> dict[str, str]:
         for criterion in data["criteria"]
         if criterion["mean"] is not None
     ]
+    which = "each criterion" if len(data["criteria"]) < MOST_CHARTED else f"the first {MOST_CHARTED} criteria"
     if rows:
-        charts["criteria"] = plot_intervals("Mean value of each criterion", rows, "mean value, 95% interval")
+        charts["criteria"] = plot_intervals(f"Mean value of {which}", rows, "mean value, 95% interval")
     return charts
 
 

@@ -186,6 +186,7 @@ def _collect_figures(source: Source, sections: Sequence[Section], wanted: Report
     criteria = build_criteria_page(source, _ask_for(None)).data if wanted.all_criteria else data["criteria"]
     with source.reading() as connection:
         histogram = figures.read_histogram(connection)
+        named = source.name_apart(connection, criteria["criteria"])
     cards = [collect_item_figures(row, data[f"item-{row['item']}"]) for row in data["items"]["items"]]
     parts = {name: data.get(name) and select_figures(data[name]) for name in ("summary", "comparison", "agreement")}
     (parts["comparison"] or {}).pop("other", None)  # the number of the other run in the view
@@ -193,7 +194,7 @@ def _collect_figures(source: Source, sections: Sequence[Section], wanted: Report
         "run": source.name,
         **parts,
         "histogram": [list(one) for one in histogram],
-        "criteria": select_figures(criteria["criteria"]),
+        "criteria": select_figures(named),
         "items": cards,
         "statistics": _collect_statistics(data),
         "damaged_lines": len(data["items"]["damaged"]),

@@ -234,6 +234,8 @@ def _make_report(
     with ExitStack() as stack:
         source = stack.enter_context(indexed(run, choice))
         other = None if against is None else stack.enter_context(indexed(Path(against), choice, baseline_of=source))
+        for one in filter(None, (source, other)):
+            one.has_text = wanted.has_text
         try:
             sections, found = build_contents(source, other, wanted)
         except PageRefusal as refusal:
@@ -250,6 +252,7 @@ def _make_report(
 
 _LINK = re.compile(r"<a\b([^>]*)>(.*?)</a>", re.DOTALL)  # texts are escaped, so these are the templates' own
 _TARGET = re.compile(r"/(item|rubric)s/(\d+)[\"?]")
+_AS_JSON = {ord(sign): f"\\u{ord(sign):04x}" for sign in "&<>"}  # shorter than the references of HTML
 _HEADING = re.compile(r"(</?h)([1-4])\b")
 
 
@@ -273,7 +276,7 @@ def render_document(contents: Sequence[Section], figures: Mapping[str, Any], ver
         warnings=figures.get("warnings", {}),
         contents=[section for section in contents if section.words],
         sections=sections,
-        figures=Markup(_escape_json(dump_figures(figures))),
+        figures=Markup(dump_figures(figures).translate(_AS_JSON)),
     )  # fmt: skip
 
 
@@ -281,13 +284,6 @@ def dump_figures(figures: Mapping[str, Any], indent: int | None = None) -> str:
     """Figures as JSON, always with the same bytes."""
     separators = (",", ":") if indent is None else None
     return json.dumps(figures, sort_keys=True, allow_nan=False, indent=indent, separators=separators)
-
-
-def _escape_json(data: str) -> str:
-    """JSON as the text of an HTML element: special characters become JSON escapes, which are shorter."""
-    for sign in "&<>":
-        data = data.replace(sign, f"\\u{ord(sign):04x}")
-    return data
 
 
 def _render_section(section: Section, anchors: Collection[str], version: str) -> str:

@@ -155,12 +155,7 @@ def count_numbers(value: Any) -> int:
     return sum(map(count_numbers, value)) if isinstance(value, list) else 1
 
 
-class _Missing:
-    def __repr__(self) -> str:
-        return "nothing"
-
-
-_MISSING = _Missing()
+_MISSING = object()
 
 
 def _is_same(one: Any, other: Any) -> bool:
@@ -172,7 +167,7 @@ def _is_same(one: Any, other: Any) -> bool:
 
 
 def _format_value(value: Any) -> str:
-    text = value if isinstance(value, str) else repr(value) if value is _MISSING else json.dumps(value)
+    text = value if isinstance(value, str) else "nothing" if value is _MISSING else json.dumps(value)
     return clip(" ".join(text.split()), _MOST_WORDS)
 
 
