@@ -31,7 +31,7 @@ from autorubric.files.atomic import check_inside
 from autorubric.notes import warn
 from autorubric.rows import Record, Table, inspect_file, is_dataset_folder, is_stream, list_document_rows, name_input
 from autorubric.rows.columns import ROLES as NAMES
-from autorubric.rows.columns import SYNONYMS, fold_name
+from autorubric.rows.columns import SYNONYMS, fold_column
 from autorubric.rows.record import to_plain
 from autorubric.rows.stream import open_text
 
@@ -178,7 +178,7 @@ def is_rows(path: Path, *, rubric_given: bool) -> bool:
         if file.read(1024).lstrip().startswith((b"[", b"- ")):
             return True
     value = found.read_document() if rubric_given else None
-    return rubric_given and not (isinstance(value, dict) and "items" in value)
+    return rubric_given and not (isinstance(value, dict) and value.keys() >= {"rubric", "items"})
 
 
 def _list_records(value: Any, name: str) -> Iterator[Record]:
@@ -205,7 +205,7 @@ def _is_table(path: Path) -> bool:
         found = inspect_file(path)
         first = next(found.iter_rows(problems), None) if found.kind in ("csv", "jsonl") else None
         names = () if first is None or problems else first.fields
-        return any(fold_name(name) in NAMES["submission"].names for name in names)
+        return any(fold_column(name) in NAMES["submission"].names for name in names)
     return False
 
 

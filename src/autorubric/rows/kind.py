@@ -146,7 +146,10 @@ def detect_delimiter(text: str) -> str:
 
 def _refuse_unknown(text: str, name: str) -> Kind:
     what = "cannot tell what kind of file this is" if text else "the file is empty"
-    raise InputError(f"{name}: {what}; expected CSV, TSV, a Markdown table, JSON, JSON Lines, YAML, Parquet or Arrow")
+    alone = " without other text" if "\n|" in text else ""
+    raise InputError(
+        f"{name}: {what}; expected CSV, TSV, a Markdown table{alone}, JSON, JSON Lines, YAML, Parquet or Arrow"
+    )
 
 
 _STATE, _SPLITS = "state.json", "dataset_dict.json"

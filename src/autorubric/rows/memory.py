@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from autorubric.errors import InputError
 from autorubric.files.json_values import to_json_value
-from autorubric.rows.columns import ROLES, fold_name
+from autorubric.rows.columns import ROLES, fold_column
 
 _LISTINGS = ("to_pylist", "to_dicts", "to_list", "tolist")
 """Methods that return the rows of a table or column, in pyarrow, polars, datasets or Series, and numpy."""
@@ -108,4 +108,4 @@ def _convert_cells(row: Mapping[Any, Any], where: str, *, nulls: bool, blanks: b
     if problems:
         raise InputError(problems)
     texts = ROLES["submission"].names
-    return {name: cell for name, cell in cells.items() if blanks or cell is not None or fold_name(name) in texts}
+    return {name: cell for name, cell in cells.items() if blanks or cell is not None or fold_column(name) in texts}
