@@ -279,20 +279,19 @@ class RowReader:
         if "reward_model" in full and len(first) == 1:
             model = find_rubric(fields["reward_model"])
             rivals = ["reward_model"] if _is_same_rubric(fields[first[0]], model) else [*first, "reward_model"]
-        if role == "query":
-            has_answer = any("submission" in known for known in self._layouts[tuple(fields)])
-            rivals = _drop_copies(rivals, fields, has_answer=has_answer)
+        rivals = _drop_copies(rivals, fields, self._layouts[tuple(fields)]) if role == "query" else rivals
         if len(rivals) == 1:
             return self._note_guess(role, rivals[0])
         which, option = " or ".join(map(repr, rivals)), self.option.format(role=role)
         raise InputError(f"{self.where}: the {role} may be column {which}; choose one with {option}")
 
 
-def _drop_copies(rivals: list[str], fields: Mapping[str, Any], *, has_answer: bool) -> list[str]:
+def _drop_copies(rivals: list[str], fields: Mapping[str, Any], layout: Iterable[Mapping[str, Any]]) -> list[str]:
     """One column if all have the same query, as in `final_full`; of a conversation, the one with its messages.
 
     A conversation that ends with an answer is the same query, and is read unless the row has another answer.
     """
+    has_answer = any("submission" in roles for roles in layout)
     try:
         asked = [read_question(to_plain(fields[name]), name) for name in rivals]
         bare = [_leave_out_answer(prompt) for prompt in asked]

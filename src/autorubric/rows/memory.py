@@ -76,8 +76,7 @@ def _list_table_rows(value: Any) -> Any:
     pandas: Any = sys.modules.get("pandas")  # a caller with a DataFrame has imported it
     is_frame = pandas is not None and isinstance(value, pandas.DataFrame)
     names = [str(name) for name in columns] if is_frame or isinstance(columns, list) else []
-    repeated = sorted(name for name, count in Counter(names).items() if count > 1)
-    if repeated:
+    if repeated := sorted(name for name, count in Counter(names).items() if count > 1):
         raise InputError(f"the DataFrame has two columns named {', '.join(map(repr, repeated))}; rename one")
     if is_frame:
         levels = [name for name in value.index.names if name is not None and name not in value.columns]

@@ -212,8 +212,8 @@ def list_document_rows(value: Any, name: str) -> list[Any]:
 
 def _are_columns(values: list[Any]) -> bool:
     """Whether values are columns of a table: lists of equal length of texts or numbers."""
-    are_lists = len(values) > 1 and all(isinstance(col, list) and col for col in values)
-    return are_lists and len({*map(len, values)}) == 1 and not any(isinstance(col[0], dict | list) for col in values)
+    are_flat = all(isinstance(col, list) and col and not isinstance(col[0], dict | list) for col in values)
+    return len(values) > 1 and are_flat and len({*map(len, values)}) == 1
 
 
 def unwrap_rows(document: Any) -> Any:
@@ -280,8 +280,7 @@ def _split(file: BinaryIO, name: str) -> Iterator[tuple[int, list[str]]]:
     lines = _Lines(file, name)
     csv.field_size_limit(LONGEST_ROW)  # global to the module; a cell may be as long as a row of JSON Lines
     texts = (line.replace("\\|", "\0") for line in lines) if lines.has_bars else lines
-    quoting: Any = csv.QUOTE_NONE if lines.has_bars else csv.QUOTE_MINIMAL
-    rows = csv.reader(texts, delimiter=lines.delimiter, quoting=quoting, strict=True)
+    rows = csv.reader(texts, delimiter=lines.delimiter, quoting=csv.QUOTE_NONE * lines.has_bars, strict=True)
     while True:
         start = lines.number + 1
         try:
@@ -293,10 +292,8 @@ def _split(file: BinaryIO, name: str) -> Iterator[tuple[int, list[str]]]:
         if lines.delimiter == "|" and not lines.has_bars and re.fullmatch(r"[ |:-]*---[ |:-]*", "|".join(cells)):
             raise InputError(f"{name}:{start}: a Markdown table; begin and end each of its lines with |")
         if lines.has_bars:
-            cells = [
-                cell.strip().replace("\0", "|")
-                for cell in (cells if "".join(cells[:1] + cells[-1:]).strip() else cells[1:-1])
-            ]
+            inner = cells if "".join(cells[:1] + cells[-1:]).strip() else cells[1:-1]
+            cells = [cell.strip().replace("\0", "|") for cell in inner]
         if any(cell.strip(" :-" if lines.has_bars else None) for cell in cells):  # not dashes below a header
             yield start, cells
 
