@@ -25,6 +25,7 @@ SOUND = [
     ("Response is longer than 300 words.", -2),
     ("Asks the patient to rate the pain on a scale of 1 to 10.", 5),
     ("The letter leaves no placeholder such as [Your Name].", 4),
+    ("States that TBD stands for to be determined.", 4),
     ("评估血糖控制情况，以便更全面地了解患者的病情。", 5),
     ("股价指数如上涨超过5%，则说明卖出条件。", 5),
     ("列出适用的检查项目，包括组织病理学检查和影像学检查。", 5),

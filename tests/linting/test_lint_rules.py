@@ -524,6 +524,7 @@ def test_what_stands_at_the_start_or_is_spelt_otherwise_is_found_too() -> None:
         ("任何回复都通过", "fixed-verdict"),
         ("Sound method: A for three reasons, B for two.", "missing-options"),
         ("论证质量：1为差；2为好", "missing-options"),
+        ("Accuracy of the facts. Scale: 1 = wrong, made up. 3 = slips. 5 = all true.", "missing-options"),
         ("Names the cause .....", "unfinished"),
         ("Names the cause (finish in)", "unfinished"),
         ("指出（补充）的原因", "unfinished"),

@@ -163,11 +163,16 @@ def test_preferences_are_compared_within_their_pair(tmp_path: Path) -> None:
     assert (found.n_pairs, found.n_ties, found.pairwise_accuracy) == (3, 1, 0.5)
     ids = [item["id"] for item in json.loads((tmp_path / "graded/dataset.json").read_text())["items"]]
     assert ids == ["t-chosen", "t-rejected", "u-chosen", "u-rejected", "v-chosen", "v-rejected"]
-    with pytest.warns(Note):
-        inner = grade([{"chosen": say("alpha"), "rejected": say("beta")}], rubric=RUBRIC, out=tmp_path / "inner")
-    assert agree_scores(inner, score="preferred").overall.pairwise_accuracy == 0.0
-    items = json.loads((tmp_path / "inner/dataset.json").read_text())["items"]
-    assert [(item["prompt"], item["submission"]) for item in items] == [("Which?", "alpha"), ("Which?", "beta")]
+    # Messages, also as text, as in HH-RLHF.
+    for name, pair in (
+        ("inner", {"chosen": say("alpha"), "rejected": say("beta")}),
+        ("text", {s: f"\n\nHuman: Which?\n\nAssistant: {t}" for s, t in (("Chosen", "alpha"), ("Rejected", "beta"))}),
+    ):
+        with pytest.warns(Note):
+            inner = grade([pair], rubric=RUBRIC, out=tmp_path / name)
+        assert agree_scores(inner, score="preferred").overall.pairwise_accuracy == 0.0
+        items = json.loads((tmp_path / name / "dataset.json").read_text())["items"]
+        assert [(item["prompt"], item["submission"]) for item in items] == [("Which?", "alpha"), ("Which?", "beta")]
 
 
 def test_either_side_of_a_preference_may_be_a_message_or_json(tmp_path: Path) -> None:

@@ -70,6 +70,8 @@ def test_columns_with_one_query_are_one_column_and_others_are_refused() -> None:
         (json.dumps(more), more, "prompt"),
         (json.dumps(more), json.dumps(more), "question"),
         ("Why?", more, None),
+        ("Why?", more[:2], "prompt"),
+        ("How?", [*more, more[1]], None),
         ("Why?", [{"role": "user"}], None),
     ):
         row = Record("a.jsonl:1", 1, {"question": question, "prompt": prompt})
@@ -78,3 +80,6 @@ def test_columns_with_one_query_are_one_column_and_others_are_refused() -> None:
                 RowReader("a.jsonl", ("query",)).read(row)
         else:
             assert RowReader("a.jsonl", ("query",)).read(row).columns == {"query": column}
+    # The answer of the conversation is not shown to the judge of another one.
+    row = Record("a.jsonl:1", 1, {"messages": more[:2], "prompt": "Why?", "Response": "No."})
+    assert RowReader("a.jsonl", ("query", "submission")).read(row).columns["query"] == "prompt"

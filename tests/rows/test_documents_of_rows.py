@@ -56,6 +56,7 @@ def test_every_command_reads_the_list_that_an_object_keeps(tmp_path: Path) -> No
         "log.json": {"status": "success", "results": {"scores": [{"name": "match"}]}, "samples": ROWS},
         "deep.json": {"config": {"tests": []}, "results": {"version": 3, "results": ROWS}},
         "other.json": {"version": 1, "entries": ROWS},
+        "items.json": {"version": 1, "items": ROWS},
     }
     asks = _asks(tmp_path)
     expected: dict[str, Any] = {}

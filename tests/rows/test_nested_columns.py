@@ -20,9 +20,11 @@ from autorubric.jobs.grade import check_data
 from autorubric.jobs.submissions import Submissions, is_rows, read_dataset
 from autorubric.linting.rubric_sources import iter_rubrics
 from autorubric.notes import Note
-from autorubric.rows.columns import COLUMN_OPTION, RowReader, find_value, is_for_models
+from autorubric.rows.columns import COLUMN_OPTION, RowReader, is_for_models
+from autorubric.rows.paths import find_value
 from autorubric.rows.record import Record, as_turns, read_prompt
 from autorubric.synthesis.query_file import QueryFile
+from autorubric.training.candidates import read_candidates
 from autorubric.training.queries import read_queries
 from tests.offenders import each, offenders
 
@@ -367,9 +369,17 @@ def test_weights_in_a_column_beside_texts_of_criteria_are_refused(
     assert [*problems] == ([f"a.csv:2: {column!r} has the weights of the criteria; {way}"] if told else [])
 
 
+def test_criteria_of_faults_in_a_column_of_their_own_are_refused() -> None:
+    row = {"question": "Who?", "rubric": TEXTS, "negativeRubric": []}
+    reader = RowReader("a.jsonl", ("query", "rubric"))
+    assert reader.read(Record("a.jsonl:1", 1, row)).columns["rubric"] == "rubric"
+    with pytest.raises(InputError, match=r"a.jsonl:2: 'negativeRubric' may have criteria, which are not read; write"):
+        reader.read(Record("a.jsonl:2", 2, {**row, "negativeRubric": ["Is rude."]}))
+
+
 def test_columns_for_models_are_known_by_the_words_of_their_names() -> None:
     seen = ("query", "system_output", "context_id", "documented", "subsystem", "historian", "source")
-    unseen = "context retrieved_contexts retrieval_context Chat-History conversation_history system system_message "
+    unseen = "context retrieved_contexts retrievalContext Chat-History conversation_history system system_message "
     unseen += "system_instruction developer_message background source_text article document passages gold "
     unseen += "gold_answer golden_response target correct_answer ideal expected_output solution reference_text"
     with offenders() as case:
@@ -393,6 +403,7 @@ def test_columns_for_models_are_known_by_the_words_of_their_names() -> None:
         ("reference", "reference", "Yes", False),
         ("query", "task", "travel_plan", True),
         ("query", "task", "t1", True),
+        ("query", "task", "rubric-judge", True),
         ("query", "task", "Why?", False),
         ("query", "user_input", "Add 1 and 2", False),
         ("query", "prompt", "t1", False),
@@ -425,6 +436,8 @@ def test_the_answer_at_the_end_of_a_conversation_is_read_by_select_and_convert(t
     convert(path, tmp_path / "b.jsonl", "autorubric")
     [first, _] = RubricDataset.from_file(tmp_path / "b.jsonl").items
     assert (first.prompt, first.submission) == ("Why?", "So.")
+    bare = written(tmp_path / "c.jsonl", *({"messages": row["messages"]} for row in rows))
+    assert [(one.query, one.answer) for one in read_candidates(bare, [query], [])] == [("a", "So.")] * 2
 
 
 @each(
@@ -443,6 +456,7 @@ def test_the_answer_at_the_end_of_a_conversation_is_read_by_select_and_convert(t
         ("提问", "回复", "ideal"),
         ("質問", "回答", "reference"),
         ("Question", "Student Response", "Reference Answer"),
+        ("userInput", "ModelAnswer", "expectedOutput"),
     ],
 )
 def test_columns_of_schools_are_read_in_their_languages(query: str, submission: str, reference: str) -> None:

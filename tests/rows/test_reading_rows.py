@@ -339,6 +339,7 @@ def test_a_header_with_accents_in_two_code_points_is_composed(tmp_path: Path) ->
         ("| Criterion | Points |\n|---|---:|\n| Is kind. | 3 |\n| - | -2 |\n", [("Is kind.", "3"), ("-", "-2")]),
         ("|Criterion|Points|\n|:-:|:-:|\n|Is kind.||\n", [("Is kind.", "")]),
         ("\n\n| Criterion | Points |\n| --- | --- |\n| Is kind. | 3 |\n", [("Is kind.", "3")]),
+        ('|Criterion|Points|\n|---|---|\n|"Yes" or 1 \\| 2|3|\n', [('"Yes" or 1 | 2', "3")]),
         ("\n \nCriterion;Points\nIs kind.;3\n", [("Is kind.", "3")]),
         ("Criterion|Points\n|3\nIs kind.|\n", [("", "3"), ("Is kind.", "")]),  # not Markdown: the header has no bars
     ],
@@ -368,4 +369,7 @@ def test_a_markdown_table_without_outer_bars_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "rubric.md"
     path.write_text("Criterion | Points\n:---|---:\nIs kind. | 3\n")
     with pytest.raises(InputError, match=r"rubric.md:2: a Markdown table; begin and end each of its lines with \|"):
+        list(read_rows(path, []))
+    path.write_text("# Marks\n\n| Criterion | Points |\n|---|---|\n| Is kind. | 3 |\n")
+    with pytest.raises(InputError, match="expected CSV, TSV, a Markdown table without other text, JSON"):
         list(read_rows(path, []))

@@ -62,6 +62,7 @@ _GIVEN = frozenset(WEIGHT_KEYS) - {"score", "分数"}
 _TEXTS = frozenset((*TEXT_KEYS, *NAME_KEYS))
 _BRACKET = r"[\[(（][^\[\]()（）]*(?<!\d)\d{1,3}(?!\d)[^\[\]()（）]*[\])）]"
 _MARK = re.compile(rf"\A\W*?{_BRACKET}|{_BRACKET}\W*\Z")
+_PERCENT = re.compile(r"\s*[(（][%％][)）]\Z")
 _NUMBERED = re.compile(r"(\d+(?:\.\d+)*)\.?(?:\s|\Z)")
 _VERDICTS = frozenset(("MET", "UNMET", "CANNOT_ASSESS", "True", "False"))
 _OF_SCORE = re.compile(
@@ -197,10 +198,10 @@ def find_usual_keys(keys: tuple[str, ...], usual: tuple[str, ...]) -> list[str]:
     """Those of the keys that are usual for a part, ignoring case, in the order of preference.
 
     Example:
-        >>> find_usual_keys(("Points", "Text"), ("weight", "points"))
-        ['Points']
+        >>> find_usual_keys(("Points", "Text"), ("weight", "points")), find_usual_keys(("Weight (%)",), ("weight",))
+        (['Points'], ['Weight (%)'])
     """
-    by_name = {fold_name(key): key for key in reversed(keys)}
+    by_name = {fold_name(_PERCENT.sub("", str(key))): key for key in reversed(keys)}
     return [by_name[name] for name in map(fold_name, usual) if name in by_name]
 
 

@@ -86,8 +86,7 @@ def join_human_scores(
                     found[finder.find_item(given)].append(score)
     if problems:
         raise InputError(problems)
-    several = [str(item.id or n) for n, item in enumerate(dataset.items) if len(found[n]) > 1]
-    if several:
+    if several := [str(item.id or n) for n, item in enumerate(dataset.items) if len(found[n]) > 1]:
         notes.append(f"several scores of an item are averaged: items {format_first(several)}")
     rest = [{name: value for name, value in item.metadata.items() if name != key} for item in dataset.items]
     # Rounded: the mean of 0.1, 0.2 and 0.3 is 0.2, a tie.

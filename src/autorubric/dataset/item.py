@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 from autorubric.core.criterion import Criterion
@@ -17,15 +17,9 @@ from autorubric.dataset.ground_truth import GroundTruthReader, match_label
 from autorubric.errors import InputError, pluralize
 from autorubric.files.json_values import is_missing
 from autorubric.rows import Record, RowReader, drop_nulls, join_names
-from autorubric.rows.columns import (
-    COLUMN_OPTION,
-    find_base_column,
-    find_text_path,
-    find_value,
-    fold_name,
-    is_for_models,
-)
+from autorubric.rows.columns import COLUMN_OPTION, fold_column, fold_name, is_for_models
 from autorubric.rows.columns import ROLES as NAMES
+from autorubric.rows.paths import find_base_column, find_text_path, find_value
 from autorubric.rows.record import (
     as_text,
     find_paths,
@@ -34,6 +28,7 @@ from autorubric.rows.record import (
     is_blank,
     is_sentence,
     read_message,
+    split_dialogue,
     to_plain,
 )
 
@@ -211,31 +206,38 @@ def split_preferences(
         a.jsonl:1 (rejected) ['7-rejected', 'No.', 0, 1]
     """
     for record in records:
-        names = {name: fold_name(name) for name in record.fields} if record.fields.keys() >= _SIDES.keys() else {}
-        if not names or not _SUBMISSIONS.isdisjoint(names.values()):
+        if not (sides := _find_sides(tuple(record.fields))):
             yield record
             continue
-        if taken := names.keys() & {"preferred", PREFERENCE_PAIR}:
+        if taken := record.fields.keys() & {"preferred", PREFERENCE_PAIR}:
             raise InputError(f"{record.where}: rename the column {min(taken)!r}, which a preference is written to")
         if not is_blank(record.fields.get("ground_truth")):
             raise InputError(f"{record.where}: {OF_TWO}")
         note = f"{where}: each row's 'chosen' and 'rejected' are two submissions, with 1 and 0 in 'preferred'"
         notes += [note] * (note not in notes)
-        common = {name: value for name, value in record.fields.items() if name not in _SIDES}
-        has_query = "query" in columns or not _QUERIES.isdisjoint(names.values())
-        for side, preferred in _SIDES.items():
-            own = _read_side(record.fields[side], has_query)
-            if is_blank(record.fields[side]):
-                notes.append(f"{record.where}: {side!r} is blank and is graded as a blank submission")
-            ids = (name for name in common if name == columns.get("id") or names[name] in NAMES["id"].names)
+        common = {name: value for name, value in record.fields.items() if name not in sides}
+        has_query = "query" in columns or not _QUERIES.isdisjoint(map(fold_column, common))
+        for column, (side, preferred) in zip(sides, _SIDES.items(), strict=True):
+            own = _read_side(record.fields[column], has_query)
+            if is_blank(record.fields[column]):
+                notes.append(f"{record.where}: {column!r} is blank and is graded as a blank submission")
+            ids = (name for name in common if name == columns.get("id") or fold_column(name) in NAMES["id"].names)
             own |= {name: f"{common[name]}-{side}" for name in ids if not is_blank(common[name])}
             own |= {"preferred": preferred, PREFERENCE_PAIR: record.number}
             yield record._replace(where=f"{record.where} ({side})", fields={**common, **own})
 
 
+@lru_cache(maxsize=256)
+def _find_sides(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The columns of a chosen and a rejected submission; empty if a row lacks one or has another submission."""
+    columns = {fold_column(name): name for name in names}
+    is_pair = columns.keys() >= _SIDES.keys() and _SUBMISSIONS.isdisjoint(columns)
+    return tuple(columns[side] for side in _SIDES) if is_pair else ()
+
+
 def _read_side(cell: Any, has_query: bool) -> dict[str, Any]:
     """A chosen or rejected submission: a text, a message, or messages, whose last one is the answer."""
-    value = from_cell(cell)
+    value = from_cell(cell) if has_query else split_dialogue(from_cell(cell))
     last = read_message(value[-1] if isinstance(value, list) and value else value)
     if not isinstance(last, Mapping) or "role" not in last:
         return {"submission": "" if is_blank(cell) else cell}  # also an answer in JSON

@@ -145,8 +145,7 @@ def _find_label_columns(rubric: Rubric, rows: Iterable[Mapping[str, Any]], notes
         called = next((key for key in map(fold_name, (name, criterion.requirement)) if key in by_name), None)
         if called is not None:
             found[name] = by_name[called]
-    several = [columns for columns in found.values() if len(columns) > 1]
-    if several:
+    if several := [columns for columns in found.values() if len(columns) > 1]:
         notes.append(
             f"labels are not read, since several columns are named like one criterion: {join_names(several[0])}"
         )

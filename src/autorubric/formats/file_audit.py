@@ -43,7 +43,8 @@ class PolarityAudit:
     def add(self, record: Record, place: str) -> None:
         """Count the criteria of a record."""
         for criterion in record.criteria:
-            self.counts[_describe_sign(criterion.weight), read_meaning(criterion.requirement).meaning] += 1
+            sign = "negative" if criterion.weight < 0 else "positive" if criterion.weight else "zero"
+            self.counts[sign, read_meaning(criterion.requirement).meaning] += 1
             if find_conflict(criterion.requirement, criterion.weight) and len(self.examples) < MOST_EXAMPLES:
                 self.examples.append((place, criterion.weight, criterion.requirement))
 
@@ -94,10 +95,6 @@ def _convert_sign(criterion: Criterion, audit: PolarityAudit) -> Criterion:
         return criterion
     audit.turned += 1
     return criterion.model_copy(update={"weight": -criterion.weight})
-
-
-def _describe_sign(weight: float) -> str:
-    return "negative" if weight < 0 else "positive" if weight > 0 else "zero"
 
 
 class _WordCharacters(dict[int, str]):

@@ -21,23 +21,9 @@ from autorubric.rows.record import read_question
 
 _GROUP = "formats"
 
-FORMATS: dict[str, Format] = {
-    fmt.name: fmt
-    for fmt in (
-        AUTORUBRIC,
-        RUBRICHUB,
-        RURL,
-        RUFT,
-        HEALTHBENCH,
-        RAR,
-        VERL,
-        OPEN_INSTRUCT,
-        VERIFIERS,
-        LLMDC,
-        PAPERBENCH,
-        PROMETHEUS,
-    )
-}
+_HUB, _ROWS = (RUBRICHUB, RURL, RUFT), (HEALTHBENCH, RAR, VERL, OPEN_INSTRUCT)
+_BUILT_IN = (AUTORUBRIC, *_HUB, *_ROWS, VERIFIERS, LLMDC, PAPERBENCH, PROMETHEUS)
+FORMATS: dict[str, Format] = {fmt.name: fmt for fmt in _BUILT_IN}
 """The built-in formats by name."""
 
 

@@ -30,11 +30,6 @@ def _read_llmdc(row: Row) -> Record:
     return Record(tuple(read_criteria(parts.entries)), guidelines=parts.guidelines, metadata=parts.metadata)
 
 
-def _write_llmdc(record: Record) -> Row:
-    """The document of a record, its criteria under `rubric`; a file of one document contains only the list."""
-    return {"rubric": [_write_requirement(criterion) for criterion in record.criteria]}
-
-
 def _has_requirements(value: Any) -> bool:
     """Whether a list of criteria or sections, or a mapping that contains one, has a `requirement`."""
     if isinstance(value, list):
@@ -56,7 +51,7 @@ LLMDC = Format(
     (".json", ".yaml", ".yml", ".jsonl"),
     lambda row: not _OF_DATA & row.keys() and _has_requirements(row),
     _read_llmdc,
-    _write_llmdc,
+    lambda record: {"rubric": [*map(_write_requirement, record.criteria)]},  # of one document, only the list
     carrier=None,
     document=lambda rows: check_only_row(rows)["rubric"],
 )
@@ -87,11 +82,6 @@ def _read_verifiers(row: Row) -> Record:
     return Record(ours, metadata=pick_others(row, ("criteria",)))
 
 
-def _write_verifiers(record: Record) -> Row:
-    """The document of a record: weights are positive, and the order of the choices gives the direction."""
-    return {"criteria": [_write_entry(number, criterion) for number, criterion in enumerate(record.criteria, 1)]}
-
-
 def _read_choices(rest: Mapping[str, Any]) -> dict[str, Any]:
     choices = rest.get("choices")
     metadata = pick_others(rest, ("choices",))
@@ -114,6 +104,7 @@ def _as_ours(position: int, entry: Mapping[str, Any], criterion: Criterion) -> C
 
 
 def _write_entry(position: int, criterion: Criterion) -> dict[str, Any]:
+    """The entry of a criterion: its weight is positive, and the order of the choices gives the direction."""
     entry = {"name": criterion.name or f"c{position}", "text": criterion.requirement}
     pitfall = criterion.weight < 0
     if criterion.options is None:
@@ -130,7 +121,7 @@ VERIFIERS = Format(
     (".toml", ".json", ".jsonl"),
     _is_verifiers,
     _read_verifiers,
-    _write_verifiers,
+    lambda record: {"criteria": [_write_entry(number, one) for number, one in enumerate(record.criteria, 1)]},
     carrier=None,
     document=check_only_row,
 )
@@ -204,18 +195,14 @@ def _read_weight(node: Mapping[str, Any], place: str, problems: list[str]) -> fl
 def _write_paperbench(record: Record) -> Row:
     """The tree of a record: its criteria are the children of the root."""
     leaves = [
-        _write_node(criterion.id, criterion.requirement, as_points(criterion.weight), _find_tag(criterion))
-        for criterion in record.criteria
+        _write_node(one.id, one.requirement, as_points(one.weight), one.tags[0] if len(one.tags) == 1 else None)
+        for one in record.criteria
     ]
     return {**_write_node(record.id, as_text(record.prompt), 1, None), "sub_tasks": leaves}
 
 
 def _write_node(name: str | None, text: str, weight: float, category: str | None) -> Row:
     return {"id": name or "", "requirements": text, "weight": weight, "sub_tasks": [], "task_category": category}
-
-
-def _find_tag(criterion: Criterion) -> str | None:
-    return criterion.tags[0] if len(criterion.tags) == 1 else None
 
 
 PAPERBENCH = Format(

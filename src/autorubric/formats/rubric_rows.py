@@ -36,10 +36,6 @@ _IDEAL = "ideal_completions_data"
 _OF_HEALTHBENCH = frozenset({"prompt_id", "id", "prompt", "rubrics"})
 
 
-def _is_healthbench(row: Row) -> bool:
-    return "prompt" in row and isinstance(row.get("rubrics"), list) and "reward_model" not in row
-
-
 def _read_healthbench(row: Row) -> Record:
     """The record of a row; the ideal completion is its reference."""
     metadata = pick_others(row, _OF_HEALTHBENCH)
@@ -93,7 +89,7 @@ HEALTHBENCH = Format(
     "healthbench",
     "HealthBench",
     (".jsonl", ".parquet", ".json"),
-    _is_healthbench,
+    lambda row: "prompt" in row and isinstance(row.get("rubrics"), list) and "reward_model" not in row,
     _read_healthbench,
     _write_healthbench,
     _HEALTHBENCH,
@@ -104,10 +100,6 @@ HEALTHBENCH = Format(
 
 _RAR_ENTRY = Names(("description",), ("weight",), ("title",))
 _OF_RAR = frozenset({"id", "question", "reference_answer", "rubric", "rubric_list", "rubric_count"})
-
-
-def _is_rar(row: Row) -> bool:
-    return "question" in row and "rubric" in row
 
 
 def _read_rar(row: Row) -> Record:
@@ -154,7 +146,7 @@ RAR = Format(
     "rar",
     "RaR-Medicine and RaR-Science",
     (".jsonl", ".parquet", ".json"),
-    _is_rar,
+    lambda row: {"question", "rubric"} <= row.keys(),
     _read_rar,
     _write_rar,
     _RAR,
@@ -165,10 +157,6 @@ RAR = Format(
 
 _INSTRUCT_ENTRY = Names(("description", "rubric_item", "Ingredient"), ("weight",), ("title",), default=1.0)
 _VERIFIER = "general_rubric"
-
-
-def _is_open_instruct(row: Row) -> bool:
-    return "messages" in row and "ground_truth" in row
 
 
 def _read_open_instruct(row: Row) -> Record:
@@ -217,7 +205,7 @@ OPEN_INSTRUCT = Format(
     "open-instruct",
     "open-instruct",
     (".jsonl", ".parquet"),
-    _is_open_instruct,
+    lambda row: {"messages", "ground_truth"} <= row.keys(),
     _read_open_instruct,
     _write_open_instruct,
     _OPEN_INSTRUCT,

@@ -26,25 +26,17 @@ def _read_final(row: Row) -> Record:
     )
 
 
-def _write_final(record: Record) -> Row:
-    return {"question": dump_question(record.prompt), "id": record.id, "rubrics": _build_entries(record)}
-
-
-def _round_final(row: Row) -> Row:
-    """The row with whole points, for the 32-bit column of the Parquet file."""
-    return {**row, "rubrics": [{**entry, "points": to_whole(entry["points"])} for entry in row["rubrics"]]}
-
-
 RUBRICHUB = Format(
     "rubrichub",
     "RubricHub pipeline output",
     (".jsonl", ".parquet"),
     lambda row: {"question", "rubrics"} <= row.keys(),
     _read_final,
-    _write_final,
+    lambda record: {"question": dump_question(record.prompt), "id": record.id, "rubrics": _build_entries(record)},
     build_final_schema,
     carrier=None,
-    columns=_round_final,
+    # Whole points, for the 32-bit column of the Parquet file.
+    columns=lambda row: {**row, "rubrics": [{**one, "points": to_whole(one["points"])} for one in row["rubrics"]]},
 )
 
 

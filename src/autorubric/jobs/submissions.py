@@ -31,7 +31,7 @@ from autorubric.files.atomic import check_inside
 from autorubric.notes import warn
 from autorubric.rows import Record, Table, inspect_file, is_dataset_folder, is_stream, list_document_rows, name_input
 from autorubric.rows.columns import ROLES as NAMES
-from autorubric.rows.columns import SYNONYMS, fold_name
+from autorubric.rows.columns import SYNONYMS, fold_column
 from autorubric.rows.record import to_plain
 from autorubric.rows.stream import open_text
 
@@ -178,7 +178,7 @@ def is_rows(path: Path, *, rubric_given: bool) -> bool:
         if file.read(1024).lstrip().startswith((b"[", b"- ")):
             return True
     value = found.read_document() if rubric_given else None
-    return rubric_given and not (isinstance(value, dict) and "items" in value)
+    return rubric_given and not (isinstance(value, dict) and value.keys() >= {"rubric", "items"})
 
 
 def _list_records(value: Any, name: str) -> Iterator[Record]:
@@ -205,7 +205,7 @@ def _is_table(path: Path) -> bool:
         found = inspect_file(path)
         first = next(found.iter_rows(problems), None) if found.kind in ("csv", "jsonl") else None
         names = () if first is None or problems else first.fields
-        return any(fold_name(name) in NAMES["submission"].names for name in names)
+        return any(fold_column(name) in NAMES["submission"].names for name in names)
     return False
 
 
@@ -249,10 +249,7 @@ def _build_item(record: Record, common: Rubric | None) -> DataItem:
         fields.get("prompt", fields.get("query")),
         fields.get("ground_truth_reasons"),
         None if fields.get("id") is None else str(fields["id"]),
-        {
-            **(fields.get("metadata") or {}),
-            **{key: fields[key] for key in fields if key not in (*_KEYS, "rubric")},
-        },
+        (fields.get("metadata") or {}) | {key: fields[key] for key in fields if key not in (*_KEYS, "rubric")},
     )
     item.rubric = None if common else item.rubric  # the labels were read with the common rubric
     return item
@@ -378,20 +375,17 @@ def check_weighed(rubrics: Iterable[tuple[str, Rubric]]) -> None:
         autorubric.errors.InputError: r.yaml: every criterion has weight 0, so no score can be computed; ...
     """
     advice = "every criterion has weight 0, so no score can be computed; give at least one criterion a weight"
-    flat = [f"{where}: {advice}" for where, rubric in rubrics if not any(criterion.weight for criterion in rubric)]
-    if flat:
+    if flat := [f"{where}: {advice}" for where, rubric in rubrics if not any(one.weight for one in rubric)]:
         raise InputError(flat)
 
 
 def list_rubrics(dataset: RubricDataset, source: object) -> Iterator[tuple[str, Rubric]]:
     """Each distinct rubric of a dataset with its place: the file, or the first item that has it."""
     where = source if isinstance(source, str | Path) else "the rubric"
-    seen: set[int] = set()
+    first: dict[int, tuple[int, Rubric]] = {}
     for index in range(len(dataset)):
-        rubric = dataset.get_item_rubric(index)
-        if id(rubric) in seen:
-            continue
-        seen.add(id(rubric))
+        first.setdefault(id(rubric := dataset.get_item_rubric(index)), (index, rubric))
+    for index, rubric in first.values():
         yield (str(where) if dataset[index].rubric is None else f"{where}: item {index}"), rubric
 
 

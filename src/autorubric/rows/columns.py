@@ -11,14 +11,26 @@ from unicodedata import normalize
 
 from autorubric.errors import InputError, format_first
 from autorubric.files.json_values import as_weight
-from autorubric.rows.record import Record, dump_question, find_paths, find_rubric, from_cell, read_question, to_plain
+from autorubric.rows.paths import find_value
+from autorubric.rows.record import (
+    Prompt,
+    Record,
+    dump_question,
+    find_paths,
+    find_rubric,
+    fold_role,
+    from_cell,
+    read_prompt,
+    read_question,
+    to_plain,
+)
 
 _ROWS_SEEN = 100
 _SOURCES = "source data_source domain ability"
 _DOUBTS = {
     "reference": r"(un)?met|cannot_assess|(pass|fail)(ed)?|true|false|yes|no|accept|reject|(in)?correct"
     r"|不?(满足|符合|合格)|[是否对错]",
-    "query": r"[\w-]*[_\d][\w-]*",
+    "query": r"[\w-]*[-_\d][\w-]*",
 }
 """What a `fallback` column may contain instead of its role: a label, or the name of a task."""
 
@@ -127,38 +139,14 @@ def fold_name(name: str) -> str:
     return normalize("NFC", str(name).strip().casefold()).replace(" ", "_").replace("-", "_")
 
 
-_PATH_PART = re.compile(r"[^.\[\]]+|\[-?\d{1,9}\]")
-
-
-def find_value(row: Any, path: str) -> Any:
-    """The value of a column, or at a path into it, also inside JSON text; None if there is none.
+def fold_column(name: str) -> str:
+    """A column's name as names of roles are compared: `ModelAnswer` is `model_answer`.
 
     Example:
-        >>> row = {"choices": [{"turns": ["So.", "No."]}], "meta": '{"rubrics": ["Is brief"]}'}
-        >>> find_value(row, "choices[0].turns[-1]"), find_value(row, "meta.rubrics[0]"), find_value(row, "turns")
-        ('No.', 'Is brief', None)
+        >>> fold_column("ModelAnswer"), fold_column("Student Answer")
+        ('model_answer', 'student_answer')
     """
-    value: Any = from_cell(row) if isinstance(row, str) else row
-    # Headers of CSV files are composed.
-    if isinstance(value, Mapping) and (own := path if path in value else normalize("NFC", path)) in value:
-        return value[own]
-    part = find_base_column(path)
-    try:
-        value = value[int(part[1:-1]) if part.startswith("[") else part] if not isinstance(value, str) else None
-    except (KeyError, IndexError, TypeError, ValueError):
-        return None
-    rest = path.partition(part)[2].removeprefix(".")
-    return find_value(value, rest) if rest else value
-
-
-def find_base_column(path: str) -> str:
-    """The column that a path begins with.
-
-    Example:
-        >>> find_base_column("choices[0].turns"), find_base_column("answer")
-        ('choices', 'answer')
-    """
-    return next(iter(_PATH_PART.findall(path)), path)
+    return fold_name(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", str(name)))
 
 
 def resolve_roles(given: Mapping[str, str]) -> dict[str, str]:
@@ -240,7 +228,7 @@ class RowReader:
         names = tuple(fields)
         if names not in self._layouts:
             taken, columns = set(self.given.values()), dict[str, list[str]]()
-            keys = {name: fold_name(name) for name in names if name not in taken}
+            keys = {name: fold_column(name) for name in names if name not in taken}
             for role in self.roles:
                 named, usual, last = self.given.get(role), ROLES[role].names, ROLES[role].fallback
                 guesses = [n for group in (usual, last) for n, key in keys.items() if key in group]
@@ -260,7 +248,7 @@ class RowReader:
         """What would be misread (a label, the name of a task, weights of a rubric), in words; empty if nothing."""
         for role, words in _DOUBTS.items():
             guess = found.get(role, "") if role not in self.given else ""
-            if fold_name(guess) in ROLES[role].fallback and re.fullmatch(words, str(fields[guess]).strip(), re.I):
+            if fold_column(guess) in ROLES[role].fallback and re.fullmatch(words, str(fields[guess]).strip(), re.I):
                 problem = f"{guess!r} is {fields[guess]!r}, which may not be the {role}"
                 label = ", or labels with --column labels=NAME" * (role == "reference")
                 return f"{problem}; name the {role} with {self.option.format(role=role)}{label}"
@@ -277,35 +265,48 @@ class RowReader:
         """The column to read of several: the only one with a value, or the role's own."""
         known = ROLES[role]
         full = [name for name in names if Record("", 0, fields, {role: name}).read_value(role) is not None]
-        first = [name for name in full if fold_name(name) not in known.fallback]
+        first = [name for name in full if fold_column(name) not in known.fallback]
         given = [name for name in names if isinstance(fields[name], str)] if role == "submission" else first
-        own = [name for name in given if fold_name(name) == known.own]
+        own = [name for name in given if fold_column(name) == known.own]
         if len(own) == 1 and full and own[0] not in full:
             note = f"{self.where}: {full[0]!r} is not read where {own[0]!r} is blank, since a blank submission is one"
             self.notes += [note] * (note not in self.notes)
         if known.is_ranked and first:
-            return min(first, key=lambda name: known.names.index(fold_name(name)))
+            return min(first, key=lambda name: known.names.index(fold_column(name)))
         if len(own) == 1:
             return self._note_guess(role, own[0])
-        rivals = first or full or sorted(names, key=lambda name: fold_name(name) != known.own)[:1]
+        rivals = first or full or sorted(names, key=lambda name: fold_column(name) != known.own)[:1]
         if "reward_model" in full and len(first) == 1:
             model = find_rubric(fields["reward_model"])
             rivals = ["reward_model"] if _is_same_rubric(fields[first[0]], model) else [*first, "reward_model"]
-        if len(rivals := _drop_copies(role, rivals, fields)) == 1:
+        rivals = _drop_copies(rivals, fields, self._layouts[tuple(fields)]) if role == "query" else rivals
+        if len(rivals) == 1:
             return self._note_guess(role, rivals[0])
         which, option = " or ".join(map(repr, rivals)), self.option.format(role=role)
         raise InputError(f"{self.where}: the {role} may be column {which}; choose one with {option}")
 
 
-def _drop_copies(role: str, rivals: list[str], fields: Mapping[str, Any]) -> list[str]:
-    """One column if all have the same query, as in `final_full`; of a conversation, the one with its messages."""
+def _drop_copies(rivals: list[str], fields: Mapping[str, Any], layout: Iterable[Mapping[str, Any]]) -> list[str]:
+    """One column if all have the same query, as in `final_full`; of a conversation, the one with its messages.
+
+    A conversation that ends with an answer is the same query, and is read unless the row has another answer.
+    """
+    has_answer = any("submission" in roles for roles in layout)
     try:
-        asked = [read_question(to_plain(fields[name]), name) for name in rivals] if role == "query" else []
+        asked = [read_question(to_plain(fields[name]), name) for name in rivals]
+        bare = [_leave_out_answer(prompt) for prompt in asked]
     except InputError:
         return rivals
-    if len({dump_question(prompt).strip() for prompt in asked}) != 1:
+    if len({dump_question(prompt).strip() for prompt in bare}) != 1:
         return rivals
-    return [min(rivals, key=lambda name: isinstance(fields[name], str) and isinstance(asked[0], list))]
+    wrong_end = [(prompt != whole) == has_answer for prompt, whole in zip(bare, asked, strict=True)]
+    as_text = [isinstance(fields[name], str) and isinstance(bare[0], list) for name in rivals]
+    return [min(zip(wrong_end, as_text, range(len(rivals)), rivals, strict=True))[-1]]
+
+
+def _leave_out_answer(prompt: Prompt) -> Prompt:
+    has_answer = isinstance(prompt, list) and len(prompt) > 1 and fold_role(prompt[-1]["role"]) == "assistant"
+    return read_prompt(prompt[:-1], "") if has_answer else prompt
 
 
 def _is_same_rubric(value: Any, other: Any) -> bool:
@@ -325,8 +326,11 @@ def _is_same_entry(one: Any, two: Any) -> bool:
 _WEIGHTS = re.compile(r"weight|(\A|_)points?(_|\Z)")
 
 
+_FAULTS = re.compile(r"(negative|penalty|pitfall)_(rubrics?|criteria|rubric_items)")
+
+
 def find_weight_columns(around: Mapping[str, Any], criteria: Any) -> Iterator[str]:
-    """A sentence for each column with weights of criteria that are plain texts; such weights are not read.
+    """A sentence for each column with weights of criteria that are plain texts, or with pitfalls; none is read.
 
     Example:
         >>> list(find_weight_columns({"Weights": [3, -1]}, ["Is kind.", "Is rude."]))
@@ -338,6 +342,9 @@ def find_weight_columns(around: Mapping[str, Any], criteria: Any) -> Iterator[st
         if is_list and all(isinstance(text, str) for text in texts) and None not in map(as_weight, weights):
             advice = f"write each criterion as { {'requirement': texts[0], 'weight': weights[0]}!r:.100}"
             yield f"{key!r} has the weights of the criteria; {advice}"
+    for key in () if criteria is None else filter(lambda name: _FAULTS.fullmatch(fold_column(name)), around):
+        if from_cell(around[key]):
+            yield f"{key!r} may have criteria, which are not read; write them into the rubric with negative weights"
 
 
 _CONTEXT = re.compile(
@@ -357,24 +364,8 @@ def is_for_models(column: str, *, reference: bool = True) -> bool:
         >>> [is_for_models(name) for name in ("System Prompt", "chat_history", "gold_answer", "system_output")]
         [True, True, True, False]
     """
-    name = fold_name(column)
+    name = fold_column(column)
     return bool(_CONTEXT.fullmatch(name) or (reference and _ANSWER.fullmatch(name)))
-
-
-_ENDS = (".content", ".text", ".message", ".answer", ".output", ".question")
-
-
-def find_text_path(row: Any, column: str, *, is_query: bool = False) -> str:
-    """The path to the most likely text in a column, its longest, or to the messages of a query; empty if none.
-
-    Example:
-        >>> turns = {"messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Why?"}]}
-        >>> find_text_path({"input": turns}, "input"), find_text_path({"input": turns}, "input", is_query=True)
-        ('input.messages[-1].content', 'input.messages')
-    """
-    paths = find_paths(find_value(row, column), column)
-    found = max(paths, key=lambda at: (at.endswith(_ENDS), len(find_value(row, at))), default="")
-    return found.partition("[-1]")[0] if is_query else found
 
 
 def join_names(columns: Iterable[str], most: int = 12) -> str:

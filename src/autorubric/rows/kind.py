@@ -67,8 +67,7 @@ def detect_kind(head: bytes, path: str | Path, name: str) -> Kind:
     binary = next((kind for mark, kind in BINARY.items() if head.startswith(mark)), None)
     if binary is not None:
         return binary
-    foreign = next((words for mark, words in _FOREIGN if head.startswith(mark)), None)
-    if foreign is not None:
+    if foreign := next((words for mark, words in _FOREIGN if head.startswith(mark)), None):
         raise InputError(f"{name}: the file is {foreign}")
     text, ending = head.decode("utf-8", "replace").lstrip(), _BY_ENDING.get(find_ending(path))
     if text.startswith(("{", "[")) and ending not in ("yaml", "toml"):
@@ -102,8 +101,6 @@ def _detect_json_kind(text: str, ending: Kind | None) -> Kind:
     if first.startswith("[") or first.rstrip().endswith(_GOES_ON):
         is_row = ending == "jsonl" and first.startswith("[") and first.strip() != "[" and following.startswith("{")
         return "jsonl" if is_row else "json"
-    if following.startswith("{") and _is_json(first):
-        return "jsonl"
     return "jsonl" if ending == "jsonl" or (following and _is_json(first)) else "json"
 
 
@@ -146,7 +143,10 @@ def detect_delimiter(text: str) -> str:
 
 def _refuse_unknown(text: str, name: str) -> Kind:
     what = "cannot tell what kind of file this is" if text else "the file is empty"
-    raise InputError(f"{name}: {what}; expected CSV, TSV, a Markdown table, JSON, JSON Lines, YAML, Parquet or Arrow")
+    alone = " without other text" if "\n|" in text else ""
+    raise InputError(
+        f"{name}: {what}; expected CSV, TSV, a Markdown table{alone}, JSON, JSON Lines, YAML, Parquet or Arrow"
+    )
 
 
 _STATE, _SPLITS = "state.json", "dataset_dict.json"
@@ -235,7 +235,8 @@ def _find_split_parent(path: Path) -> tuple[Path, str] | None:
     """The dataset folder above a path that does not exist, and the split that the path names."""
     if find_ending(path) or path.exists():
         return None
-    folder = next((above for above in _list_parents(path) if _is_folder(above)), None)
+    parents = path.parents if find_address(path) is None else path.parents[:-3]  # within the bucket
+    folder = next(filter(_is_folder, parents), None)
     if folder is None or folder == Path() or _is_file(path):
         return None
     split = path.relative_to(folder).as_posix()
@@ -273,8 +274,7 @@ def _list_arrow_files(folder: Path) -> tuple[Path, ...]:
     state = folder / _STATE
     entries = _read_list(state, "_data_files")
     names = [entry.get("filename") if isinstance(entry, dict) else None for entry in entries]
-    wrong = [name for name in names if not isinstance(name, str) or Path(name).name != name]
-    if wrong:
+    if wrong := [name for name in names if not isinstance(name, str) or Path(name).name != name]:
         raise InputError(f"{state}: '_data_files' contains {wrong[0]!r}; expected the names of files in the folder")
     return tuple(folder / str(name) for name in names)
 
@@ -312,11 +312,6 @@ def _is_folder(path: Path) -> bool:
 def _is_file(path: Path) -> bool:
     address = find_address(path)
     return path.is_file() if address is None else is_remote_file(address)
-
-
-def _list_parents(path: Path) -> Sequence[Path]:
-    """The folders above a path, the nearest first; for an address, only those within the bucket."""
-    return path.parents if find_address(path) is None else path.parents[:-3]
 
 
 def _list_files(folder: Path) -> list[Path]:

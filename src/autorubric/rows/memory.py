@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from autorubric.errors import InputError
 from autorubric.files.json_values import to_json_value
-from autorubric.rows.columns import ROLES, fold_name
+from autorubric.rows.columns import ROLES, fold_column
 
 _LISTINGS = ("to_pylist", "to_dicts", "to_list", "tolist")
 """Methods that return the rows of a table or column, in pyarrow, polars, datasets or Series, and numpy."""
@@ -76,8 +76,7 @@ def _list_table_rows(value: Any) -> Any:
     pandas: Any = sys.modules.get("pandas")  # a caller with a DataFrame has imported it
     is_frame = pandas is not None and isinstance(value, pandas.DataFrame)
     names = [str(name) for name in columns] if is_frame or isinstance(columns, list) else []
-    repeated = sorted(name for name, count in Counter(names).items() if count > 1)
-    if repeated:
+    if repeated := sorted(name for name, count in Counter(names).items() if count > 1):
         raise InputError(f"the DataFrame has two columns named {', '.join(map(repr, repeated))}; rename one")
     if is_frame:
         levels = [name for name in value.index.names if name is not None and name not in value.columns]
@@ -108,4 +107,4 @@ def _convert_cells(row: Mapping[Any, Any], where: str, *, nulls: bool, blanks: b
     if problems:
         raise InputError(problems)
     texts = ROLES["submission"].names
-    return {name: cell for name, cell in cells.items() if blanks or cell is not None or fold_name(name) in texts}
+    return {name: cell for name, cell in cells.items() if blanks or cell is not None or fold_column(name) in texts}

@@ -18,7 +18,7 @@ from autorubric.files.parquet import read_arrow, read_parquet
 from autorubric.files.remote import find_address, make_path
 from autorubric.files.strict_json import parse_json
 from autorubric.files.text import LARGEST_FILE, LONGEST_ROW, check_file, decode, iter_lines, parse_toml, read_jsonl
-from autorubric.rows.columns import NESTED, ROLES, fold_name
+from autorubric.rows.columns import NESTED, ROLES, fold_column
 from autorubric.rows.kind import BINARY, HEAD, Kind, detect_delimiter, detect_kind, find_files, is_dataset_folder
 from autorubric.rows.record import HOLDERS, Record
 from autorubric.rows.stream import is_stream, name_input, open_input, open_text
@@ -31,7 +31,7 @@ DOCUMENTS: tuple[Kind, ...] = ("json", "yaml", "toml")
 
 _WRAPPERS = ("data", "rows", "records", "instances", "samples", "examples", "results", "tests")
 """Keys under which other tools export the list of rows; under other keys, the rows must have a query."""
-_OF_ROWS = frozenset((*HOLDERS, "items", "sections", *ROLES["query"].names, *ROLES["submission"].names))
+_OF_ROWS = frozenset((*HOLDERS, "sections", *ROLES["query"].names, *ROLES["submission"].names))
 """Keys of a row, rubric or dataset: an object with one of them does not wrap a list of rows."""
 
 
@@ -79,10 +79,8 @@ class RowFile:
             yield from iter_objects(self.read_document(), self.name, problems)
             return
         with (open_text if self.kind in ("csv", "jsonl") else open_input)(self.path) as file:
-            if self.kind == "csv":
-                rows = read_delimited(file, self.name, problems)
-            elif self.kind == "jsonl":
-                rows = read_jsonl(file, self.name, problems)
+            if self.kind in ("csv", "jsonl"):
+                rows = (read_delimited if self.kind == "csv" else read_jsonl)(file, self.name, problems)
             elif self.kind == "parquet":
                 rows = read_parquet(file, self.name)
             else:
@@ -214,16 +212,16 @@ def list_document_rows(value: Any, name: str) -> list[Any]:
 
 def _are_columns(values: list[Any]) -> bool:
     """Whether values are columns of a table: lists of equal length of texts or numbers."""
-    are_lists = len(values) > 1 and all(isinstance(col, list) and col for col in values)
-    return are_lists and len({*map(len, values)}) == 1 and not any(isinstance(col[0], dict | list) for col in values)
+    are_flat = all(isinstance(col, list) and col and not isinstance(col[0], dict | list) for col in values)
+    return len(values) > 1 and are_flat and len({*map(len, values)}) == 1
 
 
 def unwrap_rows(document: Any) -> Any:
     """The list of rows in an object that wraps it; any other value unchanged.
 
     Example:
-        >>> unwrap_rows({"version": 1, "data": [{"id": "q1"}]}), unwrap_rows({"data": [{"id": "q1"}], "items": []})
-        ([{'id': 'q1'}], {'data': [{'id': 'q1'}], 'items': []})
+        >>> unwrap_rows({"version": 1, "data": [{"id": "q1"}]}), unwrap_rows({"data": [{"id": "q1"}], "rubric": []})
+        ([{'id': 'q1'}], {'data': [{'id': 'q1'}], 'rubric': []})
     """
     if not isinstance(document, dict) or not _OF_ROWS.isdisjoint(document):
         return document
@@ -281,7 +279,8 @@ def read_delimited(file: BinaryIO, name: str, problems: list[str]) -> Iterator[t
 def _split(file: BinaryIO, name: str) -> Iterator[tuple[int, list[str]]]:
     lines = _Lines(file, name)
     csv.field_size_limit(LONGEST_ROW)  # global to the module; a cell may be as long as a row of JSON Lines
-    rows = csv.reader(lines, delimiter=lines.delimiter, strict=True)
+    texts = (line.replace("\\|", "\0") for line in lines) if lines.has_bars else lines
+    rows = csv.reader(texts, delimiter=lines.delimiter, quoting=csv.QUOTE_NONE * lines.has_bars, strict=True)
     while True:
         start = lines.number + 1
         try:
@@ -293,7 +292,8 @@ def _split(file: BinaryIO, name: str) -> Iterator[tuple[int, list[str]]]:
         if lines.delimiter == "|" and not lines.has_bars and re.fullmatch(r"[ |:-]*---[ |:-]*", "|".join(cells)):
             raise InputError(f"{name}:{start}: a Markdown table; begin and end each of its lines with |")
         if lines.has_bars:
-            cells = [cell.strip() for cell in (cells if "".join(cells[:1] + cells[-1:]).strip() else cells[1:-1])]
+            inner = cells if "".join(cells[:1] + cells[-1:]).strip() else cells[1:-1]
+            cells = [cell.strip().replace("\0", "|") for cell in inner]
         if any(cell.strip(" :-" if lines.has_bars else None) for cell in cells):  # not dashes below a header
             yield start, cells
 
@@ -358,7 +358,7 @@ def _read_header(cells: list[str], where: str) -> list[str]:
 
 def _read_cell(column: str, cell: str) -> Any:
     """The value of a cell; JSON is parsed only in columns with certain names."""
-    key = fold_name(column)
+    key = fold_column(column)
     if key in NESTED:
         return parse_nested(cell, column)
     if key in ROLES["query"].names and cell.startswith("[{"):

@@ -13,7 +13,8 @@ from typing import Any
 from autorubric.errors import InputError
 from autorubric.files import find_nearest_key
 from autorubric.rows import Record, RowReader, join_names, name_input, read_rows
-from autorubric.rows.columns import ROLES, find_base_column, find_text_path, find_value, fold_name, is_for_models
+from autorubric.rows.columns import ROLES, fold_column, is_for_models
+from autorubric.rows.paths import find_base_column, find_text_path, find_value
 from autorubric.rows.record import fold_role, read_message
 from autorubric.runs.shard import Shard
 from autorubric.synthesis.stages import list_letters
@@ -120,7 +121,7 @@ class QueryFile:
         if unseen := [name for name in columns if is_for_models(name, reference=False)]:
             note = f"models do not see {join_names(unseen)}; join what they need with the query"
             notes.append(f"{name_input(self.path)}: {note}")
-        ids = [name for name in columns if fold_name(name) in ROLES["id"].names]
+        ids = [name for name in columns if fold_column(name) in ROLES["id"].names]
         if self.id_column is None and "id" not in columns and len(ids) == 1:
             shown = ids[0]
             notes.append(

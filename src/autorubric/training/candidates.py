@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from autorubric.dataset import DataItem, RubricDataset
+from autorubric.dataset.item import split_last_turn
 from autorubric.errors import InputError, pluralize
 from autorubric.llm.failure_groups import NOT_ASKED
 from autorubric.llm.limits import BYTES_A_TOKEN, ModelEstimate
@@ -75,7 +76,8 @@ def read_candidates(
     counts: dict[str, int] = {}
     found = []
     reader = RowReader(name_input(path), _ROLES, given=columns or {}, notes=[] if notes is None else notes)
-    for row in reader.read_all(_read_rows(path, problems)):
+    rows = reader.read_all(_read_rows(path, problems))
+    for row in (row if "submissions" in row.columns else split_last_turn(reader, row) for row in rows):
         try:
             query = directory.find(row)
             answers = list(_read_answers(row))

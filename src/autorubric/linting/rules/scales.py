@@ -117,7 +117,7 @@ _SCALE = compile_late(
     r"|[，,(]? ?where \d(?: is|=| means| stands for)\b[^.]{1,60}\b\d+(?: is|=| means| stands for)\b"
     r"|\(\d+ ?= ?[^)]{1,60}\b\d+ ?= ?[^)]{1,60}\)"
     r"|^\W*(?:\w+ )?(?:points?|marks?|credit) (?:is|are|will be) (?:awarded|given|deducted|assigned|lost)\b"
-    r"|[:;,(] ?\d ?[=:] ?[a-z][^,;]{0,60}[,;] ?\d ?[=:] ?[a-z]"
+    r"|[:;,(] ?\d ?[=:] ?[a-z][^;]{0,90}?(?:[,;] ?\d ?[=:]|\. ?\d ?=) ?[a-z]"
     r"|^\W*(?:one|two|three|\d|half a|a|an extra|a further) (?:points?|marks?) (?:per|each|off|for|if|when)\b"
     r"|\bup to (?:\d+|one|two|three|four|five|six|ten) (?:points?|marks?)\b"
     r"|\b(?:grade )?[a-e] (?:for|if|when) [^;]{1,60}[,;] ?(?:and )?(?:grade )?[b-f] (?:for|if|when)\b"

@@ -151,7 +151,7 @@ _HINTS = Hints(
 # A criterion about placeholders says so, also after one: "contains {{name}} exactly once".
 _ABOUT_PLACEHOLDERS = compile_late(
     r".+(?:placeholder|template|syntax|variable|parameter|f-string|jinja|mustache|abbreviat|unchanged|untouched"
-    r"|verbatim|exactly once|\bgaps\b|cloze|</|模板)|.*(?:such as|e\.g\.|for example|例如|如\W).*\0",
+    r"|verbatim|exactly once|stands for|\bgaps\b|cloze|</|模板)|.*(?:such as|e\.g\.|for example|例如|如\W).*\0",
     re.DOTALL,
 )
 
