@@ -21,9 +21,23 @@ from autorubric.rows.record import read_question
 
 _GROUP = "formats"
 
-_HUB, _ROWS = (RUBRICHUB, RURL, RUFT), (HEALTHBENCH, RAR, VERL, OPEN_INSTRUCT)
-_BUILT_IN = (AUTORUBRIC, *_HUB, *_ROWS, VERIFIERS, LLMDC, PAPERBENCH, PROMETHEUS)
-FORMATS: dict[str, Format] = {fmt.name: fmt for fmt in _BUILT_IN}
+FORMATS: dict[str, Format] = {
+    fmt.name: fmt
+    for fmt in (
+        AUTORUBRIC,
+        RUBRICHUB,
+        RURL,
+        RUFT,
+        HEALTHBENCH,
+        RAR,
+        VERL,
+        OPEN_INSTRUCT,
+        VERIFIERS,
+        LLMDC,
+        PAPERBENCH,
+        PROMETHEUS,
+    )
+}
 """The built-in formats by name."""
 
 

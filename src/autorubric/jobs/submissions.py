@@ -382,10 +382,12 @@ def check_weighed(rubrics: Iterable[tuple[str, Rubric]]) -> None:
 def list_rubrics(dataset: RubricDataset, source: object) -> Iterator[tuple[str, Rubric]]:
     """Each distinct rubric of a dataset with its place: the file, or the first item that has it."""
     where = source if isinstance(source, str | Path) else "the rubric"
-    first: dict[int, tuple[int, Rubric]] = {}
+    seen: set[int] = set()
     for index in range(len(dataset)):
-        first.setdefault(id(rubric := dataset.get_item_rubric(index)), (index, rubric))
-    for index, rubric in first.values():
+        rubric = dataset.get_item_rubric(index)
+        if id(rubric) in seen:
+            continue
+        seen.add(id(rubric))
         yield (str(where) if dataset[index].rubric is None else f"{where}: item {index}"), rubric
 
 

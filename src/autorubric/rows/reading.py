@@ -280,7 +280,8 @@ def _split(file: BinaryIO, name: str) -> Iterator[tuple[int, list[str]]]:
     lines = _Lines(file, name)
     csv.field_size_limit(LONGEST_ROW)  # global to the module; a cell may be as long as a row of JSON Lines
     texts = (line.replace("\\|", "\0") for line in lines) if lines.has_bars else lines
-    rows = csv.reader(texts, delimiter=lines.delimiter, quoting=csv.QUOTE_NONE * lines.has_bars, strict=True)
+    quoting: Any = csv.QUOTE_NONE if lines.has_bars else csv.QUOTE_MINIMAL
+    rows = csv.reader(texts, delimiter=lines.delimiter, quoting=quoting, strict=True)
     while True:
         start = lines.number + 1
         try:
