@@ -22,7 +22,7 @@ from autorubric.files.strict_json import encode_json
 from autorubric.graders.demands import Compound, is_compound
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import FailureKind
-from autorubric.training.rewards import Reward, RewardFailed, RewardRule
+from autorubric.training.rewards import Reward, RewardFailed, RewardRule, is_gate
 
 if TYPE_CHECKING:
     from autorubric.training.rewarder import Sample
@@ -149,8 +149,8 @@ def describe_rubric(rubric: Rubric) -> dict[str, Any]:
 class Observer:
     """Records rewards in a ledger, each once; `graded` says how criteria with several demands were graded."""
 
-    def __init__(self, ledger: Ledger, graded: Compound = "as_is") -> None:
-        self._ledger, self._graded = ledger, graded
+    def __init__(self, ledger: Ledger, graded: Compound = "as_is", rule: RewardRule | None = None) -> None:
+        self._ledger, self._graded, self._rule = ledger, graded, rule or RewardRule()
         self._noted: set[str] = set()
         self._replays = Replays(
             (row["group"], row["answer"], row.get("step"), row["failure"])
@@ -163,8 +163,13 @@ class Observer:
         name = digest_rubric(rubric)
         if name not in self._noted:
             self._noted.add(name)
-            several = [index for index, criterion in enumerate(rubric) if is_compound(criterion)]
-            self._ledger.observe(RUBRIC, {**describe_rubric(rubric), "several": several, "graded": self._graded})
+            record = {**describe_rubric(rubric), "several": [], "graded": self._graded}
+            for index, (described, criterion) in enumerate(zip(record["criteria"], rubric, strict=True)):
+                if is_compound(criterion):
+                    record["several"].append(index)
+                if is_gate(criterion, described["name"], self._rule):
+                    record.setdefault("gates", []).append(described["name"])
+            self._ledger.observe(RUBRIC, record)
         return name
 
     def record_reward(
