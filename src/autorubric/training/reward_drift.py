@@ -245,7 +245,7 @@ def measure_window(stretch: Sequence[Timed], compared: Sequence[AuditRecord] = (
 
 def find_recommendations(drift: Drift) -> Iterator[str]:
     """Recommendations for the rubric or the judge, with the evidence, one sentence each."""
-    saturated = [(c.name, c.saturated, c.recent, c.count) for c in drift.criteria if c.saturated]
+    saturated = [(c.name, c.saturated, c.recent, c.count, c.requirement) for c in drift.criteria if c.saturated]
     yield from recommend(saturated, drift.audit, drift.signals)
     found = drift.compound
     if found is not None and found.graded == "as_is" and (found.last or 0.0) >= _MUCH_COMPOUND:
