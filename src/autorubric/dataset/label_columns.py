@@ -126,10 +126,8 @@ def note_own_labels(placed: Iterable[tuple[str, DataItem]]) -> Iterator[str]:
         by_name = dict(zip(name_criteria(item.rubric.rubric), item.rubric, strict=True))
         words = ((by_name[name], _read_word(item.metadata.get(column))) for name, column in columns.items())
         if columns and all(match_label(criterion, word) for criterion, word in words):
-            reason = (
-                "since the row has its own rubric; write them under 'ground_truth', a list or a mapping from names"
-            )
-            yield f"{where}: labels in {join_names(columns.values())} are not read, {reason}"
+            why = "since the row has its own rubric; write them under 'ground_truth', a list or a mapping from names"
+            yield f"{where}: labels in {join_names(columns.values())} are not read, {why}"
             return
 
 

@@ -163,13 +163,10 @@ class Observer:
         name = digest_rubric(rubric)
         if name not in self._noted:
             self._noted.add(name)
-            record = {**describe_rubric(rubric), "several": [], "graded": self._graded}
-            for index, (described, criterion) in enumerate(zip(record["criteria"], rubric, strict=True)):
-                if is_compound(criterion):
-                    record["several"].append(index)
-                if is_gate(criterion, described["name"], self._rule):
-                    record.setdefault("gates", []).append(described["name"])
-            self._ledger.observe(RUBRIC, record)
+            several = [index for index, criterion in enumerate(rubric) if is_compound(criterion)]
+            named = zip(name_criteria(list(rubric)), rubric, strict=True)
+            own = {"graded": self._graded, "gates": [name for name, each in named if is_gate(each, name, self._rule)]}
+            self._ledger.observe(RUBRIC, {**describe_rubric(rubric), "several": several, **own})
         return name
 
     def record_reward(
