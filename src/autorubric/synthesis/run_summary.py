@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from autorubric.synthesis.plan_estimate import PlanEstimate
 
 UNFINISHED_FILE = "unfinished.jsonl"
-_VARYING = re.compile(r"""\d+|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""")  # notes of one kind differ in these
+# Notes of one kind differ in these; a word as weight ("weight is 'High'") is the reason, and stays.
+_VARYING = re.compile(r"""\d+|(?!(?<=weight is )'[^\W\d_]{1,12}')(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\")""")
 
 
 @dataclass(slots=True)
