@@ -20,6 +20,8 @@ from autorubric.graders.assembly import JudgeSpec
 from autorubric.jobs.judges import JudgeSettings
 from autorubric.llm.http.providers import resolve
 from autorubric.pytest_plugin import assert_rubric
+from autorubric.synthesis.slots import build_configs
+from autorubric.synthesis.synthesis_settings import SynthesisSettings
 from autorubric.testing import LoopbackEndpoint
 from autorubric.training import Sample, make_rewarder, rewards_now
 from autorubric.training.adapters.verl import HttpRewards, compute_score
@@ -179,6 +181,12 @@ def test_one_key_is_never_sent_to_two_providers() -> None:
             assert not accepted, name
         else:
             assert accepted, name
+    roles = {"reference": "openai/r", "responses": ["openai/a", "anthropic/b"], "rubrics": ["openai/c"]}
+    roles |= {"merge": "openai/m", "augment": "openai/m"}
+    settings = SynthesisSettings.model_validate({"input": "q.jsonl", "roles": roles, "api_key_env": "K"})
+    with pytest.raises(ConfigError, match="the key in K would be sent to openai and anthropic"):
+        build_configs(settings, {})
+    assert build_configs(settings, {"RESPONSE_B_API_KEY": "k"})
 
 
 def test_python_takes_the_address_in_the_name_wherever_a_model_is_named(endpoint: LoopbackEndpoint) -> None:

@@ -22,7 +22,7 @@ from autorubric.jobs.sharding import ShardedSettings
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.endpoint_settings import EndpointSettings
 from autorubric.llm.http.prices import read_price_file
-from autorubric.llm.http.providers import find_provider, resolve_address
+from autorubric.llm.http.providers import check_key_owners, resolve_address
 from autorubric.llm.http.secrets import VariableName
 from autorubric.llm.thinking import Reasoning, split_reasoning
 from autorubric.notes import warn
@@ -166,24 +166,14 @@ class JudgeSettings(ModelSettings):
         twice = [name for name, count in Counter(self.judge).items() if count > 1]
         if twice:
             raise ConfigError(f"--judge {twice[0]} is given more than once; --repeat N asks each judge N times")
-        self._check_key_owners()
+        places = (resolve_address(name, self.base_url) for name in (*self.judge, *self.escalate_to))
+        check_key_owners(self.judge_key_env or self.api_key_env, places)
         if self.quorum is not None and self.quorum > len(self.judge):
             judges = len(self.judge)
             raise ConfigError(f"--quorum {self.quorum} is more than the number of judges, {judges}")
         if bool(self.few_shot) != (self.training_data is not None):
             raise ConfigError("--few-shot N and --training-data FILE go together")
         return self
-
-    def _check_key_owners(self) -> None:
-        """Refuse to send one key to several providers."""
-        places = (resolve_address(name, self.base_url) for name in (*self.judge, *self.escalate_to))
-        found = {name: find_provider(name) for name in (model.partition("/")[0] for model, url in places if not url)}
-        owners = [name for name, provider in found.items() if provider is not None and provider.needs_key]
-        if (key := self.judge_key_env or self.api_key_env) and len(owners) > 1:
-            raise ConfigError(
-                f"the key in {key} would be sent to {' and '.join(owners)}; set the key variable of each provider "
-                "(such as OPENAI_API_KEY) instead, or pass one --base-url for all"
-            )
 
     def list_judge_settings(self) -> tuple[str, ...]:
         """The settings that need a judge."""
