@@ -114,9 +114,7 @@ class JudgeSettings(ModelSettings):
     )
     repeat: int = setting(1, "Ask each judge N times, for a majority.", group="Judges", ge=1, le=100)
     compound: Literal["as_is", "all", "split"] = setting(
-        "as_is",
-        "Criteria with several demands: as_is, all, split.",
-        group="Judges",
+        "as_is", "Criteria with several demands: as_is, all, split.", group="Judges"
     )
     evidence: bool = setting(False, "Require quotes from the submission.", group="Judges")
     few_shot: int = setting(0, "Examples from --training-data per prompt.", group="Judges", ge=0)

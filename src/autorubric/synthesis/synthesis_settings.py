@@ -108,13 +108,7 @@ class SynthesisSettings(EndpointSettings):
     protocol: Literal[1, 2] | None = setting(
         None, "Version of the method: that of the run directory, for a new one the latest.", cli=False
     )
-    max_criteria: int = setting(
-        0,
-        "Maximum criteria per rubric, by points (0: all).",
-        group="Output",
-        ge=0,
-        le=10**6,
-    )
+    max_criteria: int = setting(0, "Maximum criteria per rubric, by points (0: all).", group="Output", ge=0, le=10**6)
     input: Annotated[Queries, PlainValidator(_check_queries)] | None = setting(
         None,
         "Queries: CSV, JSON, JSONL, YAML, Parquet or Arrow; - is standard input.",

@@ -170,11 +170,7 @@ class Observer:
         return name
 
     def record_reward(
-        self,
-        sample: Sample,
-        reward: Reward,
-        failed: Sequence[int] = (),
-        seconds: float = 0.0,
+        self, sample: Sample, reward: Reward, failed: Sequence[int] = (), seconds: float = 0.0
     ) -> RewardRecord:
         """The record of a reward, which the ledger keeps unless it was given before a restart.
 
