@@ -36,7 +36,7 @@ def find_slots(settings: SynthesisSettings) -> tuple[Slot, ...]:
     """
     roles = settings.role_models if settings.base_url is None else _add_run_address(settings)
     full = settings.profile == "full"
-    slots = [Slot("reference", roles.reference, "reference")]
+    slots = [Slot("reference", roles.reference, "reference")] if roles.reference else []
     if not settings.responses_column:
         slots += _fill_slots("response", roles.responses, settings.full_profile.pool if full else 0)
     slots += _fill_slots("rubric", roles.rubrics)
