@@ -340,10 +340,10 @@ def _estimate_same_chance(
 
 
 def compute_evolved_share(candidates: Sequence[Candidate]) -> float | None:
-    """The share of the points that evolved criteria hold; pitfalls hold none. None without points."""
-    points = [candidate for candidate in candidates if candidate.weight > 0]
-    evolved = sum(candidate.weight for candidate in points if candidate.origin == "evolved")
-    return evolved / sum(candidate.weight for candidate in points) if points else None
+    """The share of the absolute points that evolved criteria hold; None without points."""
+    evolved = sum(abs(candidate.weight) for candidate in candidates if candidate.origin == "evolved")
+    total = sum(abs(candidate.weight) for candidate in candidates)
+    return evolved / total if total else None
 
 
 def check_share(candidates: Sequence[Candidate], context: GateContext, settings: GateSettings) -> Decisions:
@@ -354,11 +354,12 @@ def check_share(candidates: Sequence[Candidate], context: GateContext, settings:
     Without merged criteria or without a cap nothing is decided.
     """
     most = settings.share.most
-    merged = [candidate for candidate in candidates if candidate.origin == "merged"]
-    if most is None or not any(candidate.weight > 0 for candidate in merged):
+    points = [candidate for candidate in candidates if candidate.weight > 0]
+    merged = [candidate for candidate in points if candidate.origin == "merged"]
+    if most is None or not merged:
         return []
-    evolved = [candidate for candidate in candidates if candidate.origin == "evolved" and candidate.weight > 0]
-    noise, share = _estimate_noise(context, settings), compute_evolved_share(candidates)
+    evolved = [candidate for candidate in points if candidate.origin == "evolved"]
+    noise, share = _estimate_noise(context, settings), compute_evolved_share(points)
     doubts = {candidate.id: _estimate_reversed_chance(candidate, candidates, context, noise) for candidate in evolved}
     unknown = {name: 0.5 if doubt is None else doubt for name, doubt in doubts.items()}
     staying = sorted(evolved, key=lambda candidate: (unknown[candidate.id], -candidate.weight))

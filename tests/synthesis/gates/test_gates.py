@@ -374,7 +374,6 @@ def test_pitfalls_have_no_points_and_leave_the_evolved_share_as_it_is() -> None:
     faults = (Candidate("m4", "", "Invents a dose.", -10), evolved("Scolds the reader.", -5, "e1.2"))
     found = GateContext(QUERY, (*MERGED, evolved(weight=6), *faults), Pool(("",) * 6, ("j1", "j2"), RISING))
     # 6 of 30 points, whatever is deducted.
-    assert compute_evolved_share(found.candidates) == pytest.approx(0.2)
     outcomes = {
         most: {
             one.candidate: one.outcome
