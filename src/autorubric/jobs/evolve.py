@@ -273,7 +273,10 @@ def _build_rule(source: Path, settings: EvolveSettings) -> EvolutionRule:
     rule, gates = settings.build_evolution_rule(), list((read_manifest(source) or {}).get("gates") or ())
     if folder := find_ledger_folder(source):
         with ledger_view(folder) as view:
-            gates += [name for _, note in view.list_observations(RUBRIC) for name in note.get("gates", ())]
+            notes = {note["rubric"]: note for _, note in view.list_observations(RUBRIC)}.values()
+        held = [({each["name"] for each in note["criteria"]}, {*note.get("gates", ())}) for note in notes]
+        free = set[str]().union(*(names - closed for names, closed in held))  # a tag makes a gate in one rubric only
+        gates += sorted(set[str]().union(*(closed for _, closed in held)) - free)
     return replace(rule, persistent=(*rule.persistent, *dict.fromkeys(gates)))
 
 

@@ -122,9 +122,11 @@ async def test_a_gate_of_a_reward_never_retires_from_its_rollouts_either(tmp_pat
         run, plan = tmp_path / name, EvolutionPlan("builtin/offline")
         source = make_rewarder("builtin/offline", RewardRule(gates=gates), run_dir=run, evolution=plan)
         await source.rewards([Sample("So. " * number, rubric, QUERY, step=1) for number in range(1, 9)])
+        if name == "none":  # a tagged gate of another rubric has the same name
+            await source.rewards([Sample("So.", Rubric.from_dict([{**pair[0], "tags": ["gate"]}]), "Who?", step=1)])
         await source.finish()
         if noted is not None:
             write_manifest(run, {"kind": "service", "gates": noted})
         offline = {"judge": "builtin/offline", "writer": "builtin/offline", "out": tmp_path / f"{name}.out"}
-        [lineage] = (await evolve_async(run, retire_original=True, **offline)).lineages
+        lineage, *_ = (await evolve_async(run, retire_original=True, **offline)).lineages
         assert lineage.changes[0]["retired"] == retired, name
