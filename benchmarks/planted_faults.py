@@ -39,13 +39,14 @@ SWEEP: dict[str, Noise] = {
 }
 """How the scripted models err; see `Noise`."""
 
-STATED = {"relevance 12 %, 70 % shared": 0.12, "relevance 20 %, 70 % shared": 0.2}
+STATED = {"relevance 6 %": 0.06, "relevance 12 %, 70 % shared": 0.12, "relevance 20 %, 70 % shared": 0.2}
 """Rows that are repeated with `least_error` set to the error rate, as measured on labels."""
 
 FIGURES = {
     "shared": "both 70 % shared",
     "error_12": "relevance 12 %, 70 % shared",
     "error_20": "relevance 20 %, 70 % shared",
+    "stated_6": "relevance 6 %, `least_error: 0.06`",
     "stated_12": "relevance 12 %, 70 % shared, `least_error: 0.12`",
     "stated_20": "relevance 20 %, 70 % shared, `least_error: 0.2`",
 }
@@ -156,7 +157,9 @@ def _sweep(record: Record) -> None:
             record.limit(f"{name}: {what}, of the decided", share, least=LEAST, known=name == KNOWN)
     record.figure("known", "; ".join(record.known) or "none")
     for key, name in FIGURES.items():
-        bad_left, good_left, bad_right, good_right = _cells(found[name])[2:]
+        bad_rejected, good_kept, bad_left, good_left, bad_right, good_right = _cells(found[name])
+        record.figure(f"{key}_bad_rejected", bad_rejected)
+        record.figure(f"{key}_good_kept", good_kept)
         record.figure(f"{key}_bad_right", bad_right)
         record.figure(f"{key}_good_right", good_right)
         record.figure(f"{key}_bad_undecided", bad_left)

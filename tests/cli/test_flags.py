@@ -107,7 +107,16 @@ def test_a_flag_wins_over_the_config_file_and_both_over_the_model_for_all() -> N
     settings = SynthesisSettings.from_values(tree(config, models="openai/for-all", augment_model="openai/from-flag"))
     assert settings.role_models.merge.model == "openai/from-config"
     assert settings.role_models.augment.model == "openai/from-flag"
-    assert settings.role_models.reference.model == "openai/for-all"
+    assert settings.role_models.reference is not None and settings.role_models.reference.model == "openai/for-all"
+
+
+def test_a_reference_writer_is_needed_only_where_it_writes() -> None:
+    roles = {"responses": ["m/a", "m/b"], "rubrics": ["m/a"], "merge": "m/c", "augment": "m/c", "judges": ["m/a"]}
+    own = SynthesisSettings.from_values({"input": "q.jsonl", "profile": "full", "roles": roles})
+    assert "reference" not in [slot.name for slot in find_slots(own)]
+    for values in ({"profile": "full", "grounding": "reference"}, {"profile": "basic"}):
+        with pytest.raises(ConfigError, match="no model for the role 'reference'; pass reference_model or set roles"):
+            SynthesisSettings.from_values({"input": "q.jsonl", "roles": roles, **values})
 
 
 def test_a_config_may_name_any_number_of_models_a_step() -> None:

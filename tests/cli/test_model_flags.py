@@ -8,6 +8,7 @@ import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,8 +17,11 @@ from autorubric.cli.app import run
 from autorubric.errors import ConfigError
 from autorubric.graders import CriterionGrader
 from autorubric.graders.assembly import JudgeSpec
+from autorubric.jobs.judges import JudgeSettings
 from autorubric.llm.http.providers import resolve
 from autorubric.pytest_plugin import assert_rubric
+from autorubric.synthesis.slots import build_configs
+from autorubric.synthesis.synthesis_settings import SynthesisSettings
 from autorubric.testing import LoopbackEndpoint
 from autorubric.training import Sample, make_rewarder, rewards_now
 from autorubric.training.adapters.verl import HttpRewards, compute_score
@@ -158,6 +162,31 @@ def _reward_once(words: list[str]) -> None:
         finally:
             process.terminate()
             process.communicate()
+
+
+def test_one_key_is_never_sent_to_two_providers() -> None:
+    cases: dict[str, tuple[dict[str, Any], bool]] = {
+        "a panel": ({"judge": ["openai/a", "anthropic/b"], "judge_key_env": "K"}, False),
+        "a cascade": ({"judge": ["openai/a"], "escalate_to": ["anthropic/b"], "api_key_env": "K"}, False),
+        "no named key": ({"judge": ["openai/a", "anthropic/b"]}, True),
+        "one provider": ({"judge": ["openai/a", "openai/b"], "api_key_env": "K"}, True),
+        "one gateway": ({"judge": ["openai/a", "anthropic/b"], "api_key_env": "K", "base_url": "http://h/v1"}, True),
+        "own servers": ({"judge": ["openai/a", "vllm/b", "c@http://h/v1"], "api_key_env": "K"}, True),
+    }
+    for name, (given, accepted) in cases.items():
+        try:
+            JudgeSettings(**given)
+        except ConfigError as error:
+            assert "the key in K would be sent to openai and anthropic" in str(error), name
+            assert not accepted, name
+        else:
+            assert accepted, name
+    roles = {"reference": "openai/r", "responses": ["openai/a", "anthropic/b"], "rubrics": ["openai/c"]}
+    roles |= {"merge": "openai/m", "augment": "openai/m"}
+    settings = SynthesisSettings.model_validate({"input": "q.jsonl", "roles": roles, "api_key_env": "K"})
+    with pytest.raises(ConfigError, match="the key in K would be sent to openai and anthropic"):
+        build_configs(settings, {})
+    assert build_configs(settings, {"RESPONSE_B_API_KEY": "k"})
 
 
 def test_python_takes_the_address_in_the_name_wherever_a_model_is_named(endpoint: LoopbackEndpoint) -> None:

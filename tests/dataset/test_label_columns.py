@@ -123,16 +123,17 @@ def test_columns_next_to_a_ground_truth_are_told_to_stay_metadata() -> None:
     assert source.notes == ["kept as metadata, since 'ground_truth' has the labels: 'Tone'"]
 
 
-def test_a_row_with_only_some_labels_leaves_all_of_them_in_the_metadata(tmp_path: Path) -> None:
+def test_a_row_with_only_some_labels_keeps_them_in_its_metadata(tmp_path: Path) -> None:
     source = read(tmp_path, "submission,Tone,Names a cause", "So.,Kind,yes", "Why.,Rude,", "No.,,")
     items = source.read_items()
-    assert [item.ground_truth for item in items] == [None, None, None]
-    assert [item.metadata.get("Tone") for item in items] == ["Kind", "Rude", None]
-    [note] = source.notes
+    assert [item.ground_truth for item in items] == [[CriterionVerdict.MET, "Kind"], None, None]
+    assert [item.metadata.get("Tone") for item in items] == [None, "Rude", None]
+    note, *others = source.notes
     assert note.startswith(
-        f"labels in 'Names a cause', 'Tone' are not read, since {tmp_path / 'a.csv'}:3 has only some"
+        f"labels of 1 of 2 rows in 'Names a cause', 'Tone' are not read: {tmp_path / 'a.csv'}:3 has only some"
     )
     assert note.endswith("`autorubric labels RUN --import FILE`")
+    assert others[0] == "labels are read from 'Names a cause', 'Tone', named like the criteria"
 
 
 def test_a_value_that_is_no_label_among_labels_is_named_with_its_line(tmp_path: Path) -> None:

@@ -71,9 +71,9 @@ def test_figures_are_counted_by_domain_and_over_all_rows() -> None:
     assert list(facts.domains) == ["medical", "history | <b>"]
     medical, total = facts.domains["medical"], facts.total
     assert (medical.rows, medical.criteria, medical.pitfalls, medical.checks) == (2, 4, 1, 1)
-    # 6 + 2 + 2 + 10 points, of which 2 evolved; over all rows 10 more, all evolved.
-    assert (medical.points, medical.evolved_points, medical.evolved_share) == (20, 2, 0.1)
-    assert (total.rows, total.criteria, total.points, total.evolved_share) == (3, 6, 30, 12 / 30)
+    # 6 + 2 + 10 points, of which 2 evolved; the pitfall has none; over all rows 10 more, all evolved.
+    assert (medical.points, medical.evolved_points, medical.evolved_share) == (18, 2, 2 / 18)
+    assert (total.rows, total.criteria, total.points, total.evolved_share) == (3, 6, 28, 12 / 28)
     assert total.quality == {"clarity": (0.75, 2), "number": (2.0, 2), "stability": (0.75, 1)}
 
 
@@ -81,7 +81,7 @@ def test_distributions_gates_and_languages_are_counted() -> None:
     facts = count_facts(ROWS, RUN)
     assert facts.lengths == {1: 1, 2: 1, 3: 1}
     assert facts.weights == {-2: 1, 2: 1, 5: 2, 6: 1, 10: 1}
-    # 2 of 10 points, 0 of 10, 10 of 10.
+    # 2 of 8 points, 0 of 10, 10 of 10.
     assert facts.evolved_shares == {0: 1, 2: 1, 10: 1}
     nothing = dict.fromkeys(OUTCOMES, 0)
     assert facts.total.gates == {
@@ -135,9 +135,9 @@ def test_the_front_matter_is_yaml_with_the_fields_of_a_dataset_card() -> None:
 def test_the_tables_hold_the_figures_and_no_cell_ends_early() -> None:
     text = render_card(count_facts(ROWS, RUN))
     lines = text.splitlines()
-    assert "| medical | 2 | 4 | 2.0 | 1 | 1 | 5.0 | 10.0% |" in lines
+    assert "| medical | 2 | 4 | 2.0 | 1 | 1 | 6.0 | 11.1% |" in lines
     assert "| history \\| &lt;b> | 1 | 2 | 2.0 | 0 | 0 | 5.0 | 100.0% |" in lines
-    assert "| all | 3 | 6 | 2.0 | 1 | 1 | 5.0 | 40.0% |" in lines
+    assert "| all | 3 | 6 | 2.0 | 1 | 1 | 5.6 | 42.9% |" in lines
     assert "| clarity | no vague words, no open comparison | 2 | 0.75 | 0.75 | – |" in lines
     # A measure that no row has evidence for is named all the same.
     assert "| consistency | judges give one verdict | 0 | – | – | – |" in lines

@@ -19,8 +19,9 @@ from autorubric import Criterion, Rubric, drift
 from autorubric.cli.app import run as command
 from autorubric.training.adapters.trl import reward_function
 from autorubric.training.observations import RewardRecord, is_training, parse_failure_kind
-from autorubric.training.reward_drift import Drift, find_warnings, measure_drift
+from autorubric.training.reward_drift import Drift, find_recommendations, find_warnings, measure_drift
 from autorubric.training.rewarder import Sample, make_rewarder, rewards_now
+from autorubric.training.rewards import RewardRule
 from tests.offenders import each
 from tests.processes import wait_until
 
@@ -101,6 +102,25 @@ def test_a_criterion_that_nearly_all_meet_or_miss_lately_is_saturated() -> None:
     assert words.startswith(
         "2 of 3 criteria are saturated, 67% of the weight (1 met by nearly all, 1 by nearly none)"
     )
+
+
+async def test_a_gate_that_all_meet_has_its_effect_and_is_not_to_be_dropped(tmp_path: Path) -> None:
+    names = {"Listed": (), "Tagged": ("gate",), "Free": ()}
+    rubric = Rubric(
+        [Criterion(name=name, requirement="Mentions the moon.", tags=tags) for name, tags in names.items()]
+    )
+    source = make_rewarder("builtin/offline", RewardRule(gates=("Listed",)), run_dir=tmp_path / "run")
+    await source.rewards([Sample(f"The moon, {n}.", rubric, "Why?", step=1) for n in range(8)])
+    await source.finish()
+    found = drift(tmp_path / "run")
+    assert {one.name: (one.recent, one.saturated) for one in found.criteria} == {
+        "Free": (1.0, "met"),
+        "Listed": (1.0, None),
+        "Tagged": (1.0, None),
+    }
+    assert [words for words in find_recommendations(found) if "drop" in words] == [
+        "drop or replace 'Free': met by nearly all lately (mean 1.00, 8 verdicts): Mentions the moon."
+    ]
 
 
 def test_too_few_verdicts_saturate_nothing_and_failed_ones_do_not_count() -> None:

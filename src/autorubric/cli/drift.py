@@ -164,7 +164,8 @@ def format_audit(audit: AuditSummary) -> Iterator[str]:
         )
     for gap in audit.criteria:
         alarm = "ALARM, " if gap.alarm else ""
-        yield f"  {gap.name}: {alarm}training judge gives {gap.mean:+.2f} more, {gap.count:,} audits"
+        words = clip(gap.requirement, _MOST_WORDS)
+        yield f"  {gap.name}: {alarm}training judge gives {gap.mean:+.2f} more, {gap.count:,} audits: {words}"
         for example in gap.examples[-1:]:
             yield f"    e.g. {_shorten(example.submission)}"
             yield from (f"    audit judge: {_shorten(reason)}" for reason in [example.reason] if reason)

@@ -51,15 +51,13 @@ def read_label_columns(placed: Sequence[tuple[str, DataItem]], rubric: Rubric, n
     if bare or not has_label:
         notes += [*_note_unread(columns, bare, meant), *_find_hints(placed, by_name)]
         return
-    partial = (
-        where for (where, _), row in zip(placed, rows, strict=True) if any(row.values()) and "" in row.values()
-    )
-    if None not in meant.values() and (first := next(partial, None)) is not None:
-        notes.append(f"labels in {join_names(columns.values())} are not read, since {first} has only some; {_WAYS}")
-        return
+    partial = set[str]()
+    if None not in meant.values():  # else a row with only some labels is a problem
+        given = {where: row for (where, _), row in zip(placed, rows, strict=True) if any(row.values())}
+        partial = _find_partial(given, columns.values(), notes)
     whole, problems, labels = GroundTruthReader(rubric), list[str](), list[Any]()
     for (where, _), row in zip(placed, rows, strict=True):
-        held = {name: meant[name, word] or word for name, word in row.items() if word}
+        held = {name: meant[name, word] or word for name, word in row.items() if word and where not in partial}
         found = [OF_TWO] * (bool(held) and where.endswith("(chosen)"))
         labels.append(whole.read(held, found) if held else None)
         problems += (f"{where}: {problem}" for problem in found)
@@ -67,12 +65,22 @@ def read_label_columns(placed: Sequence[tuple[str, DataItem]], rubric: Rubric, n
     if problems:
         advice = "label all criteria of a row or none, and rename columns that contain something else"
         raise InputError([*problems, f"{read}; {advice}"])
-    for (_, item), verdicts in zip(placed, labels, strict=True):
+    for (where, item), verdicts in zip(placed, labels, strict=True):
         item.ground_truth = verdicts
-        item.metadata = {key: cell for key, cell in item.metadata.items() if key not in columns.values()}
-    notes.append(f"{read}, named like the criteria")
+        gone = () if where in partial else columns.values()
+        item.metadata = {key: cell for key, cell in item.metadata.items() if key not in gone}
+    notes += [f"{read}, named like the criteria"] * any(labels)
     for name, word in used:
         match_label(by_name[name], word, notes)
+
+
+def _find_partial(rows: Mapping[str, Mapping[str, str]], columns: Iterable[str], notes: list[str]) -> set[str]:
+    """The places of rows with labels for only some criteria, which are noted."""
+    found = [where for where, row in rows.items() if "" in row.values()]
+    if found:
+        some = f"{len(found)} of {len(rows)} rows in {join_names(columns)}"
+        notes.append(f"labels of {some} are not read: {found[0]} has only some; {_WAYS}")
+    return set(found)
 
 
 def _read_word(cell: Any) -> str:
@@ -118,10 +126,8 @@ def note_own_labels(placed: Iterable[tuple[str, DataItem]]) -> Iterator[str]:
         by_name = dict(zip(name_criteria(item.rubric.rubric), item.rubric, strict=True))
         words = ((by_name[name], _read_word(item.metadata.get(column))) for name, column in columns.items())
         if columns and all(match_label(criterion, word) for criterion, word in words):
-            reason = (
-                "since the row has its own rubric; write them under 'ground_truth', a list or a mapping from names"
-            )
-            yield f"{where}: labels in {join_names(columns.values())} are not read, {reason}"
+            why = "since the row has its own rubric; write them under 'ground_truth', a list or a mapping from names"
+            yield f"{where}: labels in {join_names(columns.values())} are not read, {why}"
             return
 
 

@@ -282,7 +282,5 @@ def estimate_groups_needed(decision: AcceptanceDecision) -> int | None:
 def pool(parts: Sequence[Pairs]) -> Pairs:
     """The groups of several disjoint parts as one, such as those of the folds of a nested split."""
     return Pairs(
-        np.concatenate([part.old for part in parts]),
-        np.concatenate([part.new for part in parts]),
-        parts[0].statistic,
+        np.concatenate([part.old for part in parts]), np.concatenate([part.new for part in parts]), parts[0].statistic
     )

@@ -115,12 +115,7 @@ def _describe_test(test: Mapping[str, Any]) -> dict[str, Any]:
     new = " / ".join(test["requirements"])
     if test["check"]:
         new += f" [decided by the check {test['check'].get('name')}]"
-    return {
-        **test,
-        "diff": diff_words(test["old"]["requirement"], new),
-        "cells": cells,
-        "advice": advise(test),
-    }
+    return {**test, "diff": diff_words(test["old"]["requirement"], new), "cells": cells, "advice": advise(test)}
 
 
 def _draw_chart(record: Mapping[str, Any]) -> Markup:

@@ -28,10 +28,11 @@ from autorubric.llm.http.endpoints import share_slots
 from autorubric.llm.limits import ModelEstimate
 from autorubric.llm.models import open_models
 from autorubric.llm.records.accounts import UsageTotals
+from autorubric.llm.records.ledger_view import ledger_view
 from autorubric.llm.request import Answer, Reply, Request
 from autorubric.llm.sharing import turn, turns
 from autorubric.rows.record import as_text
-from autorubric.runs.manifest import read_manifest, require_manifest
+from autorubric.runs.manifest import find_ledger_folder, read_manifest, require_manifest
 from autorubric.runs.plan import describe_grader
 from autorubric.runs.run import REPLY_TOKENS, CallCounter
 from autorubric.settings import NewDirectory, setting
@@ -49,6 +50,7 @@ from autorubric.training.evolution.versions import (
     read_log,
     write_evolved,
 )
+from autorubric.training.observations import RUBRIC
 
 _AT_ONCE = 16
 """Queries in progress at a time; each asks for several verdicts at once."""
@@ -267,9 +269,15 @@ async def _run_evolution(source: Path, settings: EvolveSettings) -> EvolveResult
 
 
 def _build_rule(source: Path, settings: EvolveSettings) -> EvolutionRule:
-    """The rule for what may change; the gates of a service never do."""
-    rule = settings.build_evolution_rule()
-    return replace(rule, persistent=(*rule.persistent, *((read_manifest(source) or {}).get("gates") or ())))
+    """The rule for what may change; the gates of a reward never do."""
+    rule, gates = settings.build_evolution_rule(), list((read_manifest(source) or {}).get("gates") or ())
+    if folder := find_ledger_folder(source):
+        with ledger_view(folder) as view:
+            notes = {note["rubric"]: note for _, note in view.list_observations(RUBRIC)}.values()
+        held = [({each["name"] for each in note["criteria"]}, {*note.get("gates", ())}) for note in notes]
+        free = set[str]().union(*(names - closed for names, closed in held))  # a tag makes a gate in one rubric only
+        gates += sorted(set[str]().union(*(closed for _, closed in held)) - free)
+    return replace(rule, persistent=(*rule.persistent, *dict.fromkeys(gates)))
 
 
 def _read_rollouts(source: Path) -> list[RolloutGroup]:

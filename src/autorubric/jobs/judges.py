@@ -22,7 +22,7 @@ from autorubric.jobs.sharding import ShardedSettings
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.endpoint_settings import EndpointSettings
 from autorubric.llm.http.prices import read_price_file
-from autorubric.llm.http.providers import resolve_address
+from autorubric.llm.http.providers import check_key_owners, resolve_address
 from autorubric.llm.http.secrets import VariableName
 from autorubric.llm.thinking import Reasoning, split_reasoning
 from autorubric.notes import warn
@@ -114,9 +114,7 @@ class JudgeSettings(ModelSettings):
     )
     repeat: int = setting(1, "Ask each judge N times, for a majority.", group="Judges", ge=1, le=100)
     compound: Literal["as_is", "all", "split"] = setting(
-        "as_is",
-        "Criteria with several demands: as_is, all, split.",
-        group="Judges",
+        "as_is", "Criteria with several demands: as_is, all, split.", group="Judges"
     )
     evidence: bool = setting(False, "Require quotes from the submission.", group="Judges")
     few_shot: int = setting(0, "Examples from --training-data per prompt.", group="Judges", ge=0)
@@ -166,6 +164,8 @@ class JudgeSettings(ModelSettings):
         twice = [name for name, count in Counter(self.judge).items() if count > 1]
         if twice:
             raise ConfigError(f"--judge {twice[0]} is given more than once; --repeat N asks each judge N times")
+        places = (resolve_address(name, self.base_url) for name in (*self.judge, *self.escalate_to))
+        check_key_owners(self.judge_key_env or self.api_key_env, places)
         if self.quorum is not None and self.quorum > len(self.judge):
             judges = len(self.judge)
             raise ConfigError(f"--quorum {self.quorum} is more than the number of judges, {judges}")

@@ -174,11 +174,7 @@ class Account(NamedTuple):
 
 
 def build_account(
-    inputs: Sequence[Candidate],
-    merged: Sequence[Merged],
-    dropped: Sequence[DroppedSource] = (),
-    *,
-    prefix: str = "m",
+    inputs: Sequence[Candidate], merged: Sequence[Merged], dropped: Sequence[DroppedSource] = (), *, prefix: str = "m"
 ) -> Account:
     """The merged rubric, in which no criterion is lost silently.
 

@@ -269,7 +269,7 @@ def _show_domain(name: str, counts: RubricCounts) -> list[str]:
         f"{counts.criteria / counts.rows:.1f}" if counts.rows else "–",
         f"{counts.pitfalls:,}",
         f"{counts.checks:,}",
-        f"{counts.points / counts.criteria:.1f}" if counts.criteria else "–",
+        f"{counts.points / (counts.criteria - counts.pitfalls):.1f}" if counts.points else "–",
         "–" if counts.evolved_share is None else f"{100 * counts.evolved_share:.1f}%",
     ]
 

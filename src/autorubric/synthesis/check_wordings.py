@@ -303,7 +303,7 @@ _UNMARKED = compile_patterns(
 )
 _CASED = compile_patterns(
     rf"{SUBJECT}{MODAL}(?:is|be)\s+(?:written\s+)?(?:entirely\s+)?in\s+(?:all\s+|only\s+)?(?P<case>capital|uppercase|"
-    r"upper\s+case|lowercase|lower\s+case)(?:\s+letters)?",
+    r"upper\s+case|lowercase|lower\s+case)(?:\s+letters)?"
 )
 
 

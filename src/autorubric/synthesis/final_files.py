@@ -35,12 +35,7 @@ RELEASE_FOLDER = "rubrichub"
 # The fields of a criterion in `final_full`, in addition to its check and gates.
 _CRITERION = ("id", "title", "description", "weight", "origin", "round", "models", "parents")
 # The lists of criteria in `final_full`, and the fields of `gated` that they come from.
-_LISTS = {
-    "criteria": "criteria",
-    "rejected": "rejected",
-    "rewritten": "rewritten",
-    "pitfalls_left_out": "left_out",
-}
+_LISTS = {"criteria": "criteria", "rejected": "rejected", "rewritten": "rewritten", "pitfalls_left_out": "left_out"}
 _ABILITIES = {
     "medical": "Medical",
     "science": "Science",

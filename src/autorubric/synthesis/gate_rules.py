@@ -341,29 +341,28 @@ def _estimate_same_chance(
 
 def compute_evolved_share(candidates: Sequence[Candidate]) -> float | None:
     """The share of the absolute points that evolved criteria hold; None without points."""
+    evolved = sum(abs(candidate.weight) for candidate in candidates if candidate.origin == "evolved")
     total = sum(abs(candidate.weight) for candidate in candidates)
-    return (
-        sum(abs(candidate.weight) for candidate in candidates if candidate.origin == "evolved") / total
-        if total
-        else None
-    )
+    return evolved / total if total else None
 
 
 def check_share(candidates: Sequence[Candidate], context: GateContext, settings: GateSettings) -> Decisions:
     """A rejection for the evolved criteria with the least evidence, until the rest keep to the cap.
 
+    Pitfalls have no points: they are neither counted nor rejected.
     Least evidence: the largest chance to point the wrong way; of equals the lower weight, then the later one.
     Without merged criteria or without a cap nothing is decided.
     """
     most = settings.share.most
-    merged = [candidate for candidate in candidates if candidate.origin == "merged"]
-    if most is None or not any(candidate.weight for candidate in merged):
+    points = [candidate for candidate in candidates if candidate.weight > 0]
+    merged = [candidate for candidate in points if candidate.origin == "merged"]
+    if most is None or not merged:
         return []
-    evolved = [candidate for candidate in candidates if candidate.origin == "evolved"]
-    noise, share = _estimate_noise(context, settings), compute_evolved_share(candidates)
+    evolved = [candidate for candidate in points if candidate.origin == "evolved"]
+    noise, share = _estimate_noise(context, settings), compute_evolved_share(points)
     doubts = {candidate.id: _estimate_reversed_chance(candidate, candidates, context, noise) for candidate in evolved}
     unknown = {name: 0.5 if doubt is None else doubt for name, doubt in doubts.items()}
-    staying = sorted(evolved, key=lambda candidate: (unknown[candidate.id], -abs(candidate.weight)))
+    staying = sorted(evolved, key=lambda candidate: (unknown[candidate.id], -candidate.weight))
     while staying and (compute_evolved_share([*merged, *staying]) or 0) > most:
         staying.pop()
     reason = f"evolved criteria held more than {most:.0%} of the points, and this one has the least evidence"

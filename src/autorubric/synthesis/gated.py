@@ -284,7 +284,7 @@ def _apply_gates(fields: Fields, before: Evidence, after: Evidence, settings: Fu
         "rank_agreement": scored.rank_agreement,
         "evolved_dropped": [entry for name in before.criteria for entry in fields[name].get("dropped", ())],
         "pairs": [fields[name]["pair"] for name in before.criteria if fields[name].get("pair")],
-        "evolved_share": compute_evolved_share(rubric),
+        "evolved_share": compute_evolved_share([candidate for candidate in rubric if not candidate.pitfall]),
         "evolved_share_before": compute_evolved_share(earlier),
         "quality": measure_quality(context.query, rubric, context.pool, context.relevance),
     }

@@ -39,7 +39,8 @@ class NeededCalls:
 
     def add_example(self, stages: Iterable[Stage], fields: Fields, runner: StageRunner, *, is_new: bool) -> None:
         """Count the calls of stages for an example row: all if `is_new`, else those without a recorded reply."""
-        for stage, call in ((one, call) for one in stages for call in one.list_calls(fields, runner.models)):
+        asking = (one for one in stages if one.slots)
+        for stage, call in ((one, call) for one in asking for call in one.list_calls(fields, runner.models)):
             if not is_new and runner.is_recorded(call.slot, call.request):
                 continue
             if stage.only_if:

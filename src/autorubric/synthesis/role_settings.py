@@ -69,9 +69,12 @@ RoleList = Annotated[list[Role], BeforeValidator(_as_list)]
 
 
 class Roles(Settings):
-    """The models by role. The full method needs judges; `licence` defaults to all of them, `rewrite` to augment."""
+    """The models by role. The full method needs judges; `licence` defaults to all of them, `rewrite` to augment.
 
-    reference: Role
+    The full method needs `reference` only with `grounding: reference`.
+    """
+
+    reference: Role | None = None
     responses: RoleList = Field(min_length=2, max_length=26)
     rubrics: RoleList = Field(min_length=1, max_length=26)
     merge: Role

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from autorubric.synthesis.plan_estimate import PlanEstimate
 
 UNFINISHED_FILE = "unfinished.jsonl"
-_VARYING = re.compile(r"""\d+|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""")  # notes of one kind differ in these
+# Notes of one kind differ in these; a word as weight ("weight is 'High'") is the reason, and stays.
+_VARYING = re.compile(r"""\d+|(?!(?<=weight is )'[^\W\d_]{1,12}')(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\")""")
 
 
 @dataclass(slots=True)
@@ -240,7 +241,7 @@ class RubricCounts:
         criteria: criteria in them.
         pitfalls: criteria with a negative weight among those.
         checks: criteria that a check decides among those.
-        points: weights added up, whatever their sign.
+        points: positive weights added up.
         evolved_points: those of evolved criteria.
         left_out: pitfalls that passed the gates and are not in the rubrics.
         rejected: criteria that a gate rejected.
@@ -267,8 +268,8 @@ class RubricCounts:
             weight = find_weight(criterion)
             self.pitfalls += weight < 0
             self.checks += bool(criterion.get("check"))
-            self.points += abs(weight)
-            self.evolved_points += abs(weight) * (criterion.get("origin") == "evolved")
+            self.points += max(weight, 0)
+            self.evolved_points += max(weight, 0) * (criterion.get("origin") == "evolved")
         for criterion in (*criteria, *left_out, *rejected, *rewritten):
             for decision in criterion.get("gates") or ():
                 outcome = decision["outcome"]

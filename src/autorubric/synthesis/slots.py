@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from autorubric.errors import ConfigError, collected
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.prices import read_price_file
-from autorubric.llm.http.providers import check_key, keys_missing, resolve_address
+from autorubric.llm.http.providers import check_key, check_key_owners, keys_missing, resolve_address
 from autorubric.synthesis.method import Shape
 from autorubric.synthesis.role_settings import Roles, RoleSettings
 from autorubric.synthesis.stages import list_letters
@@ -36,7 +36,7 @@ def find_slots(settings: SynthesisSettings) -> tuple[Slot, ...]:
     """
     roles = settings.role_models if settings.base_url is None else _add_run_address(settings)
     full = settings.profile == "full"
-    slots = [Slot("reference", roles.reference, "reference")]
+    slots = [Slot("reference", roles.reference, "reference")] if roles.reference else []
     if not settings.responses_column:
         slots += _fill_slots("response", roles.responses, settings.full_profile.pool if full else 0)
     slots += _fill_slots("rubric", roles.rubrics)
@@ -203,4 +203,6 @@ def build_configs(settings: SynthesisSettings, environ: Mapping[str, str] | None
             )
     if problems:
         raise ConfigError(dict.fromkeys(problems))
+    shared = (config for config in made.values() if config.api_key_env == settings.api_key_env)
+    check_key_owners(settings.api_key_env, ((config.model, config.api_base) for config in shared))
     return made

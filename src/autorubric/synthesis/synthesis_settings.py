@@ -108,13 +108,7 @@ class SynthesisSettings(EndpointSettings):
     protocol: Literal[1, 2] | None = setting(
         None, "Version of the method: that of the run directory, for a new one the latest.", cli=False
     )
-    max_criteria: int = setting(
-        0,
-        "Maximum criteria per rubric, by points (0: all).",
-        group="Output",
-        ge=0,
-        le=10**6,
-    )
+    max_criteria: int = setting(0, "Maximum criteria per rubric, by points (0: all).", group="Output", ge=0, le=10**6)
     input: Annotated[Queries, PlainValidator(_check_queries)] | None = setting(
         None,
         "Queries: CSV, JSON, JSONL, YAML, Parquet or Arrow; - is standard input.",
@@ -197,6 +191,8 @@ class SynthesisSettings(EndpointSettings):
         if of_full and made.profile != "full":
             verb = "needs" if len(of_full) == 1 else "need"
             raise ConfigError(f"{', '.join(of_full)} {verb} the full profile; pass --profile=full")
+        if made.role_models.reference is None and (made.profile, made.full_profile.grounding) != ("full", "own"):
+            raise ConfigError(_LACKING.format("reference", "--reference-model", "roles.reference"))
         if made.profile == "full" and not made.role_models.judges:
             raise ConfigError("no model for the role 'judges'; pass --judge-model-a, or set roles.judges in --config")
         if made.refresh:
@@ -227,6 +223,7 @@ class SynthesisSettings(EndpointSettings):
         return (flat,) if flat else tuple(path), [_describe_problem(problem, path, named(flat) if flat else place)]
 
 
+_LACKING = "no model for the role '{}'; pass {} or set {} in a config"
 _FLAGS = {
     "judges": "--judge-model-a",
     "responses": "--response-model-a and --response-model-b",
@@ -243,7 +240,7 @@ def _describe_problem(problem: Mapping[str, Any], path: list[str], told: str) ->
         return f"unknown key {name!r}; {suggest_name(path[-1], _list_keys(path[:-1]))}"
     if kind == "missing":
         flag = _FLAGS.get(path[1], f"--{path[1]}-model")
-        lacking = f"no model for the role {path[1]!r}; pass {flag} or set {name} in a config"
+        lacking = _LACKING.format(path[1], flag, name)
         return lacking if len(path) == 2 else f"{told} is missing"
     if kind == "too_short" and path[:2] == ["roles", "responses"]:
         return "evolving criteria compares two responses; pass --response-model-a and --response-model-b"

@@ -157,25 +157,25 @@ def _find_decisive(table: npt.NDArray[np.float64], criteria: Sequence[Mapping[st
 
 
 def recommend(
-    saturated: Sequence[tuple[str, str, float, int]], audit: AuditSummary | None, signals: GroupSignals | None
+    saturated: Sequence[tuple[str, str, float, int, str]], audit: AuditSummary | None, signals: GroupSignals | None
 ) -> Iterator[str]:
     """Recommendations for the rubric or the judge, with the evidence, one sentence each.
 
     Args:
-        saturated: name, end, recent mean and verdict count of saturated criteria, the heaviest first.
+        saturated: name, end, recent mean, verdict count and text of saturated criteria, the heaviest first.
         audit: the findings of audits.
         signals: what groups teach the policy.
     """
-    for name, end, recent, count in saturated[:_MOST]:
+    for name, end, recent, count, requirement in saturated[:_MOST]:
         seen = f"mean {recent:.2f}, {pluralize(count, 'verdict')}"
-        yield f"drop or replace {name!r}: {end} by nearly all lately ({seen})"
+        yield f"drop or replace {name!r}: {end} by nearly all lately ({seen}): {clip(requirement, 70)}"
     for gap in [] if audit is None else audit.criteria:
         if gap.alarm is not None or (gap.count >= _MIN_AUDITS and gap.mean >= _MUCH):
             evidence = f"the training judge gives {gap.mean:+.2f} more than the audit's judge in {gap.count:,} audits"
             rubric = [{"requirement": gap.requirement}] if gap.requirement else []
             found = [one.message for one in lint_rubric(rubric, rules=(SEVERAL_DEMANDS,))]
             told = f", and it has several demands ({found[0]})" if found else ""
-            yield f"{'split' if found else 'reword'} {gap.name!r}: {evidence}{told}"
+            yield f"{'split' if found else 'reword'} {gap.name!r}: {evidence}{told}: {clip(gap.requirement, 70)}"
     if signals is None:
         return
     for each in signals.decisive[:_MOST]:

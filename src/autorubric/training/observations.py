@@ -22,7 +22,7 @@ from autorubric.files.strict_json import encode_json
 from autorubric.graders.demands import Compound, is_compound
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import FailureKind
-from autorubric.training.rewards import Reward, RewardFailed, RewardRule
+from autorubric.training.rewards import Reward, RewardFailed, RewardRule, is_gate
 
 if TYPE_CHECKING:
     from autorubric.training.rewarder import Sample
@@ -149,8 +149,8 @@ def describe_rubric(rubric: Rubric) -> dict[str, Any]:
 class Observer:
     """Records rewards in a ledger, each once; `graded` says how criteria with several demands were graded."""
 
-    def __init__(self, ledger: Ledger, graded: Compound = "as_is") -> None:
-        self._ledger, self._graded = ledger, graded
+    def __init__(self, ledger: Ledger, graded: Compound = "as_is", rule: RewardRule | None = None) -> None:
+        self._ledger, self._graded, self._rule = ledger, graded, rule or RewardRule()
         self._noted: set[str] = set()
         self._replays = Replays(
             (row["group"], row["answer"], row.get("step"), row["failure"])
@@ -164,15 +164,13 @@ class Observer:
         if name not in self._noted:
             self._noted.add(name)
             several = [index for index, criterion in enumerate(rubric) if is_compound(criterion)]
-            self._ledger.observe(RUBRIC, {**describe_rubric(rubric), "several": several, "graded": self._graded})
+            named = zip(name_criteria(list(rubric)), rubric, strict=True)
+            own = {"graded": self._graded, "gates": [name for name, each in named if is_gate(each, name, self._rule)]}
+            self._ledger.observe(RUBRIC, {**describe_rubric(rubric), "several": several, **own})
         return name
 
     def record_reward(
-        self,
-        sample: Sample,
-        reward: Reward,
-        failed: Sequence[int] = (),
-        seconds: float = 0.0,
+        self, sample: Sample, reward: Reward, failed: Sequence[int] = (), seconds: float = 0.0
     ) -> RewardRecord:
         """The record of a reward, which the ledger keeps unless it was given before a restart.
 

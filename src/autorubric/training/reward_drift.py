@@ -99,7 +99,8 @@ class CriterionDrift:
         count: the number of verdicts.
         before: the mean of the first half of them.
         recent: the mean of the last quarter, or of the last 8 if those are more.
-        saturated: `met` or `missed` if nearly all recent verdicts are equal; None if not, or if there are too few.
+        saturated: `met` or `missed` if nearly all recent verdicts are equal; None if not, if there are too few, or
+            for a gate, which has its effect while all meet it.
     """
 
     rubric: str
@@ -185,7 +186,7 @@ def measure_drift(  # noqa: PLR0913 (what a ledger holds, each with a default)
         measured.append(measure_window(stretch, [a for _, record in stretch for a in made.pop(record.key, ())]))
         last = [record for _, record in stretch]
         compound.add(last)
-    criteria = _measure_criteria(verdicts, notes)
+    criteria = _measure_criteria(verdicts, described)
     noise = measure_noise(repeats)
     signals = measure_signals(last, notes, measured[-1].variance, noise) if measured else None
     summary = summarize_audits(log, notes)
@@ -244,7 +245,7 @@ def measure_window(stretch: Sequence[Timed], compared: Sequence[AuditRecord] = (
 
 def find_recommendations(drift: Drift) -> Iterator[str]:
     """Recommendations for the rubric or the judge, with the evidence, one sentence each."""
-    saturated = [(c.name, c.saturated, c.recent, c.count) for c in drift.criteria if c.saturated]
+    saturated = [(c.name, c.saturated, c.recent, c.count, c.requirement) for c in drift.criteria if c.saturated]
     yield from recommend(saturated, drift.audit, drift.signals)
     found = drift.compound
     if found is not None and found.graded == "as_is" and (found.last or 0.0) >= _MUCH_COMPOUND:
@@ -289,15 +290,15 @@ def find_warnings(drift: Drift) -> Iterator[str]:
 
 
 def _measure_criteria(
-    verdicts: Mapping[tuple[str, int], array[float]], notes: Mapping[str, Sequence[Mapping[str, Any]]]
+    verdicts: Mapping[tuple[str, int], array[float]], described: Mapping[str, Mapping[str, Any]]
 ) -> list[CriterionDrift]:
     found = []
     for (rubric, index), values in verdicts.items():
         unknown: Mapping[str, Any] = {"name": f"C{index + 1}", "requirement": "", "weight": 1.0}
-        note = notes[rubric][index] if rubric in notes else unknown
+        note = described[rubric]["criteria"][index] if rubric in described else unknown
         recent = fmean(values[-max(_MIN_VERDICTS, len(values) // 4) :])
         end: End | None = "met" if recent >= _SATURATED else "missed" if recent <= 1.0 - _SATURATED else None
-        if len(values) < _MIN_VERDICTS:
+        if len(values) < _MIN_VERDICTS or note["name"] in described.get(rubric, {}).get("gates", ()):
             end = None
         before = fmean(values[: (len(values) + 1) // 2])
         text = (rubric, note["name"], note["requirement"], note["weight"])

@@ -274,7 +274,7 @@ class Rewarder(RewardPath):
         session = await self.grader.open_session(spent)
         if ledger is not None:
             if self._ledger is not ledger:
-                self._ledger, self.observer = ledger, Observer(ledger, self.grader.recipe.compound)
+                self._ledger, self.observer = ledger, Observer(ledger, self.grader.recipe.compound, self.rule)
             if self._audit is not None and self._loop is None:
                 self.auditor = Auditor(self._audit, ledger, self.rule, session.executor)
             self._loop = self._loop or asyncio.get_running_loop()

@@ -9,6 +9,12 @@ from typing import Any
 
 import pytest
 
+from autorubric.llm.executor import Executor
+from autorubric.llm.records.ledger import Ledger
+from autorubric.synthesis.plan_estimate import NeededCalls
+from autorubric.synthesis.stage_runner import StageRunner
+from autorubric.synthesis.stages import Fields, Models, Stage, StageOutcome
+
 Make = Callable[..., Any]  # makes a `Stand`, see conftest
 Captured = pytest.CaptureFixture[str]
 
@@ -90,3 +96,13 @@ def test_the_maximum_covers_the_calls_under_a_condition(stand: Make, capsys: Cap
     # A judge grades 6 responses, and all again for new criteria and for a rewrite; a prompt has about 9 kB.
     assert 3 * 6 * 20 < float(most["judge_a"]) < 3 * 6 * 32
     assert float(most["rewrite"]) > 7
+
+
+def test_stages_that_make_no_calls_are_not_run_for_the_count() -> None:
+    def refuse(fields: Fields, models: Models) -> StageOutcome:
+        raise AssertionError("no call can come of it")
+
+    needed, gated = NeededCalls(), Stage("gated", 5, ("question",), refuse)
+    with Ledger.in_memory() as ledger:
+        needed.add_example([gated], {}, StageRunner(Executor(ledger), {}), is_new=True)
+    assert not needed.fixed and not needed.conditional

@@ -370,6 +370,20 @@ def test_evolved_criteria_with_the_least_evidence_go_until_the_share_is_kept() -
     assert all(one.outcome != "rejected" for one in decide(found, replace_order(GateSettings(), "share")))
 
 
+def test_pitfalls_have_no_points_and_leave_the_evolved_share_as_it_is() -> None:
+    faults = (Candidate("m4", "", "Invents a dose.", -10), evolved("Scolds the reader.", -5, "e1.2"))
+    found = GateContext(QUERY, (*MERGED, evolved(weight=6), *faults), Pool(("",) * 6, ("j1", "j2"), RISING))
+    # 6 of 30 points, whatever is deducted.
+    outcomes = {
+        most: {
+            one.candidate: one.outcome
+            for one in decide(found, GateSettings.model_validate({"order": ["share"], "share": {"most": most}}))
+        }
+        for most in (0.2, 0.19)
+    }
+    assert outcomes == {0.2: {"e1.1": "kept"}, 0.19: {"e1.1": "rejected"}}
+
+
 def test_without_merged_criteria_the_share_takes_nothing() -> None:
     found = GateContext(QUERY, (evolved(),), Pool(("",) * 6, ("j1", "j2"), {"e1.1": GOOD}))
     settings = GateSettings.model_validate({"order": ["share"], "share": {"most": 0.0}})

@@ -113,14 +113,20 @@ async def test_a_gate_of_the_reward_is_never_split(tmp_path: Path) -> None:
         assert len(found.criteria) == left, name
 
 
-async def test_a_gate_of_a_service_never_retires_from_its_rollouts_either(tmp_path: Path) -> None:
+async def test_a_gate_of_a_reward_never_retires_from_its_rollouts_either(tmp_path: Path) -> None:
     pair = [{"name": "Short", "requirement": "Contains at most 50 words.", "weight": 3}]
     rubric = Rubric.from_dict([*pair, {"name": "Long", "requirement": "Contains at least 3 words."}])
-    source = make_rewarder("builtin/offline", run_dir=tmp_path / "run", evolution=EvolutionPlan("builtin/offline"))
-    await source.rewards([Sample("So. " * number, rubric, QUERY, step=1) for number in range(1, 9)])
-    await source.finish()
-    for gates, retired in (([], ["Short"]), (["Short"], [])):
-        write_manifest(tmp_path / "run", {"kind": "service", "gates": gates})  # as of `serve --gate Short`
-        offline = {"judge": "builtin/offline", "writer": "builtin/offline", "out": tmp_path / str(len(gates))}
-        [lineage] = (await evolve_async(tmp_path / "run", retire_original=True, **offline)).lineages
-        assert lineage.changes[0]["retired"] == retired
+    # The manifest is that of an older `serve --gate Short`; a trainer's process writes none.
+    cases = {"none": ((), [], ["Short"]), "manifest": ((), ["Short"], []), "recorded": (("Short",), None, [])}
+    for name, (gates, noted, retired) in cases.items():
+        run, plan = tmp_path / name, EvolutionPlan("builtin/offline")
+        source = make_rewarder("builtin/offline", RewardRule(gates=gates), run_dir=run, evolution=plan)
+        await source.rewards([Sample("So. " * number, rubric, QUERY, step=1) for number in range(1, 9)])
+        if name == "none":  # a tagged gate of another rubric has the same name
+            await source.rewards([Sample("So.", Rubric.from_dict([{**pair[0], "tags": ["gate"]}]), "Who?", step=1)])
+        await source.finish()
+        if noted is not None:
+            write_manifest(run, {"kind": "service", "gates": noted})
+        offline = {"judge": "builtin/offline", "writer": "builtin/offline", "out": tmp_path / f"{name}.out"}
+        lineage, *_ = (await evolve_async(run, retire_original=True, **offline)).lineages
+        assert lineage.changes[0]["retired"] == retired, name

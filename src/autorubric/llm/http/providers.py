@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import cache
@@ -218,6 +218,24 @@ def _build_endpoint(config: LLMConfig, environ: Mapping[str, str]) -> Endpoint:
 def find_provider(name: str | None) -> Provider | None:
     """The provider of this name: built in (which wins), or registered by an installed package."""
     return PROVIDERS.get(name) or _load_provider(name) if name else None
+
+
+def check_key_owners(key_env: str | None, models: Iterable[tuple[str, str | None]]) -> None:
+    """Refuse to send the key in one variable to several providers; `models` are names and own addresses.
+
+    Example:
+        >>> check_key_owners("MY_KEY", [("openai/gpt-5.1", None), ("vllm/qwen", None), ("m", "http://localhost/v1")])
+        >>> check_key_owners("MY_KEY", [("openai/gpt-5.1", None), ("anthropic/claude-opus-4-6", None)])
+        Traceback (most recent call last):
+        autorubric.errors.ConfigError: the key in MY_KEY would be sent to openai and anthropic; set the key ...
+    """
+    names = dict.fromkeys(normalize_name(model).partition("/")[0] for model, address in models if not address)
+    owners = [name for name in names if (provider := find_provider(name)) is not None and provider.needs_key]
+    if key_env and len(owners) > 1:
+        raise ConfigError(
+            f"the key in {key_env} would be sent to {' and '.join(owners)}; set the key variable of each provider "
+            "(such as OPENAI_API_KEY) instead, or pass one --base-url for all"
+        )
 
 
 def list_providers() -> dict[str, Provider]:

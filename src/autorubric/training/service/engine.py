@@ -50,7 +50,7 @@ class RewardEngine(RewardPath):
         if ledger.claims is not None:  # several processes share the ledger; each spends what it has borrowed
             judged = Spending()
         self.executor: Executor = grader.executor_on(ledger, spent=judged)
-        self.observer = Observer(ledger, grader.recipe.compound)
+        self.observer = Observer(ledger, grader.recipe.compound, rule)
         if audit is not None:
             self.auditor = Auditor(audit, ledger, rule, self.executor)
         if repeat_share:

@@ -61,11 +61,7 @@ class Connections(web.Server):
     """
 
     def __init__(
-        self,
-        handle: Handle,
-        most: int,
-        idle_seconds: float = _IDLE_SECONDS,
-        linger_seconds: float = _LINGER_SECONDS,
+        self, handle: Handle, most: int, idle_seconds: float = _IDLE_SECONDS, linger_seconds: float = _LINGER_SECONDS
     ) -> None:
         super().__init__(
             self._handle_request,
