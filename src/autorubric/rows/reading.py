@@ -396,6 +396,5 @@ def parse_nested(cell: str, column: str) -> Any:
         try:
             return ast.literal_eval(text)
         except (ValueError, SyntaxError, RecursionError, MemoryError):
-            problem = error.problems[0]
             ways = "write it with json.dumps, or the rows to Parquet"
-            raise InputError(f"{column!r} is not valid JSON: {problem}; {ways}") from None
+            raise InputError(f"{column!r} is not valid JSON: {error.problems[0]}; {ways}") from None
