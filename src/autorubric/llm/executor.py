@@ -385,7 +385,7 @@ def _is_unsent(outcome: Failure, reservation: Reservation) -> bool:
 
 @asynccontextmanager
 async def abandon_on_error(executor: Executor | None) -> AsyncIterator[None]:
-    """Cancel and await the calls in flight if the block raises.
+    """Await the calls in flight if the block raises, and cancel them if it is cancelled.
 
     The error itself is raised, not the exception group of the tasks.
     """
@@ -393,6 +393,6 @@ async def abandon_on_error(executor: Executor | None) -> AsyncIterator[None]:
         yield
     except BaseException as error:
         if executor is not None:
-            executor.abandon("the run was broken off")
+            (executor.stop if isinstance(error, Exception) else executor.abandon)("the run was broken off")
             await executor.drain()
         raise find_first_cause(error) from None
