@@ -301,14 +301,14 @@ class Executor:
                 self._trials.note_reply(model)
         except CallError as error:
             outcome = error.failure
-            if outcome.kind in _ENDS_MODEL:
-                self._trials.note_refusal(model, outcome)
         except BaseException as error:
             self._note_ended(key, model, request, reservation, error)
             raise
         finally:
             reservation.watch = None  # it refers to the reservation: the cycle would keep the request in memory
             current_reservation.reset(before)
+        if isinstance(outcome, Failure) and outcome.kind in _ENDS_MODEL:
+            self._trials.note_refusal(model, outcome)
         if isinstance(outcome, Failure) and outcome.ends_run and _is_unsent(outcome, reservation):
             self._withdraw(request, reservation)
             return outcome
