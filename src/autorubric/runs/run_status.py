@@ -198,16 +198,22 @@ def _read_status(directory: Path, counters: Mapping[str, CountRows]) -> RunStatu
         pace = CallPace(None, None) if view is None else view.measure_pace()
         state = _determine_state(manifest, holder, row_counts)
         known = [*row_counts.groups, *row_counts.lost_votes]
-        # A request whose limit was raised has another key, so its earlier failure looks unanswered.
-        failing = None if state == "completed" and not (known or row_counts.failed) else view
+        failing = FailureGroups() if view is None else view.group_unanswered()
+        if state == "completed" and not (known or row_counts.failed):
+            # A request whose limit was raised has another key, so its earlier failure looks unanswered. Candidates
+            # that were not sampled are not among the rows.
+            failing = FailureGroups(group for group in failing if (kind, group.where) == ("evaluation", "response"))
+        by_kind: Counter[str] = Counter()
+        for group in failing:
+            by_kind[group.kind] += group.count
         return RunStatus(
             str(directory),
             kind,
             state,
             holder,
             row_counts,
-            {} if failing is None else failing.count_unanswered(),
-            () if failing is None else tuple(failing.group_unanswered().exclude(known)),
+            dict(by_kind.most_common()),
+            tuple(failing.exclude(known)),
             reduce(Spending.plus, (one.sum_spent() for one in views))
             if views
             else read_spending_file(directory / SPENT_FILE) or Spending(),
