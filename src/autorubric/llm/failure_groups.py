@@ -149,7 +149,10 @@ class FailureGroups:
     """
 
     def __init__(self, groups: Iterable[FailureGroup] = ()) -> None:
-        self._groups = {(group.where, group.kind, _find_cause(group.message)): group for group in groups}
+        self._groups: dict[tuple[str, str, str], FailureGroup] = {}
+        for group in groups:
+            for count, item in zip((group.count, *(_MOST_ITEMS - 1) * (0,)), group.items or [""], strict=False):
+                self.add(group.kind, group.message, item, group.where, count)
 
     def add(self, kind: str, message: str, item: str = "", where: str = "", count: int = 1) -> None:
         """Add a failure, or several."""
