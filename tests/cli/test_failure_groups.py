@@ -275,3 +275,13 @@ def test_a_long_quote_is_shortened_in_the_middle_and_what_follows_stays(end: str
     assert "…' (item 7); " in FailureGroup("", "server", f"m: HTTP 500: '{225 * 'a'}…", 1, ["7"]).format_line(
         "judgment"
     )
+
+
+def test_groups_of_several_processes_are_merged_by_cause_with_their_counts_and_first_items() -> None:
+    parts = [
+        FailureGroup("", "server", "m: HTTP 500: request 7 failed (2 attempts)", 5, ["s1", "s4", "s9"]),
+        FailureGroup("", "timeout", "no reply", 1, []),
+        FailureGroup("", "server", "m: HTTP 500: request 8 failed (6 attempts)", 2, ["s2", "s30"]),
+    ]
+    merged = [(group.kind, group.count, group.items) for group in FailureGroups(parts)]
+    assert merged == [("server", 7, ["s1", "s2", "s4"]), ("timeout", 1, [])]

@@ -244,7 +244,7 @@ def test_a_budget_ends_the_run_and_a_higher_one_goes_on(tmp_path: Path, capsys: 
             for decision in rows(tmp_path / "run" / "decisions.jsonl")
             for one in decision["candidates"]
         )
-        assert "budget" in told and f"\n  judge: {unscored} candidates were not requested\n" in told
+        assert "budget" in told and f"\n  judge: {unscored} candidates were not reached\n" in told
         assert unscored > 1 and 0 < endpoint.counts.requests < 10
         assert run(command) == 0
         assert endpoint.counts.requests == 10

@@ -1,4 +1,3 @@
-import asyncio
 from typing import Any
 
 import pytest
@@ -8,7 +7,7 @@ from autorubric.core.criterion import AggregationStrategy
 from autorubric.core.judgment import Judgment, JudgmentFailure
 from autorubric.errors import ConfigError
 from autorubric.graders.judge import JudgeInput
-from autorubric.graders.panel import Panel, VoteDraw, gather_or_cancel, make_draws
+from autorubric.graders.panel import Panel, VoteDraw, make_draws
 from autorubric.graders.reporting import Scoring, report_on
 from autorubric.graders.without_model import ScriptedJudge, Word, no_model
 from autorubric.llm.executor import Executor
@@ -232,24 +231,6 @@ def test_the_first_draw_is_the_judge_itself_whatever_the_number_of_draws() -> No
     for count in (0, -1, True, 2.0):
         with pytest.raises(ConfigError, match="expected a whole number from 1"):
             make_draws(ScriptedJudge("a", []), count)  # type: ignore[arg-type]
-
-
-async def test_when_one_call_raises_the_others_end() -> None:
-    ended = []
-
-    async def slow() -> None:
-        try:
-            await asyncio.sleep(60)
-        finally:
-            ended.append(True)
-
-    async def broken() -> None:
-        await asyncio.sleep(0)
-        raise RuntimeError("broken")
-
-    with pytest.raises(RuntimeError, match="broken"):
-        await gather_or_cancel([slow(), broken()])
-    assert ended == [True]
 
 
 async def test_a_panel_with_a_failed_judge_has_no_score_and_is_not_a_zero() -> None:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,12 +13,12 @@ from autorubric.testing import ScriptedModel
 
 
 class SleepingModel:
-    """Never answers, and notes how its calls ended."""
+    """Answers only when it is woken, and notes how its calls ended."""
 
     name = "test/sleeping"
 
     def __init__(self) -> None:
-        self.started = asyncio.Event()
+        self.started, self.woken = asyncio.Event(), asyncio.Event()
         self.given_up = 0
 
     def identity(self) -> tuple[Any, ...]:
@@ -34,30 +33,29 @@ class SleepingModel:
     async def complete(self, request: Request) -> Reply:
         self.started.set()
         try:
-            await asyncio.Event().wait()
+            await self.woken.wait()
         except asyncio.CancelledError:
             self.given_up += 1
             raise
-        raise AssertionError("nothing wakes it")
+        return Reply("MET")
 
     async def close(self) -> None: ...
 
 
-def test_an_error_gives_up_calls_in_flight_and_comes_out_without_its_group(tmp_path: Path) -> None:
-    async def run() -> None:
-        model = SleepingModel()
-        with Ledger.open(tmp_path) as ledger:
-            executor = Executor(ledger)
-            waiting = asyncio.create_task(executor.ask(model, Request((Message("user", "Why?"),), "judge", item="q")))
-            await model.started.wait()
-            with pytest.raises(LedgerError, match="disk"):
-                async with abandon_on_error(executor):
-                    raise ExceptionGroup("tasks", [ExceptionGroup("inner", [LedgerError("the disk is full")])])
-            assert model.given_up == 1
-            outcome = await waiting
-            assert isinstance(outcome, Failure) and "broken off" in outcome.message
-
-    asyncio.run(run())
+@pytest.mark.parametrize("error", [LedgerError("the disk is full"), asyncio.CancelledError("the disk is full")])
+async def test_an_error_waits_for_calls_in_flight_and_a_cancellation_gives_them_up(error: BaseException) -> None:
+    model = SleepingModel()
+    with Ledger.in_memory() as ledger:
+        executor = Executor(ledger)
+        waiting = asyncio.create_task(executor.ask(model, Request((Message("user", "Why?"),), "judge", item="q")))
+        await model.started.wait()
+        asyncio.get_running_loop().call_later(0.05, model.woken.set)
+        with pytest.raises(type(error), match="disk"):
+            async with abandon_on_error(executor):
+                raise BaseExceptionGroup("tasks", [BaseExceptionGroup("inner", [error])])
+        outcome = await waiting
+        assert model.given_up == (not isinstance(error, LedgerError))
+        assert isinstance(outcome, Failure if model.given_up else Reply)
 
 
 def test_a_block_that_ends_well_leaves_calls_in_flight_alone_and_new_ones_are_made() -> None:

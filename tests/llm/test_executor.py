@@ -183,6 +183,16 @@ async def test_a_failure_that_no_later_call_can_avoid_is_met_once(kind: FailureK
     assert (len(broken.asked), len(sound.asked)) == (1, 1)
 
 
+async def test_in_a_run_such_a_failure_stops_the_requests_that_follow_before_anybody_has_read_it() -> None:
+    with Ledger.in_memory() as ledger:
+        executor = Executor(ledger, detached=False)
+        broken, sound = RuleModel(lambda request: Failure("quota", "no")), RuleModel()
+        ended = [
+            failed(await executor.ask(model, question(text))).kind for model, text in ((broken, "a"), (sound, "b"))
+        ]
+        assert (ended, len(sound.asked)) == (["quota", "stopped"], 0)
+
+
 async def test_after_a_stop_only_hits_are_answered_and_calls_in_flight_finish() -> None:
     answer_now = asyncio.Event()
 

@@ -177,3 +177,17 @@ def test_a_synthesis_again_sends_nothing_counts_the_same_and_restores_its_files(
             assert counts[0] == counts[1]
             assert again.summary.totals == first.summary.totals
         assert endpoint.counts.requests == requests
+
+
+def test_a_failure_of_a_request_that_was_answered_under_a_higher_limit_is_not_reported(tmp_path: Path) -> None:
+    def fault(body: Any) -> str | None:
+        is_first = (body.get("max_tokens") or body.get("max_completion_tokens")) == 2048
+        return ("503" if "Ice is less dense." in str(body["messages"]) else "length") if is_first else None
+
+    with LoopbackEndpoint(faults=fault).in_thread() as endpoint:
+        settings = {"judge": f"judge@{endpoint.base_url}", "rubric": Rubric([CAUSE]), "retry": 0}
+        told = []
+        for texts in (ANSWERS[:1], ANSWERS[:2], ANSWERS[:2]):
+            grade(texts, **settings, concurrency=1, out=tmp_path, progress=None)
+            told.append((status(tmp_path).state, dict(status(tmp_path).failures)))
+    assert told == [("unfinished", {"server": 1}), ("unfinished", {"server": 1}), ("completed", {})]

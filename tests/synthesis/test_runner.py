@@ -6,10 +6,17 @@ import asyncio
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
+
 from autorubric.llm.request import Failure
+from autorubric.runs.stopping import StoppableRun
 from autorubric.synthesis.query_file import Query
 from autorubric.synthesis.stage_runner import Row, run_plan
 from autorubric.synthesis.stages import Fields, Plan, Stage, StageOutcome
+
+
+class Run(StoppableRun):
+    async def execute(self) -> None: ...
 
 
 def stage(name: str, *reads: str) -> Stage:
@@ -99,8 +106,33 @@ async def test_the_window_bounds_the_records_that_are_open() -> None:
 
 async def test_stopping_opens_no_further_record_and_ends_the_open_ones() -> None:
     rows: list[Row] = []
-    await run_plan(PLAN, queries(100), Answers(), window=2, finished=rows.append, stopping=lambda: len(rows) >= 3)
+    run = Run()
+
+    def take(row: Row) -> None:
+        rows.append(row)
+        if len(rows) == 3:
+            run.stop("interrupted")
+
+    await run_plan(PLAN, queries(100), Answers(), window=2, finished=take, run=run)
     assert 3 <= len(rows) <= 5
+
+
+async def test_an_error_is_raised_when_the_stages_under_way_have_ended_and_none_of_their_work_is_cancelled() -> None:
+    ended: list[str] = []
+    run = Run()
+
+    async def answer(stage: Stage, record_id: str, fields: Fields) -> StageOutcome:
+        if (record_id, stage.name) == ("idx:1", "a"):
+            raise OSError("No space left on device")
+        await asyncio.sleep(0.01)
+        ended.append(f"{record_id}/{stage.name}")
+        return StageOutcome("text", "test")
+
+    with pytest.raises(OSError, match="No space left"):
+        await run_plan(PLAN, queries(100), answer, window=3, finished=lambda row: None, run=run)
+    assert run.stopped == "No space left on device"
+    assert {"idx:0/a", "idx:0/b", "idx:0/c", "idx:1/b", "idx:2/a", "idx:2/b"} - {*ended} == set()
+    assert len(ended) < 20
 
 
 def test_a_failure_is_written_beside_the_field_and_a_stop_leaves_no_trace() -> None:

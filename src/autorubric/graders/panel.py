@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 from autorubric.core.criterion import AggregationStrategy, Criterion, NominalAggregation, OrdinalAggregation
 from autorubric.core.judgment import CriterionVerdict, Judgment, JudgmentFailure
@@ -15,8 +15,6 @@ from autorubric.core.usage import aggregate_completion_cost, aggregate_token_usa
 from autorubric.errors import ConfigError
 from autorubric.graders.aggregation import BINARY, NOMINAL, ORDINAL, OptionVote, Rules, VerdictVote, find_option
 from autorubric.graders.judge import Ask, Judge, JudgeInput, Seats
-
-T = TypeVar("T")
 
 ALL_ABSTAINED = "All judges could not assess"
 
@@ -85,8 +83,8 @@ class Panel:
     async def judge(self, inputs: JudgeInput, wanted: Sequence[int], ask: Ask) -> list[Judgment]:
         """The panel's judgment on each wanted criterion, every judge's judgment inside; see `Judge`."""
         seats = Seats(ask)
-        heard = await gather_or_cancel(
-            [judge.judge(inputs, wanted, seats.ask_from(n)) for n, judge in enumerate(self.judges)]
+        heard = await asyncio.gather(
+            *(judge.judge(inputs, wanted, seats.ask_from(n)) for n, judge in enumerate(self.judges))
         )
         return [
             replace(self.combine(inputs.criteria[index], votes), votes=votes)
@@ -186,27 +184,6 @@ def make_draws(judge: Judge, count: int) -> tuple[VoteDraw, ...]:
     return tuple(VoteDraw(judge, number, count) for number in range(count))
 
 
-async def gather_or_cancel(calls: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
-    """The results of all calls, which run concurrently; if one raises, the others are cancelled.
-
-    Example:
-        >>> async def main():
-        ...     return await gather_or_cancel([asyncio.sleep(0, "a"), asyncio.sleep(0, "b")])
-        >>> asyncio.run(main())
-        ['a', 'b']
-    """
-    if len(calls) == 1:
-        return [await calls[0]]
-    tasks = [asyncio.ensure_future(call) for call in calls]
-    try:
-        return list(await asyncio.gather(*tasks))
-    except BaseException:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        raise
-
-
 def collect_ids(owner: str, judges: Sequence[Judge]) -> tuple[str, ...]:
     """The ids of all simple judges inside, in order; a `ConfigError` if an id is not unique."""
     ids = tuple(name for judge in judges for name in judge.judge_ids)
@@ -296,7 +273,7 @@ class Repeated:
 
     async def judge(self, inputs: JudgeInput, wanted: Sequence[int], ask: Ask) -> list[Judgment]:
         """The judge's vote on each wanted criterion, every repeat inside; see `Judge`."""
-        heard = await gather_or_cancel([draw.judge(inputs, wanted, ask) for draw in self._panel.judges])
+        heard = await asyncio.gather(*(draw.judge(inputs, wanted, ask) for draw in self._panel.judges))
         return [
             self._vote(inputs.criteria[index], repeats)
             for index, repeats in zip(wanted, zip(*heard, strict=True), strict=True)

@@ -302,14 +302,14 @@ class Executor:
                 self._trials.note_reply(model)
         except CallError as error:
             outcome = error.failure
-            if outcome.kind in _ENDS_MODEL:
-                self._trials.note_refusal(model, outcome)
         except BaseException as error:
             self._note_ended(key, model, request, reservation, error)
             raise
         finally:
             reservation.watch = None  # it refers to the reservation: the cycle would keep the request in memory
             current_reservation.reset(before)
+        if isinstance(outcome, Failure) and outcome.kind in _ENDS_MODEL:
+            self._trials.note_refusal(model, outcome)
         if isinstance(outcome, Failure) and outcome.ends_run and _is_unsent(outcome, reservation):
             self._withdraw(request, reservation)
             return outcome
@@ -386,7 +386,7 @@ def _is_unsent(outcome: Failure, reservation: Reservation) -> bool:
 
 @asynccontextmanager
 async def abandon_on_error(executor: Executor | None) -> AsyncIterator[None]:
-    """Cancel and await the calls in flight if the block raises.
+    """Await the calls in flight if the block raises, and cancel them if it is cancelled.
 
     The error itself is raised, not the exception group of the tasks.
     """
@@ -394,6 +394,6 @@ async def abandon_on_error(executor: Executor | None) -> AsyncIterator[None]:
         yield
     except BaseException as error:
         if executor is not None:
-            executor.abandon("the run was broken off")
+            (executor.stop if isinstance(error, Exception) else executor.abandon)("the run was broken off")
             await executor.drain()
         raise find_first_cause(error) from None

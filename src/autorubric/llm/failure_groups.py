@@ -97,7 +97,8 @@ class FailureGroup:
             "merge: 9 rows failed: HTTP 500 from m: 'out of memory' (items 3, 7, 8, …); look at the server's log; ..."
         """
         where = f"{self.where}: " if self.where else ""
-        verb = ("was" if self.count == 1 else "were") + " not requested" if self.kind in NOT_MADE else "failed"
+        made = "reached" if where else "requested"  # a row or candidate whose earlier stages may have been requested
+        verb = f"{'was' if self.count == 1 else 'were'} not {made}" if self.kind in NOT_MADE else "failed"
         is_told = self._has_cause(told)
         if self.is_left_out(told):
             return f"{where}{pluralize(self.count, noun)} {verb}"
@@ -148,7 +149,10 @@ class FailureGroups:
     """
 
     def __init__(self, groups: Iterable[FailureGroup] = ()) -> None:
-        self._groups = {(group.where, group.kind, _find_cause(group.message)): group for group in groups}
+        self._groups: dict[tuple[str, str, str], FailureGroup] = {}
+        for group in groups:
+            for count, item in zip((group.count, *(_MOST_ITEMS - 1) * (0,)), group.items or [""], strict=False):
+                self.add(group.kind, group.message, item, group.where, count)
 
     def add(self, kind: str, message: str, item: str = "", where: str = "", count: int = 1) -> None:
         """Add a failure, or several."""

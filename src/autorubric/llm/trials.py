@@ -46,7 +46,7 @@ class Trials:
     """What a session has learned about its models; by object, since two may differ only in their key.
 
     Attributes:
-        stop: ends the session with a model that gives no usable reply; None if it goes on without the model.
+        stop: ends the session with a model that is no longer called; None if it goes on without the model.
         in_batches: whether requests are sent in batches, which fail together: stopping early would save nothing.
         refusing: the models whose last call failed as every later one would, with that failure.
         ended: the failures of the models that are no longer called.
@@ -64,6 +64,8 @@ class Trials:
         """Note a failure that every later call of this model would repeat: it is no longer called."""
         self.refusing[id(model)] = (model, failure)
         self.ended[id(model)] = failure
+        if self.stop is not None:
+            self.stop(failure.message)
 
     def note_reply(self, model: Model, *, usable: bool = False) -> None:
         """Note that a model gave a reply, usable or not."""
@@ -149,8 +151,6 @@ class ModelTrial:
             end = Failure("unusable" if how == "unusable" else "no_reply", why)
             failure = replace(failure, end=end)
             self.trials.note_refusal(model, end)
-            if self.trials.stop is not None:
-                self.trials.stop(why)
         return failure
 
 

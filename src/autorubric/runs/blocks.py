@@ -11,9 +11,12 @@ from contextlib import aclosing, contextmanager
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from autorubric.llm.sharing import turn, turns
+
+if TYPE_CHECKING:
+    from autorubric.runs.stopping import StoppableRun
 
 T = TypeVar("T")
 
@@ -148,21 +151,34 @@ async def work_through(
     records: AsyncGenerator[T, None],
     work: Callable[[T], Coroutine[Any, Any, None]],
     window: int,
-    is_over: Callable[[], bool],
+    run: StoppableRun | None = None,
 ) -> None:
     """Work on records, at most `window` at a time, until all have ended.
 
-    Once the run `is_over`, no further record is started.
+    Once the `run` is stopped, no further record is started. The first error stops it, and is raised when the other
+    open records have ended: a call in flight may be billed, so its reply must be recorded.
     """
+    errors: list[Exception] = []
+
+    async def attempt(record: T) -> None:
+        try:
+            await work(record)
+        except Exception as error:
+            errors.append(error)
+            if run is not None:
+                run.stop(str(error))
+
     room = asyncio.Semaphore(window)
     async with aclosing(records) as given, asyncio.TaskGroup() as group:
         async for record in given:
             await room.acquire()
-            if is_over():
+            if errors or (run is not None and run.stopped is not None):
                 break
             (own := copy_context()).run(turn.set, next(turns))
-            group.create_task(work(record), context=own).add_done_callback(lambda _: room.release())
+            group.create_task(attempt(record), context=own).add_done_callback(lambda _: room.release())
             await asyncio.sleep(0)  # sends its first call before the next prompts are built
+    if errors:
+        raise errors[0]
 
 
 async def feed_records(

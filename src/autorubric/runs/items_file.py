@@ -8,6 +8,7 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, TypeAlias
@@ -61,17 +62,19 @@ class ItemsFile:
         self._slots: dict[int, int] = {}
         self._starts = array("Q")
         self._end = 0
-        self._file: BinaryIO = (self._draft or path).open("w+b")
+        self._file: FileIO = (self._draft or path).open("w+b", buffering=0)
 
     def add(self, index: int, line: str | bytes) -> None:
-        """Append the line of an item."""
-        data = line.encode() if isinstance(line, str) else line
+        """Append the line of an item; one that a full disk cuts off is overwritten by the next."""
+        data = (line.encode() if isinstance(line, str) else line) + b"\n"
+        self._file.seek(self._end)
+        written = 0
+        while written < len(data):
+            written += self._file.write(data[written:])
         self._missing -= index in self._held and index not in self._slots
         self._slots[index] = len(self._starts)
         self._starts.append(self._end)
-        self._file.write(data + b"\n")
-        self._file.flush()
-        self._end += len(data) + 1
+        self._end += len(data)
         if self._draft is not None and not self._missing:
             self._draft.replace(self.path)
             self._draft = None

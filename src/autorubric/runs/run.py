@@ -104,7 +104,7 @@ class EvaluationRun(StoppableRun):
             if self.executor is not None and batching.get() is not None:
                 await self.executor.send_ahead(self._build_first_requests())
             places = feed_records(range(len(self.dataset)), int, partial(group_equal_items, self.dataset))
-            await work_through(places, self._run_item, widen_window(self.window), lambda: self.stopped is not None)
+            await work_through(places, self._run_item, widen_window(self.window), self)
         if feed.get() is None:  # in a cluster, the driver keeps the lines of earlier sessions
             await self._keep_rest()
         if self.parts is not None and self.parts.workers is not None:

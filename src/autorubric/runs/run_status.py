@@ -198,14 +198,20 @@ def _read_status(directory: Path, counters: Mapping[str, CountRows]) -> RunStatu
         pace = CallPace(None, None) if view is None else view.measure_pace()
         state = _determine_state(manifest, holder, row_counts)
         known = [*row_counts.groups, *row_counts.lost_votes]
+        failing = FailureGroups() if view is None else view.group_unanswered()
+        if state == "completed" and not (known or row_counts.failed):
+            # A request whose limit was raised has another key, so its earlier failure looks unanswered. Candidates
+            # that were not sampled are not among the rows.
+            failing = FailureGroups(group for group in failing if (kind, group.where) == ("evaluation", "response"))
+        by_kind = Counter(kind for group in failing for kind in [group.kind] * group.count)
         return RunStatus(
             str(directory),
             kind,
             state,
             holder,
             row_counts,
-            {} if view is None else view.count_unanswered(),
-            () if view is None else tuple(view.group_unanswered().exclude(known)),
+            dict(by_kind.most_common()),
+            tuple(failing.exclude(known)),
             reduce(Spending.plus, (one.sum_spent() for one in views))
             if views
             else read_spending_file(directory / SPENT_FILE) or Spending(),
@@ -238,7 +244,7 @@ def _merge_statuses(whole: RunStatus, parts: Sequence[RunStatus]) -> RunStatus:
         state=whole.state if whole.state == "running" else "died",
         row_counts=_merge_row_counts(whole.row_counts, parts),
         failures=failures,
-        unanswered=_merge_groups(status.unanswered for status in (whole, *parts)),
+        unanswered=tuple(FailureGroups(group for status in (whole, *parts) for group in status.unanswered)),
         spent=reduce(Spending.plus, (part.spent for part in parts), whole.spent),
         totals=_merge_totals([*whole.totals, *(total for part in parts for total in part.totals)]),
         calls_per_second=math.fsum(paces) if paces else whole.calls_per_second,
@@ -254,18 +260,9 @@ def _merge_row_counts(whole: RowCounts, parts: Sequence[RunStatus]) -> RowCounts
         (whole.rows or counts[0].rows) if part is None else part.rows,
         max(whole.done, sum(counts.done for counts in counts)),
         sum(counts.failed for counts in counts),
-        groups=_merge_groups(counts.groups for counts in counts),
-        lost_votes=_merge_groups(counts.lost_votes for counts in counts),
+        groups=tuple(FailureGroups(group for part in counts for group in part.groups)),
+        lost_votes=tuple(FailureGroups(group for part in counts for group in part.lost_votes)),
     )
-
-
-def _merge_groups(groups: Iterable[Iterable[FailureGroup]]) -> tuple[FailureGroup, ...]:
-    found: dict[tuple[str, str, str], FailureGroup] = {}
-    for group in (group for few in groups for group in few):
-        known = found.get((group.where, group.kind, group.message))
-        more = group if known is None else replace(group, count=known.count + group.count, items=known.items)
-        found[group.where, group.kind, group.message] = more
-    return tuple(found.values())
 
 
 def _merge_totals(totals: Iterable[UsageTotals]) -> tuple[UsageTotals, ...]:

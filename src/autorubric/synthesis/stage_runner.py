@@ -24,6 +24,7 @@ from autorubric.synthesis.stages import DERIVED, Call, Fields, Models, Plan, Sta
 
 if TYPE_CHECKING:
     from autorubric.graders.judge import Ask
+    from autorubric.runs.stopping import StoppableRun
 
 DRAWS_PER_REFRESH = 1000
 """Distance between the draws before and after a refresh; above the number of stages that can share a prompt."""
@@ -79,7 +80,7 @@ async def run_plan(
     *,
     window: int,
     finished: Callable[[Row], None],
-    stopping: Callable[[], bool] = lambda: False,
+    run: StoppableRun | None = None,
 ) -> None:
     """Run every stage of the plan on every query.
 
@@ -92,7 +93,7 @@ async def run_plan(
         answer: runs a stage.
         window: maximum number of open records.
         finished: called with each row when its last stage has ended, in the order of finishing.
-        stopping: polled before a record is opened; True leaves the rest of the input unopened.
+        run: once it is stopped, the rest of the input is left unopened.
     """
 
     async def run_stage(row: Row, stage: Stage, needs: list[asyncio.Task[None]]) -> None:
@@ -105,15 +106,15 @@ async def run_plan(
     async def run_row(query: Query) -> None:
         row = Row(query, dict(query.fields))
         tasks: dict[str, asyncio.Task[None]] = {}
-        async with asyncio.TaskGroup() as stages:
-            for stage in plan.stages:
-                needs = [tasks[name] for name in stage.reads if name in tasks]
-                tasks[stage.name] = stages.create_task(run_stage(row, stage, needs))
+        for stage in plan.stages:
+            needs = [tasks[name] for name in stage.reads if name in tasks]
+            tasks[stage.name] = asyncio.create_task(run_stage(row, stage, needs))
+        await asyncio.gather(*tasks.values())  # a task group would cancel calls in flight
         finished(row)
         note_ended(query.index)
 
     own = feed_records(queries, attrgetter("index"), partial(_group_distinct, queries))
-    await work_through(own, run_row, window, stopping)
+    await work_through(own, run_row, window, run)
 
 
 def _group_distinct(queries: Iterable[Query]) -> Iterator[tuple[Query, ...]]:

@@ -188,7 +188,7 @@ class SynthesisRun(StoppableRun):
                 self.runner,
                 window=widen_window(2 * settings.concurrency),
                 finished=partial(self._store_row, store),
-                stopping=lambda: bool(self.stopped),
+                run=self,
             )
             await loading
             self.summary.replaced.update(write_steps(self._steps, prepared.source, store))

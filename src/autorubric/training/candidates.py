@@ -294,7 +294,7 @@ class SamplingRun(StoppableRun):
     async def execute(self) -> None:
         """Sample every answer that is not recorded."""
         keys = feed_records(self.iter_keys(), self._find_number, self._group_equal_keys)
-        await work_through(keys, self._sample, self.window, lambda: self.stopped is not None)
+        await work_through(keys, self._sample, self.window, self)
 
     def collect_candidates(self) -> list[CandidateAnswer]:
         """The answers as candidates, query by query, model by model, draw by draw."""

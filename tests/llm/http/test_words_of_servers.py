@@ -150,6 +150,8 @@ LIMITS = [
     ("a gateway, of both", {"error": {"message": "Limits: 10 requests per minute, 500 per day. Try again in 20s."}}, {}, None),
     ("a gateway, in passing", {"error": {"message": "slow down: 60/min (10,000 per day)"}}, {}, None),
     ("a gateway, in passing", {"error": {"message": "slow down. Upgrade for 50,000 requests per day."}}, {"Retry-After": "5"}, None),
+    ("a gateway, in passing", {"error": {"message": "Too many requests. Upgrade for 50,000 per day."}}, {}, None),
+    ("a gateway, of a day", {"error": {"message": "50 requests per day are used up. Upgrade for 50,000."}}, {}, DAILY),
 ]  # fmt: skip
 
 

@@ -58,7 +58,7 @@ def test_what_failed_and_was_answered_later_is_no_failure_any_more(tmp_path: Pat
     record(tmp_path, *rows)
     with ledger_view(tmp_path) as view:
         # a was answered; b failed twice, the last time by a timeout; c failed once.
-        assert view.count_unanswered() == {"rate_limit": 1, "timeout": 1}
+        assert view.group_unanswered().count_by_kind() == {"judge: rate_limit": 1, "judge: timeout": 1}
         assert view.sum_spent().calls == 5
 
 

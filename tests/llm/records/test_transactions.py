@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from autorubric.errors import InputError, LedgerError
-from autorubric.llm.records.database import MARK, connect, transaction
+from autorubric.llm.records.database import MARK, connect, transaction, translate_read_errors
 
 
 def test_what_a_block_wrote_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
@@ -41,3 +41,11 @@ def test_a_file_that_a_write_finds_malformed_is_marked_for_recovery(tmp_path: Pa
     with opened as connection, told, transaction(connection, tmp_path):
         connection.execute("INSERT INTO things VALUES ('new')")
     assert (tmp_path / MARK).exists()
+
+
+def test_a_disk_without_room_for_what_reading_writes_is_not_a_damaged_ledger(tmp_path: Path) -> None:
+    with closing(connect(tmp_path / "ledger.sqlite")) as connection:
+        connection.execute("PRAGMA max_page_count = 1")  # a full disk
+        with pytest.raises(LedgerError, match="cannot be written: the disk is full; its contents are safe"):
+            with translate_read_errors("ledger.sqlite"):
+                connection.execute("CREATE TABLE meta(name TEXT)")

@@ -143,7 +143,8 @@ _SHORTER = re.compile(
     re.IGNORECASE,
 )
 """A limit shorter than a day: if one is named, it counts as the one hit. Gemini's ids (`PerMinute`) do not match."""
-_PER_DAY = re.compile(r"per[ _-]?day|daily|\b[rt]pd\b", re.IGNORECASE)
+_PER_DAY = re.compile(r"\A(?:(?!upgrade).)*?(?:per[ _-]?day|daily|\b[rt]pd\b)", re.IGNORECASE | re.DOTALL)
+"""What follows "upgrade" advertises a larger limit."""
 _DAY_LIMIT = re.compile("perday", re.IGNORECASE)
 """Gemini's daily limits, whose stated wait does not end them. Other words on days may advertise a larger limit, or be
 about a limit that is refilled all day (OpenAI, Groq), whose stated wait is true.

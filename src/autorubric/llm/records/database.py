@@ -49,6 +49,9 @@ _TABLES = (
 )
 
 
+_FULL = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE})
+"""SQLite error codes for a disk without room: reading needs an index of the write-ahead log."""
+
 _UNREADABLE = frozenset({sqlite3.SQLITE_ERROR, sqlite3.SQLITE_READONLY})
 """SQLite error codes for a writable file with damaged header bytes."""
 
@@ -129,6 +132,8 @@ def refuse_reading(error: sqlite3.Error, place: str, folder: Path | None) -> NoR
     """Raise the `LedgerError` for a file that cannot be read, and mark `folder` for recovery if it is malformed."""
     mark_corruption(folder, error)
     code = _find_code(error)
+    if getattr(error, "sqlite_errorcode", 0) in _FULL:
+        raise build_write_error(sqlite3.OperationalError("the disk is full")) from error
     if code == sqlite3.SQLITE_CANTOPEN and not can_open_more(_FILES):
         raise LedgerError(f"{place} cannot be opened: {TOO_MANY_FILES}") from error
     if code == sqlite3.SQLITE_CANTOPEN and len(os.fsencode(Path(place).absolute())) > _LONGEST_PATH:

@@ -46,20 +46,14 @@ _RECENT = "SELECT at FROM calls ORDER BY id DESC LIMIT ?"
 _TOUCHED = "SELECT count(*), count(DISTINCT item) FROM calls WHERE status = 'ok'"
 _ANSWERED = "SELECT count(DISTINCT item) FROM calls WHERE status = 'ok' AND role = ?"
 # A failed call counts until the same request has a reply: a later session may have sent it again.
-_LATE = """
+_UNANSWERED = f"""
     WITH late AS MATERIALIZED (
-        SELECT key FROM calls WHERE status = 'ok' AND id > (SELECT value FROM meta WHERE name = 'indexed'))"""
-_NO_REPLY = """
-    WHERE NOT EXISTS (SELECT 1 FROM replies WHERE replies.key = failed.key)
-        AND NOT EXISTS (SELECT 1 FROM late WHERE late.key = failed.key)"""
-_UNANSWERED = f"""{_LATE}
-    SELECT status, count(*) FROM (SELECT key, status, max(id) FROM calls WHERE status != 'ok' GROUP BY key) AS failed
-    {_NO_REPLY} GROUP BY status ORDER BY count(*) DESC, status"""
-_UNANSWERED_CALLS = f"""{_LATE}
+        SELECT key FROM calls WHERE status = 'ok' AND id > (SELECT value FROM meta WHERE name = 'indexed'))
     SELECT calls.{READ_COLUMNS}
     FROM (SELECT key, max(id) AS id FROM calls WHERE status != 'ok' GROUP BY key) AS failed
         JOIN calls USING (id) LEFT JOIN payloads USING (id)
-    {_NO_REPLY} ORDER BY calls.id"""
+    WHERE NOT EXISTS (SELECT 1 FROM replies WHERE replies.key = failed.key)
+        AND NOT EXISTS (SELECT 1 FROM late WHERE late.key = failed.key) ORDER BY calls.id"""
 
 _REPLY = """
     SELECT data, digest FROM payloads WHERE id = (
@@ -143,14 +137,10 @@ class LedgerView:
                 record_logs(self._connection, directory, None, memory)
             yield LedgerView(memory, ":memory:")
 
-    def count_unanswered(self) -> dict[str, int]:
-        """Requests that failed and have no reply yet, by the kind of their last failure."""
-        return dict(self._query(_UNANSWERED))
-
     def group_unanswered(self) -> FailureGroups:
-        """The same requests by role and cause, with the endpoint's messages."""
+        """Requests that failed and have no reply yet, by role and cause, with the endpoint's messages."""
         groups = FailureGroups()
-        for call in map(read_call, self._query(_UNANSWERED_CALLS)):
+        for call in map(read_call, self._query(_UNANSWERED)):
             assert call.failure is not None
             groups.add(call.failure.kind, call.failure.message, call.item, call.role)
         return groups
