@@ -23,8 +23,6 @@ from autorubric.llm.trials import ModelTrial, Trials, build_unread_failure
 T = TypeVar("T")
 FollowUp: TypeAlias = Callable[[Request, Reply, Unreadable], Request]
 
-# Failures that every later call of the same model would repeat.
-_ENDS_MODEL = frozenset({"auth", "quota", "no_model", "unreachable"})
 _CUT_OFF = Unreadable("truncated", "the reply was cut off")
 _KILLED = [Failure("network", "the process was killed while the call was in flight", sent=s) for s in (False, True)]
 
@@ -225,6 +223,8 @@ class Executor:
                     self._limits.note_sent(model, placed)
                 await ahead.add(key, model, placed)
         await queue.send_ahead(ahead)
+        for model, failure in ahead.refusals:
+            self._trials.note_failure(model, failure)
 
     def stop(self, reason: str) -> None:
         """Make no new calls: requests without a recorded reply fail with `reason`; calls in flight go on."""
@@ -301,8 +301,7 @@ class Executor:
                 self._trials.note_reply(model)
         except CallError as error:
             outcome = error.failure
-            if outcome.kind in _ENDS_MODEL:
-                self._trials.note_refusal(model, outcome)
+            self._trials.note_failure(model, outcome)
         except BaseException as error:
             self._note_ended(key, model, request, reservation, error)
             raise

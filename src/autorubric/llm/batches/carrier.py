@@ -30,14 +30,14 @@ from autorubric.llm.http.negotiation import Terms
 from autorubric.llm.http.retry import Fault
 from autorubric.llm.http.wire import encode_body
 from autorubric.llm.records.ledger import Ledger
-from autorubric.llm.request import Request
+from autorubric.llm.request import Failure, Request
 from autorubric.llm.sharing import Amount
 
 if TYPE_CHECKING:
     from autorubric.llm.budget import Budget
 
 _SLOWER = 1.5
-_SLOWEST = 20  # times the first interval: 30 s becomes 10 minutes
+SLOWEST = 20  # times the first interval: 30 s becomes 10 minutes
 _CLOCKS_APART = 600.0  # seconds between this machine's clock and the provider's
 _MOST_OLDER = 200  # batches in a list, newest first as a rule, before the search ends
 _LOOKS = 10  # that fail in a row, each with its own retries, before a run waits no longer
@@ -119,7 +119,7 @@ class Carrier:
                 if remote.ended or once:
                     return remote
             await asyncio.sleep(wait * _RANDOM.uniform(0.9, 1.1))
-            wait = min(wait * _SLOWER, self.how.poll * _SLOWEST)
+            wait = min(wait * _SLOWER, self.how.poll * SLOWEST)
 
     async def cancel(self, model: BatchModel, record: BatchRecord) -> None:
         """Ask the provider to cancel a batch, unless it has ended by itself, or may belong to another run."""
@@ -289,6 +289,7 @@ class EarlySender:
         tell: called with each batch that is about to be sent.
         tally: counts the replies that batches bring.
         faults: by key, what requests without a reply met, and the form that they were sent in.
+        refusals: of whole batches.
         is_full: whether the budget covers no more.
         sent: requests in batches.
         holds: what batches may cost, until they are collected.
@@ -300,6 +301,7 @@ class EarlySender:
     tell: Callable[[BatchModel, BatchRecord], None]
     tally: Tally
     faults: dict[bytes, tuple[Terms, Fault]]
+    refusals: list[tuple[BatchModel, Failure]] = field(default_factory=list)
     is_full: bool = False
     sent: int = 0
     holds: list[Reservation] = field(default_factory=list)
@@ -365,15 +367,17 @@ class EarlySender:
             record = await self.carrier.send(model, record)
             if not self.carrier.how.detach:
                 found = await self.carrier.fetch(model, record)
-        except LinkFault:
+        except LinkFault as problem:
             if self.carrier.store.find(record.id).is_open:
                 raise
-            # It was refused: the run sends its requests again, and reports the refusal to their callers.
+            # It was refused: the run sends its requests again, unless no request to this model can succeed.
+            self.refusals.append((model, model.build_error(problem.fault).failure))
         if found is not None:
             for role, reply in found.paid:
                 self.tally[role].count_collected(reply)
             terms = self._terms[id(model)]
-            # Their possible cost is already recorded.
-            self.faults |= {key: (terms, replace(fault, maybe_billed=False)) for key, fault in found.faults.items()}
+            # Their possible cost is already recorded. What the provider had no room for counts as not sent.
+            met = {} if found.is_refused else found.faults
+            self.faults |= {key: (terms, replace(fault, maybe_billed=False)) for key, fault in met.items()}
         if hold.budget is not None and not self.carrier.store.find(record.id).is_open:
             hold.budget.settle(hold, Amount() if found is None else found.spent)

@@ -60,6 +60,9 @@ def _find_proxy_problem(proxy: str) -> str | None:
 
 _Kind: TypeAlias = Literal["timeout", "network"]
 
+CONNECT_SECONDS = 30.0
+"""The operating system alone may try for minutes to connect to a host that does not exist."""
+
 LARGEST_BODY = 8 * 1024 * 1024
 """Bytes after which a response counts as endless; no chat completion comes near."""
 
@@ -169,7 +172,7 @@ class _Target:
     Attributes:
         headers: of each request; kept, so that no other headers have their id.
         route: tells a connector where to connect; never sent itself.
-        limits: no timeouts; the exchange as a whole has one.
+        limits: of connecting alone; the exchange as a whole has its own.
     """
 
     __slots__ = ("_head", "headers", "limits", "route")
@@ -179,7 +182,7 @@ class _Target:
         from yarl import URL
 
         proxy, loop = find_proxy(url), asyncio.get_running_loop()
-        self.headers, self.limits = headers, aiohttp.ClientTimeout()
+        self.headers, self.limits = headers, aiohttp.ClientTimeout(sock_connect=CONNECT_SECONDS)
         through = None if proxy is None else URL(proxy)
         self.route = aiohttp.ClientRequest("POST", URL(url), headers=headers, proxy=through, loop=loop)
         self._head = b""
@@ -287,6 +290,9 @@ def translate_error(error: Exception, timeout: float, is_connected: bool = True)
     """The `TransportError` for an error of aiohttp."""
     import aiohttp
 
+    if isinstance(error, TimeoutError) and (not is_connected or isinstance(error, aiohttp.ConnectionTimeoutError)):
+        words = f"no connection within {min(timeout, CONNECT_SECONDS):g} s"
+        return TransportError("timeout", words, maybe_billed=False)
     if isinstance(error, TimeoutError):
         return TransportError("timeout", f"no complete answer within {timeout:g} s", maybe_billed=is_connected)
     if isinstance(error, aiohttp.ClientConnectorError):
