@@ -23,7 +23,6 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from autorubric.llm.batches import link as link_file
 from autorubric.llm.batches.link import BatchLink, LinkFault
 from autorubric.llm.http import transport as transport_file
 from autorubric.llm.http.retry import Backoff, classify_error
@@ -219,8 +218,7 @@ async def test_late_answers_may_be_billed_and_refused_connections_are_not() -> N
 async def test_a_host_that_does_not_answer_is_given_up_before_the_time_of_a_request(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for file in (transport_file, link_file):
-        monkeypatch.setattr(file, "CONNECT_SECONDS", 0.3)
+    monkeypatch.setattr(transport_file, "CONNECT_SECONDS", 0.3)
     full = socket.create_server(("127.0.0.1", 0), backlog=0)
     address = full.getsockname()
     waiting = [socket.socket() for _ in range(4)]  # fill the backlog: the system drops further connections

@@ -278,9 +278,9 @@ class BatchQueue:
         refusals = (is_alone and len(calls) == 1) - min(0, self._fits[id(model)])
         self._fits[id(model)] = -refusals
         if refusals >= _MOST_REFUSED:
+            [(key, fault)] = found.faults.items()
             words = f"; its queue stayed full for {refusals} batches in a row, so run the same command again later"
-            ends = {call.key: replace(found.faults[call.key], kind="quota", again=False) for call in calls}
-            self._resolve(calls, {key: replace(fault, message=fault.message + words) for key, fault in ends.items()})
+            self._resolve(calls, {key: replace(fault, kind="quota", message=fault.message + words, again=False)})
             return
         if is_alone:
             await asyncio.sleep(Backoff(self._how.poll, self._how.poll * SLOWEST).draw_wait(refusals, None))

@@ -11,14 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from autorubric.files.strict_json import decode_json, encode_json
 from autorubric.llm.http.retry import Backoff, Fault, classify_error, classify_response, mark_unreachable
-from autorubric.llm.http.transport import (
-    CONNECT_SECONDS,
-    LARGEST_BODY,
-    HttpReply,
-    create_session,
-    find_proxy,
-    translate_error,
-)
+from autorubric.llm.http.transport import LARGEST_BODY, HttpReply, create_session, find_proxy, translate_error
 
 if TYPE_CHECKING:
     import aiohttp
@@ -214,11 +207,9 @@ class BatchLink:
         elif body is not None:
             sent["Content-Type"] = "application/json"
             data = encode_json(body)
-        # A file may take long; what counts is that bytes keep moving.
-        limit = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=self.timeout)
         url = self.root + path
-        how: Any = {"headers": sent, "timeout": limit, "proxy": find_proxy(url), "allow_redirects": False}
-        self._session = self._session or create_session()
+        how: Any = {"headers": sent, "proxy": find_proxy(url), "allow_redirects": False}
+        self._session = self._session or create_session(self.timeout)
         try:
             async with self._session.request(method, url, data=data, **how) as response:
                 self._answered = True

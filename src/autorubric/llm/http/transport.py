@@ -254,11 +254,15 @@ def create_connector() -> aiohttp.TCPConnector:
     return aiohttp.TCPConnector(limit=0, ttl_dns_cache=300, keepalive_timeout=60, resolver=resolver)
 
 
-def create_session() -> aiohttp.ClientSession:
-    """A session without cookies that uses no proxy by itself and connects to no link-local address."""
+def create_session(timeout: float) -> aiohttp.ClientSession:
+    """A session without cookies that uses no proxy by itself and connects to no link-local address.
+
+    A file may take long, so `timeout` is the time in which no byte arrives.
+    """
     import aiohttp
 
-    return aiohttp.ClientSession(connector=create_connector(), cookie_jar=aiohttp.DummyCookieJar(), trust_env=False)
+    limit = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=timeout)
+    return aiohttp.ClientSession(connector=create_connector(), cookie_jar=aiohttp.DummyCookieJar(), timeout=limit)
 
 
 def _guard(resolver: AbstractResolver) -> AbstractResolver:
