@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from autorubric.errors import pluralize
 from autorubric.llm.batches.batch_store import BatchRecord, BatchStore, check_collectable, open_batches
@@ -55,7 +55,7 @@ class BatchQueue:
 
     def __init__(self, ledger: Ledger, folder: Path, budget: Budget | None, how: Batching, tally: Tally) -> None:
         self._carrier = Carrier(BatchStore(folder), ledger, how)
-        self._ledger, self._how, self._tally = ledger, how, tally
+        self._how, self._tally = how, tally
         self._before = open_batches(folder)
         self._holds = {record.id: budget.hold(record.most) for record in self._before if budget}
         self._budget = budget
@@ -137,15 +137,14 @@ class BatchQueue:
         if self.left is not None:
             return
         self.left = Failure("stopped", reason, sent=False)
-        for task in (*self._open, self._clerk, self._resuming):
-            if task is not None and task is not _find_current_task():
+        tasks, holds = ([], []) if self._ahead is None else (self._ahead.tasks, self._ahead.holds)
+        for task in (*self._open, *tasks, self._clerk, self._resuming):
+            if task is not None and not task.done() and task is not asyncio.current_task():
                 task.cancel()
         # Nothing more is sent, so no call has to wait for what open batches leave of the budget.
-        for hold in (*self._holds.values(), *(self._ahead.holds if self._ahead is not None else ())):
+        for hold in (*self._holds.values(), *holds):
             if hold.budget is not None:
                 hold.budget.give_back(hold)
-        if self._ahead is not None:
-            self._ahead.cancel()
         for call in (*self._waiting, *self._sent.values(), *itertools.chain(*self._open.values())):
             call.fail(CallError(self.left))
         self._waiting.clear()
@@ -187,8 +186,7 @@ class BatchQueue:
 
     def _find_most(self, model: BatchModel) -> int:
         limit = model.service.limits.requests
-        most = min(self._how.size, limit) if self._how.size else limit
-        return min(most, self._most_of.get(id(model), most))
+        return min(self._how.size or limit, limit, self._most_of.get(id(model), limit))
 
     def _are_few(self, ones: Sequence[WaitingRequest]) -> bool:
         few = len(ones) <= max(_HANDFUL, self._requests_sent // 100)
@@ -302,7 +300,7 @@ class BatchQueue:
 
     def _detach(self) -> None:
         """Leave, if so configured, once every batch of the wave is with the provider or was refused."""
-        here = _find_current_task()
+        here = asyncio.current_task()
         others = self._waiting or any(task is not here and not task.done() for task in self._open)
         if self._how.detach and not others:
             self._leave_open()
@@ -379,10 +377,3 @@ class BatchQueue:
         if passing and not self._how.cancel:
             count = f"{len(passing):,} of {pluralize(record.count, 'request')}"
             self._how.notice(f"{model.name}: batch {record.remote} has no reply to {count}: {passing[0]}")
-
-
-def _find_current_task() -> asyncio.Task[Any] | None:
-    try:
-        return asyncio.current_task()
-    except RuntimeError:
-        return None

@@ -293,6 +293,7 @@ class EarlySender:
         is_full: whether the budget covers no more.
         sent: requests in batches.
         holds: what batches may cost, until they are collected.
+        tasks: wait for the batches; these stay with the provider if they are cancelled.
     """
 
     carrier: Carrier
@@ -305,9 +306,9 @@ class EarlySender:
     is_full: bool = False
     sent: int = 0
     holds: list[Reservation] = field(default_factory=list)
+    tasks: list[asyncio.Task[None]] = field(default_factory=list)
     _open: dict[int, tuple[BatchModel, PlanWriter]] = field(default_factory=dict)
     _keys: set[bytes] = field(default_factory=set)
-    _tasks: list[asyncio.Task[None]] = field(default_factory=list)
     _terms: dict[int, Terms] = field(default_factory=dict)
 
     async def add(self, key: bytes, model: BatchModel, request: Request) -> None:
@@ -332,12 +333,7 @@ class EarlySender:
         """Send the planned requests, and return once their results are in the ledger, or immediately if detached."""
         for number in list(self._open):
             self._send(number)
-        await asyncio.gather(*self._tasks)
-
-    def cancel(self) -> None:
-        """Stop waiting for batches; they stay with the provider."""
-        for task in self._tasks:
-            task.cancel()
+        await asyncio.gather(*self.tasks)
 
     def _find_writer(self, model: BatchModel, size: int) -> PlanWriter:
         """The writer for the next request of a model: of a new batch if the last one is full."""
@@ -355,7 +351,7 @@ class EarlySender:
     def _send(self, number: int) -> None:
         model, writer = self._open.pop(number)
         self.sent += writer.count
-        self._tasks.append(asyncio.create_task(self._send_batch(model, writer)))
+        self.tasks.append(asyncio.create_task(self._send_batch(model, writer)))
 
     async def _send_batch(self, model: BatchModel, writer: PlanWriter) -> None:
         hold = Reservation() if self.budget is None else self.budget.hold(writer.most)

@@ -294,11 +294,10 @@ def translate_error(error: Exception, timeout: float, is_connected: bool = True)
     """The `TransportError` for an error of aiohttp."""
     import aiohttp
 
-    if isinstance(error, TimeoutError) and (not is_connected or isinstance(error, aiohttp.ConnectionTimeoutError)):
-        words = f"no connection within {min(timeout, CONNECT_SECONDS):g} s"
-        return TransportError("timeout", words, maybe_billed=False)
     if isinstance(error, TimeoutError):
-        return TransportError("timeout", f"no complete answer within {timeout:g} s", maybe_billed=is_connected)
+        is_connected = is_connected and not isinstance(error, aiohttp.ConnectionTimeoutError)
+        what, most = ("complete answer", timeout) if is_connected else ("connection", min(timeout, CONNECT_SECONDS))
+        return TransportError("timeout", f"no {what} within {most:g} s", maybe_billed=is_connected)
     if isinstance(error, aiohttp.ClientConnectorError):
         proxy = "the proxy " if isinstance(error, aiohttp.ClientProxyConnectionError) else ""
         message = f"cannot connect to {proxy}{error.host}:{error.port}: {_find_reason(error)}"
