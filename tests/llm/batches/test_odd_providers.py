@@ -219,9 +219,14 @@ def test_a_queue_that_stays_full_ends_the_run_and_loses_no_request(
         assert (max(found.paid.values()), found.paid.total(), found.asked["chat"]) == (1, ITEMS, 0)
 
 
-def test_a_key_that_is_refused_is_refused_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with provider(monkeypatch, "openai", refusals={"upload": [(401, {})] * 9}) as found:
-        with pytest.raises(InputError, match="HTTP 401"):
+@pytest.mark.parametrize(
+    "status, words", [(401, "HTTP 401"), (404, "/v1/files: check it, or leave out --batch (in Python: batch)$")]
+)
+def test_what_refuses_every_batch_is_asked_once(
+    status: int, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with provider(monkeypatch, "openai", refusals={"upload": [(status, {})] * 9}) as found:
+        with pytest.raises(InputError, match=words.replace("(", "[(]").replace(")", "[)]")):
             graded(tmp_path)
         assert (found.asked["upload"], found.asked["chat"]) == (1, 0)
 

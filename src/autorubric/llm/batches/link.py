@@ -187,7 +187,8 @@ class BatchLink:
         if reply.status >= 300:
             fault = self._classify(reply)
             if fault.status == 404:
-                fault = replace(fault, message=f"{fault.message}; the URL was {self.root}{path}")
+                hint = ": check it, or leave out --batch (in Python: batch)" if method == "POST" else ""
+                fault = replace(fault, message=f"{fault.message}; the URL was {self.root}{path}{hint}")
             raise LinkFault(fault)
         return reply
 
