@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -30,8 +29,8 @@ from autorubric.llm.models import open_models
 from autorubric.llm.records.accounts import UsageTotals
 from autorubric.llm.records.ledger_view import ledger_view
 from autorubric.llm.request import Answer, Reply, Request
-from autorubric.llm.sharing import turn, turns
 from autorubric.rows.record import as_text
+from autorubric.runs.blocks import feed_records, work_through
 from autorubric.runs.manifest import find_ledger_folder, read_manifest, require_manifest
 from autorubric.runs.plan import describe_grader
 from autorubric.runs.run import REPLY_TOKENS, CallCounter
@@ -198,18 +197,14 @@ class EvolutionRun(RecordedRun):
 
     async def execute(self) -> None:
         """Evolve the rubric of every query that is not decided yet."""
-        room = asyncio.Semaphore(_AT_ONCE)
-
-        async def evolve_group(number: int, group: RolloutGroup, lineage: Lineage) -> None:
-            async with room:
-                turn.set(next(turns))
-                if self.stopped is None:
-                    await self._evolve(number, group, lineage)
-
-        async with asyncio.TaskGroup() as tasks:
-            for number, group in enumerate(self.groups):
-                lineage = self.log.find(group.query, group.rubric) or self.log.begin(group.query, group.rubric)
-                tasks.create_task(evolve_group(number, group, lineage))
+        lineages = [
+            self.log.find(group.query, group.rubric) or self.log.begin(group.query, group.rubric)
+            for group in self.groups
+        ]
+        places = feed_records(range(len(lineages)), int, lambda: ())
+        await work_through(
+            places, lambda place: self._evolve(place, self.groups[place], lineages[place]), _AT_ONCE, self
+        )
 
     async def _evolve(self, number: int, group: RolloutGroup, lineage: Lineage) -> None:
         if lineage.has_decided(digest_rollouts(group.rollouts)):

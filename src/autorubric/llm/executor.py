@@ -23,8 +23,6 @@ from autorubric.llm.trials import ModelTrial, Standing, Trials, build_unread_fai
 T = TypeVar("T")
 FollowUp: TypeAlias = Callable[[Request, Reply, Unreadable], Request]
 
-# Failures that every later call of the same model would repeat.
-_ENDS_MODEL = frozenset({"auth", "quota", "no_model", "unreachable"})
 _CUT_OFF = Unreadable("truncated", "the reply was cut off")
 _KILLED = [Failure("network", "the process was killed while the call was in flight", sent=s) for s in (False, True)]
 
@@ -226,6 +224,8 @@ class Executor:
                     self._limits.note_sent(model, placed)
                 await ahead.add(key, model, placed)
         await queue.send_ahead(ahead)
+        for model, failure in ahead.refusals:
+            self._trials.note_failure(model, failure)
 
     def stop(self, reason: str) -> None:
         """Make no new calls: requests without a recorded reply fail with `reason`; calls in flight go on."""
@@ -308,8 +308,8 @@ class Executor:
         finally:
             reservation.watch = None  # it refers to the reservation: the cycle would keep the request in memory
             current_reservation.reset(before)
-        if isinstance(outcome, Failure) and outcome.kind in _ENDS_MODEL:
-            self._trials.note_refusal(model, outcome)
+        if isinstance(outcome, Failure):
+            self._trials.note_failure(model, outcome)
         if isinstance(outcome, Failure) and outcome.ends_run and _is_unsent(outcome, reservation):
             self._withdraw(request, reservation)
             return outcome

@@ -49,10 +49,7 @@ _LENGTH = re.compile(r"\b(?:tokens?|context|length|characters)\b|context_length|
 """Phrases of endpoints about requests that are too long."""
 _CONTEXT = re.compile(r"context[ _](?:size|length|window)", re.IGNORECASE)  # llama.cpp: under status 500
 _ADVISED = (
-    "use another model",
-    "raise --max-tokens",
-    "raise the budget",
-    "firewall or proxy",
+    *("use another model", "raise --max-tokens", "raise the budget", "leave out --batch", "firewall or proxy"),
     "the process was killed",
 )
 """Phrases of messages that already say what to do, or that say that there is nothing to do but resume."""

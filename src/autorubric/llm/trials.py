@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from autorubric.llm.records.stores import Records
-from autorubric.llm.request import Failure, Message, Model, Reply, Request, Unreadable
+from autorubric.llm.request import ENDS_RUN, Failure, Message, Model, Reply, Request, Unreadable
 from autorubric.llm.sharing import sharing
 
 MOST_UNUSABLE = 8
@@ -20,6 +20,7 @@ MOST_ATTEMPTS = 16
 _ENOUGH = {"unusable": (MOST_UNUSABLE, 4), "no_reply": (MOST_ATTEMPTS, 4), "rejected": (1, MOST_REJECTED)}
 """By outcome, how many requests, and about how many items: one odd text can spoil all requests about it."""
 _NO_REPLY = frozenset({"server", "network", "timeout", "rate_limit"})  # after all retries
+_ENDS_MODEL = ENDS_RUN - {"budget", "stopped"}  # every later call of the same model would fail in the same way
 _LONGEST_QUOTE = 120  # characters of a reply that a message repeats
 
 
@@ -60,8 +61,10 @@ class Trials:
         self.ended: dict[int, Failure] = {}
         self.standings: dict[tuple[int, str], Standing] = {}
 
-    def note_refusal(self, model: Model, failure: Failure) -> None:
-        """Note a failure that every later call of this model would repeat: it is no longer called."""
+    def note_failure(self, model: Model, failure: Failure) -> None:
+        """Note a failure. After one that every later call would repeat, the model is no longer called."""
+        if failure.kind not in _ENDS_MODEL:
+            return
         self.refusing[id(model)] = (model, failure)
         self.ended[id(model)] = failure
         if self.stop is not None:
@@ -150,7 +153,7 @@ class ModelTrial:
             why = f"{which}; the last: {failure.message.removeprefix(f'{model.name}: ')}"
             end = Failure("unusable" if how == "unusable" else "no_reply", why)
             failure = replace(failure, end=end)
-            self.trials.note_refusal(model, end)
+            self.trials.note_failure(model, end)
         return failure
 
 

@@ -12,6 +12,8 @@ import pytest
 
 from autorubric import grade
 from autorubric.cli.app import run
+from autorubric.errors import InputError
+from autorubric.llm.batches import batch_queue
 from autorubric.llm.batches.collecting import Collection
 from autorubric.llm.http.retry import Fault
 from tests.llm.batches.odd_provider import WORDS, OddProvider, served
@@ -197,6 +199,36 @@ def test_a_batch_whose_requests_may_be_charged_was_not_refused_for_lack_of_room(
     for is_billed in (False, True):
         faults = {b"key": Fault("network", "not JSON", again=True, maybe_billed=is_billed)}
         assert Collection(None, None, {}, faults=faults, failed=True).is_refused is not is_billed  # type: ignore[arg-type]
+
+
+def test_a_queue_that_stays_full_ends_the_run_and_loses_no_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full = {"code": "token_limit_exceeded", "message": "Enqueued token limit reached for m.", "line": None}
+    monkeypatch.setattr(batch_queue, "_MOST_REFUSED", 3)
+    settings: dict[str, Any] = {"calls": "per_item", "batch_poll": 0.02, "retry": 1}
+    with provider(monkeypatch, "openai", problems=[[full]] * 8) as found:
+        result = graded(tmp_path, **settings)
+        # 20, 10, 5, 2 and 1; that one is refused three times.
+        assert [len(job["lines"]) for job in found.jobs.values()] == [20, 10, 5, 2, 1, 1, 1]
+        assert "Enqueued token limit reached for m. (token_limit_exceeded); its queue stayed full" in str(
+            result.stopped
+        )
+        found.problems = [[full]]
+        assert len(graded(tmp_path, **settings).get_scores()) == ITEMS
+        assert (max(found.paid.values()), found.paid.total(), found.asked["chat"]) == (1, ITEMS, 0)
+
+
+@pytest.mark.parametrize(
+    "status, words", [(401, "HTTP 401"), (404, "/v1/files: check it, or leave out --batch (in Python: batch)$")]
+)
+def test_what_refuses_every_batch_is_asked_once(
+    status: int, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with provider(monkeypatch, "openai", refusals={"upload": [(status, {})] * 9}) as found:
+        with pytest.raises(InputError, match=words.replace("(", "[(]").replace(")", "[)]")):
+            graded(tmp_path)
+        assert (found.asked["upload"], found.asked["chat"]) == (1, 0)
 
 
 def test_batches_grow_again_once_others_have_left_the_queue_of_the_provider(

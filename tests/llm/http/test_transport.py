@@ -23,7 +23,9 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from autorubric.llm.http.retry import classify_error
+from autorubric.llm.batches.link import BatchLink, LinkFault
+from autorubric.llm.http import transport as transport_file
+from autorubric.llm.http.retry import Backoff, classify_error
 from autorubric.llm.http.transport import LARGEST_BODY, HttpReply, Transport, TransportError, translate_error
 from autorubric.testing import LoopbackEndpoint
 from tests.names import names
@@ -211,6 +213,31 @@ async def test_late_answers_may_be_billed_and_refused_connections_are_not() -> N
             assert found[:2] == ("network", False)
             assert found[2] == "cannot connect to 127.0.0.1:1: Connection refused", found
         await transport.close()
+
+
+async def test_a_host_that_does_not_answer_is_given_up_before_the_time_of_a_request(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(transport_file, "CONNECT_SECONDS", 0.3)
+    full = socket.create_server(("127.0.0.1", 0), backlog=0)
+    address = full.getsockname()
+    waiting = [socket.socket() for _ in range(4)]  # fill the backlog: the system drops further connections
+    for one in waiting:
+        one.setblocking(False)
+        one.connect_ex(address)
+    transport = Transport()
+    link = BatchLink(f"http://127.0.0.1:{address[1]}", {}, 60.0, 3, Backoff(0.0, 0.0), ())
+    try:
+        words = "no connection within 0.3 s"
+        assert await outcome(transport, f"http://127.0.0.1:{address[1]}/v1", 60.0) == ("timeout", False, words)
+        with pytest.raises(LinkFault, match=words) as raised:
+            await link.upload("/v1/files", {})
+        assert (raised.value.fault.kind, raised.value.is_unclear) == ("unreachable", False)
+    finally:
+        await transport.close()
+        await link.close()
+        for one in (*waiting, full):
+            one.close()
 
 
 async def test_a_cancelled_request_ends_at_once_and_its_connection_serves_no_other() -> None:

@@ -46,6 +46,6 @@ def test_a_file_that_a_write_finds_malformed_is_marked_for_recovery(tmp_path: Pa
 def test_a_disk_without_room_for_what_reading_writes_is_not_a_damaged_ledger(tmp_path: Path) -> None:
     with closing(connect(tmp_path / "ledger.sqlite")) as connection:
         connection.execute("PRAGMA max_page_count = 1")  # a full disk
-        with pytest.raises(LedgerError, match="cannot be written: the disk is full; its contents are safe"):
-            with translate_read_errors("ledger.sqlite"):
-                connection.execute("CREATE TABLE meta(name TEXT)")
+        problem = "cannot be written: the disk is full; its contents are safe"
+        with pytest.raises(LedgerError, match=problem), translate_read_errors("ledger.sqlite"):
+            connection.execute("CREATE TABLE meta(name TEXT)")

@@ -253,6 +253,7 @@ class RayWorkers(WorkerProcesses):
         if link.deaths > _MOST_DEATHS or self.interrupted:
             return self._give_up(link, why)
         assert self._cluster is not None
+        warn(f"worker {link.number} ended; it is restarted: {why}")
         try:
             is_lost = link.node is not None and not await self._cluster.has(link.node)
         except ClusterGone as error:
@@ -274,7 +275,6 @@ class RayWorkers(WorkerProcesses):
             link.again = sorted(link.blocks)
         else:
             self._hand_over_blocks(link)
-        warn(f"worker {link.number} was killed and restarted: {why}")
         return True
 
     def _give_up(self, link: WorkerLink, why: str) -> bool:

@@ -9,17 +9,17 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from autorubric.errors import pluralize
 from autorubric.llm.batches.batch_store import BatchRecord, BatchStore, check_collectable, open_batches
-from autorubric.llm.batches.carrier import Carrier, EarlySender
+from autorubric.llm.batches.carrier import SLOWEST, Carrier, EarlySender
 from autorubric.llm.batches.collecting import Collection, Refused, ResultsGone, Uncollected, WaitingRequest
 from autorubric.llm.batches.link import LinkFault
 from autorubric.llm.batches.setting import CANCELLED, DETACHED, Batching
 from autorubric.llm.billing import Reservation, Tally
 from autorubric.llm.http.negotiation import Terms
-from autorubric.llm.http.retry import Fault
+from autorubric.llm.http.retry import Backoff, Fault
 from autorubric.llm.records.call_rows import compute_key
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import CallError, Failure, Reply, Request
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 _HANDFUL = 10
 _ENOUGH_FIT = 4  # batches in a row, after which the next one is larger: others may have left the queue
+_MOST_REFUSED = 12  # of a single request in a row
 _QUIET_LEAST, _QUIET_MOST = 0.2, 2.0
 
 _NEVER_CREATED = Fault("server", "the provider never created the batch", again=True)
@@ -54,7 +55,7 @@ class BatchQueue:
 
     def __init__(self, ledger: Ledger, folder: Path, budget: Budget | None, how: Batching, tally: Tally) -> None:
         self._carrier = Carrier(BatchStore(folder), ledger, how)
-        self._ledger, self._how, self._tally = ledger, how, tally
+        self._how, self._tally = how, tally
         self._before = open_batches(folder)
         self._holds = {record.id: budget.hold(record.most) for record in self._before if budget}
         self._budget = budget
@@ -71,7 +72,7 @@ class BatchQueue:
         self._requests_sent = self._sent_alone = 0
         self._gone: list[str] = []  # about batches that were given up
         self._most_of: dict[int, int] = {}  # requests in a batch of a model, where the provider refused more
-        self._fits: Counter[int] = Counter()  # batches of a model that it has accepted since then
+        self._fits: Counter[int] = Counter()  # batches accepted since then; below 0: single requests refused
         if how.cancel and not self._before:
             self.leave(f"{CANCELLED}none is open")
 
@@ -136,15 +137,14 @@ class BatchQueue:
         if self.left is not None:
             return
         self.left = Failure("stopped", reason, sent=False)
-        for task in (*self._open, self._clerk, self._resuming):
-            if task is not None and task is not _find_current_task():
+        tasks, holds = ([], []) if self._ahead is None else (self._ahead.tasks, self._ahead.holds)
+        for task in (*self._open, *tasks, self._clerk, self._resuming):
+            if task is not None and not task.done() and task is not asyncio.current_task():
                 task.cancel()
         # Nothing more is sent, so no call has to wait for what open batches leave of the budget.
-        for hold in (*self._holds.values(), *(self._ahead.holds if self._ahead is not None else ())):
+        for hold in (*self._holds.values(), *holds):
             if hold.budget is not None:
                 hold.budget.give_back(hold)
-        if self._ahead is not None:
-            self._ahead.cancel()
         for call in (*self._waiting, *self._sent.values(), *itertools.chain(*self._open.values())):
             call.fail(CallError(self.left))
         self._waiting.clear()
@@ -186,8 +186,7 @@ class BatchQueue:
 
     def _find_most(self, model: BatchModel) -> int:
         limit = model.service.limits.requests
-        most = min(self._how.size, limit) if self._how.size else limit
-        return min(most, self._most_of.get(id(model), most))
+        return min(self._how.size or limit, limit, self._most_of.get(id(model), limit))
 
     def _are_few(self, ones: Sequence[WaitingRequest]) -> bool:
         few = len(ones) <= max(_HANDFUL, self._requests_sent // 100)
@@ -260,28 +259,29 @@ class BatchQueue:
         found = await self._carrier.fetch(model, record, self._sent)
         outcomes: dict[bytes, Reply | Fault] = {} if found is None else {**found.replies, **found.faults}
         if found is not None and found.is_refused:
-            await self._wait_for_room(model, calls, outcomes)
+            await self._wait_for_room(model, calls, found)
         else:
-            self._fits[id(model)] += found is not None
+            self._fits[id(model)] = max(0, self._fits[id(model)]) + (found is not None)
             if id(model) in self._most_of and self._fits[id(model)] >= _ENOUGH_FIT:
                 self._most_of[id(model)] *= 2
             self._resolve(calls, outcomes)
 
-    async def _wait_for_room(
-        self, model: BatchModel, calls: Sequence[WaitingRequest], outcomes: Mapping[bytes, Reply | Fault]
-    ) -> None:
+    async def _wait_for_room(self, model: BatchModel, calls: Sequence[WaitingRequest], found: Collection) -> None:
         """Send refused requests again after the batches that fill the provider's queue, or in a smaller batch.
 
-        Only a refusal of a single request counts as a retry.
+        The model is given up once a single request was refused `_MOST_REFUSED` times in a row.
         """
         is_alone = sum(chunk[0].model is model for chunk in self._open.values()) == 1
         self._most_of[id(model)] = max(1, len(calls) // 2) if is_alone else self._find_most(model)
-        self._fits[id(model)] = 0
+        refusals = (is_alone and len(calls) == 1) - min(0, self._fits[id(model)])
+        self._fits[id(model)] = -refusals
+        if refusals >= _MOST_REFUSED:
+            [(key, fault)] = found.faults.items()
+            words = f"; its queue stayed full for {refusals} batches in a row, so run the same command again later"
+            self._resolve(calls, {key: replace(fault, kind="quota", message=fault.message + words, again=False)})
+            return
         if is_alone:
-            await asyncio.sleep(self._how.poll)
-            if len(calls) == 1:
-                self._resolve(calls, outcomes)
-                return
+            await asyncio.sleep(Backoff(self._how.poll, self._how.poll * SLOWEST).draw_wait(refusals, None))
         for call in calls:
             self._sent.pop(call.key, None)
             call.reservation.note_waiting()
@@ -300,7 +300,7 @@ class BatchQueue:
 
     def _detach(self) -> None:
         """Leave, if so configured, once every batch of the wave is with the provider or was refused."""
-        here = _find_current_task()
+        here = asyncio.current_task()
         others = self._waiting or any(task is not here and not task.done() for task in self._open)
         if self._how.detach and not others:
             self._leave_open()
@@ -376,10 +376,3 @@ class BatchQueue:
         if passing and not self._how.cancel:
             count = f"{len(passing):,} of {pluralize(record.count, 'request')}"
             self._how.notice(f"{model.name}: batch {record.remote} has no reply to {count}: {passing[0]}")
-
-
-def _find_current_task() -> asyncio.Task[Any] | None:
-    try:
-        return asyncio.current_task()
-    except RuntimeError:
-        return None

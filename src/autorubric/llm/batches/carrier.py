@@ -30,14 +30,14 @@ from autorubric.llm.http.negotiation import Terms
 from autorubric.llm.http.retry import Fault
 from autorubric.llm.http.wire import encode_body
 from autorubric.llm.records.ledger import Ledger
-from autorubric.llm.request import Request
+from autorubric.llm.request import Failure, Request
 from autorubric.llm.sharing import Amount
 
 if TYPE_CHECKING:
     from autorubric.llm.budget import Budget
 
 _SLOWER = 1.5
-_SLOWEST = 20  # times the first interval: 30 s becomes 10 minutes
+SLOWEST = 20  # times the first interval: 30 s becomes 10 minutes
 _CLOCKS_APART = 600.0  # seconds between this machine's clock and the provider's
 _MOST_OLDER = 200  # batches in a list, newest first as a rule, before the search ends
 _LOOKS = 10  # that fail in a row, each with its own retries, before a run waits no longer
@@ -119,7 +119,7 @@ class Carrier:
                 if remote.ended or once:
                     return remote
             await asyncio.sleep(wait * _RANDOM.uniform(0.9, 1.1))
-            wait = min(wait * _SLOWER, self.how.poll * _SLOWEST)
+            wait = min(wait * _SLOWER, self.how.poll * SLOWEST)
 
     async def cancel(self, model: BatchModel, record: BatchRecord) -> None:
         """Ask the provider to cancel a batch, unless it has ended by itself, or may belong to another run."""
@@ -289,9 +289,11 @@ class EarlySender:
         tell: called with each batch that is about to be sent.
         tally: counts the replies that batches bring.
         faults: by key, what requests without a reply met, and the form that they were sent in.
+        refusals: of whole batches.
         is_full: whether the budget covers no more.
         sent: requests in batches.
         holds: what batches may cost, until they are collected.
+        tasks: wait for the batches; these stay with the provider if they are cancelled.
     """
 
     carrier: Carrier
@@ -300,12 +302,13 @@ class EarlySender:
     tell: Callable[[BatchModel, BatchRecord], None]
     tally: Tally
     faults: dict[bytes, tuple[Terms, Fault]]
+    refusals: list[tuple[BatchModel, Failure]] = field(default_factory=list)
     is_full: bool = False
     sent: int = 0
     holds: list[Reservation] = field(default_factory=list)
+    tasks: list[asyncio.Task[None]] = field(default_factory=list)
     _open: dict[int, tuple[BatchModel, PlanWriter]] = field(default_factory=dict)
     _keys: set[bytes] = field(default_factory=set)
-    _tasks: list[asyncio.Task[None]] = field(default_factory=list)
     _terms: dict[int, Terms] = field(default_factory=dict)
 
     async def add(self, key: bytes, model: BatchModel, request: Request) -> None:
@@ -330,12 +333,7 @@ class EarlySender:
         """Send the planned requests, and return once their results are in the ledger, or immediately if detached."""
         for number in list(self._open):
             self._send(number)
-        await asyncio.gather(*self._tasks)
-
-    def cancel(self) -> None:
-        """Stop waiting for batches; they stay with the provider."""
-        for task in self._tasks:
-            task.cancel()
+        await asyncio.gather(*self.tasks)
 
     def _find_writer(self, model: BatchModel, size: int) -> PlanWriter:
         """The writer for the next request of a model: of a new batch if the last one is full."""
@@ -353,7 +351,7 @@ class EarlySender:
     def _send(self, number: int) -> None:
         model, writer = self._open.pop(number)
         self.sent += writer.count
-        self._tasks.append(asyncio.create_task(self._send_batch(model, writer)))
+        self.tasks.append(asyncio.create_task(self._send_batch(model, writer)))
 
     async def _send_batch(self, model: BatchModel, writer: PlanWriter) -> None:
         hold = Reservation() if self.budget is None else self.budget.hold(writer.most)
@@ -365,15 +363,17 @@ class EarlySender:
             record = await self.carrier.send(model, record)
             if not self.carrier.how.detach:
                 found = await self.carrier.fetch(model, record)
-        except LinkFault:
+        except LinkFault as problem:
             if self.carrier.store.find(record.id).is_open:
                 raise
-            # It was refused: the run sends its requests again, and reports the refusal to their callers.
+            # It was refused: the run sends its requests again, unless no request to this model can succeed.
+            self.refusals.append((model, model.build_failure(problem.fault, 1)))
         if found is not None:
             for role, reply in found.paid:
                 self.tally[role].count_collected(reply)
             terms = self._terms[id(model)]
-            # Their possible cost is already recorded.
-            self.faults |= {key: (terms, replace(fault, maybe_billed=False)) for key, fault in found.faults.items()}
+            # Their possible cost is already recorded. What the provider had no room for counts as not sent.
+            met = {} if found.is_refused else found.faults
+            self.faults |= {key: (terms, replace(fault, maybe_billed=False)) for key, fault in met.items()}
         if hold.budget is not None and not self.carrier.store.find(record.id).is_open:
             hold.budget.settle(hold, Amount() if found is None else found.spent)

@@ -136,7 +136,7 @@ class BatchDialect:
             word=word,
             ended=word in _ENDED,
             whole=word == "completed",
-            problem=_describe_problem(found) if word == "failed" else "",
+            problem=describe_problem(found) if word == "failed" else "",
             outputs=outputs,
             files=select_texts(file, *outputs),
             batch=as_text(as_dict(found.get("metadata")).get("autorubric_batch")),
@@ -204,7 +204,8 @@ def read_result(record: Mapping[str, Any]) -> ResultLine:
     return ResultLine(custom_id, status, json.dumps(body).encode())
 
 
-def _describe_problem(found: Mapping[str, Any]) -> str:
+def describe_problem(found: Mapping[str, Any]) -> str:
+    """Why a batch failed, in the words of its first error, and how many errors follow."""
     errors = as_dict(found.get("errors")).get("data")
     listed = [as_dict(error) for error in errors] if isinstance(errors, list) else []
     first = listed[0] if listed else {}

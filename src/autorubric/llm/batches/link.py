@@ -187,7 +187,8 @@ class BatchLink:
         if reply.status >= 300:
             fault = self._classify(reply)
             if fault.status == 404:
-                fault = replace(fault, message=f"{fault.message}; the URL was {self.root}{path}")
+                hint = ": check it, or leave out --batch (in Python: batch)" if method == "POST" else ""
+                fault = replace(fault, message=f"{fault.message}; the URL was {self.root}{path}{hint}")
             raise LinkFault(fault)
         return reply
 
@@ -207,11 +208,9 @@ class BatchLink:
         elif body is not None:
             sent["Content-Type"] = "application/json"
             data = encode_json(body)
-        # A file may take long; what counts is that bytes keep moving.
-        limit = aiohttp.ClientTimeout(total=None, sock_connect=self.timeout, sock_read=self.timeout)
         url = self.root + path
-        how: Any = {"headers": sent, "timeout": limit, "proxy": find_proxy(url), "allow_redirects": False}
-        self._session = self._session or create_session()
+        how: Any = {"headers": sent, "proxy": find_proxy(url), "allow_redirects": False}
+        self._session = self._session or create_session(self.timeout)
         try:
             async with self._session.request(method, url, data=data, **how) as response:
                 self._answered = True

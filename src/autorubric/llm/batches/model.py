@@ -111,7 +111,7 @@ class BatchModel(ChatModel):
 
     def build_stop(self, fault: Fault) -> Failure:
         """Why a run stops after a fault of the whole service."""
-        return dataclasses.replace(self._build_failure(fault, 1), kind="stopped", sent=False)
+        return dataclasses.replace(self.build_failure(fault, 1), kind="stopped", sent=False)
 
     async def close(self) -> None:
         """Leave the endpoint and close the connections."""
@@ -155,7 +155,7 @@ class BatchModel(ChatModel):
                 continue
             before = fault = mark_final_if_same(before, fault)
             if retries.compute_wait(fault, time.monotonic()) is None:
-                raise CallError(self._build_failure(fault, tries))
+                raise CallError(self.build_failure(fault, tries))
             if fault.maybe_billed:
                 await reservation.extend()
             reservation.note_waiting()

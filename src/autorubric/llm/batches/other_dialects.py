@@ -21,6 +21,7 @@ from autorubric.llm.batches.dialect import (
     as_seconds,
     as_text,
     build_error_line,
+    describe_problem,
     read_result,
     select_texts,
 )
@@ -54,14 +55,12 @@ class MistralDialect(BatchDialect):
         word = as_text(found.get("status")).lower()
         inputs = select_texts(*(found.get("input_files") or []))
         outputs = select_texts(found.get("output_file"), found.get("error_file"))
-        errors = found.get("errors")
-        first = as_dict(errors[0]) if isinstance(errors, list) and errors else {}
         return RemoteBatch(
             id=as_text(found.get("id")),
             word=word,
             ended=word in _ENDED_JOBS,
             whole=word == "success",
-            problem=as_text(first.get("message")) or "no reason stated" if word == "failed" else "",
+            problem=describe_problem({"errors": {"data": found.get("errors")}}) if word == "failed" else "",
             outputs=outputs,
             files=(*inputs, *outputs),
             batch=as_text(as_dict(found.get("metadata")).get("autorubric_batch")),

@@ -171,7 +171,7 @@ class ChatModel:
                 wait = retries.compute_wait(outcome, time.monotonic())
                 self._report(request, tries, outcome, wait)
                 if wait is None:
-                    raise CallError(self._build_failure(outcome, tries))
+                    raise CallError(self.build_failure(outcome, tries))
                 await self._wait_to_retry(wait, outcome, tries, reservation)
                 asking = copy_with(asking, constrained=request.constrained and not is_doubted)
         finally:
@@ -185,7 +185,7 @@ class ChatModel:
             try:
                 await reservation.extend()
             except CallError as error:
-                failure = self._build_failure(fault, tries)
+                failure = self.build_failure(fault, tries)
                 message = f"{failure.message}; not retried: {error.failure.message}"
                 raise CallError(dataclasses.replace(failure, message=message)) from None
             reservation.note_sent(False)
@@ -213,7 +213,7 @@ class ChatModel:
             outcome = attempted[2]
             heard = isinstance(outcome, Reply) or outcome.status is not None
             if isinstance(outcome, Fault) and outcome.kind == "rate_limit":
-                self._limiter.note_refused(place, outcome.retry_after, self._build_failure(outcome, 0))
+                self._limiter.note_refused(place, outcome.retry_after, self.build_failure(outcome, 0))
             elif heard:
                 self._limiter.note_accepted(place)
             if estimate and isinstance(outcome, Reply) and outcome.usage:
@@ -316,13 +316,13 @@ class ChatModel:
     def _report(self, request: Request, number: int, outcome: Reply | Fault, retry_in: float | None = None) -> None:
         if not attempts.is_watched():
             return
-        ended = self._build_failure(outcome, number) if isinstance(outcome, Fault) else outcome
+        ended = self.build_failure(outcome, number) if isinstance(outcome, Fault) else outcome
         where = (self.name, self.endpoint.model, self.endpoint.base_url)
         attempts.emit(attempts.Attempt(request, *where, number, time.time(), outcome.latency, ended, retry_in))
 
     def _notify(self, fault: Fault, gates: tuple[Gate, Gate], ahead: list[Gate], waits_for_budget: bool) -> None:
         """Tell the calls behind this one what it met; no call waits for one that waits for the budget."""
-        failure = dataclasses.replace(self._build_failure(fault, 0), sent=False)
+        failure = dataclasses.replace(self.build_failure(fault, 0), sent=False)
         if fault.kind in ("auth", "quota", "unreachable"):
             for gate in gates:
                 gate.refuse(failure)
@@ -339,7 +339,7 @@ class ChatModel:
             open_gates(ahead)
         ahead.clear()
 
-    def _build_failure(self, fault: Fault, attempts: int) -> Failure:
+    def build_failure(self, fault: Fault, attempts: int) -> Failure:
         often = f" ({attempts} attempts)" if attempts > 1 else ""
         sent = fault.maybe_billed or fault.status is not None
         return Failure(fault.kind, f"{self.name}: {fault.message}{often}", fault.status, attempts, sent=sent)

@@ -60,6 +60,9 @@ def _find_proxy_problem(proxy: str) -> str | None:
 
 _Kind: TypeAlias = Literal["timeout", "network"]
 
+CONNECT_SECONDS = 30.0
+"""The operating system alone may try for minutes to connect to a host that does not exist."""
+
 LARGEST_BODY = 8 * 1024 * 1024
 """Bytes after which a response counts as endless; no chat completion comes near."""
 
@@ -169,7 +172,7 @@ class _Target:
     Attributes:
         headers: of each request; kept, so that no other headers have their id.
         route: tells a connector where to connect; never sent itself.
-        limits: no timeouts; the exchange as a whole has one.
+        limits: of connecting alone; the exchange as a whole has its own.
     """
 
     __slots__ = ("_head", "headers", "limits", "route")
@@ -179,7 +182,7 @@ class _Target:
         from yarl import URL
 
         proxy, loop = find_proxy(url), asyncio.get_running_loop()
-        self.headers, self.limits = headers, aiohttp.ClientTimeout()
+        self.headers, self.limits = headers, aiohttp.ClientTimeout(sock_connect=CONNECT_SECONDS)
         through = None if proxy is None else URL(proxy)
         self.route = aiohttp.ClientRequest("POST", URL(url), headers=headers, proxy=through, loop=loop)
         self._head = b""
@@ -251,11 +254,15 @@ def create_connector() -> aiohttp.TCPConnector:
     return aiohttp.TCPConnector(limit=0, ttl_dns_cache=300, keepalive_timeout=60, resolver=resolver)
 
 
-def create_session() -> aiohttp.ClientSession:
-    """A session without cookies that uses no proxy by itself and connects to no link-local address."""
+def create_session(timeout: float) -> aiohttp.ClientSession:
+    """A session without cookies that uses no proxy by itself and connects to no link-local address.
+
+    A file may take long, so `timeout` is the time in which no byte arrives.
+    """
     import aiohttp
 
-    return aiohttp.ClientSession(connector=create_connector(), cookie_jar=aiohttp.DummyCookieJar(), trust_env=False)
+    limit = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=timeout)
+    return aiohttp.ClientSession(connector=create_connector(), cookie_jar=aiohttp.DummyCookieJar(), timeout=limit)
 
 
 def _guard(resolver: AbstractResolver) -> AbstractResolver:
@@ -288,7 +295,9 @@ def translate_error(error: Exception, timeout: float, is_connected: bool = True)
     import aiohttp
 
     if isinstance(error, TimeoutError):
-        return TransportError("timeout", f"no complete answer within {timeout:g} s", maybe_billed=is_connected)
+        is_connected = is_connected and not isinstance(error, aiohttp.ConnectionTimeoutError)
+        what, most = ("complete answer", timeout) if is_connected else ("connection", min(timeout, CONNECT_SECONDS))
+        return TransportError("timeout", f"no {what} within {most:g} s", maybe_billed=is_connected)
     if isinstance(error, aiohttp.ClientConnectorError):
         proxy = "the proxy " if isinstance(error, aiohttp.ClientProxyConnectionError) else ""
         message = f"cannot connect to {proxy}{error.host}:{error.port}: {_find_reason(error)}"
