@@ -35,6 +35,7 @@ _EXPLANATIONS = (
     *("explicación", "explication", "justification", "begründung", "spiegazione", "explicação", "пояснение"),
     "gerekçe",
 )
+_VERDICTS = tuple(CriterionVerdict)
 _STATUS_KEYS = ("criterion_status", "criteria_met", "verdict")
 _MET_KEYS = ("criterion_met", "is_met", "met")
 _OTHER_KEYS = ("verdict", "final_verdict", "judgment", "judgement", "status", "decision", *_MET_KEYS)
@@ -84,8 +85,10 @@ def read_said(reply: Reply, shown: ShownOptions | None = None, submission: str =
         if isinstance(entry, Unreadable):
             return entry
         answer = Answer(entry, reply, found.notes)
-    said = remove_thinking(reply.text)
-    text = strip_fence(said)
+    text = said = reply.text
+    if text[:1] != "{":
+        said = remove_thinking(text)
+        text = strip_fence(said)
     is_plain = not answer.notes and text[:1] == "{" and text[-1:] == "}" and text.count("}") == 1
     if is_plain and sum(map(text.count, _KEYS)) == 1 and not any(key in submission for key in _KEYS):
         return answer
@@ -169,7 +172,8 @@ def read_verdict(record: Mapping[str, Any]) -> CriterionVerdict | Unreadable:
     stated = []
     for key, expected in (("criterion_status", "MET, UNMET or CANNOT_ASSESS"), ("criteria_met", "true or false")):
         if (value := record.get(key)) is not None:
-            verdict = find_verdict(value, of_truth=key == "criteria_met")
+            exact = CriterionVerdict(value) if value in _VERDICTS else None
+            verdict = exact or find_verdict(value, of_truth=key == "criteria_met")
             if verdict is None:
                 return _reject(f"{key} is {value!r:.80}; expected {expected}")
             stated.append(verdict)

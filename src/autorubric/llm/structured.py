@@ -153,7 +153,8 @@ def _unescape(text: str, notes: list[str]) -> str:
 
 def _parse_whole(text: str, asked: WantedValue, notes: list[str]) -> Any:
     """The wanted value if the text is nothing but JSON, as it usually is."""
-    text = strip_fence(text)
+    if text[:1] in ("`", "~"):
+        text = strip_fence(text)
     if not text.startswith(("[", "{")):
         return None
     own: list[str] = []

@@ -340,6 +340,7 @@ class ChatModel:
         ahead.clear()
 
     def build_failure(self, fault: Fault, attempts: int) -> Failure:
+        """The failure of a request after this many attempts."""
         often = f" ({attempts} attempts)" if attempts > 1 else ""
         sent = fault.maybe_billed or fault.status is not None
         return Failure(fault.kind, f"{self.name}: {fault.message}{often}", fault.status, attempts, sent=sent)
