@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import repeat
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -161,11 +162,11 @@ class JudgeSettings(ModelSettings):
             return self
         if not self.escalate_to:
             self.refuse_unused(("escalate_below",), "--escalate-to MODEL")
-        twice = [name for name, count in Counter(self.judge).items() if count > 1]
-        if twice:
-            raise ConfigError(f"--judge {twice[0]} is given more than once; --repeat N asks each judge N times")
-        places = (resolve_address(name, self.base_url) for name in (*self.judge, *self.escalate_to))
-        check_key_owners(self.judge_key_env or self.api_key_env, places)
+        ((name, count),) = Counter(self.judge).most_common(1)
+        if count > 1:
+            raise ConfigError(f"--judge {name} is given more than once; --repeat N asks each judge N times")
+        if key_env := self.judge_key_env or self.api_key_env:
+            check_key_owners(key_env, zip((*self.judge, *self.escalate_to), repeat(self.base_url), strict=False))
         if self.quorum is not None and self.quorum > len(self.judge):
             judges = len(self.judge)
             raise ConfigError(f"--quorum {self.quorum} is more than the number of judges, {judges}")

@@ -204,5 +204,6 @@ def build_configs(settings: SynthesisSettings, environ: Mapping[str, str] | None
     if problems:
         raise ConfigError(dict.fromkeys(problems))
     shared = (config for config in made.values() if config.api_key_env == settings.api_key_env)
-    check_key_owners(settings.api_key_env, ((config.model, config.api_base) for config in shared))
+    if settings.api_key_env:
+        check_key_owners(settings.api_key_env, ((config.model, config.api_base) for config in shared))
     return made

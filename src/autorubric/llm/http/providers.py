@@ -220,8 +220,8 @@ def find_provider(name: str | None) -> Provider | None:
     return PROVIDERS.get(name) or _load_provider(name) if name else None
 
 
-def check_key_owners(key_env: str | None, models: Iterable[tuple[str, str | None]]) -> None:
-    """Refuse to send the key in one variable to several providers; `models` are names and own addresses.
+def check_key_owners(key_env: str, models: Iterable[tuple[str, str | None]]) -> None:
+    """Refuse to send the key in one variable to several providers; `models` are names and base URLs.
 
     Example:
         >>> check_key_owners("MY_KEY", [("openai/gpt-5.1", None), ("vllm/qwen", None), ("m", "http://localhost/v1")])
@@ -229,9 +229,10 @@ def check_key_owners(key_env: str | None, models: Iterable[tuple[str, str | None
         Traceback (most recent call last):
         autorubric.errors.ConfigError: the key in MY_KEY would be sent to openai and anthropic; set the key ...
     """
-    names = dict.fromkeys(normalize_name(model).partition("/")[0] for model, address in models if not address)
+    places = (resolve_address(model, base_url) for model, base_url in models)
+    names = dict.fromkeys(normalize_name(model).partition("/")[0] for model, address in places if not address)
     owners = [name for name in names if (provider := find_provider(name)) is not None and provider.needs_key]
-    if key_env and len(owners) > 1:
+    if len(owners) > 1:
         raise ConfigError(
             f"the key in {key_env} would be sent to {' and '.join(owners)}; set the key variable of each provider "
             "(such as OPENAI_API_KEY) instead, or pass one --base-url for all"
