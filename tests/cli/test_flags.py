@@ -227,7 +227,7 @@ WRONG = [
     ("synthesize", "input: q.jsonl\nmodels: m\nfull: 3", "full is 3"),
     ("grade", "judge: m\nllm_calls: per_item", "unknown key 'llm_calls'; the keys are the flags of --help"),
     ("grade", "judge: m\ncalls: each", "calls: 'each' is unknown; expected one of per_criterion, per_item"),
-    ("grade", "judge: m\nescalate_below: 2", "escalate_below: 2.0 is not a confidence"),
+    ("grade", "judge: m\nescalate_below: 2", "escalate_below is 2; expected a number of at most 1"),
     (
         "grade",
         "judge: m\nescalate_below: 0.5",

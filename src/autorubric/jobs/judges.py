@@ -136,7 +136,9 @@ class JudgeSettings(ModelSettings):
     )
     quorum: int | None = setting(None, "Minimum number of judges with a verdict (default: all).", group="Panel", ge=1)
     escalate_to: Names = setting((), "Stronger judge for undecided criteria; repeatable.", group="Panel")
-    escalate_below: float | None = setting(None, "Also escalate below this confidence, in [0, 1].", group="Panel")
+    escalate_below: float | None = setting(
+        None, "Also escalate below this confidence, in [0, 1].", group="Panel", ge=0, le=1
+    )
     cannot_assess: Literal["skip", "zero", "partial", "fail"] = setting(
         "skip", "Abstentions: skip, zero, partial, fail.", group="Scoring"
     )
@@ -154,9 +156,6 @@ class JudgeSettings(ModelSettings):
                 "--compound split needs a model that writes criteria: use it with `autorubric "
                 "evolve`, or with serve --evolve MODEL; --compound all judges each demand without a split"
             )
-        below = self.escalate_below
-        if below is not None and not 0 <= below <= 1:
-            raise ConfigError(f"--escalate-below {below} is not a confidence; expected a number from 0 to 1")
         if not self.judge:
             self.refuse_unused(self.list_judge_settings(), "--judge MODEL")
             return self
