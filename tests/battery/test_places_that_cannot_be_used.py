@@ -157,7 +157,7 @@ def test_an_address_that_is_none_or_forbidden_is_refused(bench: Bench, monkeypat
 
 
 def test_a_proxy_that_is_none_is_named_before_a_call(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    words = ("grade", "essays.json", "--judge", "judge@http://host.invalid/v1", "--allow-plain-http", "--out", "out")
+    words = ("grade", "essays.json", "--judge", "judge@http://host.local/v1", "--out", "out")
     with offenders() as case:
         for variable in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
             for proxy in ("proxy", "socks5://host:1", "http://host:99999", "http://169.254.169.254"):

@@ -185,7 +185,7 @@ def test_submissions_come_in_every_format(tmp_path: Path, kind: str) -> None:
                 "--escalate-below",
                 "2",
             ],
-            "expected a number from 0 to 1",
+            "expected a number of at most 1",
         ),
         (["{data}", "--judge", "builtin/offline", "--length-penalty", "9,3,1"], "expected FREE,CAP,POINTS"),
     ],

@@ -206,10 +206,10 @@ def test_a_killed_process_is_started_again_and_a_killed_parent_leaves_none_behin
             parent.kill()
         held = replies(tmp_path / "run")
         assert autorubric.status(tmp_path / "run").spent.calls >= 4  # though the run has not taken them in
+        wait_until(lambda: not any(Path(f"/proc/{one}").exists() for one in left), "a process was left behind")
         shutil.copytree(tmp_path / "run", tmp_path / "one")  # of which the process of one shard only has begun
         shutil.rmtree(max((tmp_path / "one" / "ledger" / "shards").iterdir()))
         assert autorubric.status(tmp_path / "one").row_counts.rows == ITEMS
-        wait_until(lambda: not any(Path(f"/proc/{one}").exists() for one in left), "a process was left behind")
         assert run(words) == 0
         assert f"{ITEMS} of {ITEMS} items graded" in capsys.readouterr().out
         assert graded(tmp_path / "run") == list(range(ITEMS))

@@ -225,7 +225,7 @@ class Executor:
                 await ahead.add(key, model, placed)
         await queue.send_ahead(ahead)
         for model, failure in ahead.refusals:
-            self._trials.note_failure(model, failure)
+            self._trials.note_failure(model, failure, ahead=True)
 
     def stop(self, reason: str) -> None:
         """Make no new calls: requests without a recorded reply fail with `reason`; calls in flight go on."""

@@ -61,13 +61,16 @@ class Trials:
         self.ended: dict[int, Failure] = {}
         self.standings: dict[tuple[int, str], Standing] = {}
 
-    def note_failure(self, model: Model, failure: Failure) -> None:
-        """Note a failure. After one that every later call would repeat, the model is no longer called."""
+    def note_failure(self, model: Model, failure: Failure, *, ahead: bool = False) -> None:
+        """Note a failure. After one that every later call would repeat, the model is no longer called.
+
+        The session ends too, unless the failure was met by a batch sent `ahead`: its requests are still to report it.
+        """
         if failure.kind not in _ENDS_MODEL:
             return
         self.refusing[id(model)] = (model, failure)
         self.ended[id(model)] = failure
-        if self.stop is not None:
+        if self.stop is not None and not ahead:
             self.stop(failure.message)
 
     def note_reply(self, model: Model, *, usable: bool = False) -> None:
