@@ -197,10 +197,10 @@ def feed_records(
         grouped: returns the records, equal ones in one group; called again to repeat a lost block.
     """
     own = feed.get()
-    return _iterate(records) if own is None else own.receive_records(grouped, key)
+    return _iter_records(records) if own is None else own.receive_records(grouped, key)
 
 
-async def _iterate(records: Iterable[T]) -> AsyncGenerator[T, None]:
+async def _iter_records(records: Iterable[T]) -> AsyncGenerator[T, None]:
     for record in records:
         yield record
 
