@@ -44,7 +44,8 @@ export AUTORUBRIC_AGAIN="${again% }"
 : "${AUGMENT_BASE_URL:=}"
 
 # API keys. They are passed through the environment only, never on the command line.
-# A role without its own key uses its provider's variable, such as OPENAI_API_KEY.
+# A role without its own key uses its provider's variable, such as OPENAI_API_KEY. A host outside the provider table
+# gets it only if you name it: ./run_data_synthesis.sh --api-key-env OPENAI_API_KEY
 : "${REFERENCE_API_KEY:=}"
 : "${RESPONSE_A_API_KEY:=}"
 : "${RESPONSE_B_API_KEY:=}"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from autorubric import GenerateResult, LLMClient, LLMConfig, TokenUsage, generate
 from autorubric.llm.request import CallError
@@ -18,6 +18,10 @@ from autorubric.testing import LoopbackEndpoint
 class Sum(BaseModel):
     result: int
     explanation: str
+
+
+class Renamed(BaseModel):
+    total: int = Field(alias="result")
 
 
 def answer(request: dict[str, Any]) -> str:
@@ -36,6 +40,7 @@ async def test_a_reply_is_text_or_a_value_of_the_response_format() -> None:
         client = LLMClient(config(endpoint))
         assert await client.generate("Be brief.", "Hello") == "You said: Hello"
         assert await client.generate("Be brief.", "2+2", Sum) == Sum(result=4, explanation="2+2")
+        assert await client.generate("Be brief.", "2+2", Renamed) == Renamed(result=4)
         whole = await client.generate("Be brief.", "2+2", Sum, return_result=True)
         assert isinstance(whole, GenerateResult) and whole.parsed == Sum(result=4, explanation="2+2")
         assert json.loads(whole.content)["result"] == 4

@@ -9,6 +9,8 @@ from autorubric.errors import LedgerError
 from autorubric.llm.executor import Executor, abandon_on_error
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Failure, Message, Reply, Request, Usage
+from autorubric.runs.progress import RunState
+from autorubric.runs.stopping import StoppableRun
 from autorubric.testing import ScriptedModel
 
 
@@ -83,3 +85,21 @@ async def test_a_cancelled_call_is_recorded_as_interrupted() -> None:
         await asyncio.wait([waiting])
         ledger.flush()
         assert [call.failure.message for call in ledger.read_failures() if call.failure] == ["interrupted"]
+
+
+class Careless(StoppableRun):
+    """Discards the outcome of its only call."""
+
+    async def execute(self) -> None:
+        assert self.executor is not None
+        model = ScriptedModel(lambda request: Failure("auth", "the key is wrong"))
+        await self.executor.ask(model, Request((Message("user", "Why?"),), "judge"))
+
+
+async def test_a_refused_key_stops_a_run_that_does_not_read_the_failure() -> None:
+    """Of calls that are gathered, a run may read another failure first, such as that of one that was not sent."""
+    with Ledger.in_memory() as ledger:
+        run = Careless(executor=Executor(ledger, detached=False))
+        await run.run_to_end(None, None, lambda: RunState.of(1, 0, [], run.activity, ()))
+    assert (run.stopped, run.refused) == ("the key is wrong", True)
+    assert run.advice.startswith("check the key")

@@ -422,3 +422,9 @@ def test_where_an_object_was_found_is_noted(text: str, notes: tuple[str, ...] | 
 def test_a_list_of_texts_is_parsed_only_if_all_of_them_are_objects(text: str, found: list[Any]) -> None:
     answer = read_json(Reply(text), "array")
     assert isinstance(answer, Answer) and answer.value == found
+
+
+@each(("asked", "sent"), [("Score", "Score"), ("itemCount", "itemCount"), ("item_count", "itemCount")])
+def test_an_object_is_found_by_the_names_of_a_users_class_and_by_their_usual_spelling(asked: str, sent: str) -> None:
+    found = read_json(Reply(f'{{"{sent}": 3}}'), "object", (asked,))
+    assert isinstance(found, Answer) and found.value == {sent: 3}

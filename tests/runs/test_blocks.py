@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Any
 
-from autorubric.runs.blocks import BLOCK, Feed, feed, feed_records, note_ended
+import pytest
+
+from autorubric.runs.blocks import BLOCK, Feed, feed, feed_records, note_ended, work_through
 
 GROUPS = [[2 * n, 2 * n + 1] if n < 3 else [n + 3] for n in range(BLOCK + 2)]
 """Three pairs of equal records, and single ones: 69 records in 66 groups, so two blocks."""
@@ -48,3 +50,29 @@ async def test_a_block_is_done_when_its_last_record_has_ended() -> None:
     found, words = await asyncio.create_task(taken([1, None], [67]))
     assert found == [67, 68]
     assert not any("done" in word for word in words)
+
+
+async def test_an_error_of_a_record_or_its_source_is_raised_when_the_other_open_records_have_ended() -> None:
+    """A worker whose record fails waits for a block that the driver assigns only when this record has ended."""
+
+    async def read() -> AsyncGenerator[int, None]:
+        yield 67
+        yield 68
+        raise OSError("the disk fails")
+
+    async def grade(record: int) -> None:
+        await asyncio.sleep(0.01)
+        if record == failing:
+            raise OSError("the disk fails")
+        await asyncio.sleep(0.01)
+        ended.append(record)
+
+    own = Feed(lambda **word: None)
+    feed.set(own)
+    own.give(1)
+    sources = {67: feed_records(range(69), int, lambda: GROUPS), None: read()}
+    for failing, records in sources.items():
+        ended: list[int] = []
+        with pytest.raises(OSError, match="the disk fails"):
+            await asyncio.wait_for(work_through(records, grade, 8), 5)
+        assert ended == [record for record in (67, 68) if record != failing]

@@ -24,7 +24,6 @@ from autorubric.runs.manifest import MANIFEST_FILE, read_manifest
 from autorubric.runs.run_folder import run_folder
 from autorubric.runs.shard import Division, measure_seconds
 from autorubric.runs.status_text import merge_negotiated
-from autorubric.runs.stopping import watched
 from autorubric.settings import setting
 from autorubric.synthesis.final_files import FINAL_FILES, FULL_FILES, find_other_queries
 from autorubric.synthesis.run_summary import UNFINISHED_FILE, SynthesisResult
@@ -147,8 +146,7 @@ async def _run(settings: SynthesizeSettings, division: Division, rows: Sequence[
             executor.replay("export only", ledger.read_failures())
         # Workers have ended already; this run only writes files from their records.
         stop = settings.stop if workers is None else None
-        async with watched(run, settings.progress, stop, run.state):
-            await run.execute()
+        await run.run_to_end(settings.progress, stop, run.state)
         if run.refused and not run.has_paid:
             raise InputError(run.summary.stopped, run.advice)
     advice = run.advice if workers is None else workers.advice

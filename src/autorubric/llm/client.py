@@ -224,7 +224,8 @@ def build_reply_schema(response_format: type[BaseModel] | None) -> ReplySchema |
 
 
 def _read_format(reply: Reply, response_format: type[T]) -> Answer[T] | Unreadable:
-    found = read_json(reply, "object", tuple(response_format.model_fields))
+    fields = response_format.model_fields
+    found = read_json(reply, "object", (*fields, *(each.alias for each in fields.values() if each.alias)))
     if isinstance(found, Unreadable):
         return found
     values = found.value

@@ -40,6 +40,9 @@ class Executor:
         detached: let a call go on when its caller is cancelled. Otherwise each call runs in its caller's task, which
             is cheaper and suits runs, whose tasks are all cancelled together.
 
+    Attributes:
+        trials: the models that are no longer called; one of them stops an executor that is not detached.
+
     Example:
         >>> from autorubric.llm.records.ledger import Ledger
         >>> from autorubric.llm.request import Message
@@ -65,12 +68,7 @@ class Executor:
     """
 
     def __init__(
-        self,
-        ledger: Records,
-        budget: Budget | None = None,
-        *,
-        max_reasks: int = 2,
-        detached: bool = True,
+        self, ledger: Records, budget: Budget | None = None, *, max_reasks: int = 2, detached: bool = True
     ) -> None:
         self.ledger = ledger
         self.budget = budget
@@ -82,7 +80,8 @@ class Executor:
         self._tally = Tally(Activity)
         self._limits = ReplyLimits(ledger)
         how = batching.get()
-        self._trials = Trials(None if detached else self.stop, in_batches=how is not None)
+        end = None if detached else lambda failure: self.stop(failure.message)
+        self.trials = Trials(end, in_batches=how is not None)
         self._batch_queue = None if how is None else open_batch_queue(how, ledger, budget, self._tally)
         if budget is not None:
             budget.keep_in(ledger)
@@ -140,9 +139,9 @@ class Executor:
             follow_up: builds the re-ask from the first request, the unreadable reply and the reason.
         """
         asking = self._limits.apply_limit(model, request)
-        standings, whose = self._trials.standings, (id(model), request.role)
+        standings, whose = self.trials.standings, (id(model), request.role)
         standing = standings.get(whose) or standings.setdefault(whose, Standing(model))
-        trial = ModelTrial(self._trials, standing, request)
+        trial = ModelTrial(self.trials, standing, request)
         try:
             return await self._ask_until_read(trial, asking, read, follow_up)
         finally:
@@ -225,7 +224,7 @@ class Executor:
                 await ahead.add(key, model, placed)
         await queue.send_ahead(ahead)
         for model, failure in ahead.refusals:
-            self._trials.note_failure(model, failure, ahead=True)
+            self.trials.note_failure(model, failure, ahead=True)
 
     def stop(self, reason: str) -> None:
         """Make no new calls: requests without a recorded reply fail with `reason`; calls in flight go on."""
@@ -243,7 +242,7 @@ class Executor:
 
     def readmit(self) -> None:
         """Send again, as a new session does, what failed for good (wrong key, address) or was unreadable."""
-        self._trials.readmit()
+        self.trials.readmit()
         self.ledger.begin_session()
 
     def abandon(self, reason: str) -> None:
@@ -257,7 +256,7 @@ class Executor:
 
     def find_refusal(self, models: Iterable[Model]) -> str | None:
         """Why one of these models, or the budget, refused the last call; None if it was made."""
-        refused = [self._trials.refusing[id(model)][1] for model in models if id(model) in self._trials.refusing]
+        refused = [self.trials.refusing[id(model)][1] for model in models if id(model) in self.trials.refusing]
         if self.budget is not None and self.budget.refused is not None:
             refused.append(self.budget.refused)
         return refused[0].message if refused else None
@@ -268,7 +267,7 @@ class Executor:
 
     def _find_stop(self, model: Model) -> Failure | None:
         left = self._batch_queue and self._batch_queue.left
-        return self._stopped or left or self._trials.ended.get(id(model))
+        return self._stopped or left or self.trials.ended.get(id(model))
 
     async def _call_with_claim(self, key: bytes, model: Model, request: Request) -> Reply | Failure:
         """The reply that another executor has recorded in the meantime, or the outcome of the call."""
@@ -298,8 +297,8 @@ class Executor:
         outcome: Reply | Failure
         try:
             outcome = await model.complete(request)
-            if self._trials.refusing:
-                self._trials.note_reply(model)
+            if self.trials.refusing:
+                self.trials.note_reply(model)
         except CallError as error:
             outcome = error.failure
         except BaseException as error:
@@ -309,7 +308,7 @@ class Executor:
             reservation.watch = None  # it refers to the reservation: the cycle would keep the request in memory
             current_reservation.reset(before)
         if isinstance(outcome, Failure):
-            self._trials.note_failure(model, outcome)
+            self.trials.note_failure(model, outcome)
         if isinstance(outcome, Failure) and outcome.ends_run and _is_unsent(outcome, reservation):
             self._withdraw(request, reservation)
             return outcome

@@ -48,9 +48,8 @@ _TOO_LONG = "shorten the texts, or use a model that takes such requests"
 _LENGTH = re.compile(r"\b(?:tokens?|context|length|characters)\b|context_length|too (?:long|large)", re.IGNORECASE)
 """Phrases of endpoints about requests that are too long."""
 _CONTEXT = re.compile(r"context[ _](?:size|length|window)", re.IGNORECASE)  # llama.cpp: under status 500
-_ADVISED = (
-    *("use another model", "raise --max-tokens", "raise the budget", "leave out --batch", "firewall or proxy"),
-    "the process was killed",
+_ADVISED = re.compile(
+    "use another model|raise --max-tokens|raise the budget|leave out --batch|firewall or proxy|the process was killed"
 )
 """Phrases of messages that already say what to do, or that say that there is nothing to do but resume."""
 NOT_MADE = frozenset({"budget", "stopped"})
@@ -148,8 +147,8 @@ class FailureGroups:
     def __init__(self, groups: Iterable[FailureGroup] = ()) -> None:
         self._groups: dict[tuple[str, str, str], FailureGroup] = {}
         for group in groups:
-            for count, item in zip((group.count, *(_MOST_ITEMS - 1) * (0,)), group.items or [""], strict=False):
-                self.add(group.kind, group.message, item, group.where, count)
+            for number, item in enumerate(group.items or [""]):
+                self.add(group.kind, group.message, item, group.where, 0 if number else group.count)
 
     def add(self, kind: str, message: str, item: str = "", where: str = "", count: int = 1) -> None:
         """Add a failure, or several."""
@@ -245,7 +244,7 @@ def find_advice(kind: str, message: str) -> str:
         >>> find_advice("network", "the process was killed while the call was in flight")
         ''
     """
-    if any(words in message for words in _ADVISED):
+    if _ADVISED.search(message):
         return ""
     if (kind == "rejected" and _LENGTH.search(message)) or _CONTEXT.search(message):
         return _TOO_LONG

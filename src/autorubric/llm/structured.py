@@ -281,7 +281,7 @@ def unwrap(value: Any, asked: WantedValue, notes: list[str], depth: int = 5) -> 
         return _from_list(value, asked, notes, depth)
     if not isinstance(value, dict):
         return None
-    if asked.want == "object" and (not asked.keys or not fold_keys(value).keys().isdisjoint(asked.keys)):
+    if asked.want == "object" and (not asked.keys or not {*value, *fold_keys(value)}.isdisjoint(asked.keys)):
         return value
     return _from_object(value, asked, notes, depth) if depth else None
 

@@ -47,14 +47,14 @@ class Trials:
     """What a session has learned about its models; by object, since two may differ only in their key.
 
     Attributes:
-        stop: ends the session with a model that is no longer called; None if it goes on without the model.
+        stop: ends the session after the failure of a model that is no longer called; None if it goes on without it.
         in_batches: whether requests are sent in batches, which fail together: stopping early would save nothing.
         refusing: the models whose last call failed as every later one would, with that failure.
         ended: the failures of the models that are no longer called.
         standings: by model and role.
     """
 
-    def __init__(self, stop: Callable[[str], None] | None = None, *, in_batches: bool = False) -> None:
+    def __init__(self, stop: Callable[[Failure], object] | None = None, *, in_batches: bool = False) -> None:
         self.stop = stop
         self.in_batches = in_batches
         self.refusing: dict[int, tuple[Model, Failure]] = {}
@@ -71,7 +71,7 @@ class Trials:
         self.refusing[id(model)] = (model, failure)
         self.ended[id(model)] = failure
         if self.stop is not None and not ahead:
-            self.stop(failure.message)
+            self.stop(failure)
 
     def note_reply(self, model: Model, *, usable: bool = False) -> None:
         """Note that a model gave a reply, usable or not."""

@@ -155,33 +155,38 @@ async def work_through(
 ) -> None:
     """Work on records, at most `window` at a time, until all have ended.
 
-    Once the `run` is stopped, no further record is started. The first error stops it, and is raised when the other
-    open records have ended: a call in flight may be billed, so its reply must be recorded.
+    Once the `run` is stopped, no further record is started. The first error stops it, also one of the `records`, and
+    is raised when the open records have ended: a call in flight may be billed, so its reply must be recorded.
     """
     errors: list[Exception] = []
 
-    async def attempt(record: T) -> None:
+    async def attempt(part: Callable[..., Coroutine[Any, Any, None]], *given: T) -> None:
         try:
-            await work(record)
+            await part(*given)
         except Exception as error:
             errors.append(error)
+            opening.cancel()  # it may wait for a block that a driver only assigns when this record has ended
             if run is not None:
                 run.stop(str(error))
 
-    room = asyncio.Semaphore(window)
-    async with aclosing(records) as given, asyncio.TaskGroup() as group:
-        async for record in given:
-            await room.acquire()
-            if errors or (run is not None and run.stopped is not None):
-                break
-            (own := copy_context()).run(turn.set, next(turns))
-            group.create_task(attempt(record), context=own).add_done_callback(lambda _: room.release())
-            await asyncio.sleep(0)  # sends its first call before the next prompts are built
+    async def open_records() -> None:
+        room = asyncio.Semaphore(window)
+        async with aclosing(records) as given:
+            async for record in given:
+                await room.acquire()
+                if run is not None and run.stopped is not None:
+                    break
+                (own := copy_context()).run(turn.set, next(turns))
+                group.create_task(attempt(work, record), context=own).add_done_callback(lambda _: room.release())
+                await asyncio.sleep(0)  # sends its first call before the next prompts are built
+
+    async with asyncio.TaskGroup() as group:
+        opening = group.create_task(attempt(open_records))
     if errors:
         raise errors[0]
 
 
-async def feed_records(
+def feed_records(
     records: Iterable[T], key: Callable[[T], int], grouped: Callable[[], Iterable[Sequence[T]]]
 ) -> AsyncGenerator[T, None]:
     """The records of a run: all of them, or those that a cluster worker is assigned.
@@ -192,17 +197,15 @@ async def feed_records(
         grouped: returns the records, equal ones in one group; called again to repeat a lost block.
     """
     own = feed.get()
-    if own is None:
-        for record in records:
-            yield record
-        return
-    async with aclosing(own.receive_records(grouped, key)) as given:
-        async for record in given:
-            yield record
+    return _iter_records(records) if own is None else own.receive_records(grouped, key)
+
+
+async def _iter_records(records: Iterable[T]) -> AsyncGenerator[T, None]:
+    for record in records:
+        yield record
 
 
 def note_ended(key: int, line: str | bytes | None = None) -> None:
     """Tell the driver of a cluster that a record has ended; does nothing in other runs."""
-    own = feed.get()
-    if own is not None:
+    if (own := feed.get()) is not None:
         own.mark_ended(key, line.encode() if isinstance(line, str) else line)

@@ -7,8 +7,8 @@ import math
 import re
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -122,11 +122,20 @@ class StoppableRun(ABC):
             self.stop(failure.message)
 
     async def run_to_end(self, progress: Progress | None, stop: Stop | None, state: Callable[[], RunState]) -> None:
-        """Execute the run under `watched`; if an error ends it early, no call continues in the background."""
+        """Execute the run. If an error ends it early, no call continues in the background.
+
+        Args:
+            progress: called with the state of the run until it ends.
+            stop: stops it, as Ctrl-C does.
+            state: returns its state.
+        """
         from autorubric.llm.executor import abandon_on_error
 
-        async with watched(self, progress, stop, state), abandon_on_error(self.executor):
-            await self.execute()
+        if self.executor is not None and self.executor.trials.stop is not None:
+            self.executor.trials.stop = self.end_with  # also where nobody reads the failure
+        with (stop or Stop()).bound(self):
+            async with reported(progress, state), abandon_on_error(self.executor):
+                await self.execute()
 
     @abstractmethod
     async def execute(self) -> None:
@@ -183,13 +192,3 @@ class Stop:
         run.interrupt()
         if run.executor is not None:
             asyncio.get_running_loop().call_later(GRACE_SECONDS, run.executor.abandon, "interrupted")
-
-
-@asynccontextmanager
-async def watched(
-    run: StoppableRun, progress: Progress | None, stop: Stop | None, state: Callable[[], RunState]
-) -> AsyncIterator[None]:
-    """Pass the state of a run to `progress` until the block ends, and let `stop` and Ctrl-C stop it."""
-    with (stop or Stop()).bound(run):
-        async with reported(progress, state):
-            yield

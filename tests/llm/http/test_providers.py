@@ -233,6 +233,8 @@ def test_azure_has_a_variable_of_its_own_for_its_key() -> None:
         ("https://gateway/v1", {}),
         ("https://gateway.example/v2", {}),
         ("https://api.openai.com/v1", {}),
+        ("https://eu.api.openai.com/v1", {}),
+        ("https://lab.openai.azure.us/openai/v1", {}),
     ],
 )
 def test_the_key_of_openai_is_sent_to_own_hosts_and_where_it_is_named(address: str, more: dict[str, str]) -> None:
@@ -240,8 +242,9 @@ def test_the_key_of_openai_is_sent_to_own_hosts_and_where_it_is_named(address: s
     assert found("gpt", keys, api_base=address, **more)[3] == "openai-key-1"
 
 
-@each("model", ["gpt", "openai/gpt", "anthropic/claude"])
+@each("model", ["gpt", "openai/gpt", "anthropic/claude", "gpt@https://notapi.openai.com/v1"])
 def test_no_key_goes_to_an_unknown_host_by_default(model: str) -> None:
+    model, _, address = model.partition("@")
     with pytest.raises(ConfigError, match="name its variable with --api-key-env"):
         keys = {"OPENAI_API_KEY": "openai-key-1", "OPENAI_BASE_URL": "https://elsewhere.example.org/v1"}
-        found(model, keys, api_base="https://elsewhere.example/v1")
+        found(model, keys, api_base=address or "https://elsewhere.example/v1")

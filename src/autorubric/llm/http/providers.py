@@ -230,7 +230,8 @@ def check_key_owners(key_env: str, models: Iterable[tuple[str, str | None]]) -> 
         autorubric.errors.ConfigError: the key in MY_KEY would be sent to openai and anthropic; set the key ...
     """
     places = (resolve_address(model, base_url) for model, base_url in models)
-    names = dict.fromkeys(normalize_name(model).partition("/")[0] for model, address in places if not address)
+    prefixes = (normalize_name(model).partition("/")[0] for model, address in places if not address)
+    names = dict.fromkeys(ALIASES.get(prefix, prefix) for prefix in prefixes)
     owners = [name for name in names if (provider := find_provider(name)) is not None and provider.needs_key]
     if len(owners) > 1:
         raise ConfigError(
@@ -328,15 +329,15 @@ def _find_provider_at(base_url: str, environ: Mapping[str, str]) -> tuple[str | 
     host = urlsplit(base_url).hostname or ""
     if not is_loopback(host):
         for name, provider in list_providers().items():
-            if urlsplit(provider.base_url).hostname == host:
-                return name, provider.key_env
+            if f".{host}".endswith(f".{(own := urlsplit(provider.base_url).hostname)}"):
+                return name if host == own else None, provider.key_env  # None in regions: eu.api.openai.com
     base_url = environ.get("OPENAI_BASE_URL", "")
     is_own = is_private(host) or re.match(rf"\s*https?://{re.escape(host)}(?:[:/?]|\s*$)", base_url, re.IGNORECASE)
     return None, _OPENAI_KEY if is_own or host.endswith(_AZURE_HOSTS) else ()
 
 
 _API_VERSION = "api-version="
-_AZURE_HOSTS = (".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com")
+_AZURE_HOSTS = (".openai.azure.com", ".openai.azure.us", ".cognitiveservices.azure.com", ".services.ai.azure.com")
 AZURE_KEY = "AZURE_OPENAI_API_KEY"
 """The variable with the key for addresses at Azure."""
 
