@@ -128,7 +128,12 @@ UNREADABLE: list[tuple[Reply, str]] = [
     (Reply("MET. UNMET."), "unreadable"),
     *(
         (Reply(text), "unreadable")
-        for text in ("Verdict: not [[MET]]", "If it had one: [[MET]]", "> [[MET]], not [[UNMET]]", "判定：不是[[MET]]")
+        for text in (
+            "Verdict: not [[MET]]",
+            "If it had one: [[MET]]",
+            "> [[MET]], not [[UNMET]]",
+            "判定：不是[[MET]]",
+        )
     ),
     *((Reply(text), "unreadable") for text in ("[ ] MET", "Status: [ ] MET", said("[ ] MET"))),
     (Reply(said("partially met")), "unreadable"),
