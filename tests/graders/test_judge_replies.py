@@ -133,6 +133,7 @@ UNREADABLE: list[tuple[Reply, str]] = [
             "If it had one: [[MET]]",
             "> [[MET]], not [[UNMET]]",
             "判定：不是[[MET]]",
+            "It is [[UNMET]] at first.\nVerdict: MET",
         )
     ),
     *((Reply(text), "unreadable") for text in ("[ ] MET", "Status: [ ] MET", said("[ ] MET"))),

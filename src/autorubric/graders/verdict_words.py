@@ -47,6 +47,7 @@ _FIELDS = [
         rf"(?P<label>\[)\[{_VALUE}\]\][ *_.]*$",  # MT-Bench, Arena-Hard
     )
 ]
+IN_BRACKETS = re.compile(r"\[\[([^\[\]\n]{1,80})\]\]")
 _LED = re.compile(rf"(?:^|[:：]|{_LABEL} is)\W*\Z", re.IGNORECASE)
 
 
