@@ -152,6 +152,10 @@ CONTRADICTED = [
     f"{MET}\n\n(For pitfalls, UNMET is the good outcome.)",
     f"Possible verdicts:\n- MET: two causes\n- UNMET: fewer\n- CANNOT_ASSESS: not decidable\n\n{MET}",
     f"The criterion is about causes. MET is the verdict for two of them.\n{UNMET}",
+    *(
+        f"{MET}\n{text}"
+        for text in ("Nicht alle Kriterien sind erfüllt.", "并非所有要求都满足。", "Не все критерии выполнены.")
+    ),
 ]
 
 CONSISTENT = [
