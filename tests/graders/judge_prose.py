@@ -152,12 +152,19 @@ CONTRADICTED = [
     f"{MET}\n\n(For pitfalls, UNMET is the good outcome.)",
     f"Possible verdicts:\n- MET: two causes\n- UNMET: fewer\n- CANNOT_ASSESS: not decidable\n\n{MET}",
     f"The criterion is about causes. MET is the verdict for two of them.\n{UNMET}",
+    *(
+        f"{MET}\n{text}"
+        for text in ("Nicht alle Kriterien sind erfüllt.", "并非所有要求都满足。", "Не все критерии выполнены.")
+    ),
 ]
 
 CONSISTENT = [
     # "Not all", and parts of a criterion.
     (f"{UNMET}\nTherefore, not all elements of the criterion are fulfilled.", "UNMET"),
     (f"{UNMET}\nOnly one of the criteria is met.", "UNMET"),
+    (f"{UNMET}\nTwo of the three criteria are met.", "UNMET"),
+    (f"{UNMET}\nNo criteria are met.", "UNMET"),
+    (f"{MET}\nNone of these flaws changes that the criterion is met.", "MET"),
     (f"{MET}\nNot all of its demands were met by the union, as the essay says.", "MET"),
     (f"To meet the criteria, it would have to name a date.\n{UNMET}", "UNMET"),
     # What leads to a verdict and is not the last word.

@@ -126,6 +126,17 @@ UNREADABLE: list[tuple[Reply, str]] = [
     (Reply("The criterion is met."), "unreadable"),
     (Reply("Verdict: MET or UNMET, hard to say."), "unreadable"),
     (Reply("MET. UNMET."), "unreadable"),
+    *(
+        (Reply(text), "unreadable")
+        for text in (
+            "Verdict: not [[MET]]",
+            "If it had one: [[MET]]",
+            "> [[MET]], not [[UNMET]]",
+            "判定：不是[[MET]]",
+            "It is [[UNMET]] at first.\nVerdict: MET",
+        )
+    ),
+    *((Reply(text), "unreadable") for text in ("[ ] MET", "Status: [ ] MET", said("[ ] MET"))),
     (Reply(said("partially met")), "unreadable"),
     (Reply(said("yes")), "unreadable"),
     (Reply(said("MET or UNMET")), "unreadable"),
@@ -341,6 +352,10 @@ def test_an_option_that_is_not_there_or_not_certain_is_none(value: object) -> No
         ("Final Verdict: the second half is missing: [[Some]]", 1),
         ("As source [1] says, it is partly there.\n\n**Selected option:** 3", 1),
         ("Source [1] says so.", None),
+        ("It is not [[3]]", None),
+        ("Either [[1]] or [[3]]", None),
+        ("The rating is **[[3]]**", 1),
+        ("Selected option: [ ] 3", None),
         ("Rating: [[2]]\n\n**Verdict:** 3", None),
     ],
 )

@@ -10,6 +10,9 @@ import pytest
 from scipy import stats
 
 from autorubric import EvalResult, InputError, Note, agree_scores, grade
+from autorubric.dataset.item import split_preferences
+from autorubric.rows import Record
+from tests.offenders import offenders
 
 Rows: TypeAlias = list[dict[str, Any]]
 Scored: TypeAlias = tuple[EvalResult, Rows]
@@ -129,8 +132,9 @@ def test_equal_means_are_ties_and_rows_without_a_score_are_left_out(tmp_path: Pa
 
 def test_preferences_with_labels_are_refused_and_blank_sides_noted(tmp_path: Path) -> None:
     row = {"prompt": "Q", "chosen": "alpha", "rejected": ""}
-    with pytest.raises(InputError, match="item 0: labels of two submissions; give each of them a row of its own"):
-        graded(tmp_path, [{**row, "ground_truth": ["MET"] * 3}])
+    for key in ("ground_truth", "Ground Truth"):
+        with pytest.raises(InputError, match="item 0: labels of two submissions; give each of them a row of its own"):
+            graded(tmp_path, [{**row, key: ["MET"] * 3}])
     with pytest.raises(InputError, match=r"item 0 \(chosen\): labels of two submissions"):
         graded(tmp_path, [{**row, "alpha": "MET", "beta": "UNMET", "gamma": "UNMET"}])
     with pytest.warns(Note) as notes:
@@ -173,6 +177,25 @@ def test_preferences_are_compared_within_their_pair(tmp_path: Path) -> None:
         assert agree_scores(inner, score="preferred").overall.pairwise_accuracy == 0.0
         items = json.loads((tmp_path / name / "dataset.json").read_text())["items"]
         assert [(item["prompt"], item["submission"]) for item in items] == [("Which?", "alpha"), ("Which?", "beta")]
+
+
+def test_texts_of_a_preference_are_split_only_if_they_are_answers_to_one_dialogue() -> None:
+    ask, more = "\n\nHuman: Which?\n\nAssistant:", "Sure.\nUser: Hi.\nAssistant: Bye."
+    pair = {"chosen": f"{ask} alpha", "rejected": f"{ask} beta"}
+    expected: dict[str, tuple[dict[str, Any], list[Any]]] = {
+        "split": (pair, ["alpha", "beta"]),
+        "one side": ({**pair, "chosen": f"{ask} {more}"}, [f"{ask} {more}", pair["rejected"]]),
+        "a question at the end": ({**pair, "rejected": ask + " No.\n\nHuman: Why?"}, [pair["chosen"], None]),
+        "the exact name": ({**pair, "Chosen": "else"}, ["alpha", "beta"]),
+    }
+    with offenders() as case:
+        for name, (fields, answers) in expected.items():
+            with case(name):
+                found = [
+                    one.fields.get("submission") or one.fields["messages"][-1]["content"]
+                    for one in split_preferences([Record("a.jsonl:1", 1, fields)], {}, "a.jsonl", [])
+                ]
+                assert found == [answers[0], answers[1] or fields["rejected"]]
 
 
 def test_either_side_of_a_preference_may_be_a_message_or_json(tmp_path: Path) -> None:

@@ -83,3 +83,6 @@ def test_columns_with_one_query_are_one_column_and_others_are_refused() -> None:
     # The answer of the conversation is not shown to the judge of another one.
     row = Record("a.jsonl:1", 1, {"messages": more[:2], "prompt": "Why?", "Response": "No."})
     assert RowReader("a.jsonl", ("query", "submission")).read(row).columns["query"] == "prompt"
+    other = {"conversation": [more[0], {"role": "assistant", "content": "No."}], "messages": more[:2]}
+    with pytest.raises(InputError, match="the query may be column 'conversation' or 'messages'"):
+        RowReader("a.jsonl", ("query", "submission")).read(Record("a.jsonl:1", 1, other))

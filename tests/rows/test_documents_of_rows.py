@@ -69,6 +69,12 @@ def test_every_command_reads_the_list_that_an_object_keeps(tmp_path: Path) -> No
                     assert found and found == expected.setdefault(command, found)
 
 
+def test_a_reference_next_to_items_is_not_dropped(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(json.dumps({"reference_submission": "Rayleigh.", "items": ROWS}))
+    with pytest.raises(InputError, match="Missing required field: 'rubric'"):
+        grade(tmp_path / "a.json", judge="builtin/offline", dry_run=True)
+
+
 def test_objects_of_objects_are_refused_as_such(tmp_path: Path) -> None:
     layouts: dict[str, Any] = {
         "by id": {row["id"]: row for row in ROWS},

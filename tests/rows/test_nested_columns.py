@@ -375,6 +375,8 @@ def test_criteria_of_faults_in_a_column_of_their_own_are_refused() -> None:
     assert reader.read(Record("a.jsonl:1", 1, row)).columns["rubric"] == "rubric"
     with pytest.raises(InputError, match=r"a.jsonl:2: 'negativeRubric' may have criteria, which are not read; write"):
         reader.read(Record("a.jsonl:2", 2, {**row, "negativeRubric": ["Is rude."]}))
+    with pytest.raises(InputError, match="'negative_rubric' may have criteria, which are not read; write"):
+        Rubric.from_dict({"rubric": TEXTS, "negative_rubric": ["Is rude."]})
 
 
 def test_columns_for_models_are_known_by_the_words_of_their_names() -> None:

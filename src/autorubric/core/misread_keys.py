@@ -200,8 +200,11 @@ def find_usual_keys(keys: tuple[str, ...], usual: tuple[str, ...]) -> list[str]:
     Example:
         >>> find_usual_keys(("Points", "Text"), ("weight", "points")), find_usual_keys(("Weight (%)",), ("weight",))
         (['Points'], ['Weight (%)'])
+        >>> find_usual_keys(("Weight (%)", "Weight"), ("weight",))
+        ['Weight']
     """
-    by_name = {fold_name(_PERCENT.sub("", str(key))): key for key in reversed(keys)}
+    first = sorted(keys, key=lambda key: bool(_PERCENT.search(str(key))))  # Weight before Weight (%)
+    by_name = {fold_name(_PERCENT.sub("", str(key))): key for key in first[::-1]}
     return [by_name[name] for name in map(fold_name, usual) if name in by_name]
 
 

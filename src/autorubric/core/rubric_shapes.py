@@ -28,7 +28,7 @@ from autorubric.core.misread_keys import (
 from autorubric.errors import InputError, pluralize
 from autorubric.files.keys import describe_unknown_key, find_nearest_key
 from autorubric.files.strict_json import parse_json
-from autorubric.rows.columns import ROLES, join_names
+from autorubric.rows.columns import ROLES, find_weight_columns, join_names
 from autorubric.rows.record import HOLDERS, find_rubric, is_blank
 
 _HOLDERS = ("rubric", "sections", "criteria", *sorted({*HOLDERS} - {"rubric", "criteria"}), "reward_model")
@@ -196,7 +196,8 @@ def _find_holder(data: Mapping[str, Any], inside: str) -> str:
         holder = next((key for key in there if data[key]), there[0])
         known = (holder, "guidelines", "metadata")
         strangers = {key: value for key, value in data.items() if key not in known and value != data[holder]}
-        if strangers and (strays := list(find_stray_keys(strangers, data[holder]))):
+        strays = [*find_stray_keys(strangers, data[holder])] or [*find_weight_columns(strangers, data[holder])]
+        if strays:
             raise InputError(strays)
         return holder
     raise InputError(_describe_missing_holder(data, inside))

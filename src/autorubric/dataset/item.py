@@ -113,9 +113,8 @@ def _find_reason_problems(reasons: Any, ground_truth: list[CriterionVerdict | st
     if ground_truth is None:
         return ["ground_truth_reasons are given without ground_truth"]
     if len(reasons) != len(ground_truth):
-        return [
-            f"ground_truth_reasons has {pluralize(len(reasons), 'value')}, but ground_truth has {len(ground_truth)}"
-        ]
+        given = pluralize(len(reasons), "value")
+        return [f"ground_truth_reasons has {given}, but ground_truth has {len(ground_truth)}"]
     return [
         f"ground_truth_reasons[{index}] must be a string or None, got {type(reason).__name__}"
         for index, reason in enumerate(reasons)
@@ -143,11 +142,7 @@ def build_item_reader(
 
 
 def read_item_records(
-    records: Iterable[Record],
-    reader: RowReader,
-    problems: list[str],
-    *,
-    is_table: bool,
+    records: Iterable[Record], reader: RowReader, problems: list[str], *, is_table: bool
 ) -> Iterator[Record]:
     """Rows as the records of items; other columns become metadata.
 
@@ -211,33 +206,40 @@ def split_preferences(
             continue
         if taken := record.fields.keys() & {"preferred", PREFERENCE_PAIR}:
             raise InputError(f"{record.where}: rename the column {min(taken)!r}, which a preference is written to")
-        if not is_blank(record.fields.get("ground_truth")):
+        if _list_given("labels", record.fields, columns):
             raise InputError(f"{record.where}: {OF_TWO}")
         note = f"{where}: each row's 'chosen' and 'rejected' are two submissions, with 1 and 0 in 'preferred'"
         notes += [note] * (note not in notes)
         common = {name: value for name, value in record.fields.items() if name not in sides}
         has_query = "query" in columns or not _QUERIES.isdisjoint(map(fold_column, common))
-        for column, (side, preferred) in zip(sides, _SIDES.items(), strict=True):
-            own = _read_side(record.fields[column], has_query)
+        turns = [[] if has_query else split_dialogue(from_cell(record.fields[column])) for column in sides]
+        is_one = turns[0][:-1] == turns[1][:-1]  # a dialogue with two answers
+        for column, messages, (side, preferred) in zip(sides, turns, _SIDES.items(), strict=True):
+            own = {"messages": messages} if messages and is_one else _read_side(record.fields[column], has_query)
             if is_blank(record.fields[column]):
                 notes.append(f"{record.where}: {column!r} is blank and is graded as a blank submission")
-            ids = (name for name in common if name == columns.get("id") or fold_column(name) in NAMES["id"].names)
-            own |= {name: f"{common[name]}-{side}" for name in ids if not is_blank(common[name])}
+            own |= {name: f"{common[name]}-{side}" for name in _list_given("id", common, columns)}
             own |= {"preferred": preferred, PREFERENCE_PAIR: record.number}
             yield record._replace(where=f"{record.where} ({side})", fields={**common, **own})
+
+
+def _list_given(role: str, fields: Mapping[str, Any], columns: Mapping[str, str]) -> list[str]:
+    """The columns of a role that have a value."""
+    named = (name for name in fields if name == columns.get(role) or fold_column(name) in NAMES[role].names)
+    return [name for name in named if not is_blank(fields[name])]
 
 
 @lru_cache(maxsize=256)
 def _find_sides(names: tuple[str, ...]) -> tuple[str, ...]:
     """The columns of a chosen and a rejected submission; empty if a row lacks one or has another submission."""
-    columns = {fold_column(name): name for name in names}
+    columns = {fold_column(name): name for name in sorted(names, key=_SIDES.__contains__)}
     is_pair = columns.keys() >= _SIDES.keys() and _SUBMISSIONS.isdisjoint(columns)
     return tuple(columns[side] for side in _SIDES) if is_pair else ()
 
 
 def _read_side(cell: Any, has_query: bool) -> dict[str, Any]:
     """A chosen or rejected submission: a text, a message, or messages, whose last one is the answer."""
-    value = from_cell(cell) if has_query else split_dialogue(from_cell(cell))
+    value = from_cell(cell)
     last = read_message(value[-1] if isinstance(value, list) and value else value)
     if not isinstance(last, Mapping) or "role" not in last:
         return {"submission": "" if is_blank(cell) else cell}  # also an answer in JSON
@@ -313,9 +315,8 @@ def _build_item(record: Record, is_item: bool) -> dict[str, Any]:
     if is_item:
         return {"description": "", **rest, **own, **item}
     metadata = own.pop("metadata", {})
-    if not isinstance(metadata, dict):
-        metadata = {"metadata": metadata}
-    return {**item, "description": "", **own, "metadata": {**metadata, **rest}}
+    rest = {**(metadata if isinstance(metadata, dict) else {"metadata": metadata}), **rest}
+    return {**item, "description": "", **own, "metadata": rest}
 
 
 def _keep_messages(record: Record, metadata: Any) -> Any:

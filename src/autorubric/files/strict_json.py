@@ -253,16 +253,11 @@ def _dump_indented(value: Any, newline: str, step: str) -> str:
     if kind is list:
         members = [_dump_indented(member, inner, step) for member in value]
         return f"[{inner}{f',{inner}'.join(members)}{newline}]"
-    members = [
-        f"{_quoted(key) if type(key) is str else _dump_key(key)}: {_dump_indented(member, inner, step)}"
+    members = [  # a key that is not text as JSON writes it: `null` for None
+        f"{_quoted(key) if type(key) is str else _compact({key: 0})[1:-4]}: {_dump_indented(member, inner, step)}"
         for key, member in value.items()
     ]
     return f"{{{inner}{f',{inner}'.join(members)}{newline}}}"
-
-
-def _dump_key(key: Any) -> str:
-    """A key that is not text, as JSON writes it: `null` for None."""
-    return _compact({key: 0})[1:-4]
 
 
 def has_lone_surrogate(text: str) -> bool:

@@ -109,10 +109,6 @@ def find_option(criterion: Criterion, index: int) -> CriterionOption:
     raise ValueError(f"option {index} is out of range; criterion {criterion.name!r} has {len(options)} options")
 
 
-def _count_majority(votes: Sequence[VerdictVote], weight: float) -> CriterionVerdict:
-    return _choose_heavier([VerdictVote(vote.verdict) for vote in votes], weight)
-
-
 def _choose_heavier(votes: Sequence[VerdictVote], weight: float) -> CriterionVerdict:
     # fsum: the sum must not depend on the order of the judges.
     met = math.fsum(vote.weight for vote in votes if vote.verdict is MET)
@@ -171,7 +167,7 @@ def _choose_unanimous(votes: Sequence[OptionVote], criterion: Criterion) -> Choi
 
 
 BINARY: Mapping[str, Callable[[Sequence[VerdictVote], float], CriterionVerdict]] = {
-    "majority": _count_majority,
+    "majority": lambda votes, weight: _choose_heavier([VerdictVote(vote.verdict) for vote in votes], weight),
     "weighted": _choose_heavier,
     "unanimous": lambda votes, weight: MET if all(vote.verdict is MET for vote in votes) else UNMET,
     "any": lambda votes, weight: MET if any(vote.verdict is MET for vote in votes) else UNMET,

@@ -20,6 +20,7 @@ from autorubric.llm.request import Answer, Failure, Message, Model, Reply, Reque
 from autorubric.prompts.library import package_prompts
 
 _NUMBER = re.compile(r"\W*+(?:option|选项)?\W*+(\d{1,3})\b", re.IGNORECASE)
+UNCHECKED = re.compile(r"\[\s*\]")
 _MARK = r"[\s*_`\"'“”‘’(\[#:：)\]]*+"  # none that changes a number, as in "-2", "2+" and ">2"
 _FULL_NUMBER = re.compile(rf"(?:{_MARK}(?:option|no\.|选项))?{_MARK}(\d{{1,3}})(?:\.0+)?\.?{_MARK}\.?", re.IGNORECASE)
 
@@ -104,7 +105,7 @@ class ShownOptions:
             choice = int(choice)
         if isinstance(choice, int):
             return self.order[choice - 1] if 1 <= choice <= len(self.order) else None
-        return self._find_index_in_text(choice) if isinstance(choice, str) else None
+        return self._find_index_in_text(choice) if isinstance(choice, str) and not UNCHECKED.search(choice) else None
 
     def _find_index_in_text(self, choice: str) -> int | None:
         number = _FULL_NUMBER.fullmatch(choice)

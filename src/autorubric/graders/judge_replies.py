@@ -14,6 +14,7 @@ from autorubric.graders.judge import ShownOptions
 from autorubric.graders.verdict_words import (
     CONTRAST,
     HINT,
+    IN_BRACKETS,
     OF_ANYTHING,
     Stated,
     find_conclusion,
@@ -116,6 +117,7 @@ def _read_other_form(reply: Reply, shown: ShownOptions | None) -> Answer[Said] |
     values = [field["value"] for field in fields] or [strip_fence(text)]
     explanation = _extract_explanation(text, fields)
     stated = {_read_stated(value, shown) for value in values}
+    stated |= {_read_stated(word, shown) for word in IN_BRACKETS.findall(text)} - {None}
     if len(stated) != 1 or None in stated:
         return None
     (one,) = stated

@@ -276,13 +276,10 @@ def suspicions(text: str) -> list[str]:
         []
     """
     found = list(dict.fromkeys(_find_flags(_normalize(text))))
-    if not text.isascii() and _INVISIBLE.search(text) and _has_hidden(text):
+    is_odd = not text.isascii() and _INVISIBLE.search(text)
+    if is_odd and (_OVERRIDES.search(text) or len(_HIDDEN_IN_WORDS.findall(text)) > 2):
         found.append("hidden characters")
     return found
-
-
-def _has_hidden(text: str) -> bool:
-    return _OVERRIDES.search(text) is not None or len(_HIDDEN_IN_WORDS.findall(text)) > 2
 
 
 def _find_flags(text: str) -> Iterator[str]:

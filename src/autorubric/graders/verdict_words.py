@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from autorubric.core.judgment import TRUTH_WORDS, VERDICT_WORDS, CriterionVerdict
 from autorubric.core.wording import compile_late, fold_text
 from autorubric.files.strict_yaml import parse_yaml
-from autorubric.graders.judge import ShownOptions
+from autorubric.graders.judge import UNCHECKED, ShownOptions
 from autorubric.llm.reply_json import describe_form, scan_json
 
 MET, UNMET, CANNOT_ASSESS = CriterionVerdict.MET, CriterionVerdict.UNMET, CriterionVerdict.CANNOT_ASSESS
@@ -33,7 +33,7 @@ _KEY = re.compile(_LABEL, re.IGNORECASE)
 _OF_VERDICT = re.compile(r"verdict|status|met|judge?ment|boxed|\[|判|Urteil", re.IGNORECASE)
 OF_ANYTHING = ("true", "false", "satisfied", "not satisfied")
 """Words that are a verdict only under a label for verdicts."""
-_EDGE = r"[ \t*_`\"'“”|\[\]]*+"
+_EDGE = r"(?:[ \t*_`\"'“”|\]]|\[(?!\s*\]))*+"
 _VALUE = r"(?P<value>(?:(?!\[\[)[^\n<|\\]){1,80}?)"
 _FIELDS = [
     re.compile(pattern, re.IGNORECASE | re.MULTILINE)
@@ -47,6 +47,8 @@ _FIELDS = [
         rf"(?P<label>\[)\[{_VALUE}\]\][ *_.]*$",  # MT-Bench, Arena-Hard
     )
 ]
+IN_BRACKETS = re.compile(r"\[\[([^\[\]\n]{1,80})\]\]")
+_LED = re.compile(rf"(?:^|[:：]|{_LABEL} is)\W*\Z", re.IGNORECASE)
 
 
 def _fold(word: str) -> str:
@@ -62,7 +64,7 @@ def find_verdict(value: Any, *, of_truth: bool = False) -> CriterionVerdict | No
     """
     if isinstance(value, bool):
         return MET if value else UNMET
-    if not isinstance(value, str):
+    if not isinstance(value, str) or UNCHECKED.search(value):
         return None
     field = _FIELDS[0].fullmatch(value.strip())
     # A gloss in brackets must be the same verdict: "MET (满足)".
@@ -84,10 +86,17 @@ def find_fields(text: str) -> list[re.Match[str]]:
     if scan_json(text).broken is not None:
         return []
     fields = (found for field in _FIELDS for found in field.finditer(text))
+    fields = (found for found in fields if found["label"] != "[" or _is_led(text, found.start()))
     relevant = (
         field for field in fields if _OF_VERDICT.search(field["label"]) or _fold(field["value"]) not in OF_ANYTHING
     )
     return sorted(relevant, key=lambda found: found.start())
+
+
+def _is_led(text: str, start: int) -> bool:
+    """Whether words such as "Rating:", or none, lead to a place in a line; those of "It is not" do not."""
+    before = text[text.rfind("\n", 0, start) + 1 : start]
+    return _LED.search(before) is not None and _WEIGHED.search(before) is None
 
 
 _WORDS = "|".join(sorted(VERDICT_WORDS, key=len, reverse=True))

@@ -297,7 +297,8 @@ def _drop_copies(rivals: list[str], fields: Mapping[str, Any], layout: Iterable[
         bare = [_leave_out_answer(prompt) for prompt in asked]
     except InputError:
         return rivals
-    if len({dump_question(prompt).strip() for prompt in bare}) != 1:
+    answered = {dump_question(whole) for prompt, whole in zip(bare, asked, strict=True) if prompt != whole}
+    if len({dump_question(prompt).strip() for prompt in bare}) != 1 or (len(answered) > 1 and not has_answer):
         return rivals
     wrong_end = [(prompt != whole) == has_answer for prompt, whole in zip(bare, asked, strict=True)]
     as_text = [isinstance(fields[name], str) and isinstance(bare[0], list) for name in rivals]
