@@ -31,9 +31,8 @@ def build_agreement_page(source: Source, query: PageQuery) -> Page:
         majority = source.cache(connection, "majority", lambda opened: figures.compute_baseline(opened, source))
         single, notes = figures.read_single_labels(connection, source), read_notes(connection)
         problem = single["problem"] if single else ""
-        labels = figures.Mean(None, None, 0)
-        if not problem:
-            labels = source.cache(connection, "labels", figures.measure_against_labels)
+        measured = None if problem else source.cache(connection, "labels", figures.measure_against_labels)
+        labels = measured or figures.Mean(None, None, 0)
         reliability = [] if problem or (single and single.get("weighted")) else _measure_reliability(connection)
         state = read_index_state(connection)
     human, verdict = figures.name_rater(HUMAN), figures.name_rater(FINAL)
