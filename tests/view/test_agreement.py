@@ -117,7 +117,7 @@ def test_the_baseline_counts_the_criteria_of_all_pages(tmp_path: Path) -> None:
                 assert [len(page["criteria"]) for page in shown] == [50, 10]
                 assert [page["majority"] for page in shown] == [expected, expected]
                 assert agree(run).majority_baseline == pytest.approx(expected)
-                assert "Agreement with the labels, first 25 criteria<" in view.page("/r/0/agreement").text
+                assert "Agreement with the labels, first 25 of the table<" in view.page("/r/0/agreement").text
                 assert "Mean value of the first 25 criteria<" in view.page("/r/0/").text
 
 

@@ -134,7 +134,7 @@ def _measure_reliability(connection: sqlite3.Connection) -> list[dict[str, Any]]
 
 def _draw_charts(rows: list[dict[str, Any]], reliability: list[dict[str, Any]], has_labels: bool) -> dict[str, str]:
     value, around = ("agreement", "interval") if has_labels else ("between_judges", "between_interval")
-    part = f", first {_MOST_CHARTED} criteria" if len(rows) > _MOST_CHARTED else ""
+    part = f", first {_MOST_CHARTED} of the table" if len(rows) > _MOST_CHARTED else ""
     rows, charts = rows[:_MOST_CHARTED], {}
     shares = [
         Ranged(row["name"], row[value], low, high, row["statistics"].get("baseline"))
