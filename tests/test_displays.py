@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from autorubric import (
     compute_metrics,
     evaluate_sync,
 )
+from autorubric.core.display import tell_apart
 from autorubric.metrics import analyze_rubric, corrected_scores
 
 ROOT = Path(__file__).parents[1]
@@ -150,3 +152,14 @@ except ValueError as error:
         env={"PYTHONPATH": str(ROOT / "src")},
     )
     assert done.stdout == "to_dataframe() needs pandas; run: pip install 'autorubric-hub[pandas]'\n"
+
+
+def test_names_told_apart_are_the_same_in_whatever_order_criteria_are_found() -> None:
+    causes = [
+        ("Cause", f"Names the cause that the reference gives for {what}.") for what in ("tides", "rain", "wind")
+    ]
+    named = [*causes, ("Cause", "Names a cause."), ("Brief", "Is brief.")]
+    names = dict(zip(named, tell_apart(named), strict=True))
+    assert len({*names.values()}) == 5
+    for order in permutations(named):
+        assert tell_apart(order) == [names[one] for one in order]

@@ -143,7 +143,7 @@ def test_jsonl_items_that_carry_everything_need_no_header(tmp_path: Path) -> Non
     ("change", "message"),
     [
         ({"prompt": ...}, "Missing required field: 'prompt'"),
-        ({"rubric": ...}, "Missing required field: 'rubric'"),
+        ({"rubric": ...}, "Missing required field: 'rubric'; it is null if each item has its own"),
         ({"items": 3}, "'items' must be a list, got int"),
         ({"itmes": []}, "unknown key 'itmes' in the dataset; did you mean 'items'?"),
         ({"prompt": 3}, "'prompt' must be a string or null, got int"),

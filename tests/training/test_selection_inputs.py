@@ -245,6 +245,10 @@ def test_candidates_come_in_any_kind_of_file_and_usual_column(tmp_path: Path) ->
         "column 'ID' is read as the id",
         "column 'Output' is read as the submission",
     ]
+    talk = [{"role": "user", "content": "Why?"}, {"role": "assistant", "content": "So."}]
+    rows = [{"messages": talk}, {"messages": talk[:1], "answers": {"m": "No."}}]
+    told = read_candidates(lines(tmp_path / "c.jsonl", rows), [query("q1", "Why?")], [])
+    assert told == [CandidateAnswer("q1", "So.", "q1-0", ""), CandidateAnswer("q1", "No.", "q1-1", "m")]
     (tmp_path / "c.csv").write_text("id,output,generation\nq1,a,b\n")
     with pytest.raises(
         InputError, match="may be column 'output' or 'generation'; choose one with --column submission=NAME"

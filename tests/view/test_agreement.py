@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from autorubric import agree, report
 from autorubric.core.criterion import CANONICAL_NA_OPTION
 from autorubric.metrics.statistic_results import ConfidenceInterval
+from autorubric.runs.cells import list_entries
 from autorubric.view import figures
 from autorubric.view.index.schema import FINAL, HUMAN, reading
 from tests.offenders import offenders
@@ -85,6 +87,11 @@ def compare_with_agree(run: Path) -> None:
         ours = [found.n, found.share, found.interval, found.kappa, found.kappa_interval, found.statistics.get("AC")]
         theirs = [one.n_samples, one.accuracy, ends(one.accuracy_ci), one.kappa, ends(one.kappa_ci), one.gwet]
         assert all(a == pytest.approx(b) for a, b in zip(ours, theirs, strict=True)), (one.name, ours, theirs)
+    stored = json.loads((run / "dataset.json").read_text())["items"]
+    records = map(json.loads, (run / "items.jsonl").read_text().splitlines())
+    entries = [entry for pair in zip(records, stored, strict=True) for entry in list_entries(*pair)]
+    differing = sum(one.n_samples - round(one.n_samples * (one.accuracy or 0)) for one in expected.per_criterion)
+    assert sum(entry["differs"] for entry in entries) == differing
 
 
 def test_the_baseline_counts_the_criteria_of_all_pages(tmp_path: Path) -> None:
@@ -110,7 +117,7 @@ def test_the_baseline_counts_the_criteria_of_all_pages(tmp_path: Path) -> None:
                 assert [len(page["criteria"]) for page in shown] == [50, 10]
                 assert [page["majority"] for page in shown] == [expected, expected]
                 assert agree(run).majority_baseline == pytest.approx(expected)
-                assert "Agreement with the labels, first 25 criteria<" in view.page("/r/0/agreement").text
+                assert "Agreement with the labels, first 25 of the table<" in view.page("/r/0/agreement").text
                 assert "Mean value of the first 25 criteria<" in view.page("/r/0/").text
 
 

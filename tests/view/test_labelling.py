@@ -297,8 +297,9 @@ def test_a_queue_without_pairs_is_refused_and_the_page_says_that_ground_truth_is
         for run, count, left in ((0, "2 of 4", True), (1, "2 of 2", False)):
             with case(str(run)):
                 assert viewer.page(f"/r/{run}/label").text.count(f"{count} {told}") == 1
-                unknown = viewer.post(f"/r/{run}/label/open", {"policy": "criterion", "criterion": "X"})
-                assert (unknown.status, viewer.page(f"/r/{run}/").status) == (400, 200)
+                for policy in ("criterion", "random"):  # no criterion has this name; all criteria were asked for
+                    wrong = viewer.post(f"/r/{run}/label/open", {"policy": policy, "criterion": "X"})
+                    assert (wrong.status, viewer.page(f"/r/{run}/").status) == (400, 200)
                 opened = viewer.post(f"/r/{run}/label/open", {})
                 assert opened.status == (200 if left else 400)
                 assert left or opened.json["problem"].startswith(

@@ -5,15 +5,17 @@ from __future__ import annotations
 import csv
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from autorubric import InputError, agree, report, verify
+from autorubric import InputError, Rubric, RubricDataset, agree, report, verify
 from autorubric.cli.app import run as command
 from autorubric.labels import Ask, label_queue
-from tests.labels.runs import graded
+from tests.labels.runs import RUBRIC as ASKED
+from tests.labels.runs import answers, graded
 from tests.offenders import offenders
 from tests.oracles import cohen_kappa_score, proportion_confint
 from tests.processes import wait_until
@@ -101,10 +103,12 @@ def test_labels_of_the_store_are_in_report_view_and_agree(
 
 
 @pytest.mark.usefixtures("forked")
+@pytest.mark.parametrize("own", [False, True])
 def test_labels_of_drawn_pairs_have_the_weighted_numbers_of_agree(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], own: bool
 ) -> None:
-    run = graded(tmp_path / "run", 24)
+    items = [replace(one, rubric=Rubric([*ASKED][n % 2 :])) for n, one in enumerate(answers(24))]
+    run = graded(tmp_path / "run", 24, RubricDataset("Why?", None, items) if own else None)
     with label_queue(run, Ask("uncertain", size=12, seed=5)) as queue:
         for turn in range(12):
             task = queue.next("ana")
@@ -118,8 +122,11 @@ def test_labels_of_drawn_pairs_have_the_weighted_numbers_of_agree(
     assert found["labelled"]["n"] == told["judge"]["items"]
     assert found["whole"]["kappa"] == pytest.approx(told["judge"]["kappa"]["value"])
     criteria = {one["name"]: one for one in told["criteria"]}
+    assert sum(one["labelled"] for one in found["criteria"]) == 12
     for one in found["criteria"]:
-        if one["labelled"]:
+        if own:  # `agree` pools the criteria, so each has its number of labels alone
+            assert {one["agreement"], one["interval"], one["kappa"]} == {None}
+        elif one["labelled"]:
             expected = criteria[one["name"]]
             assert (one["labelled"], one["agreement"]) == (
                 expected["n"],

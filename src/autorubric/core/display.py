@@ -179,21 +179,21 @@ def tell_apart(named: Iterable[tuple[str, str]]) -> list[str]:
     """Distinct names for criteria of several rubrics, each given as its name and requirement.
 
     A name that several have is followed by the start of the requirement, and by a number if that is the same too, or
-    empty.
+    empty. The numbers follow the requirements, so that they are the same in whatever order criteria are found.
 
     Example:
         >>> tell_apart([("Right", "Is 4"), ("Brief", "Is brief"), ("Right", "Is Paris"), ("Right", "Is Paris")])
         ['Right (Is 4)', 'Brief', 'Right (Is Paris)', 'Right (Is Paris) 2']
     """
     named = list(named)
-    repeated = Counter(name for name, _ in named)
-    times, shown = Counter[str](), []
-    for name, requirement in named:
+    repeated, times, shown = Counter(name for name, _ in named), Counter[str](), dict[int, str]()
+    for place in sorted(range(len(named)), key=named.__getitem__):
+        name, requirement = named[place]
         start = clip(" ".join(requirement.split()), 40) if repeated[name] > 1 else ""
         whole = f"{name} ({start})" if start else name
         times[whole] += 1
-        shown.append(whole if times[whole] == 1 else f"{whole} {times[whole]}")
-    return shown
+        shown[place] = whole if times[whole] == 1 else f"{whole} {times[whole]}"
+    return [shown[place] for place in range(len(named))]
 
 
 def join_first(parts: Sequence[str], most: int = _MOST_OF_ONE) -> str:

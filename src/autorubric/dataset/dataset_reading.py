@@ -114,7 +114,7 @@ def read_record(data: Any) -> DatasetParts:
     if "prompt" not in data and not own_prompts:
         problems.append("Missing required field: 'prompt'")
     if "rubric" not in data:
-        problems.append("Missing required field: 'rubric'")
+        problems.append("Missing required field: 'rubric'; it is null if each item has its own")
     head = {key: value for key, value in data.items() if key != "items"}
     return read_parts(head, _pop_records(records), problems, lambda index: "")
 

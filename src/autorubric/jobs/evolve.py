@@ -269,7 +269,7 @@ def _build_rule(source: Path, settings: EvolveSettings) -> EvolutionRule:
     if folder := find_ledger_folder(source):
         with ledger_view(folder) as view:
             notes = {note["rubric"]: note for _, note in view.list_observations(RUBRIC)}.values()
-        held = [({each["name"] for each in note["criteria"]}, {*note.get("gates", ())}) for note in notes]
+        held = [({each["name"] for each in note["criteria"]}, {*note["gates"]}) for note in notes if "gates" in note]
         free = set[str]().union(*(names - closed for names, closed in held))  # a tag makes a gate in one rubric only
         gates += sorted(set[str]().union(*(closed for _, closed in held)) - free)
     return replace(rule, persistent=(*rule.persistent, *dict.fromkeys(gates)))

@@ -54,6 +54,16 @@ class StoredCell(NamedTuple):
         """Whether two votes differ."""
         return len({word for _, word in self.votes}) > 1
 
+    def resolve_word(self, word: str) -> str:
+        """The word of a label or vote; an abstention where it is an option that is not applicable."""
+        options = json.loads(self.scale)["options"] if self.scale else ()
+        return ABSTENTION if any(option["label"] == word and option.get("na") for option in options) else word
+
+    def compare_with(self, label: str) -> bool | None:
+        """Whether the verdict is the label; None where one of them abstains or there is no verdict."""
+        decided = {self.resolve_word(label), self.resolve_word(self.word)}.isdisjoint((ABSTENTION, *NO_VERDICT))
+        return label == self.word if decided else None
+
     def compute_doubt(self, confidence: float | None) -> float:
         """1 − confidence, or the share of votes that differ; 1 without a verdict."""
         if self.word == ABSTENTION or self.word in NO_VERDICT:
@@ -138,7 +148,7 @@ def list_entries(record: Mapping[str, Any] | None, stored: Mapping[str, Any]) ->
                 "error": found.get("error"),
                 "label": label,
                 "label_reason": reasons[place] if place < len(reasons) else None,
-                "differs": label is not None and cell.word != label and cell.word not in NO_VERDICT,
+                "differs": label is not None and cell.compare_with(label) is False,
                 "disputed": cell.disputed,
                 "flags": list(found.get("flags") or ()),
                 "escalated": bool(found.get("escalated")),

@@ -181,6 +181,8 @@ class SynthesisSettings(EndpointSettings):
         laid = nest_settings(values)
         if laid.get("input") is None or not isinstance(laid.get("models", ""), str | None):
             del laid["roles"]  # other problems are reported first
+        elif isinstance(laid["roles"], dict) and laid.get("profile") != "full":
+            laid["roles"].setdefault("reference", {})  # if it is missing, this is reported with the other roles
         made = read(laid)
         made._nested = {name: values[name] for name in NESTED if name in values}
         if made.input is None:
@@ -241,7 +243,7 @@ def _describe_problem(problem: Mapping[str, Any], path: list[str], told: str) ->
     if kind == "missing":
         flag = _FLAGS.get(path[1], f"--{path[1]}-model")
         lacking = _LACKING.format(path[1], flag, name)
-        return lacking if len(path) == 2 else f"{told} is missing"
+        return lacking if path[2:] in ([], ["model"]) else f"{told} is missing"
     if kind == "too_short" and path[:2] == ["roles", "responses"]:
         return "evolving criteria compares two responses; pass --response-model-a and --response-model-b"
     raised = problem.get("ctx", {}).get("error")

@@ -245,6 +245,8 @@ def apply_single_labels(
 ) -> dict[str, Any]:
     """A row with the figures of labels of single pairs, which may be weighted, instead of those of the index.
 
+    Only the number of labels is kept where these figures have none for the row, such as for pooled criteria.
+
     Args:
         row: with a `name`, or that of a judge as `other`.
         single: the figures.
@@ -257,7 +259,7 @@ def apply_single_labels(
     if len(own) != 1 and not single.get("weighted") and not single["problem"]:
         return dict(row)  # counted from the pairs of the index, as nothing is weighted
     one = own[0] if len(own) == 1 else {}
-    known = dict(zip(names, (one.get("n", 0), one.get("accuracy")), strict=True))
+    known = dict(zip(names, (one.get("n", row[names[0]]), one.get("accuracy")), strict=True))
     known |= {name: one.get(name) for name in ("interval", "kappa", "kappa_interval")}
     if "statistics" in row:
         known["statistics"] = {"baseline": one["baseline"]} if "baseline" in one else {}

@@ -217,10 +217,9 @@ def _describe_progress(queue: Queue, annotator: str) -> dict[str, Any]:
 def _read_ask(body: Mapping[str, Any]) -> Ask:
     from autorubric.labels import Ask
 
-    criterion = _read_text(body, "criterion") or None
     policy = cast("Policy", _read_text(body, "policy") or "label_next")
     size, seed = _read_whole(body, "size", 20), _read_whole(body, "seed", 0)
-    return Ask(policy, criterion if policy == "criterion" else None, size, seed)
+    return Ask(policy, _read_text(body, "criterion") or None, size, seed)
 
 
 def _read_text(body: Mapping[str, Any], name: str) -> str:

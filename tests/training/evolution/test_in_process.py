@@ -10,10 +10,13 @@ import pytest
 
 from autorubric import ConfigError, CriterionGrader, InputError, Rubric, evolve, evolve_async
 from autorubric.errors import RunLockedError
+from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.ledger_view import ledger_view
-from autorubric.runs.manifest import write_manifest
+from autorubric.runs.manifest import find_ledger_folder, write_manifest
 from autorubric.testing import LoopbackEndpoint
 from autorubric.training import EvolutionPlan, EvolutionRule, Rewarder, RewardRule, Sample, make_rewarder
+from autorubric.training.observations import RUBRIC as NOTED
+from autorubric.training.observations import describe_rubric
 from autorubric.training.rewarder import judge_config, rewards_now
 from tests.training.evolution.scripted import QUERY, ROLLOUTS, RUBRIC, models, scripted
 
@@ -125,6 +128,9 @@ async def test_a_gate_of_a_reward_never_retires_from_its_rollouts_either(tmp_pat
         if name == "none":  # a tagged gate of another rubric has the same name
             await source.rewards([Sample("So.", Rubric.from_dict([{**pair[0], "tags": ["gate"]}]), "Who?", step=1)])
         await source.finish()
+        if name == "recorded":  # an older version recorded a rubric without its gates
+            with Ledger.open(find_ledger_folder(run) or run) as ledger:
+                ledger.observe(NOTED, describe_rubric(Rubric.from_dict(pair)))
         if noted is not None:
             write_manifest(run, {"kind": "service", "gates": noted})
         offline = {"judge": "builtin/offline", "writer": "builtin/offline", "out": tmp_path / f"{name}.out"}

@@ -138,10 +138,7 @@ class Tally:
 
     def _build_outcome(self, cell: StoredCell, place: int, label: str | None) -> VerdictOutcome:
         _check_cell(cell, label)
-        decided = {_resolve_word(cell, label or ""), _resolve_word(cell, cell.word)}.isdisjoint(
-            (ABSTENTION, *NO_VERDICT)
-        )
-        agrees = label == cell.word if label is not None and decided else None
+        agrees = None if label is None else cell.compare_with(label)
         marks = (DISPUTED if cell.disputed else 0) | (DIFFERS if agrees is False else 0)
         if cell.word in NO_VERDICT:
             marks |= FAILED if cell.word == FAILURE else SKIPPED
@@ -190,7 +187,7 @@ class Tally:
         criterion = outcome.sums.number
 
         def number_resolved(text: str) -> int:
-            return self.number_word(_resolve_word(cell, text))
+            return self.number_word(cell.resolve_word(text))
 
         for (one, a), (other, b) in combinations(cell.votes, 2):
             first, second = ((one, a), (other, b)) if one <= other else ((other, b), (one, a))
@@ -241,12 +238,6 @@ def _strip_added_option(scale: str) -> str:
     if len(parsed["options"]) > 2 and parsed["options"][-1]["label"] == CANONICAL_NA_OPTION.label:
         parsed["options"].pop()
     return json.dumps(parsed)
-
-
-def _resolve_word(cell: StoredCell, word: str) -> str:
-    """The word of a label or vote; an abstention where it is an option that is not applicable."""
-    options = json.loads(cell.scale)["options"] if cell.scale else ()
-    return ABSTENTION if any(option["label"] == word and option.get("na") for option in options) else word
 
 
 def _check_cell(cell: StoredCell, label: str | None) -> None:

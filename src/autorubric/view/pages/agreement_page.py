@@ -31,9 +31,8 @@ def build_agreement_page(source: Source, query: PageQuery) -> Page:
         majority = source.cache(connection, "majority", lambda opened: figures.compute_baseline(opened, source))
         single, notes = figures.read_single_labels(connection, source), read_notes(connection)
         problem = single["problem"] if single else ""
-        labels = figures.Mean(None, None, 0)
-        if not problem:
-            labels = source.cache(connection, "labels", figures.measure_against_labels)
+        measured = None if problem else source.cache(connection, "labels", figures.measure_against_labels)
+        labels = measured or figures.Mean(None, None, 0)
         reliability = [] if problem or (single and single.get("weighted")) else _measure_reliability(connection)
         state = read_index_state(connection)
     human, verdict = figures.name_rater(HUMAN), figures.name_rater(FINAL)
@@ -135,7 +134,7 @@ def _measure_reliability(connection: sqlite3.Connection) -> list[dict[str, Any]]
 
 def _draw_charts(rows: list[dict[str, Any]], reliability: list[dict[str, Any]], has_labels: bool) -> dict[str, str]:
     value, around = ("agreement", "interval") if has_labels else ("between_judges", "between_interval")
-    part = f", first {_MOST_CHARTED} criteria" if len(rows) > _MOST_CHARTED else ""
+    part = f", first {_MOST_CHARTED} of the table" if len(rows) > _MOST_CHARTED else ""
     rows, charts = rows[:_MOST_CHARTED], {}
     shares = [
         Ranged(row["name"], row[value], low, high, row["statistics"].get("baseline"))
