@@ -118,7 +118,7 @@ def test_a_reference_writer_is_needed_only_where_it_writes() -> None:
         with pytest.raises(ConfigError, match="no model for the role 'reference'; pass reference_model or set roles"):
             SynthesisSettings.from_values({"input": "q.jsonl", "roles": roles, **values})
     del roles["merge"]
-    with pytest.raises(ConfigError, match="2 problems:\n  no model for the role 'reference'.*\n  .* 'merge'"):
+    with pytest.raises(ConfigError, match=r"2 problems:\n  no model for the role 'reference'.*\n  .* 'merge'"):
         SynthesisSettings.from_values({"input": "q.jsonl", "roles": roles})
 
 

@@ -193,15 +193,18 @@ class SynthesisSettings(EndpointSettings):
         if of_full and made.profile != "full":
             verb = "needs" if len(of_full) == 1 else "need"
             raise ConfigError(f"{', '.join(of_full)} {verb} the full profile; pass --profile=full")
-        if made.role_models.reference is None and (made.profile, made.full_profile.grounding) != ("full", "own"):
-            raise ConfigError(_LACKING.format("reference", "--reference-model", "roles.reference"))
-        if made.profile == "full" and not made.role_models.judges:
-            raise ConfigError("no model for the role 'judges'; pass --judge-model-a, or set roles.judges in --config")
+        made._check_models()
         if made.refresh:
             from autorubric.synthesis.slots import find_refreshed_slots
 
             find_refreshed_slots(made)
         return made
+
+    def _check_models(self) -> None:
+        if self.role_models.reference is None and (self.profile, self.full_profile.grounding) != ("full", "own"):
+            raise ConfigError(_LACKING.format("reference", "--reference-model", "roles.reference"))
+        if self.profile == "full" and not self.role_models.judges:
+            raise ConfigError("no model for the role 'judges'; pass --judge-model-a, or set roles.judges in --config")
 
     def collect_given(self) -> dict[str, Any]:
         """The settings that were passed, the nested ones as they were passed."""
