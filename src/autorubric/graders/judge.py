@@ -20,7 +20,7 @@ from autorubric.llm.request import Answer, Failure, Message, Model, Reply, Reque
 from autorubric.prompts.library import package_prompts
 
 _NUMBER = re.compile(r"\W*+(?:option|选项)?\W*+(\d{1,3})\b", re.IGNORECASE)
-UNCHECKED = re.compile(r"\[\s*\]")
+UNCHECKED = re.compile(r"\[\s*\]")  # an empty box, as in "[ ] MET"
 _MARK = r"[\s*_`\"'“”‘’(\[#:：)\]]*+"  # none that changes a number, as in "-2", "2+" and ">2"
 _FULL_NUMBER = re.compile(rf"(?:{_MARK}(?:option|no\.|选项))?{_MARK}(\d{{1,3}})(?:\.0+)?\.?{_MARK}\.?", re.IGNORECASE)
 

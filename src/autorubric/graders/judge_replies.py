@@ -117,6 +117,7 @@ def _read_other_form(reply: Reply, shown: ShownOptions | None) -> Answer[Said] |
     values = [field["value"] for field in fields] or [strip_fence(text)]
     explanation = _extract_explanation(text, fields)
     stated = {_read_stated(value, shown) for value in values}
+    # Within a line, `[[MET]]` is not a field, but may contradict one.
     stated |= {_read_stated(word, shown) for word in IN_BRACKETS.findall(text)} - {None}
     if len(stated) != 1 or None in stated:
         return None
