@@ -272,10 +272,12 @@ class _TableBuilder:
         votes[voter, point] = code
         scores = np.array([[found.get(judge) for found in self._judge_scores] for judge in self._judges], float)
         known = self._dataset.items if self._dataset is not None else []
-        columns = self._columns.values()
-        names = tell_apart((column.name, column.criterion.requirement) for column in columns)
+        columns = list(self._columns.values())
+        if len(self._by_rubric) > 1:  # the names in one rubric are distinct
+            names = tell_apart((column.name, column.criterion.requirement) for column in columns)
+            columns = [replace(column, name=name) for column, name in zip(columns, names, strict=True)]
         return Table(
-            columns=tuple(replace(column, name=name) for column, name in zip(columns, names, strict=True)),
+            columns=tuple(columns),
             points=Points(row, column, truth, judged, votes),
             items=items,
             scores=np.array(self._scores),

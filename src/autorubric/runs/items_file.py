@@ -25,7 +25,6 @@ from autorubric.core.rubric import Rubric
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.errors import InputError
 from autorubric.files import write_atomically
-from autorubric.files.remote import make_path
 from autorubric.files.text import check_file
 from autorubric.runs.manifest import (
     DATASET_FILE,
@@ -364,7 +363,7 @@ def _read_rubric(record: Mapping[str, Any]) -> Rubric | None:
         return None
 
 
-def read_run(directory: Path | str) -> StoredRun:
+def read_run(folder: Path) -> StoredRun:
     """The run of a directory.
 
     AutoRubric 1.6 stored no submissions; its items have the criteria of their reports and nothing else.
@@ -373,7 +372,6 @@ def read_run(directory: Path | str) -> StoredRun:
         MissingFileError: the directory contains no experiment, or lacks the dataset that its manifest names.
         InputError: a file of the run is not valid.
     """
-    folder = make_path(directory)
     manifest, path = load_manifest(folder), folder / DATASET_FILE
     if manifest.dataset_path is not None or path.exists():
         dataset = RubricDataset.from_stored(path)
