@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, TypeAlias
+from typing import Any, BinaryIO
 from weakref import finalize
 from zlib import crc32
 
@@ -20,6 +20,7 @@ from autorubric.core.report import (
     EnsembleCriterionReport,
     EnsembleEvaluationReport,
     EvaluationReport,
+    Report,
 )
 from autorubric.core.rubric import Rubric
 from autorubric.dataset import DataItem, RubricDataset
@@ -249,9 +250,6 @@ def _parse_head(line: bytes) -> tuple[int, float] | None:
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return None
     return (index, duration) if isinstance(index, int) and index >= 0 else None
-
-
-Report: TypeAlias = EvaluationReport | EnsembleEvaluationReport
 
 
 def dump_report(report: Report) -> str:
