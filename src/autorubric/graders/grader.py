@@ -11,9 +11,8 @@ from autorubric.core.report import Report
 from autorubric.core.rubric import can_take_guidelines
 from autorubric.core.scoring import LengthPenalty
 from autorubric.core.submission import ToGradeInput, normalize_to_grade_input
-from autorubric.errors import ConfigError
+from autorubric.errors import ConfigError, warn
 from autorubric.graders.reporting import with_length_penalty
-from autorubric.notes import warn
 
 ReportT = TypeVar("ReportT")
 

@@ -16,13 +16,12 @@ from autorubric.core.report import AnyCriterionReport, Report
 from autorubric.core.rubric import Rubric, check_grader
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.dataset.ground_truth import GroundTruthReader
-from autorubric.errors import AutorubricError, InputError
+from autorubric.errors import AutorubricError, InputError, warn
 from autorubric.files.remote import make_path
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.grader import Grader
 from autorubric.llm.batches.setting import DETACHED
 from autorubric.llm.sharing import sharing
-from autorubric.notes import warn
 from autorubric.runs.changes import digest_grader, find_grader_changes
 from autorubric.runs.manifest import ITEMS_FILE, read_manifest
 from autorubric.runs.plan import EvalConfig, ExperimentPlan, describe_grader, experiment, name_experiment

@@ -13,9 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from autorubric.errors import InputError, RunLockedError
+from autorubric.errors import InputError, RunLockedError, warn
 from autorubric.files import descriptors
-from autorubric.notes import warn
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
