@@ -17,6 +17,7 @@ from autorubric.core.report import Report
 from autorubric.core.usage import TokenUsage, UnknownCost, aggregate_evaluation_usage
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.errors import InputError, MissingFileError, clip, pluralize
+from autorubric.files.remote import make_path
 from autorubric.llm.failure_groups import NOT_MADE, parse_failure, quote_text
 from autorubric.metrics.intervals import rate_interval
 from autorubric.runs.cells import list_entries
@@ -280,12 +281,11 @@ class EvalResult(Displayed):
             MissingFileError: the directory contains no experiment.
             ValueError: a file of the run is not valid.
         """
-        directory = Path(experiment_path)
-        run = read_run(directory)
+        run = read_run(make_path(experiment_path))
         results = list(StoredItems(run.source, run.dataset))
-        usage, cost = sum_paid(_read_totals(directory), [result.report for result in results])
+        usage, cost = sum_paid(_read_totals(run.directory), [result.report for result in results])
         seen = {result.item_idx: (result.duration_seconds, result.error) for result in results}
-        return make_result(results, run.manifest, directory, usage, cost, seen=seen)
+        return make_result(results, run.manifest, run.directory, usage, cost, seen=seen)
 
 
 class StoredItems(Sequence[ItemResult]):
