@@ -12,7 +12,7 @@ import pytest
 
 import autorubric
 from autorubric import Criterion, Note, Rubric, grade, grade_async
-from autorubric.notes import warn
+from autorubric.errors import warn
 
 SHORT = Rubric([Criterion(name="Short", requirement="Contains at most 5 words.")])
 ROWS = [{"Question": "Why?", "Reply": "Because of the moon."}]

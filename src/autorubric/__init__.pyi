@@ -13,6 +13,7 @@ from autorubric.dataset import RubricDataset as RubricDataset
 from autorubric.errors import AutorubricError as AutorubricError
 from autorubric.errors import ConfigError as ConfigError
 from autorubric.errors import InputError as InputError
+from autorubric.errors import Note as Note
 from autorubric.graders.assembly import JudgeSpec as JudgeSpec
 from autorubric.graders.criterion_grader import CriterionGrader as CriterionGrader
 from autorubric.jobs.agree import AgreeSettings as AgreeSettings
@@ -90,7 +91,6 @@ from autorubric.meta import ImprovementRunner as ImprovementRunner
 from autorubric.meta import IssueDetail as IssueDetail
 from autorubric.meta import IterationResult as IterationResult
 from autorubric.meta import improve_rubric as improve_rubric
-from autorubric.notes import Note as Note
 from autorubric.runs.progress import ProgressDisplay as ProgressDisplay
 from autorubric.runs.progress import RunState as RunState
 from autorubric.runs.result import EvalResult as EvalResult

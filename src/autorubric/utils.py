@@ -15,8 +15,7 @@ from autorubric.core.usage import (
     aggregate_evaluation_usage,
     aggregate_token_usage,
 )
-from autorubric.errors import InputError
-from autorubric.notes import warn
+from autorubric.errors import InputError, warn
 from autorubric.runs.runner import fill_ground_truth
 
 __all__ = [

@@ -14,11 +14,10 @@ import pytest
 from autorubric import Criterion, CriterionVerdict, Rubric, RubricDataset
 from autorubric.cli.agreement_report import TableReport, show_agreement, show_analysis
 from autorubric.cli.labels import show_corrected
-from autorubric.core.report import CriterionReport, EvaluationReport
+from autorubric.core.report import CriterionReport, EvaluationReport, Report
 from autorubric.metrics import analyze_rubric, compute_metrics
 from autorubric.metrics.corrected import corrected_scores
 from autorubric.metrics.label_choice import read_pairs
-from autorubric.metrics.table import Report
 
 WORDS = {"1": CriterionVerdict.MET, "0": CriterionVerdict.UNMET, "?": CriterionVerdict.CANNOT_ASSESS}
 

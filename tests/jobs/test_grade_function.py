@@ -434,7 +434,8 @@ def test_a_tilde_is_the_home_directory_wherever_a_directory_is_created(
     rubric.grade_sync("Hello", grader)
     cached = LLMConfig("builtin/offline", cache_enabled=True, cache_dir="~/replies")
     rubric.grade_sync("Hello", autorubric.CriterionGrader(judge_model_config=cached))
-    assert EvalResult.from_experiment("~/experiments/e").get_scores() == [0.0]
+    stored = EvalResult.from_experiment("~/experiments/e")
+    assert (stored.get_scores(), stored.experiment_dir) == ([0.0], home / "experiments" / "e")
     assert autorubric.status("~/out").state == "completed"
     rubric.to_file("~/rubric.yaml")
     dataset.to_file("~/dataset.json")

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from autorubric import Criterion, DataItem, InputError, Rubric, RubricDataset, lint
-from autorubric.errors import MissingFileError
+from autorubric.errors import MissingFileError, Note
 from autorubric.jobs.submissions import check_weighed, list_rubrics, read_dataset, read_rubric
-from autorubric.notes import Note
 from autorubric.synthesis.query_file import QueryFile
 from tests.offenders import offenders
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autorubric import Criterion, CriterionVerdict, Rubric, RubricDataset
-from autorubric.core.report import CriterionReport, EvaluationReport
+from autorubric.core.report import CriterionReport, EvaluationReport, Report
 from autorubric.errors import InputError
 from autorubric.metrics.example_run import example_run
 from autorubric.metrics.label_choice import (
@@ -23,7 +23,6 @@ from autorubric.metrics.label_choice import (
     sampled_score,
     score_from_labels,
 )
-from autorubric.metrics.table import Report
 from benchmarks.label_choice import EQUAL, JUDGES, Setting, measure
 from tests.offenders import each
 

@@ -13,6 +13,7 @@ from autorubric.core.report import (
     EnsembleCriterionReport,
     EnsembleEvaluationReport,
     EvaluationReport,
+    Report,
 )
 from autorubric.errors import InputError
 from autorubric.metrics import CriterionAnalysis, analyze_rubric
@@ -26,7 +27,6 @@ from autorubric.metrics.item_analysis import (
     estimate_group_variance,
 )
 from autorubric.metrics.reading_runs import read_table
-from autorubric.metrics.table import Report
 from tests.oracles import proportion_confint, stats
 
 RNG = np.random.default_rng(6)

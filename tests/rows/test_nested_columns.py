@@ -14,12 +14,11 @@ import pytest
 
 from autorubric.core.rubric import Rubric
 from autorubric.dataset import DataItem, RubricDataset
-from autorubric.errors import InputError
+from autorubric.errors import InputError, Note
 from autorubric.formats.conversion import Options, convert
 from autorubric.jobs.grade import check_data
 from autorubric.jobs.submissions import Submissions, is_rows, read_dataset
 from autorubric.linting.rubric_sources import iter_rubrics
-from autorubric.notes import Note
 from autorubric.rows.columns import COLUMN_OPTION, RowReader, is_for_models
 from autorubric.rows.paths import find_value
 from autorubric.rows.record import Record, as_turns, read_prompt

@@ -17,11 +17,10 @@ import typer.main
 
 from autorubric import __version__
 from autorubric.cli import EXIT_INPUT, EXIT_INTERRUPTED, EXIT_UNFINISHED
-from autorubric.errors import AutorubricError, InputError, find_first_cause, shorten
+from autorubric.errors import AutorubricError, InputError, Note, find_first_cause, shorten
 from autorubric.expectations import describe_expectation
 from autorubric.files.descriptors import TOO_MANY_FILES, is_out_of_files
 from autorubric.files.printable import to_utf8
-from autorubric.notes import Note
 
 COMMANDS = {
     "synthesize": ("Rubrics", "Turn queries into rubrics."),

@@ -14,11 +14,10 @@ from autorubric.core.criterion import Criterion
 from autorubric.core.known_keys import format_errors
 from autorubric.core.misread_keys import find_misread, find_uneven_weights, find_usual_keys, find_wholes
 from autorubric.core.rule_tags import read_check_tags
-from autorubric.errors import InputError, problems_at
+from autorubric.errors import InputError, problems_at, warn
 from autorubric.files.json_values import as_weight, drop_nulls, is_finite
 from autorubric.files.strict_json import describe_parse_error
 from autorubric.files.text import decode, read_text
-from autorubric.notes import warn
 from autorubric.rows import inspect_file
 from autorubric.rows.columns import fold_name, join_names
 from autorubric.rows.kind import ROW_ENDINGS

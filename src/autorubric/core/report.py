@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from pydantic import ConfigDict, Field, model_validator
 
@@ -340,8 +340,12 @@ def find_worst(criterion: Criterion) -> float:
     return 1.0 if criterion.weight < 0 else 0.0
 
 
+AnyCriterionReport: TypeAlias = CriterionReport | EnsembleCriterionReport
+Report: TypeAlias = EvaluationReport | EnsembleEvaluationReport
+
+
 def score_reports(
-    reports: Iterable[CriterionReport | EnsembleCriterionReport],
+    reports: Iterable[AnyCriterionReport],
     config: CannotAssessConfig,
     normalize: bool = True,
 ) -> float | None:

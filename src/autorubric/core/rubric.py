@@ -13,8 +13,7 @@ from autorubric.core.entries import check_extension, read_rubric_file, read_sour
 from autorubric.core.judgment import CannotAssessConfig, CannotAssessStrategy, CriterionVerdict
 from autorubric.core.rubric_shapes import dump_criterion, read_criteria, unfold
 from autorubric.core.scoring import Cell, build_cell, score
-from autorubric.errors import InputError, pluralize, problems_at
-from autorubric.notes import warn
+from autorubric.errors import InputError, pluralize, problems_at, warn
 from autorubric.rows.kind import ROW_ENDINGS, find_ending
 
 

@@ -17,11 +17,10 @@ from autorubric.dataset.ground_truth import build_cells
 from autorubric.dataset.item import DataItem
 from autorubric.dataset.splitting import split_indices
 from autorubric.dataset.storage import build_dataset_record, load, load_text, parse_dataset, save
-from autorubric.errors import InputError, clip, pluralize
+from autorubric.errors import InputError, clip, pluralize, warn
 from autorubric.files.descriptors import build_read_error
 from autorubric.files.strict_json import dump_json
 from autorubric.files.text import check_file
-from autorubric.notes import warn
 
 
 @dataclass

@@ -14,18 +14,10 @@ from autorubric.core.entries import find_parts, from_json_text
 from autorubric.dataset.item import split_last_turn
 from autorubric.errors import InputError, MissingFileError, problems_at
 from autorubric.files.text import check_file
+from autorubric.formats import format_registry
 from autorubric.formats.containers import check_container, iter_rows, row_writer
 from autorubric.formats.file_audit import Polarity, PolarityAudit, Questions, convert_polarity, parse_polarity
 from autorubric.formats.format import Format, Record, Row, Written
-from autorubric.formats.format_registry import (
-    IN_ROW,
-    USUAL,
-    detect,
-    find_format,
-    list_format_names,
-    read_usual,
-    with_usual,
-)
 from autorubric.rows import Record as RowRecord
 from autorubric.rows import RowReader, join_names, name_input
 from autorubric.rows.columns import COLUMN_OPTION
@@ -115,7 +107,7 @@ def convert(
     """
     polarity = parse_polarity(options.polarity)
     if options.source is not None:
-        find_format(options.source)
+        format_registry.find_format(options.source)
     done = Conversion()
     records = _iter_audited(source, options, polarity, done)
     if target is None or polarity == "audit":
@@ -123,8 +115,10 @@ def convert(
             pass
         return done
     if target_format is None:
-        raise InputError(f"pass --to with the format of {target}; the formats are {', '.join(list_format_names())}")
-    form = find_format(target_format)
+        raise InputError(
+            f"pass --to with the format of {target}; the formats are {', '.join(format_registry.list_format_names())}"
+        )
+    form = format_registry.find_format(target_format)
     check_container(target, form)
     done.target = form.name
     with _draft(Path(source), Path(target), options.force) as draft:
@@ -178,7 +172,7 @@ def write_records(
         >>> dict(write_records(path, "rubrichub", [record]).lost)
         {'criteria.name': 1}
     """
-    form = find_format(target_format)
+    form = format_registry.find_format(target_format)
     done = Conversion(target=form.name)
     with _sink(Path(path), form, done, carry=carry) as write:
         for record in records:
@@ -227,8 +221,8 @@ def _iter_parts(
     path: str | Path, source: str | None, columns: Mapping[str, str], problems: list[str]
 ) -> Iterator[tuple[Format, str, Record]]:
     """The record of each row, parts of one record separately; if no format is given, the first row decides."""
-    form = find_format(source) if source is not None else USUAL if columns else None
-    reader = None if source is not None else RowReader(name_input(path), IN_ROW, _OPTION, columns)
+    form = format_registry.find_format(source) if source is not None else format_registry.USUAL if columns else None
+    reader = None if source is not None else RowReader(name_input(path), format_registry.IN_ROW, _OPTION, columns)
     for place, row in iter_rows(path, problems):
         form = _detect_format(row, place, reader) if form is None else form
         record = _read(form, row, place, problems, reader)
@@ -238,14 +232,14 @@ def _iter_parts(
 
 def _read(form: Format, row: Row, place: str, problems: list[str], reader: RowReader | None) -> Record | None:
     usual = None
-    if reader is not None and (form is USUAL or form.name in _OF_USUAL_NAMES):
+    if reader is not None and (form is format_registry.USUAL or form.name in _OF_USUAL_NAMES):
         usual = reader.read(RowRecord(place, 0, row))
     try:
-        if form is USUAL and reader is not None and usual is not None:
-            return read_usual(split_last_turn(reader, usual))
+        if form is format_registry.USUAL and reader is not None and usual is not None:
+            return format_registry.read_usual(split_last_turn(reader, usual))
         if not form.matches(row):
             raise InputError(f"is not a row of {form.name}; its keys are {join_names(row)}")
-        return form.read(row) if usual is None else with_usual(form.read(row), usual)
+        return form.read(row) if usual is None else format_registry.with_usual(form.read(row), usual)
     except InputError as error:
         problems += (p if p.startswith(place) else f"{place}: {p}" for p in error.problems)
     if len(problems) >= _MOST_PROBLEMS:
@@ -256,7 +250,7 @@ def _read(form: Format, row: Row, place: str, problems: list[str], reader: RowRe
 def _detect_format(row: Row, place: str, reader: RowReader | None) -> Format:
     """The format of a row: a named one, or `USUAL` if none matches completely."""
     try:
-        form = detect(row)
+        form = format_registry.detect(row)
         if form.name not in _OF_USUAL_NAMES or _has_entries(row, _OF_USUAL_NAMES[form.name]):
             return form
     except InputError as error:
@@ -264,7 +258,7 @@ def _detect_format(row: Row, place: str, reader: RowReader | None) -> Format:
         if usual is None or usual.read_value("query") is None or usual.read_value("rubric") is None:
             advice = "or name the columns of the query and the rubric with --column ROLE=NAME (in Python: column)"
             raise InputError([f"{place}: {problem}" for problem in error.problems], advice) from None
-    return USUAL
+    return format_registry.USUAL
 
 
 def _has_entries(row: Row, keys: tuple[str, str]) -> bool:

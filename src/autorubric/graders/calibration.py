@@ -14,8 +14,7 @@ from autorubric.core.criterion import Criterion
 from autorubric.core.judgment import CriterionVerdict, JudgeVote, MultiChoiceJudgeVote
 from autorubric.core.report import EnsembleCriterionReport, EnsembleEvaluationReport
 from autorubric.dataset import RubricDataset
-from autorubric.errors import InputError, pluralize
-from autorubric.notes import warn
+from autorubric.errors import InputError, pluralize, warn
 
 
 class Run(Protocol):

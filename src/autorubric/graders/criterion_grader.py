@@ -14,7 +14,7 @@ from autorubric.core.judgment import CannotAssessConfig, Judgment
 from autorubric.core.report import EnsembleEvaluationReport
 from autorubric.core.scoring import LengthPenalty
 from autorubric.core.submission import ToGradeInput
-from autorubric.errors import ConfigError
+from autorubric.errors import ConfigError, warn
 from autorubric.files.remote import make_path
 from autorubric.graders.aggregation import Rules
 from autorubric.graders.asking import JudgeOptions
@@ -38,7 +38,6 @@ from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Answer
 from autorubric.llm.sharing import turn, turns
 from autorubric.llm.thinking import Reasoning, split_submission
-from autorubric.notes import warn
 from autorubric.prompts.judging import JudgePrompts, package_judge_prompts
 
 if TYPE_CHECKING:

@@ -7,13 +7,12 @@ from typing import Any, Generic, TypeVar, cast
 
 from autorubric.background import wait_for
 from autorubric.core.criterion import Criterion
-from autorubric.core.report import EnsembleEvaluationReport, EvaluationReport
+from autorubric.core.report import Report
 from autorubric.core.rubric import can_take_guidelines
 from autorubric.core.scoring import LengthPenalty
 from autorubric.core.submission import ToGradeInput, normalize_to_grade_input
-from autorubric.errors import ConfigError
+from autorubric.errors import ConfigError, warn
 from autorubric.graders.reporting import with_length_penalty
-from autorubric.notes import warn
 
 ReportT = TypeVar("ReportT")
 
@@ -27,6 +26,7 @@ class Grader(ABC, Generic[ReportT]):
 
     Example:
         >>> import asyncio
+        >>> from autorubric.core.report import EvaluationReport
         >>> class Brevity(Grader[EvaluationReport]):
         ...     async def judge(self, to_grade, rubric, query=None, reference_submission=None):
         ...         return len(to_grade.split()) <= 3
@@ -82,7 +82,7 @@ class Grader(ABC, Generic[ReportT]):
         given = self._pass_guidelines(guidelines)
         found = await self.judge(_as_text(to_grade), rubric, query, reference_submission, **given)
         report = await self.aggregate(found, normalize=self.normalize)
-        if isinstance(report, EvaluationReport | EnsembleEvaluationReport):
+        if isinstance(report, Report):
             penalty = self.length_penalty
             return cast("ReportT", with_length_penalty(report, to_grade, penalty, normalize=self.normalize))
         return report

@@ -10,22 +10,8 @@ from typing import Any, Literal, TypeAlias
 from autorubric.core.judgment import CriterionVerdict, Judgment, JudgmentFailure
 from autorubric.core.usage import TokenUsage
 from autorubric.core.values import value_class
+from autorubric.graders import verdict_words
 from autorubric.graders.judge import ShownOptions
-from autorubric.graders.verdict_words import (
-    CONTRAST,
-    HINT,
-    IN_BRACKETS,
-    OF_ANYTHING,
-    Stated,
-    find_conclusion,
-    find_fields,
-    find_last_sentence,
-    find_quoted_fields,
-    find_retractions,
-    find_statements,
-    find_verdict,
-    is_label,
-)
 from autorubric.llm.reply_json import UncertainError, parse_json, scan_json, strip_fence
 from autorubric.llm.request import Answer, CallError, Failure, Reply, Unreadable
 from autorubric.llm.structured import fold_keys, read_json
@@ -110,15 +96,15 @@ def _read_other_form(reply: Reply, shown: ShownOptions | None) -> Answer[Said] |
         return None
     # A quote in a string is not a field; brackets without strings, such as `[1]`, have none.
     has_strings = any(_HOLDS_TEXT.search(text, span.start, span.end) for span in scan_json(text).spans)
-    fields = [] if has_strings else find_fields(text)
+    fields = [] if has_strings else verdict_words.find_fields(text)
     ids = {field["label"] for field in fields if _ID.fullmatch(field["label"])}
-    if len(ids) > 1 or (fields and CONTRAST.match(text, fields[-1].end())):
+    if len(ids) > 1 or (fields and verdict_words.CONTRAST.match(text, fields[-1].end())):
         return None
     values = [field["value"] for field in fields] or [strip_fence(text)]
     explanation = _extract_explanation(text, fields)
     stated = {_read_stated(value, shown) for value in values}
     # Within a line, `[[MET]]` is not a field, but may contradict one.
-    stated |= {_read_stated(word, shown) for word in IN_BRACKETS.findall(text)} - {None}
+    stated |= {_read_stated(word, shown) for word in verdict_words.IN_BRACKETS.findall(text)} - {None}
     if len(stated) != 1 or None in stated:
         return None
     (one,) = stated
@@ -176,15 +162,19 @@ def read_verdict(record: Mapping[str, Any]) -> CriterionVerdict | Unreadable:
     for key, expected in (("criterion_status", "MET, UNMET or CANNOT_ASSESS"), ("criteria_met", "true or false")):
         if (value := record.get(key)) is not None:
             exact = CriterionVerdict(value) if value in _VERDICTS else None
-            verdict = exact or find_verdict(value, of_truth=key == "criteria_met")
+            verdict = exact or verdict_words.find_verdict(value, of_truth=key == "criteria_met")
             if verdict is None:
                 return _reject(f"{key} is {value!r:.80}; expected {expected}")
             stated.append(verdict)
-    others = [find_verdict(record[key], of_truth=key in _MET_KEYS) for key in _OTHER_KEYS if key in record]
+    others = [
+        verdict_words.find_verdict(record[key], of_truth=key in _MET_KEYS) for key in _OTHER_KEYS if key in record
+    ]
     stated += [verdict for verdict in others if verdict is not None]
     if not stated:
-        words = [value for key, value in record.items() if isinstance(value, str) and is_label(key)]
-        found = [find_verdict(word) for word in words if word.casefold() not in OF_ANYTHING]
+        words = [value for key, value in record.items() if isinstance(value, str) and verdict_words.is_label(key)]
+        found = [
+            verdict_words.find_verdict(word) for word in words if word.casefold() not in verdict_words.OF_ANYTHING
+        ]
         stated = [verdict for verdict in found if verdict is not None]
         if len(stated) != 1:
             return _reject("the reply holds no criterion_status")
@@ -235,7 +225,7 @@ def split_reply(text: str) -> tuple[str, str, str]:
     """The parts of a reply before, in and after what states a verdict: its JSON or, without any, its fields."""
     spans = [(span.start, span.end) for span in scan_json(text).spans]
     spans = [span for span in spans if _HOLDS_TEXT.search(text, *span)]  # others are references, such as [1]
-    spans = spans or [field.span() for field in find_fields(text)] or [(0, len(text))]
+    spans = spans or [field.span() for field in verdict_words.find_fields(text)] or [(0, len(text))]
     return text[: spans[0][0]], text[spans[0][0] : spans[-1][1]], text[spans[-1][1] :]
 
 
@@ -259,17 +249,20 @@ def _find_disagreement(text: str, entry: Said, shown: ShownOptions | None, submi
     if len(differing) > 1:
         return _reject(f"the reply states {len(differing)} different values of {keys[-1]}")
     # Text before the JSON led to it, except for its last sentence.
-    around = {find_conclusion(find_last_sentence(before), shown), *(one for _, one in find_statements(after, shown))}
-    around |= {_read_stated(field["value"], shown) for field in find_fields(f"{before}\n{after}")}
+    around = {
+        verdict_words.find_conclusion(verdict_words.find_last_sentence(before), shown),
+        *(one for _, one in verdict_words.find_statements(after, shown)),
+    }
+    around |= {_read_stated(field["value"], shown) for field in verdict_words.find_fields(f"{before}\n{after}")}
     own = entry.verdict if shown is None else entry.option
-    if find_retractions(after) and find_conclusion(after, shown) is None:
+    if verdict_words.find_retractions(after) and verdict_words.find_conclusion(after, shown) is None:
         return _reject("the text after the JSON takes it back")
-    is_disputed = around - {None, own} or own in find_quoted_fields(text, submission, shown)
+    is_disputed = around - {None, own} or own in verdict_words.find_quoted_fields(text, submission, shown)
     return _reject("the text around the JSON states something else than the JSON") if is_disputed else None
 
 
-def _read_stated(value: Any, shown: ShownOptions | None) -> Stated | None:
-    return find_verdict(value) if shown is None else shown.find_index(value)
+def _read_stated(value: Any, shown: ShownOptions | None) -> verdict_words.Stated | None:
+    return verdict_words.find_verdict(value) if shown is None else shown.find_index(value)
 
 
 def _find_values(text: str, keys: Sequence[str]) -> Iterator[Any]:
@@ -296,8 +289,8 @@ def _explain(
     flags = ["repaired"] if notes else []
     if explanation is None:
         flags.append("unexplained")
-    elif verdict and _CONCLUDES.search(explanation) and HINT.search(explanation):
-        flags += ["contradictory"] if find_conclusion(explanation) not in (None, verdict) else []
+    elif verdict and _CONCLUDES.search(explanation) and verdict_words.HINT.search(explanation):
+        flags += ["contradictory"] if verdict_words.find_conclusion(explanation) not in (None, verdict) else []
     affected = record.get("affected_criteria")
     if explanation is not None and isinstance(affected, list) and affected:
         explanation += f" [Affects: {', '.join(f'#{number}' for number in affected)}]"

@@ -17,7 +17,7 @@ from autorubric.core.judgment import (
     Judgment,
     MultiChoiceJudgeVote,
 )
-from autorubric.core.report import EnsembleCriterionReport, EnsembleEvaluationReport, EvaluationReport, find_worst
+from autorubric.core.report import EnsembleCriterionReport, EnsembleEvaluationReport, Report, find_worst
 from autorubric.core.scoring import Cell, LengthPenalty, compute_length_penalty, score
 from autorubric.core.submission import ToGradeInput
 from autorubric.core.usage import aggregate_completion_cost, aggregate_token_usage
@@ -28,7 +28,7 @@ from autorubric.llm.thinking import split_submission
 
 MET, UNMET = CriterionVerdict.MET, CriterionVerdict.UNMET
 OnFailure: TypeAlias = Literal["none", "skip"]
-ReportT = TypeVar("ReportT", bound=EvaluationReport | EnsembleEvaluationReport)
+ReportT = TypeVar("ReportT", bound=Report)
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
 
@@ -124,6 +124,7 @@ def with_length_penalty(
     `raw_score` stays as it is, and a score that is None stays None.
 
     Example:
+        >>> from autorubric.core.report import EvaluationReport
         >>> report = EvaluationReport(score=0.25, raw_score=5.0)
         >>> costly = LengthPenalty(free_budget=0, max_cap=1, penalty_at_cap=0.5)
         >>> with_length_penalty(report, "far too long", costly).score

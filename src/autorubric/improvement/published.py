@@ -11,10 +11,9 @@ from autorubric.core.report import EnsembleEvaluationReport
 from autorubric.core.rubric import Rubric
 from autorubric.core.usage import TokenUsage
 from autorubric.dataset import RubricDataset
-from autorubric.errors import InputError
+from autorubric.errors import InputError, warn
 from autorubric.graders.assembly import JudgeSpec
 from autorubric.llm.config import LLMConfig
-from autorubric.notes import warn
 
 
 @dataclass

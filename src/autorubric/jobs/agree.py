@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
-from autorubric.errors import InputError
+from autorubric.errors import InputError, warn
 from autorubric.jobs.job import Columns, RunSource, column_setting, run_job
 from autorubric.jobs.label_source import (
     LabelSettings,
@@ -23,7 +23,6 @@ from autorubric.metrics.labelled_run import read_labelled_run
 from autorubric.metrics.results import MetricsResult
 from autorubric.metrics.simulated_coverage import simulate_coverage
 from autorubric.metrics.table import Modes
-from autorubric.notes import warn
 from autorubric.runs.items_file import StoredRun, read_run
 from autorubric.settings import FileNames, Settings, setting
 

@@ -35,20 +35,12 @@ from autorubric.runs.manifest import find_ledger_folder, read_manifest, require_
 from autorubric.runs.plan import describe_grader
 from autorubric.runs.run import REPLY_TOKENS, CallCounter
 from autorubric.settings import NewDirectory, setting
+from autorubric.training.evolution import versions
 from autorubric.training.evolution.evolver import Evolver, UndecidedError, digest_rollouts
 from autorubric.training.evolution.live import read_service_rollouts
 from autorubric.training.evolution.proposals import ROLE as EVOLVE
 from autorubric.training.evolution.proposals import CriterionProposal, EvolutionRule, load_evolve_prompt
 from autorubric.training.evolution.rollouts import RolloutGroup, read_graded_rollouts
-from autorubric.training.evolution.versions import (
-    EVOLVED_FILE,
-    VERSIONS_FILE,
-    Lineage,
-    RubricVersion,
-    VersionLog,
-    read_log,
-    write_evolved,
-)
 from autorubric.training.observations import RUBRIC
 
 _AT_ONCE = 16
@@ -116,7 +108,7 @@ class EvolveResult:
         0 of 0 rubrics have a new version
     """
 
-    lineages: list[Lineage]
+    lineages: list[versions.Lineage]
     out: Path
     undecided: dict[str, int] = field(default_factory=dict)
     totals: list[UsageTotals] = field(default_factory=list)
@@ -127,7 +119,7 @@ class EvolveResult:
     @property
     def file(self) -> Path:
         """The dataset of the final rubrics."""
-        return self.out / EVOLVED_FILE
+        return self.out / versions.EVOLVED_FILE
 
     def count(self, what: str) -> int:
         """The number of criteria `added`, `returned`, `retired`, `rejected` or `split` in all changes."""
@@ -190,7 +182,7 @@ class EvolutionRun(RecordedRun):
     kind = "evolution"
     stage = "evolved"
     evolver: Evolver
-    log: VersionLog
+    log: versions.VersionLog
     groups: Sequence[RolloutGroup]
     done: int = 0
     undecided: Counter[str] = field(default_factory=Counter)
@@ -206,7 +198,7 @@ class EvolutionRun(RecordedRun):
             places, lambda place: self._evolve(place, self.groups[place], lineages[place]), Room(_AT_ONCE), self
         )
 
-    async def _evolve(self, number: int, group: RolloutGroup, lineage: Lineage) -> None:
+    async def _evolve(self, number: int, group: RolloutGroup, lineage: versions.Lineage) -> None:
         if lineage.has_decided(digest_rollouts(group.rollouts)):
             self.done += 1
             return
@@ -241,9 +233,9 @@ async def _run_evolution(source: Path, settings: EvolveSettings) -> EvolveResult
         config = settings.build_writer_config(str(settings.writer))
         writers = await stack.enter_async_context(open_models(config, settings.concurrency))
         models = {**(await grader.open_session()).models, **writers}
-        files = (VERSIONS_FILE, EVOLVED_FILE)
+        files = (versions.VERSIONS_FILE, versions.EVOLVED_FILE)
         ledger = await stack.enter_async_context(run_ledger(settings, EvolutionRun, files, made_of, models))
-        log = stack.enter_context(closing(VersionLog(Path(settings.out) / VERSIONS_FILE)))
+        log = stack.enter_context(closing(versions.VersionLog(Path(settings.out) / versions.VERSIONS_FILE)))
         _check_newest(groups, log, source)
         executor = grader.executor_on(ledger, detached=False)
         run = EvolutionRun(
@@ -258,7 +250,7 @@ async def _run_evolution(source: Path, settings: EvolveSettings) -> EvolveResult
         )
         await run.carry_out()
         lineages = list(log.lineages.values())
-        write_evolved(run.out, lineages)
+        versions.write_evolved(run.out, lineages)
         run.save("stopped" if run.stopped else "failed" if run.undecided else "completed")
         return EvolveResult(lineages, run.out, dict(run.undecided), ledger.add_up(), run.stopped, run.interrupted)
 
@@ -283,7 +275,7 @@ def _read_rollouts(source: Path) -> list[RolloutGroup]:
     """
     manifest = read_manifest(source)
     kind = str((manifest or {}).get("kind") or "evaluation")
-    if kind == "service" or (manifest is None and (source / VERSIONS_FILE).exists()):
+    if kind == "service" or (manifest is None and (source / versions.VERSIONS_FILE).exists()):
         return read_service_rollouts(source)
     require_manifest(source)
     if kind not in ("evaluation", "selection"):
@@ -291,7 +283,7 @@ def _read_rollouts(source: Path) -> list[RolloutGroup]:
     return read_graded_rollouts(source)
 
 
-def _check_newest(groups: Iterable[RolloutGroup], log: VersionLog, source: Path) -> None:
+def _check_newest(groups: Iterable[RolloutGroup], log: versions.VersionLog, source: Path) -> None:
     """Refuse rollouts that were not graded by the newest version of their rubric.
 
     Raises:
@@ -310,7 +302,7 @@ def _check_newest(groups: Iterable[RolloutGroup], log: VersionLog, source: Path)
         raise InputError(
             f"{source}: the rollouts of {pluralize(len(old), 'query')} were graded by an older version of their "
             f"rubric, such as {text!r}: version {number}, but {newest} is the newest; grade them with "
-            f"{EVOLVED_FILE}, or pass another --out"
+            f"{versions.EVOLVED_FILE}, or pass another --out"
         )
 
 
@@ -332,7 +324,7 @@ async def _estimate_calls(source: Path, settings: EvolveSettings) -> list[ModelE
     Assumes that the writer proposes as many criteria as it may, after a split that the gates have rejected.
     """
     groups, out, grader = _read_rollouts(source), Path(settings.out), make_grader(settings)
-    rule, log = _build_rule(source, settings), read_log(out / VERSIONS_FILE)
+    rule, log = _build_rule(source, settings), versions.read_log(out / versions.VERSIONS_FILE)
     _check_newest(groups, log, source)
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(aclosing(grader))
@@ -361,7 +353,7 @@ async def _estimate_calls(source: Path, settings: EvolveSettings) -> list[ModelE
 async def _count_calls(evolver: Evolver, number: int, group: RolloutGroup, lineage: Any) -> None:
     if lineage is not None and lineage.has_decided(digest_rollouts(group.rollouts)):
         return
-    newest = RubricVersion(group.query, 0, group.rubric) if lineage is None else lineage.newest
+    newest = versions.RubricVersion(group.query, 0, group.rubric) if lineage is None else lineage.newest
     first = group.rubric if lineage is None else lineage.versions[0].rubric
     with suppress(UndecidedError):
         await evolver.evolve(newest, first, group.rollouts, str(number))

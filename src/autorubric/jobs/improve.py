@@ -15,7 +15,7 @@ from pydantic import model_validator
 
 from autorubric.core.rubric import Rubric
 from autorubric.dataset import RubricDataset
-from autorubric.errors import ConfigError, InputError
+from autorubric.errors import ConfigError, InputError, warn
 from autorubric.graders.assembly import JudgeSpec
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.improvement.changed_wording import Wording
@@ -42,7 +42,6 @@ from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.secrets import VariableName
 from autorubric.llm.limits import ModelEstimate
 from autorubric.llm.records.accounts import UsageTotals
-from autorubric.notes import warn
 from autorubric.runs.items_file import read_run
 from autorubric.runs.manifest import MANIFEST_FILE
 from autorubric.runs.plan import describe_grader

@@ -19,28 +19,12 @@ from autorubric.files import read_text, write_atomically
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.demands import assume_demands
 from autorubric.graders.judge import Answered, Read
+from autorubric.improvement import run_files
 from autorubric.improvement.changed_wording import Wording, WordingOutcome
 from autorubric.improvement.improvement_record import apply_undo, build_record, undo
 from autorubric.improvement.labelled import LabelledRubric
 from autorubric.improvement.measures import list_values
 from autorubric.improvement.refusals import LeakGuard
-from autorubric.improvement.run_files import (
-    FILES,
-    FINALISTS_FILE,
-    LOG_FILE,
-    ORIGINAL_FILE,
-    RECORD_FILE,
-    RUBRIC_FILE,
-    SPLIT_FILE,
-    DrawnSplit,
-    FileUseRecorder,
-    intact,
-    list_events,
-    read_record,
-    read_undone_names,
-    write_page,
-    write_results,
-)
 from autorubric.improvement.search import SearchRules
 from autorubric.improvement.study import Aims, Improvement, Study
 from autorubric.improvement.wording_judge import GradingCounts, LedgerJudge
@@ -79,7 +63,7 @@ class ImprovementRun(RecordedRun):
     kind = "improvement"
     stage = "judged"
     inputs: ImprovementInputs
-    drawn: DrawnSplit
+    drawn: run_files.DrawnSplit
     grader: CriterionGrader
     second: CriterionGrader | None
     draws: int
@@ -113,7 +97,7 @@ class ImprovementRun(RecordedRun):
             SearchRules(settings.candidates, settings.rounds),
             None if self.second is None else self._build_judging(self.second),
             inputs.proposals,
-            FileUseRecorder(self.out, self.drawn.run_id, used, labelled.digest_texts(), rubric),
+            run_files.FileUseRecorder(self.out, self.drawn.run_id, used, labelled.digest_texts(), rubric),
             self._note,
         )
 
@@ -166,18 +150,18 @@ async def run_improvement(inputs: ImprovementInputs, settings: ImproveSettings) 
         if inputs.used.path.parent != out:
             inputs.used.check()
         ledger = await stack.enter_async_context(
-            run_ledger(settings, ImprovementRun, FILES, made_of, models, _list_exchangeable)
+            run_ledger(settings, ImprovementRun, run_files.FILES, made_of, models, _list_exchangeable)
         )
         before = read_manifest(out)
         if settings.start_over:
-            for name in (SPLIT_FILE, FINALISTS_FILE, RECORD_FILE):
+            for name in (run_files.SPLIT_FILE, run_files.FINALISTS_FILE, run_files.RECORD_FILE):
                 (out / name).unlink(missing_ok=True)
-        finished = read_record(out, RECORD_FILE)
+        finished = run_files.read_record(out, run_files.RECORD_FILE)
         if finished is not None:
             return _restore_result(inputs.labelled.rubric, finished, out, ledger)
         drawn = inputs.draw_split(settings)
         drawn.write(out)
-        inputs.labelled.rubric.to_file(out / ORIGINAL_FILE)
+        inputs.labelled.rubric.to_file(out / run_files.ORIGINAL_FILE)
         run = ImprovementRun(
             inputs,
             drawn,
@@ -202,20 +186,21 @@ async def _finish_run(run: ImprovementRun) -> ImproveResult:
         return ImproveResult(rubric, {}, run.out, totals, None, run.stopped or "", run.interrupted)
     aims = _build_aims(run.inputs, run.settings)
     record = build_record(run.inputs.labelled, run.drawn.split, aims, run.found, run.describe())
-    made = write_results(run.out, rubric, record, list_events(record, run.notes))
+    made = run_files.write_results(run.out, rubric, record, run_files.list_events(record, run.notes))
     run.save("completed")
     return ImproveResult(made, record, run.out, totals)
 
 
 def _restore_result(rubric: Rubric, record: dict[str, Any], out: Path, ledger: Ledger) -> ImproveResult:
     """Rebuild the result and its files from the decisions of an earlier session; the test set is not used again."""
-    names = read_undone_names(out)
-    with intact(out / RECORD_FILE):
+    names = run_files.read_undone_names(out)
+    with run_files.intact(out / run_files.RECORD_FILE):
         made, record = apply_undo(rubric, record, names)
-        write_page(out, record)
-    rubric.to_file(out / ORIGINAL_FILE)
-    if (out / LOG_FILE).exists() or not (out / RUBRIC_FILE).exists():  # without the log, nobody knows what was undone
-        made.to_file(out / RUBRIC_FILE)
+        run_files.write_page(out, record)
+    rubric.to_file(out / run_files.ORIGINAL_FILE)
+    # Without the log, nobody knows what was undone.
+    if (out / run_files.LOG_FILE).exists() or not (out / run_files.RUBRIC_FILE).exists():
+        made.to_file(out / run_files.RUBRIC_FILE)
     return ImproveResult(made, record, out, ledger.add_up(), again=True)
 
 
@@ -242,16 +227,17 @@ def undo_changes(source: Rubric | Path | str, names: Sequence[str], out: Path) -
     rubric = undo(source if isinstance(source, Rubric) else read_rubric(Path(source)), names)
     try:
         out.mkdir(parents=True, exist_ok=True)
-        rubric.to_file(out / RUBRIC_FILE)
-        events = read_text(out / LOG_FILE) if (out / LOG_FILE).exists() else ""
+        rubric.to_file(out / run_files.RUBRIC_FILE)
+        events = read_text(out / run_files.LOG_FILE) if (out / run_files.LOG_FILE).exists() else ""
         now = datetime.now(UTC).isoformat(timespec="seconds")
         write_atomically(
-            out / LOG_FILE, [events, json.dumps({"event": "undone", "criteria": list(names), "at": now}), "\n"]
+            out / run_files.LOG_FILE,
+            [events, json.dumps({"event": "undone", "criteria": list(names), "at": now}), "\n"],
         )
-        record = read_record(out, RECORD_FILE)
-        if record is not None and (out / ORIGINAL_FILE).exists():
-            original = Rubric.from_file(out / ORIGINAL_FILE)
-            write_page(out, apply_undo(original, record, read_undone_names(out))[1])
+        record = run_files.read_record(out, run_files.RECORD_FILE)
+        if record is not None and (out / run_files.ORIGINAL_FILE).exists():
+            original = Rubric.from_file(out / run_files.ORIGINAL_FILE)
+            run_files.write_page(out, apply_undo(original, record, run_files.read_undone_names(out))[1])
     except OSError as error:
         raise InputError(f"{out}: cannot be written: {error.strerror}; pass another --out") from error
     return ImproveResult(rubric, {}, out)

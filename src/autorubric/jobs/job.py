@@ -31,12 +31,11 @@ from pydantic.fields import FieldInfo
 from autorubric.background import wait_for
 from autorubric.core.rubric import Rubric
 from autorubric.dataset import RubricDataset
-from autorubric.errors import ConfigError, InputError
+from autorubric.errors import ConfigError, InputError, show_again, warn
 from autorubric.files.remote import find_address, make_path
 from autorubric.llm.batches.setting import POLL, Batching, use_batches
 from autorubric.llm.http.providers import keys_missing
 from autorubric.llm.records.ledger_view import session
-from autorubric.notes import show_again, warn
 from autorubric.runs.progress import Progress, RunState
 from autorubric.runs.stopping import Stop
 from autorubric.settings import LocalName, Names, NewDirectory, Settings, build_flag, setting

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, model_validator
 from autorubric.core.judgment import CannotAssessConfig, CannotAssessStrategy
 from autorubric.core.scoring import LengthPenalty
 from autorubric.dataset import RubricDataset
-from autorubric.errors import ConfigError, pluralize
+from autorubric.errors import ConfigError, pluralize, warn
 from autorubric.graders.assembly import EscalationConfig, JudgeSpec, find_judge_kind
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.few_shot import FewShotConfig
@@ -26,7 +26,6 @@ from autorubric.llm.http.prices import read_price_file
 from autorubric.llm.http.providers import check_key_owners, resolve_address
 from autorubric.llm.http.secrets import VariableName
 from autorubric.llm.thinking import Reasoning, split_reasoning
-from autorubric.notes import warn
 from autorubric.prompts.judging import load_judge_prompts
 from autorubric.runs.plan import ExperimentPlan, hash_dataset
 from autorubric.runs.shard import PART, ShardPart

@@ -21,16 +21,8 @@ from autorubric.jobs.label_source import LabelSettings, read_labels
 from autorubric.labels.drawing import Ask, KnownPair, draw_from_pairs, list_known
 from autorubric.labels.event import PairFinder
 from autorubric.labels.label_store import read_history
+from autorubric.metrics import label_choice
 from autorubric.metrics.intervals import Estimate
-from autorubric.metrics.label_choice import (
-    CellLabel,
-    JudgedPairs,
-    LabelRequest,
-    apply_labels,
-    find_open_pairs,
-    read_pairs,
-    score_from_labels,
-)
 from autorubric.rows import read_rows
 from autorubric.runs.items_file import read_run
 from autorubric.settings import setting
@@ -111,18 +103,18 @@ def estimate_labelled_score(settings: LabelSettings, confidence: float) -> Label
     """
     _, filled, pairs = _read_filled(settings)
     _refuse_other_state(pairs, filled)
-    estimate = score_from_labels(pairs, filled.weight_labels(), confidence)
+    estimate = label_choice.score_from_labels(pairs, filled.weight_labels(), confidence)
     return LabelledScore(estimate, len(filled.labels), pairs.clamped, tuple(_list_notes(pairs, filled, estimate)))
 
 
-def _read_filled(settings: LabelSettings) -> tuple[RubricDataset, FilledLabels, JudgedPairs]:
+def _read_filled(settings: LabelSettings) -> tuple[RubricDataset, FilledLabels, label_choice.JudgedPairs]:
     """The graded dataset, the labels in completed files, and the pairs of item and criterion."""
     stored = read_run(settings.run)
     truth = read_labels(stored, settings.model_copy(update={"labels": ()}))
-    return truth, read_filled_labels(settings.files, truth), read_pairs(stored, truth)
+    return truth, read_filled_labels(settings.files, truth), label_choice.read_pairs(stored, truth)
 
 
-def _list_notes(pairs: JudgedPairs, filled: FilledLabels, estimate: Estimate) -> Iterator[str]:
+def _list_notes(pairs: label_choice.JudgedPairs, filled: FilledLabels, estimate: Estimate) -> Iterator[str]:
     yield from filled.find_open_batches()
     if pairs.clamped:
         yield (
@@ -133,13 +125,13 @@ def _list_notes(pairs: JudgedPairs, filled: FilledLabels, estimate: Estimate) ->
         yield estimate.reason
 
 
-def _refuse_other_state(pairs: JudgedPairs, filled: FilledLabels) -> None:
+def _refuse_other_state(pairs: label_choice.JudgedPairs, filled: FilledLabels) -> None:
     """Refuse labels that were drawn when another number of pairs was open."""
-    apply_labels(pairs, filled.labels)
+    label_choice.apply_labels(pairs, filled.labels)
     for batch in sorted({label.batch for label in filled.labels}):
         then = filled.draws[batch][1]
         earlier = [label for label in filled.labels if label.batch < batch]
-        now = len(find_open_pairs(pairs, apply_labels(pairs, earlier)))
+        now = len(label_choice.find_open_pairs(pairs, label_choice.apply_labels(pairs, earlier)))
         if now != then:
             raise InputError(
                 f"batch {batch} was drawn from {then} open pairs, and {now} are open now",
@@ -168,11 +160,11 @@ class FilledLabels(NamedTuple):
         rows: the labels, and the drawn pairs without one, whose verdict is empty.
     """
 
-    labels: list[CellLabel]
+    labels: list[label_choice.CellLabel]
     draws: dict[int, tuple[int, int, int, int]]
-    rows: list[CellLabel]
+    rows: list[label_choice.CellLabel]
 
-    def weight_labels(self) -> list[CellLabel]:
+    def weight_labels(self) -> list[label_choice.CellLabel]:
         """The labels, weighted for those of their batch that are still open."""
         got = Counter(label.batch for label in self.labels)
         shares = {batch: min(1.0, got[batch] / asked) for batch, (asked, *_) in self.draws.items()}
@@ -189,7 +181,7 @@ class FilledLabels(NamedTuple):
                 )
 
 
-def build_row(request: LabelRequest, batch: int, draw: str, dataset: RubricDataset) -> dict[str, Any]:
+def build_row(request: label_choice.LabelRequest, batch: int, draw: str, dataset: RubricDataset) -> dict[str, Any]:
     """The row of a label request.
 
     Args:
@@ -227,7 +219,7 @@ def read_filled_labels(paths: Sequence[Path], dataset: RubricDataset) -> FilledL
         InputError: a column is missing, a value is invalid, a row's id and name are not those of its item and
             criterion, or a batch comes from two draws; reports all problems together.
     """
-    found: list[CellLabel] = []
+    found: list[label_choice.CellLabel] = []
     draws: dict[int, str] = {}
     problems: list[str] = []
     for path in paths:
@@ -271,7 +263,7 @@ def _check_columns(row: Mapping[str, Any], path: Path) -> None:
 
 def _read_row(
     row: Mapping[str, str], dataset: RubricDataset, draws: dict[int, str]
-) -> tuple[list[CellLabel], list[str]]:
+) -> tuple[list[label_choice.CellLabel], list[str]]:
     """The label of a row, with an empty verdict if it is open, or the problems of the row."""
     try:
         label, draw = _read_label(row, dataset), row["draw"].strip()
@@ -287,7 +279,7 @@ def _read_row(
     return [label], list(_find_problems(row, label, dataset)) if label.verdict else []
 
 
-def _read_label(row: Mapping[str, str], dataset: RubricDataset) -> CellLabel:
+def _read_label(row: Mapping[str, str], dataset: RubricDataset) -> label_choice.CellLabel:
     text = (row["verdict"] or "").strip()
     probability = float(row["probability"])
     batch, item, place = (int(row[name]) for name in ("batch", "item", "criterion"))
@@ -295,7 +287,7 @@ def _read_label(row: Mapping[str, str], dataset: RubricDataset) -> CellLabel:
         raise ValueError
     criteria = dataset.get_item_rubric(item).rubric if 0 <= item < len(dataset) else []
     meant = match_label(criteria[place], text) if 0 <= place < len(criteria) else None
-    return CellLabel(item, place, text if meant is None else meant, probability, batch)
+    return label_choice.CellLabel(item, place, text if meant is None else meant, probability, batch)
 
 
 def _list_choices(criterion: Criterion) -> list[str]:
@@ -304,7 +296,7 @@ def _list_choices(criterion: Criterion) -> list[str]:
     return [option.label for option in criterion.options]
 
 
-def _find_problems(row: Mapping[str, str], label: CellLabel, dataset: RubricDataset) -> Iterator[str]:
+def _find_problems(row: Mapping[str, str], label: label_choice.CellLabel, dataset: RubricDataset) -> Iterator[str]:
     """Problems: id or name differ from the dataset's, or the criterion does not have the verdict."""
     if not 0 <= label.item < len(dataset):
         return

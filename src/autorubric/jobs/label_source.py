@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, cast
 from autorubric.dataset.ground_truth import MAJORITY
 from autorubric.dataset.label_rows import LABEL_ROLES, is_dataset, is_label_table
 from autorubric.dataset.label_table import LabelTable, PartialLabels
-from autorubric.errors import InputError
+from autorubric.errors import InputError, warn
 from autorubric.jobs.job import Columns, DatasetSource, RunSource, column_setting
 from autorubric.labels.label_store import History, find_labelled_run, read_history, store_path
-from autorubric.notes import warn
 from autorubric.settings import FileNames, Settings, setting
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import cast
 
 from autorubric.dataset import RubricDataset
-from autorubric.errors import InputError, pluralize, problems_at
+from autorubric.errors import InputError, pluralize, problems_at, warn
 from autorubric.files import write_atomically
 from autorubric.jobs.agree import OF_LABEL_STORES, AgreeSettings, LabelAgreementSettings, refuse_simulation
 from autorubric.jobs.job import Columns, RunSource, column_setting, refuse_existing, run_job
@@ -29,7 +29,6 @@ from autorubric.metrics.reading_runs import read_graded_table
 from autorubric.metrics.results import CoverageSimulation
 from autorubric.metrics.simulated_coverage import simulate_table
 from autorubric.metrics.table import Modes
-from autorubric.notes import warn
 from autorubric.rows import read_rows
 from autorubric.runs.items_file import StoredRun, read_run
 from autorubric.settings import FileNames, LocalName, Settings, setting

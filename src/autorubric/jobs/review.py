@@ -31,18 +31,8 @@ from autorubric.llm.limits import ModelEstimate
 from autorubric.llm.models import open_models
 from autorubric.llm.records.accounts import UsageTotals
 from autorubric.llm.request import Failure
+from autorubric.reviewing import requests
 from autorubric.reviewing.principles import show_criteria
-from autorubric.reviewing.requests import (
-    ReviewFinding,
-    ReviewPart,
-    build_request,
-    list_parts,
-    load_review_prompt,
-    read_findings,
-    read_usable_findings,
-    render_page,
-    summarize,
-)
 from autorubric.runs.run import DRAWS_A_GENERATION, CallCounter, begin_generation, find_next_generation
 from autorubric.settings import setting
 
@@ -106,7 +96,7 @@ class ReviewResult:
         []
     """
 
-    findings: list[ReviewFinding]
+    findings: list[requests.ReviewFinding]
     failures: list[dict[str, Any]] = field(default_factory=list)
     out: Path = Path()
     totals: list[UsageTotals] = field(default_factory=list)
@@ -120,7 +110,7 @@ class ReviewResult:
         return [finding.as_dict() for finding in self.findings if finding.requirement]
 
     def __str__(self) -> str:
-        return summarize(self.findings, len(self.failures))
+        return requests.summarize(self.findings, len(self.failures))
 
 
 @job(ReviewSettings)
@@ -172,11 +162,11 @@ class ReviewRun(RecordedRun):
 
     kind = "review"
     stage = "reviewed"
-    parts: list[ReviewPart]
+    parts: list[requests.ReviewPart]
     draws: int = 0
-    found: dict[int, list[ReviewFinding]] = field(default_factory=dict)
+    found: dict[int, list[requests.ReviewFinding]] = field(default_factory=dict)
     lost: dict[int, Failure] = field(default_factory=dict)
-    left: dict[int, list[ReviewFinding]] = field(default_factory=dict)
+    left: dict[int, list[requests.ReviewFinding]] = field(default_factory=dict)
 
     async def execute(self) -> None:
         """Ask about every part."""
@@ -184,20 +174,20 @@ class ReviewRun(RecordedRun):
             for part in self.parts:
                 group.create_task(self._review(part))
 
-    async def _review(self, part: ReviewPart) -> None:
-        request = replace(build_request(part, self.draws), item=str(part.number))
+    async def _review(self, part: requests.ReviewPart) -> None:
+        request = replace(requests.build_request(part, self.draws), item=str(part.number))
         answer = await self.executor.ask_for(
-            self.models["reviewer"], request, partial(read_findings, part), request_again
+            self.models["reviewer"], request, partial(requests.read_findings, part), request_again
         )
         if isinstance(answer, Failure):
             self.lost[part.number] = answer
-            self.left[part.number] = read_usable_findings(part, answer.reply)
+            self.left[part.number] = requests.read_usable_findings(part, answer.reply)
             self.end_with(answer)
         else:
             self.found[part.number] = answer.value
 
     @property
-    def findings(self) -> list[ReviewFinding]:
+    def findings(self) -> list[requests.ReviewFinding]:
         """The findings, those about the whole rubric first."""
         parts = self.found | self.left
         found = [part for number in sorted(parts) for part in parts[number]]
@@ -221,7 +211,7 @@ class ReviewRun(RecordedRun):
 
     def build_entries(self) -> dict[str, Any]:
         """The fingerprint of the prompt."""
-        return {"templates": {"review": load_review_prompt().fingerprint}}
+        return {"templates": {"review": requests.load_review_prompt().fingerprint}}
 
 
 async def _run_review(rubric: Rubric, file: str, settings: ReviewSettings) -> ReviewResult:
@@ -238,7 +228,7 @@ async def _run_review(rubric: Rubric, file: str, settings: ReviewSettings) -> Re
         models = await stack.enter_async_context(open_models(settings.build_config(), settings.concurrency))
         ledger = await stack.enter_async_context(run_ledger(settings, ReviewRun, files, made_of, models))
         run = ReviewRun(
-            list_parts(rubric, settings.query),
+            requests.list_parts(rubric, settings.query),
             begin_generation(ledger, start_over=settings.start_over) * DRAWS_A_GENERATION,
             executor=Executor(ledger, SessionLimits(settings.budget_usd, settings.budget_tokens).make_budget(ledger)),
             settings=settings,
@@ -255,7 +245,7 @@ async def _run_review(rubric: Rubric, file: str, settings: ReviewSettings) -> Re
 def _write_results(run: ReviewRun, rubric: Rubric, file: str) -> None:
     findings = [finding.as_dict() for finding in run.findings]
     record = {
-        "headline": summarize(run.findings, len(run.failures)),
+        "headline": requests.summarize(run.findings, len(run.failures)),
         "file": file,
         "query": run.settings.query,
         "reviewer": run.models["reviewer"].name,
@@ -269,7 +259,7 @@ def _write_results(run: ReviewRun, rubric: Rubric, file: str) -> None:
     proposals = [finding for finding in findings if finding["requirement"]]
     for name, value in ((RECORD_FILE, record), (PROPOSALS_FILE, proposals)):
         write_atomically(run.out / name, [json.dumps(value, ensure_ascii=False, indent=2), "\n"])
-    write_atomically(run.out / PAGE_FILE, [render_page(record)])
+    write_atomically(run.out / PAGE_FILE, [requests.render_page(record)])
 
 
 async def _estimate_calls(rubric: Rubric, settings: ReviewSettings) -> list[ModelEstimate]:
@@ -277,10 +267,10 @@ async def _estimate_calls(rubric: Rubric, settings: ReviewSettings) -> list[Mode
     async with AsyncExitStack() as stack:
         ledger = stack.enter_context(open_estimate_ledger(Path(settings.out)))
         model = (await stack.enter_async_context(open_models(settings.build_config(), 1)))["reviewer"]
-        parts = list_parts(rubric, settings.query)
+        parts = requests.list_parts(rubric, settings.query)
         generation = find_next_generation(ledger, start_over=settings.start_over)
         settings.show_stand_ins(len(parts), [model.name])
         counter = CallCounter(Executor(ledger), _REPLY_TOKENS, generation)
         for part in parts:
-            await counter(model, build_request(part), partial(read_findings, part), request_again)
+            await counter(model, requests.build_request(part), partial(requests.read_findings, part), request_again)
         return list(counter.found.values())

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeAlias, cas
 
 from pydantic import PlainValidator, model_validator
 
-from autorubric.errors import ConfigError, InputError, problems_at
+from autorubric.errors import ConfigError, InputError, problems_at, warn
 from autorubric.files.remote import make_path
 from autorubric.jobs.job import Columns, blocking, column_setting, job
 from autorubric.jobs.judges import GradingSettings, key_variable, make_grader, reply_limit
@@ -29,7 +29,6 @@ from autorubric.jobs.submissions import check_weighed, parse_columns
 from autorubric.jobs.upload import check_upload, upload_finished
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.http.secrets import VariableName
-from autorubric.notes import warn
 from autorubric.runs.result import EvalResult
 from autorubric.settings import FileName, Names, NewDirectory, setting
 from autorubric.training.candidates import CandidateAnswer, check_candidates, list_answers, read_candidates

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from autorubric.dataset import DataItem, RubricDataset
-from autorubric.errors import InputError, collected
+from autorubric.errors import InputError, collected, warn
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.session import SessionLimits
 from autorubric.jobs.job import ReplaceableSettings
@@ -27,7 +27,6 @@ from autorubric.llm.models import check_priced, find_stand_in_note, open_models
 from autorubric.llm.records.accounts import UsageTotals
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Model
-from autorubric.notes import warn
 from autorubric.runs.another_run import Opening, locked_ledger, move_run_away, refuse_another_run
 from autorubric.runs.blocks import all_records, feed
 from autorubric.runs.changes import describe_change, find_item_changes, find_value_changes

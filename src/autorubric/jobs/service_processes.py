@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from autorubric.background import on_shutdown
-from autorubric.errors import AutorubricError, InputError
+from autorubric.errors import AutorubricError, InputError, warn
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.jobs.lending import Lender, SharedBudget
 from autorubric.jobs.talk import Child
@@ -22,7 +22,6 @@ from autorubric.llm.budget import Budget
 from autorubric.llm.http.access import listening_at
 from autorubric.llm.records.lock import PROCESSES_FOLDER
 from autorubric.llm.sharing import Amount
-from autorubric.notes import warn
 from autorubric.runs.run_folder import LEDGER_FOLDER, open_ledger
 from autorubric.runs.stopping import Stop
 from autorubric.training.service.door import Board, Door

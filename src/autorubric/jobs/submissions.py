@@ -25,10 +25,9 @@ from autorubric.dataset.item import (
 )
 from autorubric.dataset.label_columns import note_own_labels, read_label_columns
 from autorubric.dataset.label_table import LabelTable
-from autorubric.errors import InputError, format_first, problems_at
+from autorubric.errors import InputError, format_first, problems_at, warn
 from autorubric.files import find_nearest_key, read_text
 from autorubric.files.atomic import check_inside
-from autorubric.notes import warn
 from autorubric.rows import Record, Table, inspect_file, is_dataset_folder, is_stream, list_document_rows, name_input
 from autorubric.rows.columns import ROLES as NAMES
 from autorubric.rows.columns import SYNONYMS, fold_column

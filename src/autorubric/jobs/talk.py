@@ -24,10 +24,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from autorubric.background import new_event_loop
-from autorubric.errors import AutorubricError, InputError
+from autorubric.errors import AutorubricError, InputError, Note
 from autorubric.files.descriptors import raise_open_file_limit
 from autorubric.llm.sharing import Amount, Sharing, sharing
-from autorubric.notes import Note
 
 REPORT_SECONDS = 0.25
 """Seconds between two reports of what a process sent to endpoints without known limits."""

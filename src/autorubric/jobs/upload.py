@@ -8,11 +8,10 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from autorubric.errors import ConfigError, InputError, UploadError
+from autorubric.errors import ConfigError, InputError, UploadError, warn
 from autorubric.files import write_atomically
 from autorubric.files.remote import WRITABLE, check_address, check_writable, find_address, put, read_version
 from autorubric.jobs.job import UploadedSettings
-from autorubric.notes import warn
 from autorubric.runs.manifest import MANIFEST_FILE
 from autorubric.runs.run_folder import LEDGER_FOLDER, SPENT_FILE
 

@@ -11,14 +11,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from autorubric.errors import InputError
+from autorubric.errors import InputError, warn
 from autorubric.jobs.lending import Lender, SharedBudget
 from autorubric.jobs.sharding import load_job
 from autorubric.jobs.talk import Child, Talk, run_ordered
 from autorubric.llm.budget import Budget
 from autorubric.llm.records.accounts import Spending
 from autorubric.llm.sharing import Amount
-from autorubric.notes import warn
 from autorubric.runs.progress import RunState, StageState
 from autorubric.runs.run_folder import LEDGER_FOLDER, open_ledger
 from autorubric.runs.shard import WORKERS_FOLDER, Shard, expected_input

@@ -14,7 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from autorubric.dataset import RubricDataset
 from autorubric.dataset.label_rows import GivenLabel, ItemFinder
-from autorubric.errors import InputError, format_first
+from autorubric.errors import InputError, format_first, warn
 from autorubric.expectations import describe_expectation, format_place
 from autorubric.files.printable import escape_formula, to_utf8, unescape_formula
 from autorubric.labels.event import (
@@ -29,7 +29,6 @@ from autorubric.labels.event import (
 )
 from autorubric.labels.label_files import LabelFile
 from autorubric.labels.label_store import History, LabelStore
-from autorubric.notes import warn
 from autorubric.rows import name_input, read_rows
 
 Form: TypeAlias = Literal["csv", "jsonl", "dataset"]

@@ -18,14 +18,13 @@ from zlib import crc32
 
 from autorubric.core.criterion import Criterion
 from autorubric.dataset.ground_truth import choose_majority
-from autorubric.errors import InputError, NotSavedError, RunLockedError
+from autorubric.errors import InputError, NotSavedError, RunLockedError, warn
 from autorubric.files.atomic import check_inside
 from autorubric.files.text import check_file
 from autorubric.labels.event import KINDS, Event, LabelDraw, PairKey
 from autorubric.llm.records.database import connect
 from autorubric.llm.records.ledger_view import connect_read_only
 from autorubric.llm.records.lock import create_private_file, find_lock_holder, run_lock
-from autorubric.notes import warn
 
 
 class History:

@@ -18,18 +18,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from autorubric.llm.reply_json import (
-    MOST_NESTED,
-    JsonSpan,
-    Scan,
-    UncertainError,
-    describe_form,
-    may_hold_data,
-    parse_json,
-    parse_strictly,
-    scan_json,
-    strip_fence,
-)
+from autorubric.llm import reply_json
 from autorubric.llm.request import Answer, Reply, Unreadable, Usage
 from autorubric.llm.thinking import find_misplaced_answer, remove_thinking
 
@@ -126,15 +115,15 @@ def read_json(reply: Reply, want: Want, keys: tuple[str, ...] = (), named: str =
         text, value = inner, _parse_whole(inner, asked, notes)
     if value is not None:
         return Answer(value, reply, tuple(dict.fromkeys(notes)))
-    scan = scan_json(text)
+    scan = reply_json.scan_json(text)
     try:
         value = _choose_best(text, scan, asked, notes)
         if value is None and want == "array" and scan.broken is None:
             value = _collect_objects(text, scan, notes)
-    except UncertainError as error:
+    except reply_json.UncertainError as error:
         return Unreadable("unreadable", str(error), ambiguous=True)
     if value is None:
-        return Unreadable("unreadable", _explain_missing(scan, want), form=describe_form(sent))
+        return Unreadable("unreadable", _explain_missing(scan, want), form=reply_json.describe_form(sent))
     return Answer(value, reply, tuple(dict.fromkeys(notes)))
 
 
@@ -154,19 +143,19 @@ def _unescape(text: str, notes: list[str]) -> str:
 def _parse_whole(text: str, asked: WantedValue, notes: list[str]) -> Any:
     """The wanted value if the text is nothing but JSON, as it usually is."""
     if text[:1] in ("`", "~"):
-        text = strip_fence(text)
+        text = reply_json.strip_fence(text)
     if not text.startswith(("[", "{")):
         return None
     own: list[str] = []
     try:
-        value = unwrap(parse_strictly(text, own), asked, own)
-    except (ValueError, UncertainError):
+        value = unwrap(reply_json.parse_strictly(text, own), asked, own)
+    except (ValueError, reply_json.UncertainError):
         return None
     notes.extend(own if value is not None else ())
     return value
 
 
-def _choose_best(text: str, scan: Scan, asked: WantedValue, notes: list[str]) -> Any:
+def _choose_best(text: str, scan: reply_json.Scan, asked: WantedValue, notes: list[str]) -> Any:
     """The best wanted value: fenced, then with objects, then last; `UncertainError` if others contradict it."""
     readings, loose = [], []
     for span in scan.spans:
@@ -186,7 +175,7 @@ def _choose_best(text: str, scan: Scan, asked: WantedValue, notes: list[str]) ->
     last = _list_entries(value)
     rivals = [reading[3] for reading in readings if reading[1] == rank[1]]
     if any(entry not in last for rival in rivals for entry in _list_entries(rival)):
-        raise UncertainError(f"the reply holds {len(rivals)} different lists; expected one")
+        raise reply_json.UncertainError(f"the reply holds {len(rivals)} different lists; expected one")
     if isinstance(value, list):
         _check_entries(value, loose, asked.named, listed=False)
     notes.extend(own)
@@ -201,7 +190,7 @@ def _check_entries(taken: list[Any], others: list[Any], named: str, *, listed: b
     for other in others:
         mine = known.get(name) if (name := _find_name(other, named)) else None
         if mine and any(mine.get(key, value if listed else None) != value for key, value in other.items()):
-            raise UncertainError(f"the reply holds two different entries for {name!r:.80}")
+            raise reply_json.UncertainError(f"the reply holds two different entries for {name!r:.80}")
 
 
 def _find_name(entry: Any, named: str) -> str:
@@ -228,20 +217,20 @@ def _rank(value: Any) -> int:
     return 2 if isinstance(value, dict) or any(isinstance(inner, dict) for inner in value) else int(bool(value))
 
 
-def _parse_span(text: str, span: JsonSpan, asked: WantedValue, notes: list[str]) -> Any:
+def _parse_span(text: str, span: reply_json.JsonSpan, asked: WantedValue, notes: list[str]) -> Any:
     inside = text[span.start : span.end]
     try:
-        return parse_json(inside, notes)
+        return reply_json.parse_json(inside, notes)
     except ValueError as error:
         if asked.want == "object" and any(f'"{key}"' in inside for key in asked.keys):
-            raise UncertainError("the reply holds broken JSON") from error
+            raise reply_json.UncertainError("the reply holds broken JSON") from error
         return None
 
 
-def _collect_objects(text: str, scan: Scan, notes: list[str]) -> list[Any] | None:
+def _collect_objects(text: str, scan: reply_json.Scan, notes: list[str]) -> list[Any] | None:
     """The list of objects that a model wrote one after the other, without brackets."""
     try:
-        values = [parse_json(text[span.start : span.end], notes) for span in scan.spans]
+        values = [reply_json.parse_json(text[span.start : span.end], notes) for span in scan.spans]
     except ValueError:
         return None
     if not values or not all(isinstance(value, dict) for value in values):
@@ -250,9 +239,9 @@ def _collect_objects(text: str, scan: Scan, notes: list[str]) -> list[Any] | Non
     return values
 
 
-def _explain_missing(scan: Scan, want: Want) -> str:
+def _explain_missing(scan: reply_json.Scan, want: Want) -> str:
     if scan.too_deep:
-        return f"the reply nests brackets deeper than {MOST_NESTED}"
+        return f"the reply nests brackets deeper than {reply_json.MOST_NESTED}"
     if scan.broken is not None:
         return "the reply holds JSON that is never closed"
     return f"the reply holds no JSON {want}"
@@ -270,10 +259,10 @@ def unwrap(value: Any, asked: WantedValue, notes: list[str], depth: int = 5) -> 
         >>> unwrap(entries, WantedValue("array", named="title"), [])
         [{'title': 'Dose', 'weight': 8}, {'title': 'Tone', 'weight': 2}]
     """
-    if isinstance(value, str) and depth and may_hold_data(value.lstrip()):
+    if isinstance(value, str) and depth and reply_json.may_hold_data(value.lstrip()):
         try:
-            inner = parse_strictly(value, notes)
-        except (ValueError, UncertainError):
+            inner = reply_json.parse_strictly(value, notes)
+        except (ValueError, reply_json.UncertainError):
             return None
         notes.append(_AS_TEXT)
         return unwrap(inner, asked, notes, depth - 1)
@@ -313,7 +302,7 @@ def _from_texts(value: list[Any], notes: list[str]) -> list[Any]:
     if not all(isinstance(entry, str) and entry.lstrip().startswith("{") for entry in value):
         return value
     try:
-        parsed = [parse_strictly(entry, notes) for entry in value]
+        parsed = [reply_json.parse_strictly(entry, notes) for entry in value]
     except ValueError:
         return value
     notes.append(_AS_TEXT)
@@ -346,7 +335,7 @@ def _note_others(by_name: dict[str, Any], taken: str, asked: WantedValue, notes:
         if key == taken or not isinstance(inner, list) or not any(isinstance(entry, dict) for entry in inner):
             continue
         if key in asked.keys and inner != by_name[taken]:
-            raise UncertainError(f"the reply holds lists under {taken!r} and under {key!r}; expected one")
+            raise reply_json.UncertainError(f"the reply holds lists under {taken!r} and under {key!r}; expected one")
         if isinstance(by_name[taken], list):
             _check_entries(by_name[taken], inner, asked.named, listed=True)
         notes.append(f"the list under {key!r} was left out")

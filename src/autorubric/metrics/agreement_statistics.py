@@ -16,21 +16,8 @@ import numpy as np
 from pydantic import Field
 
 from autorubric.errors import InputError
+from autorubric.metrics import confusion
 from autorubric.metrics.arrays import Floats, Ints, ratio
-from autorubric.metrics.confusion import (
-    accuracy,
-    balanced_accuracy,
-    count_pairs,
-    count_ratings,
-    fleiss_kappa,
-    gwet_ac,
-    gwet_pairs,
-    icc,
-    kappas,
-    krippendorff_alpha,
-    mcc,
-    precision_recall,
-)
 from autorubric.metrics.correlation import mae, rmse
 from autorubric.metrics.statistic_results import MetricModel
 from autorubric.metrics.table import CriterionType
@@ -78,12 +65,12 @@ class Part:
     @cached_property
     def counts(self) -> Ints:
         """The confusion matrix: rows are labels, columns verdicts, in the order of `labels`."""
-        return count_pairs(self.truth, self.judged, len(self.labels))
+        return confusion.count_pairs(self.truth, self.judged, len(self.labels))
 
     @cached_property
     def ratings(self) -> Ints:
         """How many judges put each item (row) into each category (column)."""
-        return count_ratings(self.votes, len(self.labels if self.vote_values is None else self.vote_values))
+        return confusion.count_ratings(self.votes, len(self.labels if self.vote_values is None else self.vote_values))
 
 
 @dataclass(frozen=True)
@@ -117,36 +104,44 @@ def _compute_alpha(part: Part) -> float | None:
     Nominal for unordered options, ordinal for one ordered criterion, interval if ordered criteria are pooled.
     """
     ordered: Literal["interval", "ordinal"] = "ordinal" if part.labels else "interval"
-    return krippendorff_alpha(part.ratings, "nominal" if part.vote_values is None else ordered, part.vote_values)
+    return confusion.krippendorff_alpha(
+        part.ratings, "nominal" if part.vote_values is None else ordered, part.vote_values
+    )
 
 
 def _compute_icc(part: Part) -> float | None:
     """ICC(2,1) of the judges' values; None for unordered options and for pooled criteria."""
     if part.vote_values is None or not part.labels:
         return None
-    return icc(np.where(part.votes >= 0, part.vote_values[np.maximum(part.votes, 0)], np.nan).T)
+    return confusion.icc(np.where(part.votes >= 0, part.vote_values[np.maximum(part.votes, 0)], np.nan).T)
 
 
 STATISTICS = (
-    Statistic("kappa", lambda part: float(kappas(part.counts, part.weights)), title="kappa"),
-    Statistic("gwet", lambda part: gwet_pairs(part.counts, part.weights), title="AC"),
-    Statistic("accuracy", lambda part: accuracy(part.counts), title="accuracy"),
+    Statistic("kappa", lambda part: float(confusion.kappas(part.counts, part.weights)), title="kappa"),
+    Statistic("gwet", lambda part: confusion.gwet_pairs(part.counts, part.weights), title="AC"),
+    Statistic("accuracy", lambda part: confusion.accuracy(part.counts), title="accuracy"),
     Statistic("majority_baseline", lambda p: p.counts.sum(axis=1).max() / len(p.truth), title="baseline"),
-    Statistic("balanced_accuracy", lambda part: balanced_accuracy(part.counts)),
-    Statistic("mcc", lambda part: mcc(part.counts)),
-    Statistic("precision", lambda part: precision_recall(part.counts).precision, kinds=_BINARY),
-    Statistic("recall", lambda part: precision_recall(part.counts).recall, kinds=_BINARY),
-    Statistic("f1", lambda part: precision_recall(part.counts).f1, kinds=_BINARY),
+    Statistic("balanced_accuracy", lambda part: confusion.balanced_accuracy(part.counts)),
+    Statistic("mcc", lambda part: confusion.mcc(part.counts)),
+    Statistic("precision", lambda part: confusion.precision_recall(part.counts).precision, kinds=_BINARY),
+    Statistic("recall", lambda part: confusion.precision_recall(part.counts).recall, kinds=_BINARY),
+    Statistic("f1", lambda part: confusion.precision_recall(part.counts).f1, kinds=_BINARY),
     Statistic("fpr", lambda part: float(ratio(part.counts[1:, 0].sum(), part.counts[1:].sum())), kinds=_BINARY),
     Statistic("fnr", lambda part: float(ratio(part.counts[0, 1:].sum(), part.counts[0].sum())), kinds=_BINARY),
     # Of MET, and of all other categories as one.
-    Statistic("phi", lambda p: mcc(np.add.reduceat(np.add.reduceat(p.counts, [0, 1]), [0, 1], 1)), kinds=_BINARY),
-    Statistic("adjacent_accuracy", lambda part: accuracy(part.counts, part.ranks, within=1), kinds=_ORDINAL),
+    Statistic(
+        "phi", lambda p: confusion.mcc(np.add.reduceat(np.add.reduceat(p.counts, [0, 1]), [0, 1], 1)), kinds=_BINARY
+    ),
+    Statistic(
+        "adjacent_accuracy", lambda part: confusion.accuracy(part.counts, part.ranks, within=1), kinds=_ORDINAL
+    ),
     Statistic("rmse", lambda part: rmse(part.judged_values, part.true_values), "values"),
     Statistic("mae", lambda part: mae(part.judged_values, part.true_values), "values"),
     Statistic("krippendorff_alpha", _compute_alpha, "votes"),
-    Statistic("fleiss_kappa", lambda part: fleiss_kappa(part.ratings, len(part.votes)), "votes"),
-    Statistic("judge_gwet", lambda p: gwet_ac(p.ratings, None if p.vote_values is None else p.weights), "votes"),
+    Statistic("fleiss_kappa", lambda part: confusion.fleiss_kappa(part.ratings, len(part.votes)), "votes"),
+    Statistic(
+        "judge_gwet", lambda p: confusion.gwet_ac(p.ratings, None if p.vote_values is None else p.weights), "votes"
+    ),
     Statistic("icc", _compute_icc, "votes", kinds=_ORDINAL),
 )
 

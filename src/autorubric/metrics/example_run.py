@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from autorubric.core.criterion import Criterion
-from autorubric.core.report import CriterionReport, EvaluationReport
+from autorubric.core.report import CriterionReport, EvaluationReport, Report
 from autorubric.core.rubric import Rubric
 from autorubric.dataset import RubricDataset
-from autorubric.metrics.table import Report
 
 _VERDICTS = {"0": "UNMET", "1": "MET"}
 

@@ -15,13 +15,13 @@ from autorubric.background import no_collections
 from autorubric.core.criterion import Criterion, name_criteria
 from autorubric.core.display import tell_apart
 from autorubric.core.judgment import JudgeVote, MultiChoiceJudgeVote
-from autorubric.core.report import EnsembleEvaluationReport, EvaluationReport
+from autorubric.core.report import EnsembleEvaluationReport, EvaluationReport, Report
 from autorubric.core.rubric import Rubric
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.errors import InputError, format_first
 from autorubric.metrics.joining import ItemIndex, describe_mismatch, match_criteria
 from autorubric.metrics.self_consistency import SelfConsistency
-from autorubric.metrics.table import ABSENT, EXCLUDE, FAILED, Column, GradedRun, Modes, Points, Report, Table
+from autorubric.metrics.table import ABSENT, EXCLUDE, FAILED, Column, GradedRun, Modes, Points, Table
 
 _IS_IT = "Is this the dataset that was graded?"
 _KEYS = {"report_type", "criterion_reports"} | EvaluationReport.model_fields.keys()
@@ -272,10 +272,12 @@ class _TableBuilder:
         votes[voter, point] = code
         scores = np.array([[found.get(judge) for found in self._judge_scores] for judge in self._judges], float)
         known = self._dataset.items if self._dataset is not None else []
-        columns = self._columns.values()
-        names = tell_apart((column.name, column.criterion.requirement) for column in columns)
+        columns = list(self._columns.values())
+        if len(self._by_rubric) > 1:  # the names in one rubric are distinct
+            names = tell_apart((column.name, column.criterion.requirement) for column in columns)
+            columns = [replace(column, name=name) for column, name in zip(columns, names, strict=True)]
         return Table(
-            columns=tuple(replace(column, name=name) for column, name in zip(columns, names, strict=True)),
+            columns=tuple(columns),
             points=Points(row, column, truth, judged, votes),
             items=items,
             scores=np.array(self._scores),

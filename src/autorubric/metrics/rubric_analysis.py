@@ -11,24 +11,15 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from autorubric.core.display import Displayed, flatten, join_first
+from autorubric.core.report import Report
 from autorubric.dataset import RubricDataset
 from autorubric.errors import InputError, pluralize
+from autorubric.metrics import item_analysis
 from autorubric.metrics.arrays import Floats, nan_to_none, ratio
 from autorubric.metrics.corrected_rate import estimate_rate
 from autorubric.metrics.intervals import Estimate, check_confidence
-from autorubric.metrics.item_analysis import (
-    GroupVariance,
-    ItemResponse,
-    compute_item_rest_correlations,
-    compute_score_shares,
-    correlate_columns,
-    count_effective_criteria,
-    estimate_correlation,
-    estimate_group_variance,
-    fit_item_response,
-)
 from autorubric.metrics.reading_runs import describe_left_out, read_graded_table
-from autorubric.metrics.table import Column, GradedRun, Report, Table
+from autorubric.metrics.table import Column, GradedRun, Table
 
 Advice: TypeAlias = Literal["drop", "relabel", "sharpen", "merge", "keep"]
 
@@ -146,7 +137,7 @@ class RubricAnalysis(Displayed):
 
     criteria: list[CriterionAnalysis]
     effective: float | None
-    group: GroupVariance
+    group: item_analysis.GroupVariance
     notes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
@@ -202,8 +193,8 @@ def analyze_rubric(
         sorted(
             found, key=lambda analysis: (_RANK[analysis.advice], abs(analysis.score_share or 0.0), analysis.index)
         ),
-        count_effective_criteria(whole.values),
-        estimate_group_variance(table.scores, prompts, rollouts),
+        item_analysis.count_effective_criteria(whole.values),
+        item_analysis.estimate_group_variance(table.scores, prompts, rollouts),
         tuple(describe_left_out(table, "the groups")),
     )
 
@@ -223,7 +214,7 @@ class _RubricStatistics(NamedTuple):
     discrimination: Floats
     alike: Floats
     shares: Floats | None
-    model: ItemResponse | None
+    model: item_analysis.ItemResponse | None
 
 
 def _analyze_table(table: Table) -> _RubricStatistics:
@@ -243,10 +234,10 @@ def _analyze_table(table: Table) -> _RubricStatistics:
         table.to_matrix(agrees),
         table.to_matrix(np.where(is_ordered, apart, table.dissent)),
         weights,
-        compute_item_rest_correlations(values, weights),
-        correlate_columns(values),
-        compute_score_shares(values, weights),
-        fit_item_response(np.where(weights < 0, 1.0 - values, values)),
+        item_analysis.compute_item_rest_correlations(values, weights),
+        item_analysis.correlate_columns(values),
+        item_analysis.compute_score_shares(values, weights),
+        item_analysis.fit_item_response(np.where(weights < 0, 1.0 - values, values)),
     )
 
 
@@ -261,7 +252,9 @@ def _analyze_criterion(
     if partner is not None:
         other = whole.values[:, partner]
         both = ~np.isnan(own) & ~np.isnan(other)
-        redundancy = estimate_correlation(float(whole.alike[place, partner]), int(both.sum()), confidence)
+        redundancy = item_analysis.estimate_correlation(
+            float(whole.alike[place, partner]), int(both.sum()), confidence
+        )
         same = estimate_rate(own[both] == other[both], confidence)
         lighter = bool((abs(weights[place]), -place) < (abs(weights[partner]), -partner))
     agrees, split = (table[~np.isnan(table[:, place]), place] for table in (whole.agrees, whole.dissent))
@@ -276,7 +269,7 @@ def _analyze_criterion(
         n=n,
         pass_rate=rate,
         saturated=ends is not None and (ends.low > limit or ends.high < 1.0 - limit),
-        discrimination=estimate_correlation(float(whole.discrimination[place]), n, confidence),
+        discrimination=item_analysis.estimate_correlation(float(whole.discrimination[place]), n, confidence),
         slope=None if model is None else nan_to_none(model.slope[place]),
         difficulty=None if model is None else nan_to_none(model.difficulty[place]),
         partner=None if partner is None else whole.columns[partner].name,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from statistics import variance
 
 from autorubric.core.judgment import CriterionVerdict, JudgeVote, MultiChoiceJudgeVote
-from autorubric.core.report import CriterionReport, EnsembleCriterionReport
+from autorubric.core.report import AnyCriterionReport, EnsembleCriterionReport
 from autorubric.metrics.intervals import Interval
 
 NO_JUDGE = frozenset({"check", "empty"})
@@ -94,9 +94,7 @@ def clustered_interval(items: Sequence[tuple[int, float]], confidence: float = 0
     return share_interval(hits, pairs, confidence)
 
 
-def add_repeats(
-    found: MutableMapping[str, SelfConsistency], entries: Iterable[CriterionReport | EnsembleCriterionReport]
-) -> None:
+def add_repeats(found: MutableMapping[str, SelfConsistency], entries: Iterable[AnyCriterionReport]) -> None:
     """Add the repeats in the report on one item, judge by judge; judges that were asked once are left out.
 
     Example:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from autorubric.core.report import Report
 from autorubric.dataset import RubricDataset
 from autorubric.metrics.agreement_sums import SUMMED, Layout, pool_columns, sum_items
 from autorubric.metrics.arrays import Floats, ratio
@@ -20,7 +21,7 @@ from autorubric.metrics.jackknife import Draws
 from autorubric.metrics.labelled_run import LabelledRun
 from autorubric.metrics.reading_runs import read_graded_table
 from autorubric.metrics.results import CoverageSimulation, SimulatedCoverage
-from autorubric.metrics.table import GradedRun, Report, Table
+from autorubric.metrics.table import GradedRun, Table
 
 METHOD = "pseudo-population bootstrap"
 _RESAMPLES = 400

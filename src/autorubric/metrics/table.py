@@ -9,7 +9,6 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, get_args
 import numpy as np
 
 from autorubric.core.criterion import Criterion
-from autorubric.core.report import EnsembleEvaluationReport, EvaluationReport
 from autorubric.errors import InputError, format_first
 from autorubric.metrics.arrays import Flags, Floats, Ints
 from autorubric.metrics.confusion import compute_agreement_weights
@@ -18,7 +17,6 @@ from autorubric.metrics.self_consistency import SelfConsistency
 CriterionType: TypeAlias = Literal["binary", "ordinal", "nominal"]
 CannotAssessMode: TypeAlias = Literal["exclude", "as_unmet", "as_category"]
 NAMode: TypeAlias = Literal["exclude", "as_unmet", "as_category"]
-Report: TypeAlias = EvaluationReport | EnsembleEvaluationReport
 
 ABSTAINED, FAILED, ABSENT = -1, -2, -3
 """Codes below 0 are not categories: an abstention, a failed judgment, one that was not requested (or no label)."""

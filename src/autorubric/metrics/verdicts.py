@@ -7,8 +7,9 @@ from typing import TypeAlias, TypeVar
 
 from autorubric.core.criterion import Criterion, CriterionOption
 from autorubric.core.judgment import CriterionVerdict
+from autorubric.core.report import Report
 from autorubric.errors import InputError
-from autorubric.metrics.table import CannotAssessMode, NAMode, Report, check_modes
+from autorubric.metrics.table import CannotAssessMode, NAMode, check_modes
 
 Verdict: TypeAlias = CriterionVerdict | str
 T = TypeVar("T")

@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from autorubric.dataset import RubricDataset
-from autorubric.errors import InputError
+from autorubric.errors import InputError, warn
 from autorubric.files.descriptors import sync_folder
 from autorubric.llm.models import collect_notes
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.lock import LEDGER_FILE, hold_run, run_lock
 from autorubric.llm.records.union import add_all_rows, add_ledger, rename_items
-from autorubric.notes import warn
 from autorubric.runs.changes import describe_change
 from autorubric.runs.manifest import DATASET_FILE, MANIFEST_FILE, read_manifest
 from autorubric.runs.run_folder import LEDGER_FOLDER, open_ledger

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, TypeAlias
+from typing import Any, BinaryIO
 from weakref import finalize
 from zlib import crc32
 
@@ -20,12 +20,12 @@ from autorubric.core.report import (
     EnsembleCriterionReport,
     EnsembleEvaluationReport,
     EvaluationReport,
+    Report,
 )
 from autorubric.core.rubric import Rubric
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.errors import InputError
 from autorubric.files import write_atomically
-from autorubric.files.remote import make_path
 from autorubric.files.text import check_file
 from autorubric.runs.manifest import (
     DATASET_FILE,
@@ -252,9 +252,6 @@ def _parse_head(line: bytes) -> tuple[int, float] | None:
     return (index, duration) if isinstance(index, int) and index >= 0 else None
 
 
-Report: TypeAlias = EvaluationReport | EnsembleEvaluationReport
-
-
 def dump_report(report: Report) -> str:
     """The report as one line of JSON: every field, with the criteria under `criterion_reports`.
 
@@ -364,7 +361,7 @@ def _read_rubric(record: Mapping[str, Any]) -> Rubric | None:
         return None
 
 
-def read_run(directory: Path | str) -> StoredRun:
+def read_run(folder: Path) -> StoredRun:
     """The run of a directory.
 
     AutoRubric 1.6 stored no submissions; its items have the criteria of their reports and nothing else.
@@ -373,7 +370,6 @@ def read_run(directory: Path | str) -> StoredRun:
         MissingFileError: the directory contains no experiment, or lacks the dataset that its manifest names.
         InputError: a file of the run is not valid.
     """
-    folder = make_path(directory)
     manifest, path = load_manifest(folder), folder / DATASET_FILE
     if manifest.dataset_path is not None or path.exists():
         dataset = RubricDataset.from_stored(path)

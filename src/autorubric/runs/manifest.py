@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 from zlib import crc32
 
-from autorubric.errors import InputError, MissingFileError, problems_at
+from autorubric.errors import InputError, MissingFileError, problems_at, warn
 from autorubric.files import atomic_writer, dump_json
 from autorubric.files.strict_json import parse_json
 from autorubric.llm.records.lock import LEDGER_FILE
-from autorubric.notes import warn
 
 MANIFEST_FILE = "manifest.json"
 CHANGED = "changed"

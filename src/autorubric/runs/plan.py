@@ -17,14 +17,13 @@ from typing import Any, Literal
 from autorubric.background import rare_collections
 from autorubric.core.rubric import Rubric
 from autorubric.dataset import RubricDataset
-from autorubric.errors import InputError, format_first
+from autorubric.errors import InputError, format_first, warn
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.grader import Grader
 from autorubric.llm.models import collect_notes
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.records.lock import hold_run
 from autorubric.llm.request import Model
-from autorubric.notes import warn
 from autorubric.runs.another_run import merge_shards, move_run_away, refuse_another_run
 from autorubric.runs.blocks import feed
 from autorubric.runs.changes import (

@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING, Any, overload
 from autorubric.charts.html import render_judged
 from autorubric.charts.svg import Ranged, plot_bars, plot_intervals
 from autorubric.core.display import Displayed, as_html, join_charts, tell_apart
-from autorubric.core.report import EnsembleEvaluationReport, EvaluationReport
+from autorubric.core.report import Report
 from autorubric.core.usage import TokenUsage, UnknownCost, aggregate_evaluation_usage
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.errors import InputError, MissingFileError, clip, pluralize
+from autorubric.files.remote import make_path
 from autorubric.llm.failure_groups import NOT_MADE, parse_failure, quote_text
 from autorubric.metrics.intervals import rate_interval
 from autorubric.runs.cells import list_entries
-from autorubric.runs.items_file import Report, dump_report, parse_report, read_items, read_report, read_run
+from autorubric.runs.items_file import dump_report, parse_report, read_items, read_report, read_run
 from autorubric.runs.manifest import DATASET_FILE, ExperimentManifest
 from autorubric.runs.progress import format_cost
 from autorubric.runs.summary import EvalTimingStats
@@ -55,7 +56,7 @@ class ItemResult(Displayed):
 
     item_idx: int
     item: DataItem
-    report: EvaluationReport | EnsembleEvaluationReport
+    report: Report
     duration_seconds: float
     error: str | None = None
 
@@ -104,6 +105,7 @@ class ItemResult(Displayed):
             ValueError: they are not a result.
 
         Example:
+            >>> from autorubric.core.report import EvaluationReport
             >>> item = DataItem("It began in Britain.", "short")
             >>> result = ItemResult(0, item, EvaluationReport(score=0.5), 1.25)
             >>> ItemResult.from_dict(result.to_dict(), item) == result
@@ -228,7 +230,7 @@ class EvalResult(Displayed):
         """
         return [r.report.score for r in self.filter_successful() if r.report.score is not None]
 
-    def get_reports(self) -> list[EvaluationReport | EnsembleEvaluationReport]:
+    def get_reports(self) -> list[Report]:
         """The reports of the successful items; those of the failed ones are in `item_results`."""
         return [result.report for result in self.filter_successful()]
 
@@ -279,12 +281,11 @@ class EvalResult(Displayed):
             MissingFileError: the directory contains no experiment.
             ValueError: a file of the run is not valid.
         """
-        directory = Path(experiment_path)
-        run = read_run(directory)
+        run = read_run(make_path(experiment_path))
         results = list(StoredItems(run.source, run.dataset))
-        usage, cost = sum_paid(_read_totals(directory), [result.report for result in results])
+        usage, cost = sum_paid(_read_totals(run.directory), [result.report for result in results])
         seen = {result.item_idx: (result.duration_seconds, result.error) for result in results}
-        return make_result(results, run.manifest, directory, usage, cost, seen=seen)
+        return make_result(results, run.manifest, run.directory, usage, cost, seen=seen)
 
 
 class StoredItems(Sequence[ItemResult]):
@@ -354,6 +355,7 @@ def sum_paid(totals: Iterable[UsageTotals], reports: Iterable[Report] = ()) -> t
     Without recorded calls (a user's own grader), the sums over the reports.
 
     Example:
+        >>> from autorubric.core.report import EvaluationReport
         >>> sum_paid([], [EvaluationReport(score=1.0, completion_cost=0.5)])
         (None, 0.5)
     """

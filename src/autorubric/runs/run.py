@@ -12,7 +12,7 @@ from functools import partial
 from hashlib import sha256
 from typing import Any
 
-from autorubric.core.report import EvaluationReport
+from autorubric.core.report import EvaluationReport, Report
 from autorubric.dataset import RubricDataset
 from autorubric.errors import AutorubricError, LedgerError
 from autorubric.graders.criterion_grader import CriterionGrader
@@ -29,7 +29,7 @@ from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Answer, Failure, Model, Request
 from autorubric.llm.thinking import Reasoning, split_reasoning
 from autorubric.runs.blocks import Room, feed, feed_records, note_ended, work_through
-from autorubric.runs.items_file import ItemsFile, MergedLines, Report
+from autorubric.runs.items_file import ItemsFile, MergedLines
 from autorubric.runs.manifest import CHANGED, digest_lines
 from autorubric.runs.result import ItemResult
 from autorubric.runs.shard import ShardParts, group_equal_items

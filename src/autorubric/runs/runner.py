@@ -12,22 +12,16 @@ from typing import Any, Literal
 from autorubric.background import wait_for
 from autorubric.core.criterion import CANONICAL_NA_OPTION
 from autorubric.core.judgment import CriterionVerdict
-from autorubric.core.report import (
-    CriterionReport,
-    EnsembleCriterionReport,
-    EnsembleEvaluationReport,
-    EvaluationReport,
-)
+from autorubric.core.report import AnyCriterionReport, Report
 from autorubric.core.rubric import Rubric, check_grader
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.dataset.ground_truth import GroundTruthReader
-from autorubric.errors import AutorubricError, InputError
+from autorubric.errors import AutorubricError, InputError, warn
 from autorubric.files.remote import make_path
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.grader import Grader
 from autorubric.llm.batches.setting import DETACHED
 from autorubric.llm.sharing import sharing
-from autorubric.notes import warn
 from autorubric.runs.changes import digest_grader, find_grader_changes
 from autorubric.runs.manifest import ITEMS_FILE, read_manifest
 from autorubric.runs.plan import EvalConfig, ExperimentPlan, describe_grader, experiment, name_experiment
@@ -345,7 +339,7 @@ def fill_ground_truth_sync(dataset: RubricDataset, grader: Grader[Any], **settin
     return wait_for(fill_ground_truth(dataset, grader, **settings))
 
 
-def _read_labels(report: EvaluationReport | EnsembleEvaluationReport, rubric: Rubric) -> list[CriterionVerdict | str]:
+def _read_labels(report: Report, rubric: Rubric) -> list[CriterionVerdict | str]:
     """The final verdicts of a report, as labels of the rubric's own criteria."""
     if report.report is None:
         raise InputError(report.error or "the report has no criteria")
@@ -359,7 +353,7 @@ def _read_labels(report: EvaluationReport | EnsembleEvaluationReport, rubric: Ru
     return labels
 
 
-def _read_verdict(report: CriterionReport | EnsembleCriterionReport) -> CriterionVerdict | str:
+def _read_verdict(report: AnyCriterionReport) -> CriterionVerdict | str:
     verdict, choice = report.final()
     found = verdict if choice is None else choice.selected_label
     if report.error is not None or found is None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from autorubric.core.display import tell_apart
 from autorubric.core.judgment import CriterionVerdict, JudgeVote, MultiChoiceJudgeVote
-from autorubric.core.report import CriterionReport, EnsembleCriterionReport
+from autorubric.core.report import AnyCriterionReport, EnsembleCriterionReport
 from autorubric.llm.failure_groups import NOT_ASKED, FailureGroups
 from autorubric.metrics.intervals import Interval, mean_interval
 from autorubric.metrics.self_consistency import NO_JUDGE, SelfConsistency, add_repeats, clustered_interval
@@ -239,7 +239,7 @@ class EvaluationSummary:
         if report.report is None:
             self.failures.add_text(result.error, result.name)
             return
-        criteria: Sequence[CriterionReport | EnsembleCriterionReport] = report.report
+        criteria: Sequence[AnyCriterionReport] = report.report
         add_repeats(self.consistency, criteria)
         self.panel.add(entry for entry in criteria if isinstance(entry, EnsembleCriterionReport))
         for number, criterion in enumerate(criteria, start=1):
@@ -258,7 +258,7 @@ class EvaluationSummary:
         ranked = sorted(zip(names, self.criteria.values(), strict=True), key=lambda named: -named[1].influence)
         return [replace(found, name=name) for name, found in ranked[:count] if found.influence > 0]
 
-    def _add_criterion(self, found: CriterionReport | EnsembleCriterionReport, number: int) -> None:
+    def _add_criterion(self, found: AnyCriterionReport, number: int) -> None:
         self.judgments += 1
         if found.error is not None:
             return

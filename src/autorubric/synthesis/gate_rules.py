@@ -9,19 +9,8 @@ from typing import Literal, TypeAlias, cast
 from autorubric.linting.criterion_words import Phrasing
 from autorubric.linting.rules.undecidable import find_forced_verdict
 from autorubric.linting.rules.unseen import find_unseen_text
+from autorubric.synthesis import likelihood
 from autorubric.synthesis.candidate import Candidate, GateContext, Relevance
-from autorubric.synthesis.likelihood import (
-    JudgeNoise,
-    compute_bayes_factor,
-    compute_reversed_chance,
-    compute_separating_chance,
-    compute_split_chance,
-    estimate_agreement_rate,
-    estimate_judge_noise,
-    invert_votes,
-    score_without,
-    tally_votes,
-)
 from autorubric.synthesis.surface_forms import find_forms, has_quote, rate_similarity
 from autorubric.synthesis.thresholds import GateName, GateSettings, RedundantSettings
 
@@ -188,12 +177,12 @@ def check_surface(candidate: Candidate, context: GateContext, settings: GateSett
     return GateDecision(candidate.id, "surface", "kept", figures)
 
 
-def _estimate_noise(context: GateContext, settings: GateSettings) -> JudgeNoise:
+def _estimate_noise(context: GateContext, settings: GateSettings) -> likelihood.JudgeNoise:
     """The error rate of the pool's verdicts, and the correlation of the judges' errors."""
-    return estimate_judge_noise(context.pool, settings.judge_error, settings.least_error)
+    return likelihood.estimate_judge_noise(context.pool, settings.judge_error, settings.least_error)
 
 
-def _show_noise(noise: JudgeNoise, context: GateContext) -> dict[str, float | str | None]:
+def _show_noise(noise: likelihood.JudgeNoise, context: GateContext) -> dict[str, float | str | None]:
     """The error rate of a verdict, and where judges share errors, how many independent ones they are worth."""
     count = len(context.pool.judges)
     worth = {"judges": count / (1 + (count - 1) * noise.correlation)} if noise.correlation else {}
@@ -211,15 +200,19 @@ def check_separation(candidates: Sequence[Candidate], context: GateContext, sett
 
 
 def _decide_separation(
-    candidate: Candidate, others: Sequence[Candidate], context: GateContext, settings: GateSettings, noise: JudgeNoise
+    candidate: Candidate,
+    others: Sequence[Candidate],
+    context: GateContext,
+    settings: GateSettings,
+    noise: likelihood.JudgeNoise,
 ) -> GateDecision:
     limits, votes = settings.separates, context.pool.votes.get(candidate.id, ())
-    judged = [tally for tally in tally_votes(votes) if sum(tally)]
+    judged = [tally for tally in likelihood.tally_votes(votes) if sum(tally)]
     if len(judged) < limits.least_responses:
         reason = f"{len(judged)} graded responses; {limits.least_responses} are needed to tell"
         return GateDecision(candidate.id, "separates", "undecided", {"responses": len(judged)}, reason)
     met = sum(tally.met for tally in judged) / sum(map(sum, judged))
-    chance = compute_separating_chance(votes, *noise)
+    chance = likelihood.compute_separating_chance(votes, *noise)
     figures = {"met": met, "separating": chance, **_show_noise(noise, context)}
     if chance < limits.least_separating:
         nearly = "nearly all responses meet it" if met > 0.5 else "hardly any response meets it"
@@ -247,15 +240,15 @@ def _decide_direction(candidate: Candidate, figures: Figures, settings: GateSett
 
 
 def _estimate_reversed_chance(
-    candidate: Candidate, others: Sequence[Candidate], context: GateContext, noise: JudgeNoise
+    candidate: Candidate, others: Sequence[Candidate], context: GateContext, noise: likelihood.JudgeNoise
 ) -> float | None:
     """The chance that a criterion points the wrong way, a pitfall's sign taken into account."""
     votes = context.pool.votes
     if candidate.id not in votes:
         return None
-    scores = score_without(candidate, others, votes, len(context.pool.responses))
-    return compute_reversed_chance(
-        invert_votes(votes[candidate.id]) if candidate.pitfall else votes[candidate.id], scores, *noise
+    scores = likelihood.score_without(candidate, others, votes, len(context.pool.responses))
+    return likelihood.compute_reversed_chance(
+        likelihood.invert_votes(votes[candidate.id]) if candidate.pitfall else votes[candidate.id], scores, *noise
     )
 
 
@@ -266,13 +259,13 @@ def check_agreement(candidates: Sequence[Candidate], context: GateContext, setti
 
 
 def _decide_agreement(
-    candidate: Candidate, context: GateContext, least_split: float, noise: JudgeNoise
+    candidate: Candidate, context: GateContext, least_split: float, noise: likelihood.JudgeNoise
 ) -> GateDecision:
     votes = context.pool.votes.get(candidate.id, ())
-    chance = compute_split_chance(votes, noise.error)
+    chance = likelihood.compute_split_chance(votes, noise.error)
     if chance is None:
         return GateDecision(candidate.id, "agreement", "undecided", {}, "no response was judged by two judges")
-    both = [tally for tally in tally_votes(votes) if sum(tally) > 1]
+    both = [tally for tally in likelihood.tally_votes(votes) if sum(tally) > 1]
     split = sum(min(tally) > 0 for tally in both)
     figures = {"split": chance, "disputed": split, "compared": len(both), **_show_noise(noise, context)}
     if chance < least_split:
@@ -293,7 +286,7 @@ def check_redundancy(candidates: Sequence[Candidate], context: GateContext, sett
     """
     votes = context.pool.votes
     graded = [votes[candidate.id] for candidate in candidates if candidate.id in votes]
-    noise = _estimate_noise(context, settings), estimate_agreement_rate(graded)
+    noise = _estimate_noise(context, settings), likelihood.estimate_agreement_rate(graded)
     ranked = sorted(candidates, key=lambda candidate: (-abs(candidate.weight), candidate.origin != "merged"))
     staying, found = list[Candidate](), dict[str, GateDecision]()
     for candidate in ranked:
@@ -316,7 +309,7 @@ def _estimate_same_chance(
     other: Candidate,
     context: GateContext,
     settings: RedundantSettings,
-    noise: tuple[JudgeNoise, float],
+    noise: tuple[likelihood.JudgeNoise, float],
 ) -> float:
     """The chance that two criteria demand the same, by their relevance, their words and their verdicts."""
     prior = settings.prior_other
@@ -332,8 +325,8 @@ def _estimate_same_chance(
     factor = 1.0
     votes, others = context.pool.votes.get(candidate.id), context.pool.votes.get(other.id)
     if votes and others:
-        factor = compute_bayes_factor(
-            votes, invert_votes(others) if candidate.pitfall != other.pitfall else others, *noise
+        factor = likelihood.compute_bayes_factor(
+            votes, likelihood.invert_votes(others) if candidate.pitfall != other.pitfall else others, *noise
         )
     odds = prior / (1 - prior) * factor
     return odds / (1 + odds)

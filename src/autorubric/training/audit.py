@@ -15,14 +15,13 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from autorubric.core.report import EnsembleEvaluationReport
-from autorubric.errors import ConfigError, clip
+from autorubric.errors import ConfigError, clip, warn
 from autorubric.graders.criterion_grader import CriterionGrader
 from autorubric.graders.criterion_judge import PrefixFirst
 from autorubric.llm.executor import Executor, FollowUp
 from autorubric.llm.records.accounts import Spending
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Model, Request
-from autorubric.notes import warn
 from autorubric.rows.record import as_text
 from autorubric.training.audit_log import DROPPED, AuditLog, AuditRecord
 from autorubric.training.background_grading import BackgroundQueue, GivenReward, grade_anyway, is_chosen

@@ -11,12 +11,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 from autorubric.core.criterion import name_criteria
-from autorubric.core.report import (
-    CriterionReport,
-    EnsembleCriterionReport,
-    EnsembleEvaluationReport,
-    EvaluationReport,
-)
+from autorubric.core.report import AnyCriterionReport, Report
 from autorubric.core.rubric import Rubric
 from autorubric.files.strict_json import encode_json
 from autorubric.graders.demands import Compound, is_compound
@@ -219,9 +214,9 @@ def digest_group(query: Any, rubric: Rubric | str) -> str:
     return digest([query, rubric if isinstance(rubric, str) else digest_rubric(rubric)])
 
 
-def find_failed_indices(report: EvaluationReport | EnsembleEvaluationReport, kept: Sequence[int]) -> list[int]:
+def find_failed_indices(report: Report, kept: Sequence[int]) -> list[int]:
     """The indices of the criteria whose judgment failed; `kept` are those of the criteria in the report."""
-    entries: Sequence[CriterionReport | EnsembleCriterionReport] = report.report or ()
+    entries: Sequence[AnyCriterionReport] = report.report or ()
     return [index for index, entry in zip(kept, entries, strict=False) if entry.is_error]
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from autorubric.background import wait_for
-from autorubric.core.report import EnsembleEvaluationReport, EvaluationReport
+from autorubric.core.report import EvaluationReport, Report
 from autorubric.core.rubric import Rubric
 from autorubric.errors import ConfigError, InputError
 from autorubric.graders.criterion_grader import CriterionGrader
@@ -140,7 +140,7 @@ class RewardPath(ABC):
             await self.repeater.queue.wait(seconds)
 
     @abstractmethod
-    async def _grade(self, sample: Sample, inputs: JudgeInput | None) -> EnsembleEvaluationReport | EvaluationReport:
+    async def _grade(self, sample: Sample, inputs: JudgeInput | None) -> Report:
         """The report on a sample; `inputs` is what judges see of it."""
 
     def _check(self, samples: Sequence[Sample], session: Session | None) -> None:
@@ -256,7 +256,7 @@ class Rewarder(RewardPath):
     async def _reward(self, sample: Sample) -> Reward:
         return apply_policy(await self.reward(sample), self.rule)
 
-    async def _grade(self, sample: Sample, inputs: JudgeInput | None) -> EnsembleEvaluationReport | EvaluationReport:
+    async def _grade(self, sample: Sample, inputs: JudgeInput | None) -> Report:
         if inputs is not None and isinstance(self.grader, CriterionGrader):
             return await self.grader.grade_input(inputs)
         query = None if sample.query is None else as_text(sample.query)

@@ -22,12 +22,7 @@ from typing import Literal, TypeAlias, get_args
 
 from autorubric.core.criterion import Criterion, name_criteria
 from autorubric.core.judgment import CannotAssessConfig, CannotAssessStrategy
-from autorubric.core.report import (
-    CriterionReport,
-    EnsembleCriterionReport,
-    EnsembleEvaluationReport,
-    EvaluationReport,
-)
+from autorubric.core.report import AnyCriterionReport, Report
 from autorubric.core.rubric import Rubric
 from autorubric.core.scoring import score, sum_cells
 from autorubric.errors import AutorubricError, ConfigError, InputError
@@ -84,7 +79,6 @@ class SoftOverlong:
 Formula: TypeAlias = Literal["clipped", "positive", "signed"]
 FailurePolicy: TypeAlias = Literal["raise", "none", "nan", "neutral"]
 DropoutBy: TypeAlias = Literal["group", "step"]
-Judged: TypeAlias = CriterionReport | EnsembleCriterionReport
 
 GATE_TAG = "gate"
 """A criterion with this tag is a gate under every rule."""
@@ -211,9 +205,7 @@ class Reward:
 DEFAULT_RULE = RewardRule()
 
 
-def compute_reward(
-    report: EvaluationReport | EnsembleEvaluationReport, rule: RewardRule = DEFAULT_RULE, *, length: int | None = None
-) -> Reward:
+def compute_reward(report: Report, rule: RewardRule = DEFAULT_RULE, *, length: int | None = None) -> Reward:
     """The reward of a report.
 
     A gate that was judged and not met makes the reward 0, whatever else failed. If the judgment of a gate failed, or
@@ -229,6 +221,7 @@ def compute_reward(
         InputError: the rule has an overlong penalty, and no length is given.
 
     Example:
+        >>> from autorubric.core.report import CriterionReport, EvaluationReport
         >>> met = CriterionReport(name="Cause", weight=3, requirement="Names a cause", verdict="MET", reason=None)
         >>> unmet = CriterionReport(name="Brief", weight=1, requirement="Is brief", verdict="UNMET", reason=None)
         >>> reward = compute_reward(EvaluationReport(score=0.75, report=[met, unmet]))
@@ -266,9 +259,9 @@ def apply_policy(reward: Reward, rule: RewardRule) -> Reward:
     return replace(reward, value=math.nan if rule.on_failure == "nan" else rule.neutral)
 
 
-def _to_reward(report: EvaluationReport | EnsembleEvaluationReport, rule: RewardRule, length: int | None) -> Reward:
+def _to_reward(report: Report, rule: RewardRule, length: int | None) -> Reward:
     """The reward before the policy; its value is None if it depends on a failed judgment."""
-    judged: Sequence[Judged] = report.report or ()
+    judged: Sequence[AnyCriterionReport] = report.report or ()
     names = name_criteria([entry.criterion for entry in judged])
     criteria = {name: entry.score_value for name, entry in zip(names, judged, strict=True)}
     gates = [_check_gate(entry, name, rule) for name, entry in zip(names, judged, strict=True)]
@@ -291,7 +284,7 @@ def is_gate(criterion: Criterion, name: str, rule: RewardRule) -> bool:
     return GATE_TAG in criterion.tags or bool({name, criterion.name, criterion.id} & set(rule.gates))
 
 
-def _check_gate(judged: Judged, name: str, rule: RewardRule) -> bool | None:
+def _check_gate(judged: AnyCriterionReport, name: str, rule: RewardRule) -> bool | None:
     """Whether a gate is open; None if it is unknown, True for a criterion that is not a gate."""
     criterion = judged.criterion
     if not is_gate(criterion, name, rule):
@@ -303,7 +296,9 @@ def _check_gate(judged: Judged, name: str, rule: RewardRule) -> bool | None:
     return judged.score_value == (0.0 if criterion.weight < 0 else 1.0)
 
 
-def _compute_value(judged: Sequence[Judged], gates: Sequence[bool | None], rule: RewardRule) -> float | None:
+def _compute_value(
+    judged: Sequence[AnyCriterionReport], gates: Sequence[bool | None], rule: RewardRule
+) -> float | None:
     if None in gates:
         return None
     counted = [entry for entry in judged if rule.formula != "positive" or entry.criterion.weight > 0]
@@ -316,9 +311,7 @@ def _compute_value(judged: Sequence[Judged], gates: Sequence[bool | None], rule:
     return points / positive if positive > 0 else None
 
 
-def _describe_failure(
-    report: EvaluationReport | EnsembleEvaluationReport, judged: Sequence[Judged], names: Sequence[str]
-) -> str:
+def _describe_failure(report: Report, judged: Sequence[AnyCriterionReport], names: Sequence[str]) -> str:
     errors = [(name, entry.error) for name, entry in zip(names, judged, strict=True) if entry.error is not None]
     if errors:
         name, error = errors[0]

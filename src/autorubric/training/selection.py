@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 
 from autorubric.core.criterion import Criterion
 from autorubric.core.judgment import CannotAssessConfig, CannotAssessStrategy
-from autorubric.core.report import EnsembleEvaluationReport, EvaluationReport
+from autorubric.core.report import Report
 from autorubric.core.scoring import sum_cells
 from autorubric.errors import InputError
 from autorubric.training.candidates import ScoredCandidate
@@ -131,7 +131,7 @@ def decide(candidates: Sequence[ScoredCandidate], keep: KeepRule) -> SelectionDe
     return SelectionDecision("selected", (best,), worse)
 
 
-def compute_share(report: EvaluationReport | EnsembleEvaluationReport, config: CannotAssessConfig) -> float | None:
+def compute_share(report: Report, config: CannotAssessConfig) -> float | None:
     """S / S_max of a report in [0, 1]; None if a judgment failed or nothing could be assessed.
 
     S is the sum of value · weight. S_max is the maximum for the same criteria: the positive weights, with the
@@ -143,7 +143,7 @@ def compute_share(report: EvaluationReport | EnsembleEvaluationReport, config: C
         config: how abstentions count; a criterion that is left out is left out of both sums.
 
     Example:
-        >>> from autorubric.core.report import CriterionReport
+        >>> from autorubric.core.report import CriterionReport, EvaluationReport
         >>> met = CriterionReport(weight=3, requirement="Names a cause", verdict="MET", reason=None)
         >>> unmet = CriterionReport(weight=2, requirement="Is brief", verdict="UNMET", reason=None)
         >>> compute_share(EvaluationReport(score=0.6, report=[met, unmet]), CannotAssessConfig())

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from autorubric.core.report import EnsembleCriterionReport, EnsembleEvaluationReport, EvaluationReport
+from autorubric.core.report import EnsembleCriterionReport, Report
 from autorubric.errors import InputError
 from autorubric.files import atomic_writer, parquet_writer, suggest_name
 from autorubric.formats.format import Record
@@ -31,7 +31,7 @@ class Kept:
 
     query: RubricQuery
     chosen: ScoredCandidate
-    report: EvaluationReport | EnsembleEvaluationReport
+    report: Report
     rejected: ScoredCandidate | None = None
 
 

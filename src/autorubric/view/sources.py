@@ -15,12 +15,11 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from autorubric.core.display import tell_apart
-from autorubric.errors import InputError
+from autorubric.errors import InputError, warn
 from autorubric.files.atomic import check_inside
 from autorubric.files.text import check_file
 from autorubric.jobs.label_source import LabelChoice
 from autorubric.llm.records.lock import LEDGER_FILE
-from autorubric.notes import warn
 from autorubric.runs.items_file import StoredLines
 from autorubric.runs.manifest import (
     DATASET_FILE,

@@ -16,7 +16,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from autorubric.errors import InputError, LedgerError, pluralize
+from autorubric.errors import InputError, LedgerError, pluralize, warn
 from autorubric.jobs.cluster.ray_cluster import ClusterGone, RayCluster, RemoteWorker, WorkerGone, call_ray
 from autorubric.jobs.cluster.ray_worker import list_versions
 from autorubric.jobs.lending import Lender, SharedBudget
@@ -26,7 +26,6 @@ from autorubric.llm.records.accounts import Spending
 from autorubric.llm.records.database import connect
 from autorubric.llm.records.lock import LEDGER_FILE
 from autorubric.llm.records.union import add_rows, find_last_added
-from autorubric.notes import warn
 from autorubric.runs.blocks import BlockQueue
 from autorubric.runs.manifest import ITEMS_FILE, write_manifest
 from autorubric.runs.progress import RunState

@@ -9,17 +9,8 @@ from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from autorubric.llm.batches import collecting
 from autorubric.llm.batches.batch_store import BatchRecord, BatchStore, Entry, PlanWriter
-from autorubric.llm.batches.collecting import (
-    BrokenOff,
-    Collection,
-    ResultsGone,
-    Uncollected,
-    WaitingRequest,
-    collect,
-    give_up,
-    load_entries,
-)
 from autorubric.llm.batches.dialect import RemoteBatch
 from autorubric.llm.batches.link import LinkFault
 from autorubric.llm.batches.model import BatchModel
@@ -68,7 +59,7 @@ class Carrier:
         record = await asyncio.to_thread(writer.close)
         return await asyncio.to_thread(self.store.keep_plan, record)
 
-    async def plan(self, model: BatchModel, waiting: Sequence[WaitingRequest]) -> BatchRecord:
+    async def plan(self, model: BatchModel, waiting: Sequence[collecting.WaitingRequest]) -> BatchRecord:
         """Write the files of a batch of the first requests, as many as fit."""
         writer = self.begin(model)
         for call in waiting:
@@ -142,7 +133,7 @@ class Carrier:
 
     async def fetch(
         self, model: BatchModel, record: BatchRecord, awaited: Container[bytes] = (), *, once: bool = False
-    ) -> Collection | None:
+    ) -> collecting.Collection | None:
         """The results of a batch, once it has ended; None if it was never created or, with `once`, has not ended.
 
         It counts as collected only once all its replies are on the disk, and what missing results may have cost;
@@ -153,17 +144,17 @@ class Carrier:
             remote = RemoteBatch(record.remote, record.word, files=(record.file,) if record.file else ())
             entries: dict[str, Entry] = {}
             try:
-                entries = await asyncio.to_thread(load_entries, self.store, record)
+                entries = await asyncio.to_thread(collecting.load_entries, self.store, record)
                 remote = await self.follow(model, record, once=once)
                 if not remote.ended:
                     return None
-                found = await collect(model, self.ledger, record, remote, entries)
-            except Uncollected as problem:
+                found = await collecting.collect(model, self.ledger, record, remote, entries)
+            except collecting.Uncollected as problem:
                 # A download that breaks off for the first time may be complete the next time.
-                if not self.how.cancel or (isinstance(problem, BrokenOff) and not record.trouble):
+                if not self.how.cancel or (isinstance(problem, collecting.BrokenOff) and not record.trouble):
                     self.store.keep(replace(record, word=remote.word, trouble=problem.words))
                     raise
-                found = give_up(model, self.ledger, entries or record.lost_entry, problem.words)
+                found = collecting.give_up(model, self.ledger, entries or record.lost_entry, problem.words)
             if found is None:
                 strangers = (*record.strangers, remote.id)
                 record = replace(record, state="planned", remote="", guessed=False, strangers=strangers)
@@ -185,7 +176,7 @@ class Carrier:
                 if problem.fault.status not in (404, 410):
                     raise
                 if seen_again:
-                    raise ResultsGone(problem.fault, record, UNKNOWN) from None
+                    raise collecting.ResultsGone(problem.fault, record, UNKNOWN) from None
             seen_again = True
             await asyncio.sleep(self.how.poll)
 

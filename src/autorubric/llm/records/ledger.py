@@ -13,26 +13,11 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from autorubric.errors import LedgerError
+from autorubric.llm.records import database
 from autorubric.llm.records.accounts import SpendingFile, price_calls, read_failed_calls
 from autorubric.llm.records.call_rows import CallRow, SealedRow, unpack_reply, unseal
 from autorubric.llm.records.commits import GroupCommit
 from autorubric.llm.records.crash_logs import InFlightLog, UncommittedLog, record_logs
-from autorubric.llm.records.database import (
-    MARK,
-    ImportRow,
-    connect,
-    create_tables,
-    insert_imports,
-    insert_note,
-    insert_observation,
-    insert_rows,
-    mark_damaged,
-    read_import,
-    recover_ledger,
-    refuse_reading,
-    transaction,
-    translate_read_errors,
-)
 from autorubric.llm.records.key_index import KeyIndex, has_intact_replies
 from autorubric.llm.records.ledger_view import OBSERVED_BEFORE, LedgerView, ledger_view, session_began
 from autorubric.llm.records.lock import LEDGER_FILE, Claims, WriteLock, create_private_file
@@ -80,14 +65,14 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
             else:
                 place = str(directory / LEDGER_FILE)
                 turn = opened.enter_context(closing(WriteLock(directory)))
-                with translate_read_errors(place, directory):
+                with database.translate_read_errors(place, directory):
                     with turn:
-                        self._writing = connect(directory / LEDGER_FILE)
+                        self._writing = database.connect(directory / LEDGER_FILE)
                     opened.callback(_close_writing, self._writing, turn)
-                    reading = opened.enter_context(closing(connect(directory / LEDGER_FILE)))
+                    reading = opened.enter_context(closing(database.connect(directory / LEDGER_FILE)))
             super().__init__(reading, place, directory)
-            with translate_read_errors(place, directory), turn:
-                create_tables(self._writing, place)
+            with database.translate_read_errors(place, directory), turn:
+                database.create_tables(self._writing, place)
                 if directory is not None:
                     record_logs(self._writing, directory, logs)
                 self._keys = KeyIndex(self._writing)
@@ -121,12 +106,12 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
             LedgerError: the ledger is damaged, or another version wrote it.
         """
         path = create_private_file(directory, LEDGER_FILE)
-        if (directory / MARK).exists():
+        if (directory / database.MARK).exists():
             _recover(path)
         try:
             return cls(directory, linger=linger, shared=shared, logs=logs)
         except LedgerError:
-            if not (directory / MARK).exists():
+            if not (directory / database.MARK).exists():
                 raise
         _recover(path)
         return cls(directory, linger=linger, shared=shared, logs=logs)
@@ -152,7 +137,7 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
                     self._keys.catch_up(self._connection)
                     self._read_at, found = version, self._keys.find(self._connection, key)
         except sqlite3.Error as error:
-            refuse_reading(error, self._place, self.folder)
+            database.refuse_reading(error, self._place, self.folder)
         if found is None:
             return None if self._base is None else self._base.find_reply(key)
         try:
@@ -183,16 +168,16 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
             self._uncommitted.put(sealed)
             return self._commits.submit(sealed)
 
-    def record_imports(self, rows: Iterable[ImportRow]) -> None:
+    def record_imports(self, rows: Iterable[database.ImportRow]) -> None:
         """Record values from another pipeline's files, replacing earlier imports of the same slots."""
-        self._commits.write(partial(insert_imports, rows))
+        self._commits.write(partial(database.insert_imports, rows))
 
     def find_import(self, record: str, slot: str, inputs: bytes = b"") -> tuple[bytes, Any] | None:
         """The inputs' digest and the value imported for a slot with these inputs, else for the slot of the record."""
         self.check_writable()
-        with translate_read_errors(self._place, self.folder):
+        with database.translate_read_errors(self._place, self.folder):
             try:
-                return read_import(self._connection, record, slot, inputs)
+                return database.read_import(self._connection, record, slot, inputs)
             except LedgerError:
                 _LOG.warning("%s: the imported %s of %r is damaged; it is requested again", self._place, slot, record)
                 return None
@@ -208,7 +193,7 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
 
     def keep_note(self, name: str, value: Any, merge: Callable[[Any, Any], Any] | None = None) -> None:
         """Store a JSON value durably under a name: `value`, or `merge` of the previous value and this one."""
-        self._commits.write(partial(insert_note, name, value, merge=merge))
+        self._commits.write(partial(database.insert_note, name, value, merge=merge))
 
     @property
     def version(self) -> int:
@@ -217,7 +202,7 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
 
     def observe(self, kind: str, value: Any) -> None:
         """Queue a JSON value seen during the run, after those of its kind, without waiting."""
-        write = partial(insert_observation, kind, value, time.time())
+        write = partial(database.insert_observation, kind, value, time.time())
         self._commits.submit(write, awaited=False).add_done_callback(lambda done: done.exception())
 
     def flush(self) -> None:
@@ -236,17 +221,17 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
     @property
     def is_intact(self) -> bool:
         """Whether every recorded reply matches its digest; reads all of them."""
-        with translate_read_errors(self._place, self.folder):
+        with database.translate_read_errors(self._place, self.folder):
             return has_intact_replies(self._connection)
 
     def keep_spending(self, path: Path) -> None:
         """Also write what was spent to a file from now on."""
-        with translate_read_errors(self._place, self.folder):
+        with database.translate_read_errors(self._place, self.folder):
             self._spent_file = SpendingFile(path, self._connection)
 
     def read_failures(self) -> Iterator[CallRow]:
         """The calls of all sessions without a reply, oldest first, with the endpoint's message."""
-        with translate_read_errors(self._place, self.folder):
+        with database.translate_read_errors(self._place, self.folder):
             yield from read_failed_calls(self._connection)
 
     def close(self) -> None:
@@ -266,7 +251,7 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
     def _set_aside(self, key: bytes, call: int) -> None:
         """Remove a damaged reply and log it; its cost still counts."""
         whose = self._query("SELECT item, role, model FROM calls WHERE id = ?", call) or [("?", "?", "?")]
-        self._commits.write(partial(mark_damaged, key, call))
+        self._commits.write(partial(database.mark_damaged, key, call))
         self._keys.forget(key)
         message = "%s: the reply of call %d (item %r, %s, %s) is damaged; it is set aside and requested again"
         _LOG.warning(message, self._place, call, *whose[0])
@@ -274,8 +259,8 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
     def _commit(self, things: list[SealedRow | Write]) -> None:
         """Write a batch in one transaction, and let its replies be found from then on; on the writer thread."""
         rows = [thing for thing in things if isinstance(thing, SealedRow)]
-        with transaction(self._writing, self.folder):
-            calls = insert_rows(self._writing, rows)
+        with database.transaction(self._writing, self.folder):
+            calls = database.insert_rows(self._writing, rows)
             for thing in things:
                 if not isinstance(thing, SealedRow):
                     thing(self._writing)
@@ -288,9 +273,9 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
 
 
 def _recover(path: Path) -> None:
-    with closing(WriteLock(path.parent)) as turn, translate_read_errors(str(path)), turn:
-        if path.with_name(MARK).exists():  # no other process has recovered it meanwhile
-            recover_ledger(path)
+    with closing(WriteLock(path.parent)) as turn, database.translate_read_errors(str(path)), turn:
+        if path.with_name(database.MARK).exists():  # no other process has recovered it meanwhile
+            database.recover_ledger(path)
 
 
 def _close_writing(writing: sqlite3.Connection, turn: AbstractContextManager[object]) -> None:

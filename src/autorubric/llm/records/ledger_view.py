@@ -15,17 +15,10 @@ from typing import Any, NamedTuple
 from autorubric.errors import InputError, LedgerError, MissingFileError
 from autorubric.files.text import check_file
 from autorubric.llm.failure_groups import FailureGroups
+from autorubric.llm.records import database
 from autorubric.llm.records.accounts import Spending, UsageTotals, read_spending
 from autorubric.llm.records.call_rows import READ_COLUMNS, CallRow, read_call, unpack_reply, unseal
 from autorubric.llm.records.crash_logs import record_logs
-from autorubric.llm.records.database import (
-    check_version,
-    create_tables,
-    has_tables,
-    read_note,
-    read_observations,
-    translate_read_errors,
-)
 from autorubric.llm.records.lock import LEDGER_FILE
 from autorubric.llm.request import Reply, Usage
 
@@ -103,7 +96,7 @@ class LedgerView:
     _base: LedgerView | None = None  # the ledger of the run, where several processes have each their own
 
     def _query(self, query: str, *values: object) -> list[Any]:
-        with translate_read_errors(self._place, self.folder), self._reading:
+        with database.translate_read_errors(self._place, self.folder), self._reading:
             return self._connection.execute(query, values).fetchall()
 
     def freeze(self) -> None:
@@ -125,15 +118,15 @@ class LedgerView:
 
     def sum_spent(self, role: str | None = None) -> Spending:
         """What all sessions have spent, worst cases included; of one role without calls whose records are lost."""
-        with translate_read_errors(self._place, self.folder):
+        with database.translate_read_errors(self._place, self.folder):
             return read_spending(self._connection, role=role)[1]
 
     @contextmanager
     def open_unrecorded(self, directory: Path) -> Iterator[LedgerView]:
         """A view of the calls in the logs of killed processes, which the next session records; changes no file."""
         with closing(sqlite3.connect(":memory:", isolation_level=None)) as memory:
-            create_tables(memory, ":memory:")
-            with translate_read_errors(self._place, self.folder):
+            database.create_tables(memory, ":memory:")
+            with database.translate_read_errors(self._place, self.folder):
                 record_logs(self._connection, directory, None, memory)
             yield LedgerView(memory, ":memory:")
 
@@ -164,8 +157,8 @@ class LedgerView:
 
     def find_note(self, name: str) -> Any:
         """The value stored under a name, or None."""
-        with translate_read_errors(self._place, self.folder), self._reading:
-            found = read_note(self._connection, name)
+        with database.translate_read_errors(self._place, self.folder), self._reading:
+            found = database.read_note(self._connection, name)
         return self._base.find_note(name) if found is None and self._base is not None else found
 
     def read_calls_about(self, item: str) -> list[CallRow]:
@@ -186,8 +179,8 @@ class LedgerView:
 
     def list_observations(self, kind: str) -> Iterator[tuple[float, Any]]:
         """The observations of a kind since the run was last replaced, with their times; damaged ones are left out."""
-        with translate_read_errors(self._place, self.folder):
-            yield from read_observations(self._connection, kind, self._find_last_replaced(), self._place)
+        with database.translate_read_errors(self._place, self.folder):
+            yield from database.read_observations(self._connection, kind, self._find_last_replaced(), self._place)
 
     def measure_pace(self) -> CallPace:
         """The pace of calls at the end of the ledger."""
@@ -210,10 +203,10 @@ def ledger_view(directory: Path) -> Iterator[LedgerView]:
     path = directory / LEDGER_FILE
     check_file(path, what="Ledger")
     try:
-        with translate_read_errors(str(path)), closing(connect_read_only(path)) as connection:
-            if not has_tables(connection, str(path)):
+        with database.translate_read_errors(str(path)), closing(connect_read_only(path)) as connection:
+            if not database.has_tables(connection, str(path)):
                 raise MissingFileError(f"{path}: nothing is recorded in it yet")
-            check_version(connection, str(path))
+            database.check_version(connection, str(path))
             yield LedgerView(connection, str(path))
     except LedgerError as error:
         raise InputError(str(error)) from error

@@ -13,17 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from autorubric.errors import InputError, RunLockedError
-from autorubric.files.descriptors import (
-    MOUNTS,
-    is_exhausted,
-    lock_byte,
-    lock_file,
-    open_descriptor,
-    unlock_byte,
-    unlock_file,
-)
-from autorubric.notes import warn
+from autorubric.errors import InputError, RunLockedError, warn
+from autorubric.files import descriptors
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
@@ -54,9 +45,9 @@ def create_private_file(directory: Path, name: str) -> Path:
     path = directory / name
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        os.close(open_descriptor(path, os.O_RDWR | os.O_CREAT))
+        os.close(descriptors.open_descriptor(path, os.O_RDWR | os.O_CREAT))
     except OSError as error:
-        if is_exhausted(error):
+        if descriptors.is_exhausted(error):
             raise
         raise InputError(f"cannot write {path}: {error.strerror}; choose another run directory") from error
     kind = find_filesystem(directory)
@@ -68,7 +59,7 @@ def create_private_file(directory: Path, name: str) -> Path:
     return path
 
 
-def find_filesystem(directory: Path, mounts: Path = MOUNTS) -> str | None:
+def find_filesystem(directory: Path, mounts: Path = descriptors.MOUNTS) -> str | None:
     """The filesystem type of an existing path by the system's mount table, or None if the system has none."""
     try:
         table = mounts.read_text(encoding="utf-8", errors="surrogateescape")
@@ -195,10 +186,10 @@ class WriteLock:
         path, created = self.directory / WRITE_LOCK, False
         if self._file is None and self._lock is None:
             try:
-                self._file, created = open_descriptor(path, os.O_RDWR | os.O_CREAT | os.O_EXCL), True
+                self._file, created = descriptors.open_descriptor(path, os.O_RDWR | os.O_CREAT | os.O_EXCL), True
             except FileExistsError:
-                self._file = open_descriptor(path, os.O_RDWR | os.O_CREAT)
-        if self._file is not None and not lock_file(self._file):  # no file locks here
+                self._file = descriptors.open_descriptor(path, os.O_RDWR | os.O_CREAT)
+        if self._file is not None and not descriptors.lock_file(self._file):  # no file locks here
             from filelock import FileLock
 
             os.close(self._file)
@@ -211,7 +202,7 @@ class WriteLock:
 
     def __exit__(self, *_: object) -> None:
         if self._file is not None:
-            unlock_file(self._file)
+            descriptors.unlock_file(self._file)
         if self._lock is not None:
             self._lock.release()
 
@@ -234,7 +225,7 @@ def try_lock(path: Path, *, wait: bool = False) -> BaseFileLock | None:
     except (Timeout, RuntimeError):  # this thread holds it, so waiting would never end
         return None
     except OSError as error:
-        if is_exhausted(error):
+        if descriptors.is_exhausted(error):
             raise
         raise InputError(f"cannot lock {path}: {error.strerror or error}; choose another run directory") from error
     return lock
@@ -287,8 +278,8 @@ class Claims:
                 return False
             if self._path is not None:
                 if self._file is None:
-                    self._file = open_descriptor(self._path, os.O_RDWR | os.O_CREAT)
-                if not lock_byte(self._file, place):
+                    self._file = descriptors.open_descriptor(self._path, os.O_RDWR | os.O_CREAT)
+                if not descriptors.lock_byte(self._file, place):
                     return False
             self._places.add(place)
             return True
@@ -297,4 +288,4 @@ class Claims:
         with self._lock:
             self._places.discard(place)
             if self._file is not None:
-                unlock_byte(self._file, place)
+                descriptors.unlock_byte(self._file, place)

@@ -6,12 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from autorubric.core.report import (
-    CriterionReport,
-    EnsembleCriterionReport,
-    EnsembleEvaluationReport,
-    EvaluationReport,
-)
+from autorubric.core.report import AnyCriterionReport, Report
 from autorubric.core.rubric import Rubric
 from autorubric.dataset import RubricDataset
 from autorubric.graders.judge import Query
@@ -57,9 +52,9 @@ def map_verdicts(requirements: Iterable[str], values: Iterable[float | None]) ->
     return {name: None if value is None else value >= 0.5 for name, value in zip(requirements, values, strict=False)}
 
 
-def collect_verdicts(report: EvaluationReport | EnsembleEvaluationReport) -> dict[str, bool | None]:
+def collect_verdicts(report: Report) -> dict[str, bool | None]:
     """The verdicts of a report; None for a failed or abstained judgment."""
-    entries: Sequence[CriterionReport | EnsembleCriterionReport] = report.report or ()
+    entries: Sequence[AnyCriterionReport] = report.report or ()
     values = [None if entry.is_error else entry.score_value for entry in entries]
     return map_verdicts((entry.criterion.requirement for entry in entries), values)
 

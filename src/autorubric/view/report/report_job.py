@@ -34,25 +34,16 @@ from autorubric.view.rendering import (
     read_asset,
     render_html,
 )
+from autorubric.view.report import verification
 from autorubric.view.report.contents import ReportScope, Section, build_contents, indexed
-from autorubric.view.report.verification import (
-    Mismatch,
-    Verification,
-    compare_lines,
-    compare_numbers,
-    compare_texts,
-    count_numbers,
-    detect_form,
-    read_report,
-)
 
 _ITEMS = re.compile(r"all|worst:(\d{1,9})")
 _ENDINGS = {".html": "html", ".htm": "html", ".md": "md", ".json": "json"}
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _LAYOUT = 1  # of the numbers in a report
-_TEXTS: Mapping[str, Callable[[str, str], Iterable[Mismatch]]] = {
-    "html": compare_texts,
-    "md": compare_lines,
+_TEXTS: Mapping[str, Callable[[str, str], Iterable[verification.Mismatch]]] = {
+    "html": verification.compare_texts,
+    "md": verification.compare_lines,
     "json": lambda reported, found: (),
 }
 """How the text that is shown is compared, by form."""
@@ -156,7 +147,7 @@ def report(run: Path, settings: ReportSettings) -> Report:
 
 
 @job(VerifySettings)
-def verify(report: RunDirectory, settings: VerifySettings) -> Verification:
+def verify(report: RunDirectory, settings: VerifySettings) -> verification.Verification:
     """Recompute every number of a report from its run, and return the differences.
 
     Args:
@@ -175,7 +166,7 @@ def verify(report: RunDirectory, settings: VerifySettings) -> Verification:
         >>> verify(made.path, run=run).is_verified
         True
     """
-    text, held = read_report(Path(report))
+    text, held = verification.read_report(Path(report))
     if held.get("layout") != _LAYOUT:
         raise InputError(
             f"{report}: made by autorubric {held['autorubric']}, whose reports this version cannot check"
@@ -189,12 +180,12 @@ def verify(report: RunDirectory, settings: VerifySettings) -> Verification:
         )
     if chosen.get("labels") and settings.is_default:
         raise InputError(f"{report} was made with other labels than those of the run; pass the same --labels")
-    form = detect_form(text)
+    form = verification.detect_form(text)
     right, numbers = _make_report((Path(settings.run), settings.against), settings, chosen, form)
     made_by, own = held.pop("autorubric"), numbers.pop("autorubric")
     if "statistics" not in held and made_by != own:  # made before reports had them
         numbers.pop("statistics", None)
-    differences = [] if form == "md" else list(compare_numbers(held, numbers))
+    differences = [] if form == "md" else list(verification.compare_numbers(held, numbers))
     note = ""
     if made_by == own:
         differences += _TEXTS[form](text, right)
@@ -203,8 +194,8 @@ def verify(report: RunDirectory, settings: VerifySettings) -> Verification:
             f"the report was made by autorubric {made_by!s:.40}, this is {own}: its numbers were compared, but not "
             "the text that it shows; verify with the version that made it"
         )
-    count = len(_NUMBER.findall(right)) if form == "md" else count_numbers(numbers)
-    return Verification(count, differences, note)
+    count = len(_NUMBER.findall(right)) if form == "md" else verification.count_numbers(numbers)
+    return verification.Verification(count, differences, note)
 
 
 def _choose_form(target: Path | None) -> str:
