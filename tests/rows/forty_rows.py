@@ -138,6 +138,10 @@ SHAPES: list[tuple[Any, tuple[tuple[str, float], ...]]] = [
     ([{**OWN[0], "options": []}], PLAIN.criteria),
     ([{**POINTS[0], "options": [], "range": [0, 1], "time_range": "1-5", "age_range": [18, 30]}], PLAIN.criteria),
     ([{"name": "Light", "criteria": [{**POINTS[0], "is_negative": False}]}], PLAIN.criteria),
+    ([{"title": "Names scattering.", "weight": 5, "id": "c1"}], PLAIN.criteria),
+    ([{"Name": "Names scattering.", "Weight": 5, "annotations": {"why": "It is the cause."}}], PLAIN.criteria),
+    ({"title": "Sky rubric", "items": POINTS}, PLAIN.criteria),
+    ({"evaluation_criteria": POINTS}, PLAIN.criteria),
     ({"rubric": {"rubric_items": [{"描述": "Names scattering.", "权重": "5分"}]}}, PLAIN.criteria),
     ([{**OWN[0], "description": "A sentence that judges do not see."}], PLAIN.criteria),
     ([{**OWN[0], "level1": "Physics", "level2": "Light", "source": {"value": 3, "grade": 4}}], PLAIN.criteria),
@@ -233,7 +237,7 @@ UNREAD: list[tuple[Any, str]] = [
         "its keys are 'recall', 'style'; write groups of criteria as a list of",
     ),
     ({"Light": {"description": "Names scattering.", "weight": 5}}, "'Light'; write criteria as a list of {'name'"),
-    ([{"title": "Names scattering.", "weight": 5}], "keys are"),
+    ([{"title": "Light", "guidance": "Names scattering.", "weight": 5}], "keys are"),
     ([{"description": "An essay.", "weight": 5, "criteria": SCALE}], "criteria"),
 ]
 """Rubrics with something that changes what they mean and that nothing reads, and what is said of it."""

@@ -31,7 +31,7 @@ TEXT_KEYS, WEIGHT_KEYS, NAME_KEYS = (
         "beschreibung descripción descrição descrizione описание",
         "weight points score 权重 分值 分数 配点 重み 배점 가중치 gewicht gewichtung punkte poids pondération barème "
         "peso ponderación puntos puntaje pontos punti punteggio вес баллы балл",
-        "name title 标题 名称 评分项 评价指标 指标 titel titre título titolo",
+        "name title heading 标题 名称 评分项 评价指标 指标 titel titre título titolo",
     )
 )
 
