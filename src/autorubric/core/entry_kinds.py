@@ -12,7 +12,7 @@ from autorubric.rows.columns import ROLES, fold_column, join_names
 from autorubric.rows.record import TEXT_KEYS, is_sentence
 
 _ANSWERS = frozenset((*ROLES["submission"].names, *ROLES["submission"].fallback))
-OF_ANSWERS = "pass it as the file to grade, and a file of criteria as the rubric (--rubric)"
+OF_ANSWERS = "pass it as DATASET or --submissions, and a file of criteria as --rubric"
 
 
 def read_headings(entries: Sequence[Any]) -> Sequence[Any]:

@@ -246,22 +246,6 @@ def read_message(turn: Any) -> Any:
     return {**rest, "content": "\n".join(texts)}
 
 
-_SPEAKER = re.compile(r"(?:\A|\n)\s*(Human|User|Assistant):\s*")
-
-
-def split_dialogue(value: Any) -> list[dict[str, str]]:
-    r"""The messages of a text such as `Human: … Assistant: …` that ends with an answer; empty for any other value.
-
-    Example:
-        >>> split_dialogue("Human: Why? Assistant: So."), len(split_dialogue("\n\nHuman: Why?\n\nAssistant: So."))
-        ([], 2)
-    """
-    first, *said = _SPEAKER.split(value) if isinstance(value, str) else [""]
-    if first or not said or said[0] == "Assistant" or said[-2] != "Assistant":
-        return []
-    return [{"role": fold_role(role), "content": text.strip()} for role, text in zip(*[iter(said)] * 2, strict=True)]
-
-
 def _read_part(part: Any) -> str | None:
     """The text of a part of a message; None for an image and anything else that is not text."""
     if not isinstance(part, Mapping):
