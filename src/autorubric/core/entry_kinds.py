@@ -21,7 +21,9 @@ def read_headings(entries: Sequence[Any]) -> Sequence[Any]:
     Entries with any other text stay as they are, because that text may be the requirement under an unknown key.
 
     Example:
-        >>> read_headings([{"title": "Names the cause", "weight": 5}])
+        >>> import warnings
+        >>> with warnings.catch_warnings(action="ignore"):
+        ...     read_headings([{"title": "Names the cause", "weight": 5}])
         [{'weight': 5, 'criterion': 'Names the cause'}]
         >>> read_headings([{"title": "Cause", "guidance": "Names the cause."}])
         [{'title': 'Cause', 'guidance': 'Names the cause.'}]

@@ -33,7 +33,7 @@ class Role(NamedTuple):
         names: the usual names, folded.
         own: the name that wins if a row has several; empty if none does.
         quiet: names that are read without a note.
-        fallback: names that are read only if no column with another name has a value.
+        fallback: names that are read only if no column with another name has a value; `names` may have them too.
         is_ranked: whether the first of several names, in this order, wins.
     """
 
@@ -63,7 +63,7 @@ ROLES: Mapping[str, Role] = {
     ),
     "submission": _build_role(
         "submission response answer output completion generation essay prediction model_output model_response "
-        "model_answer assistant reply solution",
+        "model_answer assistant reply solution text",
         own="submission",
         quiet="submission answer response completion",
         fallback="actual_output system_output llm_output output_text generated_text student_response student_answer "
@@ -223,8 +223,8 @@ class RowReader:
             keys = {name: fold_column(name) for name in names if name not in taken}
             for role in self.roles:
                 named, usual, last = self.given.get(role), ROLES[role].names, ROLES[role].fallback
-                guesses = [n for group in (usual, last) for n, key in keys.items() if key in group]
-                columns[role] = guesses if named is None else [name for name in names if name == named]
+                guesses = dict.fromkeys(n for group in (usual, last) for n, key in keys.items() if key in group)
+                columns[role] = [*guesses] if named is None else [name for name in names if name == named]
             found = {role: names[0] for role, names in columns.items() if len(names) == 1}
             for role, column in found.items():
                 self._note_guess(role, column)
