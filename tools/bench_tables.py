@@ -1,7 +1,8 @@
 """Puts the results of the last benchmark runs into the guides: `python -m tools.bench_tables`.
 
 A guide marks the results of a benchmark. A table is between `<!-- bench: NAME/TABLE -->` and `<!-- /bench -->`.
-A single figure, or how it was measured (`conditions`, `date`, `machine`), is between the same marks.
+A single figure, or how it was measured (`conditions`, `date`, `machine`), is between the same marks; `all/missed` is
+the table of the limits that the last runs missed.
 """
 
 from __future__ import annotations
@@ -34,10 +35,18 @@ def shown(record: Mapping[str, Any], benchmark: str, name: str) -> str:
         >>> shown(record, "speed", "ratio"), shown(record, "speed", "date")
         ('1.06', '2026-11-23')
     """
+    if (benchmark, name) == ("all", "missed"):
+        return "\n".join(["", "| benchmark | limit missed |", "| --- | --- |", *_list_missed(record), ""])
     found = record[benchmark]
     if name in found["tables"]:
         return "\n".join(["", *found["tables"][name], ""])
     return str(found["figures"][name] if name in found["figures"] else found[name])
+
+
+def _list_missed(record: Mapping[str, Any]) -> Iterator[str]:
+    """The rows of the limits that were not met, whether a guide states the miss or the run failed."""
+    for name, found in record.items():
+        yield from (f"| `{name}` | {one} |" for one in [*found.get("missed", ()), *found.get("known", ())])
 
 
 def filled(text: str, record: Mapping[str, Any]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -141,13 +142,22 @@ def test_other_keys_of_criteria_without_weights_stay_metadata(tmp_path: Path) ->
     assert read_rubric(tmp_path / "rubric.json")[0].weight == 3.0
 
 
-def test_a_dataset_without_one_rubric_for_all_is_no_rubric(tmp_path: Path) -> None:
-    other = {"submission": "s", "rubric": [{**ENTRY, "weight": 3.0}]}
+def test_answers_and_a_dataset_without_one_rubric_for_all_are_no_rubric(tmp_path: Path) -> None:
+    own, other = {"submission": "s", "rubric": [ENTRY]}, {"submission": "s", "rubric": [{**ENTRY, "weight": 3.0}]}
+    told = "pass it as DATASET or --submissions, and a file of criteria as --rubric"
+    bare = f"it is a dataset without a rubric; {told}"
+    rows = f"its rows have submissions (in 'Answer') and no criteria; {told}"
+    cases: list[tuple[Any, str]] = [
+        ({"prompt": "P", "items": [own, other]}, "it is a dataset whose items have their own rubrics"),
+        ({"prompt": "P", "rubric": None, "items": []}, bare),
+        ({"prompt": "P", "items": [{"submission": "s"}]}, bare),
+        ([{"id": 1, "Answer": "s"}], rows),
+    ]
     with offenders() as case:
-        for items in ([], [{"submission": "s", "rubric": [ENTRY]}, other]):
-            with case(str(items)):
-                (tmp_path / "d.json").write_text(json.dumps({"prompt": "P", "rubric": None, "items": items}))
-                with pytest.raises(InputError, match=r"d\.json: it is a dataset whose items have their own rubrics"):
+        for value, message in cases:
+            with case(str(value)):
+                (tmp_path / "d.json").write_text(json.dumps(value))
+                with pytest.raises(InputError, match=re.escape(f"d.json: {message}")):
                     read_rubric(tmp_path / "d.json")
 
 

@@ -179,23 +179,25 @@ def test_preferences_are_compared_within_their_pair(tmp_path: Path) -> None:
         assert [(item["prompt"], item["submission"]) for item in items] == [("Which?", "alpha"), ("Which?", "beta")]
 
 
-def test_texts_of_a_preference_are_split_only_if_they_are_answers_to_one_dialogue() -> None:
+def test_what_follows_the_dialogue_that_the_texts_of_a_preference_share_is_the_submission() -> None:
     ask, more = "\n\nHuman: Which?\n\nAssistant:", "Sure.\nUser: Hi.\nAssistant: Bye."
     pair = {"chosen": f"{ask} alpha", "rejected": f"{ask} beta"}
     expected: dict[str, tuple[dict[str, Any], list[Any]]] = {
         "split": (pair, ["alpha", "beta"]),
-        "one side": ({**pair, "chosen": f"{ask} {more}"}, [f"{ask} {more}", pair["rejected"]]),
-        "a question at the end": ({**pair, "rejected": ask + " No.\n\nHuman: Why?"}, [pair["chosen"], None]),
+        "turns in an answer": ({**pair, "chosen": f"{ask} {more}"}, [more, "beta"]),
+        "a question at the end": ({**pair, "rejected": ask + " No.\n\nHuman: Why?"}, ["alpha", "No.\n\nHuman: Why?"]),
+        "one side goes on": ({**pair, "rejected": f"{ask} alpha\n\nHuman: Why?"}, ["alpha", "alpha\n\nHuman: Why?"]),
+        "no answer": ({**pair, "rejected": ask}, ["alpha", ""]),
+        "no shared question": ({**pair, "rejected": "Human: Hi."}, [pair["chosen"], "Human: Hi."]),
         "the exact name": ({**pair, "Chosen": "else"}, ["alpha", "beta"]),
     }
     with offenders() as case:
         for name, (fields, answers) in expected.items():
             with case(name):
-                found = [
-                    one.fields.get("submission") or one.fields["messages"][-1]["content"]
-                    for one in split_preferences([Record("a.jsonl:1", 1, fields)], {}, "a.jsonl", [])
-                ]
-                assert found == [answers[0], answers[1] or fields["rejected"]]
+                found = list(split_preferences([Record("a.jsonl:1", 1, fields)], {}, "a.jsonl", []))
+                assert [one.fields["submission"] for one in found] == answers
+                asked = [] if answers[0] == fields["chosen"] else [{"role": "user", "content": "Which?"}]
+                assert [one.fields.get("messages", []) for one in found] == [asked, asked]
 
 
 def test_either_side_of_a_preference_may_be_a_message_or_json(tmp_path: Path) -> None:

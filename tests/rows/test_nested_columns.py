@@ -428,6 +428,30 @@ def test_a_last_resort_is_refused_if_it_has_a_verdict_or_a_name(
         assert RowReader("a.csv", roles, given={given: column}).read(row).columns[given] == column
 
 
+@pytest.mark.parametrize(
+    ("value", "path"),
+    [
+        ('{"question": "Why?"}', "input.question"),
+        ('["Why?", "How?"]', "input[0]"),
+        ('{"messages": [{"role": "user", "content": "Why?"}]}', "input.messages"),
+        ('[{"role": "user", "content": "Why?"}]', ""),
+        ("[1, 2] is a list", ""),
+    ],
+)
+def test_a_query_in_json_text_is_noted_with_the_path_to_its_text(value: str, path: str) -> None:
+    reader = RowReader("a.csv", ("query",))
+    assert reader.read(Record("a.csv:2", 2, {"input": value})).read_value("query") == value
+    way = COLUMN_OPTION.format(role="query").replace("NAME", path)
+    told = f"a.csv: 'input' is JSON text, read whole; to read a part of it, pass {way}"
+    assert reader.notes[1:] == ([told] if path else [])
+
+
+def test_of_a_text_and_its_summary_neither_is_guessed_to_be_the_submission() -> None:
+    row = Record("a.csv:2", 2, {"text": "An article.", "summary": "Short."})
+    with pytest.raises(InputError, match="the submission may be column 'text' or 'summary'; choose one"):
+        RowReader("a.csv", ("submission",)).read(row)
+
+
 def test_the_answer_at_the_end_of_a_conversation_is_read_by_select_and_convert(tmp_path: Path) -> None:
     rubric = [{"requirement": "Says why.", "weight": 2}]
     rows = [{"id": name, "messages": [ASKED, SAID], "rubric": rubric} for name in "ab"]

@@ -18,6 +18,8 @@ RECORD = {
         "date": "2026-11-23",
         "tables": {"grading": ["| latency | ratio |", "| --- | --- |", "| none | 1.06 |"]},
         "figures": {"ratio": "1.06"},
+        "missed": ["rate: 1; expected at least 2"],
+        "known": ["gap: 3; expected at most 2"],
     }
 }
 PAGE = "Takes <!-- bench: speed/ratio -->?<!-- /bench -->.\n\n<!-- bench: speed/grading --><!-- /bench -->\n"
@@ -55,6 +57,13 @@ def test_a_guide_that_names_a_benchmark_takes_its_values_from_the_record() -> No
 def test_a_page_is_filled_from_the_record() -> None:
     assert filled(PAGE, RECORD) == RIGHT
     assert filled(RIGHT, RECORD) == RIGHT
+
+
+def test_the_table_of_missed_limits_has_those_that_do_not_fail_the_run_too() -> None:
+    rows = "| `speed` | rate: 1; expected at least 2 |\n| `speed` | gap: 3; expected at most 2 |"
+    header = "| benchmark | limit missed |\n| --- | --- |"
+    page = "<!-- bench: all/missed -->\n{}\n<!-- /bench -->"
+    assert filled(page.format(""), RECORD) == page.format(f"{header}\n{rows}")
 
 
 def test_a_figure_that_differs_from_the_record_is_named() -> None:

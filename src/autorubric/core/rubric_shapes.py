@@ -16,6 +16,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from autorubric.core.criterion import MOST_WEIGHT, Criterion, CriterionOption, with_distinct_names
 from autorubric.core.described_scores import has_described_scores, read_scored_criterion
 from autorubric.core.entries import USUAL, find_parts, is_foreign, read_columns, read_entries
+from autorubric.core.entry_kinds import OF_ANSWERS, find_answers, read_headings
 from autorubric.core.known_keys import format_errors
 from autorubric.core.misread_keys import (
     find_hidden_weights,
@@ -31,8 +32,9 @@ from autorubric.files.strict_json import parse_json
 from autorubric.rows.columns import ROLES, find_weight_columns, join_names
 from autorubric.rows.record import HOLDERS, find_rubric, is_blank
 
-_HOLDERS = ("rubric", "sections", "criteria", *sorted({*HOLDERS} - {"rubric", "criteria"}), "reward_model")
-_RUBRIC_KEYS = (*_HOLDERS, "guidelines", "metadata")
+_KNOWN_HOLDERS = ("rubric", "sections", "criteria", *sorted({*HOLDERS} - {"rubric", "criteria"}))
+_RUBRIC_KEYS = (*_KNOWN_HOLDERS, "reward_model", "guidelines", "metadata")
+_HOLDERS = (*_KNOWN_HOLDERS, *ROLES["rubric"].fallback, "items")
 _SECTION_KEYS = ("criteria", "name", "title")
 _PLAIN = frozenset({"weight", "requirement", "name", "id", "section", "tags", "metadata"})
 _CRITERIA = TypeAdapter(list[Criterion])
@@ -69,6 +71,8 @@ def unfold(data: Any) -> Unfolded:
         rows = [row for row in data if isinstance(row, dict) and not _QUERY.isdisjoint(row)]
         if rubrics := sum(isinstance(find_rubric(row), list) for row in rows):
             raise InputError(f"it has {pluralize(rubrics, 'rubric')}, {_OF_QUERIES}")
+        if answers := find_answers(data):
+            raise InputError(f"its rows have submissions (in {answers!r}) and no criteria; {OF_ANSWERS}")
         return Unfolded(_flatten(data), None, {})
     if not isinstance(data, dict):
         raise InputError(f"Invalid rubric format. Expected a list or a mapping, got {type(data).__name__}")
@@ -126,6 +130,7 @@ def read_criteria(entries: Sequence[Any]) -> list[Criterion]:
     """
     if not entries:
         raise InputError("No criteria found")
+    entries = read_headings(entries)
     plain = [read_plain_criterion(entry) for entry in entries]
     criteria = [made for made in plain if made is not None]
     if len(criteria) < len(plain):

@@ -19,6 +19,7 @@ from autorubric.files.json_values import is_missing
 from autorubric.rows import Record, RowReader, drop_nulls, join_names
 from autorubric.rows.columns import COLUMN_OPTION, fold_column, fold_name, is_for_models
 from autorubric.rows.columns import ROLES as NAMES
+from autorubric.rows.dialogues import split_dialogues
 from autorubric.rows.paths import find_base_column, find_text_path, find_value
 from autorubric.rows.record import (
     as_text,
@@ -28,7 +29,6 @@ from autorubric.rows.record import (
     is_blank,
     is_sentence,
     read_message,
-    split_dialogue,
     to_plain,
 )
 
@@ -212,11 +212,11 @@ def split_preferences(
         notes += [note] * (note not in notes)
         common = {name: value for name, value in record.fields.items() if name not in sides}
         has_query = "query" in columns or not _QUERIES.isdisjoint(map(fold_column, common))
-        turns = [[] if has_query else split_dialogue(from_cell(record.fields[column])) for column in sides]
-        is_one = turns[0][:-1] == turns[1][:-1]  # a dialogue with two answers
-        for column, messages, (side, preferred) in zip(sides, turns, _SIDES.items(), strict=True):
-            own = {"messages": messages} if messages and is_one else _read_side(record.fields[column], has_query)
-            if is_blank(record.fields[column]):
+        cells = [record.fields[column] for column in sides]
+        turns, answers = ([], []) if has_query else split_dialogues(*cells)
+        for place, (column, (side, preferred)) in enumerate(zip(sides, _SIDES.items(), strict=True)):
+            own = {"messages": turns, "submission": answers[place]} if turns else _read_side(cells[place], has_query)
+            if is_blank(cells[place]):
                 notes.append(f"{record.where}: {column!r} is blank and is graded as a blank submission")
             own |= {name: f"{common[name]}-{side}" for name in _list_given("id", common, columns)}
             own |= {"preferred": preferred, PREFERENCE_PAIR: record.number}

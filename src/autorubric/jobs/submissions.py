@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from autorubric.core.entries import read_rubric_file
+from autorubric.core.entry_kinds import OF_ANSWERS, has_criteria
 from autorubric.core.misread_keys import describe_unread
 from autorubric.core.rubric import Rubric
 from autorubric.core.rubric_from import rubric_from
@@ -342,8 +343,8 @@ def read_rubric(path: Path) -> Rubric:
         >>> read_rubric(path)[0]
         Criterion(weight=5.0, requirement='Is kind.', name='Tone')
     """
-    name, value = name_input(path), read_rubric_file(path)
-    rubric = rubric_from(_unwrap_shared_rubric(value, name), name, nulls=True)
+    name = name_input(path)
+    rubric = rubric_from(_unwrap_shared_rubric(read_rubric_file(path), name), name, nulls=True)
     for note in describe_unread(rubric.rubric):
         warn(f"{name}: {note}")
     return rubric
@@ -351,10 +352,13 @@ def read_rubric(path: Path) -> Rubric:
 
 def _unwrap_shared_rubric(value: Any, name: str) -> Any:
     """The rubric that all items of a dataset share, such as `evolved.json` of one query; any other value as it is."""
-    if not isinstance(value, Mapping) or value.get("rubric") is not None or not isinstance(value.get("items"), list):
+    is_dataset = isinstance(value, Mapping) and value.get("rubric") is None and isinstance(value.get("items"), list)
+    if not is_dataset or has_criteria(value):
         return value
     own = [item.get("rubric") for item in value["items"] if isinstance(item, Mapping)]
-    if not own or any(rubric != own[0] for rubric in own):
+    if not any(own):
+        raise InputError(f"{name}: it is a dataset without a rubric; {OF_ANSWERS}")
+    if any(rubric != own[0] for rubric in own):
         raise InputError(f"{name}: it is a dataset whose items have their own rubrics; pass a file with one rubric")
     return own[0]
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from autorubric.core.criterion import Criterion
 from autorubric.core.entries import RubricParts, find_parts, is_foreign
+from autorubric.core.entry_kinds import read_headings
 from autorubric.core.misread_keys import find_hidden_weights, find_misread, find_total_rows, find_uneven_weights
 from autorubric.core.rubric import Rubric
 from autorubric.core.rubric_shapes import TREE, as_entries, parse_rubric, read_criteria, unfold
@@ -136,6 +137,7 @@ def read_raw_rubric(
     """
     found: list[RawCriterion] = []
     problems: list[str] = []
+    entries = read_headings(entries)
     for number, entry in enumerate(entries, 1):
         with collected(problems, f"{where}criterion {number}: "):
             found.append(read_raw_criterion(entry))

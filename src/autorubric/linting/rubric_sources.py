@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from autorubric.core.entries import read_table_criterion
+from autorubric.core.entries import find_parts, read_table_criterion
+from autorubric.core.entry_kinds import has_criteria
 from autorubric.core.rubric import Rubric
 from autorubric.dataset.dataset_reading import REF
 from autorubric.errors import InputError, collected
@@ -93,7 +94,10 @@ def _iter_file(path: str | Path, problems: list[str], columns: Mapping[str, str]
 
 
 def _is_criterion(row: Mapping[str, Any], *, is_table: bool) -> bool:
-    """Whether a row has the text of a criterion; `description` and `text` count in tables only."""
+    """Whether a row has the text of a criterion, or a heading and a weight; only the first texts count in JSON."""
+    parts = find_parts(row)[0]
+    if parts.name and parts.weight and not parts.text:
+        return True
     return any(fold_name(key) in TEXT_KEYS for key in row) if is_table else any(row.get(key) for key in TEXT_KEYS[:2])
 
 
@@ -116,7 +120,7 @@ def _iter_rows(
 def _iter_document(
     document: Any, file: str, problems: list[str], columns: Mapping[str, str] | None = None
 ) -> Iterator[RawRubric]:
-    if isinstance(document, Mapping) and isinstance(document.get("items"), list):
+    if isinstance(document, Mapping) and isinstance(document.get("items"), list) and not has_criteria(document):
         yield from _iter_dataset(document, enumerate(document["items"]), file, problems)
         return
     keys = (*HOLDERS, "sections", *TEXT_KEYS[:2])

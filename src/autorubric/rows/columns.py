@@ -11,19 +11,9 @@ from unicodedata import normalize
 
 from autorubric.errors import InputError, format_first
 from autorubric.files.json_values import as_weight
-from autorubric.rows.paths import find_value
-from autorubric.rows.record import (
-    Prompt,
-    Record,
-    dump_question,
-    find_paths,
-    find_rubric,
-    fold_role,
-    from_cell,
-    read_prompt,
-    read_question,
-    to_plain,
-)
+from autorubric.rows.dialogues import drop_copies
+from autorubric.rows.paths import find_text_path, find_value
+from autorubric.rows.record import Record, find_paths, find_rubric, from_cell
 
 _ROWS_SEEN = 100
 _SOURCES = "source data_source domain ability"
@@ -33,6 +23,7 @@ _DOUBTS = {
     "query": r"[\w-]*[-_\d][\w-]*",
 }
 """What a `fallback` column may contain instead of its role: a label, or the name of a task."""
+_NEVER_JSON = frozenset(("query", "reference"))
 
 
 class Role(NamedTuple):
@@ -42,7 +33,7 @@ class Role(NamedTuple):
         names: the usual names, folded.
         own: the name that wins if a row has several; empty if none does.
         quiet: names that are read without a note.
-        fallback: names that are read only if no column with another name has a value.
+        fallback: names that are read only if no column with another name has a value; `names` may have them too.
         is_ranked: whether the first of several names, in this order, wins.
     """
 
@@ -76,6 +67,7 @@ ROLES: Mapping[str, Role] = {
         own="submission",
         quiet="submission answer response completion",
         fallback="actual_output system_output llm_output output_text generated_text student_response student_answer "
+        "text summary full_text essay_text decoded "
         "回答 作答 回复 模型回答 模型回复 模型输出 学生回答 学生答案 解答 답변 답안 "
         "réponse antwort respuesta resposta risposta ответ",
     ),
@@ -231,8 +223,8 @@ class RowReader:
             keys = {name: fold_column(name) for name in names if name not in taken}
             for role in self.roles:
                 named, usual, last = self.given.get(role), ROLES[role].names, ROLES[role].fallback
-                guesses = [n for group in (usual, last) for n, key in keys.items() if key in group]
-                columns[role] = guesses if named is None else [name for name in names if name == named]
+                guesses = dict.fromkeys(n for group in (usual, last) for n, key in keys.items() if key in group)
+                columns[role] = [*guesses] if named is None else [name for name in names if name == named]
             found = {role: names[0] for role, names in columns.items() if len(names) == 1}
             for role, column in found.items():
                 self._note_guess(role, column)
@@ -242,7 +234,20 @@ class RowReader:
             found = {**found, **{role: self._choose_column(role, names, fields) for role, names in rivals.items()}}
         if problem := self._find_misreading(fields, found):
             raise InputError(f"{record.where}: {problem}")
+        self._note_json(fields, found)
         return Record(record.where, record.number, fields, found)
+
+    def _note_json(self, fields: Mapping[str, Any], found: Mapping[str, str]) -> None:
+        """Add a note if a query or reference is JSON text, as exports write it, but not a conversation."""
+        for role in _NEVER_JSON.intersection(found) - self.given.keys():
+            value = fields[found[role]]
+            if not isinstance(value, str) or not value.startswith(("{", "[")):
+                continue
+            path = find_text_path(fields, found[role], is_query=role == "query")
+            if path not in ("", found[role]):
+                note = f"{self.where}: {found[role]!r} is JSON text, read whole; to read a part of it, pass "
+                note += self.option.format(role=role).replace("NAME", path)
+                self.notes += [note] * (note not in self.notes)
 
     def _find_misreading(self, fields: Mapping[str, Any], found: Mapping[str, str]) -> str:
         """What would be misread (a label, the name of a task, weights of a rubric), in words; empty if nothing."""
@@ -265,6 +270,8 @@ class RowReader:
         """The column to read of several: the only one with a value, or the role's own."""
         known = ROLES[role]
         full = [name for name in names if Record("", 0, fields, {role: name}).read_value(role) is not None]
+        if role == "query" and any(isinstance(fields[name], str | list) for name in full):
+            full = [name for name in full if not isinstance(fields[name], int | float)]  # such as `turns`: 2
         first = [name for name in full if fold_column(name) not in known.fallback]
         given = [name for name in names if isinstance(fields[name], str)] if role == "submission" else first
         own = [name for name in given if fold_column(name) == known.own]
@@ -279,35 +286,11 @@ class RowReader:
         if "reward_model" in full and len(first) == 1:
             model = find_rubric(fields["reward_model"])
             rivals = ["reward_model"] if _is_same_rubric(fields[first[0]], model) else [*first, "reward_model"]
-        rivals = _drop_copies(rivals, fields, self._layouts[tuple(fields)]) if role == "query" else rivals
+        rivals = drop_copies(rivals, fields, self._layouts[tuple(fields)]) if role == "query" else rivals
         if len(rivals) == 1:
             return self._note_guess(role, rivals[0])
         which, option = " or ".join(map(repr, rivals)), self.option.format(role=role)
         raise InputError(f"{self.where}: the {role} may be column {which}; choose one with {option}")
-
-
-def _drop_copies(rivals: list[str], fields: Mapping[str, Any], layout: Iterable[Mapping[str, Any]]) -> list[str]:
-    """One column if all have the same query, as in `final_full`; of a conversation, the one with its messages.
-
-    A conversation that ends with an answer is the same query, and is read unless the row has another answer.
-    """
-    has_answer = any("submission" in roles for roles in layout)
-    try:
-        asked = [read_question(to_plain(fields[name]), name) for name in rivals]
-        bare = [_leave_out_answer(prompt) for prompt in asked]
-    except InputError:
-        return rivals
-    answered = {dump_question(whole) for prompt, whole in zip(bare, asked, strict=True) if prompt != whole}
-    if len({dump_question(prompt).strip() for prompt in bare}) != 1 or (len(answered) > 1 and not has_answer):
-        return rivals
-    wrong_end = [(prompt != whole) == has_answer for prompt, whole in zip(bare, asked, strict=True)]
-    as_text = [isinstance(fields[name], str) and isinstance(bare[0], list) for name in rivals]
-    return [min(zip(wrong_end, as_text, range(len(rivals)), rivals, strict=True))[-1]]
-
-
-def _leave_out_answer(prompt: Prompt) -> Prompt:
-    has_answer = isinstance(prompt, list) and len(prompt) > 1 and fold_role(prompt[-1]["role"]) == "assistant"
-    return read_prompt(prompt[:-1], "") if has_answer else prompt
 
 
 def _is_same_rubric(value: Any, other: Any) -> bool:

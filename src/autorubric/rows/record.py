@@ -31,7 +31,7 @@ TEXT_KEYS, WEIGHT_KEYS, NAME_KEYS = (
         "beschreibung descripción descrição descrizione описание",
         "weight points score 权重 分值 分数 配点 重み 배점 가중치 gewicht gewichtung punkte poids pondération barème "
         "peso ponderación puntos puntaje pontos punti punteggio вес баллы балл",
-        "name title 标题 名称 评分项 评价指标 指标 titel titre título titolo",
+        "name title heading 标题 名称 评分项 评价指标 指标 titel titre título titolo",
     )
 )
 
@@ -244,22 +244,6 @@ def read_message(turn: Any) -> Any:
         return turn
     rest = {key: value for key, value in turn.items() if key not in _MOVED}
     return {**rest, "content": "\n".join(texts)}
-
-
-_SPEAKER = re.compile(r"(?:\A|\n)\s*(Human|User|Assistant):\s*")
-
-
-def split_dialogue(value: Any) -> list[dict[str, str]]:
-    r"""The messages of a text such as `Human: … Assistant: …` that ends with an answer; empty for any other value.
-
-    Example:
-        >>> split_dialogue("Human: Why? Assistant: So."), len(split_dialogue("\n\nHuman: Why?\n\nAssistant: So."))
-        ([], 2)
-    """
-    first, *said = _SPEAKER.split(value) if isinstance(value, str) else [""]
-    if first or not said or said[0] == "Assistant" or said[-2] != "Assistant":
-        return []
-    return [{"role": fold_role(role), "content": text.strip()} for role, text in zip(*[iter(said)] * 2, strict=True)]
 
 
 def _read_part(part: Any) -> str | None:

@@ -1,0 +1,62 @@
+"""Dialogues that are one text, as in HH-RLHF, and columns that repeat a dialogue."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from itertools import takewhile
+from typing import Any
+
+from autorubric.errors import InputError
+from autorubric.rows.record import Prompt, dump_question, fold_role, read_prompt, read_question, to_plain
+
+_SPEAKER = re.compile(r"(?:\A|\n)\s*(Human|User|Assistant):\s*")
+
+
+def split_dialogues(one: Any, other: Any) -> tuple[list[dict[str, str]], list[str]]:
+    r"""The messages that two texts such as `Human: … Assistant: …` share, and what either has from its answer on.
+
+    Both are empty if the values are not such texts, or share no messages before an answer.
+
+    Example:
+        >>> split_dialogues("Human: Why?\n\nAssistant: So.", "Human: Why?\n\nAssistant: No.\n\nHuman: Hm?")
+        ([{'role': 'user', 'content': 'Why?'}], ['So.', 'No.\n\nHuman: Hm?'])
+    """
+    if not isinstance(one, str) or not isinstance(other, str):
+        return [], []
+    length = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+    shared = [mark for mark in _SPEAKER.finditer(one) if mark[1] == "Assistant" and mark.end(1) < length]
+    first, *said = _SPEAKER.split(one[: shared[-1].start()]) if shared else [""]
+    if first or not said or said[0] == "Assistant":
+        return [], []
+    turns = [{"role": fold_role(role), "content": text.strip()} for role, text in zip(*[iter(said)] * 2, strict=True)]
+    return turns, [text[shared[-1].end(1) + 1 :].strip() for text in (one, other)]
+
+
+def drop_copies(rivals: list[str], fields: Mapping[str, Any], layout: Iterable[Mapping[str, Any]]) -> list[str]:
+    """One column if all have the same query, as in `final_full`; of a conversation, the one with its messages.
+
+    A conversation that ends with an answer is the same query, and is read unless the row has another answer.
+
+    Example:
+        >>> row = {"prompt": "Why?", "messages": [{"role": "user", "content": "Why?"}]}
+        >>> drop_copies(["prompt", "messages"], row, [])
+        ['prompt']
+    """
+    has_answer = any("submission" in roles for roles in layout)
+    try:
+        asked = [read_question(to_plain(fields[name]), name) for name in rivals]
+        bare = [_leave_out_answer(prompt) for prompt in asked]
+    except InputError:
+        return rivals
+    answered = {dump_question(whole) for prompt, whole in zip(bare, asked, strict=True) if prompt != whole}
+    if len({dump_question(prompt).strip() for prompt in bare}) != 1 or (len(answered) > 1 and not has_answer):
+        return rivals
+    wrong_end = [(prompt != whole) == has_answer for prompt, whole in zip(bare, asked, strict=True)]
+    as_text = [isinstance(fields[name], str) and isinstance(bare[0], list) for name in rivals]
+    return [min(zip(wrong_end, as_text, range(len(rivals)), rivals, strict=True))[-1]]
+
+
+def _leave_out_answer(prompt: Prompt) -> Prompt:
+    has_answer = isinstance(prompt, list) and len(prompt) > 1 and fold_role(prompt[-1]["role"]) == "assistant"
+    return read_prompt(prompt[:-1], "") if has_answer else prompt
