@@ -7,7 +7,7 @@ from typing import Any
 
 from autorubric.core.entries import find_parts, pick_others
 from autorubric.core.misread_keys import find_usual_keys
-from autorubric.notes import warn
+from autorubric.errors import warn
 from autorubric.rows.columns import ROLES, fold_column, join_names
 from autorubric.rows.record import TEXT_KEYS, is_sentence
 
