@@ -103,6 +103,7 @@ TEXTS = [
     ("c0: MET\nc1: MET\nVerdict: UNMET\nc2: Deep", "M?D"),
     ("c0: MET - but only in part\nc1: MET (partially)\nc2: Deep", "??D"),
     ("c0: MET\nc1: none\n\nOverall verdict: UNMET\nc2: Deep", "M?D"),
+    ("c0 and c1 are fine, but c2: MET", "???"),
     # Numbers that may count something else, and no names.
     ("1. Coal is named.\n2. Canals are named.\n3. All fits.\n\nVerdict: MET", "???"),
     ("### 2. Cause\nVerdict: MET\n### 1. Source\nVerdict: UNMET\n### 3. Depth\nOption: Deep", "???"),
@@ -123,7 +124,9 @@ def test_a_choice_out_of_range_fails_its_criterion() -> None:
 
 
 def test_entries_may_come_without_their_wrapper_in_any_order_and_with_odd_ids() -> None:
-    found = read(json.dumps([WHOLE[2], {**WHOLE[1], "criterion_id": " C1: "}, WHOLE[0]]))
+    found = read(
+        json.dumps([WHOLE[2], {**WHOLE[1], "criterion_id": " C1: "}, {"id": 7, "criterion": "c0", "verdict": "MET"}])
+    )
     assert [found[0].verdict, found[1].verdict] == [MET, UNMET]
 
 

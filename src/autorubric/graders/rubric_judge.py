@@ -33,6 +33,7 @@ from autorubric.graders.verdict_words import (
     find_retractions,
     find_statements,
     find_verdict,
+    is_label,
 )
 from autorubric.llm.limits import estimate_room
 from autorubric.llm.reply_json import scan_json
@@ -254,7 +255,7 @@ def _read_section(name: str, text: str) -> dict[str, Any]:
     """The entry of a section: its fields or, without any, the verdict in its cells that no other cell qualifies."""
     entry: dict[str, Any] = {"criterion_id": name}
     text = _SUMMARY.split(text, maxsplit=1)[0]
-    fields = find_fields(text)
+    fields = [field for field in find_fields(text) if not _ID.fullmatch(field["label"])]
     for field in fields:
         key, value = next(iter(fold_keys({field["label"]: None}))), field["value"]
         entry[key] = value if entry.get(key, value) == value else f"{entry[key]} / {value}"
@@ -268,9 +269,11 @@ def _read_section(name: str, text: str) -> dict[str, Any]:
     if not read:
         return {**entry, "label": cells[0]} if cells else entry
     mentioned = {*read.values()}.union(*map(find_mentions, cells))
-    if len(mentioned) > 1 or find_retractions(text) or any(map(_QUALIFIES.search, cells)):
+    is_on_others = {*map(str.lower, _CRITERION.findall(text))} - {name.lower()}
+    if len(mentioned) > 1 or is_on_others or find_retractions(text) or any(map(_QUALIFIES.search, cells)):
         return entry
-    entry["explanation"] = " ".join(cell for cell in cells if cell not in read and _LETTER.search(cell))
+    remarks = (cell for cell in cells if _LETTER.search(cell) and cell not in read and not is_label(cell))
+    entry["explanation"] = " ".join(remarks)
     words = [cell for cell in read if cell not in MARKS]
     return entry | (_build_entry(name, words[0]) if words else {"criteria_met": next(iter(read))})
 
@@ -318,12 +321,13 @@ _NOT_WORDS = re.compile(r"[\W_]+")
 _SUMMARY = re.compile(
     r"^[\W_]*(?:overall|summary|in total|总[体结]|まとめ|zusammenfassung)\b", re.IGNORECASE | re.MULTILINE
 )
-_CELLS = re.compile(rf"[|\n:：=→()（）<>]| [-–—]+ |(?<=[{''.join(MARKS)}])|(?=[{''.join(MARKS)}])")
+_CELLS = re.compile(rf"[|\n:：=→()（）<>。，；]|[.,;] | [-–—]+ |(?<=[{''.join(MARKS)}])|(?=[{''.join(MARKS)}])")
 _QUALIFIES = re.compile(
     rf"^{CONTRAST.pattern}|部分|基本|大致|可能|一部|부분|^(?:\W*\w+ ){{0,2}}(?:maybe|if|unless|except)\b"
     r"|^(?:\W*\w+ ){0,2}(?:part|most|near|almost|barely|somewhat|borderline|probab|likely|perhaps)",
     re.IGNORECASE,
 )
+_CRITERION = re.compile(r"\bc\d+\b", re.IGNORECASE)
 _BEFORE_ID = re.compile(r"(?:[,;]|\band)\s+(?=c\d+\b)")
 _ID_KEYS = ("criterion_id", "id", "criterion", "criterion_number", "criterion_index")
 _ID = re.compile(r"\W*(?:criterion[\s_-]*)?(c\d+)(?:-[0-9a-f]{12})?(?:\W*| *[:(].*)", re.IGNORECASE)
@@ -333,9 +337,9 @@ _ID = re.compile(r"\W*(?:criterion[\s_-]*)?(c\d+)(?:-[0-9a-f]{12})?(?:\W*| *[:(]
 def _find_id(entry: Mapping[str, Any]) -> str:
     """The id of an entry's criterion, such as `c0`; any other text is stripped and in lower case."""
     keys = entry if "criterion_id" in entry else fold_keys(entry)
-    stated = next((str(keys[key]) for key in _ID_KEYS if isinstance(keys.get(key), str | int)), "")
-    found = _ID.fullmatch(stated)
-    return found[1].lower() if found else stated.strip().lower()
+    stated = [str(keys[key]) for key in _ID_KEYS if isinstance(keys.get(key), str | int)]
+    found = next(filter(None, map(_ID.fullmatch, stated)), None)
+    return found[1].lower() if found else next(iter(stated), "").strip().lower()
 
 
 @cache
