@@ -101,6 +101,7 @@ TEXTS = [
     # A mark alone may also mean that a pitfall was avoided.
     ("c0: ✅\nc1: ✅\nc2: Deep", "M?D"),
     ("c0: MET\nc1: MET\nVerdict: UNMET\nc2: Deep", "M?D"),
+    ("c0: MET - not really\nc1: MET, if one is lenient\nc2: Deep", "??D"),
     ("c0: MET - but only in part\nc1: MET (partially)\nc2: Deep", "??D"),
     ("c0: MET\nc1: none\n\nOverall verdict: UNMET\nc2: Deep", "M?D"),
     ("c0 and c1 are fine, but c2: MET", "???"),

@@ -310,7 +310,8 @@ def _discard_contradicted(answers: dict[int, Said | Unreadable], text: str) -> N
 
 _OF_ALL = re.compile(r"\W*(?:so |thus |overall,? |in \w+, )?(?:both|all)\b", re.IGNORECASE)
 _NUMBERED = re.compile(
-    r"(?:^[^\w\n]*|<(?=criterion_id>))(?P<kind>(?:[^\W\d_]{1,20}?(?:[^\w\n]|_){0,8}){0,2}?)(?P<number>c?\d{1,3})(?![\w%])",
+    r"(?:^[^\w\n]*(?:\d\d?[.)][^\w\n]+(?=(?:criterion[ _]*)?c\d))?|<(?=criterion_id>))"
+    r"(?P<kind>(?:[^\W\d_]{1,20}?(?:[^\w\n]|_){0,8}){0,2}?)(?P<number>c?\d{1,3})(?![\w%])",
     re.IGNORECASE | re.MULTILINE,
 )
 """The beginning of a line with an id or a number, after at most two words: `### Criterion 1`, `| c0 |`, `标准1`."""
@@ -324,6 +325,7 @@ _SUMMARY = re.compile(
 _CELLS = re.compile(rf"[|\n:：=→()（）<>。，；]|[.,;] | [-–—]+ |(?<=[{''.join(MARKS)}])|(?=[{''.join(MARKS)}])")
 _QUALIFIES = re.compile(
     rf"^{CONTRAST.pattern}|部分|基本|大致|可能|一部|부분|^(?:\W*\w+ ){{0,2}}(?:maybe|if|unless|except)\b"
+    r"|^\W*not (?:really|quite|fully|entirely|completely|sure|yet)\b"
     r"|^(?:\W*\w+ ){0,2}(?:part|most|near|almost|barely|somewhat|borderline|probab|likely|perhaps)",
     re.IGNORECASE,
 )
