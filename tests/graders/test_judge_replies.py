@@ -243,6 +243,20 @@ def test_what_is_odd_about_a_reply_is_flagged_and_not_mended() -> None:
     assert flags('{"explanation": "So.", "criterion_status": "MET",}') == ("repaired",)
     assert flags('{"explanation": "The criterion is not met.", "criterion_status": "MET"}') == ("contradictory",)
     assert flags('{"explanation": "The criterion is met.", "criterion_status": "UNMET"}') == ("contradictory",)
+    # Nobody may say that it is not met.
+    for denied in (
+        "It cannot be said that the criteria is not met.",
+        "It is false that the criterion is not met.",
+        "不能说不满足该标准。",
+        "Man kann nicht sagen, dass das Kriterium nicht erfüllt ist.",
+        "On ne peut pas dire que le critère n'est pas rempli.",
+        "No se puede decir que el criterio no se cumple.",
+        "Нельзя сказать, что критерий не выполнен.",
+        "기준을 충족하지 않는다고 볼 수 없다.",
+        "لا يمكن القول إن المعيار غير مستوفى.",
+    ):
+        assert flags(said("MET", explanation=denied)) == (), denied
+    assert flags(said("MET", explanation="The date cannot be found, so the criterion is not met.")) != ()
     # Only the last conclusion counts: judges weigh both sides first.
     weighed = "At first sight the criterion is met. But the date is wrong, so the criterion is not met."
     assert flags(json.dumps({"explanation": weighed, "criterion_status": "UNMET"})) == ()

@@ -90,12 +90,44 @@ def test_an_unusable_entry_fails_its_own_criterion_only(entries: list[Any], fail
     assert found[2].option is not None
 
 
+# Of three criteria, the second a pitfall and the third with the options Flat and Deep: M, U, D and ? for none.
+TEXTS = [
+    ("### 1. Cause\nVerdict: MET\n\n### 2. Source\nVerdict: UNMET\n\n### 3. Depth\nSelected option: Deep", "MUD"),
+    ("### c0: Cause\n**Verdict:** MET\n\n### c1: Source\n**Verdict:** UNMET\n\n### c2\nOption: Deep", "MUD"),
+    ("## Criterion 1\n- Result: MET\n\n## Criterion 2\n- Result: UNMET\n\n## Criterion 3\n- GRADE: Deep", "MUD"),
+    ("| Id | Verdict | Why |\n|---|---|---|\n| c0 | MET | Coal. |\n| c1 | ❌ UNMET | |\n| c2 | Deep | |", "MUD"),
+    ("c0: MET - coal is named\nc1: UNMET (none is invented)\nc2: Deep", "MUD"),
+    ("标准c0：满足\n标准c1：不满足\n标准c2：Deep", "MUD"),
+    # A mark alone may also mean that a pitfall was avoided.
+    ("c0: ✅\nc1: ✅\nc2: Deep", "M?D"),
+    ("c0: MET\nc1: MET\nVerdict: UNMET\nc2: Deep", "M?D"),
+    ("c0: MET - not really\nc1: MET, if one is lenient\nc2: Deep", "??D"),
+    ("c0: MET - but only in part\nc1: MET (partially)\nc2: Deep", "??D"),
+    ("c0: MET\nc1: none\n\nOverall verdict: UNMET\nc2: Deep", "M?D"),
+    ("c0 and c1 are fine, but c2: MET", "???"),
+    # Numbers that may count something else, and no names.
+    ("1. Coal is named.\n2. Canals are named.\n3. All fits.\n\nVerdict: MET", "???"),
+    ("### 2. Cause\nVerdict: MET\n### 1. Source\nVerdict: UNMET\n### 3. Depth\nOption: Deep", "???"),
+    ("### Cause\nVerdict: MET\n### Source\nVerdict: UNMET\n### Depth\nOption: Deep", "???"),
+]  # fmt: skip
+
+
+@each(("text", "verdicts"), TEXTS)
+def test_a_text_with_a_section_for_each_criterion_is_read(text: str, verdicts: str) -> None:
+    found = RubricJudge(ScriptedModel({})).read(CASE, (0, 1, 2), Reply(text))
+    entries = found.value.values() if isinstance(found, Answer) else ()
+    shown = [(one.verdict.value[0] if one.verdict else "D" if one.option == 1 else "?") for one in entries]
+    assert "".join(shown) == verdicts.replace("???", "")
+
+
 def test_a_choice_out_of_range_fails_its_criterion() -> None:
     assert "expected a number from 1 to 3" in str(read(reply(*WHOLE[:2], entry("c2", selected_option=4)))[2].failure)
 
 
 def test_entries_may_come_without_their_wrapper_in_any_order_and_with_odd_ids() -> None:
-    found = read(json.dumps([WHOLE[2], {**WHOLE[1], "criterion_id": " C1: "}, WHOLE[0]]))
+    found = read(
+        json.dumps([WHOLE[2], {**WHOLE[1], "criterion_id": " C1: "}, {"id": 7, "criterion": "c0", "verdict": "MET"}])
+    )
     assert [found[0].verdict, found[1].verdict] == [MET, UNMET]
 
 

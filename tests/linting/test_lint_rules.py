@@ -524,6 +524,11 @@ def test_what_stands_at_the_start_or_is_spelt_otherwise_is_found_too() -> None:
         ("任何回复都通过", "fixed-verdict"),
         ("Sound method: A for three reasons, B for two.", "missing-options"),
         ("论证质量：1为差；2为好", "missing-options"),
+        ("Rate the tone. 1 = Poor. 5 = Good.", "missing-options"),
+        ("The tone fits the audience. 1: not at all. 5: fully.", "missing-options"),
+        ("Judge the tone!\n1 = harsh\n2 = kind", "missing-options"),
+        ("Rate the tone. Poor / Fair / Good.", "missing-options"),
+        ("语气是否得体。1=差，5=好。", "missing-options"),
         ("Accuracy of the facts. Scale: 1 = wrong, made up. 3 = slips. 5 = all true.", "missing-options"),
         ("Names the cause .....", "unfinished"),
         ("Names the cause (finish in)", "unfinished"),
@@ -535,6 +540,9 @@ def test_what_stands_at_the_start_or_is_spelt_otherwise_is_found_too() -> None:
                 rubric = Rubric([Criterion(name="One", weight=1.0, requirement=text)])
                 assert rule in {found.rule for found in lint_rubric(rubric)}
         kept = [
+            ("Explains binary flags. 1 = on, 0 = off.", "missing-options"),
+            ("Names the key steps. 1. Mix. 2. Bake.", "missing-options"),
+            ("Solves the equation. x = 1, y = 2.", "missing-options"),
             ("Responds in as few words as the prompt asks.", "unseen-reference"),  # once looked like "in a s"
             ("Notes that this requirement must be met by all employers.", "fixed-verdict"),
             ("Says that the payment must be marked as received.", "fixed-verdict"),

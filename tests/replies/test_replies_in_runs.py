@@ -41,7 +41,7 @@ GRADED: list[tuple[str, str, int, float | None]] = [
     ("judge of all", "entries by name", 1, 0.25),
     ("judge of all", "one entry a line", 1, 0.25),
     ("judge of all", "two parts", 3, None),
-    ("judge of all", "a table", 3, None),
+    ("judge of all", "a table", 1, 0.25),
 ]
 
 

@@ -206,6 +206,11 @@ def test_a_judge_of_all_leaves_open_what_it_does_not_settle() -> None:
         ([said("criterion c0"), said("c0, c1", "UNMET")], (MET, None), True),
         ([{"id": "c0", "status": "met"}, {"criterionId": "c1", "criteriaMet": False}], (MET, UNMET), False),
         ([said("c0"), {**said("c1"), "met": False}], (MET, None), False),
+        # Numbers: those of the ids, or counted from 1.
+        ([said(0), said(1, "UNMET")], (MET, UNMET), False),
+        ([said("1", "UNMET"), said("0")], (MET, UNMET), False),
+        ([said(1), said(2, "UNMET")], (MET, UNMET), False),
+        ([said("Criterion 1"), {**said("", "UNMET"), "id": 2, "criterion_id": None}], (MET, UNMET), False),
     ]
     for entries, wanted, noted in table:
         found = judged(*entries)
@@ -214,8 +219,10 @@ def test_a_judge_of_all_leaves_open_what_it_does_not_settle() -> None:
         assert (verdicts, bool(found.notes)) == (wanted, noted), entries
     # Without any entry that is certain, the whole reply is requested again.
     for entries in (
-        [said(0), said(1)],
-        [said("0"), said("1")],
+        [said(1)],
+        [said(2), said(1)],
+        [said(2), said(3)],
+        [said(1), said(2), said(3)],
         [said(None), said(None)],
         [said("Names cause 0")],
         [said("c1"), said("c2", "UNMET")],  # numbered from 1

@@ -27,7 +27,18 @@ _STATUS_KEYS = ("criterion_status", "criteria_met", "verdict")
 _MET_KEYS = ("criterion_met", "is_met", "met")
 _OTHER_KEYS = ("verdict", "final_verdict", "judgment", "judgement", "status", "decision", *_MET_KEYS)
 """Other keys under which models state a verdict or something else; they count only if the value is a verdict."""
-_OPTION_KEYS = ("selected_option", "option", "choice", "selection", "answer", "result", "label", "选项", "选择")
+_OPTION_KEYS = (
+    "selected_option",
+    "option",
+    "choice",
+    "selection",
+    "answer",
+    "result",
+    "grade",
+    "label",
+    "选项",
+    "选择",
+)
 _ID = re.compile(r"c\d+")
 _KEYS = (*_STATUS_KEYS, "selected_option")
 
@@ -100,10 +111,10 @@ def _read_other_form(reply: Reply, shown: ShownOptions | None) -> Answer[Said] |
     ids = {field["label"] for field in fields if _ID.fullmatch(field["label"])}
     if len(ids) > 1 or (fields and verdict_words.CONTRAST.match(text, fields[-1].end())):
         return None
-    values = [field["value"] for field in fields] or [strip_fence(text)]
-    explanation = _extract_explanation(text, fields)
-    stated = {_read_stated(value, shown) for value in values}
-    # Within a line, `[[MET]]` is not a field, but may contradict one.
+    values = [(field["value"], field["label"]) for field in fields] or [(strip_fence(text), "")]
+    explanation = extract_explanation(text, fields)
+    stated = {_read_stated(value, shown, of_truth=label[-3:].lower() == "met") for value, label in values}
+    # Within a line, `[[MET]]` may be no field, but contradicts one.
     stated |= {_read_stated(word, shown) for word in verdict_words.IN_BRACKETS.findall(text)} - {None}
     if len(stated) != 1 or None in stated:
         return None
@@ -229,8 +240,8 @@ def split_reply(text: str) -> tuple[str, str, str]:
     return text[: spans[0][0]], text[spans[0][0] : spans[-1][1]], text[spans[-1][1] :]
 
 
-def _extract_explanation(text: str, fields: list[re.Match[str]]) -> str | None:
-    """The text of a reply without JSON, without its fields."""
+def extract_explanation(text: str, fields: list[re.Match[str]]) -> str | None:
+    """The text of a reply without JSON, without its fields; None if it has no fields."""
     for field in reversed(fields):
         text = text[: field.start()] + text[field.end() :]
     return _MARKUP.sub("", text).strip() or None if fields else None
@@ -253,7 +264,10 @@ def _find_disagreement(text: str, entry: Said, shown: ShownOptions | None, submi
         verdict_words.find_conclusion(verdict_words.find_last_sentence(before), shown),
         *(one for _, one in verdict_words.find_statements(after, shown)),
     }
-    around |= {_read_stated(field["value"], shown) for field in verdict_words.find_fields(f"{before}\n{after}")}
+    values = [field["value"] for field in verdict_words.find_fields(f"{before}\n{after}")]
+    around |= {
+        _read_stated(value, shown) for value in (*values, *verdict_words.IN_BRACKETS.findall(f"{before}\n{after}"))
+    }
     own = entry.verdict if shown is None else entry.option
     if verdict_words.find_retractions(after) and verdict_words.find_conclusion(after, shown) is None:
         return _reject("the text after the JSON takes it back")
@@ -261,8 +275,8 @@ def _find_disagreement(text: str, entry: Said, shown: ShownOptions | None, submi
     return _reject("the text around the JSON states something else than the JSON") if is_disputed else None
 
 
-def _read_stated(value: Any, shown: ShownOptions | None) -> verdict_words.Stated | None:
-    return verdict_words.find_verdict(value) if shown is None else shown.find_index(value)
+def _read_stated(value: Any, shown: ShownOptions | None, *, of_truth: bool = False) -> verdict_words.Stated | None:
+    return verdict_words.find_verdict(value, of_truth=of_truth) if shown is None else shown.find_index(value)
 
 
 def _find_values(text: str, keys: Sequence[str]) -> Iterator[Any]:

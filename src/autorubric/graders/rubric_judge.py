@@ -17,14 +17,26 @@ from autorubric.graders.judge import Ask, JudgeInput, ShownOptions
 from autorubric.graders.judge_replies import (
     Said,
     build_judgment,
+    extract_explanation,
     failed,
     find_quoted_verdict,
     read_entry,
     read_usage,
     split_reply,
 )
-from autorubric.graders.verdict_words import find_fields, find_quoted_fields, find_retractions, find_statements
+from autorubric.graders.verdict_words import (
+    CONTRAST,
+    MARKS,
+    find_fields,
+    find_mentions,
+    find_quoted_fields,
+    find_retractions,
+    find_statements,
+    find_verdict,
+    is_label,
+)
 from autorubric.llm.limits import estimate_room
+from autorubric.llm.reply_json import scan_json
 from autorubric.llm.request import Answer, Message, Reply, ReplySchema, Request, Unreadable
 from autorubric.llm.structured import fold_keys, read_json
 from autorubric.llm.thinking import remove_thinking
@@ -88,6 +100,7 @@ class RubricJudge(ModelJudge):
         for entry in found.value:
             if isinstance(entry, Mapping):
                 by_id.setdefault(_find_id(entry), []).append(entry)
+        by_id = _resolve_numbers(by_id, wanted)
         if len(wanted) > 1 and by_id.keys() == {f"c{index + 1}" for index in wanted}:
             return Unreadable("unreadable", f"the reply numbers the criteria from c{wanted[0] + 1}, not c{wanted[0]}")
         answers = {index: self._read_answer(inputs, index, by_id.get(f"c{index}", [])) for index in wanted}
@@ -161,6 +174,8 @@ class RubricJudge(ModelJudge):
             return Unreadable("unreadable", f"the reply has no entry for criterion c{index}")
         if len(entries) > 1:
             return Unreadable("unreadable", f"the reply has {len(entries)} entries for criterion c{index}")
+        if inputs.criteria[index].weight < 0 and entries[0].get("criteria_met") in MARKS:
+            return Unreadable("unreadable", f"the mark for pitfall c{index} may mean that it is there or avoided")
         return read_entry(entries[0], self._find_options(inputs, index))
 
     def _build_judgment(self, inputs: JudgeInput, index: int, answer: Said | Unreadable, reply: Reply) -> Judgment:
@@ -194,25 +209,87 @@ def _describe_criterion(inputs: JudgeInput, index: int, shown: ShownOptions | No
 
 
 def _read_entries(reply: Reply) -> Answer[list[Any]] | Unreadable:
-    """The entries of a reply: a list, an object with a verdict per id, or the fields of a text without JSON."""
+    """The entries of a reply: a list, an object with a verdict per id, or the sections of a text without JSON."""
     found = read_json(reply, "array", ("judgments",), named="criterion_id")
+    entries: list[dict[str, Any]] = []
     if isinstance(found, Unreadable):
-        text = remove_thinking(reply.text) if found.kind == "unreadable" else ""
-        fields = [(field["label"], field["value"]) for field in find_fields(text)]
+        if found.kind == "unreadable" and not found.ambiguous:
+            entries = _read_sections(remove_thinking(reply.text))
     elif len(found.value) == 1 and isinstance(alone := found.value[0], Mapping):
         inner = alone.get("judgments", alone)
-        fields = list(inner.items()) if isinstance(inner, Mapping) and any(map(_ID.fullmatch, inner)) else []
-    else:
-        return found
-    entries: list[dict[str, Any]] = []
-    for label, value in fields:
-        if _ID.fullmatch(label):
-            entries.append({"criterion_id": label, "criterion_status": value, "selected_option": value})
-        elif (key := next(iter(fold_keys({label: None})))) == "criterion_id":
-            entries.append({key: value})
-        elif entries:
-            entries[-1].setdefault(key, value)
+        fields = inner.items() if isinstance(inner, Mapping) else ()
+        entries = [_build_entry(name, value) for name, value in fields if _ID.fullmatch(name) or name.isdigit()]
     return Answer(entries, reply, ("the reply is fields, not a list of entries",)) if entries else found
+
+
+def _build_entry(name: str, value: Any) -> dict[str, Any]:
+    return {"criterion_id": name, "criterion_status": value, "selected_option": value}
+
+
+def _read_sections(text: str) -> list[dict[str, Any]]:
+    """The entries of a text with a line, section or row for each criterion, which begins with its id or number.
+
+    Numbers count only if they run on from 0 or 1 and each section has a verdict: a text may number other things.
+    """
+    if scan_json(text).broken is not None:
+        return []
+    kinds: dict[str, list[re.Match[str]]] = {}
+    for line in _NUMBERED.finditer(text):
+        kind = "c" if line["number"][0] in "cC" else _NOT_WORDS.sub("", line["kind"]).lower()
+        kinds.setdefault(kind, []).append(line)
+    read = []
+    for kind in ["c"] if "c" in kinds else kinds:
+        starts = kinds[kind]
+        ends = [*(line.start() for line in starts[1:]), len(text)]
+        entries = [
+            _read_section(line["number"], text[line.end() : end]) for line, end in zip(starts, ends, strict=True)
+        ]
+        first = 0 if starts[0]["number"] == "0" else 1
+        are_counted = [line["number"] for line in starts] == [str(first + place) for place in range(len(starts))]
+        if kind == "c" or (are_counted and all(entry.keys() - _GUESSED for entry in entries)):
+            read.append(entries)
+    return read[0] if len(read) == 1 else []
+
+
+def _read_section(name: str, text: str) -> dict[str, Any]:
+    """The entry of a section: its fields or, without any, the verdict in its cells that no other cell qualifies."""
+    entry: dict[str, Any] = {"criterion_id": name}
+    text = _SUMMARY.split(text, maxsplit=1)[0]
+    fields = [field for field in find_fields(text) if not _ID.fullmatch(field["label"])]
+    for field in fields:
+        key, value = next(iter(fold_keys({field["label"]: None}))), field["value"]
+        entry[key] = value if entry.get(key, value) == value else f"{entry[key]} / {value}"
+    parts = _CELLS.split(text.partition("\n")[0] if fields else text)
+    cells = [cell for part in parts if (cell := part.strip("*_`[]\ufe0f \t"))]
+    read = {cell: verdict for cell in cells if (verdict := find_verdict(cell, of_truth=cell in MARKS))}
+    if fields:
+        stated = {*read.values(), *(find_verdict(field["value"]) for field in fields)} - {None}
+        explanation = extract_explanation(text, fields)
+        return {**entry, "explanation": explanation} if len(stated) < 2 else {"criterion_id": name}
+    if not read:
+        return {**entry, "label": cells[0]} if cells else entry
+    mentioned = {*read.values()}.union(*map(find_mentions, cells))
+    is_on_others = {*map(str.lower, _CRITERION.findall(text))} - {name.lower()}
+    if len(mentioned) > 1 or is_on_others or find_retractions(text) or any(map(_QUALIFIES.search, cells)):
+        return entry
+    remarks = (cell for cell in cells if _LETTER.search(cell) and cell not in read and not is_label(cell))
+    entry["explanation"] = " ".join(remarks)
+    words = [cell for cell in read if cell not in MARKS]
+    return entry | (_build_entry(name, words[0]) if words else {"criteria_met": next(iter(read))})
+
+
+def _resolve_numbers(
+    by_id: dict[str, list[Mapping[str, Any]]], wanted: Sequence[int]
+) -> dict[str, list[Mapping[str, Any]]]:
+    """The entries by id, if they are numbered: by the numbers of the ids, or counted from 1 in the order asked."""
+    found = [_NUMBER.fullmatch(name) for name in by_id]
+    numbers = [int(number[1]) for number in found if number]
+    if len(numbers) < len(by_id) or not (
+        {*numbers} == {*wanted} or numbers == [place + 1 for place in range(len(wanted))]
+    ):
+        return by_id
+    ids = numbers if {*numbers} == {*wanted} else wanted
+    return {f"c{index}": entries for index, entries in zip(ids, by_id.values(), strict=True)}
 
 
 def _discard_contradicted(answers: dict[int, Said | Unreadable], text: str) -> None:
@@ -232,7 +309,29 @@ def _discard_contradicted(answers: dict[int, Said | Unreadable], text: str) -> N
 
 
 _OF_ALL = re.compile(r"\W*(?:so |thus |overall,? |in \w+, )?(?:both|all)\b", re.IGNORECASE)
+_NUMBERED = re.compile(
+    r"(?:^[^\w\n]*(?:\d\d?[.)][^\w\n]+(?=(?:criterion[ _]*)?c\d))?|<(?=criterion_id>))"
+    r"(?P<kind>(?:[^\W\d_]{1,20}?(?:[^\w\n]|_){0,8}){0,2}?)(?P<number>c?\d{1,3})(?![\w%])",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""The beginning of a line with an id or a number, after at most two words: `### Criterion 1`, `| c0 |`, `标准1`."""
+_NUMBER = re.compile(r"(?:criteri\w+[\W_]*)?#?(\d{1,3})\W*")
+_GUESSED = {"criterion_id", "label", "explanation"}
+_LETTER = re.compile(r"[^\W\d_]")
+_NOT_WORDS = re.compile(r"[\W_]+")
+_SUMMARY = re.compile(
+    r"^[\W_]*(?:overall|summary|in total|总[体结]|まとめ|zusammenfassung)\b", re.IGNORECASE | re.MULTILINE
+)
+_CELLS = re.compile(rf"[|\n:：=→()（）<>。，；]|[.,;] | [-–—]+ |(?<=[{''.join(MARKS)}])|(?=[{''.join(MARKS)}])")
+_QUALIFIES = re.compile(
+    rf"^{CONTRAST.pattern}|部分|基本|大致|可能|一部|부분|^(?:\W*\w+ ){{0,2}}(?:maybe|if|unless|except)\b"
+    r"|^\W*not (?:really|quite|fully|entirely|completely|sure|yet)\b"
+    r"|^(?:\W*\w+ ){0,2}(?:part|most|near|almost|barely|somewhat|borderline|probab|likely|perhaps)",
+    re.IGNORECASE,
+)
+_CRITERION = re.compile(r"\bc\d+\b", re.IGNORECASE)
 _BEFORE_ID = re.compile(r"(?:[,;]|\band)\s+(?=c\d+\b)")
+_ID_KEYS = ("criterion_id", "id", "criterion", "criterion_number", "criterion_index")
 _ID = re.compile(r"\W*(?:criterion[\s_-]*)?(c\d+)(?:-[0-9a-f]{12})?(?:\W*| *[:(].*)", re.IGNORECASE)
 """An id, also with the text of its criterion after it, or its section in the prompt (`criterion_c0-CODE`)."""
 
@@ -240,9 +339,9 @@ _ID = re.compile(r"\W*(?:criterion[\s_-]*)?(c\d+)(?:-[0-9a-f]{12})?(?:\W*| *[:(]
 def _find_id(entry: Mapping[str, Any]) -> str:
     """The id of an entry's criterion, such as `c0`; any other text is stripped and in lower case."""
     keys = entry if "criterion_id" in entry else fold_keys(entry)
-    stated = next((keys[key] for key in ("criterion_id", "id", "criterion") if isinstance(keys.get(key), str)), "")
-    found = _ID.fullmatch(stated)
-    return found[1].lower() if found else stated.strip().lower()
+    stated = [str(keys[key]) for key in _ID_KEYS if isinstance(keys.get(key), str | int)]
+    found = next(filter(None, map(_ID.fullmatch, stated)), None)
+    return found[1].lower() if found else next(iter(stated), "").strip().lower()
 
 
 @cache

@@ -17,29 +17,37 @@ MET, UNMET, CANNOT_ASSESS = CriterionVerdict.MET, CriterionVerdict.UNMET, Criter
 Stated: TypeAlias = CriterionVerdict | int
 """A verdict, or the index of an option."""
 
-_QUOTES = " .…*`'\"“”「」【】『』[]"
-_PARTS = re.compile(r"[()/]")
-_SEPARATORS = re.compile(r"[\s_\-]+")
+_QUOTES = " .…*`'\"“”「」【】『』[]\ufe0f"
+MARKS = dict.fromkeys("✅✓✔☑", MET) | dict.fromkeys("❌✗✘✖☒", UNMET)
+"""Marks next to a word for a verdict; alone, one may also mean that a pitfall was avoided."""
+_PARTS = re.compile(rf"[()/]|(?<=[{''.join(MARKS)}])|(?=[{''.join(MARKS)}])")
+_SEPARATORS = re.compile(r"[\s_\-\\]+")
+_STATUSES = VERDICT_WORDS | MARKS
+_ANSWERS = _STATUSES | TRUTH_WORDS
 
 _LABELS = (
-    *(r"criterion[ _](?:id|status)", r"criteria[ _]met", "verdict", "status", "decision", "judge?ment", "conclusion"),
+    *(r"criterion[ _](?:id|status)", r"criteri(?:on|a)[ _]met", "verdict", "status", "decision", "judge?ment"),
     *(r"selected[ _]option", "option", "choice", "answer", "result", "score", "rating", "correction", "final"),
-    *(r"\w{0,4}(?:判定|结果|状态|结论)", "判断", "判斷", "結論", "更正", "选项", "选择", "Urteil", "Ergebnis"),
-    "Bewertung|veredicto|resultado|estado|decisión|verdetto|stato|statut|вердикт|статус|karar|durum|kết luận|الحكم",
-    "評価|評決|판정|평가|결과|상태",
+    *("conclusion", "determination", "outcome", "grade", "(?:End)?Urteil", "Ergebnis"),
+    r"[^\W不未没沒非难難无無]{0,4}(?:判定|结果|状态|结论)|判断|判斷|裁定|判决|评判|結論|結果|更正|选项|选择",
+    "Bewertung|Fazit|Entscheidung|veredicto|resultado|estado|decisión|conclusión|verdetto|stato|statut",
+    "résultat|jugement|вердикт|статус|karar|durum|kết luận|الحكم|النتيجة|القرار",
+    "評価|評決|판정|평가|결과|결론|상태",
 )
-_LABEL = rf"(?P<label>(?:(?:my|final|overall|最终)[ _]?)*(?:{'|'.join(_LABELS)}|c\d+))"
+_LED = r"(?:(?:so|thus|hence|therefore|the|my|our|final|overall|最[终終]|최종|因此|所以|综上|綜上)[ _,，]*)*"
+_LABEL = rf"(?P<label>{_LED}(?:{'|'.join(_LABELS)}|c\d+)(?: final| النهائي)?)"
 _KEY = re.compile(_LABEL, re.IGNORECASE)
 _OF_VERDICT = re.compile(r"verdict|status|met|judge?ment|boxed|\[|判|Urteil", re.IGNORECASE)
 OF_ANYTHING = ("true", "false", "satisfied", "not satisfied")
 """Words that are a verdict only under a label for verdicts."""
 _EDGE = r"(?:[ \t*_`\"'“”|\]]|\[(?!\s*\]))*+"
-_VALUE = r"(?P<value>(?:(?!\[\[)[^\n<|\\]){1,80}?)"
+_IS = r"(?:[ \t*_`\"'”]*+为?[:：=|]| is:?(?= )| [-–—](?= )|】|[为是])"
+_VALUE = r"(?P<value>(?:(?!\[\[)(?:[^\n<|\\]|\\_)){1,80}?)"
 _FIELDS = [
     re.compile(pattern, re.IGNORECASE | re.MULTILINE)
     for pattern in (
         # Markdown, YAML, a row of a table
-        rf"^[^\w\n<]*(?:\d\d?[.)][^\w\n<]*)?{_LABEL}[ \t*_`\"'”]*+[:：=|]{_EDGE}{_VALUE}{_EDGE},?$",
+        rf"^[^\w\n<]*(?:\d\d?[.)][^\w\n<]*)?{_LABEL}{_IS}{_EDGE}{_VALUE}{_EDGE},?$",
         rf"^#+ *{_EDGE}{_LABEL}{_EDGE}\n+{_EDGE}{_VALUE}{_EDGE}$",  # a heading
         rf"<{_LABEL}>\s*{_VALUE}\s*</\w+>",
         rf"(?P<label>\\boxed)\{{(?:\\\w+\{{)?{_VALUE}\}}",
@@ -47,8 +55,10 @@ _FIELDS = [
         rf"(?P<label>\[)\[{_VALUE}\]\][ *_.]*$",  # MT-Bench, Arena-Hard
     )
 ]
-IN_BRACKETS = re.compile(r"\[\[([^\[\]\n]{1,80})\]\]")
-_LED = re.compile(rf"(?:^|[:：]|{_LABEL} is)\W*\Z", re.IGNORECASE)
+IN_BRACKETS = re.compile(
+    r"(?:\[\[|\\boxed\{(?:\\\w+\{)?|<verdict>)\s*([^\[\]{}<>\n]{1,80})(?:\]\]|\}|<)", re.IGNORECASE
+)
+"""A verdict that is marked in a line, whatever governs it."""
 
 
 def _fold(word: str) -> str:
@@ -67,10 +77,11 @@ def find_verdict(value: Any, *, of_truth: bool = False) -> CriterionVerdict | No
     if not isinstance(value, str) or UNCHECKED.search(value):
         return None
     field = _FIELDS[0].fullmatch(value.strip())
-    # A gloss in brackets must be the same verdict: "MET (满足)".
-    words = [_fold(part) for part in _PARTS.split(_fold(field["value"] if field else value)) if part.strip()]
-    found = {VERDICT_WORDS.get(word) or (TRUTH_WORDS.get(word) if of_truth else None) for word in words}
-    return found.pop() if len(found) == 1 else None
+    # A gloss in brackets, or a mark, must be the same verdict: "MET (满足)", "✅ MET".
+    parts = _PARTS.split(_fold(field["value"] if field else value))
+    words = [word for part in parts if (word := _fold(part))]
+    found = {(_ANSWERS if of_truth else _STATUSES).get(word) for word in words}
+    return found.pop() if len(found) == 1 and (of_truth or not MARKS.keys() >= {*words}) else None
 
 
 def find_fields(text: str) -> list[re.Match[str]]:
@@ -86,21 +97,32 @@ def find_fields(text: str) -> list[re.Match[str]]:
     if scan_json(text).broken is not None:
         return []
     fields = (found for field in _FIELDS for found in field.finditer(text))
-    fields = (found for found in fields if found["label"] != "[" or _is_led(text, found.start()))
+    fields = (found for found in fields if found.re is _FIELDS[4] or _is_own(text, found))
     relevant = (
         field for field in fields if _OF_VERDICT.search(field["label"]) or _fold(field["value"]) not in OF_ANYTHING
     )
     return sorted(relevant, key=lambda found: found.start())
 
 
-def _is_led(text: str, start: int) -> bool:
-    """Whether words such as "Rating:", or none, lead to a place in a line; those of "It is not" do not."""
-    before = text[text.rfind("\n", 0, start) + 1 : start]
-    return _LED.search(before) is not None and _WEIGHED.search(before) is None
+def _is_own(text: str, field: re.Match[str]) -> bool:
+    """Whether no words govern a field: only those of "So my verdict is" or "One is missing:" may lead to it.
+
+    Any others may negate, doubt or report the verdict: "It cannot be said to be", "One could argue", "とは言えない".
+    """
+    earlier, _, before = text[max(0, field.start() - _MOST_BEFORE) : field.start()].rpartition("\n")
+    before = _MARKUP.sub(" ", before)
+    if not _WORD.search(before):
+        before = earlier.rstrip().rpartition("\n")[2]
+        before = before if _UNFINISHED.search(before) else ""
+    clause = _CLAUSE.split(before)[-1]
+    is_reason = clause.rstrip("$*_ ").endswith((":", "：")) and not _UNFINISHED.search(clause)
+    is_led = _LEAD.fullmatch(clause) or (is_reason and not _WEIGHED.search(clause))
+    return bool(is_led) and _ENDS.match(text, field.end()) is not None
 
 
 _WORDS = "|".join(sorted(VERDICT_WORDS, key=len, reverse=True))
-_BARE_LABELS = fold_text("|".join(_LABELS)).replace(r"\w{0,4}", "")  # folded, which is faster than ignoring case
+# Folded, which is faster than ignoring case.
+_BARE_LABELS = fold_text("|".join(_LABELS)).replace(r"[^\w不未没沒非难難无無]{0,4}", "")
 _BARE_FIELD = compile_late(rf"(?:{_BARE_LABELS}|met|boxed|c\d+)[\W_]{{1,12}}(?P<value>{_WORDS}|yes|no)(?!\w)")
 _BARE_OPTION = compile_late(rf"(?:{_BARE_LABELS}|boxed)[\W_]{{1,12}}(?P<value>\w+)")
 
@@ -153,6 +175,15 @@ def _join_sentences(kind: str) -> str:
 _LANGUAGES = parse_yaml(files(__package__).joinpath("verdict_sentences.yaml").read_text("utf-8"), "the sentences")
 _WEIGHED = compile_late(rf"\bHad\b|^\W*To\b|(?i:{_join_sentences('weighed')})")
 _WORD = re.compile(r"\w")
+_MOST_BEFORE = 500  # characters in which words that govern a field are searched
+_MARKUP = re.compile(r"<(\w+)>[^<]*</\1>|</?\w+>|[$*_`]+")
+_CLAUSE = re.compile(rf"{_END.pattern}|[,;，；]|[:：](?=.*\w)|{_THEREFORE.pattern}", re.IGNORECASE)
+_LEAD = compile_late(rf"(?:[\W\d]|{_join_sentences('lead')}|(?<![a-z]){_LABEL})*", re.IGNORECASE)
+_UNFINISHED = compile_late(rf"(?:\b(?:is|are|be|not|that|as|to)|[是为為不]|\b{_LABEL})\W*\Z", re.IGNORECASE)
+_ENDS = re.compile(
+    r"[^\w\n<.。!?？]*+(?:$|[<.。!]|(?:because|since|as)\b|です|でした|である|입니다|이다)",
+    re.IGNORECASE | re.MULTILINE,
+)
 CONTRAST = re.compile(r"\W*(?:however|but|yet|still|though|aber|jedoch|但|然而|不过)", re.IGNORECASE)
 """The beginning of a text that takes back what comes before it."""
 _OPENINGS = "|".join(patterns["opening"] for patterns in _LANGUAGES.values())
@@ -236,14 +267,14 @@ def find_statements(text: str, shown: ShownOptions | None = None) -> Iterator[tu
     text = _SHORT.sub(lambda found: " not" if found[1] else " is", _QUOTED.sub(" ", text))
     for sentence in reversed(_END.split(text)):
         own = _THEREFORE.split(sentence)[-1] if hint.search(sentence) else ""
-        mentioned = set(_find_mentions(own, shown)) if own else set()
+        mentioned = set(find_mentions(own, shown)) if own else set()
         if len(mentioned) == 1 and not _WEIGHED.search(own):
             yield sentence, mentioned.pop()
         elif CONTRAST.match(sentence):
             yield sentence, None
 
 
-def _find_mentions(sentence: str, shown: ShownOptions | None) -> Iterator[Stated | None]:
+def find_mentions(sentence: str, shown: ShownOptions | None = None) -> Iterator[Stated | None]:
     """The verdicts or options that a sentence mentions and does not reject."""
     if shown is None:
         sentence = _PLAIN.sub(lambda found: found[0].upper(), sentence)

@@ -38,6 +38,8 @@ _MARKED = (
     r"(?:(?:band|level|grade|tier|score|stage|step)s? ?)?(?:\d{1,3}|[a-f]|[ivx]{1,3})(?: ?(?:points?|marks?|分"
     r"|stars?))?(?: ?[=:：–—]| - |\))"
 )
+_AFTER = r"(?:[.?!]\s+|\n\s*)"
+_EQUAL = r"(?:\d{1,3}|[a-f]) ?= ?[a-z]"
 _OPENING = compile_late(
     rf"^\W*(?:please |the (?:judge|grader) (?:should|must) )?{_GRADE}\b[^.;]{{0,100}}?{_MEASURE}"
     rf"|^\W*(?:please )?(?:how (?!to\b|come\b)\w+|to what (?:extent|degree)|(?:at |to )?what (?:share|percentage"
@@ -55,6 +57,11 @@ _OPENING = compile_late(
     rf"|^\W*(?:likert|rating|score|grade|mark)s?\b[^.;]{{0,40}}?{_MEASURE}"
     rf"|^[^.;:]{{2,60}}[:–—] ?{_LEVELS}|^\W*{_LEVELS}"
     rf"|^\W*(?:[^.;:]{{0,60}}[:–—] ?)?{_MARKED} ?\S[^;]{{1,100}}?[;,/.|] ?{_MARKED} ?\S"
+    # After a sentence, the marks need a level or a verb of grading: "Explains the flags. 1 = on, 0 = off."
+    rf"|^[^;]{{2,120}}?{_AFTER}{_MARKED} ?{_LEVEL}\b[^;]{{0,100}}?[;,/.|\n] ?{_MARKED} ?\S"
+    rf"|^\W*(?:please )?(?:rate|score|grade|judge|assess|evaluate)s?\b[^;]{{2,120}}?{_AFTER}{_EQUAL}[^;]{{1,100}}?"
+    rf"[;,.\n] ?{_EQUAL}"
+    rf"|^[^;]{{2,120}}?{_AFTER}{_LEVELS}\W*$"
     rf"|^\W*(?:[\w'-]+ ){{0,3}}(?:earns?|gets?|receives?|scores?|is worth|gains?|loses?|lose|deserves?) (?:up to "
     rf"|at most |only |from )?(?:{_RANGE}|{_NUMBER}|half an?) (?:{_UNIT})\b"
 )
@@ -140,6 +147,7 @@ _SCALE = compile_late(
         r"|\d+\s*[\-–~～到至]\s*\d+\s*分的?(?:评分|评价|打分)"
         r"|满分\s*\d+\s*分"
         r"|[:：；，（]\s*\d\s*分?\s*[=＝为:：]\s*[^，；]{1,20}[，；]\s*\d"
+        r"|[。！？]\s*\d\s*(?:分\s*[:：]|分?\s*[=＝为])\s*[^，；。]{1,20}[，；。]\s*\d"
         r"|[给得]\s*\d+\s*分[，,]?最多"
     ),
 )
