@@ -32,7 +32,7 @@ def join_events(raw: bytes) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     whole: dict[str, Any] = {}
-    message: dict[str, str] = {}
+    parts: dict[str, list[Any]] = {}
     finish = None
     for chunk in chunks:
         if not isinstance(chunk, dict):
@@ -40,9 +40,13 @@ def join_events(raw: bytes) -> dict[str, Any] | None:
         whole.update((name, value) for name, value in chunk.items() if value is not None and name != "choices")
         for choice in _find_first_choices(chunk):
             finish = choice.get("finish_reason") or finish
-            _add_delta(message, choice.get("delta"))
+            _add_delta(parts, choice.get("delta", choice.get("message")))
     if finish is None and b"[DONE]" not in lines:
         return whole if whole.get("error") else None
+    message = {
+        name: "".join(found) if all(isinstance(part, str) for part in found) else found
+        for name, found in parts.items()
+    }
     return {**whole, "choices": [{"message": message, "finish_reason": finish}]}
 
 
@@ -52,10 +56,12 @@ def _find_first_choices(chunk: dict[str, Any]) -> list[dict[str, Any]]:
     return [choice for choice in found if isinstance(choice, dict) and not choice.get("index")]
 
 
-def _add_delta(message: dict[str, str], delta: Any) -> None:
+def _add_delta(parts: dict[str, list[Any]], delta: Any) -> None:
+    """Add the texts in a delta, and the parts of its content, to those before it."""
     for name in _DELTA_TEXTS if isinstance(delta, dict) else ():
-        if isinstance(part := delta.get(name), str):
-            message[name] = message.get(name, "") + part
+        found = delta.get(name)
+        if found and isinstance(found, str | list):
+            parts.setdefault(name, []).extend([found] if isinstance(found, str) else found)
 
 
 _FIELDS = ("reasoning_content", "reasoning", "reasoning_details", "thinking")
@@ -252,7 +258,7 @@ def with_limit(reply: Reply, body: Mapping[str, Any], allowed: int | None = None
 def _find_choice(data: object, raw: bytes, secrets: tuple[str | None, ...]) -> dict[str, Any] | Fault:
     """The first choice of an answer, or the fault if it has none that is complete."""
     if not isinstance(data, dict):
-        return _build_fault("the answer is not a JSON object")
+        return _build_fault(f"the answer is not a JSON object: {_quote_beginning(raw, secrets)}")
     if data.get("error"):
         return classify_error_object(data["error"], *secrets)
     choices = data.get("choices")

@@ -296,6 +296,7 @@ async def test_an_answer_without_choices_is_asked_again_and_then_a_failure(endpo
         ),
         ({"candidates": [{"finishReason": "STOP"}]}, "server", 'has no choices: {"candidates"'),
         ({"code": "Throttling.RateQuota", "message": "Requests rate limit exceeded"}, "rate_limit", "limit exceeded"),
+        ([{"error": {"message": "no worker"}}], "server", 'is not a JSON object: [{"error": {"message": "no worker"'),
     ],
 )
 async def test_an_answer_without_choices_is_reported_in_its_own_words(
@@ -336,6 +337,21 @@ async def test_a_stream_that_nobody_asked_for_is_read(endpoint: Loopback) -> Non
     assert (reply.text, reply.reasoning, reply.finish_reason, reply.model) == ("It is.", "Hm.", "length", "served")
     assert reply.usage is not None
     assert reply.usage.total_tokens == 13
+
+
+PARTS = (
+    '{"choices": [{"delta": {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]}]}}]}',
+    '{"choices": [{"delta": {"content": [{"type": "text", "text": "It "}]}}]}',
+    '{"choices": [{"delta": {"content": "is."}, "finish_reason": "stop"}]}',
+)
+WHOLE = '{"choices": [{"message": {"content": "It is.", "reasoning_content": "Hm."}, "finish_reason": "stop"}]}'
+
+
+@pytest.mark.parametrize("chunks", [PARTS, (WHOLE,)])
+async def test_a_stream_is_read_in_the_forms_of_a_whole_message(endpoint: Loopback, chunks: tuple[str, ...]) -> None:
+    endpoint.answer = lambda n, asked: web.Response(body=stream(*chunks, "[DONE]"), content_type="text/event-stream")
+    reply = await endpoint.model().complete(endpoint.ask())
+    assert (reply.text, reply.reasoning, reply.finish_reason) == ("It is.", "Hm.", "stop")
 
 
 @pytest.mark.parametrize(
