@@ -15,7 +15,13 @@ from typing import Any
 import pytest
 
 from autorubric.cli.app import run
-from autorubric.testing import LoopbackEndpoint
+from autorubric.cli.select import print_selection
+from autorubric.cli.spending import print_estimate
+from autorubric.llm.failure_groups import FailureGroups
+from autorubric.llm.limits import ModelEstimate
+from autorubric.testing import LoopbackEndpoint, ScriptedModel
+from autorubric.training.selection import parse_keep
+from autorubric.training.selection_summary import Acceptance, BestOfK, Lengths, Selected, SelectionSummary
 from tests.cli.in_process import NearEndpoint, finish
 from tests.warm_commands import WarmProcess
 
@@ -401,3 +407,24 @@ def test_the_column_of_answers_is_one_of_the_candidates(tmp_path: Path, capsys: 
     assert (
         run([*words, "--column", "answer=choices[0].message.content", "-o", str(tmp_path / "kept"), "--dry-run"]) == 0
     )
+
+
+def test_shares_of_an_unfinished_selection_show_their_denominators(capsys: pytest.CaptureFixture[str]) -> None:
+    total = Acceptance("all", 3, 1, 0, 2)
+    curve = (BestOfK(1, 0.5, 1.0, 1),)
+    rule = parse_keep("best")
+    summary = SelectionSummary(total, (total, total), 1, {}, 2, Lengths(None, None), curve, rule)
+    print_selection(Selected(summary, (), 0), [], FailureGroups())
+    told = capsys.readouterr().out
+    assert "  1: 0.500, 100.0% (over 1 query)\n" in told
+    assert "all: 1 of 3 selected, 100.0% of the 1 decided\n" in told
+
+
+def test_an_estimate_tells_two_roles_of_one_model_apart(capsys: pytest.CaptureFixture[str]) -> None:
+    model = ScriptedModel({})
+    rows = [ModelEstimate(model, role="judge"), ModelEstimate(model, role="writer")]
+    print_estimate("3 items", rows)
+    assert [line.split(":")[0] for line in capsys.readouterr().out.splitlines()[1:3]] == [
+        f"  judge {model.name}",
+        f"  writer {model.name}",
+    ]

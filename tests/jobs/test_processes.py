@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -19,6 +20,9 @@ import pytest
 
 import autorubric
 from autorubric.cli.app import run
+from autorubric.jobs.workers import ShardChild, WorkerProcesses
+from autorubric.runs.progress import RunState
+from autorubric.runs.shard import Shard
 from autorubric.testing import LoopbackEndpoint
 from autorubric.testing.faults import Body
 from tests.cli.in_process import NearEndpoint
@@ -341,3 +345,27 @@ def test_ray_is_asked_for_where_it_is_missing_and_not_for_a_dry_run(
     assert run([*words, "--dry-run"]) == 0
     assert "one process sends 24 calls in about 1s" in capsys.readouterr().out
     assert not (tmp_path / "run").exists()
+
+
+class _FailingStart(WorkerProcesses):
+    """The second process cannot be started while the first one works."""
+
+    async def _supervise(self, worker: ShardChild) -> None:
+        if worker.number == 2:
+            raise OSError("cannot allocate memory")
+        try:
+            await asyncio.sleep(60)
+        finally:
+            worker.end = {"stopped": "the other process failed"}
+
+
+def test_an_error_in_one_process_awaits_the_others_in_a_running_loop(tmp_path: Path) -> None:
+    shards = [ShardChild(Shard(n, 2), tmp_path / str(n), n) for n in (1, 2)]
+    processes = _FailingStart(settings=None, passed={}, processes=2, _shards=shards)
+
+    async def work() -> None:
+        with pytest.raises(OSError, match="cannot allocate memory"):
+            await processes.run_to_end(None, None, lambda: RunState(0, 0, [], 0, 0, 0, 0.0))
+        assert shards[0].end == {"stopped": "the other process failed"}
+
+    asyncio.run(work())

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from autorubric.training.observations import Replays
+import asyncio
+import warnings
+from pathlib import Path
+
+from autorubric import Criterion, Note, Rubric
+from autorubric.runs.run_folder import open_ledger
+from autorubric.training.observations import Observer, Replays
+from autorubric.training.rewards import RewardRule
 from tests.offenders import each
 
 STEP_1 = [("a", 1), ("a", 1), ("b", 1)]
@@ -35,3 +42,21 @@ def test_each_rollout_counts_once(
     earlier: list[tuple[str, int | None]], asked: list[tuple[str, int | None]], expected: list[int]
 ) -> None:
     assert counted(Replays(earlier), asked) == expected
+
+
+def test_gates_that_changed_between_sessions_are_noted(tmp_path: Path) -> None:
+    rubric = Rubric(
+        [Criterion(name="Kind", requirement="Is kind."), Criterion(name="Brief", requirement="Is brief.")]
+    )
+
+    async def record(gates: tuple[str, ...]) -> None:
+        with open_ledger(tmp_path) as ledger:
+            Observer(ledger, rule=RewardRule(gates=gates)).record_rubric(rubric)
+
+    for gates in ((), (), ("Kind",)):
+        with warnings.catch_warnings(record=True) as notes:
+            warnings.simplefilter("always", Note)
+            asyncio.run(record(gates))
+        told = [str(note.message).partition(":")[0] for note in notes]
+        changed = "the gates of a rubric were [] in an earlier session and are ['Kind'] now"
+        assert told == ([changed] if gates else [])

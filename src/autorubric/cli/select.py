@@ -111,14 +111,15 @@ def _format_curve(summary: SelectionSummary) -> Iterable[str]:
     for point in summary.curve:
         if point.k > _EVERY_K and point.k & (point.k - 1) and point is not summary.curve[-1]:
             continue  # selection.json has them all
-        fewer = "" if point.queries == summary.curve[0].queries else f" (over {point.queries} queries)"
+        fewer = "" if point.queries == summary.total.queries else f" (over {pluralize(point.queries, 'query')})"
         yield f"  {point.k}: {point.score:.3f}, {point.kept:.1%}{fewer}"
 
 
 def _format_shares(summary: SelectionSummary) -> Iterable[str]:
     """What was kept by source and by model, and the lengths of answers."""
     for found in summary.by_source if len(summary.by_source) > 1 else ():
-        share = "none decided" if found.share is None else f"{found.share:.1%} of those decided"
+        decided = found.selected + found.dropped
+        share = "none decided" if found.share is None else f"{found.share:.1%} of the {decided} decided"
         yield f"{found.source or '(no source)'}: {found.selected} of {found.queries} selected, {share}"
     if len(summary.by_model) > 1:
         yield "kept by model: " + ", ".join(f"{model} {count}" for model, count in summary.by_model.items())

@@ -81,11 +81,13 @@ def _format_spending(total: UsageTotals) -> str:
 def print_estimate(head: str, rows: Collection[ModelEstimate], *, divided: bool = False) -> int:
     """Print the estimated calls, tokens and cost of each model, and how they were estimated; return 0."""
     print(head)
+    names = [row.model.name for row in rows]
     for row in rows:
+        role = f"{row.role} " if names.count(row.model.name) > 1 else ""
         most = "unbounded" if row.most is None else format_count(row.most.total_tokens)
         most_cost = format_cost(None if row.most is None else row.model.cost(row.most))
         print(
-            f"  {row.model.name}: {pluralize(row.calls, 'call')} to make, {row.recorded:,} on record; "
+            f"  {role}{row.model.name}: {pluralize(row.calls, 'call')} to make, {row.recorded:,} on record; "
             f"about {format_count(row.usage.prompt_tokens)} tokens in, "
             f"{format_count(row.usage.completion_tokens)} out, {format_cost(row.cost)}; "
             f"at most {most} tokens, {most_cost}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from itertools import repeat
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -22,8 +21,9 @@ from autorubric.jobs.job import BatchSettings, DatasetSource
 from autorubric.jobs.sharding import ShardedSettings
 from autorubric.llm.config import LLMConfig
 from autorubric.llm.endpoint_settings import EndpointSettings
+from autorubric.llm.http.key_owners import check_key_owners
 from autorubric.llm.http.prices import read_price_file
-from autorubric.llm.http.providers import check_key_owners, resolve_address
+from autorubric.llm.http.providers import resolve_address
 from autorubric.llm.http.secrets import VariableName
 from autorubric.llm.thinking import Reasoning, split_reasoning
 from autorubric.prompts.judging import load_judge_prompts
@@ -42,8 +42,33 @@ def reply_limit(default: int, help: str, group: str) -> Any:
     return setting(default, help, group=group, ge=1, le=10_000_000)
 
 
+_KEYS = {
+    "judge_key_env": ("judge", "escalate_to", "test_judge"),
+    "writer_key_env": ("writer", "evolve"),
+    "sample_key_env": ("sample",),
+    "audit_key_env": ("audit",),
+    "reviewer_key_env": ("reviewer",),
+}
+"""The settings that name models, by the setting that names their key; `api_key_env` is for the rest."""
+
+
 class ModelSettings(EndpointSettings):
     """The models of a command, with its endpoint settings."""
+
+    @model_validator(mode="after")
+    def _check_keys(self) -> Self:
+        common: list[Any] = []
+        for setting_name, roles in _KEYS.items():
+            values = [getattr(self, role, None) or () for role in roles]
+            names = [name for value in values for name in ([value] if isinstance(value, str) else value)]
+            places = [(name, self.base_url) for name in names if name not in getattr(self, "configs", ())]
+            if key_env := getattr(self, setting_name, None):
+                check_key_owners(key_env, places)
+            else:
+                common += places
+        if self.api_key_env:
+            check_key_owners(self.api_key_env, common)
+        return self
 
     def build_specs(self, names: Sequence[str], key_env: str | None, of: str = "", **own: Any) -> list[JudgeSpec]:
         """A judge for each `MODEL` or `MODEL@BASE_URL`; its id is the model's name.
@@ -163,8 +188,6 @@ class JudgeSettings(ModelSettings):
         ((name, count),) = Counter(self.judge).most_common(1)
         if count > 1:
             raise ConfigError(f"--judge {name} is given more than once; --repeat N asks each judge N times")
-        if key_env := self.judge_key_env or self.api_key_env:
-            check_key_owners(key_env, zip((*self.judge, *self.escalate_to), repeat(self.base_url), strict=False))
         if self.quorum is not None and self.quorum > len(self.judge):
             judges = len(self.judge)
             raise ConfigError(f"--quorum {self.quorum} is more than the number of judges, {judges}")

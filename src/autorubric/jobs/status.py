@@ -11,6 +11,7 @@ from pydantic import model_validator
 
 from autorubric.errors import ConfigError, InputError, pluralize
 from autorubric.jobs.job import RunSource, blocking, job, run_job
+from autorubric.llm.http.key_owners import check_key_owners
 from autorubric.llm.http.secrets import VariableName, read_environment, split_address
 from autorubric.llm.records.ledger_view import ledger_view
 from autorubric.runs.manifest import describe_no_run, find_ledger_folder, read_manifest, require_manifest
@@ -242,6 +243,8 @@ async def doctor_async(_: None, settings: DoctorSettings) -> list[DoctorFinding]
 
     places = _group_by_address(list(settings.base_url), [split_address(name) for name in settings.model])
     key, plain = settings.api_key_env, settings.allow_plain_http
+    if key is not None:
+        check_key_owners(key, [(names[0] if names else "m", url) for url, names in places])
     reached = await asyncio.gather(*(check_endpoint(url, names, key, plain_http=plain) for url, names in places))
     endpoints = (finding for findings in reached for finding in findings)
     return [*check_environment(read_environment(key)), check_sqlite(), *check_disk(Path(settings.out)), *endpoints]

@@ -87,8 +87,10 @@ class WorkerProcesses(StoppableRun):
         return {worker.shard: worker.folder for worker in self._shards}
 
     async def execute(self) -> None:
-        """Run the process of each shard until it has ended."""
-        await asyncio.gather(*map(self._supervise, self._shards))
+        """Run the process of each shard until it has ended; an error stops and awaits the others."""
+        async with asyncio.TaskGroup() as group:
+            for worker in self._shards:
+                group.create_task(self._supervise(worker))
 
     def interrupt(self) -> None:
         """Stop at a person's request."""

@@ -246,6 +246,7 @@ class ModelEstimate:
         prompt_tokens: estimated from their bytes.
         reply_tokens: estimated.
         most: maximum tokens; None if nothing limits them.
+        role: of its first request, where known.
 
     Example:
         >>> from autorubric.llm.request import Message
@@ -263,6 +264,7 @@ class ModelEstimate:
     prompt_tokens: float = 0.0
     reply_tokens: float = 0.0
     most: Usage | None = Usage()  # noqa: RUF009 - frozen
+    role: str = ""
     _longest: tuple[float, int] = (0.0, 0)  # the longest reply expected, and the longest allowed
 
     @property

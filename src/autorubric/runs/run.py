@@ -302,7 +302,7 @@ class CallCounter:
     async def __call__(self, model: Model, request: Request, read: Read, follow_up: FollowUp) -> Answered:
         """What the replies on record give; else the call is counted, and the answer is assumed or a failure."""
         request = replace(request, draw=request.draw + self._draws)
-        rows = self.found.setdefault(id(model), ModelEstimate(model))
+        rows = self.found.setdefault(id(model), ModelEstimate(model, role=request.role))
         outcome = await self._executor.ask_for(model, request, read, follow_up)
         if isinstance(outcome, Answer) or outcome.kind != "stopped":
             rows.recorded += 1

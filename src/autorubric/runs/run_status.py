@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
@@ -115,8 +116,8 @@ class RunStatus:
             return f"{self._batch_advice}; {again}" if self.open_batches else "nothing; the run is complete"
         if self.state == "died":
             return f"its process has ended; saved replies are kept; to resume it, {again}"
-        if "budget" in self.stopped:
-            how, command = build_resume_command(self.stopped, self.again)
+        how, command = build_resume_command(self.stopped, self.again)
+        if how or "budget" in self.stopped:
             return f"resume it with{how}:  {command}" if command else f"run it again with{how or ' a higher budget'}"
         return f"saved replies are not paid for twice; to retry the rest, {again}"
 
@@ -219,7 +220,7 @@ def _read_status(directory: Path, counters: Mapping[str, CountRows]) -> RunStatu
             pace.calls_per_second,
             None if pace.last is None else count_seconds_since(pace.last),
             _estimate_seconds_left(row_counts, pace, view) if state == "running" else None,
-            _find_stop_reason(manifest),
+            _find_stop_reason(manifest) or (_describe_full_disk(directory) if state == "died" else ""),
             _find_command(manifest),
             folder is None and bool(read_count(manifest.get("calls"))),
             () if folder is None else tuple(BatchStore(folder).read_records()),
@@ -310,6 +311,15 @@ def _determine_state(manifest: Mapping[str, Any], holder: str | None, row_counts
 
 def _find_stop_reason(manifest: Mapping[str, Any]) -> str:
     return str(manifest.get("error") or (manifest.get("counts") or {}).get("stopped") or "")
+
+
+_LITTLE_SPACE = 4 * 2**20
+"""Bytes; a run that died with less on its disk could not record why."""
+
+
+def _describe_full_disk(directory: Path) -> str:
+    free = shutil.disk_usage(directory).free
+    return f"its disk is full ({free / 1e6:.1f} MB left); make room first" if free < _LITTLE_SPACE else ""
 
 
 def _find_command(manifest: Mapping[str, Any]) -> str:

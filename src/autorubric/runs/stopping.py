@@ -50,7 +50,11 @@ def build_resume_command(stopped: str, again: str) -> tuple[str, str]:
         >>> stopped = "budget of 900 tokens reached after 1 call: 500 spent, and the next call may cost 600; ..."
         >>> build_resume_command(stopped, "autorubric grade a.json --budget-tokens 900 -o run")
         (' a budget of 1,800 tokens', 'autorubric grade a.json -o run --budget-tokens 1800')
+        >>> build_resume_command("HTTP 404: leave out --batch", "autorubric grade a.json --batch 9 -o run")
+        ('out --batch', 'autorubric grade a.json -o run')
     """
+    if "leave out --batch" in stopped:
+        return "out --batch", re.sub(r" --batch(?:[ =]\d+)?(?= |$)", "", again)
     found = _BUDGET.search(stopped)
     if found is None:
         return "", again

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 from autorubric.errors import ConfigError, collected
 from autorubric.llm.config import LLMConfig
+from autorubric.llm.http.key_owners import check_key_owners
 from autorubric.llm.http.prices import read_price_file
-from autorubric.llm.http.providers import check_key, check_key_owners, keys_missing, resolve_address
+from autorubric.llm.http.providers import check_key, keys_missing, resolve_address
 from autorubric.synthesis.method import Shape
 from autorubric.synthesis.role_settings import Roles, RoleSettings
 from autorubric.synthesis.stages import list_letters
@@ -205,5 +206,5 @@ def build_configs(settings: SynthesisSettings, environ: Mapping[str, str] | None
         raise ConfigError(dict.fromkeys(problems))
     shared = (config for config in made.values() if config.api_key_env == settings.api_key_env)
     if settings.api_key_env:
-        check_key_owners(settings.api_key_env, ((config.model, config.api_base) for config in shared))
+        check_key_owners(settings.api_key_env, ((config.model, config.api_base) for config in shared), environ)
     return made

@@ -351,7 +351,7 @@ async def estimate_sampling(
     """The calls that a run would make, by model, and its candidates; filler text stands for unrecorded ones."""
     assert run.executor is not None
     run.executor.stop("dry run")
-    rows = [ModelEstimate(model) for _, model in run.models]
+    rows = [ModelEstimate(model, role=ROLE) for _, model in run.models]
     candidates = []
     for key in run.iter_keys():
         query, model, draw = key

@@ -17,6 +17,7 @@ from autorubric.files.strict_json import encode_json
 from autorubric.graders.demands import Compound, is_compound
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import FailureKind
+from autorubric.notes import warn
 from autorubric.training.rewards import Reward, RewardFailed, RewardRule, is_gate
 
 if TYPE_CHECKING:
@@ -147,6 +148,7 @@ class Observer:
     def __init__(self, ledger: Ledger, graded: Compound = "as_is", rule: RewardRule | None = None) -> None:
         self._ledger, self._graded, self._rule = ledger, graded, rule or RewardRule()
         self._noted: set[str] = set()
+        self._gates = {note["rubric"]: note.get("gates") for _, note in ledger.list_observations(RUBRIC)}
         self._replays = Replays(
             (row["group"], row["answer"], row.get("step"), row["failure"])
             for kind in (REWARD, EVALUATION)
@@ -160,7 +162,13 @@ class Observer:
             self._noted.add(name)
             several = [index for index, criterion in enumerate(rubric) if is_compound(criterion)]
             named = zip(name_criteria(list(rubric)), rubric, strict=True)
-            own = {"graded": self._graded, "gates": [name for name, each in named if is_gate(each, name, self._rule)]}
+            gates = [name for name, each in named if is_gate(each, name, self._rule)]
+            if self._gates.get(name, gates) not in (None, gates):
+                warn(
+                    f"the gates of a rubric were {self._gates[name]} in an earlier session and are {gates} now: the "
+                    "recorded rewards follow two rules; use another run_dir to keep them apart"
+                )
+            own = {"graded": self._graded, "gates": gates}
             self._ledger.observe(RUBRIC, {**describe_rubric(rubric), "several": several, **own})
         return name
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import cache
@@ -220,30 +220,16 @@ def find_provider(name: str | None) -> Provider | None:
     return PROVIDERS.get(name) or _load_provider(name) if name else None
 
 
-def check_key_owners(key_env: str, models: Iterable[tuple[str, str | None]]) -> None:
-    """Refuse to send the key in one variable to several providers; `models` are names and base URLs.
-
-    Example:
-        >>> check_key_owners("MY_KEY", [("openai/gpt-5.1", None), ("vllm/qwen", None), ("m", "http://localhost/v1")])
-        >>> check_key_owners("MY_KEY", [("openai/gpt-5.1", None), ("anthropic/claude-opus-4-6", None)])
-        Traceback (most recent call last):
-        autorubric.errors.ConfigError: the key in MY_KEY would be sent to openai and anthropic; set the key ...
-    """
-    places = (resolve_address(model, base_url) for model, base_url in models)
-    prefixes = (normalize_name(model).partition("/")[0] for model, address in places if not address)
-    names = dict.fromkeys(ALIASES.get(prefix, prefix) for prefix in prefixes)
-    owners = [name for name in names if (provider := find_provider(name)) is not None and provider.needs_key]
-    if len(owners) > 1:
-        raise ConfigError(
-            f"the key in {key_env} would be sent to {' and '.join(owners)}; set the key variable of each provider "
-            "(such as OPENAI_API_KEY) instead, or pass one --base-url for all"
-        )
-
-
 def list_providers() -> dict[str, Provider]:
     """Every provider by name, those of installed packages included."""
     names = dict.fromkeys((*PROVIDERS, *find_plugins("providers")))
     return {name: provider for name in names if (provider := find_provider(name))}
+
+
+def find_provider_name(host: str) -> str | None:
+    """The provider whose host this is, or a regional one of it: eu.api.openai.com."""
+    hosts = ((name, urlsplit(provider.base_url).hostname) for name, provider in list_providers().items())
+    return next((name for name, own in hosts if f".{host}".endswith(f".{own}")), None)
 
 
 @cache
@@ -327,10 +313,10 @@ _OPENAI_KEY = ("OPENAI_API_KEY",)
 def _find_provider_at(base_url: str, environ: Mapping[str, str]) -> tuple[str | None, tuple[str, ...]]:
     """The provider at this host, and the variables of its key, so that no host is sent another one's key."""
     host = urlsplit(base_url).hostname or ""
-    if not is_loopback(host):
-        for name, provider in list_providers().items():
-            if f".{host}".endswith(f".{(own := urlsplit(provider.base_url).hostname)}"):
-                return name if host == own else None, provider.key_env  # None in regions: eu.api.openai.com
+    name = None if is_loopback(host) else find_provider_name(host)
+    if name is not None:
+        provider = list_providers()[name]
+        return name if host == urlsplit(provider.base_url).hostname else None, provider.key_env  # None in regions
     base_url = environ.get("OPENAI_BASE_URL", "")
     is_own = is_private(host) or re.match(rf"\s*https?://{re.escape(host)}(?:[:/?]|\s*$)", base_url, re.IGNORECASE)
     return None, _OPENAI_KEY if is_own or host.endswith(_AZURE_HOSTS) else ()

@@ -350,6 +350,7 @@ def _render_rows(figures: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     scores, coverage, rows, labels = (summary[name] for name in ("scores", "coverage", "rows", "against_labels"))
     if summary["status"] != "completed":
         yield "Status", _format_name(summary["status"])
+        yield "Next", "`autorubric status RUN` says why, and how to resume it"
     if scores is not None:
         mean = format_float(scores["mean"], 3) + _format_interval(scores["interval"])
         yield "Score", f"{mean}, {scores['scored']:,} scored"
