@@ -416,6 +416,21 @@ def test_drift_and_best_of_k_show_the_figures_of_their_commands(view: Viewer, ru
     assert view.data(f"/r/{select}/best-of-k")["curve"] == summary["curve"]
 
 
+def test_a_window_without_a_reward_interrupts_the_line_of_its_chart(tmp_path: Path) -> None:
+    run, rubric = tmp_path / "rewards", Rubric([Criterion(name="Moon", requirement="Mentions the moon.")])
+    # Of five samples, the judge's endpoint answers all but the third.
+    met = '{"criterion_status": "MET", "explanation": "It does."}'
+    with LoopbackEndpoint(replier=lambda body: "no" if "S2" in str(body) else met).in_thread() as endpoint:
+        rewarder = make_rewarder(f"judge@{endpoint.base_url}", run_dir=run)
+        for n in range(5):
+            rewards_now(rewarder, [Sample(f"S{n}", rubric, "Q")])
+    with viewing(run) as view:
+        windows = view.data("/r/0/drift?windows=5")["windows"]
+        chart = view.page("/r/0/drift?windows=5").text.split("<svg")[1]
+    assert [row["reward"] for row in windows] == [1.0, 1.0, None, 1.0, 1.0]
+    assert (chart.count("<circle"), chart.count('<line class="series0"')) == (4, 2)
+
+
 def test_the_lineage_of_a_criterion_names_its_proposals_gates_and_thresholds(view: Viewer, runs: list[Path]) -> None:
     data = view.data(f"/r/{number_of(runs, 'synthesize_full')}/rubrics/0")
     by_id = {one["id"]: one for one in data["criteria"]}

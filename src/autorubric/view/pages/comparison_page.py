@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Sequence
+from math import inf
 from typing import Any
 
 from autorubric.charts.svg import Axes, Point, Series, plot_lines
@@ -66,7 +67,7 @@ def build_comparison_page(
         reach = min(0.0, *scores), max(1.0, *scores)
         axes = Axes(f"score in {source.name}", f"score in {other.name}", reach, reach, diagonal=True)
         pairs = [Point(a, b, f"{name}: {a:.3f}, {b:.3f}") for a, b, name in points]
-        charts["scores"] = plot_lines("Scores in both runs", [Series("items", pairs, joined=False)], axes)
+        charts["scores"] = plot_lines("Scores in both runs", [Series("items", pairs, reach=-inf)], axes)
     return Page("comparison", f"{source.name} and {other.name}", data, rows, charts)
 
 
