@@ -396,6 +396,27 @@ def test_two_runs_are_compared_item_by_item(view: Viewer, runs: list[Path]) -> N
     assert [row["item"] for row in data["items"]] == largest
 
 
+def test_without_a_choice_a_run_is_compared_with_one_on_the_same_dataset(tmp_path: Path) -> None:
+    verdicts = [judged(one, "MET") for one in RUBRIC]
+    made = [write_run(tmp_path / f"run{n}", [item(n // 2)], [line(0, 0.5, verdicts)]) for n in range(4)]
+    with viewing(*made) as view:
+        view.indexed(0, 1, 2, 3)
+        assert [view.data(f"/r/{run}/compare")["other"] for run in range(4)] == [1, 0, 3, 2]
+
+
+def test_a_selection_by_the_scores_of_another_run_names_that_run(tmp_path: Path) -> None:
+    run, counts = tmp_path / "selected", {"rows": 25, "finished": 24, "failed": 1}
+    run.mkdir()
+    manifest = {"kind": "selection", "status": "completed", "graded_run": "/runs/graded", "counts": counts}
+    (run / "manifest.json").write_text(json.dumps(manifest))
+    with viewing(run) as view:
+        assert view.data("/r/0/")["rows"] == {"total": 25, "done": 24, "failed": 1}
+        text = view.page("/r/0/").text
+        assert "those of the run <bdi>/runs/graded</bdi>" in text and "Cost by role" not in text
+        [row] = view.data("/")["runs"]
+        assert (row["items"], row["failed"]) == (24, 1)
+
+
 def test_the_ledger_of_a_rewarder_in_the_process_of_a_trainer_is_shown_as_a_service_is(tmp_path: Path) -> None:
     run, rubric = tmp_path / "rewards", Rubric([Criterion(name="Moon", requirement="Mentions the moon.")])
     rewarder = make_rewarder("builtin/offline", run_dir=run)

@@ -32,7 +32,8 @@ def build_comparison_page(
     candidates = [run for run in graded if not is_hidden(run)]
     if not candidates:
         raise PageRefusal(404, "this view has no other graded run", "Start it with two: autorubric view RUN RUN")
-    chosen = query.read_whole("with", candidates[0].number)
+    same = [run for run in candidates if run.manifest.get("dataset_hash") == source.manifest.get("dataset_hash")]
+    chosen = query.read_whole("with", (same or candidates)[0].number)
     other = next((run for run in candidates if run.number == chosen), None)
     if other is None:
         raise PageRefusal(404, f"run {chosen} is not a graded run of this view")

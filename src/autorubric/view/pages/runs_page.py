@@ -28,7 +28,7 @@ def _describe_run(source: Source, hidden: bool) -> dict[str, Any]:
     row: dict[str, Any] = {"run": source.number, "name": source.name, "kind": source.kind, "gone": source.is_gone}
     row |= {"status": source.status, "updated": source.manifest.get("updated_at")}
     row |= {"items": None, "mean": None, "interval": None, "failed": None, "differs": None}
-    if source.kind == "synthesis":
+    if source.kind in ("synthesis", "selection"):
         counts = source.manifest.get("counts") or {}
         row |= {"items": counts.get("finished"), "failed": counts.get("failed")}
     if hidden or source.is_gone or not source.has_items:
@@ -56,6 +56,7 @@ def build_summary_page(source: Source, query: PageQuery) -> Page:
         "judges": list_judges(manifest),
         "costs": spent,
         "graded": source.has_items,
+        "graded_run": "" if source.has_items else str(manifest.get("graded_run") or ""),
         **dict.fromkeys(("rows", "rubrics", "scores", "coverage", "against_labels")),
         **dict.fromkeys(("failures", "drivers", "criteria"), ()),
         "judgments": 0,
@@ -66,7 +67,7 @@ def build_summary_page(source: Source, query: PageQuery) -> Page:
     charts: dict[str, str] = {}
     if source.has_items:
         criteria, charts = _add_scores(source, data, query.rows)
-    elif source.kind == "synthesis":
+    elif source.kind in ("synthesis", "selection"):
         data["rows"], data["failures"], data["error"] = _read_progress(source)
         if source.rubrics is not None:
             data["rubrics"], charts = source.cache_rubrics(lambda lines: _count_rubrics(lines, source))
