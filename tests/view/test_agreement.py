@@ -141,6 +141,7 @@ def test_equal_names_of_different_rubrics_are_told_apart(tmp_path: Path) -> None
         for path, table in {"/": "drivers", "/agreement": "criteria", "/compare": "criteria"}.items():
             with case(path):
                 assert [row["name"] for row in view.data(f"/r/0{path}")[table]] == names
+        assert view.data("/r/0/label")["criteria"] == names
         for path in ("/", "/agreement"):
             with case(f"charts of {path}"):
                 assert all(f'text-anchor="start">{name}</text>' in view.page(f"/r/0{path}").text for name in names)
