@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from autorubric import InputError, grade
+from autorubric import Criterion, DataItem, InputError, Rubric, RubricDataset, grade
 from autorubric.labels import Ask, Policy, Queue, label_queue, read_history, store_path
 from autorubric.labels.drawing import draw_batch
 from autorubric.testing import LoopbackEndpoint
@@ -218,6 +218,15 @@ def test_policies_draw_from_what_they_name(run: Path, ask: Ask, size: int) -> No
     if ask.policy == "criterion":
         assert {pair.criterion for pair in batch.pairs} == {1}
         assert {pair.probability for pair in batch.pairs} == {1.0}
+
+
+def test_a_name_that_two_rubrics_use_draws_from_both_and_its_name_in_agree_from_one(tmp_path: Path) -> None:
+    rubrics = [Rubric([Criterion(name="Right", requirement=f"Is {n}.")]) for n in range(2)]
+    items = [DataItem(f"Text {n}.", "", id=f"q{n}", rubric=rubrics[n % 2]) for n in range(10)]
+    run = graded(tmp_path / "run", 10, RubricDataset("Why?", None, items))
+    names = ("Right", "Right (Is 1.)")
+    drawn = {name: {pair.item for pair in draw_batch(run, Ask("criterion", name), [], 0).pairs} for name in names}
+    assert drawn == {"Right": set(range(10)), "Right (Is 1.)": {1, 3, 5, 7, 9}}
 
 
 def test_disagreements_are_pairs_on_which_judges_differ(tmp_path: Path) -> None:

@@ -102,9 +102,15 @@ def test_the_baseline_counts_the_criteria_of_all_pages(tmp_path: Path) -> None:
     one = [item(n, *labels) for n, labels in enumerate(halves)]
     # With rubrics of their own, all criteria count as one: of 120 labels, 12 x 5 + 12 are MET.
     own = [item(n, *(["MET"] * 5 if n < 12 else ["UNMET"] * 4 + ["MET"]), rubric=rubrics[n // 2]) for n in range(24)]
+    # The same criteria with other weights are rubrics of their own too: half of the labels are MET.
+    weighted = [
+        item(n, *["MET"] * 30, *["UNMET"] * 30, rubric=[criterion | {"weight": 1.0 + n} for criterion in whole])
+        for n in range(2)
+    ]
     cases: dict[str, tuple[list[Any], Any, float]] = {
         "one rubric": (one, whole, 110 / 120),
         "own rubrics": (own, None, 72 / 120),
+        "own weights": (weighted, None, 0.5),
     }
     with offenders() as case:
         for name, (items, rubric, expected) in cases.items():
@@ -135,6 +141,7 @@ def test_equal_names_of_different_rubrics_are_told_apart(tmp_path: Path) -> None
         for path, table in {"/": "drivers", "/agreement": "criteria", "/compare": "criteria"}.items():
             with case(path):
                 assert [row["name"] for row in view.data(f"/r/0{path}")[table]] == names
+        assert view.data("/r/0/label")["criteria"] == names
         for path in ("/", "/agreement"):
             with case(f"charts of {path}"):
                 assert all(f'text-anchor="start">{name}</text>' in view.page(f"/r/0{path}").text for name in names)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from autorubric import InputError, Rubric, RubricDataset, agree, report, verify
+from autorubric import Criterion, InputError, Rubric, RubricDataset, agree, report, verify
 from autorubric.cli.app import run as command
 from autorubric.labels import Ask, label_queue
 from tests.labels.runs import RUBRIC as ASKED
@@ -100,6 +100,30 @@ def test_labels_of_the_store_are_in_report_view_and_agree(
     labelled = [sum(at in items for _ in places) for at in range(30)]
     assert [row["labelled"] for row in rows] == labelled
     assert [entry["label"] for entry in one] == [LABELS[2][place] if place in places else None for place in (0, 1)]
+
+
+def test_criteria_of_the_same_name_have_their_own_weighted_numbers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = Rubric([Criterion(name=ASKED[0].name, requirement="Is another."), *[*ASKED][1:]])
+    items = [replace(one, rubric=other if n % 2 else None) for n, one in enumerate(answers(24))]
+    run = graded(tmp_path / "run", 24, RubricDataset("Why?", Rubric([*ASKED]), items))
+    with label_queue(run, Ask("uncertain", size=24, seed=5)) as queue:
+        for turn in range(24):
+            task = queue.next("ana")
+            assert task is not None
+            queue.label("ana", task.pair.index, task.pair.place, "MET" if turn % 3 else "UNMET")
+    criteria = command_json(str(run), capsys=capsys)["criteria"]
+    told = sorted((one["n"], pytest.approx(one["accuracy"]["value"])) for one in criteria)
+    for no_text in (False, True):
+        shown = report(run, format="json", no_text=no_text).numbers["agreement"]["criteria"]
+        found = sorted((one["labelled"], one["agreement"]) for one in shown if one["labelled"])
+        assert found == told
+    with viewing(run) as view:
+        measured(view)
+        pages = [view.data(f"/r/0/criteria/{one['criterion']}") for one in view.data("/r/0/agreement")["criteria"]]
+    pairs = [pair for page in pages for pair in page["raters"] if pair["n"]]
+    assert sorted((pair["n"], pair["share"]) for pair in pairs) == told
 
 
 @pytest.mark.usefixtures("forked")

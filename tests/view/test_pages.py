@@ -396,6 +396,27 @@ def test_two_runs_are_compared_item_by_item(view: Viewer, runs: list[Path]) -> N
     assert [row["item"] for row in data["items"]] == largest
 
 
+def test_without_a_choice_a_run_is_compared_with_one_on_the_same_dataset(tmp_path: Path) -> None:
+    verdicts = [judged(one, "MET") for one in RUBRIC]
+    made = [write_run(tmp_path / f"run{n}", [item(n // 2)], [line(0, 0.5, verdicts)]) for n in range(4)]
+    with viewing(*made) as view:
+        view.indexed(0, 1, 2, 3)
+        assert [view.data(f"/r/{run}/compare")["other"] for run in range(4)] == [1, 0, 3, 2]
+
+
+def test_a_selection_by_the_scores_of_another_run_names_that_run(tmp_path: Path) -> None:
+    run, counts = tmp_path / "selected", {"rows": 25, "finished": 24, "failed": 1}
+    run.mkdir()
+    manifest = {"kind": "selection", "status": "completed", "graded_run": "/runs/graded", "counts": counts}
+    (run / "manifest.json").write_text(json.dumps(manifest))
+    with viewing(run) as view:
+        assert view.data("/r/0/")["rows"] == {"total": 25, "done": 24, "failed": 1}
+        text = view.page("/r/0/").text
+        assert "those of the run <bdi>/runs/graded</bdi>" in text and "Cost by role" not in text
+        [row] = view.data("/")["runs"]
+        assert (row["items"], row["failed"]) == (24, 1)
+
+
 def test_the_ledger_of_a_rewarder_in_the_process_of_a_trainer_is_shown_as_a_service_is(tmp_path: Path) -> None:
     run, rubric = tmp_path / "rewards", Rubric([Criterion(name="Moon", requirement="Mentions the moon.")])
     rewarder = make_rewarder("builtin/offline", run_dir=run)
@@ -414,6 +435,21 @@ def test_drift_and_best_of_k_show_the_figures_of_their_commands(view: Viewer, ru
     assert [row["reward"] for row in windows] == [window.reward for window in drift(runs[serve], windows=3).windows]
     summary = json.loads((runs[select] / "selection.json").read_text())
     assert view.data(f"/r/{select}/best-of-k")["curve"] == summary["curve"]
+
+
+def test_a_window_without_a_reward_interrupts_the_line_of_its_chart(tmp_path: Path) -> None:
+    run, rubric = tmp_path / "rewards", Rubric([Criterion(name="Moon", requirement="Mentions the moon.")])
+    # Of five samples, the judge's endpoint answers all but the third.
+    met = '{"criterion_status": "MET", "explanation": "It does."}'
+    with LoopbackEndpoint(replier=lambda body: "no" if "S2" in str(body) else met).in_thread() as endpoint:
+        rewarder = make_rewarder(f"judge@{endpoint.base_url}", run_dir=run)
+        for n in range(5):
+            rewards_now(rewarder, [Sample(f"S{n}", rubric, "Q")])
+    with viewing(run) as view:
+        windows = view.data("/r/0/drift?windows=5")["windows"]
+        chart = view.page("/r/0/drift?windows=5").text.split("<svg")[1]
+    assert [row["reward"] for row in windows] == [1.0, 1.0, None, 1.0, 1.0]
+    assert (chart.count("<circle"), chart.count('<line class="series0"')) == (4, 2)
 
 
 def test_the_lineage_of_a_criterion_names_its_proposals_gates_and_thresholds(view: Viewer, runs: list[Path]) -> None:

@@ -10,8 +10,8 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
-from itertools import accumulate
-from math import ceil, floor, log10
+from itertools import accumulate, pairwise
+from math import ceil, floor, inf, log10
 from typing import NamedTuple
 from unicodedata import east_asian_width
 
@@ -304,11 +304,11 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Points with a name; `joined` draws a line through them."""
+    """Points with a name; a line joins neighbours whose x grows by at most `reach`, and none if it is `-inf`."""
 
     name: str
     points: Sequence[Point]
-    joined: bool = True
+    reach: float = inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,7 +332,7 @@ def plot_lines(title: str, series: Sequence[Series], axes: Axes) -> str:
 
     Example:
         >>> chart = plot_lines("Best of k", [Series("mean", [Point(1, 0.5), Point(2, 0.75)])], Axes("k", "mean"))
-        >>> chart.count("<circle"), chart.count("<polyline")
+        >>> chart.count("<circle"), chart.count('<line class="series0"')
         (2, 1)
     """
     points = [point for line in series for point in line.points]
@@ -374,15 +374,16 @@ def _draw_series(
 ) -> list[str]:
     colour, kind = _COLOURS[number % len(_COLOURS)], f"series{number % len(_COLOURS)}"
     parts = [draw_line(kind, low, high, colour) for low, high in bars]
-    if line.joined and len(shown) > 1:
-        path = " ".join(f"{x:.1f},{y:.1f}" for _, (x, y) in shown)
-        parts.append(f'<polyline class="{kind}" points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
     parts += [
+        draw_line(kind, start, end, colour, _THICK)
+        for (one, start), (other, end) in pairwise(shown)
+        if other.x - one.x <= line.reach
+    ]
+    return parts + [
         f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="{colour}" stroke="{colour}">'
         f"<title>{escape_xml(point.label or f'{point.x:g}: {point.y:.4g}')}</title></circle>"
         for point, (x, y) in shown
     ]
-    return parts
 
 
 def _draw_legend(name: str, number: int) -> str:

@@ -17,6 +17,7 @@ from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 
+from autorubric.core.display import tell_apart
 from autorubric.core.scoring import build_cell
 from autorubric.errors import InputError
 from autorubric.labels.event import Event, Pair, PairFinder, PairKey
@@ -155,13 +156,19 @@ def draw_from_pairs(pairs: JudgedPairs, ask: Ask, known: Iterable[KnownPair], ba
 
 
 def select_scope(pairs: JudgedPairs, policy: str, criterion: str | None) -> Flags:
-    """The pairs that a policy draws from: all except `criterion` and `disagreements`."""
+    """The pairs that a policy draws from: all except `criterion` and `disagreements`.
+
+    If several rubrics use a name, one criterion is found by its name in `autorubric agree`, such as `Right (Is 4)`.
+    """
     if policy == "criterion":
         names = {id(criterion): criterion.name for criterion in pairs.criteria}
         plain = np.array([names[id(one)] == criterion for one in pairs.criteria], bool)
         if plain.any():
             return plain
-        return np.array([pairs.find_name(pair) == criterion for pair in range(len(pairs))], bool)
+        named = [(pairs.find_name(pair), one.requirement) for pair, one in enumerate(pairs.criteria)]
+        distinct = list(dict.fromkeys(named))
+        told = dict(zip(distinct, tell_apart(distinct), strict=True))
+        return np.array([criterion in (one[0], told[one]) for one in named], bool)
     if policy == "disagreements":
         return np.nan_to_num(pairs.dissent) > 0
     return np.ones(len(pairs), bool)

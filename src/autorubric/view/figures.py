@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,6 +21,7 @@ from autorubric.view.sources import Source
 
 if TYPE_CHECKING:
     from autorubric.llm.records.call_rows import CallRow
+    from autorubric.view.index.dataset_lines import DatasetLines
 
 
 class Mean(NamedTuple):
@@ -300,15 +302,22 @@ def compute_baseline(connection: sqlite3.Connection, source: Source) -> float | 
     If items have their own rubrics, criteria with the same options count as one, as in `autorubric agree`.
     """
     dataset = source.open_dataset()
-    has_none = dataset is not None and dataset.head.get("rubric") is None
+    pooled = dataset is not None and dataset.head.get("rubric") is None and _have_own_rubrics(connection, dataset)
     query = """SELECT sum(most), sum(n) FROM (SELECT max(n) AS most, sum(n) AS n FROM (
-        SELECT CASE WHEN ? AND EXISTS (SELECT 1 FROM criteria WHERE judged + abstained + failed + unasked
-            < (SELECT count(*) FROM items)) THEN scale ELSE criterion END AS part, a, sum(n) AS n
+        SELECT CASE WHEN ? THEN scale ELSE criterion END AS part, a, sum(n) AS n
         FROM pairs JOIN criteria USING (criterion)
         WHERE one = ? AND other = ? AND NOT EXISTS (SELECT 1 FROM words WHERE word IN (a, b) AND text IN (?, ?, ?))
         GROUP BY part, a) GROUP BY part)"""
-    most, n = connection.execute(query, (has_none, HUMAN, FINAL, ABSTENTION, *NO_VERDICT)).fetchone()
+    most, n = connection.execute(query, (pooled, HUMAN, FINAL, ABSTENTION, *NO_VERDICT)).fetchone()
     return most / n if n else None
+
+
+def _have_own_rubrics(connection: sqlite3.Connection, dataset: DatasetLines) -> bool:
+    """Whether labelled items have different criteria, also in weight alone; the order does not matter."""
+    labelled = connection.execute("SELECT item FROM items WHERE labelled > 0")
+    criteria = (dataset.list_criteria(dataset.read_item(item)) for (item,) in labelled)
+    rubrics = (sorted(json.dumps(criterion, sort_keys=True) for criterion in each) for each in criteria)
+    return any(one != other for one, other in pairwise(rubrics))
 
 
 def name_rater(rater: str) -> str:

@@ -241,16 +241,19 @@ class Source:
         mark = (notes.get("mark"), notes.get("offset"), notes.get("labels_at"), asked)
         return self._remember(name, mark, lambda: make(connection))
 
-    def name_apart(self, connection: sqlite3.Connection, criteria: Iterable[Any]) -> list[dict[str, Any]]:
-        """Rows on criteria with distinct names, those of `autorubric agree`."""
+    def name_apart(
+        self, connection: sqlite3.Connection, criteria: Iterable[Any], *, in_full: bool = False
+    ) -> list[dict[str, Any]]:
+        """Rows on criteria with distinct names: those of `autorubric agree` if `in_full` or if names may quote."""
         rows = [dict(row) for row in criteria]
+        may_quote = in_full or self.has_text
 
         def make(opened: sqlite3.Connection) -> Mapping[int, str]:
             known = opened.execute("SELECT criterion, name, requirement FROM criteria").fetchall()
-            names = tell_apart((name, requirement * self.has_text) for _, name, requirement in known)
+            names = tell_apart((name, requirement * may_quote) for _, name, requirement in known)
             return dict(zip((number for number, *_ in known), names, strict=True))
 
-        names = self.cache(connection, "names", make)
+        names = self.cache(connection, "names", make, str(may_quote))
         return [row | {"name": names.get(row["criterion"], row["name"])} for row in rows]
 
     def _remember(self, name: str, mark: object, make: Callable[[], T]) -> T:

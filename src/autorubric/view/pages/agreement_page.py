@@ -27,9 +27,12 @@ def build_agreement_page(source: Source, query: PageQuery) -> Page:
     with source.reading() as connection:
         everywhere = {(row["one"], row["other"]): row for row in source.cache(connection, "pairs", _compare_raters)}
         found, more = _read_criteria(connection, query)
-        rows = source.name_apart(connection, (_measure_criterion(connection, row) for row in found))
+        rows = source.name_apart(connection, (_measure_criterion(connection, row) for row in found), in_full=True)
         majority = source.cache(connection, "majority", lambda opened: figures.compute_baseline(opened, source))
         single, notes = figures.read_single_labels(connection, source), read_notes(connection)
+        if single is not None:
+            rows = [figures.apply_single_labels(row, single, "criteria", ("labelled", "agreement")) for row in rows]
+        rows = source.name_apart(connection, rows)
         problem = single["problem"] if single else ""
         measured = None if problem else source.cache(connection, "labels", figures.measure_against_labels)
         labels = measured or figures.Mean(None, None, 0)
@@ -40,7 +43,6 @@ def build_agreement_page(source: Source, query: PageQuery) -> Page:
     whole = None if problem else everywhere.get((human, verdict))
     judges = [row for (one, other), row in everywhere.items() if not problem and one == human and other != verdict]
     if single is not None:
-        rows = [figures.apply_single_labels(row, single, "criteria", ("labelled", "agreement")) for row in rows]
         judges = [figures.apply_single_labels(row, single, "judges", ("n", "share")) for row in judges]
         whole = whole and figures.apply_single_labels(whole, single, "judge", ("n", "share"))
     charts = _draw_charts(rows, reliability, labels.n > 0)
@@ -191,7 +193,7 @@ def build_criterion_page(source: Source, query: PageQuery, criterion: int) -> Pa
         row = connection.execute("SELECT * FROM criteria WHERE criterion = ?", (criterion,)).fetchone()
         if row is None:
             raise PageRefusal(404, f"this run has no criterion {criterion}")
-        found = figures.summarize_criterion(row)
+        [found] = source.name_apart(connection, [figures.summarize_criterion(row)])
         counts = connection.execute(
             "SELECT text, sum(n) FROM cells JOIN words USING (word) WHERE criterion = ? GROUP BY word",
             (criterion,),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Sequence
+from math import inf
 from typing import Any
 
 from autorubric.charts.svg import Axes, Point, Series, plot_lines
@@ -31,7 +32,8 @@ def build_comparison_page(
     candidates = [run for run in graded if not is_hidden(run)]
     if not candidates:
         raise PageRefusal(404, "this view has no other graded run", "Start it with two: autorubric view RUN RUN")
-    chosen = query.read_whole("with", candidates[0].number)
+    same = [run for run in candidates if run.manifest.get("dataset_hash") == source.manifest.get("dataset_hash")]
+    chosen = query.read_whole("with", (same or candidates)[0].number)
     other = next((run for run in candidates if run.number == chosen), None)
     if other is None:
         raise PageRefusal(404, f"run {chosen} is not a graded run of this view")
@@ -66,7 +68,7 @@ def build_comparison_page(
         reach = min(0.0, *scores), max(1.0, *scores)
         axes = Axes(f"score in {source.name}", f"score in {other.name}", reach, reach, diagonal=True)
         pairs = [Point(a, b, f"{name}: {a:.3f}, {b:.3f}") for a, b, name in points]
-        charts["scores"] = plot_lines("Scores in both runs", [Series("items", pairs, joined=False)], axes)
+        charts["scores"] = plot_lines("Scores in both runs", [Series("items", pairs, reach=-inf)], axes)
     return Page("comparison", f"{source.name} and {other.name}", data, rows, charts)
 
 

@@ -23,8 +23,8 @@ def build_label_page(source: Source, query: PageQuery, labelling: LabelQueues) -
     annotator = _read_annotator(query)
     is_open = labelling.is_open(source)
     with source.reading() as connection:
-        found = connection.execute("SELECT name FROM criteria GROUP BY name ORDER BY min(criterion) LIMIT 200")
-        names = [name for (name,) in found]
+        found = connection.execute("SELECT criterion, name FROM criteria ORDER BY criterion LIMIT 200")
+        names = [row["name"] for row in source.name_apart(connection, found)]
         items, truths = connection.execute("SELECT count(*), total(labelled > 0) FROM items").fetchone()
         truths = 0 if "labels" in read_notes(connection) else int(truths)
     history = read_history(source.directory)

@@ -28,7 +28,7 @@ def _describe_run(source: Source, hidden: bool) -> dict[str, Any]:
     row: dict[str, Any] = {"run": source.number, "name": source.name, "kind": source.kind, "gone": source.is_gone}
     row |= {"status": source.status, "updated": source.manifest.get("updated_at")}
     row |= {"items": None, "mean": None, "interval": None, "failed": None, "differs": None}
-    if source.kind == "synthesis":
+    if source.kind in ("synthesis", "selection"):
         counts = source.manifest.get("counts") or {}
         row |= {"items": counts.get("finished"), "failed": counts.get("failed")}
     if hidden or source.is_gone or not source.has_items:
@@ -56,23 +56,26 @@ def build_summary_page(source: Source, query: PageQuery) -> Page:
         "judges": list_judges(manifest),
         "costs": spent,
         "graded": source.has_items,
+        "graded_run": "" if source.has_items else str(manifest.get("graded_run") or ""),
         **dict.fromkeys(("rows", "rubrics", "scores", "coverage", "against_labels")),
         **dict.fromkeys(("failures", "drivers", "criteria"), ()),
         "judgments": 0,
         "flags": {},
         "index": {"read": 0, "size": 0, "share": 1.0},
     }
+    criteria: list[dict[str, Any]] = []
     charts: dict[str, str] = {}
     if source.has_items:
-        charts = _add_scores(source, data)
-    elif source.kind == "synthesis":
+        criteria, charts = _add_scores(source, data, query.rows)
+    elif source.kind in ("synthesis", "selection"):
         data["rows"], data["failures"], data["error"] = _read_progress(source)
         if source.rubrics is not None:
             data["rubrics"], charts = source.cache_rubrics(lambda lines: _count_rubrics(lines, source))
-    return Page("summary", source.name, data, data["criteria"], charts)
+    return Page("summary", source.name, data, criteria, charts)
 
 
-def _add_scores(source: Source, data: dict[str, Any]) -> dict[str, str]:
+def _add_scores(source: Source, data: dict[str, Any], most: int) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    """Add the figures of a graded run to those of its page; return at most `most` of its criteria, and the charts."""
     from autorubric.charts.svg import Ranged, plot_bars, plot_intervals
     from autorubric.errors import pluralize
 
@@ -84,7 +87,8 @@ def _add_scores(source: Source, data: dict[str, Any]) -> dict[str, str]:
         )
         data["coverage"], data["judgments"] = made.coverage, sum(made)
         data["drivers"] = source.name_apart(connection, source.cache(connection, "drivers", figures.find_drivers))
-        data["criteria"] = source.name_apart(connection, figures.read_criteria(connection, most=MOST_CHARTED))
+        criteria = source.name_apart(connection, figures.read_criteria(connection, most))
+        data["criteria"] = criteria[:MOST_CHARTED]
         data["index"] = read_index_state(connection)
         labels = source.cache(connection, "labels", figures.measure_against_labels)
         data["against_labels"] = labels._asdict() if labels.n else None
@@ -102,10 +106,10 @@ def _add_scores(source: Source, data: dict[str, Any]) -> dict[str, str]:
         for criterion in data["criteria"]
         if criterion["mean"] is not None
     ]
-    which = "each criterion" if len(data["criteria"]) < MOST_CHARTED else f"the first {MOST_CHARTED} criteria"
+    which = "each criterion" if len(criteria) <= MOST_CHARTED else f"the first {MOST_CHARTED} criteria"
     if rows:
         charts["criteria"] = plot_intervals(f"Mean value of {which}", rows, "mean value, 95% interval")
-    return charts
+    return criteria, charts
 
 
 def _count_rubrics(lines: JsonLines, source: Source) -> tuple[dict[str, Any], dict[str, str]]:

@@ -39,7 +39,7 @@ def build_drift_page(source: Source, query: PageQuery) -> Page:
     rewards = [Point(row["window"], row["reward"]) for row in rows if row["reward"] is not None]
     if rewards:
         axes = Axes("window", "mean reward")
-        charts["reward"] = plot_lines("Reward", [Series("reward", rewards)], axes)
+        charts["reward"] = plot_lines("Reward", [Series("reward", rewards, reach=1)], axes)
         lengths = [Point(row["window"], row["characters"]) for row in rows]
         charts["length"] = plot_lines(
             "Length of submissions", [Series("characters", lengths)], Axes("window", "characters")
@@ -47,7 +47,9 @@ def build_drift_page(source: Source, query: PageQuery) -> Page:
     gaps = [_build_gap_point(row) for row in rows if row["gap"] is not None]
     if gaps:
         axes = Axes("window", "gap in reward")
-        charts["gap"] = plot_lines("Gap to the audit’s judge, with its 95% interval", [Series("gap", gaps)], axes)
+        charts["gap"] = plot_lines(
+            "Gap to the audit’s judge, with its 95% interval", [Series("gap", gaps, reach=1)], axes
+        )
     return Page("drift", f"Drift in {source.name}", data, rows, charts)
 
 

@@ -227,7 +227,7 @@ def _collect_rubric_figures(source: Source, sections: Sequence[Section]) -> Mapp
 _LEFT_OUT = frozenset(
     {
         *("description", "requirement", "sentence", "error", "stand_ins", "dataset", "started", "problem", "message"),
-        *("index", "next", "choices", "common_names", "drivers", "statistics", "majority", "limits"),
+        *("index", "next", "choices", "common_names", "drivers", "statistics", "majority", "limits", "graded_run"),
     }
 )
 
