@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 from autorubric.core.criterion import name_criteria
 from autorubric.core.report import AnyCriterionReport, Report
 from autorubric.core.rubric import Rubric
+from autorubric.errors import warn
 from autorubric.files.strict_json import encode_json
 from autorubric.graders.demands import Compound, is_compound
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import FailureKind
-from autorubric.notes import warn
 from autorubric.training.rewards import Reward, RewardFailed, RewardRule, is_gate
 
 if TYPE_CHECKING:
