@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import socket
 import sqlite3
 import tempfile
@@ -37,6 +38,7 @@ def heard(worker: ClusterWorker, folder: Path, url: str, told: int = 0) -> list[
     """The words of a worker that is given one block of the essays."""
     settings = {"data": str(many_essays(folder)), "judge": [f"a@{url}"], "shard": "1/1", "concurrency": 4}
     order = {"command": "grade", "settings": settings, "processes": 1, "input": None, "base": None, "round": 0}
+    order["left"] = (math.inf, math.inf)
     worker.begin({**order, "folder": str(Path.cwd()), "addresses": {}}, told)
     words: list[dict[str, Any]] = []
     blocks = iter([0, None])

@@ -13,6 +13,7 @@ from autorubric.llm.records.ledger_view import ledger_view
 from autorubric.testing import LoopbackEndpoint
 from tests.offenders import offenders
 
+EXAMPLES = Path(__file__).parents[2] / "examples" / "queries.jsonl"
 RECORDS, CRITERIA = 40, 3
 Run: TypeAlias = Callable[..., int]
 """Runs in a directory with further settings; how many records are finished."""
@@ -72,6 +73,24 @@ def test_a_budget_for_half_of_the_calls_finishes_about_half_of_the_records(tmp_p
                 # does not cover in the worst case leaves a part of it.
                 assert 0.35 * RECORDS <= run(model, half, budget_tokens=budget) <= RECORDS / 2
                 assert spent(half) <= budget
+
+
+def test_synthesize_with_any_concurrency_finishes_as_many_queries_as_a_budget_covers(tmp_path: Path) -> None:
+    cases: dict[str, dict[str, Any]] = {
+        "basic": {"limit": 30},
+        "basic, two processes": {"limit": 30, "processes": 2},
+        "full": {"limit": 6, "profile": "full"},
+    }
+    with offenders() as case:
+        for name, settings in cases.items():
+            with case(name):
+                whole, half = tmp_path / f"{name}-whole", tmp_path / f"{name}-half"
+                synthesize(EXAMPLES, out=whole, models="builtin/offline", **settings)
+                limits = {"budget_tokens": spent(whole) // 2, "concurrency": 30}
+                synthesize(EXAMPLES, out=half, models="builtin/offline", **settings, **limits)
+                finished = len((half / "final.jsonl").read_bytes().splitlines())
+                assert settings["limit"] / 3 <= finished <= settings["limit"] / 2 + 1
+                assert spent(half) <= limits["budget_tokens"]
 
 
 def test_few_records_are_begun_and_not_finished_although_all_wait_at_once(tmp_path: Path) -> None:

@@ -9,7 +9,10 @@ from typing import Any
 
 import pytest
 
-from autorubric.runs.blocks import BLOCK, Feed, feed, feed_records, note_ended, work_through
+from autorubric.llm.billing import Reservation
+from autorubric.llm.budget import Budget
+from autorubric.llm.sharing import Amount
+from autorubric.runs.blocks import BLOCK, Feed, Room, feed, feed_records, note_ended, work_through
 
 GROUPS = [[2 * n, 2 * n + 1] if n < 3 else [n + 3] for n in range(BLOCK + 2)]
 """Three pairs of equal records, and single ones: 69 records in 66 groups, so two blocks."""
@@ -74,5 +77,33 @@ async def test_an_error_of_a_record_or_its_source_is_raised_when_the_other_open_
     for failing, records in sources.items():
         ended: list[int] = []
         with pytest.raises(OSError, match="the disk fails"):
-            await asyncio.wait_for(work_through(records, grade, 8), 5)
+            await asyncio.wait_for(work_through(records, grade, Room(8)), 5)
         assert ended == [record for record in (67, 68) if record != failing]
+
+
+async def test_a_record_is_opened_only_if_the_budget_covers_what_the_open_ones_are_expected_to_cost() -> None:
+    """Records cost 300 each, in two calls; at first, 450 are expected."""
+    budget, begun = Budget(tokens=1900), 0
+    ended: list[int] = []
+    most: list[int] = []
+
+    async def read() -> AsyncGenerator[int, None]:
+        for number in range(6):
+            yield number
+
+    async def work(number: int) -> None:
+        nonlocal begun
+        begun += 1
+        most.append(begun - len(ended))
+        for _ in range(2):
+            held = await budget.reserve(Reservation(budget, Amount(160)))
+            assert isinstance(held, Reservation)
+            await asyncio.sleep(0.01)
+            budget.settle(held, Amount(150))
+        ended.append(number)
+
+    await work_through(read(), work, Room(8, budget, Amount(450)))
+    # 1900 cover four records of 450. When the first ones have ended, 700 are left, which cover two of 300.
+    assert most == [1, 2, 3, 4, 1, 2]
+    assert ended == [0, 1, 2, 3, 4, 5]
+    assert (budget.spent, budget.costs) == (Amount(1800), {})

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from autorubric.llm.request import Failure
+from autorubric.runs.blocks import Room
 from autorubric.runs.stopping import StoppableRun
 from autorubric.synthesis.query_file import Query
 from autorubric.synthesis.stage_runner import Row, run_plan
@@ -52,7 +53,7 @@ class Answers:
 
 async def test_every_stage_sees_what_it_reads() -> None:
     rows: list[Row] = []
-    await run_plan(PLAN, queries(2), Answers(), window=4, finished=rows.append)
+    await run_plan(PLAN, queries(2), Answers(), room=Room(4), finished=rows.append)
     assert [(r.fields["c"], r.fields["c_model"]) for r in rows] == [("q0+q0", "test"), ("q1+q1", "test")]
 
 
@@ -66,14 +67,14 @@ async def test_a_slow_reply_delays_its_own_record_only() -> None:
             gate.set()
 
     answers = Answers({("idx:0", "a"): gate})
-    await run_plan(PLAN, queries(10), answers, window=3, finished=take)
+    await run_plan(PLAN, queries(10), answers, room=Room(3), finished=take)
     assert [row.query.index for row in rows] == [*range(1, 10), 0]
 
 
 async def test_a_stage_waits_for_what_it_reads_and_for_nothing_else() -> None:
     gate = asyncio.Event()
     answers = Answers({("idx:0", "a"): gate})
-    running = asyncio.create_task(run_plan(PLAN, queries(1), answers, window=1, finished=lambda row: None))
+    running = asyncio.create_task(run_plan(PLAN, queries(1), answers, room=Room(1), finished=lambda row: None))
     for _ in range(20):
         await asyncio.sleep(0)
     assert answers.started == [("idx:0", "a"), ("idx:0", "b")]
@@ -99,7 +100,7 @@ async def test_the_window_bounds_the_records_that_are_open() -> None:
         finished += 1
         most_ahead = max(most_ahead, drawn - finished)
 
-    await run_plan(PLAN, counted(), Answers(), window=5, finished=take)
+    await run_plan(PLAN, counted(), Answers(), room=Room(5), finished=take)
     assert finished == 50
     assert most_ahead <= 5
 
@@ -113,7 +114,7 @@ async def test_stopping_opens_no_further_record_and_ends_the_open_ones() -> None
         if len(rows) == 3:
             run.stop("interrupted")
 
-    await run_plan(PLAN, queries(100), Answers(), window=2, finished=take, run=run)
+    await run_plan(PLAN, queries(100), Answers(), room=Room(2), finished=take, run=run)
     assert 3 <= len(rows) <= 5
 
 
@@ -129,7 +130,7 @@ async def test_an_error_is_raised_when_the_stages_under_way_have_ended_and_none_
         return StageOutcome("text", "test")
 
     with pytest.raises(OSError, match="No space left"):
-        await run_plan(PLAN, queries(100), answer, window=3, finished=lambda row: None, run=run)
+        await run_plan(PLAN, queries(100), answer, room=Room(3), finished=lambda row: None, run=run)
     assert run.stopped == "No space left on device"
     assert {"idx:0/a", "idx:0/b", "idx:0/c", "idx:1/b", "idx:2/a", "idx:2/b"} - {*ended} == set()
     assert len(ended) < 20
@@ -152,6 +153,6 @@ async def test_a_stage_behind_one_that_was_stopped_counts_as_stopped_itself() ->
         )
 
     rows: list[Row] = []
-    await run_plan(PLAN, queries(1), answer, window=1, finished=rows.append)
+    await run_plan(PLAN, queries(1), answer, room=Room(1), finished=rows.append)
     assert {name: failure.kind for name, failure in rows[0].failures.items()} == {"a": "stopped", "c": "stopped"}
     assert "c_error" not in rows[0].fields

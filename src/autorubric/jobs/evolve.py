@@ -30,7 +30,7 @@ from autorubric.llm.records.accounts import UsageTotals
 from autorubric.llm.records.ledger_view import ledger_view
 from autorubric.llm.request import Answer, Reply, Request
 from autorubric.rows.record import as_text
-from autorubric.runs.blocks import feed_records, work_through
+from autorubric.runs.blocks import Room, feed_records, work_through
 from autorubric.runs.manifest import find_ledger_folder, read_manifest, require_manifest
 from autorubric.runs.plan import describe_grader
 from autorubric.runs.run import REPLY_TOKENS, CallCounter
@@ -203,7 +203,7 @@ class EvolutionRun(RecordedRun):
         ]
         places = feed_records(range(len(lineages)), int, lambda: ())
         await work_through(
-            places, lambda place: self._evolve(place, self.groups[place], lineages[place]), _AT_ONCE, self
+            places, lambda place: self._evolve(place, self.groups[place], lineages[place]), Room(_AT_ONCE), self
         )
 
     async def _evolve(self, number: int, group: RolloutGroup, lineage: Lineage) -> None:

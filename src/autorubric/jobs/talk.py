@@ -119,7 +119,12 @@ class Talk:
         return Amount() if budget is None else budget.give_spare()
 
     def share(
-        self, processes: int, base: Path | None = None, used: Callable[[Amount], None] = lambda _: None
+        self,
+        processes: int,
+        base: Path | None = None,
+        *,
+        used: Callable[[Amount], None] = lambda _: None,
+        left: Amount | None = None,
     ) -> None:
         """Share the budget and limits of the parent's processes, from now on in this context.
 
@@ -127,6 +132,7 @@ class Talk:
             processes: the number of processes.
             base: see `Sharing`.
             used: see `Sharing`.
+            left: see `Sharing`.
         """
         self._shared = Sharing(
             processes,
@@ -135,6 +141,7 @@ class Talk:
             lambda traffic: self.say(traffic=traffic),
             tell_usable=lambda usable: self.say(usable=usable),
             used=used,
+            left=left,
         )
         sharing.set(self._shared)
         self._reporting = asyncio.get_running_loop().create_task(self._report())
@@ -198,8 +205,7 @@ class Talk:
         assert self._shared is not None
         budget = self._shared.budget
         if "lent" in message and self._answer is not None and not self._answer.done():
-            if message["lent"] is None and budget is not None:
-                self._shared.left = Amount(*message["left"]).plus(budget.compute_left())
+            self._shared.left = Amount(*message["left"])
             self._answer.set_result(None if message["lent"] is None else Amount(*message["lent"]))
         if "give" in message:
             is_lent = self._answer is not None and self._answer.done()  # to a call that is about to run

@@ -142,6 +142,7 @@ class WorkerProcesses(StoppableRun):
             "command": self.settings.command,
             "settings": settings,
             "processes": self.processes,
+            "left": self._lender.purse.compute_left(),
             "input": self.digest(),
             "base": None if self._base is None else str(self._base),
         }
@@ -218,7 +219,8 @@ async def run_shard(talk: Talk, order: dict[str, Any]) -> dict[str, Any]:
         talk.say(state=asdict(state))
 
     expected_input.set(order["input"])
-    talk.share(order["processes"], Path(order["base"]) if order["base"] else None)
+    base = Path(order["base"]) if order["base"] else None
+    talk.share(order["processes"], base, left=Amount(*order["left"]))
     talk.listen(receive, stop, _BACKSTOP)
     model, job = load_job(order["command"])
     return _describe_end(await job(model.from_values({**order["settings"], "progress": report, "stop": stop})))

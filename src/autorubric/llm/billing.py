@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from autorubric.errors import ConfigError
 from autorubric.llm.request import Failure, Model, Reply, Request, Usage
 from autorubric.llm.sharing import Amount
 
@@ -26,6 +27,17 @@ class Claim(NamedTuple):
     model: Model
     stated: Usage
     price: Callable[[Usage], float | None]
+
+    @classmethod
+    def build(cls, model: Model, request: Request) -> Claim:
+        """What one attempt at `request` may cost; a `ConfigError` if that is unbounded."""
+        stated = model.ceiling(request)
+        if stated is None:
+            raise ConfigError(
+                f"model '{model.name}' puts no bound on the length of its replies; "
+                "a budget needs one, so set its max_tokens: LLMConfig(max_tokens=2048)"
+            )
+        return cls(model, stated, model.cost)
 
 
 @dataclass(slots=True, eq=False)

@@ -48,6 +48,7 @@ class Budget:
         refused: the refusal of the last call that was decided; None if it was admitted.
         running: calls that may turn out cheaper than what is reserved for them.
         spent, reserved: by all sessions so far, worst cases included; by the calls in flight, at most.
+        costs: what the calls for a record have cost so far, by `turn`, for each turn that is in it.
 
     Raises:
         ConfigError: a limit is not a number from 0 up, or earlier calls have no known price.
@@ -77,6 +78,7 @@ class Budget:
         self._borrowing: asyncio.Task[None] | None = None
         self._may_borrow = self._shared is not None
         self.running = 0
+        self.costs: dict[int, Amount] = {}
         self._queue: list[tuple[int, int, Reservation, asyncio.Future[bool]]] = []  # a heap
         self._live: set[Reservation] = set()
         self._records: Records | None = None
@@ -92,7 +94,7 @@ class Budget:
 
     def compute_worst_case(self, model: Model, request: Request) -> Amount:
         """The maximum cost of one attempt at `request`; a `ConfigError` if that is unbounded."""
-        return self._compute_need(_build_claim(model, request))
+        return self._compute_need(Claim.build(model, request))
 
     async def reserve_for(self, model: Model, request: Request) -> Reservation | Failure:
         """A reservation for one attempt at `request` once it fits, or a failure if it never will.
@@ -100,7 +102,7 @@ class Budget:
         Raises:
             ConfigError: the model's price or the length of its replies is unbounded, so no limit could hold.
         """
-        claim = _build_claim(model, request)
+        claim = Claim.build(model, request)
         return await self.reserve(Reservation(self, self._compute_need(claim), claim))
 
     async def reserve(self, reservation: Reservation) -> Reservation | Failure:
@@ -164,6 +166,8 @@ class Budget:
             self._learn(reservation.claim, usage)
         self._drop(reservation)
         self.spent = self.spent.plus(actual)
+        if (now := turn.get()) in self.costs:
+            self.costs[now] = self.costs[now].plus(actual)
         self._report_used()
         self._calls += 1
         if not self._overrun_logged and not self.spent.is_within(self._limit):
@@ -333,7 +337,8 @@ class Budget:
                 self.reserved = self.reserved.plus(claimant.need.times(attempts))
 
     def _build_refusal(self, need: Amount) -> Failure:
-        left = None if self._shared is None else self._shared.left
+        free = None if self._shared is None else self._shared.left
+        left = None if free is None else free.plus(self.compute_left())
         room = left or Amount(self.tokens or 0).minus(self.spent)
         in_tokens = self.usd is None or (self.tokens is not None and need.tokens > room.tokens)
 
@@ -368,16 +373,6 @@ def merge_excess(*notes: Mapping[str, Sequence[int]] | None) -> dict[str, list[i
 
 def _name_account(model: Model) -> str:
     return f"{model.name} at {model.identity()[:1]}"
-
-
-def _build_claim(model: Model, request: Request) -> Claim:
-    stated = model.ceiling(request)
-    if stated is None:
-        raise ConfigError(
-            f"model '{model.name}' puts no bound on the length of its replies; "
-            "a budget needs one, so set its max_tokens: LLMConfig(max_tokens=2048)"
-        )
-    return Claim(model, stated, model.cost)
 
 
 def _check_limits(usd: float | None, tokens: int | None, before: Spending) -> None:

@@ -54,6 +54,10 @@ class Amount(NamedTuple):
         """The product with a number."""
         return Amount(self.tokens * count, self.pico * count)
 
+    def split(self, parts: int) -> Amount:
+        """One of equal parts."""
+        return Amount(self.tokens / parts, self.pico / parts)
+
     def is_within(self, limit: Amount) -> bool:
         """Whether neither exceeds its limit."""
         return self.tokens <= limit.tokens and self.pico <= limit.pico
@@ -185,7 +189,7 @@ class Sharing:
         tell_usable: passes on the role and the name of a model that gave a usable reply here.
         used: called with what is spent and reserved whenever that grows, in case the process is killed.
         budget: spends what was lent.
-        left: the rest of the whole budget when more of it was last refused; None before.
+        left: the part of the whole budget that was lent to no process when this was last reported; None if unknown.
         leases: of the endpoints that this process calls.
         usable: role and name of the models that gave other processes a usable reply.
     """

@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from autorubric.llm.sharing import turn, turns
+from autorubric.llm.sharing import Amount, sharing, turn, turns
 
 if TYPE_CHECKING:
+    from autorubric.llm.budget import Budget
     from autorubric.runs.stopping import StoppableRun
 
 T = TypeVar("T")
@@ -147,13 +148,68 @@ def all_records() -> Iterator[None]:
         feed.reset(before)
 
 
+class Room:
+    """How many records may be open at a time.
+
+    With a budget, a record is opened only while the budget covers what it and the open ones are expected to cost.
+    Otherwise a small budget is spent on many records of which few are finished.
+
+    Args:
+        window: the maximum number of open records.
+        budget: what the run may spend.
+        expected: the cost of a record until one has ended; from then on, their mean. Those that cost nothing, because
+            their replies were recorded, do not count.
+    """
+
+    def __init__(self, window: int, budget: Budget | None = None, expected: Amount | None = None) -> None:
+        self._window, self._budget = window, budget
+        self._expected = expected or Amount()
+        self._total, self._ended = Amount(), 0
+        self._costs: dict[int, Amount] = {} if budget is None else budget.costs
+        self._change = asyncio.Event()
+
+    async def wait(self) -> None:
+        """Return once there is room for another record."""
+        while self._costs and not self._has_room():
+            self._change.clear()
+            await self._change.wait()
+
+    def enter(self, number: int) -> Callable[[object], None]:
+        """Note that the record whose `turn` this is begins; returns what to call when it has ended."""
+        self._costs[number] = Amount()
+        return lambda _: self._leave(number)
+
+    def _leave(self, number: int) -> None:
+        cost = self._costs.pop(number)
+        if cost != Amount():
+            self._total, self._ended = self._total.plus(cost), self._ended + 1
+            self._expected = self._total.split(self._ended)
+        self._change.set()
+
+    def _has_room(self) -> bool:
+        if len(self._costs) >= self._window:
+            return False
+        return self._budget is None or self._is_covered(self._budget)
+
+    def _is_covered(self, budget: Budget) -> bool:
+        unspent, shared = budget.compute_left().plus(budget.reserved), sharing.get()
+        if shared is not None and shared.left is not None:
+            unspent = unspent.plus(shared.left.split(shared.processes))
+        if self._expected.times(len(self._costs) + 1).is_within(unspent):
+            return True
+        needed = self._expected
+        for cost in self._costs.values():
+            needed = needed.plus(self._expected.minus(cost).clip())
+        return needed.is_within(unspent)
+
+
 async def work_through(
     records: AsyncGenerator[T, None],
     work: Callable[[T], Coroutine[Any, Any, None]],
-    window: int,
+    room: Room,
     run: StoppableRun | None = None,
 ) -> None:
-    """Work on records, at most `window` at a time, until all have ended.
+    """Work on records, as many at a time as there is room for, until all have ended.
 
     Once the `run` is stopped, no further record is started. The first error stops it, also one of the `records`, and
     is raised when the open records have ended: a call in flight may be billed, so its reply must be recorded.
@@ -170,14 +226,15 @@ async def work_through(
                 run.stop(str(error))
 
     async def open_records() -> None:
-        room = asyncio.Semaphore(window)
         async with aclosing(records) as given:
             async for record in given:
-                await room.acquire()
+                await room.wait()
                 if run is not None and run.stopped is not None:
                     break
-                (own := copy_context()).run(turn.set, next(turns))
-                group.create_task(attempt(work, record), context=own).add_done_callback(lambda _: room.release())
+                leave = room.enter(number := next(turns))
+                (own := copy_context()).run(turn.set, number)
+                task = group.create_task(attempt(work, record), context=own)
+                task.add_done_callback(leave)
                 await asyncio.sleep(0)  # sends its first call before the next prompts are built
 
     async with asyncio.TaskGroup() as group:

@@ -28,7 +28,7 @@ from autorubric.llm.records.call_rows import compute_key
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Answer, Failure, Model, Request
 from autorubric.llm.thinking import Reasoning, split_reasoning
-from autorubric.runs.blocks import feed, feed_records, note_ended, work_through
+from autorubric.runs.blocks import Room, feed, feed_records, note_ended, work_through
 from autorubric.runs.items_file import ItemsFile, MergedLines, Report
 from autorubric.runs.manifest import CHANGED, digest_lines
 from autorubric.runs.result import ItemResult
@@ -104,7 +104,7 @@ class EvaluationRun(StoppableRun):
             if self.executor is not None and batching.get() is not None:
                 await self.executor.send_ahead(self._build_first_requests())
             places = feed_records(range(len(self.dataset)), int, partial(group_equal_items, self.dataset))
-            await work_through(places, self._run_item, widen_window(self.window), self)
+            await work_through(places, self._run_item, Room(widen_window(self.window)), self)
         if feed.get() is None:  # in a cluster, the driver keeps the lines of earlier sessions
             await self._keep_rest()
         if self.parts is not None and self.parts.workers is not None:

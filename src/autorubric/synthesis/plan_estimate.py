@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from autorubric.llm.executor import Executor
 from autorubric.llm.limits import ModelEstimate
 from autorubric.llm.records.ledger import Ledger
+from autorubric.llm.sharing import Amount
+from autorubric.runs.blocks import Room
 from autorubric.synthesis.method import build_plan
 from autorubric.synthesis.query_file import Query
 from autorubric.synthesis.slots import find_refreshed_slots, find_shape
@@ -104,6 +106,20 @@ async def estimate_run(prepared: Prepared, models: Models, ledger: Ledger) -> Pl
     return PlanEstimate(rows, slots, per_query, needed, judges)
 
 
+def compute_worst_case(plan: Plan, query: Query, models: Models) -> Amount:
+    """The maximum cost of a query if no request has to be repeated; nothing if that is unbounded."""
+    example, needed = _make_example(query, plan, models, {}), Amount()
+    for stage in plan.stages:
+        for call in stage.list_calls(example, models) if stage.slots else ():
+            estimate = ModelEstimate(models[call.slot])
+            estimate.add(call.request, stage.reply_tokens)
+            if estimate.most is None:
+                return Amount()
+            cost = estimate.model.cost(estimate.most)
+            needed = needed.plus(Amount.from_dollars(estimate.most.total_tokens, cost or 0.0))
+    return needed
+
+
 def _build_plans(prepared: Prepared) -> dict[str, Plan]:
     """The plan of a run, and for the full profile that with the other way of judging, by what a judge call grades."""
     settings = prepared.settings
@@ -145,7 +161,7 @@ async def _count_needed(plan: Plan, queries: Iterable[Query], runner: StageRunne
         needed.fixed.update(not_reached[mark].fixed)
         needed.conditional.update(not_reached[mark].conditional)
 
-    await run_plan(plan, queries, runner, window=64, finished=count)
+    await run_plan(plan, queries, runner, room=Room(64), finished=count)
     return needed
 
 

@@ -12,6 +12,7 @@ from autorubric.errors import InputError, pluralize
 from autorubric.llm.models import open_models
 from autorubric.llm.recorded_exchanges import ReplayedCalls
 from autorubric.llm.records.ledger_view import LedgerView
+from autorubric.runs.blocks import Room
 from autorubric.runs.shown_item import ShownItem, open_replies
 from autorubric.synthesis.final_files import FULL_FILES
 from autorubric.synthesis.lineage import list_dropped, trace_criteria
@@ -138,7 +139,7 @@ async def _replay(
             return await runner(stage, record_id, fields)
 
         rows: list[Row] = []
-        await run_plan(plan, [query], answer, window=1, finished=rows.append)
+        await run_plan(plan, [query], answer, room=Room(1), finished=rows.append)
 
 
 class _AnyKey(dict[str, str]):

@@ -18,7 +18,7 @@ from autorubric.llm.executor import Executor, FollowUp
 from autorubric.llm.failure_groups import NOT_MADE
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Answer, Failure, Request
-from autorubric.runs.blocks import feed_records, note_ended, work_through
+from autorubric.runs.blocks import Room, feed_records, note_ended, work_through
 from autorubric.synthesis.query_file import FROM_INPUT, Query
 from autorubric.synthesis.stages import DERIVED, Call, Fields, Models, Plan, Stage, StageOutcome
 
@@ -78,20 +78,20 @@ async def run_plan(
     queries: Iterable[Query],
     answer: Answerer,
     *,
-    window: int,
+    room: Room,
     finished: Callable[[Row], None],
     run: StoppableRun | None = None,
 ) -> None:
     """Run every stage of the plan on every query.
 
     A stage starts when the fields it reads exist, so a slow reply delays only its own record.
-    At most `window` records are open at a time; `queries` is read no faster than that.
+    `queries` is read no faster than there is room for its records.
 
     Args:
         plan: the stages.
         queries: the records, in input order.
         answer: runs a stage.
-        window: maximum number of open records.
+        room: for open records.
         finished: called with each row when its last stage has ended, in the order of finishing.
         run: once it is stopped, the rest of the input is left unopened.
     """
@@ -114,7 +114,7 @@ async def run_plan(
         note_ended(query.index)
 
     own = feed_records(queries, attrgetter("index"), partial(_group_distinct, queries))
-    await work_through(own, run_row, window, run)
+    await work_through(own, run_row, room, run)
 
 
 def _group_distinct(queries: Iterable[Query]) -> Iterator[tuple[Query, ...]]:

@@ -20,6 +20,7 @@ from autorubric.llm.models import collect_notes, find_stand_in_note
 from autorubric.llm.records.ledger import Ledger
 from autorubric.llm.request import Model
 from autorubric.rows import Record
+from autorubric.runs.blocks import Room
 from autorubric.runs.changes import FinishedRun
 from autorubric.runs.manifest import read_manifest, write_manifest
 from autorubric.runs.progress import RunState, StageState
@@ -186,7 +187,7 @@ class SynthesisRun(StoppableRun):
                 prepared.plan,
                 prepared.source,
                 self.runner,
-                window=widen_window(2 * settings.concurrency),
+                room=self._build_room(),
                 finished=partial(self._store_row, store),
                 run=self,
             )
@@ -200,6 +201,15 @@ class SynthesisRun(StoppableRun):
                 path = self._steps[last]  # with rows that this run does not have, it is read again
                 made = store.read_exported() if path in store.owned else map(export, read_rows(path))
                 self.summary.exported = export_final(prepared.folder, made, full=full)
+
+    def _build_room(self) -> Room:
+        window, budget = widen_window(2 * self.prepared.settings.concurrency), self.executor.budget
+        first = next(iter(self.prepared.source), None)
+        if budget is None or first is None or batching.get() is not None:  # a batch needs all queries at once
+            return Room(window)
+        from autorubric.synthesis.plan_estimate import compute_worst_case
+
+        return Room(window, budget, compute_worst_case(self.prepared.plan, first, self.models))
 
     def _find_finished_run(self) -> FinishedRun | None:
         """The identity of a finished run; None for shards, stopped runs, and where a summary has stage counts."""

@@ -18,7 +18,7 @@ from autorubric.llm.structured import read_text
 from autorubric.rows import Record, RowReader, drop_nulls, inspect_file, join_names, name_input, read_rows
 from autorubric.rows.columns import COLUMN_OPTION, ROLES
 from autorubric.rows.record import FLOAT_ID, MERGED, as_text, as_turns, read_prompt
-from autorubric.runs.blocks import feed_records, note_ended, work_through
+from autorubric.runs.blocks import Room, feed_records, note_ended, work_through
 from autorubric.runs.items_file import read_items, read_report
 from autorubric.runs.manifest import DATASET_FILE, ITEMS_FILE, ExperimentManifest, load_manifest
 from autorubric.runs.run import DRAWS_A_GENERATION
@@ -294,7 +294,7 @@ class SamplingRun(StoppableRun):
     async def execute(self) -> None:
         """Sample every answer that is not recorded."""
         keys = feed_records(self.iter_keys(), self._find_number, self._group_equal_keys)
-        await work_through(keys, self._sample, self.window, self)
+        await work_through(keys, self._sample, Room(self.window), self)
 
     def collect_candidates(self) -> list[CandidateAnswer]:
         """The answers as candidates, query by query, model by model, draw by draw."""
