@@ -62,7 +62,7 @@ class ImproveSettings(JudgeSettings, BatchSettings, ResumableSettings):
     )
     labels: DatasetSource | None = setting(
         None,
-        "Labelled dataset, rows or run; if omitted, panel agreement decides.",
+        "Dataset, rows or run with labels; none: panel agreement.",
         metavar="DATASET",
         group="Input",
         reads=True,

@@ -48,9 +48,7 @@ class RewardRuleSettings(JudgeSettings):
     overlong_length: int = setting(8192, "Tokens from which the full penalty applies.", group="Reward")
     overlong_buffer: int = setting(4096, "Tokens over which the penalty grows.", group="Reward")
     overlong_factor: float = setting(0.5, "Points that the full penalty subtracts.", group="Reward")
-    dropout: float = setting(
-        0.0, "Share of criteria to leave out per group (never gates).", group="Reward", ge=0, le=1
-    )
+    dropout: float = setting(0.0, "Share of criteria left out per group, not gates.", group="Reward", ge=0, le=1)
     dropout_by: Literal["group", "step"] = setting(
         "group", "Draw per group (query and step) or step.", group="Reward"
     )
