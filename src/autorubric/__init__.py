@@ -6,7 +6,7 @@ Functions:
     grade(data, judge=...)              submissions -> scores and reports (EvalResult)
     agree(run, labels=...)              judge-human agreement of a run (MetricsResult)
     agree_pairwise(run)                 agreement among judges or between two runs, without labels
-    agree_scores(run, score=...)        relation of the scores to human scores of whole submissions
+    agree_scores(run, score=...)        how the scores relate to human scores of whole submissions
     compare(run, against=...)           the agreement of two runs with the same labels
     label_next(run, n=...)              the most informative labels to collect next
     label_agreement(run)                agreement with the labels of the run's label store

@@ -47,7 +47,7 @@ def test_it_shows_windows_saturated_criteria_and_warnings(tmp_path: Path, capsys
     trained(tmp_path)
     assert run(["drift", str(tmp_path), "--windows", "4"]) == 0
     told = capsys.readouterr().out
-    assert "met: Long (weight 4): mean 0.75 before, 1.00 lately, 64 verdicts: Has 20 words or more." in told
+    assert "met: Long (weight 4): mean 0.75 before, 1.00 recently, 64 verdicts: Has 20 words or more." in told
     assert "warning: 1 of 2 criteria are saturated, 80% of the weight" in told
     assert "warning: submissions grew from " in told
 

@@ -245,11 +245,11 @@ def test_a_dry_run_makes_no_call_and_counts_exactly(tmp_path: Path, capsys: pyte
     with LoopbackEndpoint().in_thread() as endpoint:
         command = ["grade", str(source), "--judge", f"judge@{endpoint.base_url}", "-o", str(tmp_path / "run")]
         assert run([*command, "--dry-run"]) == 0
-        assert "judge: 6 calls to make, 0 on record" in capsys.readouterr().out
+        assert "judge: 6 calls to make, 0 already recorded" in capsys.readouterr().out
         assert (endpoint.counts.requests, (tmp_path / "run").exists()) == (0, False)
         assert run([*command, "--limit", "2"]) == 0
         assert run([*command, "--dry-run"]) == 0
-        assert "judge: 2 calls to make, 4 on record" in capsys.readouterr().out
+        assert "judge: 2 calls to make, 4 already recorded" in capsys.readouterr().out
         assert endpoint.counts.requests == 4
 
 
@@ -269,7 +269,7 @@ def test_a_dry_run_follows_the_reasks_on_record(tmp_path: Path, capsys: pytest.C
         assert run([*command, "--limit", "2"]) == 0
         assert endpoint.counts.requests == 4 + 1
         assert run([*command, "--dry-run"]) == 0
-        assert "judge: 2 calls to make, 4 on record" in capsys.readouterr().out
+        assert "judge: 2 calls to make, 4 already recorded" in capsys.readouterr().out
         assert run(command) == 0
         assert endpoint.counts.requests == 4 + 1 + 2
 

@@ -35,7 +35,7 @@ def test_repeats_are_estimated_made_kept_and_reported(tmp_path: Path, capsys: py
         command = ["grade", str(source), "--judge", f"judge@{endpoint.base_url}", "-o", str(out), "-j", "1"]
         command += ["--temperature", "0.9", "--repeat", "3"]
         assert run([*command, "--dry-run"]) == 0
-        assert "judge: 12 calls to make, 0 on record" in capsys.readouterr().out
+        assert "judge: 12 calls to make, 0 already recorded" in capsys.readouterr().out
         assert run(command) == 0
         assert endpoint.counts.requests == 12
         told = capsys.readouterr()
@@ -44,7 +44,7 @@ def test_repeats_are_estimated_made_kept_and_reported(tmp_path: Path, capsys: py
         assert run([*command[:-1], "2", "--replace"]) == 0
         assert endpoint.counts.requests == 12
         assert run([*command[:-1], "4", "--dry-run"]) == 0
-        assert "judge: 4 calls to make, 12 on record" in capsys.readouterr().out
+        assert "judge: 4 calls to make, 12 already recorded" in capsys.readouterr().out
         assert run([*command, "--start-over", "--replace"]) == 0
         assert endpoint.counts.requests == 24
     # Of MET, MET, UNMET one pair in three agrees, on every item alike, so the interval is Wilson's of 4/3 in 4
@@ -139,7 +139,7 @@ def test_equal_submissions_share_replies_only_where_the_user_says_so(
     with LoopbackEndpoint(replier=in_turn("MET", "UNMET")).in_thread() as endpoint:
         command = ["grade", str(source), "--judge", f"judge@{endpoint.base_url}", "-o", str(tmp_path / "run"), *flags]
         assert run([*command, "--dry-run"]) == 0
-        assert f"judge: {calls} calls to make, 0 on record" in capsys.readouterr().out
+        assert f"judge: {calls} calls to make, 0 already recorded" in capsys.readouterr().out
         assert run(command) == 0
         assert endpoint.counts.requests == calls
         assert run(command) == 0

@@ -151,7 +151,7 @@ def test_candidates_are_sampled_once_and_for_all(tmp_path: Path, capsys: pytest.
         command = ["select", str(data(tmp_path)), "--sample", f"writer{at}", "-k", "3", "--judge", f"judge{at}"]
         command += ["--sample-temperature", "0.7", "--share-equal", "-o", str(tmp_path / "run")]
         assert run([*command, "--dry-run"]) == 0
-        assert "writer: 9 calls to make, 0 on record" in capsys.readouterr().out
+        assert "writer: 9 calls to make, 0 already recorded" in capsys.readouterr().out
         assert (endpoint.counts.requests, (tmp_path / "run").exists()) == (0, False)
         assert run(command) == 0
         # Three draws a query are three calls; their equal texts share their judgments, as the user says.
@@ -159,7 +159,7 @@ def test_candidates_are_sampled_once_and_for_all(tmp_path: Path, capsys: pytest.
         assert run(command) == 0
         assert endpoint.counts.requests == 15
         assert run([*command, "--dry-run"]) == 0
-        assert "writer: 0 calls to make, 9 on record" in capsys.readouterr().out
+        assert "writer: 0 calls to make, 9 already recorded" in capsys.readouterr().out
         assert run([*command, "--start-over"]) == 0
         assert endpoint.counts.requests == 30
         assert run(command) == 0

@@ -461,7 +461,7 @@ def test_the_copy_of_a_dataset_that_a_run_made_is_read_whatever_its_size(
     full_dataset().to_file(path)
     monkeypatch.setattr("autorubric.files.text.LARGEST_FILE", 10)
     monkeypatch.setattr("autorubric.rows.reading.LARGEST_FILE", 10)
-    with pytest.raises(InputError, match="the maximum that is read at once"):
+    with pytest.raises(InputError, match="the maximum is 0 MiB"):
         RubricDataset.from_file(path)
     assert RubricDataset.from_stored(path) == full_dataset()
     path.write_bytes(b'{"prompt": "caf\xe9", "rubric": null, "items": []}')

@@ -42,7 +42,7 @@ def test_a_limit_of_the_view_names_tests_and_benchmarks_that_exist() -> None:
 
 
 def test_every_row_of_the_tables_of_promises_names_a_test() -> None:
-    tables = re.findall(r"\| Promise \| Held by \|\n\|---\|---\|\n((?:\|.*\n)+)", GUIDE)
+    tables = re.findall(r"\| Promise \| Tests \|\n\|---\|---\|\n((?:\|.*\n)+)", GUIDE)
     assert len(tables) == 3
     assert sum(table.count("\n") for table in tables) == len(ROWS)
 

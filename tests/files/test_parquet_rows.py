@@ -41,7 +41,7 @@ def test_a_column_that_would_fill_the_memory_is_refused_before_it_is_read(
     path = write(tmp_path / "rows.parquet", {"text": ["x" * 2**20] * 4}, compression="zstd", use_dictionary=False)
     assert path.stat().st_size < 2**20
     monkeypatch.setattr(parquet, "LARGEST_FILE", 2**20)
-    with pytest.raises(InputError, match="column 'text' unpacks to 4 MiB; the maximum that is read at once is 1 MiB"):
+    with pytest.raises(InputError, match="column 'text' unpacks to 4 MiB; the maximum is 1 MiB"):
         next(read_parquet(path, str(path)))
 
 
@@ -49,7 +49,7 @@ def test_a_list_without_end_is_refused_before_it_is_read(tmp_path: Path, monkeyp
     path = write(tmp_path / "rows.parquet", {"list": [[0] * 5000]})
     assert path.stat().st_size < 5000
     monkeypatch.setattr(parquet, "_MOST_VALUES", 4999)
-    with pytest.raises(InputError, match="has 5,000 values; the maximum that is read at once is 4,999"):
+    with pytest.raises(InputError, match="has 5,000 values; the maximum is 4,999"):
         next(read_parquet(path, str(path)))
 
 

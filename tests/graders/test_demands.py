@@ -174,7 +174,7 @@ def test_what_cannot_be_combined_with_it_is_refused() -> None:
         cases: dict[str, dict[str, Any]] = {
             "is not one of as_is, all": {"judges": judges, "compound": "some"},
             "needs a judge given by its model": {"judge": ScriptedJudge("a", ["MET"]), "compound": "all"},
-            "few-shot examples have labels of criteria": {
+            "few-shot examples have labels for whole criteria": {
                 "judges": judges,
                 "training_data": data,
                 "few_shot_config": FewShotConfig(n_examples=1),

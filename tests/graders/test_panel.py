@@ -229,7 +229,7 @@ def test_the_first_draw_is_the_judge_itself_whatever_the_number_of_draws() -> No
     # draw · of + number, and a judge asks draw 0: its answers of before are found again.
     assert [VoteDraw(ScriptedJudge("a", []), number, 5).number for number in range(2)] == [0, 1]
     for count in (0, -1, True, 2.0):
-        with pytest.raises(ConfigError, match="expected a whole number from 1"):
+        with pytest.raises(ConfigError, match="expected a whole number, 1 or more"):
             make_draws(ScriptedJudge("a", []), count)  # type: ignore[arg-type]
 
 

@@ -145,5 +145,5 @@ def test_the_ledgers_of_workers_are_in_no_folder_of_somebody_else(tmp_path: Path
     place.rmdir()
     target = place.parent.rename(tmp_path / "elsewhere")
     place.parent.symlink_to(target)
-    with pytest.raises(InputError, match="belongs to somebody else; set TMPDIR where Ray is started"):
+    with pytest.raises(InputError, match="belongs to another user; set TMPDIR where Ray is started"):
         make_ledger_folder("run")

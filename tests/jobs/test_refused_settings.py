@@ -41,7 +41,7 @@ REFUSED: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any], str]] =
         autorubric.evolve,
         ("run",),
         {"judge": OFFLINE, "writer": OFFLINE, "few_shot": 2, "training_data": "labelled.json", "out": "out"},
-        "shows labels of other criteria; leave it out of evolve",
+        "have labels of other criteria; evolve cannot use it",
     ),
     (autorubric.evolve, (), {"judge": OFFLINE, "writer": OFFLINE, "out": "out"}, "no run; pass RUN"),
     (

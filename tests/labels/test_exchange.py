@@ -611,7 +611,7 @@ def test_labels_that_no_draw_chose_are_known_to_the_next_draw_and_wait_after_the
     rest = [pair for pair in pairs if pair != (row["id"], row["name"])]
     collect(after, rest[:10])
     found = fill(after, [row])
-    late = "10 labels do not count until the next batch from all pairs: none yet drew the pairs or knew of the labels"
+    late = "10 labels do not count until the next batch from all pairs; no batch covers them yet"
     assert (found.judge.n, found.notes) == (1, (late,))
     last = autorubric.label_next(after, n=3)
     assert [(row["id"], row["name"], row["draw"]) for row in last] == [(*rest[10], "1 of 1, seed 1, event 12")]

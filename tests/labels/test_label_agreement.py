@@ -323,9 +323,7 @@ def test_labels_drawn_from_different_parts_wait_for_a_batch_from_all_pairs(run: 
     label(run, Ask("criterion", "Moon", size=5), 5)
     found = autorubric.label_agreement(run)
     assert found.judge.n == 15
-    assert found.notes == (
-        "5 labels do not count until the next batch from all pairs: none yet drew the pairs or knew of the labels",
-    )
+    assert found.notes == ("5 labels do not count until the next batch from all pairs; no batch covers them yet",)
 
 
 def test_labels_of_one_criterion_give_metrics_of_that_criterion(run: Path) -> None:
@@ -357,9 +355,7 @@ def test_labels_before_a_draw_are_known_to_it_and_later_ones_wait(run: Path) -> 
         queue.label("ana", free, 1, "MET")  # after it
     found = autorubric.label_agreement(run)
     assert found.judge.n == 11
-    assert found.notes == (
-        "1 label does not count until the next batch from all pairs: none yet drew the pairs or knew of the labels",
-    )
+    assert found.notes == ("1 label does not count until the next batch from all pairs; no batch covers them yet",)
 
 
 def test_undrawn_labels_are_not_weighted(run: Path) -> None:
@@ -418,7 +414,7 @@ def test_agree_takes_whole_items_and_refuses_drawn_labels_where_it_cannot_weight
     with pytest.warns(UserWarning, match="1 of 5 labelled items have labels for some criteria only; left out"):
         assert autorubric.agree(run).n_items == 4
     label(run, Ask("label_next", size=5), 5)
-    with pytest.raises(InputError, match="drawn with unequal chances, so unweighted metrics would be biased"):
+    with pytest.raises(InputError, match="drawn with unequal probabilities, so unweighted metrics would be biased"):
         autorubric.agree(run)
 
 

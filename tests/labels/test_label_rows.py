@@ -203,7 +203,7 @@ REFUSED: list[tuple[str, str | list[Any], str]] = [
      "labels.csv:2: the id is that of item 'q1', but the submission is that of 'q2'"),
     ("a text of two items",
      f"text,criterion,label,annotator\n{TEXTS[0]},Moon,MET,ana\n", "2 items have its submission"),
-    ("no item", "text,criterion,label,annotator\nOther.,Moon,MET,ana\n", "name its item; of merged"),
+    ("no item", "text,criterion,label,annotator\nOther.,Moon,MET,ana\n", "name its item; in merged"),
     ("partly", "id,criterion,label,annotator\nq0,Moon,partly,ana\n", "'partly' is not one of MET, UNMET, CANNOT_"),
     ("N/A", "id,criterion,label,annotator\nq0,Moon,N/A,ana\n", "'N/A' is not one of MET, UNMET, CANNOT_ASSESS"),
     ("a number that is not a verdict", "id,criterion,label,annotator\nq0,Moon,2,ana\n", "'2' is not one of MET"),
@@ -280,7 +280,7 @@ def test_each_kind_of_problem_of_an_import_is_told_once_with_its_first_places(tm
     with pytest.raises(InputError) as caught:
         read(tmp_path / "labels.csv", answers())
     at = f"{tmp_path / 'labels.csv'}:"
-    ways = "pass --annotator NAME (Python: annotator=), or --column annotator=COLUMN if a column says it"
+    ways = "pass --annotator NAME (Python: annotator=), or --column annotator=COLUMN if a column has it"
     nobody = f"the file does not say whose label this is; {ways}"
     unknown = f"label 'perhaps' {UNKNOWN}"
     assert str(caught.value).splitlines() == [

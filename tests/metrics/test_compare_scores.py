@@ -52,7 +52,7 @@ def test_scores_of_two_rules_are_not_compared(graded: Make) -> None:
     for figure in (found.score_error, found.score_bias):
         assert (figure.a, figure.b, figure.difference, figure.ci, figure.p_value, figure.n) == (None,) * 5 + (0,)
     assert found.warnings == [
-        "scores are not compared, as they are made by different rules: a by skip, bare sums; b by skip, normalized"
+        "scores are not compared, because different rules computed them: a by skip, bare sums; b by skip, normalized"
     ]
     assert (found.accuracy.a, found.accuracy.difference) == (7 / 8, 0.0)
     assert "score error    a –, b –" in found.summary()
@@ -99,7 +99,7 @@ def test_the_notes_on_scores_say_whose_they_are(graded: Make) -> None:
         strange.item_results[place].report = report.model_copy(update={"score": 0.5})
     found = compare_judges(penalized, strange, made.dataset, n_replicates=20, seed=1)
     assert found.warnings == [
-        "run a: a length penalty is in 1 score; the true scores were lowered by as much",
+        "run a: 1 score has a length penalty; the true scores were lowered equally",
         "run a: 1 of the scores are 0 and may have lost more than their true scores did",
         "run b: no known rule makes 2 scores of the verdicts",
     ]

@@ -108,7 +108,7 @@ def test_places_are_the_lines_on_which_rows_start(tmp_path: Path) -> None:
         (b'id,text\n1,"open\n2,b\n', ["a.csv:2: a quote that opens here is not closed"]),
         (b'id,text\n1,"say "hi""\n', ["a.csv:2: not valid CSV", "double each quote"]),
         (b"id,text\n1,caf\xe9\n", ["a.csv:2: byte 0xe9 at column 6 is not UTF-8"]),
-        (b"id,text\n1,a\0b\n", ["a.csv:2: the line holds a NUL"]),
+        (b"id,text\n1,a\0b\n", ["a.csv:2: the line contains a NUL"]),
         (b"id,text\r1,a\r2,b\r", ["bare carriage return"]),
         (b"", ["a.csv: the file is empty"]),
         (b'id,messages\n1,"[{""role"": "\n', ["a.csv:2: 'messages' is not valid JSON"]),

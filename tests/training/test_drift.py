@@ -119,7 +119,7 @@ async def test_a_gate_that_all_meet_has_its_effect_and_is_not_to_be_dropped(tmp_
         "Tagged": (1.0, None),
     }
     assert [words for words in find_recommendations(found) if "drop" in words] == [
-        "drop or replace 'Free': met by nearly all lately (mean 1.00, 8 verdicts): Mentions the moon."
+        "drop or replace 'Free': recently met by nearly all (mean 1.00, 8 verdicts): Mentions the moon."
     ]
 
 

@@ -76,7 +76,8 @@ def test_recommendations_carry_their_evidence() -> None:
     audit = AuditSummary(200, {}, None, 0.2, None, growth, growth, 0.0, "gap", exploited)
     told = list(recommend([("Short", "met", 1.0, 64, "Has at most 50 words.")], audit, None))
     assert (
-        told[0] == "drop or replace 'Short': met by nearly all lately (mean 1.00, 64 verdicts): Has at most 50 words."
+        told[0]
+        == "drop or replace 'Short': recently met by nearly all (mean 1.00, 64 verdicts): Has at most 50 words."
     )
     assert told[1].startswith(
         "split 'Both': the training judge gives +0.30 more than the audit's judge in 200 audits"

@@ -95,7 +95,7 @@ def _format_criterion(criterion: CriterionDrift) -> str:
     words = clip(criterion.requirement, _MOST_WORDS)
     return (
         f"{criterion.saturated}: {criterion.name} (weight {criterion.weight:g}): mean {criterion.before:.2f} before, "
-        f"{criterion.recent:.2f} lately, {pluralize(criterion.count, 'verdict')}: {words}"
+        f"{criterion.recent:.2f} recently, {pluralize(criterion.count, 'verdict')}: {words}"
     )
 
 

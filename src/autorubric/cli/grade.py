@@ -65,7 +65,7 @@ def print_result(result: EvalResult, settings: GradeSettings) -> int:
 _MOST_SHOWN = 5
 _DOUBTS = {
     "unsupported": "the submission does not contain the quote, or nothing is quoted",
-    "judged_whole": "the list of demands does not fit the criterion, which was judged by one verdict",
+    "judged_whole": "the list of demands does not fit the criterion, which was judged as a whole",
     "contradictory": "the explanation concludes the opposite of the verdict",
 }
 

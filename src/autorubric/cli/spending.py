@@ -87,7 +87,7 @@ def print_estimate(head: str, rows: Collection[ModelEstimate], *, divided: bool 
         most = "unbounded" if row.most is None else format_count(row.most.total_tokens)
         most_cost = format_cost(None if row.most is None else row.model.cost(row.most))
         print(
-            f"  {role}{row.model.name}: {pluralize(row.calls, 'call')} to make, {row.recorded:,} on record; "
+            f"  {role}{row.model.name}: {pluralize(row.calls, 'call')} to make, {row.recorded:,} already recorded; "
             f"about {format_count(row.usage.prompt_tokens)} tokens in, "
             f"{format_count(row.usage.completion_tokens)} out, {format_cost(row.cost)}; "
             f"at most {most} tokens, {most_cost}"

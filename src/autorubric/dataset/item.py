@@ -376,7 +376,7 @@ def collect_query_notes(where: str, items: Sequence[DataItem], prompt: str | Non
     if prompt and all(item.prompt is not None for item in items):
         notes.append(f"{where}: --prompt has no effect, because every row has its own query")
     if has_query and bare:
-        advice = "fill in their cells (of merged cells, only the first is filled), or pass --prompt for them"
+        advice = "fill in their cells (in merged cells, only the first has a value), or pass --prompt for them"
         notes.append(f"{where}: judges do not see what was asked in {len(bare)} of {len(items)} rows: {advice}")
     elif bare and texts:
         note = f"no column is read as the query, perhaps {join_names([*texts])}"

@@ -111,10 +111,10 @@ def _compute_batch_size(metadata: pq.FileMetaData, path: str) -> int:
         for column in map(metadata.row_group(group).column, range(metadata.num_columns)):
             size, place = column.total_uncompressed_size, f"{path}: column {column.path_in_schema!r}"
             if size > LARGEST_FILE:
-                most = f"the maximum that is read at once is {LARGEST_FILE // 2**20} MiB"
+                most = f"the maximum is {LARGEST_FILE // 2**20} MiB"
                 raise InputError(f"{place} unpacks to {size / 2**20:,.0f} MiB; {most}, write smaller row groups")
             if column.num_values > _MOST_VALUES:
-                most = f"the maximum that is read at once is {_MOST_VALUES:,}"
+                most = f"the maximum is {_MOST_VALUES:,}"
                 raise InputError(f"{place} has {column.num_values:,} values; {most}, write smaller row groups")
             if column.has_dictionary_page:
                 largest = max(largest, size)

@@ -60,7 +60,7 @@ def read_text(path: str | Path, *, what: str = "File") -> str:
     file = None if address is None else SharedCopy(download(address, what=what))
     size = check_file(path, what=what) if file is None else file.seek(0, os.SEEK_END)
     if size > LARGEST_FILE:
-        most = f"the maximum that is read at once is {LARGEST_FILE // 2**20} MiB"
+        most = f"the maximum is {LARGEST_FILE // 2**20} MiB"
         raise InputError(
             f"{address or path}: has {size / 2**20:,.0f} MiB; {most}, split it or write it as JSON Lines"
         )
@@ -342,5 +342,5 @@ def iter_lines(file: BinaryIO, name: str) -> Iterator[bytes]:
             line = file.readline(LONGEST_ROW + 1)
             room -= len(line)
             if room < 0:
-                sizes = f"{LONGEST_ROW // 2**20} MiB hold more than {LARGEST_FILE // 2**20} MiB"
+                sizes = f"{LONGEST_ROW // 2**20} MiB contain more than {LARGEST_FILE // 2**20} MiB"
                 raise InputError(f"{name}: rows longer than {sizes} in total; shorten or remove them")

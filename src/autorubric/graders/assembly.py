@@ -233,7 +233,9 @@ class Recipe:
         if not self.specs:
             return ["compound='all' (--compound) needs a judge given by its model, which lists the demands"]
         if self.options.few_shot is not None:
-            return ["compound='all' (--compound) judges demands, and few-shot examples have labels of criteria"]
+            return [
+                "compound='all' (--compound) judges each demand, but few-shot examples have labels for whole criteria"
+            ]
         return []
 
     @property

@@ -41,7 +41,7 @@ class FewShotConfig:
 
     def __post_init__(self) -> None:
         if not isinstance(self.n_examples, int) or isinstance(self.n_examples, bool) or self.n_examples < 0:
-            raise InputError(f"n_examples is {self.n_examples!r}; expected a whole number from 0")
+            raise InputError(f"n_examples is {self.n_examples!r}; expected a whole number, 0 or more")
 
 
 @dataclass(slots=True)

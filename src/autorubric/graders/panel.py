@@ -180,7 +180,7 @@ def make_draws(judge: Judge, count: int) -> tuple[VoteDraw, ...]:
     The first is the judge itself, so its earlier answers are found in the ledger.
     """
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        raise ConfigError(f"{count!r} draws of a judge; expected a whole number from 1")
+        raise ConfigError(f"{count!r} draws of a judge; expected a whole number, 1 or more")
     return tuple(VoteDraw(judge, number, count) for number in range(count))
 
 

@@ -82,7 +82,7 @@ class EvolveSettings(EvolutionSettings, JudgeSettings, ReplaceableSettings):
         wrong = {
             "no judge; pass --judge MODEL": not self.judge,
             "no model that proposes criteria; pass --writer MODEL": self.writer is None,
-            "--few-shot shows labels of other criteria; leave it out of evolve": self.few_shot,
+            "the examples of --few-shot have labels of other criteria; evolve cannot use it": self.few_shot,
         }
         if any(wrong.values()):
             raise ConfigError(problem for problem, is_found in wrong.items() if is_found)

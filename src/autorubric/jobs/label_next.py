@@ -63,7 +63,7 @@ def label_next(run: Path, settings: LabelNextSettings) -> list[dict[str, Any]]:
 
     Write the rows to a CSV file, fill in the column `verdict`, and pass the file as `labels` to the next call or to
     `autorubric agree --labels`, or import it into the label store of the run. Without `labels`, pairs that the store
-    has drawn or has a label of are left out.
+    has drawn or has labels for are left out.
 
     Args:
         run: a run directory, or the result of a run that has one.

@@ -90,7 +90,7 @@ def read_stored_labels(run: StoredRun, settings: LabelChoice, history: History |
 
     if has_drawn_labels(history):
         raise InputError(
-            "the labelled pairs were drawn with unequal chances, so unweighted metrics would be biased",
+            "the labelled pairs were drawn with unequal probabilities, so unweighted metrics would be biased",
             "`autorubric agree RUN` without another mode weights them (Python: autorubric.label_agreement).",
         )
     return build_labelled_dataset(history, run.dataset, resolve_annotator(history, settings.annotator))

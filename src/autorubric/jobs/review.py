@@ -117,7 +117,7 @@ class ReviewResult:
 async def review_async(rubric: RubricSource | None, settings: ReviewSettings) -> ReviewResult:
     """Let a model review a rubric, criterion by criterion and as a whole.
 
-    The reviewer looks for faults that published work names. Each finding quotes the rubric verbatim, has a severity,
+    The reviewer looks for faults known from published work. Each finding quotes the rubric verbatim, has a severity,
     and may propose a wording; `improve` tests proposals on labels. Parts without a usable reply are in `failures`.
 
     Calling it again with the same run directory resumes the run: saved replies are never paid for twice.

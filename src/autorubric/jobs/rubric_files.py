@@ -206,7 +206,7 @@ class ConvertSettings(Settings):
         None, "File to write; its suffix gives the file type.", flag="OUT", argument=True, group="Input"
     )
     from_: str | None = setting(None, "Format of IN (default: detected from its keys).", flag="--from", group="Input")
-    column: Columns = column_setting("Column of rows in no named format, or path; repeatable.")
+    column: Columns = column_setting("Column of rows in no known format, or path; repeatable.")
     to: str | None = setting(None, "Format of OUT; --list shows the formats.", group="Output")
     polarity: Polarity = setting(
         "as-is",

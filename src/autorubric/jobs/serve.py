@@ -83,7 +83,7 @@ class ServeSettings(RewardRuleSettings, EvolutionSettings, ReplaceableSettings):
     evolve: str | None = setting(
         None, "Model that proposes criteria from rollouts.", metavar="MODEL", group="Evolution"
     )
-    timeout: float = setting(120.0, "Seconds before one attempt times out.", group="Endpoint")
+    timeout: float = setting(120.0, "Timeout of one attempt, in seconds.", group="Endpoint")
     out: NewDirectory = setting("rewards", "Run directory; saved replies in it are reused.", short="-o", group="Run")
     start_over: bool = setting(False, "Replace a lost or damaged ledger; earlier spending still counts.", group="Run")
     processes: int | None = setting(

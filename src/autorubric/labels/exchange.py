@@ -121,7 +121,7 @@ def add_labels(store: LabelStore, labels: LabelsRead, check: Callable[[History],
     count = len(store.history.events) if labels.exports else 0
     if len(labels.exports) > 1 or labels.events[:count] != (*store.history.events[:count],)[: len(labels.events)]:
         raise InputError(
-            f"{labels.exports[-1]}: it holds the labels of another label store with their draws, which can only be "
+            f"{labels.exports[-1]}: it contains the labels and draws of another label store, which can only be "
             "added where there are no labels yet",
             "Export the labels as CSV to add them to others.",
         )
@@ -165,7 +165,7 @@ class _GivenLabels:
                 )
             yield event
         if nameless:
-            ways = "pass --annotator NAME (Python: annotator=), or --column annotator=COLUMN if a column says it"
+            ways = "pass --annotator NAME (Python: annotator=), or --column annotator=COLUMN if a column has it"
             self.problems.append(f"{format_first([*nameless], 1)}: the file does not say whose label this is; {ways}")
 
     def _read_event(self, given: GivenLabel) -> Event:
@@ -227,7 +227,7 @@ def as_history(labels: LabelsRead) -> History:
         InputError: an export of events comes with other files.
     """
     if labels.exports and len({*labels.exports}) + any(not event.id for event in labels.events) > 1:
-        raise InputError(f"{labels.exports[-1]}: it holds all events of a label store; give it alone")
+        raise InputError(f"{labels.exports[-1]}: it contains all events of a label store; give it alone")
     return History(replace(event, id=number) for number, event in enumerate(labels.events, start=1))
 
 

@@ -301,7 +301,7 @@ def _encode_label(column: Column, word: str) -> int:
     return column.labels.index(word) if word in column.labels else ABSTAINED
 
 
-_SINGLE = "labels of single pairs that were drawn with unequal chances give none without the judge's verdicts"
+_SINGLE = "labels of single pairs that were drawn with unequal probabilities give none without the judge's verdicts"
 
 
 def compare_by_labels(

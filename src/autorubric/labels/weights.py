@@ -81,8 +81,8 @@ def weight_labels(
     if late:
         batch = "batch" if policy in _PART else "batch from all pairs"
         notes.append(
-            f"{pluralize(late, 'label')} {'does' if late == 1 else 'do'} not count until the next {batch}: "
-            "none yet drew the pairs or knew of the labels"
+            f"{pluralize(late, 'label')} {'does' if late == 1 else 'do'} not count until the next {batch}; "
+            "no batch covers them yet"
         )
     if policy in _PART:
         notes.append(f"the metrics are for {_describe_scope(policy, scope)} only, from which all batches were drawn")

@@ -25,7 +25,7 @@ class EndpointSettings(Settings):
         False, "Allow API keys over plain HTTP outside private networks.", group="Endpoint"
     )
     concurrency: int = setting(256, "Maximum concurrent requests.", short="-j", group="Endpoint", ge=1, le=10_000)
-    timeout: float = setting(300.0, "Seconds before one attempt times out.", group="Endpoint", gt=0, le=1e6)
+    timeout: float = setting(300.0, "Timeout of one attempt, in seconds.", group="Endpoint", gt=0, le=1e6)
     retry: int = setting(5, "Maximum retries after a transient error.", group="Endpoint", ge=0, le=100)
     max_tokens_ceiling: int = setting(
         DEFAULT_CEILING,

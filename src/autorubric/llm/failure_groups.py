@@ -38,7 +38,7 @@ _ADVICE: dict[str, str] = {
     "refusal": "the model or its filter refuses these texts; try another model",
     "truncated": "try a higher --max-tokens-ceiling (in Python: max_tokens_ceiling)",
     "empty": "see whole replies with --log-json FILE --log-prompts; try another model",
-    "unreadable": "see whole replies with --log-json FILE --log-prompts; try a model that keeps to the format",
+    "unreadable": "see whole replies with --log-json FILE --log-prompts; try a model that follows the format",
     "budget": "raise --budget-usd or --budget-tokens (in Python: budget_usd, budget_tokens)",
     "check": "change the check or the submission",
 }

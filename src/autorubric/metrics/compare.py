@@ -190,7 +190,7 @@ def _use_one_rule(a: LabelledRun, b: LabelledRun) -> tuple[LabelledRun, Labelled
         return other, b, None
     if (other := _score_by(b, a.scores.rule)) is not None:
         return a, other, None
-    why = f"scores are not compared, as they are made by different rules: a by {names[0]}; b by {names[1]}"
+    why = f"scores are not compared, because different rules computed them: a by {names[0]}; b by {names[1]}"
     bare = [replace(run, scores=run.scores.renumber(np.full(len(run.table.items), -1))) for run in (a, b)]
     return bare[0], bare[1], why
 

@@ -138,7 +138,9 @@ def pair_scores(
         true = _apply_penalty(true, penalties if known else apart, rule)
         if off:
             changed = pluralize(off, "score")
-            warnings.append(f"a length penalty is in {changed}; the true scores were lowered by as much")
+            warnings.append(
+                f"{changed} {'has' if off == 1 else 'have'} a length penalty; the true scores were lowered equally"
+            )
         hidden = 0 if known or not rule.normalize else int((both & (scores == 0.0) & (true > 0.0)).sum())
         if hidden:
             warnings.append(f"{hidden} of the scores are 0 and may have lost more than their true scores did")

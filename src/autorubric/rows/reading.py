@@ -113,7 +113,7 @@ class RowFile:
         with open_text(self.path) as file:
             data = b"" if size > LARGEST_FILE else file.read(LARGEST_FILE + 1)
         if max(size, len(data)) > LARGEST_FILE:
-            most = f"the maximum that is read at once is {LARGEST_FILE // 2**20} MiB"
+            most = f"the maximum is {LARGEST_FILE // 2**20} MiB"
             held = f"{size / 2**20:,.0f} MiB" if size > LARGEST_FILE else "more, unpacked"
             raise InputError(f"{self.name}: has {held}; {most}, split it or write it as JSON Lines")
         text = decode(data, self.name)
@@ -330,7 +330,7 @@ class _Lines:
         if len(data) > LONGEST_ROW:
             raise InputError(f"{where}: the row is longer than {LONGEST_ROW // 2**20} MiB; shorten it")
         if b"\0" in data:
-            raise InputError(f"{where}: the line holds a NUL character; the file is not text, or is damaged")
+            raise InputError(f"{where}: the line contains a NUL character; the file is not text, or is damaged")
         try:
             return data.decode()
         except UnicodeDecodeError as error:

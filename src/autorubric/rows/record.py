@@ -16,7 +16,7 @@ from autorubric.files.strict_json import parse_json
 _SCALARS = frozenset((str, int, float, bool, type(None)))
 _NONE: Mapping[str, str] = MappingProxyType({})
 FLOAT_ID = "; a column of numbers with blanks becomes floats, write its ids as integers"
-MERGED = "; of merged cells, only the first is filled"
+MERGED = "; in merged cells, only the first has a value"
 HOLDERS = ("rubrics", "rubric", "Rubrics", "criteria", "rubric_items")
 
 # Names of the parts of a criterion in files and replies, in order of preference; in files, of any case.

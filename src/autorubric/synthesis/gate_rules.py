@@ -121,7 +121,7 @@ def check_answerable(candidate: Candidate, context: GateContext, settings: GateS
 
 
 _NOT_ASSESSED = "no relevance judgment"
-_TOO_FEW = "most relevance judgments speak against it, but they are worth {:.1f} independent votes only"
+_TOO_FEW = "most relevance judgments speak against it, but they are worth only {:.1f} independent votes"
 
 
 def _count_votes(relevance: Relevance) -> dict[str, float | str | None]:

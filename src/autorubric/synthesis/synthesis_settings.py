@@ -100,7 +100,7 @@ class SynthesisSettings(EndpointSettings):
     rubric_max_tokens: int = _tokens(2048, "First token limit of a candidate rubric.")
     merge_max_tokens: int = _tokens(2048, "First token limit of a merged rubric.")
     augment_max_tokens: int = _tokens(2048, "First token limit of harder criteria.")
-    timeout: float = setting(1200, "Seconds before one attempt times out.", group="Endpoint", gt=0, le=1e6)
+    timeout: float = setting(1200, "Timeout of one attempt, in seconds.", group="Endpoint", gt=0, le=1e6)
     save_every: int = setting(200, "Write the step files every N rows.", group="Run", gt=0, le=10**9)
     step_files: Literal["full", "latest", "none"] = setting(
         "full", "Step files to keep: full (all), latest or none.", group="Output"

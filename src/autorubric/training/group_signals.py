@@ -168,7 +168,7 @@ def recommend(
     """
     for name, end, recent, count, requirement in saturated[:_MOST]:
         seen = f"mean {recent:.2f}, {pluralize(count, 'verdict')}"
-        yield f"drop or replace {name!r}: {end} by nearly all lately ({seen}): {clip(requirement, 70)}"
+        yield f"drop or replace {name!r}: recently {end} by nearly all ({seen}): {clip(requirement, 70)}"
     for gap in [] if audit is None else audit.criteria:
         if gap.alarm is not None or (gap.count >= _MIN_AUDITS and gap.mean >= _MUCH):
             evidence = f"the training judge gives {gap.mean:+.2f} more than the audit's judge in {gap.count:,} audits"

@@ -51,7 +51,7 @@ def make_ledger_folder(run: str) -> Path:
             raise PermissionError
     except PermissionError:
         raise InputError(
-            f"{top} on {socket.gethostname()} belongs to somebody else; set TMPDIR where Ray is started"
+            f"{top} on {socket.gethostname()} belongs to another user; set TMPDIR where Ray is started"
         ) from None
     place = top / run
     place.mkdir(mode=0o700, exist_ok=True)
