@@ -130,7 +130,6 @@ def read_criteria(entries: Sequence[Any]) -> list[Criterion]:
     """
     if not entries:
         raise InputError("No criteria found")
-    entries = read_headings(entries)
     plain = [read_plain_criterion(entry) for entry in entries]
     criteria = [made for made in plain if made is not None]
     if len(criteria) < len(plain):
@@ -144,6 +143,7 @@ def read_criteria(entries: Sequence[Any]) -> list[Criterion]:
 
 
 def _read_others(entries: Sequence[Any], plain: Sequence[Criterion | None]) -> list[Criterion]:
+    entries = read_headings(entries)
     if is_foreign(entries):
         return with_distinct_names(read_entries(entries, "rubric", USUAL))
     # Tables and exporters that write all keys write an empty list of options.
