@@ -68,7 +68,7 @@ def _is_longer(value: Any, heading: Any) -> bool:
     return isinstance(value, str) and len(value) > len(str(heading)) and (" " in value or not value.isascii())
 
 
-def find_answers(data: list[Any]) -> str:
+def find_answers(data: Sequence[Any]) -> str:
     """The column of the submissions of rows without a criterion; empty if they may be criteria.
 
     Example:
