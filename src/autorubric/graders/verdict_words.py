@@ -132,6 +132,8 @@ def _is_own(text: str, field: re.Match[str]) -> bool:
 
     Any others may negate, doubt or report the verdict: "It cannot be said to be", "One could argue", "とは言えない".
     """
+    if _ENDS.match(text, field.end()) is None:
+        return False
     earlier, _, before = text[max(0, field.start() - _MOST_BEFORE) : field.start()].rpartition("\n")
     before = _MARKUP.sub(" ", _CLOSED.split(before)[-1])
     if not _WORD.search(before):
@@ -141,7 +143,7 @@ def _is_own(text: str, field: re.Match[str]) -> bool:
     clause = _CLAUSE.split(before)[-1]
     is_reason = clause.rstrip("$*_ ").endswith((":", "：")) and not _UNFINISHED.search(clause)
     is_led = _LEAD.fullmatch(clause) or (is_reason and not _WEIGHED.search(clause))
-    return bool(is_led) and not is_supposed and _ENDS.match(text, field.end()) is not None
+    return bool(is_led) and not is_supposed
 
 
 _WORDS = "|".join(sorted(VERDICT_WORDS, key=len, reverse=True))
