@@ -28,7 +28,7 @@ CASES = {"grade": (70, 22), "agree": (150, None), "synthesize": (150, None)}
 """The cases, with the goals for functions and files."""
 _ABOVE_ITS_GOAL = "synthesize"
 """The numbers in the guide."""
-GUARD = {"grade": 74, "agree": 165, "synthesize": 382}
+GUARD = {"grade": 74, "agree": 160, "synthesize": 396}
 """Guards for functions: a tenth above their counts when these were last lowered, against growth."""
 _STAND_IN = f"{SOURCE}/testing/"
 

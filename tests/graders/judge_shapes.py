@@ -81,7 +81,23 @@ FIELDS: list[tuple[str | dict[str, Any], str]] = [
     ("Criterion met: no", "UNMET"),
     ("Verdict: ❌ UNMET", "UNMET"),
     ("Explanation: It cannot be said that the criterion is unmet.\nVerdict: MET", "MET"),
+    # Sentences that begin like a field.
+    ("The answer is well structured.\n\nVerdict: MET", "MET"),
+    ("Verdict: UNMET\n\nThe result is a list.", "UNMET"),
+    ("The final answer is 42.\n\\boxed{MET}", "MET"),
+    ("结论是有道理的。\n判定：满足", "MET"),
+    ("**Conclusion:** The text names both causes.\n\n**Verdict:** MET", "MET"),
+    ("<explanation>Coal is named.\nCanals too</explanation><verdict>MET</verdict>", "MET"),
+    ("The appropriate verdict for the criterion is \\boxed{MET}.", "MET"),
+    ("To summarize: \\boxed{MET}", "MET"),
+    ("The verdict is partly met.\n\nVerdict: MET", "again"),
+    ("Result: partly\n\nVerdict: MET", "again"),
+    ("Verdict: MET\nCorrection: only one cause is named", "again"),
     # Words that negate, doubt, suppose or report one.
+    ("If so, the verdict is \\boxed{MET}", "again"),
+    ("Had it named canals, [[MET]]", "again"),
+    ("The final answer " * 30 + "of it \\boxed{MET}", "again"),  # without backtracking
+    ("The verdict is <b>not</b> \\boxed{MET}", "again"),
     ("The verdict cannot be said to be \\boxed{MET}", "again"),
     ("I can't say that the verdict is:\n\n\\boxed{MET}", "again"),
     ("The verdict is not\n\\boxed{MET}", "again"),

@@ -104,6 +104,9 @@ TEXTS = [
     ("c0: MET - not really\nc1: MET, if one is lenient\nc2: Deep", "??D"),
     ("c0: MET - but only in part\nc1: MET (partially)\nc2: Deep", "??D"),
     ("c0: MET\nc1: none\n\nOverall verdict: UNMET\nc2: Deep", "M?D"),
+    ("c0: MET: no\nc1: MET (1/2)\nc2: Deep", "??D"),
+    ("c0: MET\nOverall: UNMET\nc1: MET (with doubts)\nc2: Deep\nOverall: MET", "??D"),
+    ("# c0\nVerdict: MET\nI take that back.\n# c1\nVerdict: MET\nOn reflection, UNMET.\n# c2\nOption: Deep", "??D"),
     ("c0 and c1 are fine, but c2: MET", "???"),
     # Numbers that may count something else, and no names.
     ("1. Coal is named.\n2. Canals are named.\n3. All fits.\n\nVerdict: MET", "???"),

@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import json
 import re
+import time
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -20,6 +21,8 @@ from autorubric import Criterion, DataItem, EvalResult, InputError, LLMConfig, R
 from autorubric.cli.app import run
 from autorubric.errors import ConfigError
 from autorubric.jobs.grade import GradeSettings, grade, grade_async
+from autorubric.llm.records.ledger import Ledger
+from autorubric.runs import stopping
 from autorubric.testing import LoopbackEndpoint
 from tests.offenders import offenders
 
@@ -255,6 +258,32 @@ def test_a_run_that_is_stopped_keeps_what_was_answered_and_resumes(tmp_path: Pat
         assert 0 < stopped.successful_items < 20
         assert grade(texts, **settings).successful_items == 20
         assert endpoint.counts.requests == 20
+
+
+def test_a_run_that_is_stopped_counts_the_calls_that_it_has_abandoned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their rows are still being written when the last item ends, as on a slow disk."""
+    commit, stop = Ledger._commit, Stop()
+
+    def commit_slowly(ledger: Ledger, things: list[Any]) -> None:
+        time.sleep(0.3)
+        commit(ledger, things)
+
+    def stop_in_flight(state: RunState) -> None:
+        if endpoint.counts.requests:
+            stop()
+
+    monkeypatch.setattr(Ledger, "_commit", commit_slowly)
+    monkeypatch.setattr(stopping, "GRACE_SECONDS", 0.2)
+    with LoopbackEndpoint(latency="fixed:60").in_thread() as endpoint:
+        judge = f"judge@{endpoint.base_url}"
+        stopped = grade(TEXTS, rubric=RUBRIC, judge=judge, out=tmp_path / "run", stop=stop, progress=stop_in_flight)
+        sent = endpoint.counts.requests
+    assert stopped.stopped == "interrupted"
+    assert stopped.summary is not None
+    assert [(total.calls, total.failed) for total in stopped.summary.totals] == [(sent, sent)]
+    assert json.loads((tmp_path / "run" / "manifest.json").read_bytes())["calls"] == sent > 0
 
 
 def test_a_dry_run_makes_no_request_and_writes_nothing(tmp_path: Path) -> None:

@@ -151,6 +151,8 @@ def test_answers_and_a_dataset_without_one_rubric_for_all_are_no_rubric(tmp_path
         ({"prompt": "P", "items": [own, other]}, "it is a dataset whose items have their own rubrics"),
         ({"prompt": "P", "rubric": None, "items": []}, bare),
         ({"prompt": "P", "items": [{"submission": "s"}]}, bare),
+        ({"prompt": "P", "items": [{"text": "s"}]}, bare),
+        ({"criteria": ["Is brief."], "items": ["s"]}, bare),
         ([{"id": 1, "Answer": "s"}], rows),
     ]
     with offenders() as case:

@@ -446,6 +446,16 @@ def test_a_query_in_json_text_is_noted_with_the_path_to_its_text(value: str, pat
     assert reader.notes[1:] == ([told] if path else [])
 
 
+@each(("blank", "is_first"), [({"answer": ""}, True), ({"answer": None}, False), ({}, True), ({}, False)])
+def test_a_text_next_to_answers_is_not_the_submission_where_one_is_blank(
+    blank: dict[str, Any], is_first: bool
+) -> None:
+    rows = [{"text": "An article.", "answer": "It is short."}, {"text": "Another article.", **blank}]
+    reader = RowReader("a.jsonl", ("submission",))
+    with pytest.raises(InputError, match="'text' is the only text of some rows"):
+        list(reader.read_all(Record("a.jsonl", 1, row) for row in (reversed(rows) if is_first else rows)))
+
+
 def test_of_a_text_and_its_summary_neither_is_guessed_to_be_the_submission() -> None:
     row = Record("a.csv:2", 2, {"text": "An article.", "summary": "Short."})
     with pytest.raises(InputError, match="the submission may be column 'text' or 'summary'; choose one"):

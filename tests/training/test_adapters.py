@@ -125,6 +125,24 @@ def test_a_judge_that_refuses_from_the_start_ends_a_training_and_a_later_refusal
         assert record.getMessage().startswith("no reward for any of 2 samples; the first: criterion 'C1': auth"), kind
 
 
+def test_a_judge_that_gives_no_usable_reply_from_the_start_ends_a_training() -> None:
+    """A grader drops it after eight requests about four submissions; the samples have no ids."""
+    asked: list[Request] = []
+
+    def answer(request: Request) -> str:
+        asked.append(request)
+        return "I would rather talk about the weather."
+
+    source = Rewarder(CriterionGrader(judge=CriterionJudge(ScriptedModel(answer), "judge")))
+    rubric = rubric_from(RUBRIC, "here")
+    samples = [Sample(f"Answer {number}.", rubric, "Why?") for number in range(16)]
+    assert [reward.value for reward in rewards_now(source, samples)] == [None] * 16
+    sent = len(asked)
+    with pytest.raises(RewardFailed, match=r"can give none: .*unusable: .* ended without a usable reply"):
+        rewards_now(source, samples)
+    assert len(asked) == sent < 16 * len(rubric) * 3 / 2
+
+
 def test_a_service_whose_judge_refuses_from_the_start_ends_a_training() -> None:
     failed: dict[str, Any] = {"reward": None, "criteria": {}, "failure": "criterion 'C1': no_model: HTTP 404: none"}
     for rule in (RewardRule(), RewardRule(on_failure="nan")):

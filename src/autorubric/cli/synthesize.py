@@ -90,13 +90,13 @@ def print_summary(summary: Summary, out: Path) -> None:
 
 
 def _print_rest(summary: Summary, out: Path) -> None:
-    """Print what is not finished, was not reached, or was left out."""
+    """Print what is not finished or was left out."""
     if summary.failed:
         rows = "1 row is" if summary.failed == 1 else f"{summary.failed} rows are"
         print(f"  {rows} not finished; {out / UNFINISHED_FILE} lists what failed, with reasons:")
         print_failures(summary.failures, "row", "    ", summary.stopped)
     if left := summary.rows - summary.finished - summary.failed:
-        print(f"  {pluralize(left, 'query')} {'was' if left == 1 else 'were'} not reached")
+        print(f"  {pluralize(left, 'query')} {'is' if left == 1 else 'are'} not finished")
     for problem in summary.skipped[:5]:
         print(f"  left out: {problem}")
     if len(summary.skipped) > 5:

@@ -9,7 +9,7 @@ from autorubric.core.entries import find_parts, pick_others
 from autorubric.core.misread_keys import find_usual_keys
 from autorubric.errors import warn
 from autorubric.rows.columns import ROLES, fold_column, join_names
-from autorubric.rows.record import TEXT_KEYS, is_sentence
+from autorubric.rows.record import HOLDERS, TEXT_KEYS, is_sentence
 
 _ANSWERS = frozenset((*ROLES["submission"].names, *ROLES["submission"].fallback))
 OF_ANSWERS = "pass it as DATASET or --submissions, and a file of criteria as --rubric"
@@ -44,14 +44,17 @@ def has_criteria(document: Mapping[str, Any]) -> bool:
         (True, False)
     """
     items = document.get("items")
-    if not isinstance(items, list) or not items or document.get("rubric") is not None:
+    if not isinstance(items, list) or not items or any(document.get(key) is not None for key in HOLDERS):
         return False
     return all(isinstance(item, str) or (isinstance(item, Mapping) and _is_criterion(item)) for item in items)
 
 
 def _is_criterion(entry: Mapping[str, Any]) -> bool:
     parts = find_parts(entry)[0]
-    return bool(parts.text or (parts.name and parts.weight)) and entry.keys().isdisjoint(("submission", "rubric"))
+    is_answer = fold_column(parts.text) in _ANSWERS and not parts.weight
+    return bool((parts.text and not is_answer) or (parts.name and parts.weight)) and entry.keys().isdisjoint(
+        ("submission", "rubric")
+    )
 
 
 def _find_heading(entry: Any) -> str:
@@ -68,7 +71,7 @@ def _is_longer(value: Any, heading: Any) -> bool:
     return isinstance(value, str) and len(value) > len(str(heading)) and (" " in value or not value.isascii())
 
 
-def find_answers(data: list[Any]) -> str:
+def find_answers(data: Sequence[Any]) -> str:
     """The column of the submissions of rows without a criterion; empty if they may be criteria.
 
     Example:

@@ -71,8 +71,6 @@ def unfold(data: Any) -> Unfolded:
         rows = [row for row in data if isinstance(row, dict) and not _QUERY.isdisjoint(row)]
         if rubrics := sum(isinstance(find_rubric(row), list) for row in rows):
             raise InputError(f"it has {pluralize(rubrics, 'rubric')}, {_OF_QUERIES}")
-        if answers := find_answers(data):
-            raise InputError(f"its rows have submissions (in {answers!r}) and no criteria; {OF_ANSWERS}")
         return Unfolded(_flatten(data), None, {})
     if not isinstance(data, dict):
         raise InputError(f"Invalid rubric format. Expected a list or a mapping, got {type(data).__name__}")
@@ -143,6 +141,8 @@ def read_criteria(entries: Sequence[Any]) -> list[Criterion]:
 
 
 def _read_others(entries: Sequence[Any], plain: Sequence[Criterion | None]) -> list[Criterion]:
+    if answers := find_answers(entries):
+        raise InputError(f"its rows have submissions (in {answers!r}) and no criteria; {OF_ANSWERS}")
     entries = read_headings(entries)
     if is_foreign(entries):
         return with_distinct_names(read_entries(entries, "rubric", USUAL))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -244,7 +245,8 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
     ) -> JudgeInput:
         """The input of the judges; if the submission is a mapping, its `output` is judged.
 
-        If it is text, the reasoning at its beginning is left out, unless the grader keeps it.
+        If it is text, the reasoning at its beginning is left out, unless the grader keeps it. Without an `item`, the
+        submission has a digest of its text as its id.
 
         Raises:
             InputError: the submission is neither text nor a mapping with `thinking` and `output`.
@@ -252,7 +254,8 @@ class CriterionGrader(Grader[EnsembleEvaluationReport]):
         parts = split_submission(to_grade, self.recipe.reasoning)
         shown, dropped = (None, parts["thinking"]) if isinstance(to_grade, str) else (parts["thinking"] or None, "")
         given = tuple(rubric), query, reference_submission, guidelines
-        return JudgeInput(parts["output"], *given, shown, item, (), dropped)
+        about = item or blake2b(parts["output"].encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+        return JudgeInput(parts["output"], *given, shown, about, (), dropped)
 
     async def grade_input(self, inputs: JudgeInput, ask: Ask | None = None) -> EnsembleEvaluationReport:
         """The report on a submission.

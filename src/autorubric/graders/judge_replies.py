@@ -108,6 +108,8 @@ def _read_other_form(reply: Reply, shown: ShownOptions | None) -> Answer[Said] |
     # A quote in a string is not a field; brackets without strings, such as `[1]`, have none.
     has_strings = any(_HOLDS_TEXT.search(text, span.start, span.end) for span in scan_json(text).spans)
     fields = [] if has_strings else verdict_words.find_fields(text)
+    if shown is None:
+        fields = [field for field in fields if not verdict_words.is_remark(field)]
     ids = {field["label"] for field in fields if _ID.fullmatch(field["label"])}
     if len(ids) > 1 or (fields and verdict_words.CONTRAST.match(text, fields[-1].end())):
         return None

@@ -26,6 +26,7 @@ from autorubric.graders.judge_replies import (
 )
 from autorubric.graders.verdict_words import (
     CONTRAST,
+    HINT,
     MARKS,
     find_fields,
     find_mentions,
@@ -241,9 +242,11 @@ def _read_sections(text: str) -> list[dict[str, Any]]:
     for kind in ["c"] if "c" in kinds else kinds:
         starts = kinds[kind]
         ends = [*(line.start() for line in starts[1:]), len(text)]
-        entries = [
-            _read_section(line["number"], text[line.end() : end]) for line, end in zip(starts, ends, strict=True)
-        ]
+        parts = [text[line.end() : end] for line, end in zip(starts, ends, strict=True)]
+        halves = [_SUMMARY.split(part, maxsplit=1) for part in parts]
+        # After any section but the last, a summary with a verdict may be of this criterion.
+        parts = ["" if len(half) > 1 and HINT.search(half[1]) else half[0] for half in halves[:-1]] + halves[-1][:1]
+        entries = [_read_section(line["number"], part) for line, part in zip(starts, parts, strict=True)]
         first = 0 if starts[0]["number"] == "0" else 1
         are_counted = [line["number"] for line in starts] == [str(first + place) for place in range(len(starts))]
         if kind == "c" or (are_counted and all(entry.keys() - _GUESSED for entry in entries)):
@@ -254,21 +257,14 @@ def _read_sections(text: str) -> list[dict[str, Any]]:
 def _read_section(name: str, text: str) -> dict[str, Any]:
     """The entry of a section: its fields or, without any, the verdict in its cells that no other cell qualifies."""
     entry: dict[str, Any] = {"criterion_id": name}
-    text = _SUMMARY.split(text, maxsplit=1)[0]
-    fields = [field for field in find_fields(text) if not _ID.fullmatch(field["label"])]
-    for field in fields:
-        key, value = next(iter(fold_keys({field["label"]: None}))), field["value"]
-        entry[key] = value if entry.get(key, value) == value else f"{entry[key]} / {value}"
-    parts = _CELLS.split(text.partition("\n")[0] if fields else text)
-    cells = [cell for part in parts if (cell := part.strip("*_`[]\ufe0f \t"))]
+    if fields := [field for field in find_fields(text) if not _ID.fullmatch(field["label"])]:
+        return entry | _read_fields(text, fields)
+    cells = _split_cells(text)
     read = {cell: verdict for cell in cells if (verdict := find_verdict(cell, of_truth=cell in MARKS))}
-    if fields:
-        stated = {*read.values(), *(find_verdict(field["value"]) for field in fields)} - {None}
-        explanation = extract_explanation(text, fields)
-        return {**entry, "explanation": explanation} if len(stated) < 2 else {"criterion_id": name}
     if not read:
         return {**entry, "label": cells[0]} if cells else entry
-    mentioned = {*read.values()}.union(*map(find_mentions, cells))
+    mentioned = {mention for cell in cells for mention in find_mentions(cell)}
+    mentioned |= {find_verdict(cell, of_truth=True) for cell in cells} - {None}
     is_on_others = {*map(str.lower, _CRITERION.findall(text))} - {name.lower()}
     if len(mentioned) > 1 or is_on_others or find_retractions(text) or any(map(_QUALIFIES.search, cells)):
         return entry
@@ -276,6 +272,24 @@ def _read_section(name: str, text: str) -> dict[str, Any]:
     entry["explanation"] = " ".join(remarks)
     words = [cell for cell in read if cell not in MARKS]
     return entry | (_build_entry(name, words[0]) if words else {"criteria_met": next(iter(read))})
+
+
+def _read_fields(text: str, fields: Sequence[re.Match[str]]) -> dict[str, Any]:
+    """The fields of a section with the rest of its text; none if the rest contradicts them or takes them back."""
+    entry: dict[str, Any] = {}
+    for field in fields:
+        key, value = next(iter(fold_keys({field["label"]: None}))), field["value"]
+        entry[key] = value if entry.get(key, value) == value else f"{entry[key]} / {value}"
+    after = text[fields[-1].end() :]
+    words = [*_split_cells(text.partition("\n")[0]), *(field["value"] for field in fields)]
+    stated = {*map(find_verdict, words), *(verdict for _, verdict in find_statements(after))} - {None}
+    if len(stated) > 1 or CONTRAST.match(after) or find_retractions(after):
+        return {}
+    return {**entry, "explanation": extract_explanation(text, [*fields])}
+
+
+def _split_cells(text: str) -> list[str]:
+    return [cell for part in _CELLS.split(text) if (cell := part.strip("*_`[]\ufe0f \t"))]
 
 
 def _resolve_numbers(
@@ -320,13 +334,15 @@ _GUESSED = {"criterion_id", "label", "explanation"}
 _LETTER = re.compile(r"[^\W\d_]")
 _NOT_WORDS = re.compile(r"[\W_]+")
 _SUMMARY = re.compile(
-    r"^[\W_]*(?:overall|summary|in total|总[体结]|まとめ|zusammenfassung)\b", re.IGNORECASE | re.MULTILINE
+    r"^(?:[^\w\n]|_)*+(?:overall|summary|in total|总[体结]|まとめ|zusammenfassung)\b", re.IGNORECASE | re.MULTILINE
 )
 _CELLS = re.compile(rf"[|\n:：=→()（）<>。，；]|[.,;] | [-–—]+ |(?<=[{''.join(MARKS)}])|(?=[{''.join(MARKS)}])")
 _QUALIFIES = re.compile(
-    rf"^{CONTRAST.pattern}|部分|基本|大致|可能|一部|부분|^(?:\W*\w+ ){{0,2}}(?:maybe|if|unless|except)\b"
-    r"|^\W*not (?:really|quite|fully|entirely|completely|sure|yet)\b"
-    r"|^(?:\W*\w+ ){0,2}(?:part|most|near|almost|barely|somewhat|borderline|probab|likely|perhaps)",
+    rf"^{CONTRAST.pattern}|部分|基本|大致|可能|一部|부분|不完全|不[太够足]|\b(\d+) ?(?:/|of|out of) ?(?!\1\b)\d"
+    r"|^(?:\W*\w+ ){0,2}(?:maybe|if|unless|except)\b"
+    r"|^\W*actually not\b|^\W*not (?:really|quite|fully|entirely|completely|sure|yet)\b"
+    r"|^(?:\W*\w+ ){0,2}(?:part|most|near|almost|barely|somewhat|borderline|probab|likely|perhaps|doubt"
+    r"|tentativ|provision|draft)",
     re.IGNORECASE,
 )
 _CRITERION = re.compile(r"\bc\d+\b", re.IGNORECASE)

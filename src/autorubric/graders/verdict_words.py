@@ -28,7 +28,7 @@ _ANSWERS = _STATUSES | TRUTH_WORDS
 _LABELS = (
     *(r"criterion[ _](?:id|status)", r"criteri(?:on|a)[ _]met", "verdict", "status", "decision", "judge?ment"),
     *(r"selected[ _]option", "option", "choice", "answer", "result", "score", "rating", "correction", "final"),
-    *("conclusion", "determination", "outcome", "grade", "(?:End)?Urteil", "Ergebnis"),
+    *("conclusion", "determination", "outcome", "grade", "(?:End)?(?:Urteil|Ergebnis)"),
     r"[^\W不未没沒非难難无無]{0,4}(?:判定|结果|状态|结论)|判断|判斷|裁定|判决|评判|結論|結果|更正|选项|选择",
     "Bewertung|Fazit|Entscheidung|veredicto|resultado|estado|decisión|conclusión|verdetto|stato|statut",
     "résultat|jugement|вердикт|статус|karar|durum|kết luận|الحكم|النتيجة|القرار",
@@ -38,10 +38,12 @@ _LED = r"(?:(?:so|thus|hence|therefore|the|my|our|final|overall|最[终終]|최�
 _LABEL = rf"(?P<label>{_LED}(?:{'|'.join(_LABELS)}|c\d+)(?: final| النهائي)?)"
 _KEY = re.compile(_LABEL, re.IGNORECASE)
 _OF_VERDICT = re.compile(r"verdict|status|met|judge?ment|boxed|\[|判|Urteil", re.IGNORECASE)
+_ANEW = re.compile(r"correction|更正|final", re.IGNORECASE)
+_SENTENCE = re.compile(r"\w\W+\w+\W+\w|(?:[\u3040-\ud7a3] ?){6}")
 OF_ANYTHING = ("true", "false", "satisfied", "not satisfied")
 """Words that are a verdict only under a label for verdicts."""
 _EDGE = r"(?:[ \t*_`\"'“”|\]]|\[(?!\s*\]))*+"
-_IS = r"(?:[ \t*_`\"'”]*+为?[:：=|]| is:?(?= )| [-–—](?= )|】|[为是])"
+_IS = r"(?:[ \t*_`\"'”]*+为?[:：=|]|(?P<loose> is:?(?= )| [-–—](?= )|】|[为是]))"
 _VALUE = r"(?P<value>(?:(?!\[\[)(?:[^\n<|\\]|\\_)){1,80}?)"
 _FIELDS = [
     re.compile(pattern, re.IGNORECASE | re.MULTILINE)
@@ -101,7 +103,28 @@ def find_fields(text: str) -> list[re.Match[str]]:
     relevant = (
         field for field in fields if _OF_VERDICT.search(field["label"]) or _fold(field["value"]) not in OF_ANYTHING
     )
+    relevant = (
+        field for field in relevant if not _is_loose(field) or field["value"].isdigit() or not is_remark(field)
+    )
     return sorted(relevant, key=lambda found: found.start())
+
+
+def _is_loose(field: re.Match[str]) -> bool:
+    return field.re is _FIELDS[0] and field["loose"] is not None
+
+
+def is_remark(field: re.Match[str]) -> bool:
+    """Whether a field is a sentence about something else: "The answer is clear", "Conclusion: It names two causes".
+
+    What qualifies a verdict is none: "The verdict is partly met".
+    """
+    value = field["value"]
+    if find_verdict(value) is not None:
+        return False
+    if _is_loose(field):
+        return not HINT.search(value) or any(find_mentions(value))
+    is_other = not _OF_VERDICT.search(field["label"]) and _ANEW.search(field["label"]) is None
+    return is_other and _SENTENCE.search(value) is not None and not HINT.search(value)
 
 
 def _is_own(text: str, field: re.Match[str]) -> bool:
@@ -109,15 +132,18 @@ def _is_own(text: str, field: re.Match[str]) -> bool:
 
     Any others may negate, doubt or report the verdict: "It cannot be said to be", "One could argue", "とは言えない".
     """
+    if _ENDS.match(text, field.end()) is None:
+        return False
     earlier, _, before = text[max(0, field.start() - _MOST_BEFORE) : field.start()].rpartition("\n")
-    before = _MARKUP.sub(" ", before)
+    before = _MARKUP.sub(" ", _CLOSED.split(before)[-1])
     if not _WORD.search(before):
         before = earlier.rstrip().rpartition("\n")[2]
         before = before if _UNFINISHED.search(before) else ""
+    is_supposed = _SUPPOSES.match(_THEREFORE.split(_END.split(before)[-1])[-1])
     clause = _CLAUSE.split(before)[-1]
     is_reason = clause.rstrip("$*_ ").endswith((":", "：")) and not _UNFINISHED.search(clause)
     is_led = _LEAD.fullmatch(clause) or (is_reason and not _WEIGHED.search(clause))
-    return bool(is_led) and _ENDS.match(text, field.end()) is not None
+    return bool(is_led) and not is_supposed
 
 
 _WORDS = "|".join(sorted(VERDICT_WORDS, key=len, reverse=True))
@@ -161,7 +187,9 @@ _END = re.compile(r"(?<=[.!?])(?<!\d\.)\s+|(?<=[。！？；;])|\n")
 _QUOTED = re.compile(
     r"<(\w+)>[^<]*</\1>|^[ \t]*>.*|\"(?=\S{0,200} )[^\"\n]{0,2000}\"|“(?=\S{0,200} )[^”\n]{0,2000}”", re.MULTILINE
 )
-_THEREFORE = re.compile(r"(?:\b(?:so(?! that)|therefore|thus|hence|also|daher)\b|→|[=-]>|因此|所以|综上)", re.I)
+_THEREFORE = re.compile(
+    r"(?:\b(?:(?<!if )so(?! that)|therefore|thus|hence|also|daher)\b|→|[=-]>|因此|所以|综上)", re.I
+)
 
 
 def _join_sentences(kind: str) -> str:
@@ -176,9 +204,16 @@ _LANGUAGES = parse_yaml(files(__package__).joinpath("verdict_sentences.yaml").re
 _WEIGHED = compile_late(rf"\bHad\b|^\W*To\b|(?i:{_join_sentences('weighed')})")
 _WORD = re.compile(r"\w")
 _MOST_BEFORE = 500  # characters in which words that govern a field are searched
-_MARKUP = re.compile(r"<(\w+)>[^<]*</\1>|</?\w+>|[$*_`]+")
+_CLOSED = re.compile(r"</(?!(?:b|i|u|em|strong)>)\w+>")
+_MARKUP = re.compile(r"</?\w+>|[$*_`]+")
 _CLAUSE = re.compile(rf"{_END.pattern}|[,;，；]|[:：](?=.*\w)|{_THEREFORE.pattern}", re.IGNORECASE)
-_LEAD = compile_late(rf"(?:[\W\d]|{_join_sentences('lead')}|(?<![a-z]){_LABEL})*", re.IGNORECASE)
+_SUPPOSES = re.compile(
+    r"\W*(?:(?:if|had|unless|should|were|suppos\w+|assuming|in case|wenn|falls|si|caso|если|nếu|eğer|إذا|لو)\b"
+    r"|如果|假如|若|もし|만약|(?:for example|e\.g\.?),)",
+    re.IGNORECASE,
+)
+_UNNAMED = _LABEL.replace("?P<label>", "?:")  # `re` fails on groups in a possessive repeat
+_LEAD = compile_late(rf"(?:[\W\d]|(?<![a-z]){_UNNAMED}(?![a-z])|{_join_sentences('lead')})*+", re.IGNORECASE)
 _UNFINISHED = compile_late(rf"(?:\b(?:is|are|be|not|that|as|to)|[是为為不]|\b{_LABEL})\W*\Z", re.IGNORECASE)
 _ENDS = re.compile(
     r"[^\w\n<.。!?？]*+(?:$|[<.。!]|(?:because|since|as)\b|です|でした|である|입니다|이다)",

@@ -251,8 +251,10 @@ class Executor:
         self._flights.abandon()
 
     async def drain(self) -> None:
-        """Return once no call is in flight."""
+        """Return once no call is in flight and the last ones are recorded, if the ledger can be written."""
         await self._flights.drain()
+        with suppress(LedgerError):
+            self.ledger.flush()
 
     def find_refusal(self, models: Iterable[Model]) -> str | None:
         """Why one of these models, or the budget, refused the last call; None if it was made."""

@@ -24,6 +24,8 @@ _DOUBTS = {
 }
 """What a `fallback` column may contain instead of its role: a label, or the name of a task."""
 _NEVER_JSON = frozenset(("query", "reference"))
+_PASSAGES = frozenset(("text", "summary", "full_text"))
+"""Names of a submission that a text next to one may have too."""
 
 
 class Role(NamedTuple):
@@ -174,6 +176,7 @@ class RowReader:
     notes: list[str] = field(default_factory=list)
     # By the columns of a row: the column of each role that has one, and the columns of each role that has several.
     _layouts: dict[tuple[str, ...], tuple[dict[str, str], dict[str, list[str]]]] = field(default_factory=dict)
+    _passages: dict[str, bool] = field(default_factory=dict)  # whether they are the submission
 
     def __post_init__(self) -> None:
         self.given = resolve_roles(self.given)
@@ -234,8 +237,20 @@ class RowReader:
             found = {**found, **{role: self._choose_column(role, names, fields) for role, names in rivals.items()}}
         if problem := self._find_misreading(fields, found):
             raise InputError(f"{record.where}: {problem}")
+        self._check_passages(rivals.get("submission", [found.get("submission", "")]), fields, found)
         self._note_json(fields, found)
         return Record(record.where, record.number, fields, found)
+
+    def _check_passages(self, names: Iterable[str], fields: Mapping[str, Any], found: Mapping[str, str]) -> None:
+        """Refuse a text that is next to the submission in one row, and is read as one where that is blank."""
+        for name in names:
+            if fold_column(name) not in _PASSAGES or "submission" in self.given or fields[name] in ("", None):
+                continue
+            is_submission = name == found["submission"]
+            if self._passages.setdefault(name, is_submission) != is_submission:
+                option = self.option.format(role="submission")
+                problem = f"{name!r} is the only text of some rows, and is next to a submission in others"
+                raise InputError(f"{self.where}: {problem}; choose one with {option}")
 
     def _note_json(self, fields: Mapping[str, Any], found: Mapping[str, str]) -> None:
         """Add a note if a query or reference is JSON text, as exports write it, but not a conversation."""

@@ -347,8 +347,9 @@ def build_input(
     """The input of the judges for an item; `copies` as from `number_copies`."""
     submission, query, reference, guidelines = _collect_texts(dataset, index)
     rubric = dataset.get_item_rubric(index).rubric
-    inputs = grader.read_input(submission, rubric, query, reference, guidelines=guidelines)
-    return replace(inputs, item=dataset[index].id or str(index), copies=copies.get(index, ()))
+    about = dataset[index].id or str(index)
+    inputs = grader.read_input(submission, rubric, query, reference, guidelines=guidelines, item=about)
+    return replace(inputs, copies=copies.get(index, ()))
 
 
 def _collect_texts(

@@ -140,6 +140,8 @@ class StoppableRun(ABC):
         with (stop or Stop()).bound(self):
             async with reported(progress, state), abandon_on_error(self.executor):
                 await self.execute()
+                if self.interrupted and self.executor is not None:
+                    await self.executor.drain()  # totals include the calls that were abandoned
 
     @abstractmethod
     async def execute(self) -> None:

@@ -265,8 +265,9 @@ class FailureLog:
         self._has_answered |= len(failures) < len(rewards)
         if len(failures) < len(rewards) or not failures:
             return
-        if not self._has_answered and {*map(parse_failure_kind, failures)} <= _LASTING:
-            raise RewardFailed(f"no reward, and the judge can give none: {failures[0]}")
+        lasting = [failure for failure in failures if parse_failure_kind(failure) in _LASTING]
+        if not self._has_answered and lasting:
+            raise RewardFailed(f"no reward, and the judge can give none: {lasting[0]}")
         if len(failures) > 1:
             _log.error("no reward for any of %d samples; the first: %s", len(failures), failures[0])
 

@@ -56,7 +56,7 @@ class KeepRule:
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1
         ]
         if self.most is not None and (isinstance(self.most, bool) or self.most < 1):
-            problems.append(f"top-{self.most} keeps nothing; expected at least top-1")
+            problems.append(f"keep is top-{self.most}, which keeps nothing; expected at least top-1")
         if problems:
             raise InputError(problems)
 

@@ -206,7 +206,7 @@ class Ledger(LedgerView, AbstractContextManager["Ledger"]):
         self._commits.submit(write, awaited=False).add_done_callback(lambda done: done.exception())
 
     def flush(self) -> None:
-        """Wait until what was observed so far is on the disk."""
+        """Wait until what was queued so far is on the disk."""
         self._commits.write(lambda connection: None)
 
     def begin_observations(self) -> None:

@@ -28,6 +28,9 @@ class NoRecords:
     def check_writable(self) -> None:
         """Nothing: what is not stored cannot fail."""
 
+    def flush(self) -> None:
+        """Nothing: there is nothing to write."""
+
     def find(self, key: bytes) -> Reply | None:
         """None: no reply is stored."""
         return None

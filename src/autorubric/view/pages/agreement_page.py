@@ -14,7 +14,7 @@ from autorubric.runs.cells import ABSTENTION, FAILURE, UNASKED
 from autorubric.view import figures
 from autorubric.view.index.schema import FINAL, HUMAN, read_notes
 from autorubric.view.index.tally import build_scaled_criterion
-from autorubric.view.page import Page, PageQuery, PageRefusal
+from autorubric.view.page import ALL_ROWS, Page, PageQuery, PageRefusal
 from autorubric.view.sources import Source, read_index_state
 
 _MOST_CHARTED = 25
@@ -34,6 +34,8 @@ def build_agreement_page(source: Source, query: PageQuery) -> Page:
             rows = [figures.apply_single_labels(row, single, "criteria", ("labelled", "agreement")) for row in rows]
         rows = source.name_apart(connection, rows)
         problem = single["problem"] if single else ""
+        if problem and query.rows == ALL_ROWS:  # a table has no room for it
+            raise PageRefusal(503, problem)
         measured = None if problem else source.cache(connection, "labels", figures.measure_against_labels)
         labels = measured or figures.Mean(None, None, 0)
         reliability = [] if problem or (single and single.get("weighted")) else _measure_reliability(connection)
