@@ -179,6 +179,12 @@ def test_one_key_is_never_sent_to_two_providers() -> None:
         "addresses": ({"judge": ["a@https://api.openai.com/v1", "b@https://a.ai/v1"], "api_key_env": "K"}, False),
         "regions": ({"judge": ["openai/a", "b@https://eu.api.openai.com/v1"], "api_key_env": "K"}, True),
         "one domain": ({"judge": ["a@https://n1.x.org/v1", "b@https://n2.x.org/v1"], "api_key_env": "K"}, True),
+        "subdomains": ({"judge": ["a@https://x.org/v1", "b@https://n1.gpu.x.org/v1"], "api_key_env": "K"}, True),
+        "Azure": (
+            {"judge": ["a@https://r.openai.azure.com/v1", "b@https://r.services.ai.azure.com/models"]}
+            | {"judge_key_env": "K"},
+            True,
+        ),
         "numbers": ({"judge": ["a@https://8.8.8.8/v1", "b@https://9.8.8.8/v1"], "judge_key_env": "K"}, False),
     }
     for name, (given, accepted) in cases.items():

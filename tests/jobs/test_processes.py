@@ -15,6 +15,7 @@ from datetime import datetime
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -297,6 +298,17 @@ def test_a_run_that_replaces_another_one_and_ends_early_has_no_results_of_the_ot
         asked = endpoint.stats()["requests"] - ITEMS
     assert 0 < asked < ITEMS
     assert len(graded(tmp_path / "run")) == asked
+
+
+@pytest.mark.usefixtures("forked")
+def test_the_last_progress_counts_the_calls_of_the_processes(tmp_path: Path) -> None:
+    states: list[RunState] = []
+    given: dict[str, Any] = {"processes": 2, "progress": states.append}
+    autorubric.synthesize(QUERIES, limit=4, models=OFFLINE, out=tmp_path / "s", **given)
+    assert (states[-1].calls, states[-1].reused) == (28, 0)
+    own = {"judge": OFFLINE, "sample": [OFFLINE], "k": 2, "threshold": 0.1}
+    autorubric.select(rubrics(tmp_path), out=tmp_path / "t", **own, **given)
+    assert (states[-1].calls, states[-1].reused) == (20, 0)  # the grading of ten candidates by two criteria
 
 
 @pytest.mark.usefixtures("forked")

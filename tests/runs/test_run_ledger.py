@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import shutil
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 
-from autorubric.errors import InputError, LedgerError
+from autorubric.errors import AutorubricError, InputError, LedgerError
 from autorubric.llm.records.call_rows import CallRow
 from autorubric.llm.request import Reply, Usage
 from autorubric.runs.manifest import write_manifest
@@ -51,6 +52,13 @@ def test_a_refused_run_removes_the_folders_that_it_made_and_nothing_of_another_r
     with pytest.raises(InputError), run_folder(tmp_path / "a" / "b", []):
         raise InputError("the key was refused")
     assert not (tmp_path / "a").exists()
+
+
+def test_a_removed_run_is_not_reported_as_wrong_input(tmp_path: Path) -> None:
+    with pytest.raises(AutorubricError, match="was removed during the run") as caught, run_folder(tmp_path / "r", []):
+        shutil.rmtree(tmp_path / "r")
+        raise InputError("r/manifest.json: cannot be written")
+    assert not isinstance(caught.value, InputError)  # which says that nothing was paid for
 
 
 @each(

@@ -290,8 +290,8 @@ async def _sample_candidates(selection: Selection, sampling: Sampling, labels: S
         ledger.set_costs(models.values())
         executor = Executor(ledger, limits.make_budget(ledger), detached=False)
         is_sampled = settings.parts is not None or _find_round() == GRADING
+        workers = None if settings.parts is None else settings.parts.workers
         if is_sampled:
-            workers = None if settings.parts is None else settings.parts.workers
             executor.replay(
                 (workers and workers.stopped) or "not in the shards that were merged", ledger.read_failures()
             )
@@ -307,7 +307,8 @@ async def _sample_candidates(selection: Selection, sampling: Sampling, labels: S
 
         shown = nullcontext() if is_sampled or _find_round() is not None else _show_as_sampling(selection, run)
         with shown, all_records() if is_sampled else nullcontext():
-            await run.run_to_end(settings.progress, settings.stop, state)
+            # The candidates of workers are only read back here; their calls were reported before.
+            await run.run_to_end(settings.progress if workers is None else None, settings.stop, state)
         await executor.drain()
     return run
 

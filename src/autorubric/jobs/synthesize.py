@@ -145,8 +145,8 @@ async def _run(settings: SynthesizeSettings, division: Division, rows: Sequence[
         if settings.export_only or parts is not None:
             executor.replay("export only", ledger.read_failures())
         # Workers have ended already; this run only writes files from their records.
-        stop = settings.stop if workers is None else None
-        await run.run_to_end(settings.progress, stop, run.state)
+        told = (settings.progress, settings.stop) if workers is None else (None, None)
+        await run.run_to_end(*told, run.state)
         if run.refused and not run.has_paid:
             raise InputError(run.summary.stopped, run.advice)
     advice = run.advice if workers is None else workers.advice

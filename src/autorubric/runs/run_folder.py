@@ -53,7 +53,8 @@ def run_folder(
     Raises:
         InputError: it cannot be created or written, the name of one of its files is taken by something that is
             not a regular file, or the run would overwrite a source.
-        AutorubricError: the run failed with an InputError after it had paid for replies, which are kept.
+        AutorubricError: the run failed with an InputError after it had paid for replies, which are kept, or because
+            its directory was removed.
 
     Example:
         >>> import tempfile
@@ -70,14 +71,15 @@ def run_folder(
     if not start_over and os.path.lexists(ledger):
         _refuse_non_ledger(ledger)
     new: list[Path] = []
-    before = _read_spent_tokens(out)
+    before, is_made = _read_spent_tokens(out), False
     try:
         _make_folders(out, new)
+        is_made = True
         yield
     except InputError as error:
-        pays = parts is None or parts.workers is not None
-        if pays and (_read_spent_tokens(out) > before or (new and _have_workers_paid(out))):
-            raise AutorubricError(f"{error}; progress is saved; fix this and run the same command again") from error
+        pays = is_made and (parts is None or parts.workers is not None)
+        if pays and (paid := _describe_paid(out, before, new)):
+            raise AutorubricError(f"{error}; {paid}") from error
         if out in new:
             shutil.rmtree(out, ignore_errors=True)
         for folder in new:
@@ -106,6 +108,15 @@ def _make_folders(out: Path, new: list[Path]) -> None:
 def _read_spent_tokens(out: Path) -> int:
     spent = read_spending_file(out / SPENT_FILE)
     return 0 if spent is None else spent.tokens
+
+
+def _describe_paid(out: Path, before: int, new: Iterable[Path]) -> str:
+    """What became of the replies that a failed run has paid for; empty if it has paid for none."""
+    if not out.exists():
+        return f"{out} was removed during the run, with its saved replies"
+    if _read_spent_tokens(out) > before or (new and _have_workers_paid(out)):
+        return "progress is saved; fix this and run the same command again"
+    return ""
 
 
 def _have_workers_paid(out: Path) -> bool:

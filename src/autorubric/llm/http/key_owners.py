@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from autorubric.errors import ConfigError
 from autorubric.llm.config import LLMConfig
-from autorubric.llm.http.providers import find_provider_name, resolve, resolve_address
+from autorubric.llm.http.providers import AZURE_HOSTS, find_provider_name, resolve, resolve_address
 from autorubric.llm.http.secrets import is_private
 
 _NO_KEY = "not-sent"
@@ -29,7 +29,7 @@ def check_key_owners(
         model, address = resolve_address(name, base_url)
         config = LLMConfig(model, api_base=address, api_key=_NO_KEY, allow_plain_http=True)
         owners[_find_owner(urlsplit(resolve(config, environ).base_url).hostname or "")] = None
-    names = [owner for owner in owners if owner is not None]
+    names = [owner for owner in owners if owner and not any(owner.endswith(f".{other}") for other in owners)]
     if len(names) > 1:
         raise ConfigError(
             f"the key in {key_env} would be sent to {' and '.join(names)}; set the key variable of each provider "
@@ -41,6 +41,8 @@ def _find_owner(host: str) -> str | None:
     """The provider at a host, else its domain, whose hosts may share a key; None in private networks."""
     if is_private(host):
         return None
+    if host.endswith(AZURE_HOSTS):
+        return "azure"
     labels = host.split(".")
     is_name = len(labels) > 2 and not labels[-1].isdigit()
     return find_provider_name(host) or (".".join(labels[1:]) if is_name else host)

@@ -319,11 +319,11 @@ def _find_provider_at(base_url: str, environ: Mapping[str, str]) -> tuple[str | 
         return name if host == urlsplit(provider.base_url).hostname else None, provider.key_env  # None in regions
     base_url = environ.get("OPENAI_BASE_URL", "")
     is_own = is_private(host) or re.match(rf"\s*https?://{re.escape(host)}(?:[:/?]|\s*$)", base_url, re.IGNORECASE)
-    return None, _OPENAI_KEY if is_own or host.endswith(_AZURE_HOSTS) else ()
+    return None, _OPENAI_KEY if is_own or host.endswith(AZURE_HOSTS) else ()
 
 
 _API_VERSION = "api-version="
-_AZURE_HOSTS = (".openai.azure.com", ".openai.azure.us", ".cognitiveservices.azure.com", ".services.ai.azure.com")
+AZURE_HOSTS = (".openai.azure.com", ".openai.azure.us", ".cognitiveservices.azure.com", ".services.ai.azure.com")
 AZURE_KEY = "AZURE_OPENAI_API_KEY"
 """The variable with the key for addresses at Azure."""
 
@@ -331,7 +331,7 @@ AZURE_KEY = "AZURE_OPENAI_API_KEY"
 def _is_azure(base_url: str) -> bool:
     """Whether an address takes keys in the header `api-key`: Azure's hosts, and gateways with its query."""
     parts = urlsplit(base_url)
-    return (parts.hostname or "").endswith(_AZURE_HOSTS) or _API_VERSION in parts.query
+    return (parts.hostname or "").endswith(AZURE_HOSTS) or _API_VERSION in parts.query
 
 
 keys_used: ContextVar[set[str] | None] = ContextVar("keys_used", default=None)
