@@ -87,7 +87,8 @@ def test_the_pace_is_that_of_the_last_minute_and_survives_a_clock_set_back(tmp_p
     # Ten calls from 1000 s to 1009 s, then none for two minutes, then three at 1130, 1132 and 1134: 2 in 4 s.
     early = [row(f"e{n}", Reply("x"), at=1000.0 + n) for n in range(10)]
     late = [row(f"l{n}", Reply("x"), at=1130.0 + 2 * n) for n in range(3)]
-    record(tmp_path, *early, *late)
+    abandoned = [row(f"a{n}", Failure("stopped", "interrupted"), at=1140.0) for n in range(40)]
+    record(tmp_path, *early, *late, *abandoned)
     with ledger_view(tmp_path) as view:
         assert view.measure_pace() == (0.5, 1134.0)
     record(tmp_path, row("back", Reply("x"), at=900.0))

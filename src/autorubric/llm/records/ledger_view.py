@@ -35,7 +35,8 @@ _TOTALS = """
         sum(cost IS NULL AND (status = 'ok' OR (cost_bound IS NULL AND ifnull(token_bound, 0) > 0))),
         sum(status = 'ok' AND prompt_tokens IS NULL), CAST(total(token_bound) AS INTEGER), total(cost_bound)
     FROM calls GROUP BY role, model, is_now ORDER BY role, model, is_now"""
-_RECENT = "SELECT at FROM calls ORDER BY id DESC LIMIT ?"
+# Calls that were abandoned at the end of a run have all ended at once.
+_RECENT = "SELECT at FROM calls WHERE status != 'stopped' ORDER BY id DESC LIMIT ?"
 _TOUCHED = "SELECT count(*), count(DISTINCT item) FROM calls WHERE status = 'ok'"
 _ANSWERED = "SELECT count(DISTINCT item) FROM calls WHERE status = 'ok' AND role = ?"
 # A failed call counts until the same request has a reply: a later session may have sent it again.
