@@ -285,6 +285,8 @@ def test_rows_without_a_query_whose_other_columns_may_be_one_get_a_note(tmp_path
     (tmp_path / "context.csv").write_text("system_prompt,question,answer\nBe kind.,Why?,So.\n")
     with pytest.warns(UserWarning, match="context.csv: models do not see 'system_prompt'; join what they need"):
         read_dataset(None, RUBRIC, tmp_path / "context.csv", None)
+    (tmp_path / "inside.jsonl").write_text('{"prompt": "Why?", "made": {"answer": "The moon pulls the sea."}}\n')
+    read_dataset(None, RUBRIC, tmp_path / "inside.jsonl", None, {"submission": "made.answer"})
     notes: list[str] = []
     QueryFile(tmp_path / "context.csv").with_guesses(notes)
     told = "models do not see 'system_prompt'; join what they need with the query"

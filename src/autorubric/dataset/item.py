@@ -365,7 +365,7 @@ def collect_query_notes(where: str, items: Sequence[DataItem], prompt: str | Non
         for item in items[:100]
         for name, value in item.metadata.items()
         for path in find_paths(value, name)
-        if is_sentence(text := find_value(item.metadata, path)) and text not in (item.prompt or "")
+        if is_sentence(text := find_value(item.metadata, path)) and text not in f"{item.prompt} {item.submission}"
     }
     has_query = len(bare) < len(items)
     unseen = [name for name in columns if is_for_models(name) or (has_query and name in texts.values())]
