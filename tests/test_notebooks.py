@@ -100,7 +100,7 @@ def test_the_example_of_the_readme_runs_as_a_script(tmp_path: Path) -> None:
 
 def test_the_example_of_the_readme_runs_in_a_notebook(notebook: Notebook) -> None:
     assert "2 of 2 items graded" in text_of(notebook.readme)
-    assert (notebook.folder / "graded" / "items.jsonl").exists()
+    assert (notebook.folder / "ice" / "items.jsonl").exists()
 
 
 def test_functions_of_both_kinds_work_in_a_notebook_and_show_their_progress(notebook: Notebook) -> None:
