@@ -105,6 +105,8 @@ TEXTS = [
     ("c0: MET - but only in part\nc1: MET (partially)\nc2: Deep", "??D"),
     ("c0: MET\nc1: none\n\nOverall verdict: UNMET\nc2: Deep", "M?D"),
     ("c0: MET: no\nc1: MET (1/2)\nc2: Deep", "??D"),
+    ("c0: partly, coal is named: MET\nc1: UNMET\nc2: Deep", "?UD"),
+    ("c0: MET - all is named, but briefly\nc1: UNMET - the source exists. However, it is old.\nc2: Deep", "MUD"),
     ("c0: MET\nOverall: UNMET\nc1: MET (with doubts)\nc2: Deep\nOverall: MET", "??D"),
     ("# c0\nVerdict: MET\nI take that back.\n# c1\nVerdict: MET\nOn reflection, UNMET.\n# c2\nOption: Deep", "??D"),
     ("c0 and c1 are fine, but c2: MET", "???"),

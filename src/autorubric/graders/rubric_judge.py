@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import starmap
+from itertools import pairwise, starmap
 from typing import Any, TypeAlias
 
 from autorubric.core.judgment import Judgment, JudgmentFailure
@@ -255,7 +255,7 @@ def _read_sections(text: str) -> list[dict[str, Any]]:
 
 
 def _read_section(name: str, text: str) -> dict[str, Any]:
-    """The entry of a section: its fields or, without any, the verdict in its cells that no other cell qualifies."""
+    """The entry of a section: its fields or, without any, the verdict in a cell that no cell next to it qualifies."""
     entry: dict[str, Any] = {"criterion_id": name}
     if fields := [field for field in find_fields(text) if not _ID.fullmatch(field["label"])]:
         return entry | _read_fields(text, fields)
@@ -266,7 +266,9 @@ def _read_section(name: str, text: str) -> dict[str, Any]:
     mentioned = {mention for cell in cells for mention in find_mentions(cell)}
     mentioned |= {find_verdict(cell, of_truth=True) for cell in cells} - {None}
     is_on_others = {*map(str.lower, _CRITERION.findall(text))} - {name.lower()}
-    if len(mentioned) > 1 or is_on_others or find_retractions(text) or any(map(_QUALIFIES.search, cells)):
+    # Further on, "but" and "partly" are part of the reason.
+    nearby = {cells[0]}.union(*(pair for pair in pairwise(cells) if read.keys() & {*pair}))
+    if len(mentioned) > 1 or is_on_others or find_retractions(text) or any(map(_QUALIFIES.search, nearby)):
         return entry
     remarks = (cell for cell in cells if _LETTER.search(cell) and cell not in read and not is_label(cell))
     entry["explanation"] = " ".join(remarks)
