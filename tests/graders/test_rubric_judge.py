@@ -105,6 +105,7 @@ TEXTS = [
     ("c0: MET - but only in part\nc1: MET (partially)\nc2: Deep", "??D"),
     ("c0: MET\nc1: none\n\nOverall verdict: UNMET\nc2: Deep", "M?D"),
     ("c0: MET: no\nc1: MET (1/2)\nc2: Deep", "??D"),
+    ("| c0 | All is named, but it is only partly clear. | MET |\n| c1 | partly | MET |\n| c2 | Deep |", "M?D"),
     ("c0: partly, coal is named: MET\nc1: UNMET\nc2: Deep", "?UD"),
     ("c0: MET - all is named, but briefly\nc1: UNMET - the source exists. However, it is old.\nc2: Deep", "MUD"),
     ("c0: MET\nOverall: UNMET\nc1: MET (with doubts)\nc2: Deep\nOverall: MET", "??D"),

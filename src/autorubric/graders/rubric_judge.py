@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise, starmap
@@ -266,14 +266,19 @@ def _read_section(name: str, text: str) -> dict[str, Any]:
     mentioned = {mention for cell in cells for mention in find_mentions(cell)}
     mentioned |= {find_verdict(cell, of_truth=True) for cell in cells} - {None}
     is_on_others = {*map(str.lower, _CRITERION.findall(text))} - {name.lower()}
-    # Further on, "but" and "partly" are part of the reason.
-    nearby = {cells[0]}.union(*(pair for pair in pairwise(cells) if read.keys() & {*pair}))
-    if len(mentioned) > 1 or is_on_others or find_retractions(text) or any(map(_QUALIFIES.search, nearby)):
+    if len(mentioned) > 1 or is_on_others or find_retractions(text) or _is_qualified(cells, read):
         return entry
     remarks = (cell for cell in cells if _LETTER.search(cell) and cell not in read and not is_label(cell))
     entry["explanation"] = " ".join(remarks)
     words = [cell for cell in read if cell not in MARKS]
     return entry | (_build_entry(name, words[0]) if words else {"criteria_met": next(iter(read))})
+
+
+def _is_qualified(cells: list[str], verdicts: Collection[str]) -> bool:
+    """Whether the cell after a verdict qualifies it, or a short one before it; reasons may have "but", "partly"."""
+    after = [cell for verdict, cell in pairwise(cells) if verdict in verdicts]
+    before = [cells[0], *(cell for cell, verdict in pairwise(cells) if verdict in verdicts)]
+    return any(map(_QUALIFIES.search, [*after, *(cell for cell in before if cell.count(" ") < 3)]))
 
 
 def _read_fields(text: str, fields: Sequence[re.Match[str]]) -> dict[str, Any]:
