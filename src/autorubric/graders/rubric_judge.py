@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import starmap
+from itertools import pairwise, starmap
 from typing import Any, TypeAlias
 
 from autorubric.core.judgment import Judgment, JudgmentFailure
@@ -255,7 +255,7 @@ def _read_sections(text: str) -> list[dict[str, Any]]:
 
 
 def _read_section(name: str, text: str) -> dict[str, Any]:
-    """The entry of a section: its fields or, without any, the verdict in its cells that no other cell qualifies."""
+    """The entry of a section: its fields or, without any, the verdict in a cell that no cell next to it qualifies."""
     entry: dict[str, Any] = {"criterion_id": name}
     if fields := [field for field in find_fields(text) if not _ID.fullmatch(field["label"])]:
         return entry | _read_fields(text, fields)
@@ -266,12 +266,19 @@ def _read_section(name: str, text: str) -> dict[str, Any]:
     mentioned = {mention for cell in cells for mention in find_mentions(cell)}
     mentioned |= {find_verdict(cell, of_truth=True) for cell in cells} - {None}
     is_on_others = {*map(str.lower, _CRITERION.findall(text))} - {name.lower()}
-    if len(mentioned) > 1 or is_on_others or find_retractions(text) or any(map(_QUALIFIES.search, cells)):
+    if len(mentioned) > 1 or is_on_others or find_retractions(text) or _is_qualified(cells, read):
         return entry
     remarks = (cell for cell in cells if _LETTER.search(cell) and cell not in read and not is_label(cell))
     entry["explanation"] = " ".join(remarks)
     words = [cell for cell in read if cell not in MARKS]
     return entry | (_build_entry(name, words[0]) if words else {"criteria_met": next(iter(read))})
+
+
+def _is_qualified(cells: list[str], verdicts: Collection[str]) -> bool:
+    """Whether the cell after a verdict qualifies it, or a short one before it; reasons may have "but", "partly"."""
+    after = [cell for verdict, cell in pairwise(cells) if verdict in verdicts]
+    before = [cells[0], *(cell for cell, verdict in pairwise(cells) if verdict in verdicts)]
+    return any(map(_QUALIFIES.search, [*after, *(cell for cell in before if cell.count(" ") < 3)]))
 
 
 def _read_fields(text: str, fields: Sequence[re.Match[str]]) -> dict[str, Any]:

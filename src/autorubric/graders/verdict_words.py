@@ -39,6 +39,7 @@ _LABEL = rf"(?P<label>{_LED}(?:{'|'.join(_LABELS)}|c\d+)(?: final| النهائ�
 _KEY = re.compile(_LABEL, re.IGNORECASE)
 _OF_VERDICT = re.compile(r"verdict|status|met|judge?ment|boxed|\[|判|Urteil", re.IGNORECASE)
 _ANEW = re.compile(r"correction|更正|final", re.IGNORECASE)
+_NUMBER = re.compile(r"\W*(?:[2-9]|\d\d)[\d.,]*[^\w/%]*")
 _SENTENCE = re.compile(r"\w\W+\w+\W+\w|(?:[\u3040-\ud7a3] ?){6}")
 OF_ANYTHING = ("true", "false", "satisfied", "not satisfied")
 """Words that are a verdict only under a label for verdicts."""
@@ -116,14 +117,18 @@ def _is_loose(field: re.Match[str]) -> bool:
 def is_remark(field: re.Match[str]) -> bool:
     """Whether a field is a sentence about something else: "The answer is clear", "Conclusion: It names two causes".
 
-    What qualifies a verdict is none: "The verdict is partly met".
+    What qualifies a verdict is none: "The verdict is partly met". A number is one ("Final answer: 42"), unless it may
+    be a truth value or a part ("Score: 0.5").
     """
     value = field["value"]
     if find_verdict(value) is not None:
         return False
     if _is_loose(field):
         return not HINT.search(value) or any(find_mentions(value))
-    is_other = not _OF_VERDICT.search(field["label"]) and _ANEW.search(field["label"]) is None
+    is_of_verdict = _OF_VERDICT.search(field["label"])
+    if _NUMBER.fullmatch(value) and (field["label"][0] in "\\[" or not is_of_verdict):
+        return True
+    is_other = not is_of_verdict and _ANEW.search(field["label"]) is None
     return is_other and _SENTENCE.search(value) is not None and not HINT.search(value)
 
 
@@ -214,7 +219,9 @@ _SUPPOSES = re.compile(
 )
 _UNNAMED = _LABEL.replace("?P<label>", "?:")  # `re` fails on groups in a possessive repeat
 _LEAD = compile_late(rf"(?:[\W\d]|(?<![a-z]){_UNNAMED}(?![a-z])|{_join_sentences('lead')})*+", re.IGNORECASE)
-_UNFINISHED = compile_late(rf"(?:\b(?:is|are|be|not|that|as|to)|[是为為不]|\b{_LABEL})\W*\Z", re.IGNORECASE)
+_UNFINISHED = compile_late(
+    rf"(?:\b(?:is|are|be|not|that|as|to)|[是为為不]|\b{_LABEL})(?:[^\w.!?。！？]|\.\.++)*+\Z", re.IGNORECASE
+)
 _ENDS = re.compile(
     r"[^\w\n<.。!?？]*+(?:$|[<.。!]|(?:because|since|as)\b|です|でした|である|입니다|이다)",
     re.IGNORECASE | re.MULTILINE,
