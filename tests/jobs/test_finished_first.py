@@ -89,7 +89,7 @@ def test_synthesize_with_any_concurrency_finishes_as_many_queries_as_a_budget_co
                 limits = {"budget_tokens": spent(whole) // 2, "concurrency": 30}
                 synthesize(EXAMPLES, out=half, models="builtin/offline", **settings, **limits)
                 finished = len((half / "final.jsonl").read_bytes().splitlines())
-                assert settings["limit"] / 3 <= finished <= settings["limit"] / 2 + 1
+                assert settings["limit"] / 5 <= finished <= settings["limit"] / 2 + 1
                 assert spent(half) <= limits["budget_tokens"]
 
 
