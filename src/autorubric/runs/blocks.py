@@ -1,4 +1,4 @@
-"""The blocks of records that a driver assigns to cluster workers; every other run reads all of its input."""
+"""Which records a run works on at a time, and the blocks of them that a driver assigns to cluster workers."""
 
 from __future__ import annotations
 
@@ -192,11 +192,12 @@ class Room:
         return self._budget is None or self._is_covered(self._budget)
 
     def _is_covered(self, budget: Budget) -> bool:
+        """Whether the budget, or this process's share of it, covers the rest of all open records and a new one."""
         unspent, shared = budget.compute_left().plus(budget.reserved), sharing.get()
         if shared is not None and shared.left is not None:
             unspent = unspent.plus(shared.left.split(shared.processes))
         if self._expected.times(len(self._costs) + 1).is_within(unspent):
-            return True
+            return True  # without a look at each open record, of which there may be thousands
         needed = self._expected
         for cost in self._costs.values():
             needed = needed.plus(self._expected.minus(cost).clip())
