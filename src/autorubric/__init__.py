@@ -41,8 +41,6 @@ Names of the published AutoRubric package work too; `autorubric.compat` lists th
 Every name is loaded when it is first used.
 """
 
-from __future__ import annotations
-
 import sys
 from importlib import import_module
 from typing import Any

@@ -1,7 +1,5 @@
 """The package's event loop, and the garbage collector and signals of the process during long runs."""
 
-from __future__ import annotations
-
 import asyncio
 import atexit
 import gc

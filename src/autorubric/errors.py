@@ -19,8 +19,6 @@ A failed model call inside a run is never an exception to its row: it becomes a 
 A `Note` is a Python warning about a result, which never costs the result.
 """
 
-from __future__ import annotations
-
 import contextlib
 import sys
 import warnings

@@ -1,7 +1,5 @@
 """What pydantic finds wrong with a value, in plain English."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Packages that only some features need, and the extra of `autorubric-hub` that installs them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import lru_cache
 from importlib.util import find_spec

@@ -1,7 +1,5 @@
 """Public names of a package, loaded on first use and listed once, in its type stub (Scientific Python's SPEC 1)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path

@@ -3,8 +3,6 @@
 A meta-rubric assesses a rubric; `autorubric.review` gives more.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import fields, replace

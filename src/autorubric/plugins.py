@@ -1,7 +1,5 @@
 """Extensions that other installed packages provide through entry points."""
 
-from __future__ import annotations
-
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any

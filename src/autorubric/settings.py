@@ -4,8 +4,6 @@ A public function such as `autorubric.grade` has a subclass of `Settings`, with 
 of a field is the Python parameter and the key of the config file; with dashes, it is the flag.
 """
 
-from __future__ import annotations
-
 import re
 import types
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

@@ -3,8 +3,6 @@
 Graders use `core.submission` and `core.scoring` instead of these functions, to keep text outside the marked parts.
 """
 
-from __future__ import annotations
-
 import re
 
 from autorubric.core.scoring import LengthPenalty, compute_lost_points, measure_length

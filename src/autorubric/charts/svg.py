@@ -3,8 +3,6 @@
 There is room for text of twice the size: a page that is 320 pixels wide shows charts at half their size.
 """
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence

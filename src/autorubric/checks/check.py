@@ -1,7 +1,5 @@
 """A check and its outcome: passed or failed with a reason, or why it cannot decide; and the table of all checks."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Validate a check's parameters when loading, run it when grading."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache

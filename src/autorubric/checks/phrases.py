@@ -1,7 +1,5 @@
 """What a text contains: phrases, patterns, links, citations and numbers."""
 
-from __future__ import annotations
-
 import re
 from decimal import Decimal
 from typing import Annotated, Literal

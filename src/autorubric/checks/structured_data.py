@@ -1,7 +1,5 @@
 """Checks on submissions that are data: JSON, JSON Schema, YAML, XML."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """`autorubric agree`: judge-human agreement of a run."""
 
-from __future__ import annotations
-
 import sys
 from typing import Literal, Self
 

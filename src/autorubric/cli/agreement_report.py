@@ -1,7 +1,5 @@
 """The tables of `autorubric agree`, with conclusions that the intervals support, and notes."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The table of commands, and the message and exit status of each kind of error."""
 
-from __future__ import annotations
-
 import os
 import sys
 import traceback

@@ -1,7 +1,5 @@
 """Commands built from settings models, whose fields are the flags, and the event loop that they run on."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import inspect

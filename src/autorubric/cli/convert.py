@@ -1,7 +1,5 @@
 """`autorubric convert`: convert rubric data between formats."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any

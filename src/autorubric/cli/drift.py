@@ -1,7 +1,5 @@
 """`autorubric drift`: how rewards and verdicts changed during training."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime

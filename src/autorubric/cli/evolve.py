@@ -1,7 +1,5 @@
 """`autorubric evolve`: rubrics that discriminate between rollouts."""
 
-from __future__ import annotations
-
 from autorubric.cli import EXIT_UNFINISHED
 from autorubric.cli.command import command, run_with_display
 from autorubric.cli.spending import print_early_end, print_estimate, print_spending

@@ -1,7 +1,5 @@
 """`autorubric gates`: the gates on recorded replies."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from autorubric.cli.command import command, run

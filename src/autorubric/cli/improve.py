@@ -1,7 +1,5 @@
 """`autorubric improve`: change a rubric where labels prove a gain."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`autorubric labels`, and what `autorubric agree` prints about labels."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any, ClassVar, Self

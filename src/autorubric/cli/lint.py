@@ -1,7 +1,5 @@
 """`autorubric lint`: find problems of rubrics without a model."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """`autorubric merge`: merge the shards of a run."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from autorubric.cli import grade, select, synthesize

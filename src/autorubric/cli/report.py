@@ -1,7 +1,5 @@
 """`autorubric report` and `verify`: write a run as one file, and check that file."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict

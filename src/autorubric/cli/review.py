@@ -1,7 +1,5 @@
 """`autorubric review`: a model reviews a rubric."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """`autorubric serve`: rewards over HTTP, for trainers on other machines."""
 
-from __future__ import annotations
-
 from autorubric.cli.command import command, run
 from autorubric.cli.spending import print_early_end
 from autorubric.errors import pluralize

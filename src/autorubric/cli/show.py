@@ -1,7 +1,5 @@
 """`autorubric show`: one item of a run in full."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 
 from autorubric.cli.command import command, run

@@ -1,7 +1,5 @@
 """`autorubric status` and `doctor`: the state of a run, and of this machine."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 
 from autorubric.cli import EXIT_UNFINISHED

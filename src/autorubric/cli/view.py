@@ -1,7 +1,5 @@
 """`autorubric view`: runs in a browser."""
 
-from __future__ import annotations
-
 from autorubric.cli.command import command, run
 from autorubric.extras import require
 from autorubric.view.view_settings import ViewSettings

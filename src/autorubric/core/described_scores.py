@@ -1,7 +1,5 @@
 """One criterion on five described scores, as Prometheus and BiGGen-Bench write it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """How values look: a `repr` that fits a screen, a table in a notebook, a data frame of pandas."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence

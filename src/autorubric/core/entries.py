@@ -1,7 +1,5 @@
 """Criteria as files list them: a text, points, perhaps a title and tags, under names that differ by format."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What entries are that have no text under a usual key: criteria with only a heading, or rows with submissions."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The base of the public models: a misspelt key is an error, a key of the user's own is kept."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 

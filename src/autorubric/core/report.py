@@ -4,8 +4,6 @@ A criterion of a report is judged, abstained or failed. Judged has a value; abst
 option that is not applicable) and failed (`error` says why) have none: `score_value` is None, never a zero.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeAlias

@@ -1,7 +1,5 @@
 """A list of criteria, and how it is read, written and scored."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The rubric in a field of a row, in any of its shapes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from autorubric.core.rubric import Rubric

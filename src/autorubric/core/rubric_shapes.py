@@ -6,8 +6,6 @@ mappings. A mapping may carry `guidelines`. Criteria have the keys of this packa
 formats. Written: the flat list, or a mapping if there are guidelines or metadata.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 

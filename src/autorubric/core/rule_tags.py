@@ -1,7 +1,5 @@
 """The check of a criterion in its tags, as RubricHub and verl write it."""
 
-from __future__ import annotations
-
 import ast
 import json
 from collections.abc import Mapping

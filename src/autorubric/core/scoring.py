@@ -9,8 +9,6 @@ value), or None if the judge abstained. With the sum of value · weight over the
 * no cell is scored: None, which is not a zero.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable
 from typing import Literal, NamedTuple, Self, TypeAlias

@@ -1,7 +1,5 @@
 """What meeting a criterion means by its words: a strength or a fault. Lint and `convert` share this rule."""
 
-from __future__ import annotations
-
 import re
 from typing import Literal, NamedTuple, TypeAlias
 

@@ -1,7 +1,5 @@
 """The graded text, which may have a thinking part and an output part."""
 
-from __future__ import annotations
-
 import re
 from typing import Any, TypeAlias, TypedDict
 

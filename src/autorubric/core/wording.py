@@ -1,7 +1,5 @@
 """The words of criteria: what they assert, negations, numbers; and patterns that are compiled at their first use."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Reads the parts of a dataset from JSON values, and reports all problems together."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Human verdicts on one item: read by its criteria, and as cells of a score."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import median_high, median_low, multimode
 from typing import Any, TypeAlias

@@ -1,7 +1,5 @@
 """One item of a dataset, and items in rows whose columns have the usual names."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Labels in columns of rows, one column for each criterion."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Atomic writes."""
 
-from __future__ import annotations
-
 import filecmp
 import os
 import re

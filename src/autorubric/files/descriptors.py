@@ -1,7 +1,5 @@
 """File descriptors: limits, and calls that differ between operating systems."""
 
-from __future__ import annotations
-
 import errno
 import os
 import socket

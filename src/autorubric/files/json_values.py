@@ -1,7 +1,5 @@
 """Values of tables and programs as JSON values: times as strings, decimals as numbers, NaN as null."""
 
-from __future__ import annotations
-
 import math
 import re
 import sys

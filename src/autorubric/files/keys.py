@@ -1,7 +1,5 @@
 """Misspelled keys."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from difflib import get_close_matches
 from functools import lru_cache

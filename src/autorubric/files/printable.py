@@ -1,7 +1,5 @@
 """Escapes data for terminals, Markdown pages and spreadsheets, so that it cannot control them."""
 
-from __future__ import annotations
-
 import codecs
 import csv
 import io

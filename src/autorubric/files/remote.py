@@ -1,7 +1,5 @@
 """Objects in S3, Google Cloud Storage and on the Hugging Face Hub, through fsspec."""
 
-from __future__ import annotations
-
 import atexit
 import logging
 import re

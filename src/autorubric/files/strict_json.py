@@ -1,7 +1,5 @@
 """Strict JSON: no NaN, no repeated keys, no lone surrogates."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

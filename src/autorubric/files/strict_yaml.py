@@ -4,8 +4,6 @@ The scalars are those of YAML 1.2: `yes`, `no`, `on` and `off` are words, a date
 `1e3` is a number. A key given twice is an error, and so are aliases that expand without bound.
 """
 
-from __future__ import annotations
-
 import re
 from typing import TYPE_CHECKING, Any
 

@@ -1,7 +1,5 @@
 """Reads files as bytes, text, documents or rows of JSON Lines; errors say why a file cannot be read."""
 
-from __future__ import annotations
-
 import codecs
 import io
 import os

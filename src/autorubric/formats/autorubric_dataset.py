@@ -1,7 +1,5 @@
 """Our own datasets: items with submissions, in JSON, YAML or JSON Lines."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Reads and writes rows of files, one at a time if the kind of file allows it."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """Converts a file to another format, and reports what was lost."""
 
-from __future__ import annotations
-
 import filecmp
 import secrets
 from collections import Counter

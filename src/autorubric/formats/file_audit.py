@@ -4,8 +4,6 @@ Formats disagree on the meaning of a negative weight. Here it marks a pitfall: t
 meeting it costs points. Elsewhere a pitfall is worded "avoids X", and meeting it is good.
 """
 
-from __future__ import annotations
-
 import unicodedata
 from collections import Counter
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """The formats, built in or registered by installed packages, and their detection."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 from typing import Any

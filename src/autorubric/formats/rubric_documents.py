@@ -1,7 +1,5 @@
 """Documents that contain one rubric, and the rows of Prometheus, which contain one criterion."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction

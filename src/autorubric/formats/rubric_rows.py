@@ -1,7 +1,5 @@
 """Rows of datasets and trainers, each with a rubric."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

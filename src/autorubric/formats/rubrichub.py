@@ -1,7 +1,5 @@
 """RubricHub: the output of its pipeline, and its releases for RL (RuRL) and for fine-tuning (RuFT)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -5,8 +5,6 @@ least: the lower value, or the higher one for a negative weight. Weights and val
 equal.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence

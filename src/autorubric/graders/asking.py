@@ -1,7 +1,5 @@
 """What all judges that call a model share: options, prompt variables, and reply schemas."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache

@@ -1,7 +1,5 @@
 """From settings to judges: the parts of a `CriterionGrader`, before any model is opened."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import warnings

@@ -1,7 +1,5 @@
 """A cheap judge, and a strong one for the criteria that the cheap one cannot decide."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property

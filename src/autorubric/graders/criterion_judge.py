@@ -1,7 +1,5 @@
 """A judge that asks one model about one criterion at a time."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ A judge that decides two demands by one verdict often gives a half-met criterion
 the demands of each such criterion (lint finds these criteria), and the judge decides each demand alone.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Few-shot examples from labelled data, shown to a judge before the criterion that they were labelled for."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice

@@ -1,7 +1,5 @@
 """The input of judges, the order of options, the interface of every judge, and how judges reach models."""
 
-from __future__ import annotations
-
 import re
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Parsing of judges' replies: the verdict or option in a reply, and why there is none."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Several judges, or one judge asked several times, whose votes become one judgment."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """A judge that asks one model about all criteria of a submission in one call."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -3,8 +3,6 @@
 If `LLMClient` was replaced, it is called instead of an endpoint: programs of AutoRubric 1.6 patch it in their tests.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 from collections.abc import Mapping

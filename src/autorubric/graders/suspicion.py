@@ -3,8 +3,6 @@
 A flag changes no score. It marks a text for review that contains phrases known to sway judges.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Verdicts and options in words: what one value says, labelled fields in a text, and what its sentences state."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from importlib.resources import files

@@ -1,7 +1,5 @@
 """The report of an improvement as one HTML file, without script."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The record of an improvement as JSON values, and the improved rubric: provenance, word diff, undo."""
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence

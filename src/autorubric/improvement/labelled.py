@@ -1,7 +1,5 @@
 """A rubric and labelled items as arrays, refused before anything is spent where no improvement can be measured."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property

@@ -1,7 +1,5 @@
 """AutoRubric's settings and results of an improvement."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
 from pathlib import Path

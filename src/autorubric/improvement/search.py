@@ -1,7 +1,5 @@
 """Candidates for one criterion: written from errors, refused or graded, and dropped early where they lose."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Judges asked about single wordings: only the criterion that changed, through the run's ledger and budget."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace

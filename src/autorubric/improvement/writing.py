@@ -1,7 +1,5 @@
 """Alternative wordings: from the writer, which sees errors on the teaching set, or from elsewhere."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

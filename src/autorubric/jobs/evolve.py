@@ -1,7 +1,5 @@
 """`autorubric.evolve`: rubrics that discriminate between the rollouts of a run, version by version."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence

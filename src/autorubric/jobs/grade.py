@@ -1,7 +1,5 @@
 """`autorubric.grade`: score submissions."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """An improvement in its run directory, its estimate, and the reverting of changes."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing

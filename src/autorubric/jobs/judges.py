@@ -1,7 +1,5 @@
 """The settings of every function that grades: judges, endpoints and budgets."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The labels of a run: agreement with them, their state, and import and export."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial

@@ -1,7 +1,5 @@
 """What several processes share: one budget to borrow from, and one pace per endpoint and key."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import math

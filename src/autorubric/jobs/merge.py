@@ -1,7 +1,5 @@
 """`autorubric.merge`: merges the shards of a run."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeAlias, cast

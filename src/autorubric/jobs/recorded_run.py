@@ -1,7 +1,5 @@
 """What runs of `evolve`, `improve` and `review` share: a locked directory, a ledger and the manifest."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """`autorubric.review`: a model reviews a rubric against principles from published work."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from contextlib import AsyncExitStack

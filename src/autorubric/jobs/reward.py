@@ -1,7 +1,5 @@
 """`autorubric.reward`: rewards for a trainer, in the trainer's process."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass, field

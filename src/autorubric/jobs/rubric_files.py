@@ -1,7 +1,5 @@
 """`autorubric.lint` and `autorubric.convert`: rubric files, without a model."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """`autorubric.select`: training data from scored candidate answers."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from contextlib import aclosing

@@ -1,7 +1,5 @@
 """One selection: candidates are sampled or read, graded, selected, and written for trainers."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext

@@ -1,7 +1,5 @@
 """A worker process of a service: it computes rewards for the connections that the main process hands to it."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import secrets

@@ -1,7 +1,5 @@
 """Runs that are divided into shards that run anywhere, into local processes, or among cluster workers."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path

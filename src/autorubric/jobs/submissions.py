@@ -1,7 +1,5 @@
 """The input of functions that grade: a dataset, or submissions (rows, texts, a folder) with a rubric."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence

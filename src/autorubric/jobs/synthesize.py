@@ -1,7 +1,5 @@
 """`autorubric.synthesize`: rubrics from queries."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, nullcontext
 from pathlib import Path

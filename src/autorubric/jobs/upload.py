@@ -1,7 +1,5 @@
 """Upload the files of a finished run to a bucket."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import json

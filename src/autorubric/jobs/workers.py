@@ -1,7 +1,5 @@
 """The worker processes of one run, with one budget, one pace and one progress display."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import secrets

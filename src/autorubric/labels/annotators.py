@@ -1,7 +1,5 @@
 """Annotators against one another: on the pairs that two or more of them labelled."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections import defaultdict

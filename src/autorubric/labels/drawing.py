@@ -4,8 +4,6 @@ A large run is read in a child process, so that its memory is freed and the proc
 wait. Annotators get a `Task`, adjudicators a `Dispute`.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

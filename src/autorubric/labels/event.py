@@ -1,7 +1,5 @@
 """An event of the label store: annotator, label, pair, draw, and the position of the pair in the run."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

@@ -1,7 +1,5 @@
 """Import of labels from files into the store, and export as rows, events or a dataset."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

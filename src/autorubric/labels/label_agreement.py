@@ -1,7 +1,5 @@
 """Statistics from the labels of a store on the judge, two runs and scores, weighted by the draw of the pairs."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

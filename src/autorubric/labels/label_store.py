@@ -3,8 +3,6 @@
 A `History` derives from its events which labels stand, which pairs are drawn, and where annotators differ.
 """
 
-from __future__ import annotations
-
 import sqlite3
 import threading
 import time

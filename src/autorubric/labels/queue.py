@@ -1,7 +1,5 @@
 """The labelling queue of a run: the next pair for an annotator, blind, and the annotator's labels."""
 
-from __future__ import annotations
-
 import hashlib
 import threading
 from collections.abc import Iterator

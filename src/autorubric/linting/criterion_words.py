@@ -4,8 +4,6 @@ A full language detector takes milliseconds and guesses on short texts. Linting 
 of a guess.
 """
 
-from __future__ import annotations
-
 import re
 from functools import cached_property, lru_cache
 from unicodedata import normalize

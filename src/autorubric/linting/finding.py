@@ -1,7 +1,5 @@
 """Lint rules, the rubrics that they read, and their findings."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property

@@ -4,8 +4,6 @@ Reading is lenient where a rule reports the problem (a blank requirement, a dupl
 weight that is not a number, a misspelt key, a row without a rubric.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any

@@ -4,8 +4,6 @@ JSON Lines and tables (CSV, Parquet, Arrow) hold rows, and only one row (one bat
 hold a rubric, one criterion per row. A JSON, YAML or TOML document contains a rubric, a dataset, or a list of rows.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path

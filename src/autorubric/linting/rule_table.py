@@ -1,7 +1,5 @@
 """Every rule, and the choice among them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from autorubric.errors import InputError

@@ -1,7 +1,5 @@
 """Findings as SARIF 2.1.0, which code hosts and editors show next to the lines."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterable, Iterator, Sequence

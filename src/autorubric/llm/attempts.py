@@ -4,8 +4,6 @@ Spans follow OpenTelemetry's GenAI conventions and need its API to be installed.
 OpenTelemetry and configures none: without a tracer provider set up by the user, nothing is recorded or sent.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

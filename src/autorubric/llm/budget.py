@@ -1,7 +1,5 @@
 """A hard limit in dollars or tokens: the worst case of a call is reserved before it is sent."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import math

@@ -1,7 +1,5 @@
 """The settings of every function that calls models: how endpoints are reached and retried, what calls may cost."""
 
-from __future__ import annotations
-
 from typing import Self
 
 from pydantic import model_validator

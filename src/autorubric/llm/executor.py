@@ -1,7 +1,5 @@
 """The only place that awaits models: hits, single-flight, budget, durable replies, re-asks."""
 
-from __future__ import annotations
-
 from asyncio import CancelledError
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager, suppress

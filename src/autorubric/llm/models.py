@@ -1,7 +1,5 @@
 """Models from configurations; they share connections and limits."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress

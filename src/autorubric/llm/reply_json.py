@@ -1,7 +1,5 @@
 """JSON in the text of a reply: where it is, found in one pass over its brackets, and its value."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -10,8 +10,6 @@
 Unclosed JSON is never completed: half a rubric looks like a whole one.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

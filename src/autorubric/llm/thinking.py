@@ -1,7 +1,5 @@
 """Separates the answer in a reply from its thinking."""
 
-from __future__ import annotations
-
 import re
 from typing import Literal, TypeAlias
 

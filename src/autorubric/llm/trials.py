@@ -1,7 +1,5 @@
 """The models that a session no longer calls: they refuse every call, or gave no usable reply."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable

@@ -5,8 +5,6 @@ judge and tag, and appears in tables, JSON and exports. A package adds one with 
 `autorubric.statistics` that names a `Statistic`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache

@@ -4,8 +4,6 @@ Each item adds the cells of every criterion's confusion matrix, then the sums of
 product gives the statistics of all items and of every sample that leaves one item out.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -3,8 +3,6 @@
 Inside the package an undefined value is NaN, so that batches are computed at once; results contain None instead.
 """
 
-from __future__ import annotations
-
 from typing import Any, TypeAlias
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Comparison of two judges on the same labelled items."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any

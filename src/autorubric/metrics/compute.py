@@ -1,7 +1,5 @@
 """Judge-human agreement of a graded run with the labels of its items."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Confidence sequences: intervals for a running mean that are valid at all times simultaneously."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 

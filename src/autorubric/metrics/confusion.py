@@ -1,7 +1,5 @@
 """Agreement of two raters, from their confusion matrix, and of more: accuracy, κ, AC, MCC, α, ICC."""
 
-from __future__ import annotations
-
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A run's scores, corrected with the labels of some of its items."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple

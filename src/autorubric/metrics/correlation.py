@@ -1,7 +1,5 @@
 """Correlations of two series, and the size of the difference between them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import NamedTuple

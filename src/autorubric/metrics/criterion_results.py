@@ -1,7 +1,5 @@
 """The result types of single criteria, as published, with additions."""
 
-from __future__ import annotations
-
 from typing import Literal, TypeAlias
 
 from pydantic import Field

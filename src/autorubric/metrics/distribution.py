@@ -1,7 +1,5 @@
 """Distributions of scores: their shape, their distance and systematic bias."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Literal

@@ -1,7 +1,5 @@
 """A small graded run, for examples and first steps."""
 
-from __future__ import annotations
-
 from autorubric.core.criterion import Criterion
 from autorubric.core.report import CriterionReport, EvaluationReport, Report
 from autorubric.core.rubric import Rubric

@@ -1,7 +1,5 @@
 """Item analysis of a rubric: correlations of criteria, item-response model, variance within groups of rollouts."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Hashable, Sequence

@@ -4,8 +4,6 @@ The criteria of one item are correlated, so items are left out and not verdicts.
 over items; leaving an item out subtracts what it adds. `benchmarks.agreement_intervals` measures the coverage.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from numbers import Integral

@@ -1,7 +1,5 @@
 """Finds the items and criteria of a run in a dataset, and copies labels between datasets."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 

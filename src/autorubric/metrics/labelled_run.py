@@ -1,7 +1,5 @@
 """The labelled items of a run, coded and scored, with abstentions resolved: the input of all agreement metrics."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, TypeVar, get_args

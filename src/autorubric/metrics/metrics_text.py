@@ -1,7 +1,5 @@
 """The metrics of a run as text, and as rows of a table."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, TypeAlias
 

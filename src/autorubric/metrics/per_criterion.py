@@ -1,7 +1,5 @@
 """The agreement on single criteria, and on all criteria of one kind where items have their own rubrics."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, get_args

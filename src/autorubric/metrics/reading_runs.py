@@ -1,7 +1,5 @@
 """Reads the results of a run, as objects or as records of its file, into a table."""
 
-from __future__ import annotations
-
 import math
 from array import array
 from collections import Counter

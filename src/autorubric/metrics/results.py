@@ -1,7 +1,5 @@
 """The result types of the agreement of a run with its labels."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, Literal
 

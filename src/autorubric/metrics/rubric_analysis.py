@@ -1,7 +1,5 @@
 """Analysis of a rubric on graded submissions: statistics of each criterion, with advice."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """How the scores of a run, and the verdicts on each criterion, relate to human scores of whole submissions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """How far a judge that was asked repeatedly agrees with itself, collected item by item."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterable, MutableMapping, Sequence

@@ -1,7 +1,5 @@
 """Published functions on the verdicts of reports and of ground truth."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import TypeAlias, TypeVar
 

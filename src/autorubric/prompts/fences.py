@@ -5,8 +5,6 @@ full-width characters or with other characters in between. So no text can close 
 texts give equal prompts (and ledger keys), and nothing needs escaping. Users' templates run in a `Sandbox`.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 import unicodedata

@@ -1,7 +1,5 @@
 """The sets of prompts: the package's, some of them replaced by a user's own from a folder."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace

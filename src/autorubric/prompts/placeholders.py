@@ -1,7 +1,5 @@
 """Prompt files of the public pipeline: plain text with `<<query>>` or `{|prompt|}` placeholders."""
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any, NamedTuple, TypeAlias

@@ -1,7 +1,5 @@
 """The principles that a rubric is reviewed against, and the meta-rubric that is made of them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass

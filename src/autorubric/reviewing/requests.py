@@ -1,7 +1,5 @@
 """Requests for a review, and the findings in replies, also as a page and in the shapes of lint."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass

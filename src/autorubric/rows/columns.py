@@ -1,7 +1,5 @@
 """Which column of a row contains what: the table of names and the reader that all commands share."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """Dialogues that are one text, as in HH-RLHF, and columns that repeat a dialogue."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from itertools import takewhile

@@ -1,7 +1,5 @@
 """Detects the kind of a file by its first bytes, and by its extension if these are ambiguous."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re

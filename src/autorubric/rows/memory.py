@@ -1,7 +1,5 @@
 """Converts rows in memory to what a file of them would contain."""
 
-from __future__ import annotations
-
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Paths to values inside a column, such as `choices[0].text`."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Opens inputs (files, objects, pipes) decompressed, in UTF-8, and as often as needed."""
 
-from __future__ import annotations
-
 import codecs
 import io
 import os

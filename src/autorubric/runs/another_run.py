@@ -1,7 +1,5 @@
 """One run per directory: another run is refused or moved away; the run's own shards are merged into it."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import socket

@@ -1,7 +1,5 @@
 """The criteria of one item, read from its record, for the view's index, pages and cards."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple

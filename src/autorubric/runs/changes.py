@@ -3,8 +3,6 @@
 Repeating a finished run leaves its files as they are if nothing that shapes them has changed.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections import Counter, deque

@@ -1,7 +1,5 @@
 """The experiment directory of a run: lock, ledger, files, and the manifest at start and end."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence

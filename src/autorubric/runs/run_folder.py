@@ -1,7 +1,5 @@
 """A run's directory and its ledger, checked before anything is written."""
 
-from __future__ import annotations
-
 import logging
 import os
 import shutil

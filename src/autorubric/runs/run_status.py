@@ -1,7 +1,5 @@
 """The state of a run, from its manifest, its ledger and its lock."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

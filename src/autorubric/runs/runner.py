@@ -1,7 +1,5 @@
 """Run a grader over a dataset: `evaluate` in a run directory, `fill_ground_truth` for labels."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

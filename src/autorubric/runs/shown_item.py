@@ -1,7 +1,5 @@
 """One item of a run in full: its texts, its report, and every prompt and raw reply."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace

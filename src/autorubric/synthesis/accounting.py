@@ -1,7 +1,5 @@
 """The account of a merge: which criteria are the same, and the result of each one that went in."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """Criteria of the full profile, the evidence on them, and both as row fields."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import combinations

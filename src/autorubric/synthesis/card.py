@@ -1,7 +1,5 @@
 """The dataset card: a `README.md` that Hugging Face reads, with its plots as SVG."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

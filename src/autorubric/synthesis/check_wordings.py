@@ -1,7 +1,5 @@
 """Wordings that name a check: lengths, counts, numbers, phrases, layout, case, language; English and Chinese."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias

@@ -1,7 +1,5 @@
 """Criteria that become checks: recognized by their words, accepted where check and judges agree."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """The drafts of a record: reference, responses, the pool, and candidate rubrics."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Sequence

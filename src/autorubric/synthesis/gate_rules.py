@@ -1,7 +1,5 @@
 """The gates that a criterion passes before it enters the data; each keeps its evidence."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, cast

@@ -1,7 +1,5 @@
 """The end of the full profile: the rewrite of disputed criteria, the gates' decisions, the rubric that is left."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial

@@ -1,7 +1,5 @@
 """Rubric items as models write them and as the step files and final files contain them."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence

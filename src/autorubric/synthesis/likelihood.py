@@ -7,8 +7,6 @@ Draws that share their errors agree more than independent ones. By Kish's design
 `n` votes with a mean correlation `r` of their errors are worth `n / (1 + (n - 1) r)`.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations

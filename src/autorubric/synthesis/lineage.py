@@ -1,7 +1,5 @@
 """The lineage of synthesized criteria: what each was made from, and what the gates decided."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """The thirteen principles of good rubrics as numbers."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

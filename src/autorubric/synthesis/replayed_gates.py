@@ -1,7 +1,5 @@
 """The gates on recorded replies, of a run or of any model, compared with people's labels."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

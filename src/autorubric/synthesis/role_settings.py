@@ -1,7 +1,5 @@
 """The models of the roles, and the parameters of a run that set single values of them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, Any
 

@@ -1,7 +1,5 @@
 """One query of a synthesis run in full: its rubric, the lineage of its criteria, every prompt and raw reply."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace

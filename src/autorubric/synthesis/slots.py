@@ -1,7 +1,5 @@
 """The slots of a run, each with its role and the configuration of its model."""
 
-from __future__ import annotations
-
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Similarity, quotes and demanded forms in the words of a criterion and a query; forms in English and Chinese."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from difflib import SequenceMatcher

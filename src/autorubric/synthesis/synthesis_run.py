@@ -1,7 +1,5 @@
 """One synthesis run, from the input file to the final files."""
 
-from __future__ import annotations
-
 import asyncio
 import platform
 import time

@@ -1,7 +1,5 @@
 """Everything that can be set for a synthesis run, checked before anything is read or spent."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeAlias, TypeVar, cast

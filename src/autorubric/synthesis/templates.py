@@ -1,7 +1,5 @@
 """The prompts of a synthesis run with the additions of a domain, and how a stage makes a request from one."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache

@@ -1,7 +1,5 @@
 """Thresholds of the full profile: gates, filters, compiled checks."""
 
-from __future__ import annotations
-
 from typing import Literal, TypeAlias, get_args
 
 from pydantic import Field, field_validator

@@ -1,7 +1,5 @@
 """Completions of simulated models, scripted or default, before they are encoded."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import dataclass

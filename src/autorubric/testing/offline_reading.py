@@ -1,7 +1,5 @@
 """What the offline model finds in a text: its language, terms, key phrases and explicit constraints."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator

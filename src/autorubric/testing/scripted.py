@@ -1,7 +1,5 @@
 """A model with scripted replies, and the sections of a prompt for scripts."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections import Counter

@@ -4,8 +4,6 @@ Audits do not change rewards. They run in the background, within their own budge
 has one. Audits for which a bounded queue has no room are dropped and counted.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import re

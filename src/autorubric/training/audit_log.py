@@ -6,8 +6,6 @@ A failed audit is never a gap; it is counted. The audit is blind since the first
 since the start of an audit after the last success whose answer is long overdue, whichever is earlier.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Background grading of a share of the rewards, in a bounded queue that delays no reward."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import asdict, dataclass, replace

@@ -1,7 +1,5 @@
 """What groups of rollouts teach the policy: how many criteria separate them, which ones decide, how noisy it is."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Queries with their rubrics, from a dataset, from rows, or as trainers pass them to reward functions."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress

@@ -11,8 +11,6 @@ A failed judgment has no b. A reward that depends on one is missing, and the rul
 gets: never 0, unless the caller sets 0 as the neutral value.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence

@@ -5,8 +5,6 @@ the threshold is kept; if there is none, the query is dropped. A candidate with 
 never counted as bad: a query that would be dropped is undecided if it has one.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ An installed package adds an adapter with an entry point in the group `autorubri
 accepts its name.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Access control, and the headers of every response."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, TypeAlias

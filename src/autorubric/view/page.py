@@ -1,7 +1,5 @@
 """Answers, before they become HTML, JSON or CSV, and the parameters of a URL."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Pages as HTML, JSON and CSV."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """The routes of a view. A run is a number in its URL: nothing in a URL names a file."""
 
-from __future__ import annotations
-
 import json
 import logging
 import sqlite3

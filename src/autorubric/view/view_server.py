@@ -1,7 +1,5 @@
 """The server around a view: its socket, its signals, and the thread that indexes."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os

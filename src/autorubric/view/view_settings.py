@@ -1,7 +1,5 @@
 """The settings of `autorubric view`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Self
 

@@ -1,7 +1,5 @@
 """Verifiers on the format of a response: lists, sections, titles, wrappings."""
 
-from __future__ import annotations
-
 import json
 import re
 

@@ -1,7 +1,5 @@
 """IFBench's verifiers on counts and ratios: the ids `count:…` and `ratio:…`."""
 
-from __future__ import annotations
-
 import re
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """IFBench's verifiers of single tasks: the ids `custom:…`; none has parameters."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re

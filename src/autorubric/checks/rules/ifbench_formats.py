@@ -1,7 +1,5 @@
 """IFBench's verifiers on format and repetition: the ids `format:…` and `repeat:…`."""
 
-from __future__ import annotations
-
 import re
 from string import digits, punctuation
 from typing import Annotated

@@ -1,7 +1,5 @@
 """Verifiers on letters, case, marks and language."""
 
-from __future__ import annotations
-
 import re
 from itertools import pairwise
 from typing import Annotated

@@ -1,7 +1,5 @@
 """M-IFEval's Japanese verifiers that a rule decides: the ids `ja:…`."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from typing import Annotated, Literal

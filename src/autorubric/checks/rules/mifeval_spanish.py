@@ -1,7 +1,5 @@
 """M-IFEval's Spanish verifiers that a rule decides: the ids `es:…`."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from string import punctuation

@@ -1,7 +1,5 @@
 """Verifiers on words: present, absent, how often, where; and what IFBench calls a word, a mark and a stop word."""
 
-from __future__ import annotations
-
 import re
 import string
 import unicodedata

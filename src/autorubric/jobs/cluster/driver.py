@@ -1,7 +1,5 @@
 """The driver of a run on a cluster: it assigns blocks to workers and merges their records into the main ledger."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -1,7 +1,5 @@
 """Ray: the only file that imports it."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os

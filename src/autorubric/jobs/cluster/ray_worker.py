@@ -1,7 +1,5 @@
 """One worker of a cluster: it runs the blocks that the driver assigns, and reports each one after its commit."""
 
-from __future__ import annotations
-
 import asyncio
 import getpass
 import os

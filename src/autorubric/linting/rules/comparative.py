@@ -1,7 +1,5 @@
 """Comparisons without a reference point, such as those with other submissions."""
 
-from __future__ import annotations
-
 import re
 
 from autorubric.core.wording import compile_late, match_any

@@ -1,7 +1,5 @@
 """Criteria with several requirements."""
 
-from __future__ import annotations
-
 import re
 from functools import lru_cache
 

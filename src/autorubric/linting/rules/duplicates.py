@@ -4,8 +4,6 @@ The wording alone decides, so synonyms are not found. A number, a unit, a negati
 exchanged word is a difference.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cached_property, lru_cache
 

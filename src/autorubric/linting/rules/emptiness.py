@@ -7,8 +7,6 @@ a known fault of requirements too (INCOSE, Guide to Writing Requirements; the to
 with words of praise that the VADER lexicon (MIT) rates as positive.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Literal, NamedTuple, TypeAlias
 

@@ -1,7 +1,5 @@
 """Rules about the form of a rubric: counts, length, language, weights, options, checks."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator
 

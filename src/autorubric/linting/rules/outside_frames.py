@@ -1,7 +1,5 @@
 """Frames that point at what the judge is not shown: documents, lessons, people's opinions, earlier messages."""
 
-from __future__ import annotations
-
 from autorubric.core.wording import compile_late, match_any
 from autorubric.linting.criterion_words import Phrasing
 

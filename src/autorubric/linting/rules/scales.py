@@ -1,7 +1,5 @@
 """Criteria that ask for a grade but have no options."""
 
-from __future__ import annotations
-
 import re
 
 from autorubric.core.wording import compile_late, match_any

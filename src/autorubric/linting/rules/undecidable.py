@@ -1,7 +1,5 @@
 """Criteria that no judge can decide: circular, or decided in advance."""
 
-from __future__ import annotations
-
 import re
 
 from autorubric.core.wording import compile_late, match_any

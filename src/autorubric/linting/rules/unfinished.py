@@ -1,7 +1,5 @@
 """Unfinished criteria: placeholders, and leftovers of drafting such as a generator's own remarks."""
 
-from __future__ import annotations
-
 import re
 
 from autorubric.core.wording import compile_late, strip_quotes

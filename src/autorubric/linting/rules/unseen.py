@@ -1,7 +1,5 @@
 """Criteria about content that the judge does not see."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Subjective words, and demands that leave their measure open: how many, what is relevant, what a reader feels."""
 
-from __future__ import annotations
-
 import re
 
 from autorubric.core.wording import compile_late, match_any

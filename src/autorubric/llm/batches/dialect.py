@@ -1,7 +1,5 @@
 """The interface of a provider's batch service: one dialect is one class and one line of a table."""
 
-from __future__ import annotations
-
 import json
 import secrets
 from collections.abc import AsyncIterator, Mapping

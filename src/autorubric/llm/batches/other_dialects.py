@@ -1,7 +1,5 @@
 """Batch services that differ from OpenAI's: Mistral, OpenRouter, Anthropic and Gemini."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field, replace

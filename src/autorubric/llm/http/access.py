@@ -1,7 +1,5 @@
 """Servers on this machine: the socket to listen on, and access control."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import hmac

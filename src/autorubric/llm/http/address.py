@@ -1,7 +1,5 @@
 """Whether a fault concerns an address, and so every call, or one request."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import time

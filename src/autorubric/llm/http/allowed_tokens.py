@@ -1,7 +1,5 @@
 """The tokens that an endpoint allows for a reply: by its refusals, and by what prompts take of the context."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping

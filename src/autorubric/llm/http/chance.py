@@ -1,7 +1,5 @@
 """The share of requests that an endpoint refuses at any rate, as overloaded ones do."""
 
-from __future__ import annotations
-
 import math
 
 MOST = 0.2

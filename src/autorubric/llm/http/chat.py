@@ -1,7 +1,5 @@
 """`ChatModel`: an OpenAI-compatible HTTP endpoint as a `Model`."""
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 import json

@@ -1,7 +1,5 @@
 """Shared state of the models of a run or process: connections, limits, and what was learned about endpoints."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Who receives a key: one variable may not send its key to several owners of endpoints."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from urllib.parse import urlsplit
 

@@ -1,7 +1,5 @@
 """Decides when requests are sent: one queue in front of each endpoint."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import math

@@ -1,7 +1,5 @@
 """What an endpoint does not accept, learned from its refusals and then left out."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import Mapping

@@ -4,8 +4,6 @@ A limit closes the endpoint; what it accepts between two openings, divided by th
 docs/design/rate_limits.md explains why this suits fixed windows, sliding windows and buckets, and what it costs.
 """
 
-from __future__ import annotations
-
 import math
 from collections import deque
 from dataclasses import dataclass

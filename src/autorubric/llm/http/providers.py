@@ -1,7 +1,5 @@
 """Providers, and the endpoint that a model name, a base URL and the environment describe."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from contextvars import ContextVar

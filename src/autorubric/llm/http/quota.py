@@ -1,7 +1,5 @@
 """Limits from the headers of responses."""
 
-from __future__ import annotations
-
 import math
 import re
 import time

@@ -1,7 +1,5 @@
 """What went wrong with one attempt, whether to retry, and when."""
 
-from __future__ import annotations
-
 import json
 import math
 import random

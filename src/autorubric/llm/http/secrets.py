@@ -1,7 +1,5 @@
 """Keys: found in the environment, never printed by accident, and sent only to addresses that are fit for them."""
 
-from __future__ import annotations
-
 import hashlib
 import ipaddress
 import os

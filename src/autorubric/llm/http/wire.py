@@ -1,7 +1,5 @@
 """The chat completions protocol: a request to bytes, a response body to a reply."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Group commit: many writes at once, on one thread, acknowledged once they are durable."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import threading

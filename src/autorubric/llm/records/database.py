@@ -1,7 +1,5 @@
 """The ledger's SQLite file: schema, version, connections, reads and writes, and recovery from damage."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import logging

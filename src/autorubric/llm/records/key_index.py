@@ -1,7 +1,5 @@
 """Finds recorded replies by key: new keys are kept in memory, and moved to a table thousands at a time."""
 
-from __future__ import annotations
-
 import sqlite3
 import threading
 from bisect import bisect_right

@@ -1,7 +1,5 @@
 """Where replies are stored without a run directory: in a cache directory that several graders share, or nowhere."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import threading

@@ -1,7 +1,5 @@
 """Merges ledgers: copies the calls of one ledger into another, each once."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing

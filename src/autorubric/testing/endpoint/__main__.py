@@ -1,7 +1,5 @@
 """The loopback endpoint as a process: `python -m autorubric.testing.endpoint --latency fixed:0.2`."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import json

@@ -1,7 +1,5 @@
 """Decides how each request is answered: keys, limits, faults and completions, without sockets."""
 
-from __future__ import annotations
-
 import json
 import math
 import time

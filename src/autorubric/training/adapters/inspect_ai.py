@@ -1,7 +1,5 @@
 """A scorer for inspect_ai."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from autorubric.training.queries import as_conversation, find_rubric_column, read_rubric

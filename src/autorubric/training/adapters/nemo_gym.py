@@ -1,7 +1,5 @@
 """Rewards for NeMo Gym: a resources server whose `verify` grades the last reply by the rubric in the row."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Rewards for open-instruct: a verifier, the ground truth of its rows, and overrides of ground truths."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

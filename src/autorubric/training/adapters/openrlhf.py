@@ -3,8 +3,6 @@
 Labels are strings: put the rubric there as JSON, `{"query": …, "rubrics": […]}` or the list alone.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """An evaluator for pydantic_evals."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Rewards for verifiers (v1): a coroutine to call from a task's `@vf.reward`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """One evolution of a rubric: retire criteria that no longer separate rollouts, then propose, grade, gate and add."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace

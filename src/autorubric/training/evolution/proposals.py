@@ -1,7 +1,5 @@
 """How rubrics evolve: the rule, criteria that a model proposes, and criteria split by their demands."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache

@@ -1,7 +1,5 @@
 """Rollouts of a query with their verdicts, from which its rubric evolves."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

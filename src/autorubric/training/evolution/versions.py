@@ -3,8 +3,6 @@
 The newest versions are also written as a dataset, with their history.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Strict parsing of the body of a reward call; all problems are reported together."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias

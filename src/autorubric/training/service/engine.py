@@ -1,7 +1,5 @@
 """Rewards for all callers of the service, with one executor, limit and ledger."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Collection, Sequence

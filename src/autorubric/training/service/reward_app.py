@@ -1,7 +1,5 @@
 """The HTTP interface of the service: routes, statuses, checks of a call, and admission of submissions."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import math

@@ -1,7 +1,5 @@
 """The tables of an index, and connections to it."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager

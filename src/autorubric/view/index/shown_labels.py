@@ -1,7 +1,5 @@
 """The labels that pages show, by item: those that `autorubric agree` uses for the same choice."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The criteria of a graded run, and how well its judges agree with the labels and with one another."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from math import floor

@@ -1,7 +1,5 @@
 """Two runs on the same items."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Callable, Sequence
 from math import inf

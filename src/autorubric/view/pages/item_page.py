@@ -1,7 +1,5 @@
 """One item: its texts next to its verdicts; and, one click away, the calls behind them."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The pages of labelling: the queue, adjudication, and the figures of the labels."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from autorubric.errors import InputError

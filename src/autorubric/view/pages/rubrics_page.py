@@ -1,7 +1,5 @@
 """Synthesized rubrics, one of them with the lineage of its criteria, and the versions of rubrics that evolved."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The list of runs, the summary of a run, and its live page."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict

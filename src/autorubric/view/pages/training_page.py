@@ -1,7 +1,5 @@
 """Pages of runs that make training data: drift of rewards, and the best of k candidates."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict
 from typing import Any

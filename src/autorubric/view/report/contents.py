@@ -1,7 +1,5 @@
 """The contents of a report: pages of the view, and their figures."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager

@@ -1,7 +1,5 @@
 """`autorubric.report` and `autorubric.verify`: a run as one file, and the check of that file."""
 
-from __future__ import annotations
-
 import base64
 import json
 import re

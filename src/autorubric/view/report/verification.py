@@ -1,7 +1,5 @@
 """Verification of a report against its run."""
 
-from __future__ import annotations
-
 import json
 import math
 import re
