@@ -11,6 +11,8 @@ Errors of one item may be correlated. That adds variance between items, which no
 affects only the interval, whose unit is the item.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -4,6 +4,8 @@ The labelled items are taken as a population whose values are known. Samples of 
 replacement (a pseudo-population bootstrap), and each interval is computed on each sample.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Iterator, Sequence
 
